@@ -46,7 +46,9 @@ def mariadb() -> Iterator[MariaDb]:
     flags = [f"--user={user}", f"--datadir={data}"]
     install = ["mariadb-install-db", "--no-defaults", *flags]
     install.append("--auth-root-authentication-method=normal")
-    subprocess.run(install, check=True, capture_output=True, timeout=_PATIENCE_S)
+    # The folder for temporary files of whoever runs the tests may be closed to the server's user.
+    own_folder = {**os.environ, "TMPDIR": str(folder)}
+    subprocess.run(install, check=True, capture_output=True, timeout=_PATIENCE_S, env=own_folder)
     options = {"port": port, "bind-address": "127.0.0.1", "socket": socket}
     options["default-time-zone"] = _ZONE
     given = [f"--{name}={value}" for name, value in options.items()]
@@ -54,6 +56,7 @@ def mariadb() -> Iterator[MariaDb]:
         ["mariadbd", "--no-defaults", *flags, *given, "--skip-log-bin"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        env=own_folder,
     )
     found = MariaDb(port, socket)
     try:

@@ -143,6 +143,7 @@ def _last(editor: Editor, name: str) -> list[dict[str, object]]:
     return found
 
 
+@pytest.mark.slow
 def test_an_impossible_rename_is_refused_with_a_reason(editor: Editor) -> None:
     text = SUITE.replace("avg", "average")
     editor.open("orders.dql", text)
@@ -150,6 +151,7 @@ def test_an_impossible_rename_is_refused_with_a_reason(editor: Editor) -> None:
     assert refused["message"] == "'price' cannot be renamed: columns are defined by the data"
 
 
+@pytest.mark.slow
 def test_a_broken_file_is_not_formatted(editor: Editor) -> None:
     editor.open("orders.dql", "suite {")
     document = {"uri": editor.uri("orders.dql")}
@@ -160,6 +162,7 @@ def test_a_broken_file_is_not_formatted(editor: Editor) -> None:
     )
 
 
+@pytest.mark.slow
 def test_an_unsaved_file_is_checked(editor: Editor) -> None:
     editor.open("untitled:Untitled-1", 'import "a.dql"\n' + SUITE.split("\n", 1)[1])
     codes = [item["code"] for item in editor.findings("untitled:Untitled-1")]
@@ -167,6 +170,7 @@ def test_an_unsaved_file_is_checked(editor: Editor) -> None:
     assert "E001" in codes
 
 
+@pytest.mark.slow
 def test_unreadable_datasets_are_reported_once(editor: Editor) -> None:
     (editor.folder / "dqx.toml").write_text('[datasets.orders]\npath = "nowhere"\n')
     text = SUITE.replace("avg", "average")
@@ -180,6 +184,7 @@ def test_unreadable_datasets_are_reported_once(editor: Editor) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_positions_use_the_encoding_of_the_editor(tmp_path: Path) -> None:
     editor = Editor(tmp_path, general={"positionEncodings": ["utf-8"]})
     assert editor.offered["positionEncoding"] == "utf-8"
@@ -191,6 +196,7 @@ def test_positions_use_the_encoding_of_the_editor(tmp_path: Path) -> None:
     assert editor.leave() == 0
 
 
+@pytest.mark.slow
 def test_files_changed_on_disk_are_checked_again(tmp_path: Path) -> None:
     (tmp_path / "common").mkdir()
     library = tmp_path / "common" / "nulls.dql"
@@ -209,6 +215,7 @@ def test_files_changed_on_disk_are_checked_again(tmp_path: Path) -> None:
     assert editor.leave() == 0
 
 
+@pytest.mark.slow
 def test_calls_are_completed_with_their_brackets_where_the_editor_can(tmp_path: Path) -> None:
     snippets = {"completion": {"completionItem": {"snippetSupport": True}}}
     editor = Editor(tmp_path, textDocument=snippets)

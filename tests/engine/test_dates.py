@@ -143,6 +143,7 @@ def without_run_details(report: GateReport) -> GateReport:
         *(pytest.param(seed, DATES, marks=pytest.mark.nightly) for seed in range(2, 6)),
     ],
 )
+@pytest.mark.slow
 def test_every_form_has_the_same_verdict_in_a_range_as_alone(
     spark: Any,
     tmp_path: Path,

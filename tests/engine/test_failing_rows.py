@@ -189,6 +189,7 @@ def test_all_assertions_with_failing_rows_share_one_pass_and_repeated_keys_take_
     assert jobs(passing) == jobs(passing, sample_rows=0)
 
 
+@pytest.mark.slow
 def test_a_sample_is_bounded_and_the_same_for_the_same_rows(
     spark: Any, run: Run, tmp_path: Path
 ) -> None:

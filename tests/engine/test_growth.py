@@ -312,6 +312,7 @@ def test_a_sum_of_whole_numbers_is_merged_beyond_64_bits(gate: Gate, tmp_path: P
     assert (total.value, total.status, origins(report, "sum")) == (2**63 + 1, "passed", {MERGED})
 
 
+@pytest.mark.slow
 def test_lookups_are_merged_while_their_reference_is_unchanged(gate: Gate, tmp_path: Path) -> None:
     path, known = tmp_path / "orders", tmp_path / "known"
     in_delta(path, TODAY, (1, "a"), (2, "b"))

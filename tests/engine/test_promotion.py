@@ -145,6 +145,7 @@ def test_rows_of_a_blocked_gate_are_promoted_if_that_is_chosen_and_everything_sa
     ],
     ids=["P0", "required", "empty", "broken"],
 )
+@pytest.mark.slow
 def test_what_must_hold_is_never_promoted_by_a_setting(
     run: Run, gate: GateRequest, target: str, body: str, on: date
 ) -> None:
@@ -394,6 +395,7 @@ def test_a_target_in_use_is_refused_before_spark_starts(gate: GateRequest, tmp_p
     "kind",
     ["string", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("timestamp", "int"))],
 )
+@pytest.mark.slow
 def test_dates_may_be_strings_timestamps_and_numbers(
     run: Run, gate: GateRequest, target: str, tmp_path: Path, kind: str
 ) -> None:

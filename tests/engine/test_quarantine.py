@@ -82,6 +82,7 @@ def test_every_row_is_valid_or_quarantined_with_its_reasons(run: Run, gate: Gate
     assert read_report(gate.results_root, gate.run_key, gate.attempt.id) == report
 
 
+@pytest.mark.slow
 def test_failures_of_lower_severity_are_quarantined_if_they_block(
     run: Run, gate: GateRequest
 ) -> None:
@@ -95,6 +96,7 @@ def test_failures_of_lower_severity_are_quarantined_if_they_block(
     ]
 
 
+@pytest.mark.slow
 def test_a_retry_replaces_the_rows_of_the_earlier_attempt(
     run: Run, gate: GateRequest, orders: DatasetRef
 ) -> None:
@@ -108,6 +110,7 @@ def test_a_retry_replaces_the_rows_of_the_earlier_attempt(
     assert quarantined(gate) == []
 
 
+@pytest.mark.slow
 def test_other_gates_and_dates_keep_their_rows_and_another_run_replaces_them(
     run: Run, gate: GateRequest
 ) -> None:
@@ -127,6 +130,7 @@ def test_no_quarantine_is_created_without_failing_rows(
     assert not (tmp_path / "quarantine").exists()
 
 
+@pytest.mark.slow
 def test_a_column_that_the_dataset_gained_is_added_to_the_quarantine(
     run: Run, gate: GateRequest, orders: DatasetRef
 ) -> None:

@@ -122,6 +122,7 @@ def test_a_partial_run_replaces_only_the_reasons_that_it_judged(
     assert found(place) == [(3, "x"), (3, "x")]
 
 
+@pytest.mark.slow
 def test_a_suite_that_was_not_selected_keeps_its_reasons(
     run: Run, place: str, tmp_path: Path
 ) -> None:
@@ -136,6 +137,7 @@ def test_a_suite_that_was_not_selected_keeps_its_reasons(
     assert found(place) == []
 
 
+@pytest.mark.slow
 def test_an_assertion_that_could_not_be_evaluated_keeps_its_rows(
     run: Run, place: str, tmp_path: Path
 ) -> None:
@@ -146,6 +148,7 @@ def test_an_assertion_that_could_not_be_evaluated_keeps_its_rows(
     assert found(place) == BOTH
 
 
+@pytest.mark.slow
 def test_rows_of_an_earlier_version_are_replaced_and_not_doubled(
     run: Run, place: str, tmp_path: Path
 ) -> None:
@@ -170,6 +173,7 @@ def test_rows_of_an_earlier_version_are_replaced_and_not_doubled(
     assert sorted(found(place)) == sorted([*others, *others])
 
 
+@pytest.mark.slow
 def test_a_row_without_a_date_stands_once_whichever_dates_are_judged(
     run: Run, place: str, tmp_path: Path
 ) -> None:
@@ -193,6 +197,7 @@ def test_a_row_without_a_date_stands_once_whichever_dates_are_judged(
     assert found(place) == [*whole, ("4", "x")]
 
 
+@pytest.mark.slow
 def test_rows_of_another_batch_stay_and_rows_that_are_read_again_do_not_double(
     run: Run, place: str, tmp_path: Path
 ) -> None:
@@ -210,6 +215,7 @@ def test_rows_of_another_batch_stay_and_rows_that_are_read_again_do_not_double(
     assert [row for row, _ in found(place)] == [2, 2, 2, 3, 3, 3, 3, 3, 3, 9]
 
 
+@pytest.mark.slow
 def test_another_time_zone_or_spelling_of_a_slice_neither_loses_nor_doubles_rows(
     run: Run, place: str, tmp_path: Path
 ) -> None:

@@ -124,6 +124,7 @@ def test_data_after_the_first_json_value_of_a_line_is_malformed(
 @pytest.mark.parametrize(
     "body", [pytest.param(GOOD, marks=pytest.mark.slow), 'assert num_rows() > 0 name "rows"']
 )
+@pytest.mark.slow
 def test_data_after_the_first_json_value_is_an_error_with_inferred_types(
     judge: Judge, tmp_path: Path, line: str, body: str
 ) -> None:
@@ -140,6 +141,7 @@ def test_a_duplicate_field_of_a_json_object_is_an_error(
         assert "duplicate" in why(judge(json_ref(tmp_path / "t", schema)))
 
 
+@pytest.mark.slow
 def test_a_duplicate_json_field_is_malformed_if_columns_are_sampled(
     judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,6 +185,7 @@ def test_sound_json_is_read(judge: Judge, tmp_path: Path, schema: str | None) ->
     ),
 )
 @pytest.mark.parametrize("schema", [pytest.param(None, marks=pytest.mark.slow), "x int"])
+@pytest.mark.slow
 def test_duplicate_json_fields_are_found_in_every_layout(
     judge: Judge, tmp_path: Path, text: str | bytes, options: dict[str, str], schema: str | None
 ) -> None:
@@ -192,6 +195,7 @@ def test_duplicate_json_fields_are_found_in_every_layout(
     assert report.outcome in (Outcome.BLOCKED, Outcome.BROKEN), report.verdicts
 
 
+@pytest.mark.slow
 def test_a_bad_json_line_of_another_date_is_ignored(judge: Judge, tmp_path: Path) -> None:
     bad, good = '{"x":1}{"x":-1}\n', '{"x":1}\n'
     put(tmp_path / "t", **{"ds=2024-03-01__a_json": bad, "ds=2024-03-02__a_json": good})
@@ -295,6 +299,7 @@ def test_an_unclosed_quote_is_an_error(judge: Judge, tmp_path: Path, schema: str
         ('x,note\n1,"a\n2,"b\n', {"quote": ""}, True),
     ],
 )
+@pytest.mark.slow
 def test_quotes_are_those_of_the_options(
     judge: Judge, tmp_path: Path, text: str, options: dict[str, str], is_sound: bool
 ) -> None:
@@ -320,6 +325,7 @@ def _write(format: str, path: Path, x: int) -> None:
 
 
 @pytest.mark.parametrize("format", few_first(["parquet", "json", "csv", "orc"], 2))
+@pytest.mark.slow
 def test_files_in_folders_other_than_partitions_are_an_error(
     judge: Judge, tmp_path: Path, format: str
 ) -> None:
@@ -580,6 +586,7 @@ def test_a_session_that_ignores_files_is_refused_for_tables_and_queries(
 @pytest.mark.parametrize(
     ("kind", "lines"), [("csv", "1,2\nx,3\n"), ("json", '{"x": 1}\n{"x": "one"}\n')]
 )
+@pytest.mark.slow
 def test_a_table_over_text_files_does_not_turn_malformed_values_into_null(
     spark: Any, judge: Judge, tmp_path: Path, kind: str, lines: str
 ) -> None:

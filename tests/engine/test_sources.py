@@ -181,6 +181,7 @@ def test_files_of_other_table_formats_are_not_read_as_parquet(
         ("iceberg", "org.apache.iceberg:iceberg-spark-runtime-"),
     ],
 )
+@pytest.mark.slow
 def test_a_format_without_its_package_names_the_package(
     spark: Any, tmp_path: Path, format: str, package: str
 ) -> None:
@@ -301,6 +302,7 @@ def test_delta_partitions_of_any_value_are_read(spark: Any, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("by", [None, "d", "at"])
+@pytest.mark.slow
 def test_delta_tables_hold_dates_that_python_does_not_have(
     spark: Any, tmp_path: Path, by: str | None
 ) -> None:
@@ -366,6 +368,7 @@ def test_only_partitions_of_the_date_are_read(spark: Any, tmp_path: Path) -> Non
         4,
     ),
 )
+@pytest.mark.slow
 def test_partitions_of_strings_and_numbers_are_dates_by_a_pattern(
     spark: Any, gate: Gate, tmp_path: Path, values: list[str], pattern: str | None
 ) -> None:
@@ -493,6 +496,7 @@ def test_only_the_files_of_a_day_are_read_of_a_delta_table_with_timestamps(
 
 
 @pytest.mark.parametrize("is_partition", [True, False])
+@pytest.mark.slow
 def test_string_dates_of_a_delta_table_follow_their_pattern_only(
     spark: Any, gate: Gate, tmp_path: Path, is_partition: bool
 ) -> None:
@@ -606,6 +610,7 @@ def test_a_csv_line_of_another_length_is_an_error_for_every_metric(
     assert gate(body, lenient).outcome is Outcome.PASSED
 
 
+@pytest.mark.slow
 def test_a_csv_value_of_another_type_makes_its_column_a_string(gate: Gate, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id,price\n1,2.5\n2,x\n")
     ref = DatasetRef("orders", str(tmp_path / "a.csv"), format="csv")
@@ -758,6 +763,7 @@ def test_column_mapping_needs_the_delta_source_whatever_the_protocol_calls_it(
 
 
 @pytest.mark.parametrize("format", ["delta", "parquet", "view"])
+@pytest.mark.slow
 def test_a_column_of_nulls_alone_has_its_nulls_counted(
     spark: Any, gate: Gate, tmp_path: Path, format: str
 ) -> None:

@@ -183,6 +183,7 @@ def test_other_dates_do_not_make_a_state_stale(gate: Gate, orders: DatasetRef) -
     assert verdict(gate(AVERAGE, orders)[0], "average") == (1.0, "stored state")
 
 
+@pytest.mark.slow
 def test_a_change_of_the_reference_makes_a_lookup_stale(
     gate: Gate, orders: DatasetRef, tmp_path: Path
 ) -> None:
@@ -220,6 +221,7 @@ READ_OTHERWISE = {
 
 
 @pytest.mark.parametrize("change", few_first(READ_OTHERWISE, 2))
+@pytest.mark.slow
 def test_other_reader_settings_of_a_reference_make_a_lookup_stale(
     gate: Gate, tmp_path: Path, change: str
 ) -> None:
@@ -260,6 +262,7 @@ def test_a_filter_that_may_change_by_itself_is_computed_again(
     assert verdict(gate(AVERAGE, filtered)[0], "average") == (1.0, "scan")
 
 
+@pytest.mark.slow
 def test_parquet_files_have_fingerprints_too(gate: Gate, tmp_path: Path) -> None:
     folder = tmp_path / "parquet"
     for on, price in ((TODAY, 1.0), (TODAY - timedelta(1), 2.0)):
@@ -298,6 +301,7 @@ def test_a_file_that_arrives_while_a_gate_runs_is_read_by_the_next_one(
     assert verdict(gate(AVERAGE, ref)[0], "average") == (4.0, "scan")
 
 
+@pytest.mark.slow
 def test_a_catalog_table_has_no_fingerprint(spark: Any, gate: Gate) -> None:
     spark.createDataFrame([(1, 2.0)], "id long, price double").createOrReplaceTempView("sales_view")
     ref = DatasetRef("orders", table="sales_view")

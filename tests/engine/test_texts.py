@@ -156,6 +156,7 @@ def test_malformed_rows_are_quarantined_as_written(
 
 
 @pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED"])
+@pytest.mark.slow
 def test_a_lenient_mode_is_respected(gate: Gate, prices: DatasetRef, mode: str) -> None:
     lenient = replace(prices, options=(("Mode", mode),))
     report = gate('assert count(price) >= 1 name "n"', lenient)
@@ -267,6 +268,7 @@ def test_dates_and_timestamps_follow_the_reader_options(gate: Gate, tmp_path: Pa
 
 
 @pytest.mark.parametrize("format", ["csv", "json"])
+@pytest.mark.slow
 def test_date_partitions_are_typed_and_other_dates_are_not_read(
     spark: Any, gate: Gate, tmp_path: Path, format: str
 ) -> None:
@@ -286,6 +288,7 @@ def test_date_partitions_are_typed_and_other_dates_are_not_read(
     assert gate(body, ref).outcome is Outcome.PASSED
 
 
+@pytest.mark.slow
 def test_states_are_reused_while_the_files_are_the_same(gate: Gate, prices: DatasetRef) -> None:
     gate("assert num_rows() > 0", prices)
     assert verdict(gate("assert num_rows() > 0", prices), WELL_FORMED).origin == "stored state"

@@ -176,6 +176,7 @@ def test_the_quick_check_matches_nothing_else() -> None:
 @pytest.mark.parametrize(
     "collation", ["UTF8_BINARY", pytest.param("UTF8_LCASE", marks=pytest.mark.slow)]
 )
+@pytest.mark.slow
 def test_spark_matches_the_same_strings_with_the_quick_check(spark: Any, collation: str) -> None:
     patterns = [pattern for pattern, _ in SIZED] + _random_whole_patterns(200)
     patterns += ["^[a-z]{9}$", "^k{9}$", *(whole(one.pattern) for one in TEXT_FORMATS.values())]

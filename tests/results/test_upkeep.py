@@ -114,6 +114,7 @@ class TestGatesCompact:
         log = os.listdir(tmp_path / RUNS / "_delta_log")
         assert sum(".checkpoint." in name for name in log) == table.version() // 50
 
+    @pytest.mark.slow
     def test_every_table_is_compacted_and_states_too(self, tmp_path: Path) -> None:
         store, states = ResultsStore(str(tmp_path)), StateStore(locate(str(tmp_path)))
         reports = [report(number) for number in range(35)]
@@ -130,6 +131,7 @@ class TestGatesCompact:
             assert files(tmp_path, name) <= 12, name
         assert states.recall("orders", [RUN_KEY.date]) == (state(34),)
 
+    @pytest.mark.slow
     def test_a_gate_that_cannot_compact_writes_its_report(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -160,6 +162,7 @@ def state(value: int) -> State:
 
 class TestOptimize:
     @pytest.mark.parametrize("first_new", [pytest.param(False, marks=pytest.mark.slow), True])
+    @pytest.mark.slow
     def test_a_store_of_an_older_version_is_read_written_and_then_migrated(
         self, tmp_path: Path, first_new: bool
     ) -> None:
@@ -197,6 +200,7 @@ class TestOptimize:
         assert stored(root, [new, old])
         assert {row["month"] for row in rows(root, RESULTS)} == {"2024-03", "2024-01"}
 
+    @pytest.mark.slow
     def test_rows_appended_during_a_migration_are_kept(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -447,6 +451,7 @@ class TestKilled:
 
 
 class TestPrune:
+    @pytest.mark.slow
     def test_prune_deletes_older_runs_to_the_microsecond(self, tmp_path: Path) -> None:
         root = str(tmp_path)
         reports = [report(number, days_ago=31 * (number % 3)) for number in range(9)]
@@ -540,6 +545,7 @@ class TestVacuum:
 class TestReadersReadFewFiles:
     """Files that hold nothing of the answer are deleted; who opens them gets an error."""
 
+    @pytest.mark.slow
     def test_the_newest_runs_are_read_from_the_newest_files(self, tmp_path: Path) -> None:
         root = str(tmp_path)
         reports = [small(number, days_ago=2 * number) for number in range(60)]
@@ -557,6 +563,7 @@ class TestReadersReadFewFiles:
         with pytest.raises(StoreError):
             list_runs(root, limit=60)
 
+    @pytest.mark.slow
     def test_any_number_of_superseded_runs_is_skipped(self, tmp_path: Path) -> None:
         root = str(tmp_path)
         key = RUN_KEY

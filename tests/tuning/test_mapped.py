@@ -201,6 +201,7 @@ def test_a_stored_database_is_of_one_instance(here: Path) -> None:
 @pytest.mark.parametrize(
     ("issue", "proposed"), [(3, True), (8, False)], ids=["both agree", "one would miss an issue"]
 )
+@pytest.mark.slow
 def test_one_limit_for_all_instances_has_the_costs_of_all(
     here: Path, issue: int, *, proposed: bool
 ) -> None:

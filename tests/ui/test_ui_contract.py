@@ -68,6 +68,7 @@ def a_history(scene: Scene, *, stored: bool = True) -> None:
     scene.ran(under(1, BROKEN, NOT_EMPTY), stored=stored)
 
 
+@pytest.mark.slow
 def test_versions_are_listed_with_coverage_and_first_and_last_run(get: Get, scene: Scene) -> None:
     a_history(scene)
     page = Html(get("contract", id="orders").text)
