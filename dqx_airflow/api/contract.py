@@ -25,7 +25,6 @@ from dqx_airflow.api.run import (
 )
 from dqx_airflow.contracts.demands import Demand, OfType, OnlyColumns, Presence
 from dqx_airflow.contracts.document import FolderReader, no_files
-from dqx_airflow.contracts.enforcement.dataset_locations import spark_type
 from dqx_airflow.contracts.enforcement.enforced_contract import (
     Enforced,
     Enforcement,
@@ -33,6 +32,7 @@ from dqx_airflow.contracts.enforcement.enforced_contract import (
     enforce,
     objection_to_version,
 )
+from dqx_airflow.contracts.field_types import spark_type
 from dqx_airflow.contracts.model import Contract as ContractModel
 from dqx_airflow.contracts.model import Model, Rule
 from dqx_airflow.contracts.publishing import PublishedVersion

@@ -13,8 +13,8 @@ from typing import Any
 
 from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.dialects.clause_reader import looks_personal, with_type
-from dqx_airflow.contracts.enforcement.dataset_locations import spark_type
 from dqx_airflow.contracts.export import filled, odcs, yaml_text
+from dqx_airflow.contracts.field_types import spark_type
 from dqx_airflow.contracts.model import (
     Contract,
     Dialect,

@@ -26,75 +26,33 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean, folded_
 
 _ALTERNATIVES = ("allOf", "anyOf", "oneOf")
 _CASES = ("then", "else")
-_SYNONYMS = (
-    ("required", "nullable", "notnull", "mandatory", "optional", "notnullable"),
-    ("pattern", "regex", "regexp", "matches"),
-    ("enum", "validvalues", "allowedvalues", "acceptedvalues", "const", "values", "oneof"),
-    ("minimum", "min", "minvalue", "greaterthanorequal", "gte"),
-    ("maximum", "max", "maxvalue", "lessthanorequal", "lte"),
-    ("minlength", "lengthmin"),
-    ("maxlength", "lengthmax", "length"),
-    ("unique", "distinct"),
-    ("primarykey", "businesskey", "pk", "primary"),
-    ("references", "foreignkey", "relationships", "fk"),
-    ("quality", "checks", "qualitychecks", "tests", "expectations"),
-    ("type", "datatype", "logicaltype"),
-    ("description", "semantic", "comment", "doc"),
-    ("partitionby", "partitionedby", "partitions"),
-)
-"""Synonyms in several dialects. If one is unknown, another one is probably meant."""
 
-_NEAREST = {"min": "positive nonnegative greaterthan gt ge atleast range between"}
-_NEAREST |= {"max": "negative lessthan lt le atmost maxlen", "enum": "allowed accepted in"}
-"""Words that state less, or more, than the word of the synonyms that comes nearest to them."""
 
-_CHECKS = frozenset(word for group in _SYNONYMS[:11] for word in group) - {"values", "length"} | {
-    *("multipleof", "uniqueitems", "minitems", "maxitems", "exclusiveminimum", "exclusivemaximum"),
-    *("format", "precision", "scale", "constraints", "logicaltypeoptions", "servicelevels"),
-}
+def _listed(*names: str) -> list[list[str]]:
+    """The words in the lines of `key_words.txt` with these names."""
+    lines = files(__package__).joinpath("key_words.txt").read_text("utf-8").splitlines()
+    return [line.partition(": ")[2].split() for line in lines if line.partition(":")[0] in names]
+
+
+def _words(*names: str) -> frozenset[str]:
+    return frozenset(word for words in _listed(*names) for word in words)
+
+
+_SYNONYMS = _listed("checks", "described")
+_NEAREST = {word: others for word, *others in _listed("nearest")}
+_CHECKS = _words("checks", "more checks") - _words("no checks")
 """Words that promise a check: if none of their group is known, a promised check is missing."""
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_MEASURES = _words(
-    "accuracy completeness consistency freshness retention timeliness uniqueness validity volume"
-)
-"""Words for what is measured of a whole table."""
-
-_SECTIONS = _MEASURES | _words("constraint retentiondays rule rules")
-"""Words that promise checks for a whole table."""
-
-_RULE_WORDS = _words(
-    "above allow allowed accepted at assert assertion assertions below between blank check checks "
-    "digits distinct duplicate duplicates empty eq expect expectation expectations forbidden ge "
-    "greater gt gte in least length less like limit lt lte match matches max maximum min minimum "
-    "most must ne negative nonnegative nonnull not null nullable nulls over pattern positive range "
-    "regex regexp required rule rules size test tests than threshold under unique valid validate "
-    "validation validator validators validity zero"
-)
-"""Words in keys that state a constraint, in whatever dialect."""
-
-_REMARKS = _words(
-    "alias aliases annotations author calculated category changelog classification cluster "
-    "comment computed confidential config consumers context created critical custom default "
-    "deprecated derived description display doc docs encrypted environment example examples "
-    "experimental gdpr generated glossary hidden history id index indexed label labels lineage "
-    "link links masked meta metadata name names namespace note notes order ordinal owner owners "
-    "partition partitioned personal phi pii position priority producer properties reason related "
-    "remark remarks roles searchable sensitive sensitivity severity since source sources stats "
-    "steward stewards synonyms system tag tags team teams term terms title transformation "
-    "updated url usage used version"
-)
-"""Words in keys that describe: whatever their value is, no data can violate it."""
+_MEASURES = _words("measures")
+_SECTIONS = _words("measures", "sections")
+_RULE_WORDS = _words("rules")
+_REMARKS = _words("remarks")
 
 STATES = "x-states"
 """In the schema: what unknown keys of a mapping may state: `rules`, or `sections` with rules. Typos
 of known keys count in `sections`, and alone with `typos`, if additional keys are allowed."""
 
-_TRUTHS = _words("true false yes no on off y n")
+_TRUTHS = ("true", "false", "yes", "no", "on", "off", "y", "n")
 _DELAY = re.compile(r"_p\d+(_|$)")
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
@@ -145,7 +103,7 @@ def _is_check(key: str, node: Node, meant: str | None, states: Collection[str | 
 def _check_word(key: str) -> str | None:
     """The word for a check, in whatever dialect, that a key is or is a typo of."""
     folded = folded_word(key)
-    near = [word for word, others in _NEAREST.items() if folded in others.split()]
+    near = [word for word, others in _NEAREST.items() if folded in others]
     for word in near or (folded, folded.removeprefix("is"), re.sub(r"(.)\1+", r"\1", folded)):
         if word in _CHECKS | _SECTIONS:
             return word

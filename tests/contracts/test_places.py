@@ -9,11 +9,8 @@ import pytest
 
 from dqx_airflow.contracts.compile.sql_predicates import RuleContext
 from dqx_airflow.contracts.demands import Presence, Unique
-from dqx_airflow.contracts.enforcement.dataset_locations import (
-    dataset_settings,
-    known_of,
-    spark_schema,
-)
+from dqx_airflow.contracts.enforcement.dataset_locations import dataset_settings, known_of
+from dqx_airflow.contracts.field_types import spark_schema
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Model, Rule, Server
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.errors import RequestError

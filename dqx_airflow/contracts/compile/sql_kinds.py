@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from dqx_airflow.contracts.field_types import names_in
 from dqx_airflow.contracts.model import Field
 
 LONGEST = 38
@@ -29,13 +30,6 @@ class Kind(NamedTuple):
 
 _NAMES = "int bigint whole number float real text char bytes padded bool date stamp moment"
 KINDS = {name: Kind(name) for name in f"{_NAMES} midnight interval list null shown other".split()}
-_OF_TYPE = {
-    **dict.fromkeys(("tinyint", "smallint", "int"), "int"),
-    **{"bigint": "bigint", "whole_number": "whole", "number": "number", "double": "float"},
-    **{"float": "real", "boolean": "bool", "date": "date", "array": "list"},
-    **dict.fromkeys(("string", "text"), "text"),
-    **dict.fromkeys(("timestamp", "timestamp_ntz"), "stamp"),
-}
 _BLANK_PADDED = re.compile(r"\s*(n?char(acter)?|bpchar)\s*(\(.*)?", re.IGNORECASE)
 _SIZES = {"int": (10, 0), "bigint": (20, 0)}
 _LONGEST_SCALES = {"snowflake": 12, "bigquery": 9}
@@ -58,7 +52,7 @@ def _kind_of(item: Field, sql_dialect: str) -> Kind | None:
         return None
     if sizes := re.fullmatch(r"decimal\((\d+),\s*(\d+)\)", str(written)):
         return Kind("decimal", int(sizes[1]), int(sizes[2]))
-    name = _OF_TYPE.get(re.split(r"[(<]", str(written))[0], "other")
+    name = names_in("kind").get(re.split(r"[(<]", str(written))[0], "other")
     if name == "text" and _BLANK_PADDED.fullmatch(native):
         name = "char"
     if name in ("date", "stamp") and sql_dialect == "sqlite":

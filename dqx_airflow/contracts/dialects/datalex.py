@@ -29,6 +29,7 @@ from dqx_airflow.contracts.document import (
     find,
     read_document,
 )
+from dqx_airflow.contracts.field_types import types_named
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Model, Rule, column_path
 from dqx_airflow.contracts.schema import load_schema, schema_errors
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean, errors_of
@@ -235,13 +236,6 @@ def _as_datalex(item: Diagnostic) -> Diagnostic:
     return Diagnostic(item.message, item.span, "E501", related=item.related, help=item.help)
 
 
-_TYPES = {
-    **dict.fromkeys(("integer", "int"), "whole_number"),
-    **dict.fromkeys(("number", "decimal", "numeric", "float", "double", "money"), "number"),
-    **dict.fromkeys(("string", "text", "varchar", "char", "uuid", "email", "enum"), "text"),
-    **dict.fromkeys(("json", "any", "variant"), "any"),
-    "datetime": "timestamp",
-}
 _BOUND = ("dbt_model", "dbt_source", "view", "table")
 _SENSITIVE = re.compile(r"(?i)\b(pii|phi|pci|sensitive|restricted|confidential|secret)\b")
 _NO_PROMISE = "describes the project: no data can violate it"
@@ -414,7 +408,7 @@ def _as_field(
 
 
 def _type_of(written: str) -> str | None:
-    return _TYPES.get(written.strip().lower()) or spark_type_of(written)
+    return types_named("DataLex").get(written.strip().lower()) or spark_type_of(written)
 
 
 READER = DialectReader(

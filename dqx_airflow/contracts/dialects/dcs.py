@@ -30,6 +30,7 @@ from dqx_airflow.contracts.dialects.periods import (
 )
 from dqx_airflow.contracts.dialects.standards import read_older_quality, read_quality, read_servers
 from dqx_airflow.contracts.document import Entry, Mapping, Node, Scalar, example_rows, show_path
+from dqx_airflow.contracts.field_types import types_named
 from dqx_airflow.contracts.model import (
     Clause,
     Contract,
@@ -233,26 +234,6 @@ _READERS = {
 }
 
 
-_FIELD_TYPES = {
-    **dict.fromkeys(("string", "text", "varchar"), "string"),
-    **dict.fromkeys(("number", "decimal", "numeric"), "number"),
-    **dict.fromkeys(("int", "integer"), "int"),
-    **dict.fromkeys(("long", "bigint"), "bigint"),
-    **dict.fromkeys(("timestamp", "timestamp_tz"), "timestamp"),
-    **dict.fromkeys(("object", "record", "struct"), "struct"),
-    "float": "float",
-    "double": "double",
-    "boolean": "boolean",
-    "timestamp_ntz": "timestamp_ntz",
-    "date": "date",
-    "time": "string",
-    "array": "array",
-    "map": "map",
-    "bytes": "binary",
-    "variant": "any",
-    "json": "any",
-    "null": "any",
-}
 _NESTED = {"array": ("items",), "map": ("keys", "values"), "struct": ("fields",)}
 _FORMATS = {"date-time": "timestamp", "datetime": "timestamp", "guid": "uuid"}
 _BOUNDS = {
@@ -371,7 +352,7 @@ def _typed(around: FieldContext, node: Mapping, item: Field) -> Field:
         written = reading.text(reading.mapping(node, "config"), "databricksType")
         return with_type(replace(item, written_type=written), physical)
     written = reading.text(node, "type")
-    field_type = _FIELD_TYPES.get(written.lower()) if written is not None else None
+    field_type = types_named("DCS").get(written.lower()) if written is not None else None
     if field_type is None and "fields" in node.entries:
         field_type = "struct"
     if field_type == "struct" and not _has_fields(node):

@@ -26,6 +26,7 @@ from dqx_airflow.contracts.dialects.clause_reader import (
 )
 from dqx_airflow.contracts.dialects.periods import DAY_S, HOUR_S, interval_s
 from dqx_airflow.contracts.document import Mapping, Node, Scalar
+from dqx_airflow.contracts.field_types import types_named
 from dqx_airflow.contracts.model import (
     Contract,
     Dialect,
@@ -37,17 +38,6 @@ from dqx_airflow.contracts.model import (
     column_path,
 )
 from dqx_airflow.metrics.types import LONGEST_DECIMAL
-
-_TYPES = {
-    "string": "string",
-    "integer": "whole_number",
-    "decimal": "number",
-    "date": "date",
-    "timestamp": "timestamp",
-    "boolean": "boolean",
-    "array": "array",
-    "struct": "struct",
-}
 
 
 def _read(reading: ClauseReader) -> Contract:
@@ -165,8 +155,8 @@ def _typed(reading: ClauseReader, column: Mapping, item: Field) -> tuple[Field, 
         item = replace(item, type=f"decimal({int(precision)},{int(scale)})")
         return item, (reading.rule("type", demands.OfType(), column.get("type"), *sizes),)
     spark_type = spark_type_of(written)
-    if written in _TYPES:
-        item = replace(item, type=_TYPES[written])
+    if written in types_named("data product"):
+        item = replace(item, type=types_named("data product")[written])
     elif spark_type is not None:
         item = with_type(item, spark_type)
     else:

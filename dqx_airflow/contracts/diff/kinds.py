@@ -52,20 +52,6 @@ _MOST_WORDS = 3000
 _SHORTEST_TYPO = 4
 _TWO_SLIPS = 8
 
-_WEIGHTY = {
-    *("no", "not", "never", "none", "nothing", "neither", "nor", "cannot", "without", "except"),
-    *("exclude", "include", "only", "all", "any", "each", "every", "some", "and", "or", "both"),
-    *("before", "after", "since", "until", "gross", "net", "minimum", "maximum", "min", "max"),
-    *("least", "most", "more", "less", "over", "under", "above", "below", "plus", "minus"),
-    *("first", "last", "latest", "earliest", "sum", "total", "average", "mean", "median", "count"),
-    *("usd", "eur", "gbp", "chf", "jpy", "dollar", "euro", "pound", "cent", "percent", "fraction"),
-    *("millisecond", "second", "minute", "hour", "day", "week", "month", "quarter", "year", "ms"),
-    *("hourly", "daily", "weekly", "monthly", "quarterly", "yearly", "annual", "utc", "local"),
-    *("byte", "kb", "mb", "gb", "gram", "kg", "lb", "meter", "metre", "km", "mile", "liter"),
-    *("celsius", "fahrenheit", "hundred", "thousand", "million", "billion", "basis"),
-    *("hashed", "encrypted", "masked", "plaintext", "unique", "required", "optional"),
-}
-
 
 def _words(text: str) -> list[str]:
     """Words, numbers and symbols; a hyphen separates words like a space."""
@@ -88,7 +74,9 @@ def _stem(word: str) -> str:
     return word
 
 
-_WEIGHTY_STEMS = frozenset(map(_stem, _WEIGHTY))
+_WEIGHTY_STEMS = frozenset(
+    map(_stem, files(__package__).joinpath("weighty_words.txt").read_text("utf-8").split())
+)
 
 
 def _weighs(word: str) -> bool:

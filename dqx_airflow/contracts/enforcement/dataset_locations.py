@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from dqx_airflow.contracts.demands import Digits
-from dqx_airflow.contracts.model import Contract, Field, Model, Server, column_path, plain_name
+from dqx_airflow.contracts.field_types import spark_schema
+from dqx_airflow.contracts.model import Contract, Field, Model, Server, plain_name
 from dqx_airflow.datasets.databases import DATABASES
 from dqx_airflow.datasets.settings import S3A_ENDPOINT, format_of, settings_of, spark_location
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
@@ -26,13 +26,6 @@ _FOLDERS_BELOW = "/{,*/,*/*/,*/*/*/}"
 """The meaning of `/**/` in globs of Spark: the folder itself, and those in it, three levels
 deep."""
 _FILES = ("local", "s3", "azure", "gcs", "adls", "hdfs", "sftp", "file")
-_TYPE_OF_WORD = {
-    "number": "double",
-    "whole_number": "bigint",
-    "text": "string",
-    "any": "string",
-    None: "string",
-}
 
 
 def dataset_settings(
@@ -90,34 +83,6 @@ def known_of(model: Model, *, file_format: str | None) -> dict[str, Any]:
         # Otherwise Spark takes the columns of one file for those of all.
         known["options"] = {"mergeSchema": "true"}
     return known
-
-
-def spark_schema(model: Model) -> str:
-    """The columns of a model as Spark's DDL: `id bigint, price double`."""
-    return ", ".join(f"{column_path(item.name)} {spark_type(item)}" for item in model.fields)
-
-
-def spark_type(item: Field) -> str:
-    """A Spark type that holds the values of a field; the widest of several."""
-    match item.type:
-        case "array":
-            return f"array<{spark_type(item.items) if item.items else 'string'}>"
-        case "map":
-            key = spark_type(item.keys) if item.keys else "string"
-            return f"map<{key},{spark_type(item.values) if item.values else 'string'}>"
-        case "struct":
-            inner = ",".join(f"{column_path(part.name)}:{spark_type(part)}" for part in item.fields)
-            return f"struct<{inner}>" if inner else "string"
-        case kind:
-            return _TYPE_OF_WORD.get(kind) or str(kind)
-
-
-def table_type(item: Field) -> str:
-    """The type of a column in its table: a decimal if the contract states the digits."""
-    digits = next((rule.demand for rule in item.rules if isinstance(rule.demand, Digits)), None)
-    if item.type == "number" and digits is not None:
-        return f"decimal({digits.precision},{digits.scale})"
-    return spark_type(item)
 
 
 def _as_settings(given: Any) -> dict[str, Any] | None:

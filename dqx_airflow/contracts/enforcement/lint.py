@@ -30,7 +30,7 @@ from dqx_airflow.contracts.demands import (
 )
 from dqx_airflow.contracts.dialects import reader_of
 from dqx_airflow.contracts.dialects.clause_reader import looks_personal
-from dqx_airflow.contracts.enforcement.dataset_locations import spark_type
+from dqx_airflow.contracts.field_types import spark_type
 from dqx_airflow.contracts.model import (
     Clause,
     Contract,

@@ -18,6 +18,7 @@ from dqx_airflow.contracts.dialects import reader_of
 from dqx_airflow.contracts.dialects.foreign import sql_name
 from dqx_airflow.contracts.dialects.foreign.great_expectations import MEASURED
 from dqx_airflow.contracts.export import Exported, Loss, loss_of, unsupported_clauses
+from dqx_airflow.contracts.field_types import names_in
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule, plain_name
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
@@ -25,25 +26,6 @@ from dqx_airflow.values import Severity
 
 NO_COUNTERPART = "Great Expectations has no counterpart"
 
-_TYPES = {
-    "string": "StringType",
-    "bigint": "LongType",
-    "int": "IntegerType",
-    "smallint": "ShortType",
-    "tinyint": "ByteType",
-    "timestamp": "TimestampType",
-    "timestamp_ntz": "TimestampNTZType",
-    "date": "DateType",
-    "decimal": "DecimalType",
-    "double": "DoubleType",
-    "float": "FloatType",
-    "boolean": "BooleanType",
-    "binary": "BinaryType",
-    "array": "ArrayType",
-    "map": "MapType",
-    "struct": "StructType",
-    "text": "StringType",
-}
 _WHOLE = ("ByteType", "ShortType", "IntegerType", "LongType")
 _SEVERAL = {
     "whole_number": [*_WHOLE],
@@ -110,7 +92,7 @@ def expectation_of(place: ExportedRule) -> Expectation:
 
 def type_name(spark_type: str | None) -> str | None:
     """The class of a type in PySpark; None if several of them hold the values."""
-    return _TYPES.get(spark_type.partition("(")[0]) if spark_type else None
+    return names_in("written to GX").get(spark_type.partition("(")[0]) if spark_type else None
 
 
 def bounds_of(

@@ -8,20 +8,12 @@ from typing import Any
 
 from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.export import Exported, Loss, keywords_of, loss_of, unsupported_clauses
+from dqx_airflow.contracts.field_types import names_in
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 from dqx_airflow.values.exact import is_finite_number
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
-_TYPES = {
-    **dict.fromkeys(("tinyint", "smallint", "int", "bigint", "whole_number"), "integer"),
-    **dict.fromkeys(("float", "double", "decimal", "number"), "number"),
-    **dict.fromkeys(("string", "text", "binary", "date"), "string"),
-    **dict.fromkeys(("timestamp", "timestamp_ntz"), "string"),
-    "boolean": "boolean",
-    "array": "array",
-    **dict.fromkeys(("map", "struct"), "object"),
-}
 _AS_TEXTS = {
     "date": {"format": "date"},
     "timestamp": {"format": "date-time"},
@@ -103,8 +95,8 @@ class _SchemaWriter:
     def _type(self, item: Field) -> dict[str, Any]:
         kind = (item.type or "any").partition("(")[0]
         plain: dict[str, Any] = {}
-        if kind in _TYPES:
-            name = _TYPES[kind]
+        if kind in names_in("JSON"):
+            name = names_in("JSON")[kind]
             may_be_null = item.is_nullable and not item.path.endswith("{key}")
             plain = {"type": [name, "null"] if may_be_null else name, **_AS_TEXTS.get(kind, {})}
         elif kind != "any":

@@ -11,7 +11,6 @@ from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.dialects.clause_reader import is_sensitive
 from dqx_airflow.contracts.dialects.foreign import great_expectations, sql_name
 from dqx_airflow.contracts.dialects.periods import DAY_S, HOUR_S, MINUTE_S
-from dqx_airflow.contracts.enforcement.dataset_locations import spark_type
 from dqx_airflow.contracts.export import (
     Exported,
     Loss,
@@ -27,6 +26,7 @@ from dqx_airflow.contracts.export.great_expectations import (
     missing_rows,
     too_many_digits,
 )
+from dqx_airflow.contracts.field_types import names_in, spark_type
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule, Server, Treatment, plain_name
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.values import Severity
@@ -248,17 +248,6 @@ def _translated(query: str, read: str | None, write: str) -> str | None:
     return text
 
 
-_LOGICAL = {
-    **dict.fromkeys(("string", "text", "binary"), "string"),
-    **dict.fromkeys(("tinyint", "smallint", "int", "bigint", "whole_number"), "integer"),
-    **dict.fromkeys(("float", "double", "decimal", "number"), "number"),
-    **dict.fromkeys(("timestamp", "timestamp_ntz"), "timestamp"),
-    "date": "date",
-    "boolean": "boolean",
-    "array": "array",
-    "map": "map",
-    "struct": "object",
-}
 _WORDS = ("text", "number", "whole_number", "any")
 _NESTED = ("array", "map", "struct")
 _UNITS = ((DAY_S, "d"), (HOUR_S, "h"), (MINUTE_S, "minutes"))
@@ -322,7 +311,7 @@ class SchemaWriter:
         if item.is_sensitive and not is_sensitive(item.classification, tags):
             tags.append(_MARK)
         is_whole = item.type in ("array", "struct") and not _says_more(item)
-        logical = _LOGICAL.get((item.type or "").partition("(")[0])
+        logical = names_in("written to ODCS").get((item.type or "").partition("(")[0])
         if item.type == "map" and (item.keys is None or item.values is None):
             logical = None  # which requires its parts
         physical = None if item.type in (None, *_WORDS) else item.type

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dqx_airflow.contracts.demands import OfType, Presence, Required
 from dqx_airflow.contracts.dialects.clause_reader import NUMBER_WORDS
-from dqx_airflow.contracts.enforcement.dataset_locations import spark_type, table_type
 from dqx_airflow.contracts.export import Exported, Loss, unsupported_clauses
+from dqx_airflow.contracts.field_types import spark_type, table_type
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule, column_path
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.values import ContractDescription, FieldDescription

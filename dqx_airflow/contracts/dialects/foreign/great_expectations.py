@@ -47,6 +47,7 @@ from dqx_airflow.contracts.dialects.foreign import (
     sql_name,
     values_in,
 )
+from dqx_airflow.contracts.field_types import types_named
 from dqx_airflow.contracts.model import dotted_path
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.sql import quote_literal, quote_name
@@ -484,16 +485,6 @@ _OF_COLUMNS: Expectations = {
 }
 
 
-_TYPES = {
-    **dict.fromkeys(("integer", "int32"), "int"),
-    **dict.fromkeys(("long", "int64"), "bigint"),
-    **dict.fromkeys(("str", "varchar", "text", "char"), "string"),
-    **dict.fromkeys(("float64", "double precision"), "double"),
-    **dict.fromkeys(("bool",), "boolean"),
-    **dict.fromkeys(("datetime", "datetime64"), "timestamp"),
-    **dict.fromkeys(("numeric", "number"), "decimal"),
-}
-
 _IGNORED = {
     **dict.fromkeys(("all", "all_values_are_missing", "both_values_are_missing"), " AND "),
     **dict.fromkeys(("any_value_is_missing", "either_value_is_missing"), " OR "),
@@ -594,7 +585,7 @@ def _typed(arguments: ExpectationArguments, names: list[Any]) -> Demands:
 
 def _spark_type(written: str) -> str:
     word = re.sub(r"type(\(\))?$", "", written.strip().lower())
-    word = _TYPES.get(word, word)
+    word = types_named("read from GX").get(word, word)
     try:
         return canonical_type(word)
     except TypeTextError:

@@ -24,23 +24,12 @@ from dqx_airflow.contracts.dialects.odcs.service import (
     read_rules,
 )
 from dqx_airflow.contracts.document import Mapping, Node, Scalar, Sequence, plain
+from dqx_airflow.contracts.field_types import types_named
 from dqx_airflow.contracts.model import Field, Rule, column_path
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 from dqx_airflow.metrics.types import LONGEST_DECIMAL, Family, family_of, parts_of
 
-_LOGICAL = {
-    "string": "string",
-    "date": "date",
-    "timestamp": "timestamp",
-    "number": "number",
-    "integer": "whole_number",
-    "boolean": "boolean",
-    "object": "struct",
-    "array": "array",
-    "map": "map",
-    "vector": "array",
-}
 _SPOKEN = (None, "postgres", "bigquery", "snowflake")
 """The dialects whose types are tried if Spark has no such name, in this order."""
 
@@ -65,24 +54,6 @@ _UNLIMITED = 2**31 - 1
 _BARE_NUMBER = re.compile(r"(?:decimal|dec|numeric|number|bignumeric|bigdecimal)", re.IGNORECASE)
 _LENGTH_IN_BRACKETS = re.compile(r"(\w*char\w*)\s*\[(\d+)\]", re.IGNORECASE)
 
-# By sqlglot's names for the types of all databases.
-_SPARK = {
-    **dict.fromkeys(("TEXT", "MEDIUMTEXT", "LONGTEXT", "TINYTEXT", "UUID", "NAME"), "string"),
-    **dict.fromkeys(("CHAR", "NCHAR", "VARCHAR", "NVARCHAR", "BPCHAR", "ENUM"), "string"),
-    **dict.fromkeys(("INT", "MEDIUMINT", "SERIAL", "USMALLINT"), "int"),
-    **dict.fromkeys(("BIGINT", "BIGSERIAL", "UINT"), "bigint"),
-    **dict.fromkeys(("SMALLINT", "SMALLSERIAL", "UTINYINT"), "smallint"),
-    "TINYINT": "tinyint",
-    "UBIGINT": "decimal(20,0)",
-    **dict.fromkeys(("DOUBLE", "FLOAT"), "double"),
-    "DATE": "date",
-    **dict.fromkeys(("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "DATETIME"), "timestamp"),
-    **dict.fromkeys(("DATETIME2", "SMALLDATETIME", "DATETIME64"), "timestamp"),
-    "TIMESTAMPNTZ": "timestamp",
-    **dict.fromkeys(("BOOLEAN", "BIT"), "boolean"),
-    **dict.fromkeys(("BINARY", "VARBINARY", "BLOB", "LONGBLOB", "IMAGE"), "binary"),
-}
-
 
 @dataclass(frozen=True, slots=True)
 class PhysicalType:
@@ -94,7 +65,7 @@ class PhysicalType:
 
 def logical_type(word: str | None) -> str | None:
     """The Spark type for a logical type, or a word for several; None if Spark has none."""
-    return _LOGICAL.get(word) if word is not None else None
+    return types_named("ODCS").get(word) if word is not None else None
 
 
 def physical_type(written: str, sql_dialect: str | None, *, is_spark: bool) -> PhysicalType | None:
@@ -120,7 +91,7 @@ def agrees(logical: str, spark_type: str) -> bool:
     if logical in _FAMILY:
         family = Family.NUMBER if name == "number" else family_of(spark_type)
         return family is _FAMILY[logical]
-    return name == _LOGICAL.get(logical) or (logical == "object" and name == "map")
+    return name == types_named("ODCS").get(logical) or (logical == "object" and name == "map")
 
 
 def names_nested(logical: str, written: str) -> bool:
@@ -169,9 +140,9 @@ def _transpiled(text: str, sql_dialect: str | None) -> PhysicalType | None:
         return PhysicalType(f"decimal({numbers[0]},{numbers[1] if len(numbers) > 1 else 0})")
     if kind == "DATE" and sql_dialect == "oracle":
         return PhysicalType("timestamp")  # with a time of day
-    if kind in _SPARK:
-        is_text = _SPARK[kind] == "string" and bool(numbers) and numbers[0] < _UNLIMITED
-        return PhysicalType(_SPARK[kind], numbers[0] if is_text else None)
+    if (named := types_named("sqlglot").get(kind)) is not None:
+        is_text = named == "string" and bool(numbers) and numbers[0] < _UNLIMITED
+        return PhysicalType(named, numbers[0] if is_text else None)
     if data_type.args.get("nested") and data_type.expressions:
         nested = spark_type_of(data_type.sql(dialect="spark"))
         return PhysicalType(nested) if nested is not None else None
