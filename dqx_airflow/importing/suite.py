@@ -7,8 +7,14 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from dqx_airflow.contracts.compile import terms
-from dqx_airflow.contracts.compile.sql_meanings import Query, RowSql, TableSql
-from dqx_airflow.contracts.compile.sql_predicates import CompiledClaim, RuleContext
+from dqx_airflow.contracts.compile.context import (
+    CompiledClaim,
+    Query,
+    RowSql,
+    RuleContext,
+    SqlScope,
+    TableSql,
+)
 from dqx_airflow.contracts.compile.suite import claim_of
 from dqx_airflow.contracts.demands import AmongRows, Demand, QueryGives, RowsSatisfy
 from dqx_airflow.contracts.dialects.clause_reader import slug
@@ -156,7 +162,7 @@ def _meaning(
     """:raises NoCounterpartError: the SQL is not a condition over a row."""
     from dqx_airflow.contracts.compile.sql_rules import row_rule  # imports sqlglot
 
-    return row_rule(predicate, sql_dialect, rule.dataset, lambda table: table)
+    return row_rule(predicate, sql_dialect, SqlScope(rule.dataset))
 
 
 def _predicate_of_filter(rule: ForeignRule) -> nodes.Expression | RowSql | None:

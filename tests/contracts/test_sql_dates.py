@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dqx_airflow.contracts.compile.sql_meanings import Query, SqlAggregate
+from dqx_airflow.contracts.compile.context import Query, SqlAggregate, SqlScope
 from dqx_airflow.contracts.compile.sql_rules import query_rule
 from dqx_airflow.contracts.model import Field
 from dqx_airflow.errors import NoCounterpartError
@@ -47,8 +47,12 @@ def _fields(dialect: str) -> tuple[Field, ...]:
     )
 
 
+def _scope(dialect: str) -> SqlScope:
+    return SqlScope("m", lambda _table: "m", lambda _table: _fields(dialect))
+
+
 def _text(dialect: str, query: str) -> str:
-    found = query_rule(query, dialect, "m", lambda _table: "m", lambda _table: _fields(dialect))
+    found = query_rule(query, dialect, _scope(dialect))
     assert isinstance(found, Query | SqlAggregate), found
     return found.sql
 
@@ -94,4 +98,4 @@ def test_today_is_a_date_and_a_difference_of_oracle_is_one_of_days(spark: Any) -
 )
 def test_an_ambiguous_time_is_refused(dialect: str, query: str) -> None:
     with pytest.raises(NoCounterpartError):
-        query_rule(query, dialect, "m", lambda _table: "m", lambda _table: _fields(dialect))
+        query_rule(query, dialect, _scope(dialect))

@@ -26,9 +26,9 @@ from written_rules import written_contract
 from dqx_airflow.api.database import SparkDatabase
 from dqx_airflow.api.run import run
 from dqx_airflow.contracts.compile import compile_contract, sql_exact
+from dqx_airflow.contracts.compile.context import CountOfRows, Query, SqlAggregate, SqlScope
 from dqx_airflow.contracts.compile.measures import spark_text
 from dqx_airflow.contracts.compile.sql_exact import DIALECTS, Row, table
-from dqx_airflow.contracts.compile.sql_meanings import CountOfRows, Query, SqlAggregate
 from dqx_airflow.contracts.compile.sql_rules import query_rule
 from dqx_airflow.contracts.enforcement.enforced_contract import coverage
 from dqx_airflow.contracts.model import Field, Treatment
@@ -70,7 +70,7 @@ FIELDS = _fields()
 @pytest.mark.parametrize(("dialect", "sql", "_value"), list(_rows_of("refused.md")))
 def test_what_may_differ_is_refused(dialect: str, sql: str, _value: str) -> None:
     with pytest.raises(NoCounterpartError) as refused:
-        query_rule(sql, dialect, "t", lambda name: name, lambda _name: FIELDS)
+        query_rule(sql, dialect, SqlScope("t", fields_of=lambda _name: FIELDS))
     assert "dialect: spark" in str(refused.value) or "write EXTRACT(EPOCH" in str(refused.value)
 
 
@@ -176,7 +176,9 @@ def test_values_are_those_that_the_pages_of_databases_give(spark: Any) -> None:
     for dialect, sql, _ in cases:
         query = sql if sql.startswith("SELECT") else f"SELECT MAX({sql}) FROM t"
         try:
-            found = query_rule(query, dialect, "t", lambda _name: TABLE, lambda _name: FIELDS)
+            found = query_rule(
+                query, dialect, SqlScope("t", lambda _name: TABLE, lambda _name: FIELDS)
+            )
         except NoCounterpartError as error:
             pytest.fail(f"{dialect}: {sql}: {error}")
         texts.append(_spark_sql(found))
@@ -224,7 +226,7 @@ def _accepted(dialect: str, seed: str) -> Iterator[Accepted]:
             patched.setattr(sql_exact._Translation, "_result", result)
             try:
                 rule = query_rule(
-                    query, dialect, TABLE, lambda _name: TABLE, lambda _name: fields()
+                    query, dialect, SqlScope(TABLE, lambda _name: TABLE, lambda _name: fields())
                 )
             except NoCounterpartError:
                 continue

@@ -14,8 +14,7 @@ from typing import Any
 
 from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.compile import terms
-from dqx_airflow.contracts.compile.ecma_regex import java_pattern
-from dqx_airflow.contracts.compile.sql_predicates import (
+from dqx_airflow.contracts.compile.context import (
     CompiledClaim,
     EnforcedByType,
     RuleContext,
@@ -23,6 +22,7 @@ from dqx_airflow.contracts.compile.sql_predicates import (
     no_rows,
     sql,
 )
+from dqx_airflow.contracts.compile.ecma_regex import java_pattern
 from dqx_airflow.contracts.compile.terms import ValueKind, kind_of
 from dqx_airflow.contracts.model import Field, column_path, parts_of
 from dqx_airflow.diagnostics.diagnostic import did_you_mean

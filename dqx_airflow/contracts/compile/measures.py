@@ -13,21 +13,19 @@ from datetime import date, datetime, time, timedelta
 from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.compile import terms
 from dqx_airflow.contracts.compile.columns import among, matches, nested, spark_text
-from dqx_airflow.contracts.compile.sql_meanings import (
+from dqx_airflow.contracts.compile.context import (
+    CompiledClaim,
     CountOfRows,
     Query,
     RowSql,
+    RuleContext,
     SqlAggregate,
     TableSql,
-    query_meaning,
-    row_meaning,
-)
-from dqx_airflow.contracts.compile.sql_predicates import (
-    CompiledClaim,
-    RuleContext,
     each_row,
     no_rows,
     query,
+    query_meaning,
+    row_meaning,
     sql,
 )
 from dqx_airflow.contracts.compile.terms import ValueKind, kind_of

@@ -7,80 +7,71 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import TYPE_CHECKING
 
 import sqlglot
 from sqlglot import ErrorLevel, exp
 from sqlglot.errors import ParseError, SqlglotError, UnsupportedError
 
-from dqx_airflow.contracts.compile.sql_exact import exact, sqlglot_dialect
-from dqx_airflow.contracts.compile.sql_kinds import Kind, columns_of
-from dqx_airflow.contracts.compile.sql_meanings import (
+from dqx_airflow.contracts.compile import terms
+from dqx_airflow.contracts.compile.context import (
     CountOfRows,
     Query,
     RowSql,
     SqlAggregate,
+    SqlScope,
     TableSql,
 )
-from dqx_airflow.contracts.compile.sql_predicates import (
-    DatasetNamer,
-    NotInDqlError,
-    from_of,
-    predicate_of,
-    written_name,
-)
-from dqx_airflow.contracts.model import Field
+from dqx_airflow.contracts.compile.sql_exact import exact, sqlglot_dialect
+from dqx_airflow.contracts.compile.sql_kinds import Kind, columns_of
 from dqx_airflow.dql import nodes
+from dqx_airflow.dql.walk import is_about_items
 from dqx_airflow.errors import NoCounterpartError
+from dqx_airflow.values.exact import WrittenFloat
 
 if TYPE_CHECKING:
     from sqlglot import Expr
-
-FieldsOf: TypeAlias = Callable[[str], tuple[Field, ...]]
-"""Returns the fields of a dataset, none if they are unknown."""
 
 _SPARK = "spark"
 _WINDOWED = "windowed"
 
 
-def _no_fields(_dataset: str) -> tuple[Field, ...]:
-    return ()
+class NotInDqlError(NoCounterpartError):
+    """DQL has no syntax for a part of a predicate."""
+
+    def __init__(self) -> None:
+        NoCounterpartError.__init__(self, "DQL has no syntax for it")
 
 
 def row_rule(
-    sql: str,
-    sql_dialect: str | None,
-    model: str,
-    dataset_of: DatasetNamer,
-    fields_of: FieldsOf = _no_fields,
+    sql: str, sql_dialect: str | None, scope: SqlScope
 ) -> nodes.Expression | RowSql | TableSql | Query:
     """The meaning of an SQL predicate: a predicate of DQL if the language can express it.
 
-    :param model: the dataset of its rows. A query counts the rows that violate it.
+    A query counts the rows that violate it.
+
     :raises NoCounterpartError: it is not a single read-only expression, or has another value in
         Spark.
     """
     tree = parsed(sql, sql_dialect)
     if isinstance(tree, exp.Query) or not isinstance(tree, exp.Condition | exp.Paren):
         raise NoCounterpartError("not a condition on a row")
-    tree = _meant(tree, sql_dialect, model, dataset_of, fields_of)
-    tree = _without_qualifiers(tree, model, dataset_of)
+    tree = _meant(tree, sql_dialect, scope)
+    tree = _without_qualifiers(tree, scope)
     try:
-        return predicate_of(tree, dataset_of)
+        return predicate_of(tree, scope)
     except NotInDqlError:
         pass
     if tree.find(exp.Query, exp.Window):
-        return _breaking_rows(tree, model, dataset_of)
+        return _breaking_rows(tree, scope)
     spark = _in_spark(tree)
     return TableSql(spark) if tree.find(exp.AggFunc) else RowSql(spark)
 
 
 def query_rule(
-    sql: str,
-    sql_dialect: str | None,
-    model: str,
-    dataset_of: DatasetNamer,
-    fields_of: FieldsOf = _no_fields,
+    sql: str, sql_dialect: str | None, scope: SqlScope
 ) -> Query | SqlAggregate | CountOfRows:
     """The meaning of a query that returns one value.
 
@@ -93,21 +84,21 @@ def query_rule(
     if not isinstance(tree, exp.Query):
         raise NoCounterpartError("not a query")
     _demand_one_value(tree)
-    meant = _meant(tree, sql_dialect, model, dataset_of, fields_of)
+    meant = _meant(tree, sql_dialect, scope)
     assert isinstance(meant, exp.Query)
     tree = _windows_first(meant)
-    simple = _over_own_rows(tree, model, dataset_of)
+    simple = _over_own_rows(tree, scope)
     if simple is not None:
         value, where = simple
         if where is None and not value.find(exp.Query, exp.Window):
-            return SqlAggregate(_in_spark(_without_qualifiers(value, model, dataset_of)))
+            return SqlAggregate(_in_spark(_without_qualifiers(value, scope)))
         if where is not None and _is_count_of_rows(value):
             try:
-                bare = _without_qualifiers(where, model, dataset_of)
-                return CountOfRows(predicate_of(bare, dataset_of))
+                bare = _without_qualifiers(where, scope)
+                return CountOfRows(predicate_of(bare, scope))
             except NotInDqlError:
                 pass
-    return Query(*_over_datasets(tree, dataset_of))
+    return Query(*_over_datasets(tree, scope))
 
 
 def value_in_spark(sql: str, sql_dialect: str) -> str:
@@ -145,18 +136,16 @@ def parsed(sql: str, sql_dialect: str | None) -> Expr:
     return tree
 
 
-def _meant(
-    tree: Expr, sql_dialect: str | None, model: str, dataset_of: DatasetNamer, fields_of: FieldsOf
-) -> Expr:
+def _meant(tree: Expr, sql_dialect: str | None, scope: SqlScope) -> Expr:
     """The tree in Spark SQL, with the same value."""
     if sql_dialect in (None, _SPARK, "databricks"):
         return tree
 
     def columns(table: str) -> Mapping[str, Kind | None] | None:
-        return columns_of(fields_of(dataset_of(table)), sql_dialect) or None
+        return columns_of(scope.fields_of(scope.dataset(table)), sql_dialect) or None
 
     try:
-        return exact(tree, sql_dialect, columns, model)
+        return exact(tree, sql_dialect, columns, scope.name)
     except RecursionError:
         raise NoCounterpartError("the SQL is nested too deeply") from None
 
@@ -171,7 +160,7 @@ def _in_spark(tree: Expr) -> str:
 # Tables and columns ------------------------------------------------------------------------------
 
 
-def _over_datasets(tree: exp.Query, dataset_of: DatasetNamer) -> tuple[str, tuple[str, ...]]:
+def _over_datasets(tree: exp.Query, scope: SqlScope) -> tuple[str, tuple[str, ...]]:
     """The query with datasets instead of its tables, and their names."""
     tree = tree.copy()
     defined = {cte.alias_or_name.lower() for cte in tree.find_all(exp.CTE)}
@@ -181,7 +170,7 @@ def _over_datasets(tree: exp.Query, dataset_of: DatasetNamer) -> tuple[str, tupl
             not table.db and table.name.lower() in defined
         ):
             continue
-        dataset = dataset_of(written_name(table))
+        dataset = scope.dataset(written_name(table))
         datasets[dataset] = None
         short = table.name
         is_same = not table.db and short == dataset
@@ -198,29 +187,29 @@ def _over_datasets(tree: exp.Query, dataset_of: DatasetNamer) -> tuple[str, tupl
     return _in_spark(tree), tuple(datasets)
 
 
-def _without_qualifiers(tree: Expr, model: str, dataset_of: DatasetNamer) -> Expr:
+def _without_qualifiers(tree: Expr, scope: SqlScope) -> Expr:
     """The expression with unqualified columns of the model, except in its queries."""
     tree = tree.copy()
     for column in tree.find_all(exp.Column):
         if column.find_ancestor(exp.Query):
             continue
         qualifier = ".".join(part.name for part in column.parts[:-1])
-        if qualifier and dataset_of(qualifier) == model:
+        if qualifier and scope.dataset(qualifier) == scope.name:
             for key in ("table", "db", "catalog"):
                 column.set(key, None)
     return tree
 
 
-def _breaking_rows(tree: Expr, model: str, dataset_of: DatasetNamer) -> Query:
+def _breaking_rows(tree: Expr, scope: SqlScope) -> Query:
     """The query for the number of rows that violate a predicate, which contains windows or
     queries."""
-    table = exp.Table(this=exp.to_identifier(model, quoted=True))
+    table = exp.Table(this=exp.to_identifier(scope.name, quoted=True))
     if tree.find(exp.Window):
         holds = exp.select(exp.alias_(tree.copy(), "holds")).from_(table)
         broken = exp.select("count(*)").from_(holds.subquery("checked")).where("NOT holds")
     else:
         broken = exp.select("count(*)").from_(table).where(exp.not_(exp.paren(tree.copy())))
-    return Query(*_over_datasets(broken, dataset_of))
+    return Query(*_over_datasets(broken, scope))
 
 
 def _windows_first(tree: exp.Query) -> exp.Query:
@@ -285,9 +274,7 @@ def _own(tree: Expr, kind: type[Expr]) -> Iterator[Expr]:
             yield node
 
 
-def _over_own_rows(
-    tree: exp.Query, model: str, dataset_of: DatasetNamer
-) -> tuple[Expr, Expr | None] | None:
+def _over_own_rows(tree: exp.Query, scope: SqlScope) -> tuple[Expr, Expr | None] | None:
     """The value and the condition of a query over nothing but the rows of the model."""
     if not isinstance(tree, exp.Select):
         return None
@@ -297,7 +284,10 @@ def _over_own_rows(
     table = from_of(tree)
     if not isinstance(table, exp.Table):
         return None
-    if not isinstance(table.this, exp.Identifier) or dataset_of(written_name(table)) != model:
+    if (
+        not isinstance(table.this, exp.Identifier)
+        or scope.dataset(written_name(table)) != scope.name
+    ):
         return None
     if {key for key, value in table.args.items() if value} - {"this", "db", "catalog"}:
         return None
@@ -309,3 +299,184 @@ def _is_count_of_rows(value: Expr) -> bool:
     if not isinstance(value, exp.Count):
         return False
     return isinstance(value.this, exp.Star | exp.Literal)
+
+
+# Predicates of DQL -------------------------------------------------------------------------------
+
+_COMPARATORS = {"EQ": "==", "NEQ": "!=", "GT": ">", "GTE": ">=", "LT": "<", "LTE": "<="}
+_OPERATORS = {"Add": "+", "Sub": "-", "Mul": "*"}
+_FUNCTIONS = {
+    "Length": "length",
+    "Lower": "lower",
+    "Upper": "upper",
+    "Abs": "abs",
+    "Year": "year",
+    "Month": "month",
+    "Day": "day",
+}
+
+
+def predicate_of(tree: Expr, scope: SqlScope) -> nodes.Expression:
+    """:raises NotInDqlError: DQL has no syntax for a part of it."""
+    return _Predicate(scope).predicate(tree)
+
+
+@dataclass(frozen=True, slots=True)
+class _Predicate:
+    """Translates an SQL predicate to DQL. `parameter` is that of the enclosing lambda function."""
+
+    scope: SqlScope
+    parameter: str | None = None
+
+    def predicate(self, tree: Expr) -> nodes.Expression:
+        match tree:
+            case _ if tree.args.get("negate"):  # how newer versions of sqlglot write `is not null`
+                plain = tree.copy()
+                plain.set("negate", None)
+                return terms.negation(self.predicate(plain))
+            case exp.Paren():
+                return self.predicate(tree.this)
+            case exp.And():
+                return terms.both(self.predicate(tree.this), self.predicate(tree.expression))
+            case exp.Or():
+                return terms.either(self.predicate(tree.this), self.predicate(tree.expression))
+            case exp.Not():
+                return terms.negation(self.predicate(tree.this))
+            case exp.Between():
+                low, high = self._value(tree.args["low"]), self._value(tree.args["high"])
+                return nodes.Within(self._value(tree.this), low, high, terms.NOWHERE)
+            case exp.In() if tree.args.get("query") is not None:
+                return self._lookup(tree)
+            case exp.In() if tree.expressions:
+                choices = tuple(map(self._literal, tree.expressions))
+                return terms.member(self._value(tree.this), *choices)
+            case exp.Is() if isinstance(tree.expression, exp.Null):
+                return terms.is_null(self._value(tree.this))
+            case exp.Like() if _is_text(tree.expression) and "\\" not in tree.expression.name:
+                pattern = terms.text(tree.expression.name)
+                return nodes.Like(self._value(tree.this), pattern, terms.NOWHERE)
+            case exp.Column():
+                return terms.compare(self._value(tree), "==", nodes.Truth(True, terms.NOWHERE))
+            case exp.ArrayContains():
+                return self._contains(tree.this, tree.expression)
+            case exp.EQ() if isinstance(tree.expression, exp.Any):
+                return self._contains(tree.expression.this, tree.this)
+            case exp.Exists() if isinstance(tree.expression, exp.Lambda):
+                return self._of_items(terms.some, tree.this, tree.expression)
+            case exp.Anonymous(expressions=[array, exp.Lambda() as function]):
+                if tree.name.lower() == "forall":
+                    return self._of_items(terms.every, array, function)
+        op = _COMPARATORS.get(type(tree).__name__)
+        if op is None:
+            raise NotInDqlError
+        return terms.compare(self._value(tree.this), op, self._value(tree.expression))
+
+    def _contains(self, array: Expr, value: Expr) -> nodes.Expression:
+        equal = terms.compare(terms.item(), "==", self._literal(value))
+        return terms.some(self._value(array), equal)
+
+    def _of_items(
+        self,
+        quantifier: Callable[[nodes.Expression, nodes.Expression], nodes.Quantified],
+        array: Expr,
+        function: exp.Lambda,
+    ) -> nodes.Expression:
+        """A lambda function, `item -> predicate`, as a predicate over the items of an array."""
+        if len(function.expressions) != 1:
+            raise NotInDqlError
+        within = replace(self, parameter=function.expressions[0].name)
+        expression = quantifier(self._value(array), within.predicate(function.this))
+        if not is_about_items(expression):
+            raise NotInDqlError
+        return expression
+
+    def _lookup(self, tree: exp.In) -> nodes.Expression:
+        """`column IN (SELECT other FROM table)`"""
+        query = tree.args["query"].unnest()
+        if not isinstance(query, exp.Select) or not isinstance(tree.this, exp.Column):
+            raise NotInDqlError
+        table = from_of(query)
+        used = {key for key, value in query.args.items() if value}
+        is_simple = used <= {"expressions", "from", "from_", "distinct", "kind"}
+        if not is_simple or not isinstance(table, exp.Table):
+            raise NotInDqlError
+        if len(query.selects) != 1 or not isinstance(query.selects[0], exp.Column):
+            raise NotInDqlError
+        dataset = self.scope.dataset(written_name(table))
+        other = terms.values_of(query.selects[0].name, dataset)
+        return nodes.Member(self._value(tree.this), other, terms.NOWHERE)
+
+    def _value(self, tree: Expr) -> nodes.Expression:
+        match tree:
+            case exp.Paren():
+                return self._value(tree.this)
+            case exp.Column() if not isinstance(tree.this, exp.Star):
+                return terms.column_named(*(part.name for part in tree.parts))
+            case exp.Identifier() if tree.name == self.parameter:
+                return terms.item()
+            case exp.Dot() if "." not in tree.name:
+                outer = self._value(tree.this)
+                if not isinstance(outer, nodes.Item):
+                    raise NotInDqlError
+                return terms.item(*outer.path, tree.name)
+            case exp.Neg():
+                inner = self._value(tree.this)
+                if isinstance(inner, nodes.Number):
+                    return terms.number(-inner.value)
+                return nodes.Negative(inner, terms.NOWHERE)
+            case exp.Div():
+                left, right = self._value(tree.this), self._value(tree.expression)
+                return terms.arithmetic(left, "/", right)
+            case exp.Add() | exp.Sub() | exp.Mul():
+                op = _OPERATORS[type(tree).__name__]
+                return terms.arithmetic(self._value(tree.this), op, self._value(tree.expression))
+            case exp.TsOrDsToDate() if isinstance(tree.parent, exp.Year | exp.Month | exp.Day):
+                return self._value(tree.this)
+            case exp.Coalesce():
+                given = (tree.this, *tree.expressions)
+                return terms.call("coalesce", *map(self._value, given))
+            case exp.Trim() if not (tree.expression or tree.args.get("position")):
+                return terms.call("trim", self._value(tree.this))
+        function = _FUNCTIONS.get(type(tree).__name__)
+        if function is not None:
+            return terms.call(function, self._value(tree.this))
+        return self._literal(tree)
+
+    def _literal(self, tree: Expr) -> nodes.Expression:
+        match tree:
+            case exp.Literal() if tree.is_string:
+                return terms.text(tree.this)
+            case exp.Literal():
+                return terms.number(_number(tree.this))
+            case exp.Neg() if isinstance(tree.this, exp.Literal) and not tree.this.is_string:
+                return terms.number(-_number(tree.this.this))
+            case exp.Boolean():
+                return nodes.Truth(bool(tree.this), terms.NOWHERE)
+            case exp.Cast() if _is_text(tree.this) and tree.to.is_type("date"):
+                try:
+                    return nodes.Day(date.fromisoformat(tree.this.this), terms.NOWHERE)
+                except ValueError:
+                    raise NotInDqlError from None
+        raise NotInDqlError
+
+
+def _is_text(tree: Expr) -> bool:
+    return isinstance(tree, exp.Literal) and tree.is_string
+
+
+def _number(text: str) -> int | float:
+    try:
+        return int(text)
+    except ValueError:
+        return WrittenFloat(text)
+
+
+def from_of(query: exp.Query) -> Expr | None:
+    """What a query reads; older versions of sqlglot name its FROM differently."""
+    clause = query.args.get("from_") or query.args.get("from")
+    return clause.this if clause is not None else None
+
+
+def written_name(table: exp.Table) -> str:
+    """A table as the SQL names it, with its schema and catalog."""
+    return ".".join(part.name for part in table.parts)

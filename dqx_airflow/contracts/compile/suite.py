@@ -11,8 +11,15 @@ from typing import Any
 from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.compile import columns, measures, terms
 from dqx_airflow.contracts.compile.columns import PREDICATES, ways
-from dqx_airflow.contracts.compile.sql_meanings import Query, RowSql, TableSql, row_meaning
-from dqx_airflow.contracts.compile.sql_predicates import CompiledClaim, EnforcedByType, RuleContext
+from dqx_airflow.contracts.compile.context import (
+    CompiledClaim,
+    EnforcedByType,
+    Query,
+    RowSql,
+    RuleContext,
+    TableSql,
+    row_meaning,
+)
 from dqx_airflow.contracts.demands import OfType
 from dqx_airflow.contracts.dialects.clause_reader import unique_name
 from dqx_airflow.contracts.model import Acceptance, Clause, Contract, Note, Promise, Rule, Treatment

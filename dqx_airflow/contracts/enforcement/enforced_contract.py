@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from sqlglot import exp
 
 from dqx_airflow.contracts.compile import Compiled, Unenforced, compile_contract
-from dqx_airflow.contracts.compile.sql_meanings import filled_in, placeholders
-from dqx_airflow.contracts.compile.sql_predicates import RuleContext, written_name
-from dqx_airflow.contracts.compile.sql_rules import parsed
+from dqx_airflow.contracts.compile.context import RuleContext, filled_in, placeholders
+from dqx_airflow.contracts.compile.sql_rules import parsed, written_name
 from dqx_airflow.contracts.demands import Demand, OnlyColumns, QueryGives, RowsSatisfy
 from dqx_airflow.contracts.document import FileReader, no_files
 from dqx_airflow.contracts.model import (

@@ -1,0 +1,265 @@
+"""A rule in its context, its claim in DQL, and what its SQL means.
+
+Only `row_meaning` and `query_meaning` import `sql_rules`, and with it sqlglot.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from itertools import pairwise
+
+from dqx_airflow.contracts.compile import terms
+from dqx_airflow.contracts.demands import QueryGives
+from dqx_airflow.contracts.model import Contract, Field, Model, Rule, plain_name
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.printer import show, show_number, show_text
+from dqx_airflow.errors import NoCounterpartError
+from dqx_airflow.values import DatasetRef
+
+_OF_ONE_DATABASE = ("postgres", "postgresql")
+_FIRST_SCHEMAS = ("public", "dbo", "main")
+"""The default schemas of databases."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledClaim:
+    """The claim of an assertion, in DQL; `others` are the datasets that it reads besides its
+    own."""
+
+    text: str
+    others: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EnforcedByType:
+    """The assertion about the type of a field also enforces this rule."""
+
+    column: Field
+
+
+@dataclass(frozen=True, slots=True)
+class RuleContext:
+    """A rule in its context. `way` leads from the column to the field; empty without a field. `ref`
+    is the dataset of the model and `on` the date of its data, if known. If it `is_filtered`, it is
+    about some of the rows, which SQL with a query of its own cannot express."""
+
+    contract: Contract
+    model: Model
+    way: tuple[Field, ...]
+    rule: Rule
+    ref: DatasetRef | None = None
+    on: date | None = None
+    is_filtered: bool = False
+
+    @property
+    def item(self) -> Field | None:
+        return self.way[-1] if self.way else None
+
+    @property
+    def reachable(self) -> tuple[Field, ...]:
+        """The part of the path that DQL can express: up to the first array or map."""
+        for number, (outer, inner) in enumerate(pairwise(self.way)):
+            if all(inner is not part for part in outer.fields):
+                return self.way[: number + 1]
+        return self.way
+
+    @property
+    def is_reachable(self) -> bool:
+        return len(self.reachable) == len(self.way)
+
+    def field_at(self, path: str) -> Field | None:
+        """The field of the model at a path; None for a column that the contract does not have."""
+        return self.model.field_at(path)
+
+    def dataset(self, written: str) -> str:
+        """The dataset of a table: a model of the contract by its name, its location, or its place
+        on a server (`public.orders`), or else the name as written.
+
+        Without a server that names a schema, the default schemas of databases are assumed.
+        """
+        wanted = written.replace("`", "").lower()
+        for model in self.contract.models:
+            if model.name == written:
+                return model.name
+        for model in self.contract.models:
+            table = (model.location or model.name).lower()
+            if wanted in (model.name.lower(), table):
+                return model.name
+            for server in self.contract.servers:
+                located = (server.location or "").lower().replace("{model}", table)
+                if f".{located}".endswith(f".{wanted}"):
+                    return model.name
+                # A Postgres query cannot name another database than its own.
+                if (
+                    located
+                    and server.type in _OF_ONE_DATABASE
+                    and f".{wanted}".endswith(f".{located}")
+                ):
+                    return model.name
+            schema, _, name = wanted.rpartition(".")
+            if name == table and schema in _FIRST_SCHEMAS and not self._has_schemas:
+                return model.name
+        return written.replace("`", "")
+
+    def fields_of(self, dataset: str) -> tuple[Field, ...]:
+        """The fields of a dataset; none if no model describes it."""
+        model = self.contract.model(dataset)
+        return model.fields if model is not None else ()
+
+    @property
+    def _has_schemas(self) -> bool:
+        """True if a server names the schema of its tables."""
+        places = (server.location or "" for server in self.contract.servers)
+        return any(place.endswith(".{model}") and "/" not in place for place in places)
+
+
+def each_row(predicate: nodes.Expression, share: float = 1.0) -> CompiledClaim:
+    """`each row: predicate`, or `N% of rows: predicate`."""
+    if share >= 1:
+        return CompiledClaim(f"each row: {show(predicate)}")
+    return CompiledClaim(f"{show_number(terms.share(share))} of rows: {show(predicate)}")
+
+
+def sql(expression: str) -> str:
+    """`sql("...")`
+
+    :raises NoCounterpartError: a text file cannot contain it.
+    """
+    return f"sql({show_text(terms.text(expression).value)})"
+
+
+def query(text: str) -> str:
+    """`query("...")`
+
+    :raises NoCounterpartError: a text file cannot contain it.
+    """
+    return f"query({show_text(terms.text(text).value)})"
+
+
+def no_rows(expression: str, share: float = 1.0, of: str = "num_rows()") -> CompiledClaim:
+    """A number of rows is 0, or at most what a share of the evaluated ones allows."""
+    if share >= 1:
+        return CompiledClaim(f"{expression} == 0")
+    rest = show_number(terms.share(round(1 - share, 12)))
+    return CompiledClaim(f"coalesce({expression} / {of}, 0) <= {rest}")
+
+
+_PLACEHOLDER = re.compile(r"(?<!\\[pPx])\$?\{\{?\s*(?P<name>[A-Za-z_]\w*)\s*\}?\}")
+"""`\\p{L}` in a regular expression is none."""
+_QUOTES = "\"`'."
+_BACKTICKS = (None, "spark", "databricks", "hive", "mysql", "bigquery", "clickhouse")
+"""Dialects in which double quotes are those of strings."""
+_QUALIFIER = re.compile(
+    r"""["`\[]?\$?\{\{?\s*(?:schema|dataset|database|catalog|project)\s*\}?\}["`\]]?\s*\.\s*""",
+    re.IGNORECASE,
+)
+"""Qualifiers before the name of a table: they locate it on a server, but here it is a dataset."""
+
+
+@dataclass(frozen=True, slots=True)
+class SqlScope:
+    """What SQL is about: the rows of the dataset `name`; the dataset of each table in it, and the
+    fields of each dataset, none if they are unknown."""
+
+    name: str
+    dataset: Callable[[str], str] = lambda table: table
+    fields_of: Callable[[str], tuple[Field, ...]] = lambda _dataset: ()
+
+
+@dataclass(frozen=True, slots=True)
+class RowSql:
+    """A row predicate that only Spark SQL can express."""
+
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableSql:
+    """A predicate over a whole table, with an aggregate in it."""
+
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A Spark SQL query that returns one value, and the datasets that it reads."""
+
+    sql: str
+    datasets: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SqlAggregate:
+    """A query that is only an aggregate over all rows of the model, without its FROM."""
+
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class CountOfRows:
+    """A query that counts the rows of the model for which a predicate is true."""
+
+    predicate: nodes.Expression
+
+
+def filled_in(sql: str, names: Mapping[str, str], sql_dialect: str | None) -> str:
+    """The SQL with names for its placeholders: `{model}`, `${property}`, `{{ column }}`.
+
+    :raises NoCounterpartError: a placeholder is unknown.
+    """
+
+    def fill(match: re.Match[str]) -> str:
+        key = match["name"].lower()
+        if key not in names:
+            known = ", ".join(f"{{{known}}}" for known in names)
+            raise NoCounterpartError(f"nothing is known for {match[0]}: there is {known}")
+        before = sql[match.start() - 1 : match.start()]
+        is_plain = re.fullmatch(r"[A-Za-z_][\w.]*", names[key]) is not None
+        if is_plain or (before and before in _QUOTES):
+            return names[key]
+        quote = "`" if sql_dialect in _BACKTICKS else '"'
+        return quote + names[key].replace(quote, 2 * quote) + quote
+
+    return _PLACEHOLDER.sub(fill, _QUALIFIER.sub("", sql))
+
+
+def placeholders(context: RuleContext) -> dict[str, str]:
+    """The values of `{model}`, `{field}` and other placeholders in the SQL of a rule."""
+    tables = ("model", "table", "table_name", "object", "schema", "dataset")
+    names = dict.fromkeys(tables, context.model.name)
+    if context.item is not None and context.is_reachable:
+        column = plain_name(context.item.path)
+        names |= dict.fromkeys(("field", "column", "property", "column_name"), column)
+    return names
+
+
+def row_meaning(
+    context: RuleContext, predicate: str, sql_dialect: str | None
+) -> nodes.Expression | RowSql | TableSql | Query:
+    """The meaning of an SQL predicate over the rows of a model.
+
+    :raises NoCounterpartError: it is not a single read-only expression, or has other placeholders.
+    """
+    from dqx_airflow.contracts.compile.sql_rules import row_rule
+
+    return row_rule(
+        filled_in(predicate, placeholders(context), sql_dialect), sql_dialect, _scope(context)
+    )
+
+
+def query_meaning(context: RuleContext, demand: QueryGives) -> Query | SqlAggregate | CountOfRows:
+    """The meaning of a query that returns one value.
+
+    :raises NoCounterpartError: it is not a single query, or has other placeholders.
+    """
+    from dqx_airflow.contracts.compile.sql_rules import query_rule
+
+    text = filled_in(demand.query, placeholders(context), demand.sql_dialect)
+    return query_rule(text, demand.sql_dialect, _scope(context))
+
+
+def _scope(context: RuleContext) -> SqlScope:
+    return SqlScope(context.model.name, context.dataset, context.fields_of)
