@@ -40,7 +40,6 @@ from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.contracts.registry import Publication, registry_at
 from dqx_airflow.diagnostics.diagnostic import did_you_mean, listed
 from dqx_airflow.diagnostics.renderers import draw
-from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import DqxError, RegistryError, RequestError, SourceError
 from dqx_airflow.plan.clauses import unenforced_verdicts, with_clauses
@@ -196,7 +195,7 @@ class Contract:
         enforced = self._enforced_over(db, date, unsupported)
         selection = selection_in(options)
         results = run(
-            check_source(enforced.suite, needs_suite=True),
+            enforced.checked,
             self._typed(db),
             date,
             judged_by,
@@ -229,8 +228,7 @@ class Contract:
         selection = selection_in(options)
         enforced = {on: self._enforced_over(db, on, unsupported) for on in dates_of(dates)}
         suites = {
-            on: DatedSuite(check_source(compiled.suite, needs_suite=True), compiled.contract)
-            for on, compiled in enforced.items()
+            on: DatedSuite(compiled.checked, compiled.contract) for on, compiled in enforced.items()
         }
         dated = run_each(suites, self._typed(db), judged_by, now=now, selection=selection)
         by_date = {

@@ -174,7 +174,6 @@ class ContractGateOperator(GateOperator):
         self, folder: Path, datasets: Sequence[DatasetRef] | None
     ) -> tuple[list[str], Sequence[Path]]:
         """Mistakes in a contract that is not a template, and in its pin."""
-        from dqx_airflow.dql.check import check_source
         from dqx_airflow.operators.mistakes import known_selection, selectable_suites
         from dqx_airflow.operators.sources import errors_in, find_source, possible_paths
 
@@ -196,8 +195,7 @@ class ContractGateOperator(GateOperator):
         selection = known_selection(self)
         if not mistakes and selection is not None:
             enforced = enforcement.over(datasets or ())
-            suite = check_source(enforced.suite).valid_suite
-            pairs = [(suite, enforced.suite)]
+            pairs = [(enforced.checked.valid_suite, enforced.suite)]
             mistakes += selectable_suites(selection, pairs, datasets or (), enforced.contract)[1]
         if not mistakes:
             mistakes += self._place_mistakes(enforcement)
@@ -290,7 +288,6 @@ class ContractGateOperator(GateOperator):
         :param unchecked: collects the clauses that are not checked.
         :raises GateMisconfigured: the suite does not fit the datasets, or nothing is selected.
         """
-        from dqx_airflow.dql.check import check_source
         from dqx_airflow.operators.sources import selected_suite
 
         enforced = enforcement.over(
@@ -301,6 +298,5 @@ class ContractGateOperator(GateOperator):
         unchecked.update(dict.fromkeys(enforced.account))
         compiled = replace(request, suite=enforced.suite, contract=enforced.contract)
         if request.selection is not None:
-            suite = check_source(enforced.suite).valid_suite
-            selected_suite(compiled, suite)
+            selected_suite(compiled, enforced.checked.valid_suite)
         return compiled

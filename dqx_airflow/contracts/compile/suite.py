@@ -23,7 +23,7 @@ from dqx_airflow.contracts.compile.context import (
 from dqx_airflow.contracts.demands import OfType
 from dqx_airflow.contracts.dialects.clause_reader import unique_name
 from dqx_airflow.contracts.model import Acceptance, Clause, Contract, Note, Promise, Rule, Treatment
-from dqx_airflow.dql.check import check_source
+from dqx_airflow.dql.check import Checked, check_source
 from dqx_airflow.dql.checks.suite import IMPLICIT_CHECK
 from dqx_airflow.dql.formatter import WIDTH, format_source
 from dqx_airflow.dql.nodes import DEFAULT_SEVERITY
@@ -80,7 +80,6 @@ CLAIMS: dict[type, Callable[[RuleContext, Any], CompiledClaim | EnforcedByType]]
 """What makes the claim of a rule, by the type of its demand."""
 
 
-_FILE = "suite.dql"
 _INDENT = " " * 4
 
 
@@ -91,10 +90,11 @@ class Compiled:
     `enforced` maps each assertion to its rule. `included` are rules that an assertion enforces
     besides its own: the types of nested fields. `notes` are the clauses of rules that cannot be
     enforced, with the reason. `unenforced` are the checks that the contract states and no assertion
-    makes.
+    makes. `checked` is the suite as a tree, whose positions are those in `text`.
     """
 
     text: str
+    checked: Checked = field(repr=False, compare=False)
     enforced: tuple[tuple[str, Rule], ...]
     included: tuple[tuple[str, Rule], ...]
     notes: tuple[Note, ...]
@@ -117,7 +117,11 @@ class Unenforced:
 
 
 def compile_contract(
-    contract: Contract, datasets: Iterable[DatasetRef] = (), *, on: date | None = None
+    contract: Contract,
+    datasets: Iterable[DatasetRef] = (),
+    *,
+    on: date | None = None,
+    name: str = "suite.dql",
 ) -> Compiled:
     """The suite that enforces a contract. `dql check` finds no error in it.
 
@@ -125,21 +129,25 @@ def compile_contract(
         without.
     :param on: the date of the data, for deliveries on calendar days. Without it, the longest
         interval between two of them counts.
+    :param name: the name of the suite in positions.
     """
     drafting = _Drafting(contract, {ref.name: ref for ref in datasets}, on)
     drafting.draft_all()
     while True:
         lines, places = drafting.lines()
-        wrong = _errors(lines, places)
+        source = SourceFile(name, "\n".join(lines) + "\n")
+        checked = check_source(source)
+        wrong = _errors(checked, lines, places)
         if not wrong:
             break
         # Claims that the language rejects, such as an empty range.
         drafting.refuse(wrong)
-    text = "\n".join(lines) + "\n"
     if any(len(line) > WIDTH for line in lines):
-        text = format_source(SourceFile(_FILE, text))
+        source = SourceFile(name, format_source(source))
+        checked = check_source(source)
     return Compiled(
-        text,
+        source.text,
+        checked,
         tuple((draft.name, draft.rule) for draft in drafting.drafts),
         tuple((draft.name, rule) for draft in drafting.drafts for rule in draft.included),
         tuple(
@@ -357,9 +365,8 @@ class _Drafting:
         return ["", "# Not checked:", *shown]
 
 
-def _errors(lines: Sequence[str], places: dict[int, int]) -> dict[int, str]:
+def _errors(checked: Checked, lines: Sequence[str], places: dict[int, int]) -> dict[int, str]:
     """The errors in the suite, by the number of the draft at fault."""
-    checked = check_source(SourceFile(_FILE, "\n".join(lines) + "\n"))
     longest = max(places, key=lambda place: len(lines[place - 1]), default=None)
     wrong: dict[int, str] = {}
     for error in checked.errors:

@@ -31,7 +31,8 @@ from dqx_airflow.contracts.model import (
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.contracts.versions import end_of_period
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean, errors_of
-from dqx_airflow.dql.check import check_source
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.check import Checked
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.limits import LONGEST_KEPT_SOURCE
 from dqx_airflow.plan.clauses import unenforced_line
@@ -277,11 +278,12 @@ _MOST_NOT_UNDERSTOOD = 20
 class Enforced:
     """The suite that enforces a contract over given datasets.
 
-    `clauses` are all clauses of the document with their treatment, `objections` are requirements
-    that the datasets do not meet.
+    `checked` is the suite as a tree. `clauses` are all clauses of the document with their
+    treatment, `objections` are requirements that the datasets do not meet.
     """
 
     suite: SourceFile
+    checked: Checked
     contract: EnforcedContract
     clauses: tuple[ClauseCoverage, ...]
     objections: tuple[str, ...]
@@ -329,7 +331,8 @@ class Enforcement:
         """
         contract = self.contract
         assert contract is not None
-        compiled = compile_contract(contract, datasets, on=on)
+        name = f"{self.source.name} (compiled)"
+        compiled = compile_contract(contract, datasets, on=on, name=name)
         clauses = coverage(contract, compiled)
         document = _Document.of(contract, self.sources)
         counted = counts(clauses)
@@ -355,8 +358,9 @@ class Enforcement:
             description=contract.description,
             status=contract.lifecycle.written_status or contract.lifecycle.status,
         )
-        suite = SourceFile(f"{self.source.name} (compiled)", compiled.text)
-        return Enforced(suite, enforced, clauses, _objections(suite, enforced, datasets))
+        objections = _objections(compiled.checked.valid_suite, enforced, datasets)
+        suite = SourceFile(name, compiled.text)
+        return Enforced(suite, compiled.checked, enforced, clauses, objections)
 
     def of_models(self, models: Sequence[str]) -> Enforcement:
         """The same for some of the models."""
@@ -497,21 +501,18 @@ def enforce(
 
 
 def _objections(
-    suite: SourceFile, contract: EnforcedContract, datasets: Sequence[DatasetRef]
+    suite: nodes.Suite, contract: EnforcedContract, datasets: Sequence[DatasetRef]
 ) -> tuple[str, ...]:
     """The requirements of a contract that the datasets of a gate do not meet."""
-    checked = check_source(suite, needs_suite=True)
-    if checked.suite is None or checked.errors:
-        return tuple(f"{error.message} ({error.span.file})" for error in checked.errors)
     clauses = {clause.assertion: clause.path for clause in contract.clauses}
     named = [
         (assertion.span.line, clauses.get(assertion.name.value, ""))
-        for check in checked.suite.checks
+        for check in suite.checks
         for assertion in check.assertions
         if assertion.name is not None
     ]
     objections = []
-    for diagnostic in check_datasets(checked.suite, datasets):
+    for diagnostic in check_datasets(suite, datasets):
         paths = [path for line, path in named if line <= diagnostic.span.line and path]
         where = f"{paths[-1]}: " if paths else ""
         advice = "give it in `datasets`" if diagnostic.code == "E009" else diagnostic.help

@@ -44,7 +44,6 @@ from dqx_airflow.contracts.model import (
     day_of,
 )
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, did_you_mean, nearest, slip_of
-from dqx_airflow.dql.check import check_source
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.spark_values import order_key
 from dqx_airflow.metrics.types import Family, canonical_type, family_of, fields_of, parts_of
@@ -272,14 +271,13 @@ def _broken_rules(
     )
     compiled = compile_contract(replace(contract, models=(narrowed_model,), notes=()))
     rules = dict(compiled.enforced)
-    source = SourceFile("examples.dql", compiled.text)
-    suite = check_source(source).suite
-    if not rules or suite is None:
+    if not rules:
         return
     columns = tuple(Column(item.name, _type_of(item)) for item in fields)
     table = Table(columns, tuple(map(tuple, rows)))
     refs = (DatasetRef(model.name, table=model.name),)
-    plan = resolve(suite, source, refs, _ANY_DAY, QUIET)
+    source = SourceFile("suite.dql", compiled.text)
+    plan = resolve(compiled.checked.valid_suite, source, refs, _ANY_DAY, QUIET)
     # What only Spark can evaluate is an error here, and proves nothing about the examples.
     for verdict in evaluate(plan, measure(plan, refs, {model.name: table})):
         if verdict.status is Status.FAILED and verdict.name in rules:
