@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import pairwise
 
-from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.dialects import reader_of
 from dqx_airflow.contracts.dialects.periods import CADENCES
 from dqx_airflow.contracts.diff import Diff, diff
@@ -21,7 +20,8 @@ from dqx_airflow.contracts.enforcement.enforced_contract import (
     lifecycle_status,
     objection_to_version,
 )
-from dqx_airflow.contracts.model import Contract, Lifecycle, Model, day_of
+from dqx_airflow.contracts.export import filled_template
+from dqx_airflow.contracts.model import Contract, Lifecycle, day_of
 from dqx_airflow.contracts.versions import (
     Bump,
     Version,
@@ -264,7 +264,6 @@ def _ends_too_soon(base: PublishedVersion, contract: Contract, on: date) -> list
     return [Objection(problem, f"set it to {earliest} or later")]
 
 
-_SHARES = (demands.AllComplete, demands.Complete, demands.Distinct, demands.Unique)
 _EMAIL = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+")
 
 
@@ -292,91 +291,8 @@ def _handle(party: str, org: str | None) -> str | None:
 
 def rfc_draft(contract: Contract) -> str:
     """The draft as Markdown: the contents of the contract, and open questions."""
-    questions = tuple(f"- {question}" for question in _questions(contract))
-    title = f"# RFC: {contract.id} contract v{(contract.version or '1.0.0').removeprefix('v')}"
-    sections = (
-        ("Purpose", _purpose(contract)),
-        ("Producers", _producers(contract)),
-        ("Identified consumers", _consumers(contract)),
-        ("Schema (proposed)", _schema(contract)),
-        ("Quality SLAs (proposed)", _promises(contract)),
-        ("Open questions", questions or ("None that can be seen here.",)),
-    )
-    written = (
-        f"## {name}\n\n" + ("\n".join(lines) or "Not known yet.") for name, lines in sections
-    )
-    return "\n\n".join((title, *written)) + "\n"
-
-
-def _purpose(contract: Contract) -> tuple[str, ...]:
-    words = contract.description or next(
-        (model.description for model in contract.models if model.description), None
-    )
-    return (words.strip(),) if words else ()
-
-
-def _producers(contract: Contract) -> tuple[str, ...]:
-    parties = dict.fromkeys(party for party in (contract.owner, *contract.contacts) if party)
-    return tuple(f"- {party}" for party in parties)
-
-
-def _consumers(contract: Contract) -> tuple[str, ...]:
-    return tuple(
-        f"- {consumer.team}" + (f": {consumer.use_case}" if consumer.use_case else "")
-        for consumer in contract.consumers
-    )
-
-
-def _schema(contract: Contract) -> tuple[str, ...]:
-    lines: list[str] = []
-    for model in contract.models:
-        lines += ["", f"### {model.name}", ""] if len(contract.models) > 1 else []
-        lines += ["| column | type | NULL | meaning |", "|---|---|---|---|"]
-        lines += _columns(model)
-    return tuple(lines)
-
-
-def _columns(model: Model) -> Iterator[str]:
-    for item in model.walk():
-        meaning = " ".join((item.semantic or "").split())
-        cells = (
-            item.path,
-            item.written_type or item.type or "",
-            "yes" if item.is_nullable else "no",
-            f"{meaning} ({item.unit})" if item.unit else meaning,
-        )
-        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
-
-
-def _promises(contract: Contract) -> tuple[str, ...]:
-    return tuple(
-        f"- {rule.name}: {rule.demand.text}"
-        for _, _, rule in contract.rules()
-        if rule.demand.is_service_level or isinstance(rule.demand, _SHARES)
-    )
-
-
-def _questions(contract: Contract) -> Iterator[str]:
-    if not contract.owner:
-        yield "Who owns the data?"
-    if not contract.consumers:
-        yield "Who reads the data, and what for?"
-    for item in (item for model in contract.models for item in model.fields):
-        if not item.semantic:
-            yield f"What does `{item.path}` mean?"
-        if item.type is None:
-            yield f"Of which type is `{item.path}`?"
-    promised = [rule.demand for _, _, rule in contract.rules()]
-    for kind, question in (
-        (demands.Fresh, "How old may the youngest row be?"),
-        (demands.Volume, "How many rows come on a day?"),
-        ((demands.Unique, demands.Distinct), "Which columns identify a row?"),
-        (demands.Required, "Which columns must not be NULL?"),
-    ):
-        if not any(isinstance(demand, kind) for demand in promised):
-            yield question
-    if contract.lifecycle.notice_days is None:
-        yield "How many days of notice do consumers get before a breaking change?"
+    rules = [(type(rule.demand).__name__, rule) for _, _, rule in contract.rules()]
+    return filled_template(__package__, "rfc.md", contract=contract, rules=rules)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.resources import files
 from typing import Any
 
 import yaml
@@ -66,6 +67,14 @@ def keywords_of(demand: Demand, *, is_array: bool) -> dict[str, Any] | None:
         case UniqueItems():
             return {"uniqueItems": True}
     return None
+
+
+def filled_template(package: str, name: str, **values: Any) -> str:
+    """The text of a template of Jinja in a package."""
+    from jinja2 import Environment, StrictUndefined  # slow to import
+
+    environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)  # noqa: S701
+    return environment.from_string(files(package).joinpath(name).read_text("utf-8")).render(values)
 
 
 def yaml_text(plain: Any) -> str:
