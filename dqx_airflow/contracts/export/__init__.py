@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from dqx_airflow.contracts.demands import Bound, Demand, Length, MultipleOf, Pattern, UniqueItems
-from dqx_airflow.contracts.model import Contract, Field, Model, Rule, Treatment
+from dqx_airflow.contracts.model import Contract, Field, Model, Rule, Treatment, column_path
 from dqx_airflow.values.exact import WrittenFloat
 
 
@@ -74,6 +74,7 @@ def filled_template(package: str, name: str, **values: Any) -> str:
     from jinja2 import Environment, StrictUndefined  # slow to import
 
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)  # noqa: S701
+    environment.filters["column"] = column_path
     return environment.from_string(files(package).joinpath(name).read_text("utf-8")).render(values)
 
 
