@@ -9,7 +9,7 @@ from typing import Any
 
 from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.dialects.clause_reader import is_sensitive
-from dqx_airflow.contracts.dialects.foreign import great_expectations, sql_name
+from dqx_airflow.contracts.dialects.foreign import THRESHOLDS, great_expectations, sql_name
 from dqx_airflow.contracts.dialects.periods import DAY_S, HOUR_S, MINUTE_S
 from dqx_airflow.contracts.export import (
     Exported,
@@ -32,16 +32,6 @@ from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.values import Severity
 from dqx_airflow.values.exact import is_finite_number
 
-_OPERATORS = {
-    "==": "mustBe",
-    "!=": "mustNotBe",
-    ">": "mustBeGreaterThan",
-    ">=": "mustBeGreaterOrEqualTo",
-    "<": "mustBeLessThan",
-    "<=": "mustBeLessOrEqualTo",
-    "between": "mustBeBetween",
-    "not between": "mustNotBeBetween",
-}
 _SEVERITIES = {
     Severity.P0: "critical",
     Severity.P1: "error",
@@ -89,7 +79,7 @@ def _compared(condition: demands.Condition) -> dict[str, Any]:
     value: Any = condition.bound
     if condition.high is not None:
         value = [condition.bound, condition.high]
-    return {_OPERATORS[condition.op]: value}
+    return {THRESHOLDS[condition.op][0]: value}
 
 
 # Metrics -----------------------------------------------------------------------------------------

@@ -67,21 +67,18 @@ def severity_of(word: str | None) -> Severity | None:
     return _WORDS.get(word.strip().lower()) if word else None
 
 
-_OPERATORS = {
-    "must_be": "==",
-    "must_not_be": "!=",
-    "must_be_greater_than": ">",
-    "must_be_greater_or_equal_to": ">=",
-    "must_be_greater_than_or_equal": ">=",
-    "must_be_greater_than_or_equal_to": ">=",
-    "must_be_less_than": "<",
-    "must_be_less_or_equal_to": "<=",
-    "must_be_less_than_or_equal": "<=",
-    "must_be_less_than_or_equal_to": "<=",
-    "must_be_between": "between",
-    "must_not_be_between": "not between",
-    "must_be_not_between": "not between",
+THRESHOLDS = {
+    "==": ("mustBe",),
+    "!=": ("mustNotBe",),
+    ">": ("mustBeGreaterThan",),
+    ">=": ("mustBeGreaterOrEqualTo", "mustBeGreaterThanOrEqual", "mustBeGreaterThanOrEqualTo"),
+    "<": ("mustBeLessThan",),
+    "<=": ("mustBeLessOrEqualTo", "mustBeLessThanOrEqual", "mustBeLessThanOrEqualTo"),
+    "between": ("mustBeBetween",),
+    "not between": ("mustNotBeBetween", "mustBeNotBetween"),
 }
+"""The keys of comparisons, first that of ODCS. Soda writes them in snake case."""
+_OPERATORS = {slug(key): op for op, keys in THRESHOLDS.items() for key in keys}
 
 
 def is_threshold(key: str) -> bool:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from importlib.resources import files
 from typing import Any
 
 from dqx_airflow.contracts.demands import (
@@ -25,7 +26,9 @@ from dqx_airflow.contracts.demands import (
     Required,
     RowsSatisfy,
 )
+from dqx_airflow.contracts.dialects.clause_reader import slug
 from dqx_airflow.contracts.dialects.foreign import (
+    THRESHOLDS,
     ColumnDemand,
     Translation,
     aggregate_query,
@@ -45,47 +48,8 @@ from dqx_airflow.contracts.model import column_path, dotted_path
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.values.exact import finite_number, is_finite_number
 
-_NUMBER = r"(\d+([.,]\d+)?|[.,]\d+)"
-_ZERO = r"(0+([.,]0+)?|[.,]0+)"
-_DAY, _MONTH, _YEAR = r"(0?[1-9]|[12]\d|3[01])", r"(0?[1-9]|1[0-2])", r"([12]\d)?\d\d"
-_HOUR_24, _HOUR_12 = r"([01]?\d|2[0-3])", r"(0?\d|1[0-2])"
-_MINUTE, _SECOND = r"[0-5]?\d", r"[0-5]?\d([.,]\d+)?"
-_ISO_DAY = r"[12]\d{3}-?((0[1-9]|1[0-2])-?(0[1-9]|[12]\d|3[01])|W[0-5]\d(-?[1-7])?|[0-3]\d\d)"
-_ISO_ZONE = rf"([+-]{_HOUR_24}:?[0-5]\d|Z)"
-_ISO_TIME = rf"[ T]{_HOUR_24}(:?[0-5]\d(:?[0-5]\d([.,]\d+)?)?)?{_ISO_ZONE}?"
-_POSITIVE = {
-    "integer": r"(\+ *)?\d+",
-    "decimal": rf"(\+ *)?{_NUMBER}",
-    "percentage": rf"(\+ *)?{_NUMBER} *%",
-}
-_NEGATIVE = {
-    "integer": r"(- *\d+|0+)",
-    "decimal": rf"(- *{_NUMBER}|{_ZERO})",
-    "percentage": rf"(- *{_NUMBER}|{_ZERO}) *%",
-}
-_SPACED = {
-    "integer": r"([-+] *)?\d+",
-    "decimal": rf"([-+] *)?{_NUMBER}",
-    **{f"positive {name}": pattern for name, pattern in _POSITIVE.items()},
-    **{f"negative {name}": pattern for name, pattern in _NEGATIVE.items()},
-    "percentage": rf"([-+] *)?{_NUMBER} *%",
-    "money": rf"([-+] *)?{_NUMBER} *([A-Z]{{3}}|[a-z]{{3}})",
-    "date us": rf"{_MONTH}[-./]{_DAY}[-./]{_YEAR}",
-    "date eu": rf"{_DAY}[-./]{_MONTH}[-./]{_YEAR}",
-    "date inverse": rf"{_YEAR}[-./]{_MONTH}[-./]{_DAY}",
-    "date iso 8601": rf"{_ISO_DAY}({_ISO_TIME})?",
-    "time 24h": rf"{_HOUR_24}:{_MINUTE}(:{_SECOND})?",
-    "time 24h nosec": rf"{_HOUR_24}:{_MINUTE}",
-    "time 12h": rf"{_HOUR_12}:{_MINUTE}(:{_SECOND})?",
-    "time 12h nosec": rf"{_HOUR_12}:{_MINUTE}",
-    "timestamp 24h": rf"{_HOUR_24}:{_MINUTE}:{_SECOND}",
-    "timestamp 12h": rf"{_HOUR_12}:{_MINUTE}:{_SECOND}",
-}
-SODA_PATTERNS = {
-    **{name: f"^ *{pattern} *$" for name, pattern in _SPACED.items()},
-    "phone number": r"^((\+\d{1,2}\s)?\(?\d{3}\)?[\s.-])?\d{3}[\s.-]\d{4}$",
-    "ip address": r"^\d{1,3}(\.\d{1,3}){3}$",
-}
+_LISTED = files(__package__).joinpath("soda_formats.txt").read_text("utf-8").splitlines()
+SODA_PATTERNS = {name: text for name, _, text in (line.partition(": ") for line in _LISTED[1:])}
 """The patterns by the names of their formats, in lower case with spaces."""
 
 
@@ -408,15 +372,8 @@ _REFERENCE = re.compile(
     r"\s*values\s+in\s+\((?P<columns>[^()]+)\)\s+must\s+exist\s+in\s+"
     r"(?P<dataset>[^\s()]+)\s*\((?P<others>[^()]+)\)\s*"
 )
-_THRESHOLDS = {
-    "=": "must_be",
-    "!=": "must_not_be",
-    "<>": "must_not_be",
-    "<": "must_be_less_than",
-    "<=": "must_be_less_than_or_equal_to",
-    ">": "must_be_greater_than",
-    ">=": "must_be_greater_than_or_equal_to",
-}
+_THRESHOLDS = {op: slug(THRESHOLDS[op][0]) for op in ("!=", "<", "<=", ">", ">=")}
+_THRESHOLDS |= {"=": "must_be", "<>": "must_not_be"}
 _OF_ROWS = ("row_count",)
 _OF_COLUMNS = ("duplicate_count", "duplicate_percent")
 
