@@ -389,6 +389,7 @@ def test_a_plugin_that_fails_to_import_has_a_reason() -> None:
 
 
 @pytest.mark.airflow
+@pytest.mark.slow
 def test_a_plugin_is_loaded_with_airflow_and_leaves_no_home_behind(tmp_path: Path) -> None:
     skip_without_airflow()
     point = EntryPoint("ours", "airflow.plugins_manager:AirflowPlugin", "airflow.plugins")
@@ -484,6 +485,7 @@ def test_a_timeout_is_not_taken_for_a_broken_installation(
     assert airflow.gate_settings(env) == {"results_root": "/lake/dqx"}
 
 
+@pytest.mark.slow
 def test_the_results_root_is_read_from_the_configuration_of_airflow(tmp_path: Path) -> None:
     skip_without_airflow()
     (tmp_path / "airflow.cfg").write_text("[dqx]\nresults_root = s3://lake/dqx\n")
@@ -524,6 +526,7 @@ def run_doctor(env: dict[str, str], *arguments: str) -> subprocess.CompletedProc
     )
 
 
+@pytest.mark.slow
 def test_a_machine_without_anything_gets_a_list_and_exit_code_1(tmp_path: Path) -> None:
     env = {"PATH": str(tmp_path), "HOME": str(tmp_path), "AIRFLOW_HOME": str(tmp_path / "none")}
     done = run_doctor(env, "--connection", "[bold]x", "--results-root", str(tmp_path / "r"))

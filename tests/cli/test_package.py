@@ -50,6 +50,7 @@ def without_packages(bundle: Path, code: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_the_bundle_is_small(bundle: Path) -> None:
     assert bundle.stat().st_size < 15_000_000
 
@@ -125,6 +126,7 @@ def test_the_byte_code_is_used(bundle: Path) -> None:
     assert without_packages(bundle, code).split()[0].endswith("values/__init__.pyc")
 
 
+@pytest.mark.slow
 def test_lazy_imports_and_time_zones_work_from_the_bundle(bundle: Path) -> None:
     code = (
         "import sympy, zoneinfo, tzdata, certifi, pathlib\n"

@@ -93,6 +93,7 @@ def test_no_spark_is_loaded_for_help_and_for_errors(home: Path, arguments: list[
         ("databricks://adb.example.com/warehouse", "pip install databricks-connect"),
     ],
 )
+@pytest.mark.slow
 def test_an_unreachable_server_ends_with_4_at_once(
     home: Path, connection: str, message: str
 ) -> None:
@@ -199,6 +200,7 @@ def run_here(lake: Path, spark: Any, monkeypatch: pytest.MonkeyPatch) -> Callabl
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_several_suites_share_a_session_and_the_worst_outcome_is_the_exit_code(lake: Path) -> None:
     (lake / "sound.dql").write_text(SUITE.replace('"Orders"', '"Sound"'))
     result = run(lake, ".", "--output", "json")
@@ -235,6 +237,7 @@ def test_a_second_run_takes_the_stored_states(lake: Path, run_here: Callable[...
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_options_of_a_format_reach_spark_and_a_change_leaves_stored_states_aside(
     lake: Path, run_here: Callable[..., Called]
 ) -> None:

@@ -54,6 +54,7 @@ MANY = 2000
     ),
     ids=["sound", "metric", "syntax", "macro", "open string", "same name", "constant"],
 )
+@pytest.mark.slow
 def test_thousands_of_statements_are_checked_and_drawn_within_seconds(
     line: str, errors: int
 ) -> None:
@@ -263,6 +264,7 @@ def test_an_unreadable_path_has_a_reason(tmp_path: Path, name: str) -> None:
     assert found.reason
 
 
+@pytest.mark.slow
 def test_absurd_input_is_checked_within_half_a_gigabyte() -> None:
     code = (
         "import resource, sys\n"

@@ -80,6 +80,7 @@ CONDITIONS = st.one_of(
     max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
 )
 @given(EXPRESSIONS, CONDITIONS, st.randoms(use_true_random=False))
+@pytest.mark.slow
 def test_certain_verdicts_hold_for_all_data(
     expression: str, condition: str, chance: random.Random
 ) -> None:

@@ -111,6 +111,7 @@ def test_a_writer_killed_between_the_tables_is_invisible_until_it_writes_again(
     assert read_report(root, RUN_KEY, "attempt-2") == report
 
 
+@pytest.mark.slow
 def test_concurrent_creators_of_a_store_lose_nothing(tmp_path: Path) -> None:
     root = tmp_path / "store"
     write_at_once(root, [[1, 5, 9], [2, 6, 10], [3, 7, 11], [4, 8, 12]])

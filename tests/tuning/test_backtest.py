@@ -93,6 +93,7 @@ def ran_at(on: date) -> datetime:
 
 
 @pytest.mark.parametrize("trials", [16, pytest.param(200, marks=pytest.mark.nightly)])
+@pytest.mark.slow
 def test_any_values_give_the_verdicts_of_a_gate_with_these_values(
     everything: MemoryDatabase, tmp_path: Path, trials: int
 ) -> None:
