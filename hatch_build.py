@@ -14,7 +14,7 @@ class ParseTables(BuildHookInterface):  # type: ignore[type-arg]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         sys.path.insert(0, self.root)
-        from dqx_airflow.dql.syntax.parse_tables import seal_tables
+        from dqx_airflow.dql.syntax.grammar import seal_tables
 
         grammar = Path(self.root, "dqx_airflow", "dql", "syntax", "grammar.lark")
         tables = grammar.with_suffix(".tables")

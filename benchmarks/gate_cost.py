@@ -14,8 +14,8 @@ from pathlib import Path
 
 from dqx_airflow.cli.demo import DemoHome
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, SourceFile
-from dqx_airflow.values.request_arguments import to_arguments
-from dqx_airflow.values.resources import shipped
+from dqx_airflow.values.files import shipped
+from dqx_airflow.values.json_form import to_arguments
 
 RUNS = 5
 HOME = DemoHome(Path(".dqx/demo").resolve())

@@ -24,7 +24,7 @@ import tomllib
 import yaml
 from peers.environments import CACHE, ENVIRONMENTS, Engine, interpreter
 
-from dqx_airflow.cli.contract.files import contract_files
+from dqx_airflow.cli.contract.versions import contract_files
 from dqx_airflow.contracts.compile import compile_contract
 from dqx_airflow.contracts.document import FolderReader
 from dqx_airflow.contracts.enforcement.enforced_contract import counts, coverage

@@ -30,12 +30,12 @@ from peers.processes import session_settings
 from workload import DAY, SUITE, write_events
 
 from dqx_airflow.cli.package import write_archive
-from dqx_airflow.datasets.connection import DRIVER_OPTIONS, for_a_short_life, with_archive
+from dqx_airflow.datasets.connections import DRIVER_OPTIONS, for_a_short_life, with_archive
 from dqx_airflow.engine.session.java import java_environment
 from dqx_airflow.engine.session.spark_session import create_session
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, SourceFile
-from dqx_airflow.values.request_arguments import to_arguments
-from dqx_airflow.values.resources import shipped
+from dqx_airflow.values.files import shipped
+from dqx_airflow.values.json_form import to_arguments
 
 ROUNDS = 5
 ROWS = 100_000

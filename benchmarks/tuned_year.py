@@ -27,7 +27,7 @@ from statistics import mean, stdev
 from benchmarks.simulated_years import DAYS, FIRST, SHAPES, Day
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.plan.measured import Measurements
+from dqx_airflow.plan.term_values import Measurements
 from dqx_airflow.results.past import PastDay, StoredVerdict
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.calendars import holidays_of

@@ -16,7 +16,7 @@ from second_lane import few_first
 
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, SourceFile, to_json
-from dqx_airflow.values.request_arguments import FLAG, from_arguments, to_arguments
+from dqx_airflow.values.json_form import FLAG, from_arguments, to_arguments
 
 LONGEST_ARGUMENT = 131_071  # MAX_ARG_STRLEN of Linux, its closing zero left off
 REQUEST = GateRequest(

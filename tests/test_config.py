@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dqx_airflow.cli.run.call import Options
-from dqx_airflow.cli.run.request_builder import read_call
-from dqx_airflow.datasets.connection import (
+from dqx_airflow.cli.calls import Options, read_call
+from dqx_airflow.datasets.connections import (
     SUBMIT_OPTIONS,
     ConnectionKind,
     connection_of,
@@ -28,8 +27,7 @@ from dqx_airflow.datasets.dqx_toml import (
     find_settings,
     read_settings,
 )
-from dqx_airflow.datasets.mistakes import datasets_of_arguments, mistakes_in
-from dqx_airflow.datasets.settings import check_ref
+from dqx_airflow.datasets.settings import check_ref, datasets_of_arguments, mistakes_in
 from dqx_airflow.diagnostics.diagnostic import Level
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import DatasetRef, Severity

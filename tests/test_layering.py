@@ -209,7 +209,7 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
 
 def test_values_and_errors_import_the_standard_library_alone() -> None:
     loaded = _loaded_by(
-        "import dqx_airflow.values, dqx_airflow.errors, dqx_airflow.values.request_arguments"
+        "import dqx_airflow.values, dqx_airflow.errors, dqx_airflow.values.json_form"
     )
     assert not loaded & (HEAVY | {"cattrs", "typer", "rich", "yaml", "openlineage"})
 

@@ -83,7 +83,7 @@ ALLOWED = {
 PAGES = sorted(
     [
         *CHECKOUT.glob("*.md"),
-        *(PACKAGE / "docs").rglob("*.md"),
+        *PACKAGE.rglob("*.md"),
         *PACKAGE.rglob("pages/*.html"),
         CHECKOUT / "benchmarks/README.md",
         CHECKOUT / "docker-compose.yaml",

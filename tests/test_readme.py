@@ -19,7 +19,7 @@ from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.model import MetricRequest, Scanned
 from dqx_airflow.plan.resolve import resolve
 from dqx_airflow.values import Attempt, DatasetRef, GateReport, RunKey, Severity, SourceFile
-from dqx_airflow.values.resources import shipped
+from dqx_airflow.values.files import shipped
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

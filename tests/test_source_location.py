@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dqx_airflow.values.source_location import source_location
+from dqx_airflow.values.files import source_location
 
 
 def git(folder: Path, *arguments: str) -> str:

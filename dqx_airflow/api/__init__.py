@@ -1,12 +1,15 @@
 """The Python API: DQL run from Python, and suites written in Python."""
 
-from dqx_airflow.api.assertions import Context
-from dqx_airflow.api.contract import Contract, ContractRegistry, ContractViolation, assert_contract
-from dqx_airflow.api.contract_validator import ContractValidator
+from dqx_airflow.api.contract import (
+    Contract,
+    ContractRegistry,
+    ContractValidator,
+    ContractViolation,
+    assert_contract,
+)
 from dqx_airflow.api.database import Database, MemoryDatabase, SparkDatabase, StoredDatabase
-from dqx_airflow.api.expressions import MetricExpression
-from dqx_airflow.api.metric_provider import MetricProvider
-from dqx_airflow.api.results import (
+from dqx_airflow.api.expressions import MetricExpression, MetricProvider
+from dqx_airflow.api.run import (
     DatedResults,
     DatesFailed,
     Result,
@@ -15,7 +18,7 @@ from dqx_airflow.api.results import (
     read_validated,
 )
 from dqx_airflow.api.suite import Interpreter, Suite
-from dqx_airflow.api.verification import VerificationSuite, check
+from dqx_airflow.api.verification import Context, VerificationSuite, check
 from dqx_airflow.plan.in_memory.table import Table
 from dqx_airflow.tuning.tunables import (
     Tunable,

@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from dqx_airflow.api.database import Database, MemoryDatabase, SparkDatabase
-from dqx_airflow.api.results import Result, Results
-from dqx_airflow.api.run import run
+from dqx_airflow.api.run import Result, Results, run
 from dqx_airflow.api.suite import Suite
 from dqx_airflow.datasets.dqx_toml import Settings, date_of, find_settings, read_settings
 from dqx_airflow.diagnostics.diagnostic import errors_of
@@ -24,7 +23,7 @@ from dqx_airflow.diagnostics.renderers import draw
 from dqx_airflow.diagnostics.verdicts import draw_verdict
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.checks.suite import IMPLICIT_CHECK
-from dqx_airflow.dql.imports import FileReader, search_path
+from dqx_airflow.dql.linking import FileReader, search_path
 from dqx_airflow.dql.syntax.source_file import read_source
 from dqx_airflow.errors import DqxError
 from dqx_airflow.values import Outcome, SourceFile, Status

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dqx_airflow.api.database import Database
-from dqx_airflow.api.results import DatedResults, Results
 from dqx_airflow.api.run import (
+    DatedResults,
+    Results,
     RunKeywords,
     SelectedRunKeywords,
     SelectionKeywords,
@@ -27,7 +28,7 @@ from dqx_airflow.api.run import (
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import Checked, check_source
-from dqx_airflow.dql.imports import FileReader, Reader, no_imports, search_path
+from dqx_airflow.dql.linking import FileReader, Reader, no_imports, search_path
 from dqx_airflow.dql.printer import show_claim, show_text
 from dqx_airflow.errors import RequestError
 from dqx_airflow.plan.model import Plan
@@ -37,7 +38,7 @@ from dqx_airflow.tuning.suite_file import ParamChange, Saved, SuiteFile, refuse
 from dqx_airflow.tuning.suite_history import TunableChange
 from dqx_airflow.tuning.tunables import TunableNumber, tunables_of, with_values
 from dqx_airflow.values import RunOptions, SourceFile
-from dqx_airflow.values.selection import selection_of
+from dqx_airflow.values.request import selection_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

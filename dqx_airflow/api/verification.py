@@ -1,26 +1,34 @@
-"""Suites written in Python: functions with assertions, collected into the tree of a DQL suite."""
+"""Suites written in Python: functions with assertions,
+`ctx.assert_that(...).where(...).is_lt(...)`, collected into the tree of a DQL suite.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timezone
-from typing import TYPE_CHECKING, Any, TypeAlias
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from dqx_airflow.api.assertions import Context
 from dqx_airflow.api.database import Database
 from dqx_airflow.api.expressions import (
+    Bound,
     CallSite,
+    MetricExpression,
+    MetricProvider,
     caller_site,
+    expression_of,
     filter_of,
     name_of,
     number,
+    parse_predicate,
     parse_profiles,
     source_of,
 )
-from dqx_airflow.api.metric_provider import MetricProvider
-from dqx_airflow.api.results import DatedResults, Results
 from dqx_airflow.api.run import (
+    DatedResults,
+    Results,
     RunKeywords,
     options_of,
     plan_of,
@@ -34,16 +42,477 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import Checked
 from dqx_airflow.dql.checks.suite import check_suite
 from dqx_airflow.dql.printer import show_suite
+from dqx_airflow.dql.walk import joined
 from dqx_airflow.errors import RequestError
 from dqx_airflow.plan.model import Plan
 from dqx_airflow.tuning.protection import DEFAULT_AGENT, is_algorithm, weakened
 from dqx_airflow.tuning.suite_file import refuse
 from dqx_airflow.tuning.suite_history import TunableChange
 from dqx_airflow.tuning.tunables import Tunable, Tunables
-from dqx_airflow.values import RunOptions, Span
+from dqx_airflow.values import RunOptions, Severity, Span
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+
+D = TypeVar("D", bound="AssertionDraft")
+
+_COSTS = {"fp": "false_positive", "fn": "false_negative"}
+_TAG = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*(-[a-zA-Z0-9_]+)*\Z")
+
+
+@dataclass(slots=True)
+class _Entry:
+    """The result of one `ctx.assert_...`: an assertion for each condition that was given.
+
+    A draft that still waits for a condition is an assertion without one: a shortcut, or a mistake.
+    One that is not kept has been reported.
+    """
+
+    finished: list[nodes.Assertion] = field(default_factory=list)
+    waiting: list[nodes.Assertion] = field(default_factory=list)
+    is_kept: bool = True
+
+    @property
+    def assertions(self) -> list[nodes.Assertion]:
+        return self.finished + self.waiting
+
+    def settle(self, assertion: nodes.Assertion) -> None:
+        """Marks exactly this assertion as complete: it got its condition, or became another
+        draft."""
+        self.waiting = [item for item in self.waiting if item is not assertion]
+
+    def take(self, assertion: nodes.Assertion) -> bool:
+        """Removes exactly this assertion; False if it does not exist any more."""
+        before = len(self.assertions)
+        self.settle(assertion)
+        self.finished = [item for item in self.finished if item is not assertion]
+        return len(self.assertions) < before
+
+
+class Claim:
+    """A complete assertion, for `ctx.assert_any`, `assert_all` and `assert_if`."""
+
+    def __init__(self, assertion: nodes.Assertion, entry: _Entry) -> None:
+        self._assertion = assertion
+        self._entry = entry
+
+
+class AssertionDraft(Claim):
+    """An assertion that can get a name and other modifiers by `where`."""
+
+    def __init__(self, assertion: nodes.Assertion, entry: _Entry) -> None:
+        super().__init__(assertion, entry)
+        entry.waiting.append(assertion)
+
+    def where(
+        self: D,
+        *,
+        name: str | None = None,
+        severity: Severity | str | None = None,
+        tags: Iterable[str] = (),
+        experimental: bool = False,
+        required: bool = False,
+        cost: Mapping[str, float] | None = None,
+        rows: str | None = None,
+    ) -> D:
+        """The assertion with a name, a severity, tags and annotations, in addition to those it
+        has.
+
+        :param name: its name in results; two assertions of a check cannot have the same name.
+        :param severity: P0 (worst) to P3, by default P1.
+        :param tags: tags, by which profiles and runs select assertions.
+        :param experimental: marks it as proposed by an algorithm and not yet validated; it never
+            blocks.
+        :param required: marks it as one that must not be removed, weakened or disabled.
+        :param cost: the costs of a false positive and a false negative: `{"fp": 1, "fn": 100}`.
+        :param rows: selects its rows by a predicate of DQL: `'status == "paid"'`.
+        :raises RequestError: `rows` is not a valid predicate.
+        """
+        site = caller_site()
+        marks: dict[str, Mapping[str, float]] = {}
+        if experimental:
+            marks["experimental"] = {}
+        if required:
+            marks["required"] = {}
+        if cost is not None:
+            marks["cost"] = cost
+        before = self._assertion
+        assertion = replace(
+            before,
+            name=before.name if name is None else nodes.Text(name, site.of(name)),
+            severity=before.severity if severity is None else _severity(severity, site),
+            tags=(*before.tags, *(_tag(tag, site) for tag in _listed(tags))),
+            annotations=(
+                *before.annotations,
+                *(_annotation(mark, given, site) for mark, given in marks.items()),
+            ),
+            where=joined(before.where, filter_of(rows, site) if rows is not None else None),
+        )
+        self._entry.settle(before)
+        return type(self)(assertion, self._entry)
+
+    def for_each(
+        self: D,
+        *columns: str,
+        groups: Sequence[object] | None = None,
+        share: float | Decimal | None = None,
+    ) -> D:
+        """`for each (country, channel)`: the assertion is judged for each group of rows.
+
+        The `failing_rows` of its result are the failed groups, worst first, with value and limit.
+
+        :param groups: the required groups: values, or tuples of them for several columns. By
+            default, those that have rows are judged.
+        :param share: the share of groups that must pass, such as 0.95; by default all of them.
+        :raises RequestError: there is no column.
+        """
+        site = caller_site()
+        if not columns:
+            message = "for_each needs a column"
+            raise RequestError(message, 'write .for_each("country")')
+        for_each = nodes.ForEach(
+            tuple(name_of(column, site) for column in columns),
+            None if groups is None else _group_list(groups, site),
+            None if share is None else number(share, nodes.Unit.PERCENT, site.of(str(share))),
+            site.span,
+        )
+        before = self._assertion
+        self._entry.settle(before)
+        return type(self)(replace(before, for_each=for_each), self._entry)
+
+
+class MetricDraft(AssertionDraft):
+    """An assertion over metrics that waits for its condition.
+
+    A bound is a number, a string, a date, a `timedelta` for durations, or an expression over
+    metrics. A metric without a value fails every condition but `is_none`.
+    """
+
+    def is_lt(self, bound: Bound) -> Claim:
+        """`< bound`: below the bound."""
+        return self._compare("<", bound)
+
+    def is_leq(self, bound: Bound) -> Claim:
+        """`<= bound`: at most the bound."""
+        return self._compare("<=", bound)
+
+    def is_gt(self, bound: Bound) -> Claim:
+        """`> bound`: above the bound."""
+        return self._compare(">", bound)
+
+    def is_geq(self, bound: Bound) -> Claim:
+        """`>= bound`: at least the bound."""
+        return self._compare(">=", bound)
+
+    def is_eq(self, bound: Bound, *, tolerance: float | None = None) -> Claim:
+        """`== bound`, or at most `tolerance` away from it."""
+        return self._compare("==", bound, tolerance)
+
+    def is_neq(self, bound: Bound, *, tolerance: float | None = None) -> Claim:
+        """`!= bound`, and more than `tolerance` away from it."""
+        return self._compare("!=", bound, tolerance)
+
+    def is_between(self, low: Bound, high: Bound) -> Claim:
+        """`between low and high`, both ends included."""
+        site = caller_site()
+        bounds = expression_of(low, site), expression_of(high, site)
+        return self._finish(nodes.Between(*bounds, site.span), site)
+
+    def is_positive(self) -> Claim:
+        """`is positive`: above 0."""
+        return self._is(nodes.Keyword.POSITIVE)
+
+    def is_negative(self) -> Claim:
+        """`is negative`: below 0."""
+        return self._is(nodes.Keyword.NEGATIVE)
+
+    def is_none(self) -> Claim:
+        """`is None`: the metric has no value."""
+        return self._is(nodes.Keyword.NONE)
+
+    def is_not_none(self) -> Claim:
+        """`is not None`: the metric has a value."""
+        return self._is(nodes.Keyword.NOT_NONE)
+
+    def is_within_stddev(self, count: Bound, *, days: int | None = None) -> Claim:
+        """`within count stddev of days`: near the mean of the previous days.
+
+        :param count: the maximum distance, in sample standard deviations of these days.
+        :param days: the number of days before the date, without the date itself.
+        """
+        site = caller_site()
+        window = None
+        if days is not None:
+            window = number(days * 86_400, nodes.Unit.DURATION, site.of(str(days)))
+        return self._finish(nodes.WithinStddev(expression_of(count, site), window, site.span), site)
+
+    def is_in_values(self, column: str, *, dataset: str) -> Claim:
+        """`in values(column, dataset other)`, for `mp.values(column)`."""
+        site = caller_site()
+        key = nodes.Name("dataset", site.span)
+        other = nodes.Parameter(key, name_of(dataset, site), site.span)
+        columns = (name_of(column, site),)
+        choices = nodes.Call(nodes.Name("values", site.span), columns, (other,), site.span)
+        return self._finish(nodes.InValues(choices, site.span), site)
+
+    def is_in(self, values: Sequence[object]) -> Claim:
+        """`in ["A", "B"]`, for `mp.most_common(column, n)`."""
+        site = caller_site()
+        items = tuple(expression_of(value, site) for value in values)
+        return self._finish(nodes.InValues(nodes.Listing(items, site.span), site.span), site)
+
+    def is_by(self, time: str, *, zone: str | None = None) -> Claim:
+        """`by 06:00 UTC`, for `mp.timeliness(column)`.
+
+        :param time: the time of day, `HH:MM`.
+        :param zone: the time zone, UTC by default.
+        """
+        site = caller_site()
+        where = None if zone is None else nodes.Text(zone, site.of(zone))
+        return self._finish(nodes.ByTime(nodes.Text(time, site.of(time)), where, site.span), site)
+
+    def matches_shares(
+        self, shares: Mapping[str | float | bool, float], *, tolerance: float | None = None
+    ) -> Claim:
+        """`matches {"A": 50%}`, for `mp.distribution(column)`.
+
+        :param shares: the expected share of rows with each value, from 0 to 1.
+        :param tolerance: the maximum deviation of a share, from 0 to 1.
+        :raises RequestError: a value is neither a string, a number nor a boolean.
+        """
+        site = caller_site()
+        due = []
+        for value, share in shares.items():
+            node = expression_of(value, site)
+            if not isinstance(node, nodes.Text | nodes.Number | nodes.Truth):
+                raise RequestError(
+                    f"no row has the value {value!r}", "give strings, numbers or booleans"
+                )
+            due.append((node, number(share, nodes.Unit.PERCENT, site.of(str(share)))))
+        return self._finish(nodes.MatchesShares(tuple(due), site.span), site, tolerance)
+
+    def _compare(self, op: str, bound: Bound, tolerance: float | None = None) -> Claim:
+        site = caller_site()
+        comparison = nodes.Comparison(op, expression_of(bound, site), site.span)
+        return self._finish(comparison, site, tolerance)
+
+    def _is(self, keyword: nodes.Keyword) -> Claim:
+        site = caller_site()
+        return self._finish(nodes.Is(keyword, site.span), site)
+
+    def _finish(
+        self, condition: nodes.Condition, site: CallSite, tolerance: float | None = None
+    ) -> Claim:
+        claim = self._assertion.claim
+        assert isinstance(claim, nodes.Measure)
+        margin = None
+        if tolerance is not None:
+            margin = number(tolerance, nodes.Unit.PLAIN, site.of(str(tolerance)))
+        claim = replace(claim, condition=condition)
+        self._entry.settle(self._assertion)
+        finished = replace(self._assertion, claim=claim, tolerance=margin)
+        self._entry.finished.append(finished)
+        return Claim(finished, self._entry)
+
+
+class Context:
+    """Collects the assertions of a check function, in order.
+
+    ctx.assert_that(mp.average("price")).where(name="orders.price").is_between(10, 500)
+    ctx.assert_each_row("price > 0").where(name="orders.price.positive")
+    """
+
+    def __init__(self) -> None:
+        self._entries: list[_Entry] = []
+        self.diagnostics: list[Diagnostic] = []
+
+    @property
+    def assertions(self) -> tuple[nodes.Assertion, ...]:
+        """The assertions so far, in order."""
+        return tuple(assertion for entry in self._entries for assertion in entry.assertions)
+
+    def assert_that(self, expression: MetricExpression | Bound) -> MetricDraft:
+        """An assertion over metrics, which a condition must complete: `.is_lt(5)`.
+
+        Shortcuts such as `mp.unique("id")` and `mp.not_empty()` are complete without one. An
+        assertion without a condition is reported as an error when the suite is run.
+        """
+        site = caller_site()
+        claim = nodes.Measure(expression_of(expression, site), None, site.span)
+        return MetricDraft(*self._begin(claim, site))
+
+    def assert_each_row(self, predicate: str) -> AssertionDraft:
+        """`each row: predicate`; the predicate is DQL: `'price > 0 and status in ["new",
+        "paid"]'`.
+        """
+        return self._rows(predicate, None, caller_site())
+
+    def assert_share_of_rows(self, share: float | Decimal, predicate: str) -> AssertionDraft:
+        """`95% of rows: predicate`.
+
+        :param share: the minimum share of rows, above 0 and at most 1: 0.95 for 95%.
+        :param predicate: a predicate of DQL.
+        """
+        site = caller_site()
+        least = number(share, nodes.Unit.PERCENT, site.of(str(share)))
+        return self._rows(predicate, least, site)
+
+    def assert_column(
+        self, column: str, *, type: str | None = None, fits: str | None = None
+    ) -> AssertionDraft:
+        """`column name exists`, `column name type decimal(18,2)` or `column name fits number`.
+
+        :param type: the exact type, in Spark's notation.
+        :param fits: a type that must be able to hold the values, such as `bigint` or `number`.
+        :raises RequestError: both `type` and `fits` are given.
+        """
+        if type is not None and fits is not None:
+            raise RequestError("give either `type` or `fits`", "remove one of them")
+        site = caller_site()
+        text = type if fits is None else fits
+        kind = None if text is None else nodes.Text(text, site.of(text))
+        claim = nodes.HasColumn(name_of(column, site), kind, site.span, is_exact=fits is None)
+        return AssertionDraft(*self._begin(claim, site))
+
+    def assert_any(self, *claims: Claim) -> AssertionDraft:
+        """`any { assert ... assert ... }`: one verdict, which passes if one of the claims is true.
+
+        The claims are assertions of this context without names and severities of their own:
+
+            ctx.assert_any(
+                ctx.assert_that(mp.num_rows()).is_gt(1000),
+                ctx.assert_that(mp.sum("amount")).is_gt(50_000),
+            ).where(name="orders.large")
+
+        :raises RequestError: there is no claim, or one that cannot be a part.
+        """
+        return self._composite(nodes.Junctor.ANY, claims, caller_site())
+
+    def assert_all(self, *claims: Claim) -> AssertionDraft:
+        """`all { assert ... assert ... }`: one verdict, which passes if all claims are true.
+
+        :param claims: claims as for `assert_any`.
+        :raises RequestError: there is no claim, or one that cannot be a part.
+        """
+        return self._composite(nodes.Junctor.ALL, claims, caller_site())
+
+    def assert_if(self, claim: Claim, then: Claim) -> AssertionDraft:
+        """`if claim then claim`: passes if the first claim is false or the second one is true.
+
+        :param claim: a claim as for `assert_any`.
+        :param then: the claim that must be true if the first one is.
+        :raises RequestError: one of them cannot be a part.
+        """
+        return self._composite(nodes.Junctor.IF, (claim, then), caller_site())
+
+    def _composite(
+        self, junctor: nodes.Junctor, claims: tuple[Claim, ...], site: CallSite
+    ) -> AssertionDraft:
+        if not claims:
+            raise RequestError(
+                f"assert_{junctor.value} needs a claim",
+                f"write ctx.assert_{junctor.value}(ctx.assert_that(mp.num_rows()).is_gt(0))",
+            )
+        parts = tuple(_part(claim, junctor) for claim in claims)
+        if junctor is nodes.Junctor.IF:
+            parts = tuple(_without_modifiers(part) for part in parts)
+        composite = nodes.Composite(junctor, parts, site.span)
+        is_kept = all(claim._entry.is_kept for claim in claims)
+        return AssertionDraft(*self._begin(composite, site, is_kept=is_kept))
+
+    def _rows(self, text: str, share: nodes.Number | None, site: CallSite) -> AssertionDraft:
+        predicate = parse_predicate(text, site, self.diagnostics.append)
+        claim = nodes.Rows(predicate or nodes.Null(site.span), share, site.span)
+        return AssertionDraft(*self._begin(claim, site, is_kept=predicate is not None))
+
+    def _begin(
+        self, claim: nodes.Claim, site: CallSite, *, is_kept: bool = True
+    ) -> tuple[nodes.Assertion, _Entry]:
+        assertion = nodes.Assertion(claim, None, None, None, (), (), (), site.span)
+        entry = _Entry(is_kept=is_kept)
+        if is_kept:
+            self._entries.append(entry)
+        return assertion, entry
+
+
+def _part(claim: Claim, junctor: nodes.Junctor) -> nodes.Assertion:
+    """The assertion of a claim, which is removed from its check.
+
+    :raises RequestError: it cannot be a part of others.
+    """
+    caller = f"assert_{junctor.value}"
+    if not isinstance(claim, Claim):
+        raise RequestError(
+            f"{claim!r} is not a claim", f"give {caller} assertions, such as ctx.assert_that(...)"
+        )
+    assertion = claim._assertion
+    of_its_own = {
+        "a name": assertion.name,
+        "a severity": assertion.severity,
+        "tags": assertion.tags,
+        "annotations": assertion.annotations,
+        "groups": assertion.for_each,
+    }
+    for description, value in of_its_own.items():
+        if value:
+            raise RequestError(
+                f"a claim of {caller} cannot have {description}",
+                "groups need a separate assertion"
+                if description == "groups"
+                else f"put it after the claim: ctx.{caller}(...).where(...)",
+            )
+    if not claim._entry.take(assertion):
+        raise RequestError(
+            f"a claim of {caller} already belongs to another assertion, or has changed since",
+            "create the claim again",
+        )
+    return assertion
+
+
+def _without_modifiers(part: nodes.Assertion) -> nodes.Assertion:
+    """The part in DQL after `if` and `then`: with a tolerance or a filter, within `all`."""
+    if part.tolerance is None and part.where is None:
+        return part
+    claim = nodes.Composite(nodes.Junctor.ALL, (part,), part.span)
+    return nodes.Assertion(claim, None, None, None, (), (), (), part.span)
+
+
+def _severity(given: Severity | str, site: CallSite) -> nodes.Name:
+    text = str(given)
+    return nodes.Name(text, site.of(text))
+
+
+def _listed(tags: Iterable[str]) -> tuple[str, ...]:
+    """A single tag is not a list of characters."""
+    return (tags,) if isinstance(tags, str) else tuple(tags)
+
+
+def _group_list(groups: Sequence[object], site: CallSite) -> nodes.Listing:
+    items = tuple(
+        _group_list(group, site)
+        if isinstance(group, Sequence) and not isinstance(group, str)
+        else expression_of(group, site)
+        for group in groups
+    )
+    return nodes.Listing(items, site.span)
+
+
+def _tag(tag: str, site: CallSite) -> nodes.Name:
+    if not _TAG.match(tag):
+        raise RequestError(
+            f"{tag!r} is not a valid tag", "a tag consists of letters, digits, `_` and `-`"
+        )
+    return nodes.Name(tag, site.of(tag))
+
+
+def _annotation(mark: str, given: Mapping[str, float], site: CallSite) -> nodes.Annotation:
+    arguments = tuple(
+        (nodes.Name(_COSTS.get(key, key), site.of(key)), expression_of(value, site))
+        for key, value in given.items()
+    )
+    return nodes.Annotation(nodes.Name(mark, site.of(mark)), arguments, site.span)
+
 
 CheckFunction: TypeAlias = Callable[[MetricProvider, Context], None]
 

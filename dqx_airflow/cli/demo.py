@@ -28,11 +28,10 @@ from urllib.request import Request, urlopen
 
 import typer
 
-from dqx_airflow.cli.command_group import EXIT_FAILED
-from dqx_airflow.cli.project import from_here
+from dqx_airflow.cli.command import EXIT_FAILED, from_here
 from dqx_airflow.errors import DqxError, RequestError
 from dqx_airflow.values import Status
-from dqx_airflow.values.resources import shipped
+from dqx_airflow.values.files import shipped
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -394,21 +393,17 @@ _STATE_STYLES = {
 
 
 def demo(
-    home: Annotated[Path, typer.Option(help="The folder for all files of the demo.")] = Path(
-        ".dqx/demo"
-    ),
-    day: Annotated[
-        list[datetime] | None,
-        typer.Option(
-            formats=["%Y-%m-%d"], help="Run only this day. Repeatable. Default: all three days."
-        ),
-    ] = None,
+    home: Path = Path(".dqx/demo"),
+    day: Annotated[list[datetime] | None, typer.Option(formats=["%Y-%m-%d"])] = None,
 ) -> None:
     """Run the example DAG on three days of real flights, in a local Airflow and Spark.
 
     The middle day is a snow storm, and its gate blocks. Takes about two minutes on two cores and
     writes nothing outside of the folder. Exit code 0 if the days end as expected, 1 if not, 4 if
     Airflow or Spark cannot be started.
+
+    :param home: The folder for all files of the demo.
+    :param day: Run only this day. Repeatable. Default: all three days.
     """
     from rich.console import Console
 

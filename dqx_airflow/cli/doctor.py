@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from dqx_airflow.cli.command_group import TextFormatOption, TextOrJson
+from dqx_airflow.cli.command import TextFormatOption, TextOrJson
 
 if TYPE_CHECKING:
     from dqx_airflow.cli.doctor_checks.finding import Check, Finding
 
 
 def doctor(
-    connection: Annotated[
-        str, typer.Option(help="The Airflow connection that gates use for Spark.")
-    ] = "spark_default",
-    results_root: Annotated[
-        str | None,
-        typer.Option(
-            help="The root of the results store; default: the one in the Airflow configuration."
-        ),
-    ] = None,
+    connection: str = "spark_default",
+    results_root: str | None = None,
     format: TextFormatOption = TextOrJson.TEXT,
 ) -> None:
     """Check Python, Spark, Java, Airflow, the results store and lineage.
 
     Prints the findings and how to fix them. Exit code 1 if there is a problem.
+
+    :param connection: The Airflow connection that gates use for Spark.
+    :param results_root: The root of the results store; default: the one in the Airflow
+        configuration.
     """
     import logging
     import os

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.command_group import TextFormatOption, TextOrJson
-from dqx_airflow.cli.run.options import with_shared_options
+from dqx_airflow.cli.arguments import with_shared_options
+from dqx_airflow.cli.command import TextFormatOption, TextOrJson
 from dqx_airflow.diagnostics.renderers import json_text
-from dqx_airflow.errors import RequestError, SourceError
+from dqx_airflow.errors import RequestError
 from dqx_airflow.values import Span
 
 if TYPE_CHECKING:
-    from dqx_airflow.cli.run.call import Options
+    from dqx_airflow.cli.calls import Options
     from dqx_airflow.dql.check import Checked
     from dqx_airflow.values import SourceFile
 
@@ -42,16 +42,8 @@ class SuiteStage(str, Enum):
 
 @partial(with_shared_options, without=_WITHOUT_EFFECT)
 def explain(
-    path: Annotated[
-        Path,
-        typer.Argument(metavar="SUITE|CODE", help="A suite, a contract, or a code such as E001."),
-    ],
-    stage: Annotated[
-        SuiteStage,
-        typer.Option(
-            help="Show the tokens, the syntax tree, the suite with macros expanded, or the plan."
-        ),
-    ] = SuiteStage.PLAN,
+    path: Annotated[Path, typer.Argument(metavar="SUITE|CODE")],
+    stage: SuiteStage = SuiteStage.PLAN,
     *,
     format: TextFormatOption = TextOrJson.TEXT,
     shared: Options,
@@ -62,19 +54,22 @@ def explain(
     Datasets that are not given are assumed: those of checks have dates, all others have none.
 
     For a code, shows the purpose of the rule, with a wrong and a right example.
+
+    :param path: A suite, a contract, or a code such as E001.
+    :param stage: Show the tokens, the syntax tree, the suite with macros expanded, or the plan.
     """
     if _CODE.fullmatch(str(path)) and not path.exists():
         _explain_code(str(path).upper(), format)
         return
     if not path.exists():
-        from dqx_airflow.cli.project import what_to_give
+        from dqx_airflow.cli.command import what_to_give
 
         raise RequestError(
             f"no suite found at {path}", f"{what_to_give(path)}; a code looks like E001"
         )
-    from dqx_airflow.diagnostics.renderers import draw
+    from dqx_airflow.diagnostics.renderers import drawn_error
     from dqx_airflow.dql.check import check_source
-    from dqx_airflow.dql.imports import FileReader, search_path
+    from dqx_airflow.dql.linking import FileReader, search_path
     from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 
     if stage is SuiteStage.PLAN:
@@ -82,16 +77,14 @@ def explain(
         return
     source = read_source(path, str(path))
     if isinstance(source, Unreadable):
-        drawn = draw([source.diagnostic], {str(path): source.text})
-        raise SourceError(drawn, diagnostics=(source.diagnostic,))
+        raise source.error
     if stage is SuiteStage.TOKENS:
         typer.echo(_tokens(source, format))
         return
     reader = FileReader(source.name, path, Path.cwd(), search_path(os.environ))
     checked = check_source(source, reader, needs_suite=stage is not SuiteStage.TREE)
     if checked.errors:
-        drawn = draw(checked.errors, checked.sources)
-        raise SourceError(drawn, diagnostics=tuple(checked.errors))
+        raise drawn_error(checked.errors, checked.sources)
     if shared.is_given:
         raise RequestError("the options of a run only affect the plan", "add --stage plan")
     typer.echo(_shown(source, checked, stage, format))
@@ -150,18 +143,18 @@ def _plan(options: Options, format: TextOrJson) -> str:
 
     :raises SourceError: that call has errors, other than datasets that are not given.
     """
-    from dqx_airflow.cli.run.request_builder import read_call
+    from dqx_airflow.cli.calls import read_call
     from dqx_airflow.diagnostics.diagnostic import errors_of, listed
-    from dqx_airflow.diagnostics.renderers import draw
+    from dqx_airflow.diagnostics.renderers import drawn_error
     from dqx_airflow.dql.check import check_source
-    from dqx_airflow.dql.imports import inlined
+    from dqx_airflow.dql.linking import inlined
     from dqx_airflow.plan.passes import describe_plans
     from dqx_airflow.plan.selection import assumed, plan_of
 
     call = read_call(options, date.today())
     errors = tuple(error for error in errors_of(call.diagnostics) if error.code != "E009")
     if errors or not call.requests:
-        raise SourceError(draw(errors, call.sources), diagnostics=errors)
+        raise drawn_error(errors, call.sources)
     plans, unknown = [], dict[str, None]()
     for request in call.requests:
         checked = check_source(request.suite, inlined(request.imports))

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.command_group import TextFormatOption, TextOrJson
-from dqx_airflow.cli.project import ROOT_VARIABLES, storage_options
+from dqx_airflow.cli.command import ROOT_VARIABLES, TextFormatOption, TextOrJson, storage_options
 from dqx_airflow.errors import RequestError
 
 if TYPE_CHECKING:

@@ -7,35 +7,35 @@ from typing import Annotated, NoReturn
 import typer
 
 import dqx_airflow
-from dqx_airflow.cli.command_group import CommandGroup, group_of
+from dqx_airflow.cli.command import CommandGroup, group_of
 from dqx_airflow.cli.short_process import collect_rarely, leave, open_closed_streams
 
 VERBS = {
-    "init": "dqx_airflow.cli.init:init",
-    "check": "dqx_airflow.cli.check:check",
-    "fmt": "dqx_airflow.cli.fmt:fmt",
-    "run": "dqx_airflow.cli.run.command:run",
-    "import": "dqx_airflow.cli.import_rules:import_rules",
+    "init": "dqx_airflow.cli.drafts:init",
+    "check": "dqx_airflow.cli.suites:check",
+    "fmt": "dqx_airflow.cli.suites:fmt",
+    "run": "dqx_airflow.cli.run:run",
+    "import": "dqx_airflow.cli.drafts:import_rules",
     "demo": "dqx_airflow.cli.demo:demo",
     "contract": "dqx_airflow.cli.contract:app",
     "package": "dqx_airflow.cli.package:package",
     "explain": "dqx_airflow.cli.explain:explain",
     "doctor": "dqx_airflow.cli.doctor:doctor",
-    "lsp": "dqx_airflow.cli.lsp:lsp",
-    "results": "dqx_airflow.cli.results:app",
+    "lsp": "dqx_airflow.cli.suites:lsp",
+    "results": "dqx_airflow.cli.stores:app",
     "incidents": "dqx_airflow.cli.incidents:incidents",
-    "alerts": "dqx_airflow.cli.tuning.labels:alerts",
-    "label": "dqx_airflow.cli.tuning.labels:label",
-    "backtest": "dqx_airflow.cli.tuning.backtest:backtest",
-    "suggest": "dqx_airflow.cli.tuning.suggest:suggest",
-    "tune": "dqx_airflow.cli.tuning.tune:tune",
-    "review": "dqx_airflow.cli.tuning.changes:review",
-    "promote": "dqx_airflow.cli.tuning.changes:promote",
-    "shadow": "dqx_airflow.cli.tuning.backtest:shadow",
-    "history": "dqx_airflow.cli.tuning.changes:history",
-    "rollback": "dqx_airflow.cli.tuning.changes:rollback",
-    "adopt": "dqx_airflow.cli.adopt:adopt",
-    "lineage": "dqx_airflow.cli.lineage:app",
+    "alerts": "dqx_airflow.cli.labels:alerts",
+    "label": "dqx_airflow.cli.labels:label",
+    "backtest": "dqx_airflow.cli.backtest:backtest",
+    "suggest": "dqx_airflow.cli.drafts:suggest",
+    "tune": "dqx_airflow.cli.proposals:tune",
+    "review": "dqx_airflow.cli.proposals:review",
+    "promote": "dqx_airflow.cli.proposals:promote",
+    "shadow": "dqx_airflow.cli.backtest:shadow",
+    "history": "dqx_airflow.cli.proposals:history",
+    "rollback": "dqx_airflow.cli.proposals:rollback",
+    "adopt": "dqx_airflow.cli.stores:adopt",
+    "lineage": "dqx_airflow.cli.stores:lineage_app",
 }
 """The location of each verb: a function, or a `typer.Typer` with verbs of its own."""
 

@@ -24,17 +24,16 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from itertools import chain
 from pathlib import Path, PurePosixPath
 from shutil import copyfile
-from typing import Annotated
 
 import typer
 
 import dqx_airflow
-from dqx_airflow.datasets.connection import DRIVER_OPTIONS, for_a_short_life, while_archiving
+from dqx_airflow.datasets.connections import DRIVER_OPTIONS, for_a_short_life, while_archiving
 from dqx_airflow.engine.session.java import java_environment
 from dqx_airflow.errors import SparkError, StoreError
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, SourceFile
-from dqx_airflow.values.request_arguments import to_arguments
-from dqx_airflow.values.resources import shipped
+from dqx_airflow.values.files import shipped
+from dqx_airflow.values.json_form import to_arguments
 
 NATIVE = ("pyarrow", "deltalake")
 
@@ -252,26 +251,16 @@ def _run_gate(request: GateRequest, options: str) -> str:
     return done.stdout
 
 
-def package(
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            help="The bundle to write; default: dqx-airflow-VERSION.zip in the working directory."
-        ),
-    ] = None,
-    jvm_archive: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write an archive of the JVM's classes to this path instead of a bundle."
-        ),
-    ] = None,
-) -> None:
+def package(output: Path | None = None, jvm_archive: Path | None = None) -> None:
     """Write the bundle for a driver in the cluster: this package and its dependencies, as a zip for
     --py-files.
 
     It contains the pure Python packages that a gate imports. The output explains how to provide the
     compiled ones. With --jvm-archive, write an archive with which a driver on this machine starts
     faster.
+
+    :param output: The bundle to write; default: dqx-airflow-VERSION.zip in the working directory.
+    :param jvm_archive: Write an archive of the JVM's classes to this path instead of a bundle.
     """
     try:
         if jvm_archive is not None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from dqx_airflow.api.database import Database
-    from dqx_airflow.api.results import Results
+    from dqx_airflow.api.run import Results
 
 
 @pytest.fixture

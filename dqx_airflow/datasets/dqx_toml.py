@@ -40,7 +40,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from dqx_airflow.datasets.connection import (
+from dqx_airflow.datasets.connections import (
     DRIVER_OPTIONS,
     LOCAL,
     Connection,
@@ -48,20 +48,19 @@ from dqx_airflow.datasets.connection import (
     connection_of,
     with_archive,
 )
-from dqx_airflow.datasets.mistakes import mistakes_in
 from dqx_airflow.datasets.reader_options import (
     FORMATS_WITH_OPTIONS,
     with_default_options,
     wrong_option,
 )
-from dqx_airflow.datasets.settings import SETTINGS, dataset_ref
+from dqx_airflow.datasets.settings import SETTINGS, dataset_ref, mistakes_in
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import DatasetRef, RunOptions, Severity, Span
 from dqx_airflow.values.exact import MANY_DIGITS, TOO_LARGE
+from dqx_airflow.values.json_form import setting_text
 from dqx_airflow.values.redact import holds_credentials, is_secret_setting
 from dqx_airflow.values.request import SETTABLE_OPTIONS
-from dqx_airflow.values.request_arguments import setting_text
 
 Keys: TypeAlias = tuple[str, ...]
 

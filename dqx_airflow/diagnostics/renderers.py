@@ -16,6 +16,7 @@ from unicodedata import combining, east_asian_width
 from dqx_airflow import __version__
 from dqx_airflow.diagnostics.codes import CODES, page, reason
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level
+from dqx_airflow.errors import SourceError
 from dqx_airflow.values import Span
 
 _RESET, _BOLD, _RED, _YELLOW, _BLUE = "\033[0m", "\033[1m", "\033[31m", "\033[33m", "\033[34m"
@@ -44,6 +45,12 @@ def draw(
     kept, rest = shown(diagnostics)
     drawn = [_draw_one(diagnostic, lines, colour) for diagnostic in kept]
     return "\n\n".join([*drawn, rest] if rest else drawn)
+
+
+def drawn_error(diagnostics: Iterable[Diagnostic], sources: Mapping[str, str]) -> SourceError:
+    """The error of sources with these diagnostics, drawn."""
+    found = tuple(diagnostics)
+    return SourceError(draw(found, sources), diagnostics=found)
 
 
 def shown(diagnostics: Iterable[Diagnostic]) -> tuple[list[Diagnostic], str]:

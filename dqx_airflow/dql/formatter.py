@@ -22,12 +22,11 @@ from typing import TypeAlias
 
 from lark import Token, Tree
 
-from dqx_airflow.diagnostics.renderers import draw
+from dqx_airflow.diagnostics.renderers import drawn_error
 from dqx_airflow.dql.printer import Rung
 from dqx_airflow.dql.syntax.datalex_blocks import is_block_file
 from dqx_airflow.dql.syntax.grammar import LINE_KEYWORDS, gc_paused, grammar, is_line_start
 from dqx_airflow.dql.syntax.parser import concrete_tree
-from dqx_airflow.errors import SourceError
 from dqx_airflow.values import SourceFile
 
 WIDTH = 100
@@ -251,7 +250,7 @@ def format_source(source: SourceFile) -> str:
         return source.text
     tree, diagnostics = concrete_tree(source)
     if tree is None:
-        raise SourceError(draw(diagnostics, {source.name: source.text}), diagnostics=diagnostics)
+        raise drawn_error(diagnostics, {source.name: source.text})
     return lay_out(_Formatter(source.text).file(tree))
 
 

@@ -1,4 +1,13 @@
-"""What Spark SQL in suites may call, from Spark's own tokens: functions, patterns, sizes of values.
+"""What Spark SQL in suites may call, from Spark's own tokens: functions, patterns, sizes of
+values.
+
+The built-in functions of Spark are reviewed one by one. This is an allowlist. A test compares it
+with the running Spark (`SHOW SYSTEM FUNCTIONS`), so a function of a new version is rejected until
+it is reviewed and entered in `spark_functions.txt`. `python
+tests/engine/functions_of_spark.py` prints what is missing, by version.
+
+Functions are allowed if they depend on their arguments only, or on the clock or chance. They are
+rejected if they read files, call an address or code, or reveal the session.
 
 Checks that must not be bypassed read the tokens that Spark's lexer sees, however another parser
 reads the text. Anything that Spark might split in another way (nested comments, characters outside
@@ -20,14 +29,61 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
-from itertools import pairwise
+from itertools import chain, pairwise
+from pathlib import Path
 from typing import Literal, TypeAlias
 
-from dqx_airflow.dql.spark_functions import objection_to_call, objection_to_word
 from dqx_airflow.metrics.patterns.bounds import bounded, bounded_like, ended
 from dqx_airflow.metrics.patterns.syntax import PatternError
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
+
+_REFUSED = "refused: "
+_SECTIONS = {
+    title: names.split()
+    for title, names in re.findall(
+        r"^(\S.*):\n((?: .*\n)+)",
+        Path(__file__).with_name("spark_functions.txt").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+}
+_BARE = frozenset({"current_user", "session_user"})
+"""Functions that can be called without parentheses, and are hardly ever the name of a column."""
+
+_REASONS = {
+    name: title.removeprefix(_REFUSED)
+    for title, names in _SECTIONS.items()
+    for name in names
+    if title.startswith(_REFUSED)
+}
+_KNOWN = frozenset(chain.from_iterable(_SECTIONS.values())) - _REASONS.keys()
+
+_LONGEST = 60
+
+REVIEWED = frozenset({*_KNOWN, *_REASONS})
+"""All functions in `spark_functions.txt`."""
+
+
+def objection_to_call(name: str) -> str | None:
+    """Why SQL of a suite may not call a function; None if it may.
+
+    >>> objection_to_call("xpath_int")
+    'xpath_int() may open files and URLs named in its XML'
+    """
+    if name in _KNOWN:
+        return None
+    if name in _REASONS:
+        return f"{name}() {_REASONS[name]}"
+    near = get_close_matches(name[:_LONGEST], sorted(_KNOWN), n=1, cutoff=0.8)
+    meant = f": did you mean {near[0]}()?" if near else ""
+    return f"{name}() is not one of Spark's functions that SQL in a suite may call{meant}"
+
+
+def objection_to_word(name: str) -> str | None:
+    """Why SQL of a suite may not contain a word that Spark takes for a call; None if it may."""
+    return objection_to_call(name) if name in _BARE else None
+
 
 Kind: TypeAlias = Literal["word", "quoted", "string", "sign"]
 

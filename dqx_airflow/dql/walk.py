@@ -1,18 +1,21 @@
-"""Traverses and rewrites trees of nodes of any kind: their parts, the items of arrays, the filters.
+"""Traverses and rewrites trees of nodes of any kind: their parts, the items of arrays, the
+filters; and evaluates what does not depend on data: constants, bounds, literals.
 
 Within `every` and `some`, `item` is an item of the array, never a column.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from typing import Any
 
 from dqx_airflow.dql import nodes
+from dqx_airflow.metrics.derived import apply
 from dqx_airflow.metrics.row_functions import QUANTIFIERS
-from dqx_airflow.values import Span
+from dqx_airflow.values import MetricValue, Span
+from dqx_airflow.values.exact import NUMBERS
 
 
 def parts_of(node: Any) -> Iterator[Any]:
@@ -178,3 +181,52 @@ def filters_over(check: nodes.Check, assertion: nodes.Assertion) -> tuple[nodes.
     of_calls = [call.where for call in calls_in(assertion.claim)]
     filters = (joined(around, where) for where in of_calls or [None])
     return tuple(dict.fromkeys(where for where in filters if where is not None))
+
+
+def settle(constants: Iterable[nodes.Constant]) -> dict[str, nodes.Constant]:
+    """The constants by name, each evaluated: `const B = A * 2` with A = 3 becomes 6.
+
+    A constant may use earlier ones. Of two with the same name the first counts. One without a value
+    stays as it is.
+    """
+    settled: dict[str, nodes.Constant] = {}
+    for constant in constants:
+        if constant.name.text not in settled:
+            settled[constant.name.text] = settle_one(constant, settled)
+    return settled
+
+
+def settle_one(constant: nodes.Constant, earlier: Mapping[str, nodes.Constant]) -> nodes.Constant:
+    """The constant with a literal as its value."""
+    value = constant.value
+    match value:
+        case nodes.Name(text=name) if name in earlier:
+            literal = earlier[name].value
+        case nodes.Negative() | nodes.Arithmetic():
+            folded = fold(value, earlier)
+            if not isinstance(folded, NUMBERS):
+                return constant
+            literal = nodes.Number(folded, nodes.Unit.PLAIN, value.span)
+        case _:
+            return constant
+    return replace(constant, value=literal)
+
+
+def fold(node: nodes.Expression, constants: Mapping[str, nodes.Constant]) -> MetricValue:
+    """The value of an expression without metrics, or None. Dates become ISO strings.
+
+    :param constants: evaluated ones.
+    """
+    match node:
+        case nodes.Number(value=value) | nodes.Text(value=value) | nodes.Truth(value=value):
+            return value
+        case nodes.Day(value=day):
+            return day.isoformat()
+        case nodes.Negative(operand=operand):
+            return apply("negative", (fold(operand, constants),))
+        case nodes.Arithmetic(op=op, left=left, right=right):
+            return apply(op, (fold(left, constants), fold(right, constants)))
+        case nodes.Name(text=name) if name in constants:
+            return fold(constants[name].value, {})
+        case _:
+            return None

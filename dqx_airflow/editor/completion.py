@@ -14,17 +14,20 @@ from dqx_airflow.dql.dates import MONTHS, WEEKDAYS
 from dqx_airflow.dql.printer import show_assertion, show_name
 from dqx_airflow.dql.walk import ITEM
 from dqx_airflow.editor import vocabulary
-from dqx_airflow.editor.completion_context import (
+from dqx_airflow.editor.files import Catalog, ParsedFile, show_constant, show_macro_head
+from dqx_airflow.editor.occurrences import Occurrence, SymbolKind, occurrence_at, occurrences
+from dqx_airflow.editor.vocabulary import (
+    IN_DATES,
+    IN_ROWS,
+    MEASURES,
+    CallableKind,
+    Called,
     CompletionContext,
     Slot,
     place_at,
     place_in_text,
     quoted_around,
 )
-from dqx_airflow.editor.files import Catalog
-from dqx_airflow.editor.occurrences import Occurrence, SymbolKind, occurrence_at, occurrences
-from dqx_airflow.editor.parsed_file import ParsedFile, show_constant, show_macro_head
-from dqx_airflow.editor.vocabulary import IN_DATES, IN_ROWS, MEASURES, CallableKind, Called
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 from dqx_airflow.metrics.types import TYPE_NAMES, TYPE_WORDS
 from dqx_airflow.values import Severity, Span

@@ -15,7 +15,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.syntax.grammar import unquoted
 from dqx_airflow.dql.syntax.parser import parse
-from dqx_airflow.editor.parsed_file import Lines, ParsedFile, read
+from dqx_airflow.editor.files import Lines, ParsedFile, read
 from dqx_airflow.editor.vocabulary import IN_ROWS, MEASURES
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import SourceFile, Span

@@ -21,17 +21,20 @@ from dqx_airflow import __version__
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level
 from dqx_airflow.dql.formatter import format_source
 from dqx_airflow.editor.completion import Sort, Suggestion, complete, hover
-from dqx_airflow.editor.files import Catalog, Files, OpenFiles, find_catalog
-from dqx_airflow.editor.occurrences import definitions, proposed, renamable, rename
-from dqx_airflow.editor.parsed_file import (
+from dqx_airflow.editor.files import (
+    Catalog,
+    Files,
     Lines,
+    OpenFiles,
     OutlineKind,
     ParsedFile,
     Position,
     Symbol,
+    find_catalog,
     outline,
     read,
 )
+from dqx_airflow.editor.occurrences import definitions, proposed, renamable, rename
 from dqx_airflow.errors import RequestError, SourceError
 from dqx_airflow.values import SourceFile, Span
 

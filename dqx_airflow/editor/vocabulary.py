@@ -1,14 +1,36 @@
 """The words of the language as an editor displays them: everything that can be called, with
-signature, meaning and example, and the keywords and annotations in a sentence each."""
+signature, meaning and example, keywords and annotations in a sentence each; and which of them is
+expected at a position of a text, however broken the text is.
+
+The parser reads what is before the position. Its unfinished part determines the context, and the
+parse table the possible next words: both come from the grammar itself.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, auto
+from functools import cache
+from pathlib import Path
+from typing import Any
 
-from dqx_airflow.dql.checks.metric_expressions import WITH_CONDITION
+from lark import Token, Tree
+from lark.exceptions import UnexpectedInput, UnexpectedToken
+from lark.parsers.lalr_interactive_parser import InteractiveParser
+
+from dqx_airflow.dql.checks.expressions import WITH_CONDITION
 from dqx_airflow.dql.dates import MONTHS
+from dqx_airflow.dql.syntax.grammar import (
+    LINE_KEYWORDS,
+    begins_line,
+    grammar,
+    is_line_start,
+    unquoted,
+)
+from dqx_airflow.dql.syntax.parser import expected_terminals, skip_to_next_statement
+from dqx_airflow.dql.syntax.source_file import LARGEST_FILE
 from dqx_airflow.metrics import derived
 from dqx_airflow.metrics.builtin import CALLABLE, METRICS
 from dqx_airflow.metrics.metric import ArgumentKind, Metric, Scan
@@ -156,111 +178,373 @@ IN_DATES: dict[str, Called] = {
 """Callables in a date of a profile."""
 
 
-KEYWORDS: dict[str, str] = {
-    "all": (
-        "Requires all of several claims: `assert all { ... }`; or compares all columns: "
-        "`comparing all`."
-    ),
-    "allowing": "The largest share of rows that may differ: `... match b on (id) allowing 0.1%`.",
-    "and": "Both must be true; in `between A and B`, the upper bound.",
-    "any": "Requires at least one of several claims: `assert any { ... }`.",
-    "as": 'Gives an import an alias: `import "nulls.dql" as nulls`, then `nulls.name`.',
-    "assert": "States a rule about the data: `assert <metrics> <condition>`.",
-    "assertion": 'Selects one assertion of a check: `disable assertion "a" in "check"`.',
-    "availability_threshold": "The share of the dates that must have data, by default 90%. Below"
-    " it an assertion is skipped.",
-    "between": "Within two bounds, both included: `between 0.5 and 2.0`.",
-    "by": "A time of day (`timeliness(day) by 06:00 UTC`), a factor (`scale ... by 2.0x`), or the"
-    " columns of groups (`for 95% of groups by country`).",
-    "check": 'A group of assertions on datasets: `check "Volume" on orders { ... }`.',
-    "column": "States a rule about the schema: `assert column email exists`.",
-    "columns": "The names and types of columns: `assert columns of silver match bronze`.",
-    "comparing": "The columns whose values must match: `... on (id) comparing [amount]`.",
-    "const": "A value with a name: `const MAX = 5% tunable [0%, 20%]`.",
-    "disable": "Skips the assertions that it selects while the profile is active.",
-    "downgrade": 'Changes the severity while the profile is active: `downgrade tag "x" to P3`.',
-    "each": "States a rule for every row (`assert each row: price > 0`), or for every group:"
-    " `assert num_rows() > 99 for each country`.",
-    "exists": "The dataset has this column.",
-    "export": "Makes a constant or a macro visible to files that import this one.",
-    "false": "The truth value.",
-    "fits": "The type of the column, or a narrower one: `column price fits number`.",
-    "for": "Judges every group (`for each country`), or a share of them; or iterates over the"
-    " arguments of a variadic parameter: `for col in columns { ... }`.",
-    "from": 'The first day of a profile, or the file of `import { name } from "file.dql"`.',
-    "groups": "The share of groups that must pass: `for 95% of groups by country`.",
-    "if": "A conditional claim: `assert if num_rows() > 0 then unique(id)`.",
-    "import": "Imports the exports of another file.",
-    "in": "One of a list, the values of another dataset, or the check of an assertion.",
-    "is": "`is positive`, `is negative`, `is None`; over rows `is null`, `is nan`"
-    " or a format: `is email`.",
-    "like": 'The whole string, with `%` for any characters and `_` for one: `sku like "A-%"`.',
-    "macro": "A pattern of assertions with parameters: `macro nulls(column) { ... }`.",
-    "match": "The same in another dataset: `assert rows of silver match bronze on (id)`.",
-    "matches": "A regular expression found in the string; or the shares of a distribution.",
-    "name": 'The name of an assertion, unique within its check: `name "orders.volume.rows"`.',
-    "nan": "The value is not a number: NaN, of a float or double column.",
-    "negative": "Below zero.",
-    "None": "No value: of an empty dataset, or of a division by zero.",
-    "not": "The opposite.",
-    "null": "The value is missing.",
-    "of": "`95% of rows: ...`, `for 95% of groups by ...`, `rows of a match b`, or"
-    " `within 3 stddev of 7 days`.",
-    "on": "The datasets of a check: `on orders, returns`; or the key by which rows match.",
-    "or": "At least one must be true.",
-    "positive": "Above zero.",
-    "profile": 'Changes assertions on certain days: `profile "Christmas" { ... }`.',
-    "row": "`each row:` states a rule for every row.",
-    "rows": "`95% of rows:` states a rule for a share of the rows; `rows of a match b` for those of"
-    " two datasets.",
-    "scale": 'Multiplies the value before it is compared: `scale tag "volume" by 2.0x`.',
-    "severity": "The severity of a failure: P0 is the highest, P3 the lowest, P1 the default.",
-    "stddev": "Standard deviations: `within 3 stddev of 7 days`.",
-    "suite": "What a gate checks: constants, macros, checks and profiles.",
-    "tag": 'Selects the assertions that have a tag: `scale tag "volume" by 2.0x`.',
-    "tags": "Labels by which profiles select assertions: `tags [volume, trend]`.",
-    "then": "The claim that must be true if the first one is: `assert if ... then ...`.",
-    "to": "The last day of a profile, or the severity of `downgrade`.",
-    "tolerance": "The allowed difference between the sides of `==` or `!=`, also written `+/-`; or"
-    " between the numbers of rows that match.",
-    "true": "The truth value.",
-    "tunable": "The bounds within which algorithms may change a constant: `tunable [0%, 20%]`.",
-    "type": "The kind of a profile, `holiday` or `recurring`; or the type of a column.",
-    "use": "Inserts the assertions of a macro: `use nulls(email)`.",
-    "where": 'Selects the rows of a metric, an assertion or a check: `where status == "paid"`.',
-    "within": "Near the mean of the preceding days: `average(price) within 3 stddev of 7 days`.",
-}
-"""All keywords."""
+def _described() -> Iterator[dict[str, str]]:
+    """The words of each section of `words.md`, with their meaning."""
+    page = Path(__file__).with_name("words.md").read_text(encoding="utf-8")
+    for section in page.split("\n## ")[1:]:
+        yield dict(re.findall(r"^- `(\w+)`: (.+)$", section, re.MULTILINE))
 
-ANNOTATIONS: dict[str, str] = {
-    "experimental": "Proposed by an algorithm and not validated yet; such an assertion never"
-    " blocks, and is not required, even with severity P0.",
-    "required": "Algorithms and profiles cannot weaken, remove or disable this assertion.",
-    "cost": "The costs of a false alarm and a missed problem:"
-    " `@cost(false_positive=1, false_negative=100)`.",
-    "human_review": "Changes of this assertion need the approval of a person.",
-    "auto_approve": "`dql tune --propose` writes new values for this assertion without asking.",
-    "max_groups": "How many groups there may be, by default 10,000: `@max_groups(count=50_000)`.",
-    "allow_required": "Allows this profile to mute required assertions.",
-    "require_history": "Makes the gate broken if an assertion lacks data of other dates.",
-}
-"""All annotations."""
 
-PROFILE_TYPES: dict[str, str] = {
-    "holiday": "Fixed dates; date expressions are evaluated for each year.",
-    "recurring": "Dates relative to the date of the run, such as the end of each month.",
-}
-"""The words that may follow `type` in a profile."""
+KEYWORDS, ANNOTATIONS, PROFILE_TYPES, PARAMETERS = _described()
+"""All keywords and annotations, the words that may follow `type` in a profile, and the named
+parameters of calls."""
 
-PARAMETERS: dict[str, str] = {
-    "lag": "The number of calendar days before the date: `average(price, lag 1)`.",
-    "dataset": "The dataset to measure: `num_rows(dataset returns)`.",
-    "n": "The number of days of the window: `stddev(average(price), n 7)`.",
-    "where": 'The rows to measure: `average(price, where status == "paid")`.',
-    "tolerance": "The allowed difference between numbers:"
-    " `changed_count(id, amount, dataset bronze, tolerance 0.01)`.",
-    "order_by": "The column that orders the rows: `first(price, order_by day)`.",
-    "step": "How far apart the values of a sequence are, `gap_count(read_at, step 1 hour)`, or the"
-    " days of a window: `usual(num_rows(), n 4, step 7)`.",
+
+class Slot(Enum):
+    """The kind of name that belongs to a position."""
+
+    NOTHING = auto()
+    MEASURE = auto()
+    ASSERTED = auto()  # the first word after `assert`: a measure or a shortcut
+    ROW = auto()
+    COLUMN = auto()
+    DATASET = auto()
+    CONSTANT = auto()
+    MACRO = auto()
+    MACRO_ARGUMENT = auto()
+    PARAMETER = auto()
+    LIST_PARAMETER = auto()
+    OTHER_VALUES = auto()  # after `in`: the values of another dataset
+    ANNOTATION = auto()
+    ANNOTATION_ARGUMENT = auto()
+    SEVERITY = auto()
+    TAG = auto()
+    FORMAT = auto()
+    TYPE = auto()
+    FITTING_TYPE = auto()
+    PROFILE_TYPE = auto()
+    DATE = auto()
+    DATE_ARGUMENT = auto()
+    EXPORT = auto()
+    PATH = auto()
+    CHECK_TEXT = auto()
+    TAG_TEXT = auto()
+    ASSERTION_TEXT = auto()
+    CHECK_OF_ASSERTION_TEXT = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionContext:
+    """A position in a text, and its context.
+
+    `words` are the possible keywords. `call` is the enclosing call, if a new argument may begin
+    here. `datasets` are those of the check, `parameters` those of the macro, `lists` those of them
+    that a loop can iterate over. `assertion` is the selected one. `has_item` is set if `item` is an
+    item of an array. `annotated` is the statement below an annotation.
+    """
+
+    slot: Slot
+    words: tuple[str, ...] = ()
+    call: str = ""
+    datasets: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()
+    lists: tuple[str, ...] = ()
+    assertion: str = ""
+    has_item: bool = False
+    annotated: str = "assertion"
+
+
+_OPERAND = frozenset({"NUMBER", "IDENT", "LPAR"})
+_ENDS_OF_STATEMENTS = frozenset({"RBRACE", "$END"})
+_STATEMENTS = frozenset(
+    {"assert", "use", "const", "macro", "check", "profile", "import", "for", "@", "from", "to"}
+    | {"type", "fits", "disable", "scale", "downgrade", "severity", "tags"}
+)
+_SLOTS_AFTER = {
+    "dataset": Slot.DATASET,
+    "order_by": Slot.COLUMN,
+    "lag": Slot.CONSTANT,
+    "n": Slot.CONSTANT,
+    "step": Slot.CONSTANT,
 }
-"""The named parameters of calls."""
+_TEXTS = {
+    ("profile", "check"): Slot.CHECK_TEXT,
+    ("profile", "tag"): Slot.TAG_TEXT,
+    ("profile", "assertion"): Slot.ASSERTION_TEXT,
+    ("profile", "in"): Slot.CHECK_OF_ASSERTION_TEXT,
+    ("import", "import"): Slot.PATH,
+    ("import", "from"): Slot.PATH,
+}
+_WORD = re.compile(r"[a-zA-Z_]+")
+_QUOTED = re.compile(r'"(?:\\.|[^"\\\n])*"?|`[^`\n]*`?|#[^\n]*')
+
+
+def quoted_around(text: str, offset: int) -> tuple[int, int] | None:
+    """The bounds of the string, the name in backticks or the comment around an offset."""
+    line = text.rfind("\n", 0, offset) + 1
+    for match in _QUOTED.finditer(text, line, _end_of_line(text, offset)):
+        is_closed = len(match[0]) > 1 and match[0][0] == match[0][-1]
+        if match.start() < offset < match.end() + (not is_closed):
+            return match.span()
+    return None
+
+
+def place_at(text: str, offset: int) -> CompletionContext:
+    """The context at an offset outside of strings, quoted names and comments."""
+    parser, is_sound = _parse(text[:offset])
+    read = _Read(parser)
+    expected = expected_terminals(parser) if is_sound else set()
+    words = _words(expected)
+    if is_line_start(offset, text) and not expected & _ENDS_OF_STATEMENTS:
+        # The previous statement is incomplete. At the beginning of a line, another one may begin.
+        words |= _words(_expected_by_statement(parser))
+    slot, call = read.slot(expected, text[:offset]) if is_sound else (Slot.NOTHING, "")
+    parameters, lists = read.parameters()
+    return CompletionContext(
+        slot,
+        tuple(sorted(words)),
+        call,
+        read.datasets(),
+        parameters,
+        lists,
+        has_item=read.is_among_items(),
+        annotated=read.annotated(),
+    )
+
+
+def place_in_text(text: str, offset: int) -> CompletionContext:
+    """The context within the string that begins at an offset."""
+    parser, is_sound = _parse(text[:offset])
+    if not is_sound or "STRING" not in expected_terminals(parser):
+        return CompletionContext(Slot.NOTHING)
+    read = _Read(parser)
+    slots = [slot for (home, last), slot in _TEXTS.items() if read.is_in(home) and read.ends(last)]
+    parameters, lists = read.parameters()
+    return CompletionContext(
+        slots[0] if slots else Slot.NOTHING,
+        parameters=parameters,
+        lists=lists,
+        assertion=read.last_text(),
+    )
+
+
+class _Read:
+    """The unfinished part of what a parser has read.
+
+    `words` are its tokens as typed, with `IDENT` for a name, `STRING` for a string and so on, and
+    nothing for what is finished: a statement, an argument.
+    """
+
+    def __init__(self, parser: InteractiveParser) -> None:
+        self.items: list[Any] = list(parser.parser_state.value_stack)
+        self.words = [_typed(item) for item in self.items]
+
+    def ends(self, *words: str) -> bool:
+        return tuple(self.words[-len(words) :]) == words
+
+    def is_in(self, word: str) -> bool:
+        return word in self.words
+
+    def slot(self, expected: set[str], before: str) -> tuple[Slot, str]:
+        """The kind of name that may follow, and the enclosing call."""
+        if "IDENT" not in expected:
+            return Slot.NOTHING, ""
+        positions = [number for number, word in enumerate(self.words) if word in _STATEMENTS]
+        start = positions[-1] if positions else 0
+        statement = self.words[start] if positions else ""
+        opened = [number for number in self._open_brackets() if number > start]
+        if self.ends("{") and statement != "import":
+            return Slot.PARAMETER, ""
+        for bracket in reversed(opened):
+            is_call = self.words[bracket - 1] == "IDENT" or statement == "use"
+            if self.words[bracket] == "(" and is_call:
+                is_new = self.words[-1] in ("(", ",") and bracket == opened[-1]
+                return self._argument(statement, bracket, is_new, before)
+        return self._in_statement(statement, expected >= _OPERAND), ""
+
+    def _open_brackets(self) -> list[int]:
+        opened: list[int] = []
+        for number, word in enumerate(self.words):
+            if word in ("(", "[", "{"):
+                opened.append(number)
+            elif word in (")", "]", "}") and opened:
+                opened.pop()
+        return opened
+
+    def is_among_items(self) -> bool:
+        """True after the comma of `every` or `some`."""
+        return any(
+            self.items[bracket - 1] in QUANTIFIERS and "," in self.words[bracket:]
+            for bracket in self._open_brackets()
+            if self.words[bracket - 1] == "IDENT"
+        )
+
+    def _argument(
+        self, statement: str, bracket: int, is_new: bool, before: str
+    ) -> tuple[Slot, str]:
+        """What may come among the arguments in parentheses; `is_new` if one may begin."""
+        call = str(self.items[bracket - 1]) if self.words[bracket - 1] == "IDENT" else ""
+        called = MEASURES.get(call)
+        if statement == "macro":
+            return Slot.NOTHING, ""
+        if statement == "@":
+            return (Slot.ANNOTATION_ARGUMENT if is_new else Slot.NOTHING), call
+        if self.ends("IDENT"):
+            return _SLOTS_AFTER.get(str(self.items[-1]), Slot.NOTHING), ""
+        if statement in ("from", "to"):
+            return Slot.DATE_ARGUMENT, call
+        if statement == "use":
+            return Slot.MACRO_ARGUMENT, ""
+        if self._is_about_rows() and call != "values":
+            return Slot.ROW, ""
+        has_parameters = self.ends(",") or (called is not None and not called.has_arguments)
+        slot = Slot.CONSTANT
+        if called is None or called.is_column(_commas(before[self.items[bracket].end_pos :])):
+            slot = Slot.COLUMN
+        elif called.group in (CallableKind.EXTENDED, CallableKind.FUNCTION):
+            slot = Slot.MEASURE
+        return slot, call if is_new and has_parameters else ""
+
+    def _in_statement(self, statement: str, is_operand: bool) -> Slot:
+        match "where" if self.is_in("where") else statement:
+            case "where":
+                return self._in_claim(is_operand)
+            case "type":
+                return Slot.PROFILE_TYPE if self.is_in("profile") else Slot.TYPE
+            case "fits":
+                return Slot.FITTING_TYPE
+            case "for":
+                return Slot.LIST_PARAMETER if self.ends("in") else Slot.NOTHING
+            case "import":
+                return Slot.EXPORT if self.words[-1] in ("{", ",") else Slot.NOTHING
+            case "const":
+                return Slot.CONSTANT if is_operand else Slot.NOTHING
+            case "from" | "to" if is_operand:
+                return Slot.DATE
+            case "to":
+                return Slot.SEVERITY
+            case "assert":
+                return self._in_claim(is_operand)
+        return _BEHIND.get(statement, Slot.NOTHING)
+
+    def _in_claim(self, is_operand: bool) -> Slot:
+        if self.ends("column"):
+            return Slot.COLUMN
+        if self.ends("is") or self.ends("is", "not"):
+            return Slot.FORMAT
+        if self.ends("in"):
+            return Slot.OTHER_VALUES
+        if not is_operand:
+            return Slot.NOTHING
+        if self._is_about_rows():
+            return Slot.ROW
+        return Slot.ASSERTED if self.ends("assert") else Slot.MEASURE
+
+    def _is_about_rows(self) -> bool:
+        return any(map(self.is_in, ("row", "rows", "where")))
+
+    # The context of the position
+
+    def annotated(self) -> str:
+        """The statement below an annotation at the position."""
+        if self.is_in("check") or self.is_in("macro"):
+            return "assertion"
+        return "profile" if self.is_in("suite") else "suite"
+
+    def datasets(self) -> tuple[str, ...]:
+        """The datasets of the check."""
+        behind = self.items[self.words.index("on") + 1 :] if self.is_in("on") else []
+        names = [tree for tree in behind[:1] if isinstance(tree, Tree)]
+        parts = [part for tree in names for part in tree.iter_subtrees_topdown()]
+        return tuple(
+            ".".join(unquoted(str(child)) for child in part.children)
+            for part in parts
+            if part.data == "name"
+        )
+
+    def parameters(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The parameters of the macro with the variables of its loops, and the variadic one."""
+        parameters: list[str] = []
+        lists: list[str] = []
+        for number, item in enumerate(self.items):
+            if isinstance(item, Tree) and item.data == "parameters":
+                *names, dots = item.children
+                parameters = [str(name) for name in names]
+                lists = parameters[-1:] if dots is not None else []
+            elif self.words[number - 1] == "for" and number:
+                parameters = [*parameters, str(item)]
+        return tuple(parameters), tuple(lists)
+
+    def last_text(self) -> str:
+        """The contents of the last string."""
+        pairs = zip(self.items, self.words, strict=True)
+        texts = [str(item)[1:-1] for item, word in pairs if word == "STRING"]
+        return texts[-1] if texts else ""
+
+
+_BEHIND = {
+    "use": Slot.MACRO,
+    "@": Slot.ANNOTATION,
+    "severity": Slot.SEVERITY,
+    "tags": Slot.TAG,
+    "check": Slot.DATASET,
+}
+
+
+def _parse(before: str) -> tuple[InteractiveParser, bool]:
+    """The parser at the end of a text, and whether the statement so far is valid."""
+    text = before.replace("\ufeff", " ") if len(before) <= LARGEST_FILE else ""
+    parser = grammar().parse_interactive(text)
+    while True:
+        try:
+            for token in parser.lexer_thread.lex(parser.parser_state):
+                if token.type == "IDENT" and token in LINE_KEYWORDS and begins_line(token, text):
+                    raise UnexpectedToken(token, set())
+                parser.feed_token(token)
+            return parser, True
+        except UnexpectedInput as error:
+            if not skip_to_next_statement(parser, text, error.pos_in_stream or 0):
+                return parser, False
+
+
+def _expected_by_statement(parser: InteractiveParser) -> set[str]:
+    """What may follow when the current statement is finished, or abandoned."""
+    states, values = parser.parser_state.state_stack, parser.parser_state.value_stack
+    while values:
+        expected = expected_terminals(parser)
+        if expected & _ENDS_OF_STATEMENTS:
+            return expected
+        states.pop()
+        values.pop()
+    return set()
+
+
+@cache
+def _spellings() -> dict[str, str]:
+    """The keywords and punctuation of the grammar, by the names of their terminals."""
+    terminals = grammar().terminals
+    return {
+        terminal.name: terminal.pattern.value
+        for terminal in terminals
+        if terminal.pattern.type == "str"
+    }
+
+
+def _typed(item: Any) -> str:
+    return _spellings().get(item.type, item.type) if isinstance(item, Token) else ""
+
+
+def _words(expected: set[str]) -> set[str]:
+    """The keywords among some terminals."""
+    spelled = {_spellings().get(terminal, "") for terminal in expected}
+    groups = {"for each"} if "FOR_EACH" in expected else set()
+    return {word for word in spelled if _WORD.fullmatch(word)} | groups
+
+
+def keywords() -> frozenset[str]:
+    """All keywords of the language."""
+    return frozenset(_words(set(_spellings())))
+
+
+def _commas(arguments: str) -> int:
+    """The commas between arguments, outside of nested brackets and strings."""
+    depth = commas = 0
+    for character in _QUOTED.sub("", arguments):
+        depth += (character in "([{") - (character in ")]}")
+        commas += character == "," and not depth
+    return commas
+
+
+def _end_of_line(text: str, offset: int) -> int:
+    end = text.find("\n", offset)
+    return len(text) if end < 0 else end

@@ -23,10 +23,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dqx_airflow.datasets.settings import check_locations, check_promotion, check_quarantine
-from dqx_airflow.diagnostics.renderers import draw
+from dqx_airflow.diagnostics.renderers import drawn_error
 from dqx_airflow.diagnostics.verdicts import draw_report
 from dqx_airflow.dql.check import Checked, check_source
-from dqx_airflow.dql.imports import inlined
+from dqx_airflow.dql.linking import inlined
 from dqx_airflow.engine.contract_properties import published_in
 from dqx_airflow.engine.measure import measure_together, snapshots
 from dqx_airflow.engine.outputs.promotion import promote
@@ -46,8 +46,13 @@ from dqx_airflow.errors import DeadlineError, DqxError, RequestError, SourceErro
 from dqx_airflow.lineage import is_configured
 from dqx_airflow.lineage import spool as spools
 from dqx_airflow.metrics.metric import Scan
-from dqx_airflow.plan.clauses import unenforced_verdicts, verdicts_on_tables, with_clauses
-from dqx_airflow.plan.evaluate import decide, evaluate
+from dqx_airflow.plan.evaluate import (
+    decide,
+    evaluate,
+    unenforced_verdicts,
+    verdicts_on_tables,
+    with_clauses,
+)
 from dqx_airflow.plan.failing import faults_of
 from dqx_airflow.plan.masks import without_values
 from dqx_airflow.plan.model import Plan, PlannedAssertion, Scanned
@@ -71,9 +76,9 @@ from dqx_airflow.values import (
     Verdict,
     to_json,
 )
+from dqx_airflow.values.json_form import EXIT_TIMED_OUT, from_arguments, storage_options_of
 from dqx_airflow.values.redact import redact_urls
-from dqx_airflow.values.request_arguments import EXIT_TIMED_OUT, from_arguments, storage_options_of
-from dqx_airflow.values.selection import require_whole_run
+from dqx_airflow.values.request import require_whole_run
 
 if TYPE_CHECKING:
     from dqx_airflow.lineage.emitter import LineageEmitter
@@ -301,7 +306,7 @@ def _sound_suite(request: GateRequest) -> Checked:
     """:raises SourceError: the suite has errors."""
     checked = check_source(request.suite, inlined(request.imports), needs_suite=True)
     if checked.errors or checked.suite is None:
-        raise SourceError(draw(checked.errors, checked.sources), diagnostics=checked.errors)
+        raise drawn_error(checked.errors, checked.sources)
     return checked
 
 

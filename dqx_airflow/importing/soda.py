@@ -1,26 +1,472 @@
-"""Soda: SodaCL (`checks for orders:`), data contracts of Soda 4 and older ones.
+"""Soda: SodaCL (`checks for orders:`, with levels, filters, groups, and metrics of their own),
+data contracts of Soda 4 and older ones.
 
 A check is translated as in contracts; the checks of Soda 4 are first converted to those of 3.x.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from dqx_airflow.contracts.dialects.foreign import Translation, soda
+from dqx_airflow.contracts.demands import QueryGives, RowsSatisfy
+from dqx_airflow.contracts.dialects.foreign import Translation, aggregate_query, soda
 from dqx_airflow.errors import NoCounterpartError
-from dqx_airflow.importing import sodacl
 from dqx_airflow.importing.foreign_rule import (
+    VARIABLE,
     Claims,
     ForeignRule,
     ImportRequest,
+    Meaning,
     column_text,
+    columns_exist,
+    list_text,
     meaning_or_reason,
+    number,
+    sql_text,
+    value_text,
     yaml_line,
 )
-from dqx_airflow.importing.sodacl import IS_SHARE, OF_NO_ROWS, count_of, type_text
 from dqx_airflow.values import Severity
+
+
+def levels_of(text: str, settings: dict[str, Any]) -> list[tuple[Severity | None, str | None]]:
+    """The condition that must hold at each level of a check; None if a level is not a comparison.
+    `fail` and `warn` are taken from the settings."""
+    levels = [
+        (severity, settings.pop(key))
+        for key, severity in (("fail", None), ("warn", Severity.P3))
+        if key in settings
+    ]
+    if not levels:
+        return [(None, text)]
+    return [
+        (severity, f"{text} {_negated(str(condition)[5:])}")
+        if str(condition).startswith("when ")
+        else (severity, None)
+        for severity, condition in levels
+    ]
+
+
+_OPPOSITES = {"<=": ">", ">=": "<", "<": ">=", ">": "<=", "!=": "=", "=": "!="}
+
+
+def _negated(condition: str) -> str:
+    """The negation of a condition under which a check fails."""
+    bare = condition.strip()
+    if bare.startswith("between "):
+        return f"not {bare}"
+    if bare.startswith("not between "):
+        return bare.removeprefix("not ")
+    for op, opposite in _OPPOSITES.items():
+        if bare.startswith(op):
+            return f"{opposite} {bare.removeprefix(op).strip()}"
+    return condition
+
+
+_SIGNS = {"=": "==", "<>": "!="}
+_BOUND = r"[-+]?\d+(?:\.\d+)?"
+_BETWEEN = re.compile(rf"between\s+({_BOUND})\s*%?\s+and\s+({_BOUND})\s*%?")
+_SIGNED = re.compile(rf"(<=|>=|!=|<>|<|>|=)\s*({_BOUND})\s*%?")
+
+
+def comparison_text(comparison: str, unit: str) -> str:
+    """A comparison in DQL: `between 1% and 5%`.
+
+    :param unit: of the bounds, `%` or none.
+    :raises NoCounterpartError: it does not compare with a number.
+    """
+    bare = comparison.strip()
+    if (match := _BETWEEN.fullmatch(bare)) is not None:
+        low, high = (bound.removeprefix("+") for bound in match.groups())
+        return f"between {low}{unit} and {high}{unit}"
+    if (match := _SIGNED.fullmatch(bare)) is not None:
+        return f"{_SIGNS.get(match[1], match[1])} {match[2].removeprefix('+')}{unit}"
+    raise NoCounterpartError(f"'{bare}' does not compare with a number")
+
+
+_TYPES = {"varchar": "string", "text": "string", "integer": "int", "float8": "double"}
+
+
+def schema_claims(levels: Mapping[str, Any]) -> Iterator[tuple[Severity | None, Meaning | str]]:
+    """The claims of a schema check at each of its levels, for each kind of mistake."""
+    if not levels:
+        yield None, "schema: it is empty"
+    for level, rules in levels.items():
+        if level not in ("fail", "warn") or not isinstance(rules, Mapping):
+            yield None, f"schema: '{level}' has no counterpart"
+            continue
+        severity = Severity.P3 if level == "warn" else None
+        for key, value in rules.items():
+            claims = partial(_schema_claims, str(key), value)
+            yield severity, meaning_or_reason(claims, "schema")
+
+
+def _schema_claims(key: str, value: Any) -> Claims:
+    return Claims("schema", tuple(_claims_of(key, value)))
+
+
+def _claims_of(key: str, value: Any) -> list[str]:
+    match key.removeprefix("when "):
+        case "required column missing" if isinstance(value, list):
+            return [*columns_exist(value)]
+        case "wrong column type" if isinstance(value, Mapping):
+            return [
+                f"column {column_text(name)} fits {type_text(kind)}" for name, kind in value.items()
+            ]
+        case "forbidden column present" if isinstance(value, list):
+            names = list_text(str(pattern).replace("%", "*") for pattern in value)
+            return [f"forbidden_column_count({names}) == 0"]
+        case "wrong column index" if isinstance(value, Mapping):
+            # A column that is not there has no wrong place.
+            return [
+                f"coalesce(column_position({column_text(name)}), {place}) == {place}"
+                for name, place in ((name, number(index) + 1) for name, index in value.items())
+            ]
+        case "schema changes":
+            raise NoCounterpartError(
+                "it compares with the last scan: list the columns, or use a contract"
+            )
+    raise NoCounterpartError(f"'{key}' has no counterpart")
+
+
+def type_text(written: object) -> str:
+    """The Spark name of a database type."""
+    kind = str(written).lower()
+    return _TYPES.get(kind, kind)
+
+
+CHANGE = re.compile(
+    r"change\s+(?P<span>avg\s+last\s+(?P<days>\d+)\s+|same\s+day\s+last\s+week\s+)?"
+    r"(?P<percent>percent\s+)?for\s+"
+    r"(?P<metric>\w+)(\((?P<column>[^()]+)\))?\s*(?P<comparison>[<>=!b].*)"
+)
+_CHANGING = {
+    "row_count": "num_rows({})",
+    "avg": "average({})",
+    "sum": "sum({})",
+    "min": "minimum({})",
+    "max": "maximum({})",
+    "missing_count": "null_count({})",
+    "duplicate_count": "repeated_count({})",
+}
+OF_SCANS = "Soda compares with its last scans, DQL with the previous days"
+"""How the verdicts of such a check differ."""
+
+
+def change_claims(match: re.Match[str]) -> Claims:
+    """A metric compared with that of another day.
+
+    :raises NoCounterpartError: the metric or the comparison has no counterpart.
+    """
+    metric = _CHANGING.get(match["metric"])
+    if metric is None or (match["metric"] == "row_count") == bool(match["column"]):
+        raise NoCounterpartError(f"a change of {match['metric']} has no counterpart")
+    column = column_text(match["column"].strip('"')) if match["column"] else ""
+
+    def measured(*more: str) -> str:
+        return metric.format(", ".join(filter(None, (column, *more))))
+
+    span = match["span"] or ""
+    before = measured("lag 7" if span.startswith("same") else "lag 1")
+    if match["days"]:
+        before = f"mean({before}, n {match['days']})"
+    change = f"{measured()} - {before}"
+    unit = "%" if match["percent"] else ""
+    subject = f"({change}) / {before}" if unit else change
+    return Claims(
+        "change", (f"{subject} {comparison_text(match['comparison'], unit)}",), column or None
+    )
+
+
+_AGGREGATES = {"AVG": "average", "SUM": "sum", "MIN": "minimum", "MAX": "maximum"}
+
+
+def rules_of_groups(
+    settings: Mapping[str, Any], dataset: str, place: str, own_filter: str | None, shown: str
+) -> Iterator[ForeignRule]:
+    """The checks of `group by`: each on an aggregate of the query for each group."""
+    checks = settings.get("checks")
+    try:
+        metrics, groups, where = _groups_of(settings)
+    except NoCounterpartError as error:
+        yield ForeignRule(dataset, place, shown, f"group by: {error}")
+        return
+    filters = [f"({condition})" for condition in (own_filter, where) if condition]
+    for check in checks if isinstance(checks, list) else []:
+        given = next(iter(check.values())) if isinstance(check, Mapping) else None
+        text = str(next(iter(check)) if isinstance(check, Mapping) else check)
+        settings_of_check = dict(given) if isinstance(given, Mapping) else {}
+        for severity, compared in levels_of(text, settings_of_check):
+            alias, _, comparison = (compared or "").strip().partition(" ")
+            claimed = partial(_of_group, metrics, alias, comparison)
+            yield ForeignRule(
+                dataset,
+                place,
+                f"group by {', '.join(groups)}: {yaml_line(check)}",
+                meaning_or_reason(claimed, "group by"),
+                name=str(settings_of_check["name"]) if settings_of_check.get("name") else None,
+                severity=severity,
+                where=" AND ".join(filters) or None,
+                groups=groups,
+                difference="a dataset without rows passes in Soda but fails here",
+            )
+
+
+def _of_group(metrics: Mapping[str, str], alias: str, comparison: str) -> Claims:
+    """:raises NoCounterpartError: the query has no such aggregate, or is compared otherwise."""
+    if alias.lower() not in metrics:
+        raise NoCounterpartError(f"the query has no '{alias}'")
+    return Claims(alias, (f"{metrics[alias.lower()]} {comparison_text(comparison, '')}",))
+
+
+def _groups_of(settings: Mapping[str, Any]) -> tuple[dict[str, str], tuple[str, ...], str | None]:
+    """The aggregates of the query by their names, the columns of the groups, and the filter.
+
+    :raises NoCounterpartError: the query is more than aggregates of groups of one table.
+    """
+    import sqlglot
+    from sqlglot import exp
+
+    text = sql_text(settings.get("query"))
+    if (variable := VARIABLE.search(text)) is not None:
+        raise NoCounterpartError(f"write the value of the variable {variable[0]}")
+    try:
+        query = sqlglot.parse_one(text)
+    except sqlglot.ParseError:
+        raise NoCounterpartError("its query is not valid SQL") from None
+    more = ("joins", "having", "limit", "with", "with_", "distinct", "qualify")
+    if not isinstance(query, exp.Select) or any(query.args.get(key) for key in more):
+        raise NoCounterpartError("its query is not a grouped aggregation of one table")
+    metrics: dict[str, str] = {}
+    for column in query.expressions:
+        if isinstance(column, exp.Alias):
+            metrics[column.alias.lower()] = _metric(column.this)
+    fields = settings.get("fields")
+    if not isinstance(fields, list) or not fields:
+        raise NoCounterpartError("it has no fields")
+    where = query.args.get("where")
+    groups = tuple(column_text(str(field)) for field in fields)
+    return metrics, groups, where.this.sql("spark") if where else None
+
+
+def _metric(node: Any) -> str:
+    """An SQL aggregate as a metric of DQL.
+
+    :raises NoCounterpartError: it has no counterpart.
+    """
+    from sqlglot import exp
+
+    match node:
+        case exp.Count(this=exp.Star()):
+            return "num_rows()"
+        case exp.Count(this=exp.Distinct(expressions=[exp.Column() as column])):
+            return f"unique_count({column_text(column.name)})"
+        case exp.Count(this=exp.Column() as column):
+            return f"count({column_text(column.name)})"
+        case exp.Avg() | exp.Sum() | exp.Min() | exp.Max() if isinstance(node.this, exp.Column):
+            metric = _AGGREGATES[node.key.upper()]
+            return f"{metric}({column_text(node.this.name)})"
+        case exp.AggFunc():
+            return f"sql({value_text(node.sql('spark'))})"
+    raise NoCounterpartError(f"`{node.sql()}` is not an aggregate of a column")
+
+
+CHECKS_FOR, FOR_EACH, FILTER = "checks for ", "for each ", "filter "
+"""How the keys of a file begin."""
+
+
+def rules_of_checks(document: Mapping[str, Any], request: ImportRequest) -> Iterator[ForeignRule]:
+    """The checks of a file, and its entries that are not known checks."""
+    filters = {
+        key.removeprefix(FILTER): str(value["where"])
+        for key, value in document.items()
+        if key.startswith(FILTER) and isinstance(value, Mapping) and "where" in value
+    }
+    for key, section in document.items():
+        if key.startswith(FILTER):
+            continue
+        for name, checks in _sections(key, section):
+            table, _, partition = name.partition(" [")
+            where = filters.get(name) if partition else None
+            dataset = request.dataset or table.strip()
+            for position, check in enumerate(checks):
+                place = f"{request.file}: {key}[{position}]"
+                if partition and where is None:
+                    reason = f"unknown filter '{name}'"
+                elif VARIABLE.search(dataset):
+                    reason = f"its dataset is the variable {dataset}: add --dataset"
+                elif any(sign in dataset for sign in "%*"):
+                    reason = "it selects datasets by a pattern: list each of them"
+                else:
+                    yield from _sodacl_rules(check, _Place(dataset, place, where))
+                    continue
+                yield ForeignRule(_plain_name(dataset), place, yaml_line(check), reason)
+        if not _sections(key, section):
+            reason = "only `checks for DATASET` with a list of checks has a counterpart"
+            place = f"{request.file}: {key}"
+            yield ForeignRule(request.dataset or "data", place, yaml_line(section), reason)
+
+
+def _sections(key: str, section: object) -> list[tuple[str, list[Any]]]:
+    """The datasets of a section, each with its checks; `for each dataset` has several."""
+    if key.startswith(CHECKS_FOR) and isinstance(section, list):
+        return [(key.removeprefix(CHECKS_FOR), section)]
+    if not key.startswith(FOR_EACH) or not isinstance(section, Mapping):
+        return []
+    checks, named = section.get("checks"), section.get("datasets") or section.get("dataset")
+    if not isinstance(checks, list) or not isinstance(named, list):
+        return []
+    names = [str(pattern).removeprefix("include ").strip() for pattern in named]
+    return [(name, checks) for name in names if not name.startswith("exclude ")]
+
+
+def _plain_name(text: str) -> str:
+    return re.sub(r"\W+", "_", text).strip("_") or "data"
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The context of a check: its dataset, its position in the file, and the filter of the
+    dataset."""
+
+    dataset: str
+    place: str
+    where: str | None
+
+
+_NO_CLAIMS = (
+    *("name", "title", "owner", "attributes", "identity", "column"),
+    *("samples limit", "samples columns", "collect failed rows", "failed rows query"),
+)
+"""The keys of a check that data cannot violate."""
+
+
+def _sodacl_rules(check: object, at: _Place) -> Iterator[ForeignRule]:
+    """A check; two rules if it warns and fails at different values."""
+    given = next(iter(check.values())) if isinstance(check, Mapping) and check else None
+    text = next(iter(check)) if isinstance(check, Mapping) and check else check
+    settings = dict(given) if isinstance(given, Mapping) else {}
+    name, own_filter = settings.get("name"), settings.pop("filter", None)
+    for key in _NO_CLAIMS:
+        settings.pop(key, None)
+    filters = [f"({condition})" for condition in (at.where, own_filter) if condition]
+    shown = check if isinstance(check, str) else yaml_line(check)
+    of_no_rows = OF_NO_ROWS if filters and IS_SHARE.match(str(text)) else None
+
+    def rule(
+        meaning: Meaning | str, severity: Severity | None = None, difference: str | None = None
+    ) -> ForeignRule:
+        return ForeignRule(
+            at.dataset,
+            at.place,
+            shown,
+            meaning,
+            name=str(name) if name else None,
+            severity=severity,
+            where=" AND ".join(filters) or None,
+            difference=difference or of_no_rows,
+        )
+
+    if text == "schema":
+        for severity, claims in schema_claims(settings):
+            yield rule(claims, severity)
+        return
+    if text == "group evolution":
+        yield rule(
+            "it compares with the groups of the last scan: list the groups, `for each c in [...]`"
+        )
+        return
+    if text == "group by":
+        yield from rules_of_groups(settings, at.dataset, at.place, at.where, shown)
+        return
+    for severity, compared in levels_of(str(text), settings):
+        if compared is None:
+            yield rule("write a level as `when > 5`", severity)
+            continue
+        try:
+            meaning, difference = _sodacl_meaning(compared, settings, at.dataset)
+            yield rule(meaning, severity, difference)
+        except NoCounterpartError as error:
+            yield rule(str(error), severity)
+
+
+def _sodacl_meaning(
+    text: str, settings: dict[str, Any], dataset: str
+) -> tuple[Meaning, str | None]:
+    """The translation of a check, and how its verdicts differ.
+
+    :raises NoCounterpartError: it has no counterpart.
+    """
+    if (kind := re.split(r"[ (]", text, maxsplit=1)[0]) in _REASONS:
+        raise NoCounterpartError(_REASONS[kind])
+    if text == "failed rows" or text.startswith("failed rows "):
+        return _failed_rows(text.removeprefix("failed rows").strip(), settings), None
+    if (match := _SAME_AS.fullmatch(text)) is not None:
+        return _same_count(match, dataset)
+    if (match := CHANGE.fullmatch(text)) is not None:
+        return change_claims(match), OF_SCANS
+    written = str(settings.get("valid format", "")).replace("_", " ").lower()
+    difference = "the format is checked as DQL defines it" if written in _OWN_FORMATS else None
+    return soda.translate_sodacl({text: settings} if settings else text), difference
+
+
+IS_SHARE = re.compile(r"(missing|invalid|duplicate)_percent\b")
+"""How the checks of a share of the rows begin."""
+OF_NO_ROWS = "if no row matches the filter, Soda passes, and this fails"
+_OWN_FORMATS = ("email", "ipv4 address", "ipv6 address")
+"""Formats of Soda with a counterpart in DQL that some values distinguish."""
+_REASONS = {
+    "anomaly": "Soda Cloud learns its limits from past scans: write a limit, or `within 3 stddev "
+    "of 30 days`",
+    "distribution_difference": "it compares with a Soda reference file: write the shares, "
+    "`distribution(c) matches {...}`",
+}
+_SAME_AS = re.compile(r'row_count\s+same\s+as\s+"?(?P<other>[\w.]+)"?(?P<source>\s+in\s+\S+)?')
+
+
+def _same_count(match: re.Match[str], dataset: str) -> tuple[Claims, str | None]:
+    """Two datasets have the same number of rows; one elsewhere with the same name is renamed."""
+    name, source = match["other"].split(".")[-1], match["source"]
+    difference = None
+    if name == dataset and source is not None:
+        name = _plain_name(f"{source.split()[-1]}_{name}")
+        difference = f"the dataset of the other source is named {name} here"
+    counted, other = column_text(dataset), column_text(name)
+    text = f"num_rows(dataset {counted}) == num_rows(dataset {other})"
+    return Claims("row_count", (text,), others=(other,)), difference
+
+
+def _failed_rows(comparison: str, settings: Mapping[str, Any]) -> Translation:
+    """No row fails, or fewer than a comparison allows.
+
+    :raises NoCounterpartError: it has no counterpart.
+    """
+    condition, query = settings.get("fail condition"), settings.get("fail query")
+    extra = [key for key in settings if key not in ("fail condition", "fail query")]
+    if extra:
+        raise NoCounterpartError(f"failed rows: '{extra[0]}' has no counterpart")
+    sql = str(condition if condition is not None else query or "")
+    if not sql:
+        raise NoCounterpartError("failed rows: it has neither a fail condition nor a fail query")
+    if (variable := VARIABLE.search(sql)) is not None:
+        raise NoCounterpartError(f"failed rows: write the value of the variable {variable[0]}")
+    if condition is not None and not comparison:
+        return Translation("failed_rows", (RowsSatisfy(f"NOT ({sql})"),))
+    counted = aggregate_query(f"count_if({sql})") if condition is not None else count_of(sql)
+    compared = soda.comparisons(soda.threshold(comparison or "= 0") or {})
+    if not compared:
+        raise NoCounterpartError(f"failed rows: '{comparison}' does not compare with a number")
+    return Translation("failed_rows", tuple(QueryGives(counted, limit) for limit in compared))
+
+
+def count_of(query: str) -> str:
+    """The query for the number of rows that another one returns."""
+    return " ".join(("SELECT count(*) FROM (", query.strip().rstrip(";"), ") AS failed"))
+
 
 _UNITS = {"minute": "freshness_in_minutes", "hour": "freshness_in_hours"}
 _UNITS |= {"day": "freshness_in_days"}
@@ -30,9 +476,7 @@ _THRESHOLD_KEYS = ("metric", "unit", "level")
 def recognises(document: Any) -> bool:
     if not isinstance(document, Mapping):
         return False
-    if any(
-        str(key).startswith((sodacl.CHECKS_FOR, sodacl.FOR_EACH, sodacl.FILTER)) for key in document
-    ):
+    if any(str(key).startswith((CHECKS_FOR, FOR_EACH, FILTER)) for key in document):
         return True
     return isinstance(document.get("dataset"), str) and bool({"columns", "checks"} & set(document))
 
@@ -41,7 +485,7 @@ def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[Fo
     if isinstance(document.get("dataset"), str):
         yield from _of_contract(document, request)
     else:
-        yield from sodacl.rules_of(document, request)
+        yield from rules_of_checks(document, request)
 
 
 def _of_contract(document: Mapping[str, Any], request: ImportRequest) -> Iterator[ForeignRule]:
@@ -52,11 +496,11 @@ def _of_contract(document: Mapping[str, Any], request: ImportRequest) -> Iterato
         if not isinstance(column, Mapping) or not column.get("name"):
             continue
         name = str(column["name"])
-        for number, check in enumerate(column.get("checks") or []):
-            place = f"{request.file}: columns.{name}.checks[{number}]"
+        for index, check in enumerate(column.get("checks") or []):
+            place = f"{request.file}: columns.{name}.checks[{index}]"
             yield _contract_rule(check, name, column, dataset, place, where)
-    for number, check in enumerate(document.get("checks") or []):
-        place = f"{request.file}: checks[{number}]"
+    for index, check in enumerate(document.get("checks") or []):
+        place = f"{request.file}: checks[{index}]"
         if check == "schema" or (isinstance(check, Mapping) and "schema" in check):
             yield _columns_rule(columns, check, dataset, place)
         else:

@@ -1,14 +1,35 @@
-"""The table of tools: how a file of each is recognised, and read. A new tool is one entry."""
+"""The table of tools: how a file of each is recognised, and read; a new tool is one entry. And
+from the rules of a tool to a suite, accounting for every rule.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from dqx_airflow.contracts.compile import terms
+from dqx_airflow.contracts.compile.context import (
+    CompiledClaim,
+    Query,
+    RowSql,
+    RuleContext,
+    SqlScope,
+    TableSql,
+)
+from dqx_airflow.contracts.compile.suite import claim_of
+from dqx_airflow.contracts.demands import AmongRows, Demand, QueryGives, RowsSatisfy
+from dqx_airflow.contracts.dialects.clause_reader import slug
+from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.contracts.dialects.standards import sql_dialect_of
+from dqx_airflow.contracts.model import Contract, Dialect, Field, Model, Rule
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.dql.formatter import format_source
+from dqx_airflow.dql.printer import show, show_name, show_text
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing import (
     databricks_dqx,
@@ -21,12 +42,293 @@ from dqx_airflow.importing import (
 )
 from dqx_airflow.importing.foreign_rule import (
     OF_MANY_DATABASES,
+    VARIABLE,
+    Claims,
     ForeignRule,
     ImportRequest,
     SqlOfTool,
     document_of,
+    groups_text,
 )
 from dqx_airflow.values import SourceFile
+
+_FILE = "suite.dql"
+_LONGEST_ORIGIN = 88
+
+
+class ImportOutcome(str, Enum):
+    """The result for a rule."""
+
+    TRANSLATED = "translated"
+    DIFFERENT = "translated with a difference"
+    NOT_TRANSLATED = "not translated"
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedRule:
+    """A rule and its assertions, by name, with the datasets that they read.
+
+    `reason` says how its verdicts differ, or why it has no assertion.
+    """
+
+    rule: ForeignRule
+    outcome: ImportOutcome
+    assertions: tuple[tuple[str, str], ...] = ()
+    datasets: tuple[str, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedSuite:
+    """The suite as text, formatted, and the result for each rule, in order.
+
+    `dql check` finds no error in it. Without any translated rule it has no check.
+    """
+
+    text: str
+    rules: tuple[ImportedRule, ...]
+
+
+def suite_of(name: str, origin: str, rules: Sequence[ForeignRule]) -> ImportedSuite:
+    """The suite of the rules.
+
+    :param name: of the suite.
+    :param origin: the origin to mention in the first comment.
+    """
+    drafts = [_drafted(rule) for rule in rules]
+    while True:
+        named = _named(drafts)
+        text, places = _written(name, origin, named)
+        wrong = _errors(text, places)
+        if not wrong:
+            break
+        for number, reason in wrong.items():
+            drafts[number] = _RuleDraft(drafts[number].rule, (), reason)
+    return ImportedSuite(format_source(SourceFile(_FILE, text)), tuple(named))
+
+
+@dataclass(frozen=True, slots=True)
+class _RuleDraft:
+    """A rule with its claims, or why it has none."""
+
+    rule: ForeignRule
+    claims: tuple[CompiledClaim, ...]
+    reason: str = ""
+    kind: str = ""
+    column: str | None = None
+
+
+def _drafted(rule: ForeignRule) -> _RuleDraft:
+    meaning = rule.meaning
+    try:
+        match meaning:
+            case str():
+                return _RuleDraft(rule, (), meaning)
+            case Claims():
+                filter_text = _filter(rule)
+                texts = (f"{text}{filter_text}" for text in meaning.texts)
+                claims = tuple(CompiledClaim(text, meaning.others) for text in texts)
+                kind, column = meaning.kind, meaning.column
+            case Translation():
+                demands = (_among(rule, meaning, demand) for demand in meaning.demands)
+                claims = tuple(_compiled(rule.dataset, meaning, demand) for demand in demands)
+                kind, column = meaning.name or meaning.kind, meaning.column
+    except NoCounterpartError as error:
+        return _RuleDraft(rule, (), str(error))
+    if rule.groups:
+        groups = groups_text(rule.groups)
+        claims = tuple(CompiledClaim(f"{claim.text}{groups}", claim.others) for claim in claims)
+    return _RuleDraft(rule, claims, rule.difference or "", rule.name or kind, column)
+
+
+def _filter(rule: ForeignRule) -> str:
+    """The filter of a rule as a modifier of its assertions; empty if it has none.
+
+    :raises NoCounterpartError: DQL cannot express it.
+    """
+    where = _predicate_of_filter(rule)
+    if where is None:
+        return ""
+    if isinstance(where, RowSql):
+        raise NoCounterpartError("its filter is more than a predicate of DQL")
+    return f" where {show(where)}"
+
+
+def _among(rule: ForeignRule, translation: Translation, demand: Demand) -> Demand:
+    """A demand on the rows that the filter of the rule selects.
+
+    If DQL has no syntax for the filter, a demand on each row exempts all others. A query takes
+    the filter into itself.
+
+    :raises NoCounterpartError: DQL cannot express it.
+    """
+    where = _predicate_of_filter(rule)
+    if where is None or rule.where is None:
+        return demand
+    match demand:
+        case RowsSatisfy(predicate, dialect, share) if share == translation.share == 1:
+            claim = _meaning(rule, predicate, dialect)
+            if isinstance(where, RowSql) or isinstance(claim, RowSql):
+                return replace(
+                    demand, predicate=f"coalesce(NOT ({rule.where}), true) OR ({predicate})"
+                )
+        case QueryGives(query=query):
+            chosen = " ".join(("(SELECT * FROM {model} WHERE", rule.where, ")"))
+            return replace(demand, query=query.replace("{model}", chosen))
+    if isinstance(where, RowSql):
+        raise NoCounterpartError("its filter is more than a predicate of DQL")
+    return AmongRows(demand, rule.where)
+
+
+def _meaning(
+    rule: ForeignRule, predicate: str, sql_dialect: str | None = None
+) -> nodes.Expression | RowSql | TableSql | Query:
+    """:raises NoCounterpartError: the SQL is not a condition over a row."""
+    from dqx_airflow.contracts.compile.sql_rules import row_rule  # imports sqlglot
+
+    return row_rule(predicate, sql_dialect, SqlScope(rule.dataset))
+
+
+def _predicate_of_filter(rule: ForeignRule) -> nodes.Expression | RowSql | None:
+    """:raises NoCounterpartError: the filter is not a condition over a row."""
+    if rule.where is None:
+        return None
+    if (variable := VARIABLE.search(rule.where)) is not None:
+        raise NoCounterpartError(f"its filter has the variable {variable[0]}: write its value")
+    translated = _meaning(rule, rule.where)
+    if isinstance(translated, TableSql | Query):
+        raise NoCounterpartError("its filter is not a condition on a single row")
+    return translated
+
+
+def _compiled(dataset: str, translation: Translation, demand: Demand) -> CompiledClaim:
+    """:raises NoCounterpartError: there is no claim for the demand."""
+    model = Model(dataset, terms.NOWHERE)
+    contract = Contract(Dialect.DCS, None, dataset, None, terms.NOWHERE, models=(model,))
+    column = translation.column
+    name = column.strip("`") if column else ""
+    way = (Field(name, column, None, terms.NOWHERE),) if column else ()
+    rule = Rule(translation.kind, demand, (), share=translation.share)
+    claim = claim_of(RuleContext(contract, model, way, rule))
+    if not isinstance(claim, CompiledClaim):
+        raise NoCounterpartError("the type of the column is unknown")
+    return claim
+
+
+def _named(drafts: Sequence[_RuleDraft]) -> list[ImportedRule]:
+    """The rules with names for their assertions: unique in each dataset."""
+    taken: set[tuple[str, str]] = set()
+    named = []
+    for draft in drafts:
+        assertions = []
+        for claim in draft.claims:
+            base = _base_name(draft)
+            name, number = base, 1
+            while (draft.rule.dataset, name) in taken:
+                number += 1
+                name = f"{base}_{number}"
+            taken.add((draft.rule.dataset, name))
+            assertions.append((name, claim.text))
+        outcome = ImportOutcome.DIFFERENT if draft.rule.difference else ImportOutcome.TRANSLATED
+        outcome = outcome if draft.claims else ImportOutcome.NOT_TRANSLATED
+        other_datasets = (other for claim in draft.claims for other in claim.others)
+        datasets = tuple(dict.fromkeys((draft.rule.dataset, *other_datasets)))
+        named.append(ImportedRule(draft.rule, outcome, tuple(assertions), datasets, draft.reason))
+    return named
+
+
+def _base_name(draft: _RuleDraft) -> str:
+    if draft.rule.name:
+        return " ".join(draft.rule.name.split())
+    column = slug((draft.column or "").replace("`", ""))
+    return ".".join(filter(None, (column, slug(draft.kind) or "rule")))
+
+
+# The text ----------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Lines:
+    """The lines of a suite, and the number of the rule for each line of an assertion."""
+
+    lines: list[str] = field(default_factory=list)
+    places: dict[int, int] = field(default_factory=dict)
+
+    def add(self, text: str, number: int | None = None) -> None:
+        self.lines.append(text)
+        if number is not None:
+            self.places[len(self.lines)] = number
+
+
+def _written(name: str, origin: str, rules: Sequence[ImportedRule]) -> tuple[str, dict[int, int]]:
+    out = _Lines()
+    counts = {outcome: sum(rule.outcome is outcome for rule in rules) for outcome in ImportOutcome}
+    summary = ", ".join(f"{count} {outcome.value}" for outcome, count in counts.items() if count)
+    out.add(f"# {_comment_line(origin)}: {summary or 'no rules'}.")
+    out.add(f"suite {show_text(name)} {{")
+    for datasets, numbers in _checks(rules).items():
+        title = " with ".join(datasets)
+        out.add(f"check {show_text(title)} on {', '.join(map(show_name, datasets))} {{")
+        for number in numbers:
+            _write_rule(out, rules[number], number)
+        out.add("}")
+    out.add("}")
+    untranslated = [
+        imported for imported in rules if imported.outcome is ImportOutcome.NOT_TRANSLATED
+    ]
+    if untranslated:
+        out.add("")
+        out.add("# Not translated:")
+        for imported in untranslated:
+            out.add(f"#   {_comment_line(f'{imported.rule.place}: {imported.rule.shown}')}")
+            out.add(f"#     {_comment_line(imported.reason)}")
+    return "\n".join(out.lines) + "\n", out.places
+
+
+def _checks(rules: Sequence[ImportedRule]) -> Mapping[tuple[str, ...], list[int]]:
+    """The numbers of the translated rules by the datasets that they read."""
+    grouped: dict[tuple[str, ...], list[int]] = {}
+    for number, rule in enumerate(rules):
+        if rule.assertions:
+            grouped.setdefault(rule.datasets, []).append(number)
+    return grouped
+
+
+def _write_rule(out: _Lines, imported: ImportedRule, number: int) -> None:
+    out.add("")
+    out.add(f"# {_comment_line(imported.rule.shown)}")
+    if imported.reason:
+        out.add(f"# Differs: {_comment_line(imported.reason)}")
+    for name, claim in imported.assertions:
+        out.add(f"assert {claim}", number)
+        out.add(f"name {show_text(name)}", number)
+        if imported.rule.severity is not None:
+            out.add(f"severity {imported.rule.severity.value}", number)
+
+
+def _errors(text: str, places: Mapping[int, int]) -> dict[int, str]:
+    """The errors of the language, by the number of the rule at fault."""
+    checked = check_source(SourceFile(_FILE, text))
+    wrong: dict[int, str] = {}
+    for error in checked.errors:
+        number = places.get(error.span.line)
+        assert number is not None, error.message
+        wrong.setdefault(number, f"in DQL: {error.message}")
+    return wrong
+
+
+def _comment_line(text: str) -> str:
+    shown = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+    return shown if len(shown) <= _LONGEST_ORIGIN else shown[: _LONGEST_ORIGIN - 3].rstrip() + "..."
+
+
+def counted(rules: Sequence[ImportedRule]) -> Iterator[tuple[ImportOutcome, int]]:
+    """The number of rules with each outcome, without zeros."""
+    for outcome in ImportOutcome:
+        count = sum(rule.outcome is outcome for rule in rules)
+        if count:
+            yield outcome, count
+
 
 Recognises = Callable[[Any], bool]
 Reader = Callable[[Any, ImportRequest], Iterator[ForeignRule]]

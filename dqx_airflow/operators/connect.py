@@ -42,7 +42,7 @@ class ConnectJob:
         :param env: added to the environment of this process.
         :param tell: is called with each line of the output.
         """
-        from dqx_airflow.values.resources import shipped
+        from dqx_airflow.values.files import shipped
 
         script = str(shipped("spark_jobs/connect_job.py"))
         self._process = process = subprocess.Popen(  # noqa: S603 (our own program)

@@ -16,7 +16,7 @@ from typing import Any
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.errors import RequestError
 from dqx_airflow.operators.exceptions import GateMisconfigured
-from dqx_airflow.values.selection import dates_of_range, is_range
+from dqx_airflow.values.request import dates_of_range, is_range
 
 _STARTS_WITH_DAY = re.compile(r"\d{4}-\d{2}-\d{2}([T ]|$)")
 _MOST_SHOWN = 5

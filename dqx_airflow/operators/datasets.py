@@ -11,10 +11,10 @@ from decimal import Decimal
 from typing import Any
 
 from dqx_airflow.datasets import settings as of_datasets
-from dqx_airflow.datasets.databases import (
+from dqx_airflow.datasets.connections import (
     FIELDS,
     DatabaseConnection,
-    connection_of,
+    database_connection,
     with_lineage_names,
 )
 from dqx_airflow.datasets.settings import DatasetSetting, settings_of
@@ -67,7 +67,9 @@ def with_databases(
     }
     try:
         connections = {
-            conn_id: connection_of(conn_id, {name: getattr(connection, name) for name in FIELDS})
+            conn_id: database_connection(
+                conn_id, {name: getattr(connection, name) for name in FIELDS}
+            )
             for conn_id, connection in in_airflow.items()
         }
         return with_lineage_names(refs, connections), connections

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from pathlib import Path
 
-    from dqx_airflow.datasets.databases import DatabaseConnection
+    from dqx_airflow.datasets.connections import DatabaseConnection
     from dqx_airflow.datasets.settings import DatasetSetting
     from dqx_airflow.operators.notices import Callback
     from dqx_airflow.operators.outcome import OnViolation
     from dqx_airflow.operators.results_location import ResultsLocation
     from dqx_airflow.values import DatasetRef, GateReport, GateRequest, SourceFile
-    from dqx_airflow.values.selection import Words
+    from dqx_airflow.values.request import Words
 
 _LONGEST_SOURCE = 300
 _FAILURES = (GateBlocked, GateBroken, GateMisconfigured, GateInfrastructureError)
@@ -305,7 +305,7 @@ class GateOperator(SparkJobOperator, GateArguments):
         connection = require_connection(self._conn_id)
         reports = stored_reports(request, self._results_location)
         if reports is None:
-            from dqx_airflow.datasets.databases import in_environment
+            from dqx_airflow.datasets.connections import in_environment
 
             with self._results_location.in_environment(), in_environment(self._databases):
                 ending = self.run_job(request, connection, context)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dqx_airflow.operators.notices import Callback
     from dqx_airflow.operators.outcome import OnViolation
     from dqx_airflow.values import Selection
-    from dqx_airflow.values.selection import Words
+    from dqx_airflow.values.request import Words
 
 
 _STRINGS = (
@@ -177,7 +177,7 @@ class GateArguments:
         :raises GateMisconfigured: an argument is invalid.
         """
         from dqx_airflow.errors import RequestError
-        from dqx_airflow.values.selection import selection_of
+        from dqx_airflow.values.request import selection_of
 
         given = self.only, self.tags, self.exclude_tags, self.severity, self.dimensions
         try:

@@ -33,11 +33,10 @@ from dqx_airflow.values import (
     RunKey,
     Severity,
 )
-from dqx_airflow.values.request import SETTABLE_OPTIONS
-from dqx_airflow.values.selection import require_whole_run
+from dqx_airflow.values.request import SETTABLE_OPTIONS, require_whole_run
 
 if TYPE_CHECKING:
-    from dqx_airflow.datasets.databases import DatabaseConnection
+    from dqx_airflow.datasets.connections import DatabaseConnection
     from dqx_airflow.datasets.settings import DatasetSetting
     from dqx_airflow.operators.data_date import DataDate
     from dqx_airflow.operators.gate_arguments import GateArguments
@@ -140,7 +139,7 @@ def origin_of(task: Any, source: Path | None) -> GateOrigin:
     """
     from airflow.providers.common.compat.sdk import conf
 
-    from dqx_airflow.values.source_location import source_location
+    from dqx_airflow.values.files import source_location
 
     default = conf.get("operators", "default_owner", fallback="airflow")
     written = (getattr(task, name, None) for name in ("doc_md", "doc", "doc_rst"))

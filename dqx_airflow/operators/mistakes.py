@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from airflow.sdk.definitions.asset import BaseAsset
 
-from dqx_airflow.datasets.mistakes import mistakes_in
 from dqx_airflow.datasets.settings import (
     SETTINGS,
     check_locations,
     check_promotion,
     check_quarantine,
     dataset_ref,
+    mistakes_in,
     settings_of,
     two_slashes,
     unknown_settings,
@@ -43,7 +43,7 @@ from dqx_airflow.operators.gate_arguments import (
 from dqx_airflow.operators.outcome import OnViolation
 from dqx_airflow.operators.templates import template_mistakes
 from dqx_airflow.values import DatasetRef, EnforcedContract, Selection, Severity, SourceFile
-from dqx_airflow.values.selection import require_whole_run
+from dqx_airflow.values.request import require_whole_run
 
 if TYPE_CHECKING:
     from dqx_airflow.dql import nodes
@@ -358,7 +358,7 @@ def _dataset(name: str, given: Any) -> tuple[list[str], DatasetRef]:
 def _filter_mistakes(name: str, condition: object) -> Iterator[str]:
     if not isinstance(condition, str):
         return
-    from dqx_airflow.dql.checks.sql_text import objection_to_filter
+    from dqx_airflow.dql.checks.call_arguments import objection_to_filter
 
     objection = objection_to_filter(condition)
     if objection is not None:
@@ -368,7 +368,7 @@ def _filter_mistakes(name: str, condition: object) -> Iterator[str]:
 def _query_mistakes(name: str, query: object) -> Iterator[str]:
     if not isinstance(query, str):
         return
-    from dqx_airflow.dql.checks.sql_text import objection_to_select
+    from dqx_airflow.dql.checks.call_arguments import objection_to_select
 
     objection = objection_to_select(query)
     if objection is not None:

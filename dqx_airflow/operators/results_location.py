@@ -13,7 +13,7 @@ from airflow.providers.common.compat.sdk import conf as airflow_conf
 from dqx_airflow.errors import RequestError
 from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.spark_connection import require_connection
-from dqx_airflow.values.request_arguments import (
+from dqx_airflow.values.json_form import (
     STORAGE_VARIABLE,
     setting_text,
     storage_options_of,

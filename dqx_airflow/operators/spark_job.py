@@ -137,7 +137,7 @@ class SparkJobOperator(SparkSubmitOperator):
         """Runs the job in a separate process here, with its Spark on a server."""
         from dqx_airflow.operators.connect import ConnectJob
         from dqx_airflow.operators.trigger import ending_of_code
-        from dqx_airflow.values.request_arguments import to_arguments
+        from dqx_airflow.values.json_form import to_arguments
 
         unused = [name for name in _OF_SUBMISSION if self._is_given(name)]
         if unused:
@@ -160,8 +160,8 @@ class SparkJobOperator(SparkSubmitOperator):
         """Runs the job by `spark-submit`."""
         from dqx_airflow.operators.local_driver import local_driver_conf, local_driver_env
         from dqx_airflow.operators.trigger import ending_of_submission
-        from dqx_airflow.values.request_arguments import to_arguments
-        from dqx_airflow.values.resources import shipped
+        from dqx_airflow.values.files import shipped
+        from dqx_airflow.values.json_form import to_arguments
 
         self.application = self.application or str(shipped("spark_jobs/gate_job.py"))
         self.name = self.name or _NAME
@@ -280,7 +280,7 @@ def _name_driver_pod(hook: Any) -> None:
 
 def _without_request(command: str | list[str]) -> str | list[str]:
     """A command without the request, which is long and packed."""
-    from dqx_airflow.values.request_arguments import FLAG
+    from dqx_airflow.values.json_form import FLAG
 
     if isinstance(command, str) or FLAG not in command:
         return command

@@ -46,7 +46,7 @@ class Ending:
 
 def ending_of_code(code: int | None, timeout_s: float | None) -> Ending:
     """The meaning of the job's exit code."""
-    from dqx_airflow.values.request_arguments import EXIT_TIMED_OUT
+    from dqx_airflow.values.json_form import EXIT_TIMED_OUT
 
     if not code:
         return Ending(
@@ -91,7 +91,7 @@ def with_cause(ending: Ending, spark: SparkLog) -> Ending:
 
 def ending_of_event(event: dict[str, Any], timeout_s: float | None) -> Ending:
     """The ending according to the event of a deferred gate's trigger."""
-    from dqx_airflow.values.request_arguments import EXIT_TIMED_OUT
+    from dqx_airflow.values.json_form import EXIT_TIMED_OUT
 
     if event["is_late"]:
         return Ending(event["how"], _MORE_TIME, is_late=True)

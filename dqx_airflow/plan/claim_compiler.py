@@ -11,9 +11,8 @@ from fractions import Fraction
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.assertions import clock_of, compares_datasets, window_days, zone_of
-from dqx_airflow.dql.constants import fold
 from dqx_airflow.dql.printer import show, show_claim, show_condition, show_number, show_where
-from dqx_airflow.dql.walk import joined
+from dqx_airflow.dql.walk import fold, joined
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import AGES, CHANGES, DEFAULT_SHARE_TOLERANCE, WINDOWS, window_lags
 from dqx_airflow.metrics.metric import Argument, ArgumentKind, Arguments

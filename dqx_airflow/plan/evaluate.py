@@ -1,8 +1,10 @@
-"""From metric values to verdicts, and from verdicts to the outcome."""
+"""From metric values to verdicts, also on a compiled contract: each named after the clause that it
+enforces; and from verdicts to the outcome.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date, datetime
 from fractions import Fraction
@@ -14,19 +16,18 @@ from dqx_airflow.dql.checks.suite import IMPLICIT_CHECK
 from dqx_airflow.dql.printer import show
 from dqx_airflow.limits import DEFAULT_SAMPLE_ROWS
 from dqx_airflow.metrics.metric import ArgumentKind, Scan
-from dqx_airflow.plan.condition import clear_passes, compare_value
-from dqx_airflow.plan.group_verdicts import (
+from dqx_airflow.plan.condition import (
     EvaluatedCondition,
     GroupView,
+    clear_passes,
     column_types,
+    compare_value,
     expected_text,
     groups_of,
     seen_in,
     verdict_on_groups,
 )
-from dqx_airflow.plan.groupings import misfit
 from dqx_airflow.plan.masks import hidden, without_quotes
-from dqx_airflow.plan.measured import measured_json
 from dqx_airflow.plan.model import (
     Applied,
     Claimed,
@@ -39,17 +40,28 @@ from dqx_airflow.plan.model import (
     Term,
     row_count,
 )
+from dqx_airflow.plan.predicates import misfit
 from dqx_airflow.plan.schema_check import INFINITE
 from dqx_airflow.plan.term_values import (
     KnownValues,
     hides_overflow,
     hours_ahead,
+    measured_json,
     most_ahead,
     scaled_sides,
     value_of,
     with_answers,
 )
-from dqx_airflow.values import Origin, Outcome, Severity, Status, Verdict
+from dqx_airflow.values import (
+    EnforcedClause,
+    EnforcedContract,
+    Origin,
+    Outcome,
+    Severity,
+    Status,
+    UnenforcedClause,
+    Verdict,
+)
 
 
 def not_promoted(
@@ -436,3 +448,87 @@ def _why_no_value(requests: Iterable[MetricRequest], plan: Plan, scanned: Scanne
 
 def _is_age(term: Term) -> bool:
     return isinstance(term, Applied) and term.function == "age"
+
+
+def with_clauses(
+    verdicts: Iterable[Verdict], contract: EnforcedContract | None
+) -> tuple[Verdict, ...]:
+    """The verdicts, with the paths and positions of their clauses in a contract."""
+    if contract is None:
+        return tuple(verdicts)
+    clauses = {clause.assertion: clause for clause in contract.clauses}
+    return tuple(_of_clause(verdict, clauses.get(verdict.name)) for verdict in verdicts)
+
+
+def verdicts_on_tables(
+    contract: EnforcedContract | None, published: Mapping[str, tuple[str, str | None]]
+) -> tuple[Verdict, ...]:
+    """Whether tables that name this contract in their properties name this very version of it.
+
+    A table that names another version was written under another promise. That is a warning, since
+    its data may satisfy the contract all the same.
+
+    :param published: the id and version that tables name, by dataset.
+    """
+    if contract is None:
+        return ()
+    return tuple(
+        Verdict(
+            name=f"{dataset}.contract_version",
+            check=IMPLICIT_CHECK,
+            datasets=(dataset,),
+            expression="the contract version of the table",
+            expected=f"== {contract.version}",
+            severity=Severity.P2,
+            status=Status.PASSED if version == contract.version else Status.FAILED,
+            value=version,
+            scaled_value=version,
+            threshold=contract.version,
+            reason=None
+            if version == contract.version
+            else f"the table declares version {version} of {contract_id}",
+        )
+        for dataset, (contract_id, version) in published.items()
+        if contract_id == contract.id
+    )
+
+
+def unenforced_verdicts(contract: EnforcedContract | None) -> tuple[Verdict, ...]:
+    """The verdicts on clauses that state a check and cannot be enforced: errors, or skipped if the
+    contract accepts that. A promise that is not checked is not kept."""
+    return tuple(
+        Verdict(
+            name=clause.assertion,
+            check=clause.dataset,
+            datasets=(clause.dataset,),
+            expression=clause.path,
+            expected="an enforceable clause",
+            severity=clause.severity,
+            status=Status.SKIPPED if clause.is_accepted else Status.ERROR,
+            reason=_reason(clause),
+            span=clause.span,
+            source_line=clause.line,
+            clause=clause.path,
+            let_by=clause.let_by,
+        )
+        for clause in (contract.unenforced if contract else ())
+    )
+
+
+def unenforced_line(clause: UnenforcedClause) -> str:
+    """One line about a clause that is not enforced: its path, its severity, and the reason."""
+    treatment = "accepted" if clause.is_accepted else "not checked"
+    return f"{treatment}: {clause.path} ({clause.severity.value}): {_reason(clause)}"
+
+
+def _reason(clause: UnenforcedClause) -> str:
+    if clause.let_by is None:
+        return clause.reason
+    verb = "accepted" if clause.is_accepted else "let through"
+    return f"{clause.reason} ({verb} by {clause.let_by})"
+
+
+def _of_clause(verdict: Verdict, clause: EnforcedClause | None) -> Verdict:
+    if clause is None:
+        return verdict
+    return replace(verdict, clause=clause.path, span=clause.span, source_line=clause.line)

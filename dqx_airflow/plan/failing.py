@@ -24,7 +24,6 @@ from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.types import Family, family_of
 from dqx_airflow.plan.evaluate import judge_one, void_requests
 from dqx_airflow.plan.masks import reveals_any
-from dqx_airflow.plan.matching import is_about_rows
 from dqx_airflow.plan.model import (
     Applied,
     Claimed,
@@ -39,9 +38,8 @@ from dqx_airflow.plan.model import (
     Term,
 )
 from dqx_airflow.plan.predicates import arguments_of, causes_of, lookups_of, predicate_sql, voids_of
-from dqx_airflow.plan.row_types import RowTypes
-from dqx_airflow.plan.row_values import Cause
-from dqx_airflow.plan.schema_check import INFINITE, Schema, columns_of
+from dqx_airflow.plan.row_values import Cause, RowTypes
+from dqx_airflow.plan.schema_check import INFINITE, Schema, columns_of, is_about_rows
 from dqx_airflow.plan.term_values import sides_of
 from dqx_airflow.values import MASK, MetricValue, Status, Verdict
 from dqx_airflow.values.exact import Exact, exact_text

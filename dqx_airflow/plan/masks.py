@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
-from dqx_airflow.dql.checks.sql_text import may_read
+from dqx_airflow.dql.checks.call_arguments import may_read
 from dqx_airflow.metrics.metric import ArgumentKind, Scan
 from dqx_airflow.plan.model import (
     MetricRequest,

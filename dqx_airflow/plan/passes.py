@@ -19,7 +19,6 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.walk import rewritten
 from dqx_airflow.metrics.metric import Aggregate, ArgumentKind, Frequencies, Scan, Statistic
-from dqx_airflow.plan.matching import is_about_rows, shared_matches
 from dqx_airflow.plan.model import (
     Applied,
     Claimed,
@@ -35,6 +34,7 @@ from dqx_airflow.plan.model import (
     row_count,
 )
 from dqx_airflow.plan.predicates import UNTYPED, aggregates_of, undecided_rows
+from dqx_airflow.plan.schema_check import is_about_rows, shared_matches
 from dqx_airflow.values.exact import exact_text
 
 ROWS = "each row is read once, for all metrics that need single rows"

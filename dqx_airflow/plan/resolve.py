@@ -11,19 +11,18 @@ from types import MappingProxyType
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.assertions import datasets_of
-from dqx_airflow.dql.checks.profile_rules import (
+from dqx_airflow.dql.checks.expressions import is_about_share
+from dqx_airflow.dql.checks.suite import (
+    IMPLICIT_CHECK,
     check_downgrades,
     is_beyond,
     is_required,
     is_scalable,
     selects,
 )
-from dqx_airflow.dql.checks.rows_and_groups import is_about_share
-from dqx_airflow.dql.checks.suite import IMPLICIT_CHECK
-from dqx_airflow.dql.constants import settle
 from dqx_airflow.dql.dates import is_active
 from dqx_airflow.dql.printer import show_claim, show_for_each, show_where
-from dqx_airflow.dql.walk import joined, simple_claims
+from dqx_airflow.dql.walk import joined, settle, simple_claims
 from dqx_airflow.errors import RequestError
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import AGES, CHANGES, WINDOWS
@@ -35,8 +34,6 @@ from dqx_airflow.plan.claim_compiler import (
     datasets_measured,
     date_in,
 )
-from dqx_airflow.plan.groupings import columns_of, groupings_of, judged_groups
-from dqx_airflow.plan.measured import reading_of
 from dqx_airflow.plan.model import (
     Chosen,
     ConstantTerm,
@@ -49,7 +46,8 @@ from dqx_airflow.plan.model import (
     requests_of,
     row_count,
 )
-from dqx_airflow.plan.predicates import lookups_of
+from dqx_airflow.plan.predicates import columns_of, groupings_of, judged_groups, lookups_of
+from dqx_airflow.plan.term_values import reading_of
 from dqx_airflow.values import DatasetRef, RunOptions, Severity, SourceFile, Span
 from dqx_airflow.values.exact import Exact, exact, exact_text
 

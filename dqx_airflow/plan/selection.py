@@ -13,13 +13,13 @@ from datetime import date, datetime
 from types import MappingProxyType
 
 from dqx_airflow.diagnostics.diagnostic import did_you_mean, listed
-from dqx_airflow.diagnostics.renderers import draw
+from dqx_airflow.diagnostics.renderers import drawn_error
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import Checked, check_source
 from dqx_airflow.dql.checks.assertions import datasets_of
-from dqx_airflow.dql.imports import Reader, inlined
+from dqx_airflow.dql.linking import Reader, inlined
 from dqx_airflow.dql.syntax.source_file import Unreadable
-from dqx_airflow.errors import RequestError, SourceError
+from dqx_airflow.errors import RequestError
 from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.model import Chosen, Plan, PlannedAssertion, Scanned, joined
@@ -88,7 +88,7 @@ def plan_of(request: GateRequest, checked: Checked) -> Plan:
     chosen = chosen_of(request, suite, checked.sources)
     selected = suite if chosen is None else chosen.suite
     if errors := check_datasets(selected, request.datasets, request.fail_on):
-        raise SourceError(draw(errors, checked.sources), diagnostics=errors)
+        raise drawn_error(errors, checked.sources)
     datasets = request.datasets
     if chosen is not None and request.shadow is None:
         needed = {*chosen.datasets, *dict(request.promote_to)}

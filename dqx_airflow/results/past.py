@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import TypeAlias
 
-from dqx_airflow.plan.measured import Measurements
+from dqx_airflow.plan.term_values import Measurements
 from dqx_airflow.values import MetricValue, Status
 
 AssertionKey: TypeAlias = tuple[str, str]

@@ -13,7 +13,7 @@ from operator import or_
 from typing import Any
 
 from dqx_airflow.errors import RequestError
-from dqx_airflow.plan.measured import Measurements, measurements_from
+from dqx_airflow.plan.term_values import Measurements, measurements_from
 from dqx_airflow.results import query
 from dqx_airflow.results.labels import read_labels
 from dqx_airflow.results.past import AssertionKey, PastDay, ShadowDay, StoredVerdict

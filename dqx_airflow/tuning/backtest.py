@@ -16,7 +16,7 @@ from functools import partial
 from itertools import chain
 
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.checks.profile_rules import is_required
+from dqx_airflow.dql.checks.suite import is_required
 from dqx_airflow.metrics.derived import apply
 from dqx_airflow.metrics.spark_values import plain
 from dqx_airflow.plan.condition import Side, compare

@@ -23,8 +23,7 @@ from dqx_airflow.metrics.derived import apply, takes_none
 from dqx_airflow.metrics.spark_values import plain
 from dqx_airflow.plan import model
 from dqx_airflow.plan.evaluate import judge_one
-from dqx_airflow.plan.measured import keys_of, requests_behind
-from dqx_airflow.plan.term_values import KnownValues
+from dqx_airflow.plan.term_values import KnownValues, keys_of, requests_behind
 from dqx_airflow.results.past import PastDay
 from dqx_airflow.values import DatasetRef, MetricValue, Severity, Status, Verdict
 from dqx_airflow.values.exact import NUMBERS

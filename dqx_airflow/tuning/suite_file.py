@@ -15,14 +15,14 @@ from textwrap import indent
 from typing import Any
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
-from dqx_airflow.diagnostics.renderers import draw
+from dqx_airflow.diagnostics.renderers import draw, drawn_error
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import Checked, check_source
-from dqx_airflow.dql.constants import settle
-from dqx_airflow.dql.imports import FileReader, Reader, search_path
+from dqx_airflow.dql.linking import FileReader, Reader, search_path
 from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source, source_of
-from dqx_airflow.errors import ChangeRefusedError, RequestError, SourceError
+from dqx_airflow.dql.walk import settle
+from dqx_airflow.errors import ChangeRefusedError, RequestError
 from dqx_airflow.tuning.proposals import ProposedForm
 from dqx_airflow.tuning.protection import HUMAN, Judgement, is_algorithm, judge_values
 from dqx_airflow.tuning.suite_history import Entry, History, new_id, timestamp_text
@@ -236,9 +236,7 @@ class SuiteFile:
         """:raises SourceError: the file does not exist, or the suite has errors."""
         source = read_source(self.path, self.name)
         if isinstance(source, Unreadable):
-            diagnostics = (source.diagnostic,)
-            drawn = draw(diagnostics, {self.name: source.text} if source.text else {})
-            raise SourceError(drawn, diagnostics=diagnostics)
+            raise source.error
         return self._checked(source)
 
     def changed(
@@ -265,7 +263,7 @@ class SuiteFile:
     def _checked(self, source: SourceFile) -> Checked:
         checked = check_source(source, self.reader, needs_suite=True)
         if checked.errors:
-            raise SourceError(draw(checked.errors, checked.sources), diagnostics=checked.errors)
+            raise drawn_error(checked.errors, checked.sources)
         return checked
 
     def edited(

@@ -14,11 +14,19 @@ from dqx_airflow.values.contracts import (
     EnforcedContract,
     FieldDescription,
     FieldSource,
+    ImportedFile,
+    Outcome,
     Responsible,
+    Severity,
+    SourceDigest,
+    SourceFile,
+    SourceLocation,
+    Span,
+    Status,
     UnenforcedClause,
+    worst_outcome,
 )
 from dqx_airflow.values.json_form import from_json, to_json
-from dqx_airflow.values.outcomes import Outcome, Severity, Status, worst_outcome
 from dqx_airflow.values.report import (
     DatasetSnapshot,
     FailingRow,
@@ -49,7 +57,6 @@ from dqx_airflow.values.request import (
     ValidatedRows,
     day_of_instance,
 )
-from dqx_airflow.values.sources import ImportedFile, SourceDigest, SourceFile, SourceLocation, Span
 
 __all__ = [
     "FORMATS",

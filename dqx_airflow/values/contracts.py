@@ -1,11 +1,105 @@
-"""What a gate has to know about the contract of a dataset."""
+"""Source texts and positions in them, the results of assertions and gates in one word each, and
+what a gate has to know about the contract of a dataset.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from enum import Enum
 
-from dqx_airflow.values.outcomes import Severity
-from dqx_airflow.values.sources import SourceFile, Span
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A range in a source file. Lines and columns count from 1, `end_column` is exclusive."""
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A DQL file with its content, so that it is read only once."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedFile:
+    """A file that `importer` imports as `path`."""
+
+    importer: str
+    path: str
+    file: SourceFile
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLocation:
+    """The location of the file of a suite or a contract, for users.
+
+    `url` links to the file itself. In a Git checkout, `repository` is the address of its `origin`,
+    `path` the file below its root, and `version` the commit.
+    """
+
+    url: str
+    repository: str | None = None
+    path: str | None = None
+    version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceDigest:
+    """A source text of a gate: the name of its file, and its SHA-256 in hexadecimal digits."""
+
+    file: str
+    digest: str
+
+
+class Severity(str, Enum):
+    """The severity of a failure, from P0, the worst, to P3."""
+
+    P0 = "P0"
+    P1 = "P1"
+    P2 = "P2"
+    P3 = "P3"
+
+    __str__ = str.__str__  # prints as its value, on every Python
+
+    def at_least(self, other: Severity) -> bool:
+        """True if this severity is as bad as `other`, or worse."""
+        return self.value <= other.value
+
+
+class Status(str, Enum):
+    """The result of one assertion. `ERROR`: it could not be evaluated."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    ERROR = "error"
+
+    __str__ = str.__str__  # prints as its value, on every Python
+
+
+class Outcome(str, Enum):
+    """The result of a gate as a whole."""
+
+    PASSED = "passed"
+    WARNED = "warned"
+    BLOCKED = "blocked"
+    BROKEN = "broken"
+
+    __str__ = str.__str__  # prints as its value, on every Python
+
+
+def worst_outcome(outcomes: Iterable[Outcome]) -> Outcome:
+    """The worst of at least one outcome."""
+    ranked = tuple(Outcome)
+    return max(outcomes, key=ranked.index)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,14 @@ from datetime import date, datetime
 from fractions import Fraction
 from typing import TypeAlias
 
-from dqx_airflow.values.contracts import EnforcedContract
-from dqx_airflow.values.outcomes import Outcome, Severity, Status
+from dqx_airflow.values.contracts import (
+    EnforcedContract,
+    Outcome,
+    Severity,
+    SourceDigest,
+    Span,
+    Status,
+)
 from dqx_airflow.values.redact import holds_credentials, redact_urls
 from dqx_airflow.values.request import (
     Attempt,
@@ -18,7 +24,6 @@ from dqx_airflow.values.request import (
     RunKey,
     ValidatedRows,
 )
-from dqx_airflow.values.sources import SourceDigest, Span
 
 MetricValue: TypeAlias = int | Fraction | float | str | None
 """The value of a metric. Exact numbers are an int or a Fraction: counts, integers, decimals and

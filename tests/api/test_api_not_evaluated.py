@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from python_suites import TODAY, memory
 
-from dqx_airflow.cli.run.outputs import junit_xml
+from dqx_airflow.cli.reports import junit_xml
 from dqx_airflow.diagnostics.verdicts import draw_report, draw_verdict, headline
 from dqx_airflow.dql import Suite
 from dqx_airflow.results.report_rows import report_from_rows, results_rows, run_row

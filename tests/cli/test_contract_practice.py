@@ -15,7 +15,7 @@ import yaml
 from typer.testing import CliRunner
 
 from dqx_airflow.cli.main import app
-from dqx_airflow.values.resources import shipped
+from dqx_airflow.values.files import shipped
 
 ROOT = Path(__file__).parents[2]
 WORKFLOW: dict[str, Any] = yaml.safe_load(

@@ -12,7 +12,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from dqx_airflow.cli.command_group import CommandGroup
+from dqx_airflow.cli.command import CommandGroup
 from dqx_airflow.cli.main import app
 from dqx_airflow.diagnostics.renderers import json_text
 from dqx_airflow.errors import StoreError

@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 
 from dqx_airflow.cli.main import app
 from dqx_airflow.cli.package import NATIVE, typical_request
-from dqx_airflow.datasets.connection import (
+from dqx_airflow.datasets.connections import (
     DRIVER_OPTIONS,
     SUBMIT_OPTIONS,
     for_a_short_life,
@@ -25,8 +25,8 @@ from dqx_airflow.datasets.connection import (
 )
 from dqx_airflow.engine.session.java import java_environment
 from dqx_airflow.values import Status
-from dqx_airflow.values.request_arguments import to_arguments
-from dqx_airflow.values.resources import shipped
+from dqx_airflow.values.files import shipped
+from dqx_airflow.values.json_form import to_arguments
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,7 @@ def test_a_suite_is_checked_from_the_zip_with_its_ready_tables(bundle: Path) -> 
     code = """
 from importlib.resources import files
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.dql.syntax.parse_tables import open_tables
+from dqx_airflow.dql.syntax.grammar import open_tables
 from dqx_airflow.values import SourceFile
 home = files("dqx_airflow.dql.syntax")
 text = home.joinpath("grammar.lark").read_text(encoding="utf-8")

@@ -194,7 +194,7 @@ class Kept:
 @pytest.fixture
 def run_here(lake: Path, spark: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Called]:
     """Calls `dql run` on the lake in this process, with the session that is there."""
-    opened = "dqx_airflow.cli.run.spark.open_session"
+    opened = "dqx_airflow.cli.spark.open_session"
     monkeypatch.setattr(opened, lambda *_: Kept(spark))
     return lambda *arguments: dql("run", *arguments, cwd=lake)
 

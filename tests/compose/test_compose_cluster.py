@@ -20,8 +20,8 @@ from processes import PROGRAMS, environment
 from dqx_airflow.cli.package import write_bundle
 from dqx_airflow.results.reader import read_report
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, Outcome, RunKey, SourceFile
-from dqx_airflow.values.request_arguments import to_arguments
-from dqx_airflow.values.resources import shipped
+from dqx_airflow.values.files import shipped
+from dqx_airflow.values.json_form import to_arguments
 
 pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.nightly]
 

@@ -8,7 +8,7 @@ import pytest
 
 from dqx_airflow.api.contract import Contract
 from dqx_airflow.api.database import MemoryDatabase
-from dqx_airflow.api.results import Results
+from dqx_airflow.api.run import Results
 from dqx_airflow.contracts.demands import KINDS, QueryGives, RowsSatisfy
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import Outcome

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from markdown_cases import Case, cases
 from typer.testing import CliRunner, Result
 
-from dqx_airflow.cli.contract.to_suite import To
+from dqx_airflow.cli.contract.documents import To
 from dqx_airflow.cli.main import app
 from dqx_airflow.contracts.export import FORMATS
 

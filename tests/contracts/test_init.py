@@ -235,7 +235,7 @@ def catalog(here: Path, spark: Any) -> Iterator[str]:
 
 @pytest.mark.spark
 def test_a_table_of_a_catalog_is_drafted_as_files_are(catalog: str, spark: Any) -> None:
-    from dqx_airflow.cli.contract.catalog_table import observe_table
+    from dqx_airflow.cli.spark import observe_table
 
     found = observe_table(spark, catalog)
     assert (found.name, found.place, found.rows, found.key) == ("orders", catalog, 40, ("id",))
@@ -255,7 +255,7 @@ def test_a_table_of_a_catalog_is_drafted_as_files_are(catalog: str, spark: Any) 
 
 @pytest.mark.spark
 def test_a_name_without_its_catalog_is_drafted_with_it(here: Path, spark: Any) -> None:
-    from dqx_airflow.cli.contract.catalog_table import observe_table
+    from dqx_airflow.cli.spark import observe_table
 
     spark.sql(f"CREATE TABLE Shops USING parquet LOCATION '{here}/shops' AS SELECT 1 AS id")
     try:

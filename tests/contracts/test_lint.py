@@ -14,7 +14,7 @@ from dqx_airflow.contracts.enforcement.lint import RULES, lint
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.diagnostics import CODES, draw
 from dqx_airflow.values import SourceFile
-from dqx_airflow.values.resources import shipped
+from dqx_airflow.values.files import shipped
 
 HERE = Path(__file__).parent
 CASES = [*cases(*(HERE / "lint").glob("*.md"))]

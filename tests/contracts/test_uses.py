@@ -22,7 +22,7 @@ from dqx_airflow.contracts.uses import (
     uses_in,
 )
 from dqx_airflow.values import SourceFile
-from dqx_airflow.values.resources import shipped
+from dqx_airflow.values.files import shipped
 
 CASES = list(cases(Path(__file__).parent / "uses" / "python_code.md"))
 ID = "bronze.wagers"

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from dqx_airflow.api.contract import Contract
-from dqx_airflow.api.contract_validator import ContractValidator
+from dqx_airflow.api.contract import Contract, ContractValidator
 from dqx_airflow.cli.main import app
 from dqx_airflow.contracts.document import FolderReader, given_variables
 from dqx_airflow.contracts.enforcement.enforced_contract import enforce

@@ -9,10 +9,10 @@ import sys
 
 import pytest
 
-from dqx_airflow.datasets.databases import (
+from dqx_airflow.datasets.connections import (
     DatabaseConnection,
     connection_in,
-    connection_of,
+    database_connection,
     in_environment,
     with_lineage_names,
 )
@@ -114,7 +114,9 @@ def test_lineage_names_a_table_as_openlineage_does(address: str, table: str, nam
 
 def test_only_child_processes_get_a_connection() -> None:
     show = [sys.executable, "-c", "import os; print(os.environ.get('DQX_CONN_SHOP'))"]
-    connection = connection_of("shop", {"conn_type": "postgres", "host": "db", "password": "p"})
+    connection = database_connection(
+        "shop", {"conn_type": "postgres", "host": "db", "password": "p"}
+    )
     with in_environment({"shop": connection}):
         variable = subprocess.run(show, capture_output=True, text=True, check=True).stdout
     assert shop(variable) == connection

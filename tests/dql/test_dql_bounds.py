@@ -11,10 +11,10 @@ import pytest
 from second_lane import few_first
 
 from dqx_airflow.diagnostics import Diagnostic, draw
-from dqx_airflow.dql import expand
+from dqx_airflow.dql import linking
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.dql.imports import FileReader
-from dqx_airflow.dql.syntax.errors import MOST_SYNTAX_ERRORS
+from dqx_airflow.dql.linking import FileReader
+from dqx_airflow.dql.syntax.parser import MOST_SYNTAX_ERRORS
 from dqx_airflow.dql.syntax.source_file import LARGEST_FILE, MOST_WORDS, Unreadable, read_source
 from dqx_airflow.values import SourceFile, Span
 
@@ -164,7 +164,7 @@ BOMBS = {
 def test_an_expansion_that_explodes_is_one_error(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(expand, "MOST_WORDS", 50_000)
+    monkeypatch.setattr(linking, "MOST_WORDS", 50_000)
     (found,) = _found(BOMBS[name], seconds=2)
     assert found.code == "E206"
 

@@ -7,7 +7,7 @@ from importlib.resources import files
 import lark
 import pytest
 
-from dqx_airflow.dql.syntax.parse_tables import open_tables, parser_of, seal_tables
+from dqx_airflow.dql.syntax.grammar import open_tables, parser_of, seal_tables
 
 GRAMMAR = files("dqx_airflow.dql.syntax").joinpath("grammar.lark").read_text(encoding="utf-8")
 SUITE = 'suite "S" { check "C" on a { assert null_count(b) / num_rows() > 5% name "n" } }'

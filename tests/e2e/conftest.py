@@ -12,7 +12,7 @@ import pytest
 from fresh_environment import run
 from quick_jvm import QUICK_JVM
 
-from dqx_airflow.datasets.connection import SUBMIT_OPTIONS
+from dqx_airflow.datasets.connections import SUBMIT_OPTIONS
 
 ROOT = Path(__file__).parents[2]
 

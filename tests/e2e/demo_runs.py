@@ -20,7 +20,7 @@ import duckdb
 from deltalake import DeltaTable
 from quick_jvm import QUICK_JVM
 
-from dqx_airflow.datasets.connection import SUBMIT_OPTIONS, with_archive
+from dqx_airflow.datasets.connections import SUBMIT_OPTIONS, with_archive
 
 ORDINARY, STORM, THANKSGIVING = date(2013, 6, 12), date(2013, 2, 8), date(2013, 11, 28)
 PASSED = dict.fromkeys(

@@ -15,7 +15,7 @@ from fresh_environment import run
 from quick_jvm import QUICK_JVM
 
 import dqx_airflow
-from dqx_airflow.datasets.connection import SUBMIT_OPTIONS, with_archive
+from dqx_airflow.datasets.connections import SUBMIT_OPTIONS, with_archive
 
 pytestmark = pytest.mark.e2e
 

@@ -17,9 +17,9 @@ import pytest
 from deltalake import DeltaTable
 from quick_jvm import QUICK_JVM
 
-from dqx_airflow.datasets.connection import SUBMIT_OPTIONS
+from dqx_airflow.datasets.connections import SUBMIT_OPTIONS
 from dqx_airflow.engine.session.java import java_environment
-from dqx_airflow.values.resources import shipped
+from dqx_airflow.values.files import shipped
 
 pytestmark = pytest.mark.e2e
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from markdown_cases import Case
 
-from dqx_airflow.editor.files import Files
-from dqx_airflow.editor.parsed_file import ParsedFile, read
+from dqx_airflow.editor.files import Files, ParsedFile, read
 from dqx_airflow.values import SourceFile
 
 

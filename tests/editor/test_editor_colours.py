@@ -13,8 +13,14 @@ from textmate import Grammar
 import dqx_airflow.editor
 from dqx_airflow.dql.syntax.grammar import grammar
 from dqx_airflow.dql.syntax.parser import tokens
-from dqx_airflow.editor.completion_context import keywords
-from dqx_airflow.editor.vocabulary import IN_DATES, IN_ROWS, MEASURES, PARAMETERS, PROFILE_TYPES
+from dqx_airflow.editor.vocabulary import (
+    IN_DATES,
+    IN_ROWS,
+    MEASURES,
+    PARAMETERS,
+    PROFILE_TYPES,
+    keywords,
+)
 from dqx_airflow.metrics.builtin import CALLABLE
 from dqx_airflow.metrics.derived import AGES, DISTRIBUTION, MOST_COMMON, TIMELINESS
 from dqx_airflow.values import Severity, SourceFile

@@ -12,9 +12,8 @@ import pytest
 
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.editor.completion import complete, hover
-from dqx_airflow.editor.files import Catalog, Files
+from dqx_airflow.editor.files import Catalog, Files, Lines, Symbol, outline, read
 from dqx_airflow.editor.occurrences import definitions, occurrences, proposed, rename
-from dqx_airflow.editor.parsed_file import Lines, Symbol, outline, read
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import SourceFile
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dqx_airflow.dql.spark_functions import REVIEWED
+from dqx_airflow.dql.spark_calls import REVIEWED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,7 +21,7 @@ def built_in(spark: SparkSession) -> set[str]:
 
 
 def unreviewed(spark: SparkSession) -> Iterator[str]:
-    """What Spark says about each function that is not entered in `dql.spark_functions`."""
+    """What Spark says about each function that is not entered in `dql/spark_functions.txt`."""
     for name in sorted(built_in(spark) - REVIEWED):
         about = [row[0] for row in spark.sql(f"DESCRIBE FUNCTION EXTENDED `{name}`").collect()]
         yield "\n".join(about)

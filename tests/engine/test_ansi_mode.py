@@ -17,7 +17,7 @@ from connect_server import connect_server
 from lake import delta, request
 from processes import PROGRAMS, environment
 
-from dqx_airflow.api.contract_validator import ContractValidator
+from dqx_airflow.api.contract import ContractValidator
 from dqx_airflow.api.database import SparkDatabase
 from dqx_airflow.api.suite import Suite
 from dqx_airflow.engine.job import run_gate, run_gates

@@ -18,8 +18,8 @@ from dqx_airflow.engine.job import run_gate
 from dqx_airflow.errors import DeadlineError
 from dqx_airflow.results.reader import read_report
 from dqx_airflow.values import DatasetRef
-from dqx_airflow.values.request_arguments import EXIT_TIMED_OUT, to_arguments
-from dqx_airflow.values.resources import shipped
+from dqx_airflow.values.files import shipped
+from dqx_airflow.values.json_form import EXIT_TIMED_OUT, to_arguments
 
 pytestmark = pytest.mark.spark
 

@@ -24,13 +24,13 @@ from dqx_airflow.diagnostics.verdicts import draw_report
 from dqx_airflow.engine.job import run_gate
 from dqx_airflow.results.reader import read_report
 from dqx_airflow.values import DatasetRef, GateReport, GateRequest, Outcome, Status, Verdict
-from dqx_airflow.values.request_arguments import to_arguments
+from dqx_airflow.values.json_form import to_arguments
 
 pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 
 LOSES_ITS_JVM = """
 import os, signal, sys
-from dqx_airflow.values.request_arguments import from_arguments
+from dqx_airflow.values.json_form import from_arguments
 from dqx_airflow.engine import job
 from dqx_airflow.engine.session.spark_session import create_session
 

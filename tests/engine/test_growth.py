@@ -21,7 +21,7 @@ from second_lane import few_first
 
 from dqx_airflow.engine.job import run_gate
 from dqx_airflow.engine.scan import dataset_scan, passes
-from dqx_airflow.metrics.aggregates import OVERFLOW
+from dqx_airflow.metrics.sql import OVERFLOW
 from dqx_airflow.values import DatasetRef, GateReport
 
 pytestmark = pytest.mark.spark

@@ -23,7 +23,7 @@ from deltalake import DeltaTable
 from lake import request
 from masked_cells import FEW, OPEN, leaks, masked_datasets, rules, suite_of
 
-from dqx_airflow.cli.run.outputs import write_reports
+from dqx_airflow.cli.reports import write_reports
 from dqx_airflow.datasets.dqx_toml import Output
 from dqx_airflow.diagnostics.verdicts import draw_report
 from dqx_airflow.engine.job import run_gate, run_gates, run_job
@@ -31,7 +31,7 @@ from dqx_airflow.engine.session.concurrency import JobEnding
 from dqx_airflow.engine.session.java import java_environment
 from dqx_airflow.engine.session.spark_session import conf_of, without_log
 from dqx_airflow.values import DatasetRef, GateReport, GateRequest, to_json
-from dqx_airflow.values.request_arguments import to_arguments
+from dqx_airflow.values.json_form import to_arguments
 
 pytestmark = pytest.mark.spark
 

@@ -15,7 +15,7 @@ import pyspark
 import pytest
 from processes import free_port
 
-from dqx_airflow.datasets.connection import connection_of
+from dqx_airflow.datasets.connections import connection_of
 from dqx_airflow.engine.session.connect_server import require_tls, require_version
 from dqx_airflow.errors import SparkError
 

@@ -14,7 +14,7 @@ from command_line import dql
 
 from dqx_airflow.api.database import Database
 from dqx_airflow.api.run import plan_of as plan_in_python
-from dqx_airflow.cli.tuning.backtest import _opened
+from dqx_airflow.cli.backtest import _opened
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.engine.job import plan_gate
 from dqx_airflow.errors import SourceError

@@ -12,7 +12,7 @@ from job_count import jobs_so_far
 from lake import ORDERS, delta, request
 
 from dqx_airflow.diagnostics.verdicts import draw_report
-from dqx_airflow.dql.imports import no_imports
+from dqx_airflow.dql.linking import no_imports
 from dqx_airflow.engine.job import run_gate
 from dqx_airflow.plan.selection import shadow_suite
 from dqx_airflow.results.reader import read_report

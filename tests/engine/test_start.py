@@ -14,7 +14,7 @@ from processes import environment
 from dqx_airflow.engine.session.launch import prefer_bytecode, start_spark
 from dqx_airflow.engine.session.spark_session import create_session
 from dqx_airflow.values import Attempt, GateRequest, RunKey, SourceFile
-from dqx_airflow.values.request_arguments import to_arguments
+from dqx_airflow.values.json_form import to_arguments
 
 
 def laid_out(home: Path, *files: str) -> None:

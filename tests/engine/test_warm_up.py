@@ -20,7 +20,7 @@ from quick_jvm import QUICK_JVM
 from dqx_airflow.cli.package import typical_request
 from dqx_airflow.engine.session import warm_up as warm_up_module
 from dqx_airflow.engine.session.warm_up import PORT, SECRET, class_names, starter_of, warm_up
-from dqx_airflow.values.request_arguments import to_arguments
+from dqx_airflow.values.json_form import to_arguments
 
 LIST = Path(warm_up_module.__file__).with_name("gate_classes.txt")
 LOADED = re.compile(r"\[class,load *\] (\S+) source: \S+\.jar\b")
@@ -45,7 +45,7 @@ assert not working.is_alive()
 
 BY_HAND = """
 import os, threading
-from dqx_airflow.datasets.connection import connection_of
+from dqx_airflow.datasets.connections import connection_of
 from dqx_airflow.engine.session.connection import open_session
 from dqx_airflow.engine.session.warm_up import THREAD
 for name in ("first", "second"):

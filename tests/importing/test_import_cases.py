@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 
 from dqx_airflow.cli.main import app
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.importing.suite import ImportOutcome, suite_of
-from dqx_airflow.importing.tools import read_rules
+from dqx_airflow.importing.tools import ImportOutcome, read_rules, suite_of
 from dqx_airflow.values import SourceFile
 
 HERE = Path(__file__).parent

@@ -17,8 +17,7 @@ from dqx_airflow.api.database import SparkDatabase
 from dqx_airflow.api.suite import Suite
 from dqx_airflow.dql.syntax.source_file import read_source
 from dqx_airflow.importing.foreign_rule import ForeignRule
-from dqx_airflow.importing.suite import ImportedSuite, ImportOutcome, suite_of
-from dqx_airflow.importing.tools import read_rules
+from dqx_airflow.importing.tools import ImportedSuite, ImportOutcome, read_rules, suite_of
 from dqx_airflow.values import SourceFile, Status
 
 TRUTH = Path(__file__).parent / "truth"

@@ -15,7 +15,7 @@ from openlineage.client.serde import Serde
 
 from dqx_airflow import __version__
 from dqx_airflow.lineage import events
-from dqx_airflow.plan.clauses import unenforced_verdicts
+from dqx_airflow.plan.evaluate import unenforced_verdicts
 from dqx_airflow.values import (
     DatasetField,
     DatasetRef,

@@ -25,9 +25,9 @@ from dqx_airflow.dql.check import check_source
 from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.in_memory.measure import measure
 from dqx_airflow.plan.in_memory.table import Table
-from dqx_airflow.plan.measured import measured_json, measurements_from, request_key
 from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.plan.resolve import QUIET, check_datasets, resolve
+from dqx_airflow.plan.term_values import measured_json, measurements_from, request_key
 from dqx_airflow.values import DatasetRef, SourceFile, Verdict
 
 CASES = list(cases(*Path(__file__).parent.glob("groups/*.md"), fewest_blocks=3))

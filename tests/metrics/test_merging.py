@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dqx_airflow.metrics.aggregates import typed
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.metric import Aggregate, Merge
 from dqx_airflow.metrics.spark_values import ColumnValues, SumOverflow, plain
+from dqx_airflow.metrics.sql import typed
 from dqx_airflow.metrics.types import family_of
 from dqx_airflow.results.states import result_as_json, result_from_json
 from dqx_airflow.values import MetricValue

@@ -11,14 +11,6 @@ from typing import Any
 
 import pytest
 
-from dqx_airflow.metrics.aggregates import (
-    NeverNan,
-    ValueBound,
-    WithinRanges,
-    has_overflown,
-    sum_of,
-    typed,
-)
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import apply
 from dqx_airflow.metrics.metric import Aggregate, Merge
@@ -37,6 +29,7 @@ from dqx_airflow.metrics.spark_values import (
     timestamp_in,
     timestamp_of,
 )
+from dqx_airflow.metrics.sql import NeverNan, ValueBound, WithinRanges, has_overflown, sum_of, typed
 
 NAN, INF = math.nan, math.inf
 total, smallest, largest, percentile, first, correlation, share_difference = (

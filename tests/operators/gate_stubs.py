@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 from dqx_airflow.values import GateRequest
-from dqx_airflow.values.request_arguments import FLAG, from_arguments
+from dqx_airflow.values.json_form import FLAG, from_arguments
 
 ENDLESS = "SELECT max(a.id * b.id % 7) AS id FROM range(9000000) a CROSS JOIN range(9000000) b"
 

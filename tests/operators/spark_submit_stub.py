@@ -24,7 +24,7 @@ from dqx_airflow.values import (
     Status,
     Verdict,
 )
-from dqx_airflow.values.request_arguments import FLAG, from_arguments
+from dqx_airflow.values.json_form import FLAG, from_arguments
 
 
 def verdict(name: str, severity: Severity, status: Status, reason: str | None = None) -> Verdict:

@@ -20,7 +20,7 @@ from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.tuning.proposals import Proposal, ProposedValue
 from dqx_airflow.tuning.stored_proposals import ProposalStage, decide, propose
 from dqx_airflow.values import Attempt, GateReport, Outcome, RunKey, Severity, ShadowReport
-from dqx_airflow.values.resources import shipped
+from dqx_airflow.values.files import shipped
 
 EXAMPLES = {
     "fewer_false_alarms",

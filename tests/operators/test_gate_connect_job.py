@@ -18,7 +18,7 @@ from gate_stubs import Log, SparkSubmit, killed, wait_for
 from processes import free_port
 
 from dqx_airflow.operators.connect import ConnectJob
-from dqx_airflow.values.request_arguments import to_arguments
+from dqx_airflow.values.json_form import to_arguments
 
 pytestmark = pytest.mark.airflow
 

@@ -33,7 +33,7 @@ from dqx_airflow.values import (
     Status,
     Verdict,
 )
-from dqx_airflow.values.resources import shipped
+from dqx_airflow.values.files import shipped
 
 pytestmark = pytest.mark.airflow
 

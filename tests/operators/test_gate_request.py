@@ -14,7 +14,7 @@ import pytest
 from gate_stubs import SUITE, FakeRun, FakeTask, Log, SparkSubmit
 
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, Selection, Severity
-from dqx_airflow.values.request_arguments import FLAG, to_arguments
+from dqx_airflow.values.json_form import FLAG, to_arguments
 
 pytestmark = pytest.mark.airflow
 

@@ -15,7 +15,7 @@ import pytest
 from gate_stubs import FakeTask, Log, SparkSubmit, killed
 from spark_submit_stub import canned_report
 
-from dqx_airflow.datasets.connection import for_a_short_life
+from dqx_airflow.datasets.connections import for_a_short_life
 from dqx_airflow.results.store import ResultsStore
 
 pytestmark = pytest.mark.airflow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dqx_airflow.dql.checks.sql_text import may_read
+from dqx_airflow.dql.checks.call_arguments import may_read
 from dqx_airflow.plan.masks import is_masked, without_values
 
 

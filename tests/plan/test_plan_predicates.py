@@ -10,8 +10,8 @@ from markdown_cases import Case, cases
 
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.dql.constants import settle
 from dqx_airflow.dql.nodes import Rows
+from dqx_airflow.dql.walk import settle
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.metric import COPIES, VALUE, ArgumentKind
 from dqx_airflow.metrics.sql import malformed_alias, quote_literal, quote_name

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.nodes import Rows
-from dqx_airflow.metrics.aggregates import ValueBound, WithinRanges
 from dqx_airflow.metrics.spark_values import comparable, literal_type, order_key
+from dqx_airflow.metrics.sql import ValueBound, WithinRanges
 from dqx_airflow.plan.predicates import range_of
 from dqx_airflow.values import SourceFile
 

@@ -13,7 +13,7 @@ from dqx_airflow.plan.model import Chosen, Plan
 from dqx_airflow.plan.resolve import check_datasets, resolve
 from dqx_airflow.plan.selection import choose
 from dqx_airflow.values import DatasetRef, SourceFile
-from dqx_airflow.values.selection import selection_of
+from dqx_airflow.values.request import selection_of
 
 ON = date(2024, 11, 29)
 ORDERS = DatasetRef("orders", path="orders", date_column="ds")

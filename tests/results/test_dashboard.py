@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from dqx_airflow.values.resources import shipped
+from dqx_airflow.values.files import shipped
 
 from .test_views import views
 

@@ -14,7 +14,7 @@ from stored_days import SUITE, day, orders, store_days, stored
 from dqx_airflow import MemoryDatabase, Suite
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.plan.measured import Measurements
+from dqx_airflow.plan.term_values import Measurements
 from dqx_airflow.results.labels import Label, write_labels
 from dqx_airflow.results.past import PastDay, StoredVerdict
 from dqx_airflow.results.past_days import past_days

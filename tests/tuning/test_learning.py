@@ -17,7 +17,7 @@ pytest.importorskip("gymnasium")
 from gymnasium.utils.env_checker import check_env
 
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.plan.measured import Measurements
+from dqx_airflow.plan.term_values import Measurements
 from dqx_airflow.results.past import PastDay
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.learning import Rewards, ThresholdEnv, learned_action

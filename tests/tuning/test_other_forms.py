@@ -17,7 +17,7 @@ import pytest
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.errors import ChangeRefusedError, RequestError, SourceError
-from dqx_airflow.plan.measured import Measurements
+from dqx_airflow.plan.term_values import Measurements
 from dqx_airflow.results.past import PastDay
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.proposals import Proposal, ProposedForm, proposal_from_json

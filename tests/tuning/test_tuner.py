@@ -20,7 +20,7 @@ from dqx_airflow.cli.main import app
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.dates import is_active
-from dqx_airflow.plan.measured import Measurements
+from dqx_airflow.plan.term_values import Measurements
 from dqx_airflow.results.labels import Label, write_labels
 from dqx_airflow.results.past import PastDay
 from dqx_airflow.tuning.backtest import Backtest

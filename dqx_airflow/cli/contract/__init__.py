@@ -6,24 +6,23 @@ from typing import Annotated
 
 import typer
 
-from dqx_airflow.cli.command_group import group_of
-from dqx_airflow.cli.project import TYPED_VARIABLES
+from dqx_airflow.cli.command import TYPED_VARIABLES, group_of
 
 VERBS = {
-    "lint": "dqx_airflow.cli.contract.lint:lint",
-    "to-suite": "dqx_airflow.cli.contract.to_suite:to_suite",
-    "coverage": "dqx_airflow.cli.contract.coverage:coverage",
-    "test": "dqx_airflow.cli.contract.against_data:against_data",
-    "publish": "dqx_airflow.cli.contract.publish:publish",
-    "impact": "dqx_airflow.cli.contract.impact:impact",
+    "lint": "dqx_airflow.cli.contract.documents:lint",
+    "to-suite": "dqx_airflow.cli.contract.documents:to_suite",
+    "coverage": "dqx_airflow.cli.contract.documents:coverage",
+    "test": "dqx_airflow.cli.contract.documents:against_data",
+    "publish": "dqx_airflow.cli.contract.registry:publish_to_table",
+    "impact": "dqx_airflow.cli.contract.diff:impact",
     "diff": "dqx_airflow.cli.contract.diff:diff",
     "registry": "dqx_airflow.cli.contract.registry:app",
-    "consumers": "dqx_airflow.cli.contract.consumers:consumers",
-    "evolve": "dqx_airflow.cli.contract.to_suite:evolve",
-    "export": "dqx_airflow.cli.contract.to_suite:export",
-    "init": "dqx_airflow.cli.contract.init:init",
-    "codeowners": "dqx_airflow.cli.contract.published:codeowners",
-    "rfc": "dqx_airflow.cli.contract.published:rfc",
+    "consumers": "dqx_airflow.cli.contract.registry:consumers",
+    "evolve": "dqx_airflow.cli.contract.documents:evolve",
+    "export": "dqx_airflow.cli.contract.documents:export",
+    "init": "dqx_airflow.cli.drafts:draft_contract",
+    "codeowners": "dqx_airflow.cli.contract.registry:codeowners",
+    "rfc": "dqx_airflow.cli.contract.registry:rfc",
 }
 """The location of each verb: a function, or a `typer.Typer` with verbs of its own."""
 

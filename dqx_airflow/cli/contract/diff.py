@@ -1,14 +1,30 @@
-"""`dql contract diff`: the changes between two versions of a contract, and the required bump."""
+"""`dql contract diff` and `impact`: the changes between two versions of a contract with the
+required bump, and the blocks that a new manifest breaks.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import Enum
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.text import Text
 
-from dqx_airflow.cli.command_group import EXIT_FAILED
+from dqx_airflow.cli.command import EXIT_FAILED, EXIT_WRONG, TextFormatOption, TextOrJson
+from dqx_airflow.cli.reports import console_for, printable, table_of
+from dqx_airflow.contracts.diff import Change, Diff
+from dqx_airflow.contracts.publishing import Deletion, ReleasedContracts, StrandedPin
+from dqx_airflow.contracts.versions import Bump
+from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.diagnostics.renderers import github_annotations, json_text
 from dqx_airflow.errors import RequestError
+from dqx_airflow.values import Span
+
+if TYPE_CHECKING:
+    from dqx_airflow.contracts.datalex.binding import Impact
+    from dqx_airflow.contracts.dialects.datalex import Manifest
 
 
 class DiffFormat(str, Enum):
@@ -29,26 +45,11 @@ class Weight(str, Enum):
 
 
 def diff(
-    places: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="OLD NEW",
-            help="Two files, or files at git revisions: REV:FILE. With --git: PATH...",
-        ),
-    ],
+    places: Annotated[list[str], typer.Argument(metavar="OLD NEW")],
     *,
-    git: Annotated[
-        str | None,
-        typer.Option(
-            metavar="REV", help="Compare files and folders with their content at this revision."
-        ),
-    ] = None,
-    format: Annotated[
-        DiffFormat, typer.Option(help="Output format: table, json, markdown or github.")
-    ] = DiffFormat.TEXT,
-    semantic: Annotated[
-        Weight, typer.Option(help="The version bump for a change of meaning in descriptions.")
-    ] = Weight.MAJOR,
+    git: Annotated[str | None, typer.Option(metavar="REV")] = None,
+    format: DiffFormat = DiffFormat.TEXT,
+    semantic: Weight = Weight.MAJOR,
 ) -> None:
     """Compare two versions of a contract: every change, who is affected, and the required version
     bump.
@@ -57,14 +58,17 @@ def diff(
 
     Exit code 0 if the declared version is high enough; 1 if it is too low, if a contract in force
     is deleted, or if a consumer pins a version that no longer exists; 2 if a contract has errors.
+
+    :param places: Two files, or files at git revisions: REV:FILE. With --git: PATH...
+    :param git: Compare files and folders with their content at this revision.
+    :param format: Output format: table, json, markdown or github.
+    :param semantic: The version bump for a change of meaning in descriptions.
     """
     from datetime import datetime, timezone
 
-    from dqx_airflow.cli.contract.diff_outputs import print_diff, print_diffs
     from dqx_airflow.cli.contract.versions import contract_pairs, read_versions
     from dqx_airflow.contracts.diff import diff as compare
     from dqx_airflow.contracts.publishing import release_of
-    from dqx_airflow.contracts.versions import Bump
 
     weight = Bump[semantic.name]
     if git:
@@ -83,3 +87,295 @@ def diff(
     print_diff(changes, format.value)
     if changes.falls_short:
         raise typer.Exit(EXIT_FAILED)
+
+
+_COLOURS = {Bump.MAJOR: "red", Bump.MINOR: "yellow", Bump.PATCH: "dim"}
+
+
+def print_diff(diff: Diff, format: str) -> None:
+    """Prints the diff in one of the formats `text`, `json`, `markdown` and `github`."""
+    match format:
+        case "text":
+            _print_text(diff)
+        case "json":
+            typer.echo(json_text(diff.as_plain()))
+        case "markdown":
+            typer.echo(_markdown(diff))
+        case "github":
+            if annotations := github_annotations(_annotations(diff)):
+                typer.echo(annotations)
+
+
+def print_diffs(release: ReleasedContracts, format: str) -> None:
+    """Prints the changes of several contracts, in one of the formats of `print_diff`."""
+    diffs = [diff for diff in release.diffs if diff.changes or format == "json"]
+    match format:
+        case "text":
+            for number, diff in enumerate(diffs):
+                if number:
+                    typer.echo("")
+                _print_text(diff)
+            for line in _remarks(release):
+                typer.echo(printable(line))
+        case "json":
+            typer.echo(
+                json_text([*(diff.as_plain() for diff in diffs), *_release_as_json(release)])
+            )
+        case "markdown":
+            parts = [_markdown(diff) for diff in diffs]
+            typer.echo("\n\n".join([*parts, *(f"- {_cell(line)}" for line in _remarks(release))]))
+        case "github":
+            diagnostics = [note for diff in diffs for note in _annotations(diff)]
+            if annotations := github_annotations([*diagnostics, *_release_annotations(release)]):
+                typer.echo(annotations)
+
+
+def _remarks(release: ReleasedContracts) -> Iterator[str]:
+    """A line for each contract without a diff, and for each pin without a version."""
+    for contract in release.added:
+        yield f"{contract.id} {contract.version or 'no version'}: a new contract"
+    for deletion in release.deleted:
+        yield _deletion(deletion)
+    for pin in release.stranded:
+        yield _stranded_pin(pin)
+    changed = sum(bool(diff.changes) for diff in release.diffs)
+    total = len(release.diffs) + len(release.added) + len(release.deleted)
+    yield f"{total} contract{'' if total == 1 else 's'} compared, {changed or 'none'} changed"
+
+
+def _deletion(deletion: Deletion) -> str:
+    contract = deletion.contract
+    title = f"{contract.id} {contract.version or 'no version'}"
+    if deletion.is_due:
+        return f"{title}: deleted after its sunset"
+    models = ", ".join(model.name for model in contract.models)
+    hint = "sunset it first, or put it back"
+    return f"{title}: deleted while consumers may rely on {models or 'it'}: {hint}"
+
+
+def _stranded_pin(pin: StrandedPin) -> str:
+    contract = pin.contract
+    return (
+        f"{contract.id} {contract.version or 'no version'}: {pin.team} pins {pin.pin}, and no "
+        "contract has this version any longer: keep it beside the new one, or update the pin"
+    )
+
+
+def _release_as_json(release: ReleasedContracts) -> Iterator[dict[str, object]]:
+    for contract in release.added:
+        yield {"id": contract.id, "new_version": contract.version, "status": "new"}
+    for deletion in release.deleted:
+        contract = deletion.contract
+        yield {
+            "id": contract.id,
+            "old_version": contract.version,
+            "status": "deleted",
+            "falls_short": not deletion.is_due,
+        }
+    for pin in release.stranded:
+        yield {
+            "id": pin.contract.id,
+            "new_version": pin.contract.version,
+            "status": "pinned",
+            "team": pin.team,
+            "pin": pin.pin,
+            "falls_short": True,
+        }
+
+
+def _release_annotations(release: ReleasedContracts) -> Iterator[Diagnostic]:
+    for deletion in release.deleted:
+        yield Diagnostic(
+            _deletion(deletion), _in_file(deletion.contract.span), is_mild=deletion.is_due
+        )
+    for pin in release.stranded:
+        yield Diagnostic(_stranded_pin(pin), _in_file(pin.contract.span))
+
+
+def headline(diff: Diff) -> str:
+    """`bronze.slots 2.3.0 → 2.4.0: 12 changes, 3 of them break; ...`."""
+    versions = f"{diff.old.version or 'no version'} → {diff.new.version or 'no version'}"
+    count = len(diff.changes)
+    if not count:
+        return f"{diff.new.id} {versions}: no changes"
+    breaking = len(diff.breaking)
+    breaks = f", {breaking} of them {'break' if breaking != 1 else 'breaks'}" if breaking else ""
+    due = f"a {diff.due.word} bump is required"
+    return f"{diff.new.id} {versions}: {_count(count)}{breaks}; {due}"
+
+
+def _verdict(diff: Diff) -> str:
+    return f"too low: {diff.shortfall}" if diff.shortfall else "the version is high enough"
+
+
+def _print_text(diff: Diff) -> None:
+    console = console_for()
+    console.print(Text(printable(headline(diff)), style="bold"), soft_wrap=True)
+    if not diff.changes:
+        return
+    table = table_of("bump", "breaks", "place", "change", "why")
+    for change in diff.changes:
+        table.add_row(
+            Text(change.bump.word, style=_COLOURS[change.bump]),
+            Text(", ".join(change.breaks) or "-"),
+            *(Text(printable(cell)) for cell in (_where(change), change.message, change.reason)),
+        )
+    console.print()
+    console.print(table)
+    console.print()
+    style = "bold red" if diff.falls_short else "green"
+    console.print(Text(printable(_verdict(diff)), style=style), soft_wrap=True)
+
+
+def _markdown(diff: Diff) -> str:
+    lines = [f"**{_cell(headline(diff))}**"]
+    if diff.changes:
+        mark = "❌" if diff.falls_short else "✅"
+        lines += ["", f"{mark} {_cell(_verdict(diff))}", ""]
+        lines += ["| bump | breaks | place | change | why |", "|---|---|---|---|---|"]
+        lines += [f"| {' | '.join(_cells(change))} |" for change in diff.changes]
+    return "\n".join(lines)
+
+
+def _cells(change: Change) -> Iterator[str]:
+    yield f"**{change.bump.word}**" if change.bump is Bump.MAJOR else change.bump.word
+    yield ", ".join(change.breaks) or "no one"
+    yield f"`{printable(change.path).replace('|', '/').replace('`', '')}`"
+    yield _cell(change.message)
+    yield _cell(change.reason)
+
+
+def _cell(text: str) -> str:
+    """A text that stays in its table cell, and is not read as markup."""
+    escaped = "".join(f"\\{letter}" if letter in "|<>*_[]" else letter for letter in text)
+    return " ".join(printable(escaped).split())
+
+
+def _annotations(diff: Diff) -> Iterator[Diagnostic]:
+    """Annotations of a pull request: errors for insufficient bumps, warnings for other breaking
+    changes."""
+    top = _in_file(diff.new.span)
+    if diff.shortfall:
+        yield Diagnostic(f"{diff.new.id}: {diff.shortfall}", top)
+    for change in diff.changes:
+        is_short = diff.falls_short and change.bump is diff.due
+        if is_short or change.bump is Bump.MAJOR:
+            span = _in_file(change.new_span) if change.new_span else top
+            message = f"{change.message} ({change.bump.word}: {change.reason})"
+            yield Diagnostic(message, span, is_mild=not is_short)
+
+
+def _in_file(span: Span) -> Span:
+    """The span in the file of the checkout, if the new version is one of a revision."""
+    file = span.file.partition(":")[2] or span.file
+    return Span(file, span.line, span.column, span.end_line, span.end_column)
+
+
+def _where(change: Change) -> str:
+    span = change.new_span or change.old_span
+    return f"{change.path} ({span.file}:{span.line})" if span else change.path
+
+
+def _count(number: int) -> str:
+    return f"{number} change{'' if number == 1 else 's'}"
+
+
+def impact(
+    old: Annotated[Path, typer.Argument(metavar="OLD")],
+    new: Annotated[Path, typer.Argument(metavar="NEW")],
+    blocks: Annotated[list[Path], typer.Argument(metavar="PATH...")],
+    *,
+    emit: bool = False,
+    format: TextFormatOption = TextOrJson.TEXT,
+) -> None:
+    """List the blocks that a new DataLex manifest breaks.
+
+    Events are sent as OpenLineage's own configuration says. Exit code 0 if no block breaks, 1 if
+    one does, 2 if a file cannot be read.
+
+    :param old: The old manifest.
+    :param new: The new manifest.
+    :param blocks: Block files, or folders with them.
+    :param emit: Send an OpenLineage FAIL event for each block that breaks.
+    """
+    from dqx_airflow.cli.command import suite_files, what_to_give
+    from dqx_airflow.contracts.datalex.binding import impact as impact_of
+    from dqx_airflow.dql.syntax.datalex_blocks import is_block_file, read_blocks
+    from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
+
+    manifests = _manifest(old), _manifest(new)
+    files, missing = suite_files(blocks)
+    for path in missing:
+        typer.echo(f"error: no .dql file found at {path}\n  help: {what_to_give(path)}", err=True)
+    if missing or None in manifests:
+        raise typer.Exit(EXIT_WRONG)
+    before, after = manifests
+    assert before is not None
+    assert after is not None
+    impacts: list[Impact] = []
+    for file in files:
+        source = read_source(file, str(file))
+        if not isinstance(source, Unreadable) and is_block_file(source.text):
+            impacts += impact_of(before, after, read_blocks(source).blocks)
+    broken = [affected for affected in impacts if affected.is_breaking]
+    typer.echo(_written(impacts, format))
+    if emit:
+        from dqx_airflow.cli.suites import emit_block_events
+
+        emit_block_events(
+            (
+                affected.block,
+                affected.contract,
+                f"{affected.contract} changed: {'; '.join(affected.reasons)}",
+            )
+            for affected in broken
+        )
+    if broken:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _manifest(path: Path) -> Manifest | None:
+    """The manifest in a file; None, with a message, if it is invalid."""
+    from dqx_airflow.contracts.dialects.datalex import read_manifest
+    from dqx_airflow.diagnostics.renderers import draw
+    from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
+
+    source = read_source(path, str(path))
+    if isinstance(source, Unreadable):
+        typer.echo(draw([source.diagnostic], {str(path): source.text}), err=True)
+        return None
+    manifest = read_manifest(source)
+    if manifest.errors:
+        typer.echo(draw(manifest.errors, {source.name: source.text}), err=True)
+        return None
+    return manifest
+
+
+def _written(impacts: list[Impact], format: TextOrJson) -> str:
+    if format is TextOrJson.JSON:
+        return json_text(
+            [
+                {
+                    "block": affected.block,
+                    "contract": affected.contract,
+                    "breaking": affected.is_breaking,
+                    "certified": affected.is_certified,
+                    "reasons": affected.reasons,
+                    "advice": affected.advice,
+                    "file": affected.span.file,
+                    "line": affected.span.line,
+                }
+                for affected in impacts
+            ]
+        )
+    lines = []
+    for affected in impacts:
+        reasons = "; ".join(affected.reasons) or affected.advice or ""
+        kind = "breaks" if affected.is_breaking else "can be updated"
+        if affected.reasons and not affected.is_certified:
+            kind = "would break, but is not certified"
+        lines.append(f"{affected.span.file}:{affected.span.line}: '{affected.block}' {kind}: ")
+        lines[-1] += f"{affected.contract}: {reasons}"
+    broken = sum(affected.is_breaking for affected in impacts)
+    blocks = "block" if broken == 1 else "blocks"
+    return "\n".join([*lines, f"{broken or 'no'} {blocks} broken"])

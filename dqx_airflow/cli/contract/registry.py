@@ -1,49 +1,277 @@
-"""`dql contract registry`: the published versions of contracts."""
+"""Published versions of a contract: who consents to them, who relies on them, the registry, and the
+table that a contract describes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import date
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.command_group import EXIT_FAILED
-from dqx_airflow.cli.contract.consumers import consumers
-from dqx_airflow.cli.contract.published import (
-    DayOption,
-    IdArgument,
-    JsonOption,
-    PlaceOption,
-    day_of,
-    registry_at,
-    versions_of,
-)
+from dqx_airflow.cli.command import EXIT_FAILED, ROOT_VARIABLES, Commands, storage_options
 from dqx_airflow.cli.reports import print_table
+from dqx_airflow.contracts.versions import end_of_period
 from dqx_airflow.diagnostics.renderers import json_text
-from dqx_airflow.errors import RequestError, SourceError
+from dqx_airflow.errors import RegistryError, RequestError
 
 if TYPE_CHECKING:
     from dqx_airflow.contracts.model import Contract
     from dqx_airflow.contracts.publishing import PublishedVersion
+    from dqx_airflow.contracts.registry import Registry
+    from dqx_airflow.contracts.uses import ConsumerUse, Reliance
+    from dqx_airflow.engine.contract_properties import Published
+    from dqx_airflow.values import ContractDescription
 
-app = typer.Typer(help="Publish versions of contracts and list them.", no_args_is_help=True)
+
+def codeowners(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...")], *, org: str | None = None
+) -> None:
+    """Print the CODEOWNERS lines that request a review by the owner and every consumer of each
+    contract.
+
+    :param files: Contracts, with paths relative to the repository.
+    :param org: The organisation of the teams: @ORG/team.
+    """
+    from dqx_airflow.cli.contract.versions import read_versions
+    from dqx_airflow.contracts.publishing import codeowners_line
+
+    for path, contract in zip(files, read_versions(files), strict=True):
+        typer.echo(codeowners_line(path, contract, org))
+
+
+def rfc(file: Annotated[str, typer.Argument(metavar="FILE")]) -> None:
+    """Print the draft of an RFC about a contract, for its consumers to comment on.
+
+    :param file: A contract.
+    """
+    from dqx_airflow.cli.contract.versions import read_versions
+    from dqx_airflow.contracts.publishing import rfc_draft
+
+    (contract,) = read_versions((file,))
+    typer.echo(rfc_draft(contract), nl=False)
+
+
+PLACE_VARIABLE = "DQX_CONTRACT_REGISTRY"
+PLACE_HELP = "A folder, or a Delta table: its path, a URL, or delta:PATH for a new one."
+
+PlaceOption = Annotated[
+    str, typer.Option("--registry", metavar="LOCATION", envvar=PLACE_VARIABLE, help=PLACE_HELP)
+]
+DayOption = Annotated[
+    datetime | None,
+    typer.Option("--on", formats=["%Y-%m-%d"], help="The current day; default: today."),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The id of a contract.")]
+
+
+def registry_at(place: str) -> Registry:
+    """The registry at a location.
+
+    :raises RequestError: the location is invalid.
+    """
+    from dqx_airflow.contracts.registry import registry_at as found_at
+
+    try:
+        return found_at(place)
+    except RegistryError as error:
+        raise RequestError(error.problem, error.hint) from error
+
+
+def versions_of(registry: Registry, contract_id: str) -> tuple[PublishedVersion, ...]:
+    """The versions of a contract.
+
+    :raises RequestError: there are none.
+    """
+    from dqx_airflow.diagnostics.diagnostic import did_you_mean
+
+    versions = registry.versions(contract_id)
+    if not versions:
+        hint = did_you_mean(contract_id, registry.ids())
+        raise RequestError(f"no published version of {contract_id}", hint or "")
+    return versions
+
+
+def day_of(on: datetime | None) -> date:
+    return (on or datetime.now(timezone.utc)).date()
+
+
+_PASSED_BY = frozenset({"__pycache__", "node_modules", "site-packages"})
+
+
+def consumers(
+    contract_id: IdArgument,
+    *,
+    place: Annotated[
+        str | None,
+        typer.Option("--registry", metavar="LOCATION", envvar=PLACE_VARIABLE, help=PLACE_HELP),
+    ] = None,
+    outdated: bool = False,
+    code: Annotated[list[Path] | None, typer.Option(metavar="PATH")] = None,
+    results: Annotated[str | None, typer.Option(envvar=ROOT_VARIABLES)] = None,
+    days: Annotated[int, typer.Option(min=1, max=3650)] = 7,
+    datalex: Annotated[Path | None, typer.Option(metavar="MANIFEST")] = None,
+    on: DayOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List who relies on a contract, and on which version: pinned, else read, else the newest.
+
+    Lists the consumers in the contract; with --code the gates, `assert_contract` calls and blocks
+    that name it; with --results the gates that have enforced it. The versions are those of the
+    registry, or of a DataLex manifest for an id such as commerce.Customer.active. With --outdated,
+    exit code 1 if there are any: do not drop a version that is still used.
+
+    :param outdated: Only consumers of a version that is outdated or about to end.
+    :param code: DAGs, jobs and DataLex blocks: files, or folders with them. Pins are read from the
+        source; nothing is imported.
+    :param results: The results root: lists the gates that enforce the contract.
+    :param days: Only gates that ran in the last N days.
+    :param datalex: The DataLex manifest that lists the versions; default: the nearest one.
+    """
+    day = day_of(on)
+    uses = [
+        *_in_code(code or (), contract_id),
+        *(_gates(results, contract_id, end_of_period(day, -days)) if results else ()),
+    ]
+    if _is_of_datalex(contract_id) and (datalex is not None or place is None):
+        relying = _by_manifest(datalex, code or (), contract_id, uses)
+    elif place is None:
+        raise RequestError(
+            "the location of published contracts is unknown", f"give --registry: {PLACE_HELP}"
+        )
+    else:
+        from dqx_airflow.contracts.uses import reliances
+
+        relying = reliances(versions_of(registry_at(place), contract_id), day, uses)
+    shown = [reliance for reliance in relying if reliance.concern or not outdated]
+    if as_json:
+        typer.echo(json_text(list(map(_reliance_as_json, shown))))
+    elif shown:
+        print_table(("consumer", "pin", "version", "use", "state"), list(map(_row, shown)))
+    else:
+        typer.echo(
+            "no outdated consumers" if outdated else f"no consumers of {contract_id} are known"
+        )
+    if outdated and shown:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _in_code(paths: Sequence[Path], contract_id: str) -> tuple[ConsumerUse, ...]:
+    """The uses in files; a warning is printed for what could not be analysed."""
+    from dqx_airflow.contracts.uses import uses_in
+
+    uses = uses_in(dict.fromkeys(file for path in paths for file in _files(path)), contract_id)
+    for unknown in uses.unknown:
+        typer.echo(f"warning: {unknown}", err=True)
+    return uses.uses
+
+
+def _files(path: Path) -> Iterator[Path]:
+    """The code files at a path, without hidden and installed ones."""
+    from dqx_airflow.contracts.uses import CODE_ENDINGS
+
+    if path.is_file():
+        yield path
+    elif not path.is_dir():
+        raise RequestError(f"nothing found at {path}", "give --code the path of a file or a folder")
+    for file in sorted(path.rglob("*")):
+        folders = file.relative_to(path).parts[:-1]
+        is_passed_by = any(name.startswith(".") or name in _PASSED_BY for name in folders)
+        if file.suffix in CODE_ENDINGS and not is_passed_by and file.is_file():
+            yield file
+
+
+def _gates(results: str, contract_id: str, since: date) -> Iterator[ConsumerUse]:
+    """The gates that have enforced a contract, with its version."""
+    from dqx_airflow.contracts.uses import ConsumerUse
+    from dqx_airflow.results.query import StoredResults
+    from dqx_airflow.results.reader import contract_uses
+
+    stored = StoredResults(results, storage_options())
+    for use in contract_uses(stored, contract_id, since):
+        runs = f"{use.runs} run{'' if use.runs == 1 else 's'}"
+        yield ConsumerUse(
+            use.gate, f"gate: {runs}, most recently on {use.last}", use.pin, use.version
+        )
+
+
+def _is_of_datalex(contract_id: str) -> bool:
+    from dqx_airflow.contracts.datalex.binding import parsed_reference
+
+    return parsed_reference(contract_id) is not None
+
+
+def _by_manifest(
+    given: Path | None, code: Sequence[Path], contract_id: str, uses: Sequence[ConsumerUse]
+) -> tuple[Reliance, ...]:
+    """The versions of a DataLex contract that are relied on.
+
+    :raises RequestError: there is no manifest with the contract.
+    """
+    from dqx_airflow.contracts.datalex.binding import find_manifest
+    from dqx_airflow.contracts.dialects.datalex import read_manifest
+    from dqx_airflow.contracts.uses import promise_reliances
+    from dqx_airflow.diagnostics.diagnostic import did_you_mean
+    from dqx_airflow.diagnostics.renderers import drawn_error
+    from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
+
+    folders = [path if path.is_dir() else path.parent for path in (*code, Path())]
+    nearest = (nearby for folder in folders if (nearby := find_manifest(folder.absolute())))
+    path = given or next(nearest, None)
+    if path is None:
+        raise RequestError(f"no manifest contains {contract_id}", "add --datalex PATH")
+    source = read_source(path, str(path))
+    if isinstance(source, Unreadable):
+        raise RequestError(f"{path}: {source.reason}")
+    manifest = read_manifest(source)
+    if manifest.errors:
+        raise drawn_error(manifest.errors, {source.name: source.text})
+    if not manifest.versions_of(contract_id):
+        known = sorted({promise.id for promise in manifest.promises})
+        raise RequestError(
+            f"{path} has no contract {contract_id}", did_you_mean(contract_id, known) or ""
+        )
+    return promise_reliances(manifest, contract_id, uses)
+
+
+def _row(reliance: Reliance) -> tuple[str, ...]:
+    use = reliance.use
+    name = f"{use.name} ({use.span.file}:{use.span.line})" if use.span else use.name
+    return (
+        name,
+        use.pin or "",
+        reliance.version or "",
+        use.how or "",
+        reliance.concern or "up to date",
+    )
+
+
+def _reliance_as_json(reliance: Reliance) -> dict[str, object]:
+    use = reliance.use
+    return {
+        "consumer": use.name,
+        "use_case": use.how,
+        "pin": use.pin,
+        "version": reliance.version,
+        "concern": reliance.concern,
+        "file": use.span.file if use.span else None,
+        "line": use.span.line if use.span else None,
+    }
+
+
+app = Commands(help="Publish versions of contracts and list them.", no_args_is_help=True)
 app.command("consumers")(consumers)
 
 
 @app.command("publish")
 def publish(
-    paths: Annotated[
-        list[Path], typer.Argument(metavar="PATH...", help="Contracts, or folders with them.")
-    ],
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...")],
     *,
     place: PlaceOption,
     on: DayOption = None,
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Show what prevents the publication, and publish nothing."),
-    ] = False,
+    dry_run: bool = False,
 ) -> None:
     """Publish versions of contracts; a published version never changes.
 
@@ -51,9 +279,12 @@ def publish(
     low for its changes, or breaks more often than the contract allows or without the promised
     notice. Exit code 1 if one is refused, 2 if a contract has errors, 4 if the registry cannot be
     written.
+
+    :param paths: Contracts, or folders with them.
+    :param dry_run: Show what prevents the publication, and publish nothing.
     """
-    from dqx_airflow.cli.contract.files import contract_files
-    from dqx_airflow.cli.project import CONTRACT_ENDINGS, what_to_give
+    from dqx_airflow.cli.command import CONTRACT_ENDINGS, what_to_give
+    from dqx_airflow.cli.contract.versions import contract_files
 
     registry, day = registry_at(place), day_of(on)
     files, missing = contract_files(paths)
@@ -113,13 +344,14 @@ def show(
     contract_id: IdArgument,
     *,
     place: PlaceOption,
-    version: Annotated[
-        str | None, typer.Option(help="Print the source of this version: 2, 2.3 or 2.3.0.")
-    ] = None,
+    version: str | None = None,
     on: DayOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the versions of a contract, or the source of one of them."""
+    """Show the versions of a contract, or the source of one of them.
+
+    :param version: Print the source of this version: 2, 2.3 or 2.3.0.
+    """
     from dqx_airflow.contracts.enforcement.enforced_contract import objection_to_version
 
     registry, day = registry_at(place), day_of(on)
@@ -152,7 +384,7 @@ def _read(path: Path) -> tuple[Path, Contract, Mapping[str, str]]:
     """A contract with its files, named relative to its folder."""
     from dqx_airflow.contracts.document import FolderReader
     from dqx_airflow.contracts.read import read_contract
-    from dqx_airflow.diagnostics.renderers import draw
+    from dqx_airflow.diagnostics.renderers import drawn_error
     from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 
     source = read_source(path, path.name)
@@ -160,8 +392,7 @@ def _read(path: Path) -> tuple[Path, Contract, Mapping[str, str]]:
         raise RequestError(f"{path}: {source.reason}")
     result = read_contract(source, FolderReader(path.parent), variables=None)
     if result.contract is None or result.errors:
-        drawn = draw(result.errors, result.sources)
-        raise SourceError(drawn, diagnostics=result.errors)
+        raise drawn_error(result.errors, result.sources)
     return path, result.contract, result.sources
 
 
@@ -186,3 +417,71 @@ def _version_as_json(published: PublishedVersion, day: date) -> dict[str, object
         "owner": published.contract.owner,
         "state": _state(published, day),
     }
+
+
+def publish_to_table(
+    path: Annotated[Path, typer.Argument(metavar="CONTRACT")],
+    *,
+    table: str | None = None,
+    sql: str | None = None,
+    model: str | None = None,
+    dry_run: bool = False,
+) -> None:
+    """Write id, version, owner and column descriptions into a Delta table.
+
+    If OpenLineage is configured, an OpenLineage dataset event sends the same to catalogs. Values
+    that the table already has are not written again. Exit code 2 if the contract has errors, 4 if
+    the table cannot be written.
+
+    :param path: The contract.
+    :param table: The path of the Delta table to which the contract applies.
+    :param sql: Print Spark SQL statements for this catalog table instead.
+    :param model: The model, if the contract has several.
+    :param dry_run: Show what would be written, and write nothing.
+    """
+    from dqx_airflow.cli.contract.versions import model_of, read_versions
+    from dqx_airflow.contracts.export.spark import description_of
+
+    if (table is None) == (sql is None):
+        raise RequestError("give --table PATH, or --sql NAME")
+    (contract,) = read_versions([str(path)])
+    description = description_of(contract, model_of(contract, str(path), model))
+    if sql is not None:
+        from dqx_airflow.engine.contract_properties import statements
+
+        typer.echo(";\n".join(statements(description, sql)) + ";")
+        return
+    assert table is not None
+    from dqx_airflow.engine.contract_properties import publish as publish_in
+
+    published = publish_in(description, table, is_dry=dry_run)
+    _print_changes(published, description, is_dry=dry_run)
+    if not dry_run:
+        _emit(description, table)
+
+
+def _print_changes(published: Published, contract: ContractDescription, *, is_dry: bool) -> None:
+    would = "would set" if is_dry else "set"
+    for key, value in published.properties.items():
+        typer.echo(f"{would} {key} = {value}")
+    if published.description is not None:
+        typer.echo(f"{would} the description of the table")
+    for column, comment in published.comments.items():
+        typer.echo(f"{would} the comment of {column}: {comment}")
+    for column in published.missing:
+        typer.echo(f"warning: the table has no column {column}", err=True)
+    title = f"{contract.id} {contract.version or ''}".rstrip()
+    if not published.is_changed:
+        typer.echo(f"the table is up to date: {title}")
+    elif not is_dry:
+        typer.echo(f"published {title} in version {published.version} of the table")
+
+
+def _emit(contract: ContractDescription, table: str) -> None:
+    from dqx_airflow.lineage.emitter import LineageEmitter
+    from dqx_airflow.lineage.events import contract_event
+
+    with LineageEmitter() as lineage:
+        now = datetime.now(timezone.utc)
+        location = str(Path(table).absolute()) if "://" not in table else table
+        lineage.emit(contract_event(contract, location, now, lineage.namespace))

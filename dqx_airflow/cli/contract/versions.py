@@ -1,4 +1,4 @@
-"""The contracts in a command line: files, and files at a git revision."""
+"""The contracts in a command line: files, folders, and files at a git revision."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from posixpath import normpath
 
 import typer
 
-from dqx_airflow.cli.command_group import EXIT_WRONG
-from dqx_airflow.cli.contract.files import contract_files, is_contract
-from dqx_airflow.cli.project import CONTRACT_ENDINGS, variables_in
-from dqx_airflow.contracts.document import FolderReader
+from dqx_airflow.cli.command import CONTRACT_ENDINGS, EXIT_WRONG, variables_in
+from dqx_airflow.contracts.dialects import recognised
+from dqx_airflow.contracts.document import FolderReader, Mapping, read_document
 from dqx_airflow.contracts.model import Contract, Model
 from dqx_airflow.contracts.read import ReadContract, read_contract
 from dqx_airflow.datasets.dqx_toml import Settings, find_settings, read_settings
@@ -268,3 +267,34 @@ class _GitFolder:
         if not place.is_relative_to(normpath(folder)) or ".." in place.parts:
             return f"'{path}' is outside the folder of the contract: move it there"
         return GitFile(self.contract.revision, place.as_posix()).read()
+
+
+def contract_files(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
+    """Each file of the paths once, with folders searched; and the paths without a contract.
+
+    A folder may contain other YAML: only files that a dialect recognises count.
+    """
+    files: list[Path] = []
+    missing = []
+    for path in paths:
+        contracts = [path] if path.is_file() else []
+        if path.is_dir():
+            candidates = (
+                file for file in sorted(path.rglob("*")) if file.suffix in CONTRACT_ENDINGS
+            )
+            contracts = [file for file in candidates if _holds_contract(file)]
+        files += contracts
+        if not contracts:
+            missing.append(path)
+    return list(dict.fromkeys(files)), missing
+
+
+def _holds_contract(path: Path) -> bool:
+    source = read_source(path, str(path))
+    return not isinstance(source, Unreadable) and is_contract(source)
+
+
+def is_contract(source: SourceFile) -> bool:
+    """True for a text that a dialect recognises."""
+    root = read_document(source).root
+    return isinstance(root, Mapping) and bool(recognised(root))

@@ -335,7 +335,7 @@ def results_store(given: str | None, env: Mapping[str, str] = os.environ) -> Ans
             f"set AIRFLOW__DQX__RESULTS_ROOT to a path or URI{meant}",
         )
     from dqx_airflow.results.store import ResultsStore
-    from dqx_airflow.values.request_arguments import storage_options_of
+    from dqx_airflow.values.json_form import storage_options_of
 
     try:
         ResultsStore(root, storage_options_of(env)).check_writable()

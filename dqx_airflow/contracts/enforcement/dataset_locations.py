@@ -8,7 +8,7 @@ from typing import Any
 
 from dqx_airflow.contracts.field_types import spark_schema
 from dqx_airflow.contracts.model import Contract, Field, Model, Server, plain_name
-from dqx_airflow.datasets.databases import DATABASES
+from dqx_airflow.datasets.connections import DATABASES
 from dqx_airflow.datasets.settings import S3A_ENDPOINT, format_of, settings_of, spark_location
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.errors import RequestError

@@ -35,7 +35,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import Checked
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.limits import LONGEST_KEPT_SOURCE
-from dqx_airflow.plan.clauses import unenforced_line
+from dqx_airflow.plan.evaluate import unenforced_line
 from dqx_airflow.plan.resolve import check_datasets
 from dqx_airflow.values import (
     DatasetRef,

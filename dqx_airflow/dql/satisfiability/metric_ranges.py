@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.constants import fold, settle
+from dqx_airflow.dql.walk import fold, settle
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import ARITY, CHANGES, FUNCTIONS, USUAL, WINDOWS
 from dqx_airflow.values.exact import NUMBERS, Number, bounded, magnitude, nearest_float

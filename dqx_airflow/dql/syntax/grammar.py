@@ -1,4 +1,9 @@
-"""The grammar, and what the parser knows about the language beyond it."""
+"""The grammar, what the parser knows about the language beyond it, and its LALR(1) parse tables,
+generated when the package is built or installed.
+
+Generating them takes lark longer than checking a suite. A seal identifies the grammar and the
+version of lark that they were generated from: with any other they are generated again.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +11,37 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from hashlib import sha256
 from importlib.resources import files
+from io import BytesIO
 
+import lark
 from lark import Lark, Token
 
-from dqx_airflow.dql.syntax.parse_tables import open_tables, parser_of
+_OPTIONS = {"parser": "lalr", "propagate_positions": True, "maybe_placeholders": True}
+_SEAL_LENGTH = sha256().digest_size
+
+
+def parser_of(grammar: str) -> Lark:
+    """The parser of a grammar, with generated tables."""
+    return Lark(grammar, **_OPTIONS)
+
+
+def seal_tables(grammar: str) -> bytes:
+    """The tables of a grammar behind their seal."""
+    tables = BytesIO()
+    parser_of(grammar).save(tables)
+    return _seal(grammar, tables.getvalue()) + tables.getvalue()
+
+
+def open_tables(sealed: bytes, grammar: str) -> Lark | None:
+    """The parser with these tables; None if they are not those of the grammar."""
+    seal, tables = sealed[:_SEAL_LENGTH], sealed[_SEAL_LENGTH:]
+    return Lark.load(BytesIO(tables)) if seal == _seal(grammar, tables) else None
+
+
+def _seal(grammar: str, tables: bytes) -> bytes:
+    return sha256(f"{lark.__version__} {_OPTIONS} {grammar}".encode() + tables).digest()
 
 
 @contextmanager

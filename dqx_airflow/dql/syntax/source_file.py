@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.diagnostics.renderers import drawn_error
+from dqx_airflow.errors import SourceError
 from dqx_airflow.values import SourceFile, Span
 
 LARGEST_FILE = 8_000_000
@@ -29,6 +31,11 @@ class Unreadable:
     diagnostic: Diagnostic
     text: str = ""
     is_missing: bool = False
+
+    @property
+    def error(self) -> SourceError:
+        """The diagnostic as an exception, drawn."""
+        return drawn_error((self.diagnostic,), {self.diagnostic.span.file: self.text})
 
     @property
     def reason(self) -> str:

@@ -33,10 +33,9 @@ from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.types import ColumnPath, Family, family_of
 from dqx_airflow.plan.failing import FailingRows
 from dqx_airflow.plan.masks import is_masked, without_values
-from dqx_airflow.plan.matching import ColumnPair, Match, pair_columns
 from dqx_airflow.plan.model import MetricRequest, Plan
 from dqx_airflow.plan.predicates import lookups_of
-from dqx_airflow.plan.schema_check import texts_of
+from dqx_airflow.plan.schema_check import ColumnPair, Match, pair_columns, texts_of
 from dqx_airflow.values import MASK, FailingRow, Verdict
 
 _LONGEST_TEXT = 200

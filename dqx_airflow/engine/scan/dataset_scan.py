@@ -39,13 +39,13 @@ from dqx_airflow.engine.session.spark_errors import explain, spark_failures
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.schema_drift import NO_DRIFT, SchemaDrift, drift_of
 from dqx_airflow.errors import DatasetError
-from dqx_airflow.metrics.aggregates import OVERFLOW, has_overflown
 from dqx_airflow.metrics.metric import Aggregate, Scan
 from dqx_airflow.metrics.spark_values import is_finite
+from dqx_airflow.metrics.sql import OVERFLOW, has_overflown
 from dqx_airflow.plan.model import Lookup, MetricRequest, Scanned
 from dqx_airflow.plan.passes import MOST_COMPILED
 from dqx_airflow.plan.predicates import aggregates_of, fail_undecided, undecided_rows, voids_of
-from dqx_airflow.plan.row_types import RowTypes
+from dqx_airflow.plan.row_values import RowTypes
 from dqx_airflow.plan.schema_check import (
     Schema,
     answer_from_schema,

@@ -25,7 +25,7 @@ from dqx_airflow.engine.session.spark_errors import explain, is_unreadable, spar
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.metric import COPIES, RANK, VALUE, Aggregate, Frequencies, Steps
 from dqx_airflow.metrics.sql import quote_name
-from dqx_airflow.plan.row_types import TypeObjection
+from dqx_airflow.plan.row_values import TypeObjection
 from dqx_airflow.plan.schema_check import Schema
 from dqx_airflow.values import MetricValue
 

@@ -28,22 +28,24 @@ from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
 from dqx_airflow.engine.session.spark_errors import explain, spark_failures
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.errors import DatasetError
-from dqx_airflow.metrics.aggregates import OVERFLOW, has_overflown
 from dqx_airflow.metrics.builtin.values import rows_where
 from dqx_airflow.metrics.metric import Aggregate
 from dqx_airflow.metrics.spark_values import is_finite
-from dqx_airflow.metrics.sql import quote_name
-from dqx_airflow.plan.groupings import only_listed, show_columns, show_group, too_many_groups
+from dqx_airflow.metrics.sql import OVERFLOW, has_overflown, quote_name
 from dqx_airflow.plan.masks import reveals
 from dqx_airflow.plan.model import Group, Grouping, GroupValues, Lookup, MetricRequest, Scanned
 from dqx_airflow.plan.predicates import (
     aggregates_of,
     fail_undecided,
+    only_listed,
     predicate_sql,
+    show_columns,
+    show_group,
+    too_many_groups,
     undecided_rows,
     voids_of,
 )
-from dqx_airflow.plan.row_types import RowTypes
+from dqx_airflow.plan.row_values import RowTypes
 from dqx_airflow.plan.schema_check import INFINITE, nan_detail
 from dqx_airflow.values import MASK, MetricValue, Origin
 from dqx_airflow.values.exact import exact_text, parse_exact

@@ -28,22 +28,21 @@ from dqx_airflow.metrics.spark_values import FLOATING
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.types import LONGEST_DECIMAL, Family, decimal_size, family_of, widest
 from dqx_airflow.plan.condition import FLOAT_TOLERANCE
-from dqx_airflow.plan.matching import (
+from dqx_airflow.plan.model import MetricRequest, Scanned
+from dqx_airflow.plan.row_values import TypeObjection, as_key
+from dqx_airflow.plan.schema_check import (
     MOST_NEAR,
     ColumnPair,
     Differences,
     Match,
     PairedColumns,
+    Schema,
     answer_columns,
     answer_match,
     is_about_rows,
     pair_columns,
     shared_matches,
 )
-from dqx_airflow.plan.model import MetricRequest, Scanned
-from dqx_airflow.plan.row_types import TypeObjection
-from dqx_airflow.plan.row_values import as_key
-from dqx_airflow.plan.schema_check import Schema
 from dqx_airflow.values import MetricValue
 from dqx_airflow.values.exact import Number
 

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 
 from dqx_airflow.engine.session.spark_errors import Py4JError
 from dqx_airflow.errors import SparkError
-from dqx_airflow.values.request_arguments import EXIT_TIMED_OUT
+from dqx_airflow.values.json_form import EXIT_TIMED_OUT
 
 
 def import_meanwhile(*modules: str) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyspark
 
-from dqx_airflow.datasets.connection import Connection
+from dqx_airflow.datasets.connections import Connection
 from dqx_airflow.errors import SparkError
 
 _ROOTS = "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"

@@ -15,7 +15,7 @@ from typing import IO, Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from dqx_airflow.datasets.connection import Connection, ConnectionKind, for_a_short_life
+from dqx_airflow.datasets.connections import Connection, ConnectionKind, for_a_short_life
 from dqx_airflow.engine.session.connect_server import require_tls, require_version
 from dqx_airflow.engine.session.file_systems import s3_settings
 from dqx_airflow.engine.session.java import MINIMUM_VERSION, search_java

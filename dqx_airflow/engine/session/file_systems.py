@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
-from dqx_airflow.datasets.connection import Connection, ConnectionKind
+from dqx_airflow.datasets.connections import Connection, ConnectionKind
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import DatasetRef
 

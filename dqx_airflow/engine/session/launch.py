@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dqx_airflow.errors import RequestError
-from dqx_airflow.values.request_arguments import from_arguments
+from dqx_airflow.values.json_form import from_arguments
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from dqx_airflow.datasets.delta_log import require_whole_commits
 from dqx_airflow.datasets.reader_options import given_options, of_delta_table
 from dqx_airflow.datasets.settings import timestamp_of
-from dqx_airflow.dql.checks.sql_text import objection_to_select, tables_of_select
+from dqx_airflow.dql.checks.call_arguments import objection_to_select, tables_of_select
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.delta.log import COMMITS_READ, KEEP_THE_DATA
 from dqx_airflow.engine.sources.delta.snapshot import deltalake_failures

@@ -8,7 +8,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dqx_airflow.datasets.settings import check_ref
-from dqx_airflow.dql.checks.sql_text import objection_to_filter
+from dqx_airflow.dql.checks.call_arguments import objection_to_filter
 from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.engine.sources.catalog import open_query, open_table
 from dqx_airflow.engine.sources.dataset import OpenDataset, in_one_form

@@ -7,11 +7,8 @@ the list in the docs are generated from the entries.
 
 from __future__ import annotations
 
-from dqx_airflow.metrics.builtin.conditions import CONDITIONS, SPARK_SQL
-from dqx_airflow.metrics.builtin.counts import COUNTS, KEYS
-from dqx_airflow.metrics.builtin.frequencies import COLUMNS, FREQUENCIES
-from dqx_airflow.metrics.builtin.matching import MATCHING
-from dqx_airflow.metrics.builtin.sequences import SEQUENCES
+from dqx_airflow.metrics.builtin.counts import CONDITIONS, COUNTS, KEYS, MATCHING, SPARK_SQL
+from dqx_airflow.metrics.builtin.frequencies import COLUMNS, FREQUENCIES, SEQUENCES
 from dqx_airflow.metrics.builtin.values import STATISTICS, VALUES
 from dqx_airflow.metrics.metric import Metric
 

@@ -1,14 +1,21 @@
-"""Metrics that count rows or values."""
+"""Metrics that count rows or values; of conditions that rows satisfy or violate, also written in
+Spark SQL, and of shares; and of the differences between two datasets: rows that are missing, extra
+or changed, and columns.
+
+`plan.schema_check.Match` defines the comparison; a scan of both counts the differences, and each
+metric takes its value from the counts.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from fractions import Fraction
+from functools import partial
 from typing import Any
 
-from dqx_airflow.metrics.aggregates import NeverNan, ValueBound, WithinRanges
 from dqx_airflow.metrics.builtin.values import (
     ANY,
     NUMBER,
@@ -19,6 +26,7 @@ from dqx_airflow.metrics.builtin.values import (
     rows_where,
     value_aggregate,
 )
+from dqx_airflow.metrics.derived import apply
 from dqx_airflow.metrics.metric import (
     Aggregate,
     Argument,
@@ -28,9 +36,19 @@ from dqx_airflow.metrics.metric import (
     Metric,
     MetricUnit,
     RowsBehind,
+    Scan,
 )
 from dqx_airflow.metrics.spark_values import ColumnValues, comparable, literal_type, order_key
-from dqx_airflow.metrics.sql import quote_literal, quote_name
+from dqx_airflow.metrics.sql import (
+    NeverNan,
+    ValueBound,
+    WithinRanges,
+    malformed_sql,
+    quote_literal,
+    quote_name,
+)
+from dqx_airflow.values import MetricValue
+from dqx_airflow.values.exact import Exact, exact
 
 
 def nan_count(column: str) -> Aggregate:
@@ -246,5 +264,242 @@ KEYS = (
         empty=0,
         in_python=equal_count,
         raised_by=_rows_with_value,
+    ),
+)
+
+
+def _violations(arguments: Arguments) -> Aggregate:
+    (condition,) = arguments
+    return rows_where(f"NOT ({condition})", condition.shortcut)
+
+
+def _evaluated(arguments: Arguments) -> Aggregate:
+    """The rows in which a predicate is true or false."""
+    (condition,) = arguments
+    if condition.column is not None:
+        return value_aggregate(condition.column)
+    return Aggregate(f"count(({condition}))", merge=Merge.COUNT)
+
+
+def _share_counts(arguments: Arguments) -> tuple[Aggregate, ...]:
+    column = quoted_column(arguments)
+    values = (value for value, _ in arguments[1])
+    counts = (rows_where(equal_to_any(column, value)) for value in values)
+    return (value_aggregate(arguments[0]), *counts)
+
+
+def _rows_violating(arguments: Arguments) -> RowsBehind:
+    return RowsBehind(f"not ({arguments[0]})", condition=f"NOT ({arguments[0]})")
+
+
+def _furthest_share(arguments: Arguments, results: tuple[MetricValue, ...]) -> MetricValue:
+    """The largest deviation of a share; unlisted values count as one more value."""
+    total, *counts = (int(result or 0) for result in results)
+    if not total:
+        return None
+    expected = [share for _, share in arguments[1]]
+    actual = [Fraction(count, total) for count in counts]
+    rest = abs((1 - sum(actual)) - (1 - sum(expected)))
+    return exact(max([rest, *(abs(a - b) for a, b in zip(actual, expected, strict=True))]))
+
+
+# The same in Python, with Spark's results
+
+
+def _share_difference(column: ColumnValues, shares: Sequence[tuple[Any, Exact]]) -> Exact | None:
+    """The largest deviation from an expected share; unlisted values count as one value."""
+    rows = len(column.present)
+    if not rows:
+        return None
+    actual = [Fraction(equal_count(column, value), rows) for value, _ in shares]
+    expected = [share for _, share in shares]
+    unlisted = abs(Fraction(sum(actual)) - sum(expected))
+    return exact(max([unlisted, *(abs(a - b) for a, b in zip(actual, expected, strict=True))]))
+
+
+def _true_share(truths: ColumnValues) -> Exact:
+    """The share of true among true and false; 1 if there is neither."""
+    return Fraction(truths.values.count(True), len(truths.present)) if truths.present else 1
+
+
+CONDITIONS = (
+    Metric(
+        "violating_rows",
+        (Argument("predicate", ArgumentKind.PREDICATE),),
+        MetricUnit.ROWS,
+        "The number of rows for which the predicate is false (not NULL).",
+        "assert each row: price > 0",
+        lambda arguments: (_violations(arguments),),
+        empty=0,
+        is_internal=True,
+        in_python=lambda truths: truths.values.count(False),
+        raised_by=_rows_violating,
+    ),
+    Metric(
+        "satisfying_share",
+        (Argument("predicate", ArgumentKind.PREDICATE),),
+        MetricUnit.SHARE,
+        "The share of rows for which the predicate is true, among those where it is not NULL; 1 if"
+        " there are none.",
+        'assert 95% of rows: email matches "@"',
+        lambda arguments: (_evaluated(arguments), _violations(arguments)),
+        value=lambda _, results: (
+            apply("/", (other_rows(_, results), results[0])) if results[0] else 1
+        ),
+        empty=1,
+        is_internal=True,
+        in_python=_true_share,
+        lowered_by=_rows_violating,
+    ),
+    Metric(
+        "malformed_count",
+        (ANY,),
+        MetricUnit.ROWS,
+        "The number of rows in which the value of the column does not match its type, or the whole"
+        " line is broken: for CSV and JSON with a declared schema; otherwise 0.",
+        "assert malformed_count(price) == 0",
+        lambda arguments: (rows_where(malformed_sql("malformed_count", arguments[0])),),
+        empty=0,
+        in_python=lambda malformed: malformed.values.count(True),
+        raised_by=lambda arguments: RowsBehind(
+            f"{arguments[0]} is malformed", condition=malformed_sql("malformed_count", arguments[0])
+        ),
+        is_of_texts=True,
+    ),
+    Metric(
+        "malformed_rows",
+        (Argument("besides", ArgumentKind.NAMES),),
+        MetricUnit.ROWS,
+        "The number of rows with a malformed value in a column that is not listed.",
+        "assert malformed_count(price) == 0",
+        lambda arguments: (rows_where(malformed_sql("malformed_rows", arguments[0])),),
+        empty=0,
+        is_internal=True,
+        in_python=lambda malformed: malformed.values.count(True),
+        raised_by=lambda arguments: RowsBehind(
+            "a value is malformed", condition=malformed_sql("malformed_rows", arguments[0])
+        ),
+        is_of_texts=True,
+    ),
+    Metric(
+        "share_difference",
+        (ANY, Argument("shares", ArgumentKind.SHARES)),
+        MetricUnit.SHARE,
+        "The largest difference between actual and expected shares of the values.",
+        'assert distribution(status) matches {"open": 20%, "closed": 80%} tolerance 5%',
+        _share_counts,
+        value=_furthest_share,
+        is_internal=True,
+        in_python=_share_difference,
+    ),
+)
+
+
+SPARK_SQL = (
+    Metric(
+        "sql",
+        (Argument("expression", ArgumentKind.SQL),),
+        MetricUnit.UNKNOWN,
+        "One aggregate expression in Spark SQL.",
+        'assert sql("sum(amount) / count(*)") > 10',
+        lambda arguments: (Aggregate(arguments[0]),),
+    ),
+    Metric(
+        "query",
+        (Argument("select", ArgumentKind.SQL),),
+        MetricUnit.UNKNOWN,
+        "One Spark SQL query that returns a number, over the rows of the date.",
+        'assert query("SELECT count(*) FROM orders JOIN returns USING (order_id)") < 100',
+        scan=Scan.QUERY,
+        no_value="the query returned no row, or NULL",
+    ),
+)
+
+
+_KEYS = Argument("keys", ArgumentKind.COLUMNS)
+_COMPARED = Argument("compared", ArgumentKind.COLUMNS)
+_OTHER = Argument("dataset", ArgumentKind.DATASET)
+_TOLERANCE = Argument("tolerance", ArgumentKind.TOLERANCE)
+
+_Value = Callable[[Arguments, tuple[MetricValue, ...]], MetricValue]
+
+
+def _count(position: int) -> _Value:
+    """One of the counts of missing, extra and changed rows."""
+    return lambda _, counts: counts[position]
+
+
+def _differing(_: Arguments, counts: tuple[MetricValue, ...]) -> MetricValue:
+    return sum(int(count or 0) for count in counts[:3])
+
+
+def _differing_share(arguments: Arguments, counts: tuple[MetricValue, ...]) -> MetricValue:
+    """The share of differing rows among those of the dataset and those it lacks; 0 without rows."""
+    differing, rows = _differing(arguments, counts), int(counts[3] or 0) + int(counts[0] or 0)
+    return exact(0) if not rows else apply("/", (differing, rows))
+
+
+_comparison = partial(Metric, empty=0, scan=Scan.MATCH)
+"""A metric of two datasets."""
+
+MATCHING = (
+    _comparison(
+        "missing_count",
+        (_KEYS,),
+        MetricUnit.DIFFERENCES,
+        "The number of rows of the other dataset whose key is missing in this dataset. A "
+        "repeated key counts once for each row that is missing here.",
+        "assert missing_count(order_id, dataset raw_orders) == 0",
+        value=_count(0),
+        parameters=(_OTHER,),
+    ),
+    _comparison(
+        "extra_count",
+        (_KEYS,),
+        MetricUnit.DIFFERENCES,
+        "The number of rows of this dataset whose key is missing in the other one. A repeated "
+        "key counts once for each row that is missing there.",
+        "assert extra_count([order_id, line], dataset raw_orders) == 0",
+        value=_count(1),
+        parameters=(_OTHER,),
+    ),
+    _comparison(
+        "changed_count",
+        (_KEYS, _COMPARED),
+        MetricUnit.DIFFERENCES,
+        "The number of rows whose key is in both datasets, but whose values in the compared "
+        "columns differ by more than the tolerance.",
+        "assert changed_count(order_id, [amount, status], dataset raw_orders, tolerance 0.01) == 0",
+        value=_count(2),
+        parameters=(_OTHER, _TOLERANCE),
+    ),
+    _comparison(
+        "mismatch_count",
+        (_KEYS, _COMPARED),
+        MetricUnit.DIFFERENCES,
+        "The number of rows that are missing, extra or changed.",
+        "assert rows of orders match raw_orders on (order_id)",
+        value=_differing,
+        parameters=(_OTHER, _TOLERANCE),
+        is_internal=True,
+    ),
+    _comparison(
+        "mismatch_share",
+        (_KEYS, _COMPARED),
+        MetricUnit.SHARE,
+        "The share of rows that are missing, extra or changed.",
+        "assert rows of orders match raw_orders on (order_id) allowing 0.1%",
+        value=_differing_share,
+        parameters=(_OTHER, _TOLERANCE),
+        is_internal=True,
+    ),
+    _comparison(
+        "column_mismatch_count",
+        (),
+        MetricUnit.COLUMNS,
+        "The number of columns that are missing in one of the datasets or differ in type.",
+        "assert columns of orders match raw_orders",
+        parameters=(_OTHER,),
+        is_internal=True,
     ),
 )

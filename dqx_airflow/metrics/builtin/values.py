@@ -9,7 +9,6 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from dqx_airflow.metrics.aggregates import sum_of
 from dqx_airflow.metrics.derived import apply
 from dqx_airflow.metrics.metric import (
     Aggregate,
@@ -24,7 +23,7 @@ from dqx_airflow.metrics.metric import (
     Statistic,
 )
 from dqx_airflow.metrics.spark_values import EXACT, ColumnValues, SumOverflow, has_room, order_key
-from dqx_airflow.metrics.sql import quote_name
+from dqx_airflow.metrics.sql import quote_name, sum_of
 from dqx_airflow.metrics.types import LONGEST_DECIMAL, Family, decimal_size
 from dqx_airflow.values import MetricValue
 from dqx_airflow.values.exact import Number

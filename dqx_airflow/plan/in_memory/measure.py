@@ -9,7 +9,6 @@ from datetime import date
 from itertools import compress
 from typing import Any
 
-from dqx_airflow.metrics.aggregates import OVERFLOW
 from dqx_airflow.metrics.builtin.counts import count_nan
 from dqx_airflow.metrics.metric import ArgumentKind, Scan
 from dqx_airflow.metrics.spark_values import (
@@ -20,9 +19,9 @@ from dqx_airflow.metrics.spark_values import (
     plain,
     timestamp_of,
 )
-from dqx_airflow.plan import matching, schema_check
+from dqx_airflow.metrics.sql import OVERFLOW
+from dqx_airflow.plan import schema_check
 from dqx_airflow.plan.condition import is_within
-from dqx_airflow.plan.groupings import only_listed, too_many_groups
 from dqx_airflow.plan.in_memory.predicates import EvaluatedRow, Known, UntranslatablePatternError
 from dqx_airflow.plan.in_memory.table import Table
 from dqx_airflow.plan.model import (
@@ -35,8 +34,8 @@ from dqx_airflow.plan.model import (
     RowPredicate,
     Scanned,
 )
-from dqx_airflow.plan.predicates import fail_undecided, voids_of
-from dqx_airflow.plan.row_types import RowTypes, TypeObjection
+from dqx_airflow.plan.predicates import fail_undecided, only_listed, too_many_groups, voids_of
+from dqx_airflow.plan.row_values import RowTypes, TypeObjection
 from dqx_airflow.values import DatasetRef, MetricValue
 from dqx_airflow.values.exact import Number
 
@@ -47,8 +46,8 @@ _Test = Callable[[tuple[_Row, _Row], tuple[_Row, _Row]], bool]
 
 
 def differences(
-    columns: matching.PairedColumns, tolerance: Number | None, lefts: _Rows, rights: _Rows
-) -> matching.Differences:
+    columns: schema_check.PairedColumns, tolerance: Number | None, lefts: _Rows, rights: _Rows
+) -> schema_check.Differences:
     """The differences between two tables: equal rows are paired first, then near ones, then those
     with the same key."""
 
@@ -64,7 +63,7 @@ def differences(
     for margin in (None, tolerance):
         lefts, rights = _without_pairs(lefts, rights, agree_within(margin))
     extra, missing = _without_pairs(lefts, rights, have_same_key)
-    return matching.Differences(len(missing), len(extra), len(lefts) - len(extra), rows)
+    return schema_check.Differences(len(missing), len(extra), len(lefts) - len(extra), rows)
 
 
 def _without_pairs(lefts: _Rows, rights: _Rows, belong: _Test) -> tuple[_Rows, _Rows]:
@@ -80,12 +79,12 @@ def _without_pairs(lefts: _Rows, rights: _Rows, belong: _Test) -> tuple[_Rows, _
 
 
 def _all_same(
-    pairs: Sequence[matching.ColumnPair], left: _Row, right: _Row, margin: Number | None
+    pairs: Sequence[schema_check.ColumnPair], left: _Row, right: _Row, margin: Number | None
 ) -> bool:
     return all(_is_same(*of_column, margin) for of_column in zip(pairs, left, right, strict=True))
 
 
-def _is_same(pair: matching.ColumnPair, left: Any, right: Any, margin: Number | None) -> bool:
+def _is_same(pair: schema_check.ColumnPair, left: Any, right: Any, margin: Number | None) -> bool:
     if left is None or right is None:
         return left is right
     left_key, right_key = comparable(left, pair.left.type, right, pair.right.type)
@@ -137,12 +136,12 @@ def _answer_match(
     if left is None or right is None or right.ref.filter is not None:
         scanned.failures[request] = f"dataset '{request.reference}' could not be read"
         return
-    if not matching.is_about_rows(request):
-        matching.answer_columns(request, left.schema, right.schema, scanned)
+    if not schema_check.is_about_rows(request):
+        schema_check.answer_columns(request, left.schema, right.schema, scanned)
         return
-    match = matching.Match.of(request)
+    match = schema_check.Match.of(request)
     try:
-        columns = matching.pair_columns(match, left.schema, right.schema)
+        columns = schema_check.pair_columns(match, left.schema, right.schema)
     except TypeObjection as objection:
         scanned.failures[request] = str(objection)
         return
@@ -153,7 +152,7 @@ def _answer_match(
         values = ([dataset.column(name, rows).values for name in part] for part in names)
         keys, compared = (list(zip(*part, strict=True)) or [()] * len(rows) for part in values)
         sides.append(list(zip(keys, compared, strict=True)))
-    matching.answer_match(request, differences(columns, match.tolerance, *sides), scanned)
+    schema_check.answer_match(request, differences(columns, match.tolerance, *sides), scanned)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,479 @@
+"""`dql backtest` and `dql shadow`: what past days would have been with other thresholds, and the
+alarms of a gate beside those of its shadow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from datetime import date, timedelta
+from enum import Enum
+from functools import reduce
+from operator import or_
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dqx_airflow.cli.arguments import (
+    ConfigOption,
+    ConnectionOption,
+    DatasetOption,
+    GateOption,
+    MapIndexOption,
+    OutputFileOption,
+    ResultsOption,
+    SinceOption,
+    SuiteArgument,
+    UntilOption,
+    first_and_last,
+    require_days,
+    results_of,
+    suite_file,
+    suite_name,
+)
+from dqx_airflow.cli.command import TableFormatOption, TableOrJson, print_or_write
+from dqx_airflow.diagnostics.diagnostic import listed
+from dqx_airflow.diagnostics.renderers import json_text
+from dqx_airflow.errors import RequestError, SparkError
+from dqx_airflow.values import Status, day_of_instance
+
+if TYPE_CHECKING:
+    from dqx_airflow.cli.spark import Spark
+    from dqx_airflow.dql.check import Checked
+    from dqx_airflow.plan.model import Plan
+    from dqx_airflow.results.past import PastDay, ShadowDay
+    from dqx_airflow.tuning.comparison import Alarms, BacktestComparison, ShadowedAssertion
+    from dqx_airflow.values import GateRequest
+
+
+_MOST_NAMED = 5
+_MOST_REASONS = 3
+
+
+class BacktestFormat(str, Enum):
+    TABLE = "table"
+    JSON = "json"
+    SVG = "svg"
+    HTML = "html"
+
+
+def backtest(
+    suite: SuiteArgument,
+    *,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    values: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE")] = None,
+    proposal: Path | None = None,
+    fill: bool = False,
+    gate: GateOption = None,
+    map_index: MapIndexOption = None,
+    results: ResultsOption = None,
+    dataset: DatasetOption = None,
+    connection: ConnectionOption = None,
+    config: ConfigOption = None,
+    output: Annotated[BacktestFormat, typer.Option("--format")] = BacktestFormat.TABLE,
+    output_file: OutputFileOption = None,
+) -> None:
+    """Show what would have passed and failed on past days, from stored metric values.
+
+    By default, the days of the last 90 that have results, and those between them. Days without
+    stored values are unknown; --fill measures them, by default all of the last 90.
+
+    :param values: A tunable with the value to try: NAME=VALUE. Repeatable.
+    :param proposal: The changed suite, or a proposal as JSON.
+    :param fill: Measure the days that the store lacks, in one scan.
+    :param output: Output format: table, json, svg or html.
+    """
+    from dqx_airflow.results.past_days import past_days, runs_of_suite
+
+    checked = suite_file(suite).read()
+    name = checked.valid_suite.name.value
+    first, last = first_and_last(since, until, default=90)
+    stored = results_of(suite, results)
+    days = past_days(stored, name, first, last, gate=gate, map_index=map_index)
+    if fill:
+        days = filled(suite, days, first, last, dataset, connection, config)
+    else:
+        require_days(days, stored, runs_of_suite(name, first, last, gate, map_index))
+        first = first if since else days[0].date
+        last = last if until else days[-1].date
+    comparison = _compared(checked, suite, _all_days(days, first, last), values or [], proposal)
+    if output is BacktestFormat.TABLE and output_file is None:
+        _print_comparison(comparison)
+    else:
+        print_or_write(_written(comparison, output), output_file)
+
+
+def _all_days(days: tuple[PastDay, ...], first: date, last: date) -> list[PastDay]:
+    """The days, and the days between them that have no results. For a mapped gate these are the
+    days of each instance on dates on which the gate was mapped."""
+    from dqx_airflow.plan.term_values import Measurements
+    from dqx_airflow.results.past import PastDay
+
+    with_results = {(day.date, day.map_index): day for day in days}
+    instances = sorted({day.map_index for day in days}) or [-1]
+    mapped = {day.date: day.map_index >= 0 for day in days}
+    dates = (first + timedelta(days=number) for number in range((last - first).days + 1))
+    return [
+        with_results.get((on, index)) or PastDay(on, Measurements(), map_index=index)
+        for on in dates
+        for index in instances
+        if (on, index) in with_results or (index >= 0) == mapped.get(on, instances[-1] >= 0)
+    ]
+
+
+def _compared(
+    checked: Checked, path: Path, days: list[PastDay], arguments: list[str], proposal: Path | None
+) -> BacktestComparison:
+    from dqx_airflow.tuning.backtest import Backtest
+    from dqx_airflow.tuning.comparison import compare_judged
+    from dqx_airflow.tuning.protection import HUMAN, judge_values
+    from dqx_airflow.tuning.suite_file import refuse
+    from dqx_airflow.tuning.tunables import typed_values
+
+    today = Backtest(checked.valid_suite, days)
+    values = typed_values(arguments)
+    proposed, base = today, checked
+    if proposal is not None:
+        base, proposed_values = _proposed(proposal, checked, path)
+        proposed = today if base is checked else Backtest(base.valid_suite, days)
+        values = {**proposed_values, **values}
+    refuse(judge_values(base.valid_suite, values, HUMAN).refusals, base.sources)
+    return compare_judged(today, today.judge(), proposed, proposed.judge(values))
+
+
+def _proposed(proposal: Path, checked: Checked, path: Path) -> tuple[Checked, dict[str, float]]:
+    """The proposed suite, and the proposed values of its tunables.
+
+    :raises RequestError: the file is neither a suite nor a proposal.
+    """
+    if proposal.suffix == ".dql":
+        return suite_file(proposal).read(), {}
+    from dqx_airflow.tuning.proposals import proposal_from_json
+
+    proposed = proposal_from_json(_text_of_file(proposal))
+    if proposed.profile is None and proposed.form is None:
+        return checked, proposed.values
+    return suite_file(path).changed(checked, proposed.profile, proposed.form), proposed.values
+
+
+def _text_of_file(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RequestError(f"cannot read {path}: {error}") from error
+
+
+def _written(comparison: BacktestComparison, output: BacktestFormat) -> str:
+    from dqx_airflow.tuning.drawings import calendar_html, calendar_svg
+
+    match output:
+        case BacktestFormat.SVG:
+            return calendar_svg(comparison)
+        case BacktestFormat.HTML:
+            return calendar_html(comparison)
+        case BacktestFormat.JSON:
+            return json_text(_comparison_fields(comparison)) + "\n"
+        case BacktestFormat.TABLE:
+            from io import StringIO
+
+            out = StringIO()
+            _print_comparison(comparison, out)
+            return out.getvalue()
+
+
+def _comparison_fields(comparison: BacktestComparison) -> dict[str, Any]:
+    from fractions import Fraction
+
+    from dqx_airflow.values.exact import nearest_float
+
+    return {
+        "suite": comparison.suite,
+        "from": comparison.dates[0].isoformat() if comparison.dates else None,
+        "to": comparison.dates[-1].isoformat() if comparison.dates else None,
+        "values": {
+            "today": dict(comparison.values_before),
+            "proposed": dict(comparison.values_after),
+        },
+        "summary": {"today": asdict(comparison.before), "proposed": asdict(comparison.after)},
+        "assertions": [
+            {
+                "check": assertion.check,
+                "assertion": assertion.name,
+                "severity": assertion.severity.value,
+                "days": [
+                    {
+                        "date": day.date.isoformat(),
+                        "map_index": day.map_index,
+                        "today": day.before.value if day.before else "unknown",
+                        "proposed": day.after.value if day.after else "unknown",
+                        "label": day.label,
+                        "value": nearest_float(day.value)
+                        if isinstance(day.value, Fraction)
+                        else day.value,
+                        "unknown": day.unknown,
+                    }
+                    for day in assertion.days
+                ],
+            }
+            for assertion in comparison.assertions
+        ],
+    }
+
+
+def _print_comparison(comparison: BacktestComparison, file: Any = None) -> None:
+    from rich.text import Text
+
+    from dqx_airflow.cli.reports import console_for, printable, table_of
+    from dqx_airflow.dql.nodes import Unit
+    from dqx_airflow.tuning.tunables import number_text
+
+    console = console_for(file)
+    is_same = comparison.values_before == comparison.values_after and not comparison.changed
+    columns = ("passed", "failed", "skipped", "error", "unknown")
+    table = table_of("assertion", *columns, *(() if is_same else ("changes side on",)))
+    for assertion in comparison.assertions:
+        cells = []
+        for status in (*Status, None):
+            was, becomes = assertion.count(status, after=False), assertion.count(status, after=True)
+            cells.append(str(was) if was == becomes else f"{was} -> {becomes}")
+        days = [
+            day_of_instance(day.date, day.map_index) for day in assertion.days if day.changes_side
+        ]
+        last = () if is_same else (listed(days, most=_MOST_NAMED),)
+        table.add_row(*(Text(printable(cell)) for cell in (assertion.name, *cells, *last)))
+    console.print(table)
+    before, after = comparison.before, comparison.after
+    lines = [f"{len(comparison.dates)} days, {len(comparison.assertions)} assertions"]
+    if (instances := comparison.instances) > 1:
+        lines[0] += f", {instances} instances of a mapped gate"
+    for name, value in comparison.values_after.items():
+        if comparison.values_before.get(name) != value:
+            own, unit = comparison.values_before.get(name), comparison.units.get(name, Unit.PLAIN)
+            old = "none" if own is None else number_text(own, unit)
+            lines.append(f"{name}: {old} -> {number_text(value, unit)}")
+    for label, name in (
+        ("alarms", "failed"),
+        ("labelled false", "false_alarms"),
+        ("missed issues, by label", "missed"),
+        ("unknown", "unknown"),
+    ):
+        was, becomes = getattr(before, name), getattr(after, name)
+        lines.append(f"{label}: {was}" if is_same else f"{label}: {was} -> {becomes}")
+    lines += _why_unknown(comparison)
+    console.print(Text(printable("\n".join(lines), keep="\n")))
+
+
+def _why_unknown(comparison: BacktestComparison) -> list[str]:
+    """A line for each of the most frequent reasons."""
+    from collections import Counter
+
+    reasons = Counter(day.unknown for assertion in comparison.assertions for day in assertion.days)
+    del reasons[None]
+    most = reasons.most_common(_MOST_REASONS)
+    return [f"  {count} of them: {reason}" for reason, count in most]
+
+
+def filled(
+    suite: Path,
+    known: Sequence[PastDay],
+    first: date,
+    last: date,
+    datasets: list[str] | None,
+    connection: str | None,
+    config: Path | None,
+) -> tuple[PastDay, ...]:
+    """The known days, and the days between them as measured now.
+
+    References and SQL over several datasets are not measured, since they depend on the state of
+    other datasets on that day. Nothing is stored.
+
+    :param known: days of one instance, if the gate is mapped.
+    :raises SourceError: the suite does not fit its datasets.
+    :raises RequestError: the days are those of several instances of a mapped gate.
+    :raises DqxError: they cannot be read.
+    """
+    instances = sorted({day.map_index for day in known}) or [-1]
+    if len(instances) > 1:
+        listed = ", ".join(map(str, instances))
+        raise RequestError(
+            f"--fill reads one dataset of each name, but the gate has several instances: {listed}",
+            "add --map-index NUMBER, and the dataset of that instance",
+        )
+    measured_dates = {day.date for day in known if day.measured.values}
+    count = (last - first).days + 1
+    missing = [on for n in range(count) if (on := first + timedelta(days=n)) not in measured_dates]
+    if not missing:
+        return tuple(known)
+    request, plans, spark = _opened(suite, missing, datasets, connection, config)
+    from dqx_airflow.plan.term_values import Measurements, measurements_of
+    from dqx_airflow.results.past import PastDay
+
+    try:
+        measured_days = spark.measure(request.datasets, list(map(_of_one_dataset, plans)))
+    finally:
+        spark.close()
+    labels = {day.date: day.labels for day in known}
+    made = []
+    for plan, measured_day in zip(plans, measured_days, strict=True):
+        parts = (measurements_of(planned, plan, measured_day) for planned in plan.assertions)
+        measured = reduce(or_, parts, Measurements())
+        # The caller gives the location of the data: its name may differ from that in the gate.
+        measured = replace(measured, reads={})
+        own_labels = labels.get(plan.date, {})
+        made.append(PastDay(plan.date, measured, labels=own_labels, map_index=instances[0]))
+    kept = [day for day in known if day.date in measured_dates]
+    return tuple(sorted([*kept, *made], key=lambda day: day.date))
+
+
+def _opened(
+    suite: Path,
+    missing: Sequence[date],
+    datasets: list[str] | None,
+    connection: str | None,
+    config: Path | None,
+) -> tuple[GateRequest, list[Plan], Spark]:
+    """The datasets of the suite, its plan for each of the days, and the measuring function."""
+    from dqx_airflow.cli.calls import Options, read_call
+    from dqx_airflow.diagnostics.renderers import drawn_error
+    from dqx_airflow.dql.check import check_source
+    from dqx_airflow.dql.linking import inlined
+    from dqx_airflow.plan.selection import plan_of
+
+    options = Options((suite,), connection, datasets=tuple(datasets or ()), config=config)
+    call = read_call(options, date.today())
+    if call.has_errors:
+        raise drawn_error(call.diagnostics, call.sources)
+    (request,) = call.requests
+    checked = check_source(request.suite, inlined(request.imports))
+    quiet = replace(request, allow_empty=True)
+    plans = [
+        plan_of(replace(quiet, run_key=replace(request.run_key, date=on)), checked)
+        for on in missing
+    ]
+    try:
+        from dqx_airflow.cli.spark import Spark
+    except ModuleNotFoundError as error:
+        raise SparkError(
+            f"package {error.name} is not installed", "pip install 'dqx-airflow[spark]'"
+        ) from error
+    session = {**request.session_settings, **call.settings.session}
+    return request, plans, Spark(call.settings.connection, session)
+
+
+def _of_one_dataset(plan: Plan) -> Plan:
+    """The plan without the requests about other datasets."""
+    from dqx_airflow.metrics.metric import Scan
+    from dqx_airflow.plan.predicates import lookups_of
+
+    several = (Scan.QUERY, Scan.MATCH)
+    requests = tuple(
+        request
+        for request in plan.requests
+        if request.definition.scan not in several and not lookups_of(request)
+    )
+    return replace(plan, requests=requests, lookups=())
+
+
+def shadow(
+    suite: SuiteArgument,
+    *,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    name: str | None = None,
+    gate: GateOption = None,
+    results: ResultsOption = None,
+    output: TableFormatOption = TableOrJson.TABLE,
+) -> None:
+    """Compare the alarms of a suite with those of the shadow that ran beside it.
+
+    By default, the last 30 days.
+
+    :param name: The shadow, if there were several; default: the last one.
+    """
+    from dqx_airflow.results.past_days import runs_of_suite, shadow_days
+    from dqx_airflow.tuning.comparison import compare_alarms
+
+    first, last = first_and_last(since, until, default=30)
+    wanted = runs_of_suite(suite_name(suite), first, last, gate)
+    observed = shadow_days(results_of(suite, results), wanted)
+    names = list(dict.fromkeys(day.shadow for day in observed))
+    if not names:
+        raise RequestError(
+            f"no shadow ran beside the suite from {first} to {last}",
+            "run `dql run SUITE --shadow PROPOSED --results PATH`, or give the operator "
+            "shadow=PROPOSED",
+        )
+    chosen = name or observed[-1].shadow
+    if chosen not in names:
+        raise RequestError(f"no shadow '{chosen}' ran", f"shadows were: {', '.join(names)}")
+    days = [day for day in observed if day.shadow == chosen]
+    judged = [day for day in days if day.problem is None]
+    compared = compare_alarms(judged)
+    if output is TableOrJson.JSON:
+        typer.echo(json_text(_shadow_fields(chosen, days, compared)))
+        return
+    _print_shadow(chosen, days, compared)
+    if len(names) > 1:
+        typer.echo(
+            f"other shadows: {', '.join(other for other in names if other != chosen)} (--name)"
+        )
+
+
+def _shadow_fields(
+    name: str, days: Sequence[ShadowDay], compared: Sequence[ShadowedAssertion]
+) -> dict[str, object]:
+    return {
+        "shadow": name,
+        "days": [_instance_of_day(day) for day in days if day.problem is None],
+        "not_judged": {_instance_of_day(day): day.problem for day in days if day.problem},
+        "assertions": [asdict(assertion) for assertion in compared],
+    }
+
+
+def _instance_of_day(day: ShadowDay) -> str:
+    return day_of_instance(day.date, day.map_index)
+
+
+def _print_shadow(
+    name: str, days: Sequence[ShadowDay], compared: Sequence[ShadowedAssertion]
+) -> None:
+    from dqx_airflow.cli.reports import print_table, printable
+
+    rows = []
+    for assertion in compared:
+        only_one = [f"gate {on}" for on in assertion.only_own] + [
+            f"shadow {on}" for on in assertion.only_shadow
+        ]
+        numbers = (_both(assertion, field) for field in ("days", "alarms", "false", "missed"))
+        rows.append((assertion.name, *numbers, listed(only_one, most=_MOST_NAMED)))
+    if compared:
+        columns = ("assertion", "days", "alarms", "false", "missed", "alarms of one alone")
+        print_table(columns, rows)
+    judged = list(dict.fromkeys(day.date for day in days if day.problem is None))
+    lines = [f"gate -> shadow {name}: {len(judged)} days judged by both"]
+    if judged:
+        lines[0] += f", from {judged[0]} to {judged[-1]}"
+    for day in days:
+        if day.problem is not None:
+            lines.append(f"{_instance_of_day(day)}: the shadow was not judged: {day.problem}")
+    lines.append(f"alarms: {_total(compared, 'alarms')}")
+    lines.append(f"labelled false: {_total(compared, 'false')}")
+    lines.append(f"missed issues, by label: {_total(compared, 'missed')}")
+    typer.echo(printable("\n".join(lines), keep="\n"))
+
+
+def _both(assertion: ShadowedAssertion, field: str) -> str:
+    own, other = _count_of(assertion.own, field), _count_of(assertion.shadow, field)
+    return str(own) if own == other else f"{own} -> {other}"
+
+
+def _total(compared: Sequence[ShadowedAssertion], field: str) -> str:
+    own = sum(_count_of(assertion.own, field) for assertion in compared)
+    other = sum(_count_of(assertion.shadow, field) for assertion in compared)
+    return f"{own} -> {other}"
+
+
+def _count_of(alarms: Alarms, field: str) -> int:
+    return int(getattr(alarms, field))

@@ -1,0 +1,592 @@
+"""One call of `dql run`: from the typed options, and the `dqx.toml` that applies, to gate requests;
+or to all mistakes. No Spark: every mistake is reported before it is started.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dqx_airflow.cli.command import (
+    CONTRACT_ENDINGS,
+    from_here,
+    suite_files,
+    variables_in,
+    what_to_give,
+)
+from dqx_airflow.cli.suites import Findings
+from dqx_airflow.datasets.connections import connection_in, connection_of, with_lineage_names
+from dqx_airflow.datasets.dqx_toml import (
+    FILE_NAME,
+    Output,
+    Settings,
+    Unsupported,
+    date_of,
+    find_settings,
+    read_settings,
+)
+from dqx_airflow.datasets.settings import dataset_ref, datasets_of_arguments
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean, errors_of, nearest
+from dqx_airflow.diagnostics.verdicts import SHOWN_ROWS
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.dql.checks.assertions import datasets_of
+from dqx_airflow.dql.linking import FileReader, search_path
+from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
+from dqx_airflow.errors import RequestError
+from dqx_airflow.limits import DEFAULT_SAMPLE_ROWS
+from dqx_airflow.plan.resolve import check_datasets
+from dqx_airflow.plan.selection import (
+    Selectable,
+    choose,
+    nothing_selected,
+    seen,
+    shadow_suite,
+    unmatched,
+    without_unmatched,
+)
+from dqx_airflow.values import (
+    Attempt,
+    DatasetRef,
+    GateOrigin,
+    GateRequest,
+    RunKey,
+    Selection,
+    ShadowSuite,
+    SourceFile,
+    Span,
+)
+from dqx_airflow.values.files import source_location
+from dqx_airflow.values.request import dates_of_range, is_range
+
+if TYPE_CHECKING:
+    from dqx_airflow.contracts.enforcement.enforced_contract import Enforced
+
+
+@dataclass(frozen=True, slots=True)
+class CallProblems(Findings):
+    """The mistakes in a call; among their sources the values of arguments, by flag."""
+
+    def wrong(self, flag: str, text: str, message: str, hint: str | None = None) -> None:
+        """Reports an argument as a whole."""
+        lines = [*self.sources[flag].split("\n"), text] if flag in self.sources else [text]
+        self.sources[flag] = "\n".join(lines)
+        span = Span(flag, len(lines), 1, len(lines), len(text) + 1)
+        self.diagnostics[Diagnostic(message, span, help=hint or None)] = None
+
+    def warn(self, flag: str, text: str, message: str) -> None:
+        """Warns about an argument that is ignored, or possibly meant otherwise."""
+        span = Span(flag, 1, 1, 1, len(text) + 1)
+        self.sources.setdefault(flag, text)
+        self.diagnostics[Diagnostic(message, span, is_mild=True)] = None
+
+
+def with_advice(
+    error: Diagnostic, sources: Mapping[str, str], given: Mapping[str, DatasetRef]
+) -> Diagnostic:
+    """An error of a suite about its datasets, with the `dql run` arguments that fix it."""
+    match error.code:
+        case "E009":
+            span = error.span
+            line = sources[span.file].split("\n")[span.line - 1]
+            name = line[span.column - 1 : span.end_column - 1]
+            nearest_name = nearest(name, given)
+            how_to_add = (
+                f"add --dataset {name}=PATH, or [datasets.{name}] with a path to {FILE_NAME}"
+            )
+            advice = f"did you mean '{nearest_name}'?" if nearest_name else how_to_add
+        case "E111":
+            advice = f"add date_column=COLUMN to its --dataset, or to its table in {FILE_NAME}"
+        case _:
+            return error
+    return replace(error, help=advice)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The typed options; None if one is not given. `run_options` are those of `RunOptions`, by
+    name. `data` to `unsupported` are for contracts only, `shadow` for a single suite."""
+
+    paths: tuple[Path, ...]
+    connection: str | None = None
+    date: str | None = None
+    skip_dates: tuple[str, ...] = ()
+    datasets: tuple[str, ...] = ()
+    config: Path | None = None
+    output: Output | None = None
+    results: str | None = None
+    recompute: bool = False
+    run_options: Mapping[str, Any] = field(default_factory=dict)
+    data: str | None = None
+    server: str | None = None
+    expect_version: str | None = None
+    models: tuple[str, ...] = ()
+    is_strict: bool = False
+    unsupported: Unsupported | None = None
+    shadow: Path | None = None
+    selection: Selection | None = None
+    output_file: Path | None = None
+    watch: bool = False
+
+    @property
+    def is_given(self) -> bool:
+        """True if there is more than a path."""
+        return replace(self, paths=()) != Options(())
+
+
+@dataclass(frozen=True, slots=True)
+class RunCall:
+    """The work to do, or the mistakes in the call.
+
+    `sources` are the texts to which the diagnostics refer, `files` all files that were read or
+    searched. Without errors there is at least one request.
+    """
+
+    requests: tuple[GateRequest, ...]
+    settings: Settings
+    output: Output
+    diagnostics: tuple[Diagnostic, ...]
+    sources: Mapping[str, str]
+    files: frozenset[Path]
+
+    @property
+    def has_errors(self) -> bool:
+        return bool(errors_of(self.diagnostics))
+
+    @property
+    def dates(self) -> tuple[date, ...]:
+        """The judged dates, in order."""
+        return tuple(dict.fromkeys(request.run_key.date for request in self.requests))
+
+    @property
+    def shared_scans(self) -> tuple[tuple[GateRequest, ...], ...]:
+        """The requests, grouped by the scans that they share: suites over a common dataset share
+        one."""
+        scans: list[list[GateRequest]] = []
+        for request in self.requests:
+            shared = next((scan for scan in scans if _shares_scan(request, scan)), None)
+            if shared is None:
+                scans.append([request])
+            else:
+                shared.append(request)
+        return tuple(map(tuple, scans))
+
+
+def _shares_scan(request: GateRequest, others: Sequence[GateRequest]) -> bool:
+    """True if the request reads a dataset of the others, and means the same by each name."""
+    refs_by_name = {ref.name: ref for other in others for ref in other.datasets}
+    common = [ref for ref in request.datasets if ref.name in refs_by_name]
+    return bool(common) and all(refs_by_name[ref.name] == ref for ref in common)
+
+
+_FLAGS = {
+    "only": "--only",
+    "tags": "--tag",
+    "exclude_tags": "--exclude-tag",
+    "dimensions": "--dimension",
+}
+_DATA = "data"
+"""A placeholder for the single model of a contract until that is read."""
+
+
+def read_call(options: Options, today: date) -> RunCall:
+    """The call from the typed options."""
+    return _CallReader(options, today).read()
+
+
+@dataclass(slots=True)
+class _CallReader:
+    """Collects the meaning of a call, and its mistakes.
+
+    `used` are the datasets that suites use, `unsound` the invalid ones, `selectable` the assertions
+    of all suites, and `unselected` the suites without a selected one.
+    """
+
+    options: Options
+    today: date
+    problems: CallProblems = field(default_factory=CallProblems)
+    files: set[Path] = field(default_factory=set)
+    used: set[str] = field(default_factory=set)
+    unsound: set[str] = field(default_factory=set)
+    unsupported: Unsupported = Unsupported.ERROR
+    selectable: list[Selectable] = field(default_factory=list)
+    unselected: list[Path] = field(default_factory=list)
+    connections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    settings: Settings = field(default_factory=Settings)
+
+    def read(self) -> RunCall:
+        options = self.options
+        suites, missing = suite_files(options.paths)
+        self.files.update(suites, missing, (suite.parent / FILE_NAME for suite in suites))
+        for path in missing:
+            self.problems.wrong(
+                "PATH", str(path), "no .dql file found at this path", what_to_give(path)
+            )
+        settings = self._settings(suites)
+        settings = self._with_connection(settings)
+        dates, date_from = self._data_dates(settings)
+        on = dates[0]
+        skipped = tuple(self._date("--skip-date", text) for text in options.skip_dates)
+        given, problems = datasets_of_arguments(options.datasets)
+        self.problems.add(problems, {"--dataset": "\n".join(options.datasets)})
+        self.unsound |= {_name_in(options.datasets[problem.span.line - 1]) for problem in problems}
+        results = options.results or settings.results
+        template = GateRequest(
+            run_key=RunKey("", on, f"command line {datetime.now(timezone.utc).isoformat()}"),
+            attempt=Attempt(1, ""),
+            suite=SourceFile("", ""),
+            datasets=(),
+            results_root=results or "",
+            recompute=options.recompute,
+            # Without stored results, all requested rows are displayed.
+            sample_rows=DEFAULT_SAMPLE_ROWS if results else SHOWN_ROWS,
+            date_from=date_from,
+            **{**settings.defaults.keywords, **options.run_options, "skip_dates": skipped},
+        )
+        self.settings = settings
+        datasets = {**settings.refs, **given}
+        if not settings.defaults.trust_log:
+            datasets = {name: replace(ref, trust_log=False) for name, ref in datasets.items()}
+        # A contract may define the table if only the connection is given.
+        self.connections = {
+            name: table
+            for name, table in settings.datasets.items()
+            if table.get("conn_id") and name not in datasets
+        }
+        self.unsupported = options.unsupported or settings.defaults.unsupported
+        if options.shadow is not None and len(suites) != 1:
+            message = f"a shadow belongs to one suite, but there are {len(suites)}"
+            self.problems.wrong(
+                "--shadow", str(options.shadow), message, "give the path of one suite"
+            )
+        requests = tuple(
+            request
+            for suite in suites
+            for request in self._requests(suite, template, dates, datasets)
+        )
+        self._report_same_names(requests)
+        self._report_selection(is_empty=not requests)
+        if suites and not requests and not self.problems.errors:
+            message = "no suite to run: these are library files"
+            self.problems.wrong("PATH", " ".join(map(str, options.paths)), message)
+        has_dates = any(ref.date_column for request in requests for ref in request.datasets)
+        if requests and len(dates) > 1 and not has_dates:
+            message = "no dataset has a date_column, so all dates would be judged on the same rows"
+            self.problems.warn("--date", options.date or "", message)
+        if not self.problems.errors:
+            self._warn_of_unused(given)
+        return RunCall(
+            requests,
+            settings,
+            options.output or settings.defaults.output,
+            tuple(self.problems.diagnostics),
+            self.problems.sources,
+            frozenset(self.files),
+        )
+
+    def _settings(self, suites: Iterable[Path]) -> Settings:
+        """The settings of the `dqx.toml` that applies: as given, or else the nearest one."""
+        path = self.options.config
+        if path is None:
+            locations = {find_settings(suite.parent) or find_settings(Path()) for suite in suites}
+            if len(locations) > 1:
+                names = " and ".join(sorted(str(location or "none") for location in locations))
+                message = f"these suites have different {FILE_NAME} files: {names}"
+                hint = "run them one by one, or choose one with --config"
+                self.problems.wrong("PATH", " ".join(map(str, self.options.paths)), message, hint)
+            path = next(iter(locations)) if len(locations) == 1 else None
+        if path is None:
+            return Settings()
+        self.files.add(path)
+        name = from_here(path)
+        settings = read_settings(path, name)
+        self.problems.add(settings.problems, {name: settings.text} if settings.text else {})
+        self.unsound |= settings.unsound
+        return settings
+
+    def _with_connection(self, settings: Settings) -> Settings:
+        address = self.options.connection
+        if address is None:
+            return settings
+        try:
+            return replace(settings, connection=connection_of(address))
+        except RequestError as error:
+            self.problems.wrong("--connection", address, error.problem, error.hint)
+            return settings
+
+    def _data_dates(self, settings: Settings) -> tuple[tuple[date, ...], str]:
+        """The dates of the data, and their origin."""
+        if self.options.date is not None:
+            typed = self.options.date
+            return self._dates(typed), f"from --date {typed}"
+        if settings.defaults.date is not None:
+            configured = settings.defaults.date
+            return (self._date("--date", configured),), f'from date = "{configured}" in {FILE_NAME}'
+        return (self.today,), f"today: neither --date nor {FILE_NAME} sets another date"
+
+    def _dates(self, typed: str) -> tuple[date, ...]:
+        if not is_range(typed):
+            return (self._date("--date", typed),)
+        try:
+            return dates_of_range(typed, lambda text: date_of(text, self.today))
+        except RequestError as error:
+            self.problems.wrong("--date", typed, error.problem, error.hint)
+            return (self.today,)
+
+    def _date(self, flag: str, text: str) -> date:
+        day = date_of(text, self.today)
+        if day is None:
+            self.problems.wrong(flag, text, "invalid date", "write 2024-12-25, today or yesterday")
+        return day or self.today
+
+    def _requests(
+        self,
+        path: Path,
+        template: GateRequest,
+        dates: Sequence[date],
+        given: Mapping[str, DatasetRef],
+    ) -> Iterator[GateRequest]:
+        """The requests for a suite, one for each date; none if there are errors."""
+        request = self._request(path, template, given)
+        for on in dates if request is not None else ():
+            if request is not None and on != request.run_key.date:
+                key = replace(template.run_key, date=on)
+                # The clauses of a contract depend on the date, the assertions of a suite do not.
+                if request.contract is not None:
+                    request = self._request(path, replace(template, run_key=key), given)
+                else:
+                    request = replace(request, run_key=replace(request.run_key, date=on))
+            if request is not None:
+                yield request
+
+    def _report_same_names(self, requests: Iterable[GateRequest]) -> None:
+        """Reports two suites with the same name in one call: in the results, one would hide the
+        other."""
+        files: dict[str, str] = {}
+        for request in requests:
+            gate, name = request.run_key.gate, request.suite.name
+            if request.results_root and files.setdefault(gate, name) != name:
+                message = f"two suites are named '{gate}': {files[gate]} and {name}"
+                hint = "rename one of them, or run them one by one"
+                self.problems.wrong("PATH", name, message, hint)
+
+    def _request(
+        self, path: Path, template: GateRequest, given: Mapping[str, DatasetRef]
+    ) -> GateRequest | None:
+        """The request for a suite; None for a library found in a folder, and if there are
+        errors."""
+        source = read_source(path, str(path))
+        if isinstance(source, Unreadable):
+            self.problems.add([source.diagnostic], {str(path): source.text})
+            return None
+        if path.suffix in CONTRACT_ENDINGS:
+            if self.options.shadow is not None:
+                message = "a contract has no shadow: a shadow runs beside a DQL suite"
+                self.problems.wrong("--shadow", str(self.options.shadow), message)
+            return self._contract_request(path, source, template, given)
+        reader = FileReader(source.name, path, Path.cwd(), search_path(os.environ))
+        is_named = path in self.options.paths
+        checked = check_source(source, reader, needs_suite=is_named)
+        self.files |= {Path.cwd() / imported.file.name for imported in checked.imports}
+        self.problems.add(checked.diagnostics, checked.sources)
+        if checked.errors:
+            # A missing import may be created: it would be next to the suite.
+            self.files |= set(path.parent.glob("*.dql"))
+        if checked.suite is None or checked.errors:
+            return None
+        self.used.update(datasets_of(checked.suite.checks))
+        given = self.settings.as_read(given)
+        # An invalid dataset has been reported: it is assumed to meet all requirements.
+        assumed = {name: DatasetRef(name, date_column="?") for name in self.unsound}
+        known_refs = tuple({**given, **assumed}.values())
+        suite, selection = checked.suite, self.options.selection
+        if selection is not None:
+            seen_here = seen(suite, source, known_refs, template.run_key.date)
+            selection = self._selection_in(path, seen_here, selection)
+            if selection is None:
+                return None
+            suite = choose(suite, source, known_refs, template.run_key.date, selection).suite
+        datasets = tuple(given[name] for name in datasets_of(suite.checks) if name in given)
+        errors = check_datasets(suite, known_refs, template.fail_on)
+        self.problems.add([with_advice(error, checked.sources, given) for error in errors], {})
+        return replace(
+            template,
+            run_key=replace(template.run_key, gate=checked.suite.name.value),
+            attempt=Attempt(1, str(uuid.uuid4())),
+            suite=source,
+            imports=checked.imports,
+            datasets=self._with_databases(datasets),
+            origin=GateOrigin(source=source_location(path)),
+            shadow=self._shadow(datasets),
+            selection=selection,
+        )
+
+    def _selection_in(
+        self, path: Path, selectable: Sequence[Selectable], selection: Selection
+    ) -> Selection | None:
+        """The part of a selection that matches in a suite; None if it selects nothing."""
+        self.selectable += selectable
+        matched = without_unmatched(selectable, selection)
+        if matched is None:
+            self.unselected.append(path)
+        return matched
+
+    def _report_selection(self, *, is_empty: bool) -> None:
+        """Reports words that select nothing in any suite, and suites with nothing selected."""
+        selection = self.options.selection
+        if selection is None or self.problems.errors:
+            return
+        for missed in unmatched(self.selectable, selection):
+            self.problems.wrong(_FLAGS[missed.criterion], missed.word, missed.problem, missed.hint)
+        if self.problems.errors:
+            return
+        if is_empty and self.unselected:
+            error = nothing_selected(self.selectable, selection)
+            self.problems.wrong("selection", str(selection), error.problem, error.hint)
+        elif self.unselected:
+            paths = " ".join(dict.fromkeys(map(str, self.unselected)))
+            self.problems.warn("PATH", paths, "not run: no assertion of these is selected")
+
+    def _with_databases(self, refs: tuple[DatasetRef, ...]) -> tuple[DatasetRef, ...]:
+        """The datasets, with the lineage names of database tables."""
+        connections = {}
+        for ref in refs:
+            if ref.conn_id is None:
+                continue
+            try:
+                connections[ref.conn_id] = connection_in(os.environ, ref.conn_id)
+                with_lineage_names((ref,), connections)
+            except RequestError as error:
+                message = f"dataset '{ref.name}': {error.problem}"
+                self.problems.wrong(
+                    "--dataset", f"{ref.name}?conn_id={ref.conn_id}", message, error.hint
+                )
+                return refs
+        return with_lineage_names(refs, connections)
+
+    def _shadow(self, datasets: tuple[DatasetRef, ...]) -> ShadowSuite | None:
+        """The shadow of a suite. Mistakes in it are warnings: the suite runs without it."""
+        path = self.options.shadow
+        if path is None:
+            return None
+        source = read_source(path, str(path))
+        self.files.add(path)
+        reader = FileReader(str(path), path, Path.cwd(), search_path(os.environ))
+        shadow = shadow_suite(source, reader, datasets, path.name)
+        self.files |= {Path.cwd() / imported.file.name for imported in shadow.imports}
+        if shadow.problem is not None:
+            self.problems.warn(
+                "--shadow", str(path), f"the shadow cannot be judged: {shadow.problem}"
+            )
+        return shadow
+
+    def _contract_request(
+        self, path: Path, source: SourceFile, template: GateRequest, given: Mapping[str, DatasetRef]
+    ) -> GateRequest | None:
+        """The request for a contract; None if there are errors."""
+        from dqx_airflow.contracts.document import FolderReader
+        from dqx_airflow.contracts.enforcement.dataset_locations import dataset_settings
+        from dqx_airflow.contracts.enforcement.enforced_contract import enforce
+
+        options = self.options
+        try:
+            variables = variables_in(self.settings)
+        except RequestError as error:
+            self.problems.wrong("--variable", error.problem, error.problem, error.hint)
+            return None
+        enforcement = enforce(
+            SourceFile(path.name, source.text),
+            FolderReader(path.parent),
+            on=template.run_key.date,
+            expect_version=options.expect_version,
+            models=options.models,
+            is_strict=options.is_strict,
+            variables=variables,
+        )
+        self.problems.add(enforcement.diagnostics, enforcement.sources)
+        for message in enforcement.refused:
+            self.problems.wrong("PATH", str(path), message)
+        contract = enforcement.contract
+        if self.problems.errors or contract is None:
+            return None
+        for message in enforcement.warnings:
+            self.problems.warn("PATH", str(path), message)
+        names = [model.name for model in contract.models]
+        refs: dict[str, Any] = {**self.connections, **given}
+        if options.data is not None:
+            of_data, problems = datasets_of_arguments((f"{_DATA}={options.data}",))
+            self.problems.add(problems, {"--dataset": f"{_DATA}={options.data}"})
+            if len(names) != 1:
+                message = (
+                    f"--data is for a contract with one model, but this one has {', '.join(names)}"
+                )
+                self.problems.wrong(
+                    "--data", options.data, message, "write --dataset NAME=PATH for each"
+                )
+            elif of_data:
+                refs[names[0]] = replace(of_data[_DATA], name=names[0])
+        try:
+            settings = dataset_settings(contract, refs, options.server)
+            # What the contract says about its files takes precedence over the options of all files.
+            datasets = self.settings.as_read(
+                {name: dataset_ref(name, dataset) for name, dataset in settings.items()}
+            )
+        except RequestError as error:
+            hint = error.hint.replace("give the dataset", "add --dataset")
+            if hint and len(names) > 1:
+                hint += f", or --model {names[0]} to test one model alone"
+            self.problems.wrong("PATH", str(path), error.problem, hint)
+            return None
+        enforced = enforcement.over(
+            tuple(datasets.values()), on=template.run_key.date, unsupported=self.unsupported.value
+        )
+        self.used.update(_datasets_needed(enforced.suite))
+        selection = self._selection_of_contract(path, enforced, template, options.selection)
+        if options.selection is not None and selection is None:
+            return None
+        for message in enforced.objections:
+            self.problems.wrong("PATH", str(path), message.replace("in `datasets`", "by --dataset"))
+        return replace(
+            template,
+            run_key=replace(template.run_key, gate=contract.id),
+            attempt=Attempt(1, str(uuid.uuid4())),
+            suite=enforced.suite,
+            datasets=self._with_databases(
+                tuple(datasets[name] for name in datasets if name in self.used)
+            ),
+            contract=enforced.contract,
+            origin=GateOrigin(source=source_location(path)),
+            selection=selection,
+        )
+
+    def _selection_of_contract(
+        self, path: Path, enforced: Enforced, template: GateRequest, selection: Selection | None
+    ) -> Selection | None:
+        """`_selection_in` for the clauses of a contract."""
+        suite = check_source(enforced.suite).suite
+        if selection is None or suite is None:
+            return None
+        selectable = seen(suite, enforced.suite, (), template.run_key.date, enforced.contract)
+        return self._selection_in(path, selectable, selection)
+
+    def _warn_of_unused(self, given: Mapping[str, DatasetRef]) -> None:
+        for line, name in enumerate(given, start=1):
+            if name not in self.used:
+                span = Span("--dataset", line, 1, line, len(name) + 1)
+                hint = did_you_mean(name, sorted(self.used))
+                message = f"dataset '{name}' is not used by any suite"
+                self.problems.add([Diagnostic(message, span, help=hint, is_mild=True)], {})
+
+
+def _datasets_needed(suite: SourceFile) -> tuple[str, ...]:
+    """The datasets that a compiled suite uses."""
+    checked = check_source(suite)
+    return datasets_of(checked.suite.checks) if checked.suite is not None else ()
+
+
+def _name_in(argument: str) -> str:
+    return argument.partition("=")[0]

@@ -1,0 +1,375 @@
+"""What every command shares: verbs are imported when they are called, exceptions become messages
+and exit codes, text goes where it is asked for. And what a command finds where it is called:
+the settings in `dqx.toml`, suites and contracts selected by paths, the results store.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import sys
+from collections import UserDict
+from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
+from copy import copy
+from enum import Enum
+from functools import wraps
+from importlib import import_module
+from inspect import Parameter, Signature, cleandoc, getdoc, signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_args, get_origin
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_group
+
+from dqx_airflow.errors import DqxError, RequestError, SourceError, first_line
+
+if TYPE_CHECKING:
+    from dqx_airflow.datasets.connections import Connection
+    from dqx_airflow.datasets.dqx_toml import Settings
+
+
+class TextOrJson(str, Enum):
+    """For people, or as JSON."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class TableOrJson(str, Enum):
+    """A table for people, or JSON."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+TextFormatOption: TypeAlias = Annotated[
+    TextOrJson, typer.Option("--format", help="Output format: text or json.")
+]
+TableFormatOption: TypeAlias = Annotated[
+    TableOrJson, typer.Option("--format", help="Output format: table or json.")
+]
+
+
+class SheetFormat(str, Enum):
+    """A table for people, JSON, or CSV for spreadsheets."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+def print_or_write(text: str, output: Path | None) -> None:
+    """:raises RequestError: the file cannot be written."""
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        write_text(output, text)
+
+
+def write_text(path: Path, text: str) -> None:
+    """:raises RequestError: the file cannot be written."""
+
+    try:
+        path.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise RequestError(f"cannot write {path}: {error.strerror}") from error
+
+
+def require_new(path: Path) -> None:
+    """:raises RequestError: it exists."""
+
+    if path.exists():
+        raise RequestError(f"{path} already exists", "choose another file")
+
+
+EXIT_FAILED = 1
+"""The data is blocked, or a check of the command failed. Nothing else ends with it."""
+EXIT_WRONG = 2
+"""A source has errors, or the command line is wrong."""
+EXIT_BROKEN = 3
+"""Assertions could not be evaluated."""
+EXIT_INFRASTRUCTURE = 4
+"""Spark, a service or a store failed."""
+EXIT_INTERRUPTED = 130
+EXIT_NO_READER = 141
+
+
+def exit_code_of(error: DqxError) -> int:
+    return EXIT_WRONG if isinstance(error, RequestError | SourceError) else EXIT_INFRASTRUCTURE
+
+
+def documented(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command with the help of its options and arguments from its docstring: `:param gate:`.
+
+    A parameter is an option if it has a default or is a keyword, and a boolean one is a flag
+    without a negative form, unless its annotation says otherwise.
+    """
+    text, *parts = re.split(r"\n\s*:param (\w+): ", getdoc(command) or "")
+    helps = {
+        name: " ".join(help.split()) for name, help in zip(parts[::2], parts[1::2], strict=True)
+    }
+    own = signature_of(command)
+    parameters = [_documented(each, helps.get(each.name)) for each in own.parameters.values()]
+
+    @wraps(command)
+    def called(*args: Any, **given: Any) -> Any:
+        return command(*args, **given)
+
+    return with_parameters(called, own.replace(parameters=parameters), text.strip())
+
+
+def _documented(parameter: Parameter, help: str | None) -> Parameter:
+    if help is None or parameter.kind is Parameter.VAR_KEYWORD:
+        return parameter
+    kind, *about = get_args(parameter.annotation) or (parameter.annotation,)
+    if get_origin(parameter.annotation) is Annotated:
+        typed = copy(about[0])
+        typed.help = help
+    else:
+        kind = parameter.annotation
+        flags = (f"--{parameter.name.replace('_', '-')}",) if kind is bool else ()
+        is_option = (
+            parameter.kind is Parameter.KEYWORD_ONLY or parameter.default is not Parameter.empty
+        )
+        typed = typer.Option(*flags, help=help) if is_option else typer.Argument(help=help)
+    return parameter.replace(annotation=Annotated[kind, typed])
+
+
+def signature_of(function: Callable[..., Any]) -> Signature:
+    """The signature, with its types as Typer needs them: `Options` is imported when a command
+    runs."""
+    names = {**function.__globals__, "Options": object}
+    return signature(function, eval_str=True, globals=names)
+
+
+def with_parameters(
+    called: Callable[..., Any], own: Signature, text: str | None = None
+) -> Callable[..., Any]:
+    """A wrapped command whose parameters, and documentation if given, are these."""
+    called.__signature__ = own  # type: ignore[attr-defined]
+    called.__annotations__ = {name: each.annotation for name, each in own.parameters.items()}
+    called.__doc__ = called.__doc__ if text is None else text
+    return called
+
+
+class Commands(typer.Typer):
+    """A group of commands that are `documented`."""
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[..., Any]:
+        return lambda function: super(Commands, self).command(name, **settings)(
+            documented(function)
+        )
+
+
+class _Verbs(UserDict[str, Any]):
+    """The commands by name; each is imported when it is looked up."""
+
+    def __getitem__(self, name: str) -> Any:
+        module, attribute = self.data[name].split(":")
+        verb = getattr(import_module(module), attribute)
+        alone = typer.Typer()
+        if isinstance(verb, typer.Typer):
+            alone.add_typer(verb, name=name)
+        else:
+            alone.command(name)(documented(verb))
+        return _with_paragraphs(get_group(alone).commands[name])
+
+
+def _with_paragraphs(command: Any) -> Any:
+    """A command whose help wraps at the width of the terminal, not at that of its docstring."""
+    if command.help:
+        paragraphs = cleandoc(command.help).split("\n\n")
+        command.help = "\n\n".join(" ".join(paragraph.split("\n")) for paragraph in paragraphs)
+    if isinstance(command, TyperGroup) and isinstance(command.commands, dict):
+        for subcommand in command.commands.values():
+            _with_paragraphs(subcommand)
+    return command
+
+
+def group_of(verbs: Mapping[str, str], kind: type[TyperGroup] = TyperGroup) -> type[TyperGroup]:
+    """The class of a group of a kind with these verbs: `module:attribute` by name.
+
+    Each is a function, or a `typer.Typer` with verbs of its own.
+    """
+
+    class LazyGroup(kind):  # type: ignore[valid-type,misc]
+        def __init__(self, **settings: Any) -> None:
+            super().__init__(**settings)
+            self.commands = _Verbs(verbs)
+
+    return LazyGroup
+
+
+TRACEBACK = "DQX_TRACEBACK"
+_OF_SPARK = ("py4j", "pyspark")
+_OF_A_PATH = (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR)
+"""Errors about a typed path, whatever the operation."""
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class CommandGroup(TyperGroup):
+    """Turns an exception of a command into a message and an exit code. The code is never 1: only
+    a command itself ends with 1."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            result = super().invoke(ctx)
+            if sys.stdout is not None and not sys.stdout.closed:  # a language server closes it
+                sys.stdout.flush()
+            return result
+        except typer.Exit:
+            raise
+        except (KeyboardInterrupt, typer.Abort, EOFError):
+            raise typer.Exit(EXIT_INTERRUPTED) from None
+        except BrokenPipeError:
+            # Pending output has no reader either.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            raise typer.Exit(EXIT_NO_READER) from None
+        except Exception as error:
+            # Some exceptions of the command line library end with 1, which has another meaning
+            # here.
+            if hasattr(error, "exit_code") and hasattr(error, "show"):
+                if error.exit_code != 1:
+                    raise
+                error.show()
+                raise typer.Exit(EXIT_WRONG) from None
+            _print_error(error)
+            raise typer.Exit(_exit_code(error)) from None
+
+
+def _exit_code(error: Exception) -> int:
+    if isinstance(error, DqxError):
+        return exit_code_of(error)
+    is_typed = isinstance(error, OSError) and error.errno in _OF_A_PATH
+    return EXIT_WRONG if is_typed else EXIT_INFRASTRUCTURE
+
+
+def _print_error(error: Exception) -> None:
+    """Draws the error, without secrets: an exception may quote its input."""
+    from dqx_airflow.cli.reports import printable
+    from dqx_airflow.values.redact import redact
+
+    typer.echo(printable(redact(_message(error)), keep="\n"), err=True)
+    if os.environ.get(TRACEBACK):
+        import traceback
+
+        lines = "".join(traceback.format_exception(error))
+        typer.echo(printable(redact(lines), keep="\n"), err=True)
+
+
+def _message(error: Exception) -> str:
+    if isinstance(error, DqxError):
+        is_drawn = bool(getattr(error, "diagnostics", ()))
+        return str(error) if is_drawn else f"error: {error}"
+    hint = f"set {TRACEBACK}=1 to see where it happened, and report it with the command"
+    if type(error).__module__.startswith(_OF_SPARK) or isinstance(error, ConnectionError):
+        problem = f"Spark was lost: {_first_line(error)}"
+        hint = f"check the output of its JVM; {hint}"
+    elif isinstance(error, OSError) and isinstance(error.filename, (str, os.PathLike)):
+        problem = f"{os.fspath(error.filename)}: {error.strerror}"
+        hint = f"check the path; {hint}"
+    elif isinstance(error, OSError) and error.errno in _FULL:
+        problem, hint = (
+            f"cannot write: {error.strerror}",
+            "make room, or write the output elsewhere",
+        )
+    else:
+        problem = f"dql failed: {_first_line(error)}"
+    return f"error: {problem}\n  help: {hint}"
+
+
+def _first_line(error: Exception) -> str:
+    name, line = type(error).__name__, first_line(error)[:300]
+    return name if line == name else f"{name}: {line}"
+
+
+def from_here(path: Path) -> str:
+    """A path relative to the working directory, if it is below."""
+    here, absolute = Path.cwd(), path.absolute()
+    return str(absolute.relative_to(here)) if absolute.is_relative_to(here) else str(path)
+
+
+def settings_here() -> Settings:
+    """:raises RequestError: they have a mistake."""
+    from dqx_airflow.datasets.dqx_toml import Settings, find_settings, read_settings
+
+    path = find_settings(Path())
+    settings = read_settings(path) if path is not None else Settings()
+    if settings.problems:
+        first = settings.problems[0]
+        raise RequestError(f"{path}:{first.span.line}: {first.message}")
+    return settings
+
+
+TYPED_VARIABLES: ContextVar[tuple[str, ...]] = ContextVar("TYPED_VARIABLES", default=())
+"""Those of `dql contract --variable`."""
+
+
+def variables_in(settings: Settings) -> dict[str, str]:
+    """The variables that contracts may know; those on the command line win.
+
+    :raises RequestError: one is not `NAME=VALUE` or `NAME`.
+    """
+    from dqx_airflow.contracts.document import given_variables
+
+    return given_variables((*settings.variables, *TYPED_VARIABLES.get()), os.environ)
+
+
+def connection_in(settings: Settings, address: str | None) -> Connection:
+    """The connection of `--connection`, or else that of the settings.
+
+    :raises RequestError: the address is invalid.
+    """
+    from dqx_airflow.datasets.connections import connection_of
+
+    if address is None:
+        return settings.connection
+    try:
+        return connection_of(address)
+    except RequestError as error:
+        raise RequestError(f"--connection: {error.problem}", error.hint) from None
+
+
+SUITE_ENDINGS = frozenset({".dql"})
+"""The file name suffix of suites in a folder."""
+
+CONTRACT_ENDINGS = frozenset({".yaml", ".yml", ".json"})
+"""The file name suffixes of contracts; every other file is a suite."""
+
+
+def suite_files(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
+    """Each file of the paths once, with folders searched; and the paths without any."""
+    files: list[Path] = []
+    missing = []
+    for path in paths:
+        suites = sorted(path.rglob("*.dql")) if path.is_dir() else [path] if path.exists() else []
+        files += suites
+        if not suites:
+            missing.append(path)
+    return list(dict.fromkeys(files)), missing
+
+
+def what_to_give(missing: Path, endings: frozenset[str] = SUITE_ENDINGS) -> str:
+    """The hint for a path without files of these kinds: those beside it, the nearest name first."""
+    from dqx_airflow.diagnostics.diagnostic import did_you_mean
+
+    folder = missing if missing.is_dir() else missing.parent
+    beside = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    candidates = [name for name in beside if Path(name).suffix in endings]
+    kinds = " or ".join(sorted(endings))
+    return did_you_mean(missing.name, candidates) or f"give files, or folders with {kinds} files"
+
+
+ROOT_VARIABLES = ["DQX_RESULTS_ROOT", "AIRFLOW__DQX__RESULTS_ROOT"]
+"""The environment variables with the results root, in order of precedence. The second one is the
+setting of the gates in Airflow."""
+
+
+def storage_options() -> dict[str, str] | None:
+    """The options for access to the storage, from the environment."""
+    from dqx_airflow.values.json_form import storage_options_of
+
+    return storage_options_of(os.environ)

@@ -1,0 +1,391 @@
+"""Documents of contracts, alone: `dql contract lint`, `coverage` and `test` judge them; `to-
+suite`, `export` and `evolve` write something from them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from dqx_airflow.cli.arguments import with_shared_options
+from dqx_airflow.cli.command import EXIT_FAILED, EXIT_WRONG, print_or_write
+from dqx_airflow.cli.suites import DiagnosticFormat, Findings, counted
+from dqx_airflow.diagnostics.renderers import json_text
+from dqx_airflow.errors import RequestError
+from dqx_airflow.values import Span
+
+if TYPE_CHECKING:
+    from dqx_airflow.cli.calls import Options
+    from dqx_airflow.contracts.enforcement.enforced_contract import ClauseCoverage
+
+
+def lint(
+    paths: Annotated[list[Path] | None, typer.Argument(metavar="PATH...")] = None,
+    *,
+    format: DiagnosticFormat = DiagnosticFormat.TEXT,
+    ignore: list[str] | None = None,
+    strict: bool = False,
+    rules: bool = False,
+) -> None:
+    """Check contracts as written: no data is read, and Spark is not started.
+
+    Exit code 0 without errors, else 2. `dql explain CODE` explains a finding.
+
+    :param paths: Contracts, or folders with .yaml files.
+    :param format: Output format: text, json, github or sarif.
+    :param ignore: A rule to ignore, by name or code.
+    :param strict: Exit with 2 on warnings too.
+    :param rules: List the rules and exit.
+    """
+    from dqx_airflow.cli.contract.versions import contract_files
+    from dqx_airflow.contracts.enforcement.lint import RULES, unknown_rules
+
+    if rules:
+        for rule in RULES:
+            typer.echo(f"{rule.name:<12} {rule.code}  {rule.doc}")
+        return
+    ignored = frozenset(ignore or ())
+    unknown = list(unknown_rules(ignored))
+    for name, hint in unknown:
+        typer.echo(f"error: unknown rule '{name}': {hint}", err=True)
+    if unknown:
+        raise typer.Exit(EXIT_WRONG)
+    if not paths:
+        raise RequestError(
+            "no contract given", "give contracts or folders, or . for the current folder"
+        )
+    from dqx_airflow.cli.command import CONTRACT_ENDINGS, what_to_give
+
+    files, missing = contract_files(paths)
+    for path in missing:
+        hint = what_to_give(path, CONTRACT_ENDINGS)
+        typer.echo(f"error: no contract found at {path}\n  help: {hint}", err=True)
+    found = Findings()
+    for file in files:
+        _lint_file(file, ignored, found)
+    is_text = found.print(format)
+    errors = len(missing) + found.errors
+    if format is DiagnosticFormat.TEXT:
+        warnings = len(found.diagnostics) - found.errors
+        checked = f"{counted(len(files), 'contract')} checked"
+        summary = f"{checked}, {counted(errors, 'error')}, {counted(warnings, 'warning')}"
+        typer.echo(summary, err=not sys.stdout.isatty() and not is_text)
+    if errors or (strict and found.diagnostics):
+        raise typer.Exit(EXIT_WRONG)
+
+
+def _lint_file(file: Path, ignored: frozenset[str], found: Findings) -> None:
+    from dqx_airflow.cli.contract.versions import read_place
+    from dqx_airflow.contracts.enforcement.lint import lint as lint_contract
+    from dqx_airflow.diagnostics.diagnostic import Diagnostic
+
+    result = read_place(file)
+    if isinstance(result, str):
+        found.add([Diagnostic(result, Span(str(file), 1, 1, 1, 2), "E010")], {})
+        return
+    found.add(result.diagnostics, result.sources)
+    if result.contract is not None and not result.errors:
+        found.add(lint_contract(result.contract, ignored=ignored), {})
+
+
+class CoverageFormat(str, Enum):
+    """The output format of clauses."""
+
+    TABLE = "table"
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
+class FailOnUnsupported(str, Enum):
+    """The clauses for which the command ends with exit code 1."""
+
+    UNSUPPORTED = "unsupported"
+
+
+def coverage(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...")],
+    *,
+    fail_on: FailOnUnsupported | None = None,
+    format: CoverageFormat = CoverageFormat.TABLE,
+) -> None:
+    """Show for every clause whether it is checked, documented, accepted or unsupported.
+
+    Exit code 2 if a contract has errors.
+
+    :param files: Contracts: files, or REVISION:FILE in git.
+    :param fail_on: Exit with 1 if an unsupported clause is left.
+    :param format: Output format: table, json or markdown.
+    """
+    from dqx_airflow.cli.contract.versions import read_versions
+    from dqx_airflow.contracts.compile import compile_contract
+    from dqx_airflow.contracts.enforcement.enforced_contract import counts
+    from dqx_airflow.contracts.enforcement.enforced_contract import coverage as coverage_of
+    from dqx_airflow.contracts.model import Treatment
+
+    covered = [
+        Covered(contract.id, contract.span.file, coverage_of(contract, compile_contract(contract)))
+        for contract in read_versions(files)
+    ]
+    match format:
+        case CoverageFormat.JSON:
+            typer.echo(_as_json(covered))
+        case CoverageFormat.MARKDOWN:
+            typer.echo("\n\n".join(map(_as_markdown, covered)))
+        case CoverageFormat.TABLE:
+            _print_tables(covered)
+    unsupported = sum(counts(clauses)[Treatment.UNSUPPORTED] for _, _, clauses in covered)
+    if fail_on is FailOnUnsupported.UNSUPPORTED and unsupported:
+        raise typer.Exit(EXIT_FAILED)
+
+
+class Covered(NamedTuple):
+    """A contract, its file, and the treatment of its clauses."""
+
+    id: str
+    file: str
+    clauses: tuple[ClauseCoverage, ...]
+
+    def line_of(self, clause: ClauseCoverage) -> str:
+        """The line of a clause, with its file if that is not the contract's."""
+        line = str(clause.span.line)
+        return line if clause.span.file == self.file else f"{clause.span.file}:{line}"
+
+
+def _summary(clauses: Sequence[ClauseCoverage]) -> str:
+    from dqx_airflow.contracts.enforcement.enforced_contract import counts
+    from dqx_airflow.contracts.model import Treatment
+
+    counted = counts(clauses).items()
+    summary = ", ".join(
+        f"{number} {treatment}"
+        for treatment, number in counted
+        if number or treatment is not Treatment.ACCEPTED
+    )
+    return f"{len(clauses)} clauses: {summary}"
+
+
+def _because(clause: ClauseCoverage) -> str:
+    return clause.reason or ", ".join(clause.assertions)
+
+
+def _as_json(covered: Sequence[Covered]) -> str:
+    from dqx_airflow.contracts.enforcement.enforced_contract import counts
+
+    contracts = [
+        {
+            "contract": name,
+            "counts": {treatment.value: count for treatment, count in counts(clauses).items()},
+            "clauses": [
+                {
+                    "path": clause.path,
+                    "file": clause.span.file,
+                    "line": clause.span.line,
+                    "treatment": clause.treatment.value,
+                    "reason": clause.reason,
+                    "assertions": list(clause.assertions),
+                }
+                for clause in clauses
+            ],
+        }
+        for name, _, clauses in covered
+    ]
+    return json_text(contracts)
+
+
+def _as_markdown(contract: Covered) -> str:
+    rows = [
+        f"| {clause.treatment} | {_cell(contract.line_of(clause))} | `{_cell(clause.path)}` "
+        f"| {_cell(_because(clause))} |"
+        for clause in contract.clauses
+    ]
+    head = ["| treatment | line | clause | assertion or reason |", "| --- | --- | --- | --- |"]
+    return "\n".join([f"## {_cell(contract.id)}", "", _summary(contract.clauses), "", *head, *rows])
+
+
+def _cell(text: str) -> str:
+    from dqx_airflow.cli.reports import printable
+
+    return printable(text).replace("|", "\\|")
+
+
+def _print_tables(covered: Sequence[Covered]) -> None:
+    from rich.text import Text
+
+    from dqx_airflow.cli.reports import console_for, printable, table_of
+
+    colours = {"checked": "green", "documented": "dim", "accepted": "dim", "unsupported": "yellow"}
+    console = console_for()
+    for number, contract in enumerate(covered):
+        table = table_of("treatment", "line", "place", "why")
+        for clause in contract.clauses:
+            treatment = clause.treatment.value
+            table.add_row(
+                Text(treatment, style=colours[treatment]),
+                Text(printable(contract.line_of(clause))),
+                Text(printable(clause.path)),
+                Text(printable(_because(clause))),
+            )
+        console.print(Text("\n" * bool(number) + printable(contract.id), style="bold"))
+        console.print(table)
+        console.print(Text(_summary(contract.clauses)), soft_wrap=True)
+
+
+@with_shared_options
+def against_data(
+    paths: Annotated[list[Path], typer.Argument(metavar="FILE...")],
+    *,
+    data: Annotated[str | None, typer.Option(metavar="LOCATION[?KEY=VALUE&...]")] = None,
+    server: str | None = None,
+    expect_version: str | None = None,
+    model: list[str] | None = None,
+    strict: bool = False,
+    shared: Options,
+) -> None:
+    """Test contracts against data, with one Spark session.
+
+    Data that neither --data nor --dataset gives is looked up in the servers of the contract. Exit
+    code 0 passed or warned, 1 blocked, 2 an error in a contract or on the command line, 3 broken, 4
+    Spark or the results store failed; the worst one of several contracts.
+
+    :param paths: Contracts.
+    :param data: The data of a contract with one model: a path or table:NAME, as in --dataset.
+    :param server: The server of the contract to read the data from.
+    :param expect_version: The expected version: 2, 2.3 or 2.3.0.
+    :param model: Only this model of the contract.
+    :param strict: Fail on columns that are not in the contract.
+    """
+    from dqx_airflow.cli.run import run_call
+
+    options = replace(
+        shared,
+        paths=tuple(paths),
+        data=data,
+        server=server,
+        expect_version=expect_version,
+        models=tuple(model or ()),
+        is_strict=strict,
+    )
+    raise typer.Exit(run_call(options))
+
+
+class To(str, Enum):
+    """The formats. The Great Expectations suite before version 1 has a separate name."""
+
+    GREAT_EXPECTATIONS = "great-expectations"
+    GREAT_EXPECTATIONS_0 = "great-expectations-0"
+    ODCS = "odcs"
+    JSON_SCHEMA = "json-schema"
+    SPARK = "spark"
+    HTML = "html"
+
+
+def export(
+    file: Annotated[str, typer.Argument(metavar="FILE")],
+    *,
+    to: To,
+    model: str | None = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o")] = None,
+) -> None:
+    """Write a contract for another tool.
+
+    Standard error lists, clause by clause, what the format cannot express: an export checks less
+    than the contract. Exit code 2 if the contract has errors.
+
+    :param file: A contract: a file, or REVISION:FILE in git.
+    :param to: The format.
+    :param model: The model, if the contract has several.
+    :param output: Write to a file instead of printing.
+    """
+    from dqx_airflow.cli.contract.versions import model_of, read_versions
+    from dqx_airflow.cli.reports import printable
+    from dqx_airflow.contracts.export import FORMATS
+
+    (contract,) = read_versions([file])
+    target = FORMATS[to.value]
+    if model is not None or target.is_of_one_model:
+        contract = replace(contract, models=(model_of(contract, file, model),))
+    exported = target.write(contract)
+    print_or_write(exported.text, output)
+    for loss in exported.losses:
+        typer.echo(f"not exported: {printable(str(loss))}", err=True)
+
+
+def evolve(
+    old: Annotated[str, typer.Argument(metavar="OLD")],
+    new: Annotated[str, typer.Argument(metavar="NEW")],
+    *,
+    table: str,
+    model: str | None = None,
+    versioned: bool = False,
+) -> None:
+    """Print the Spark SQL statements that a change requires.
+
+    Compatible changes are made at once. Breaking changes take three releases: the successor is
+    added, it is filled while the old column is deprecated, and the major version drops the old
+    column.
+
+    :param old: The old version: a file, or REV:FILE.
+    :param new: The new version.
+    :param table: The table in the catalog: `lakehouse.orders`.
+    :param model: The model, if the contract has several.
+    :param versioned: Use one table per major version, with a view onto one of them.
+    """
+    from dqx_airflow.cli.contract.versions import model_of, read_versions
+    from dqx_airflow.contracts.diff import diff
+    from dqx_airflow.contracts.evolve import evolution, versioned_evolution
+
+    before, after = read_versions((old, new))
+    chosen = model_of(after, new, model)
+    if not all(part.strip() for part in table.split(".")):
+        raise RequestError(f"'{table}' is not a table name", "write schema.table")
+    plan = versioned_evolution if versioned else evolution
+    typer.echo(plan(diff(before, after), chosen, table).as_sql(), nl=False)
+
+
+def to_suite(
+    file: Annotated[str, typer.Argument(metavar="FILE")],
+    *,
+    check: Annotated[Path | None, typer.Option(metavar="SUITE.dql")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o")] = None,
+) -> None:
+    """Compile a contract to a DQL suite: the same contract always gives the same suite.
+
+    With --check, compare with a suite that is kept beside its contract: exit code 1 and the
+    difference if they have drifted apart. Exit code 2 if the contract has errors.
+
+    :param file: A contract: a file, or REVISION:FILE in git.
+    :param check: Compare with this suite instead of printing; exit 1 if they differ.
+    :param output: Write the suite to a file.
+    """
+    from dqx_airflow.cli.contract.versions import read_versions
+    from dqx_airflow.contracts.compile import compile_contract
+
+    (contract,) = read_versions([file])
+    text = compile_contract(contract).text
+    if check is not None:
+        _compare(check, text)
+    else:
+        print_or_write(text, output)
+
+
+def _compare(path: Path, compiled: str) -> None:
+    from difflib import unified_diff
+
+    from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
+
+    committed = read_source(path, str(path))
+    if isinstance(committed, Unreadable):
+        raise RequestError(f"{path}: {committed.reason}")
+    if committed.text == compiled:
+        typer.echo(f"{path} matches the contract")
+        return
+    before, after = (text.splitlines(keepends=True) for text in (committed.text, compiled))
+    difference = unified_diff(before, after, str(path), "compiled from the contract now")
+    typer.echo("".join(difference), nl=False)
+    raise typer.Exit(EXIT_FAILED)

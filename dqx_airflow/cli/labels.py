@@ -1,0 +1,296 @@
+"""`dql alerts` and `dql label`: the failures of the last days, and their labels by whether there
+was a real issue, also from a CSV file.
+"""
+
+from __future__ import annotations
+
+import csv
+import getpass
+from collections.abc import Mapping
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dqx_airflow.cli.arguments import (
+    CheckOption,
+    GateOption,
+    MapIndexOption,
+    ReasonOption,
+    ResultsOption,
+    SuiteArgument,
+    csv_text,
+    results_of,
+    suite_name,
+)
+from dqx_airflow.cli.command import SheetFormat
+from dqx_airflow.diagnostics.renderers import json_text
+from dqx_airflow.errors import RequestError
+
+if TYPE_CHECKING:
+    from dqx_airflow.results.alerts import Alert, NewLabel
+    from dqx_airflow.results.query import RunsWanted, StoredResults
+
+
+def alerts(
+    suite: SuiteArgument,
+    *,
+    unlabeled: bool = False,
+    days: Annotated[int, typer.Option(min=1)] = 7,
+    until: Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"])] = None,
+    gate: GateOption = None,
+    map_index: MapIndexOption = None,
+    results: ResultsOption = None,
+    output: Annotated[SheetFormat, typer.Option("--format")] = SheetFormat.TABLE,
+) -> None:
+    """List the failed assertions of the last days, oldest first, with their labels.
+
+    :param unlabeled: Only failures without a label.
+    :param days: The number of days, up to the last one.
+    :param until: The last day; default: today.
+    :param output: Output format: table, json, or csv to fill in for `dql label`.
+    """
+    from dqx_airflow.results.alerts import alerts as find_alerts
+    from dqx_airflow.results.past_days import runs_of_suite
+
+    stored, name = results_of(suite, results), suite_name(suite)
+    last = until.date() if until else date.today()
+    first = last - timedelta(days=days - 1)
+    listed = find_alerts(
+        stored, name, first, last, unlabelled=unlabeled, gate=gate, map_index=map_index
+    )
+    newest = None
+    if not listed:
+        newest = _newest_before(stored, runs_of_suite(name, first, last, gate, map_index))
+    noun = "unlabelled alerts" if unlabeled else "alerts"
+    nothing = f"no {noun} in the {days} days up to {last}"
+    if newest is not None:
+        nothing = f"no results in the {days} days up to {last}: the newest are of {newest}"
+        if output is not SheetFormat.TABLE:
+            typer.echo(nothing, err=True)
+    match output:
+        case SheetFormat.JSON:
+            typer.echo(json_text([_alert_fields(alert) for alert in listed]))
+        case SheetFormat.CSV:
+            typer.echo(_alerts_csv(listed), nl=False)
+        case SheetFormat.TABLE if listed:
+            _print_alerts(listed)
+        case SheetFormat.TABLE:
+            typer.echo(nothing)
+
+
+def _newest_before(results: StoredResults, wanted: RunsWanted) -> date | None:
+    """The newest date with results; None if the wanted days have some.
+
+    :raises RequestError: the suite has no results at all.
+    """
+    from dqx_airflow.results.past_days import newest_date
+
+    newest = newest_date(results, wanted)
+    return None if results.newest_date(wanted) is not None else newest
+
+
+def _alert_fields(alert: Alert) -> dict[str, object]:
+    from fractions import Fraction
+
+    from dqx_airflow.values.exact import nearest_float
+
+    verdict, label = alert.verdict, alert.label
+    value = verdict.scaled_value
+    return {
+        "date": alert.date.isoformat(),
+        "gate": alert.gate,
+        "map_index": alert.map_index,
+        "check": verdict.check,
+        "assertion": verdict.name,
+        "severity": verdict.severity.value,
+        "value": nearest_float(value) if isinstance(value, Fraction) else value,
+        "expected": verdict.expected,
+        "status": verdict.status.value,
+        "reason": verdict.reason,
+        "run_id": alert.run_id,
+        "label": alert.label_kind.value if alert.label_kind else None,
+        "labelled_by": label.author if label else None,
+        "label_reason": label.reason if label else None,
+    }
+
+
+def _shown_fields(alert: Alert) -> dict[str, str]:
+    """The fields of an alert for people; empty if there are none."""
+    fields = {name: str(value or "") for name, value in _alert_fields(alert).items()}
+    instance = str(alert.map_index) if alert.map_index >= 0 else ""
+    return {**fields, "value": compared_value(alert), "map_index": instance, "instance": instance}
+
+
+def _alerts_csv(listed: tuple[Alert, ...]) -> str:
+    head = ["date", "map_index", "check", "assertion", "value", "expected", "label", "reason"]
+    if all(alert.map_index < 0 for alert in listed):
+        head.remove("map_index")
+    rows = []
+    for fields in map(_shown_fields, listed):
+        label, reason = fields["label"].replace(" ", "_"), fields["label_reason"]
+        cells = {**fields, "label": label, "reason": reason}
+        rows.append([cells[name] for name in head])
+    return csv_text(head, rows)
+
+
+def _print_alerts(listed: tuple[Alert, ...]) -> None:
+    from dqx_airflow.cli.reports import print_table
+
+    head = ["date", "gate", "instance", "assertion", "value", "expected", "status", "label"]
+    if len({alert.gate for alert in listed}) == 1:
+        head.remove("gate")
+    if all(alert.map_index < 0 for alert in listed):
+        head.remove("instance")
+    rows = []
+    for fields in map(_shown_fields, listed):
+        by = f" ({fields['labelled_by']})" if fields["label"] else ""
+        cells = {**fields, "label": fields["label"] + by}
+        rows.append(tuple(cells[name] for name in head))
+    print_table(head, rows)
+
+
+def compared_value(alert: Alert) -> str:
+    """The compared value, as a percentage if its limit is one."""
+    from dqx_airflow.diagnostics.verdicts import format_value, scaled_text
+
+    verdict = alert.verdict
+    value = verdict.scaled_value
+    if "%" in verdict.expected and value is not None and not isinstance(value, str):
+        return f"{format_value(round(float(value) * 100, 4))}%"
+    return scaled_text(verdict)
+
+
+_COLUMNS = ("date", "assertion", "label")
+
+
+def read_new_labels(path: Path) -> list[NewLabel]:
+    """The labels in a file; rows with an empty label are left out.
+
+    :raises RequestError: the file cannot be read, or has mistakes: all of them at once.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file)
+            missing = [column for column in _COLUMNS if column not in (reader.fieldnames or ())]
+            if missing:
+                raise RequestError(
+                    f"{path} has no column {', '.join(missing)}",
+                    "write a header line: date,assertion,label,reason",
+                )
+            rows = [(reader.line_num, row) for row in reader]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise RequestError(f"cannot read {path}: {error}") from error
+    new_labels, problems = [], []
+    for line, row in rows:
+        try:
+            new = _new_label(row)
+        except ValueError as error:
+            problems.append(f"line {line}: {error}")
+        else:
+            new_labels += [new] if new else []
+    if problems:
+        raise RequestError(f"{path} has errors:\n  " + "\n  ".join(problems))
+    return new_labels
+
+
+def _new_label(row: Mapping[str, str | None]) -> NewLabel | None:
+    """The label of a row; None if it has none.
+
+    :raises ValueError: a cell of the row is wrong.
+    """
+
+    from dqx_airflow.results.alerts import LabelKind, NewLabel
+
+    kinds = {kind.value: kind for kind in LabelKind}
+
+    def cell(column: str) -> str:
+        return (row.get(column) or "").strip()
+
+    label = cell("label").lower().replace("_", " ").replace("-", " ")
+    if not label:
+        return None
+    if label not in kinds:
+        listed = ", ".join(kind.replace(" ", "_") for kind in kinds)
+        raise ValueError(f"'{row['label']}' is not a label: write {listed}")
+    try:
+        on = date.fromisoformat(cell("date"))
+    except ValueError:
+        raise ValueError(f"'{row['date']}' is not a date: write 2024-12-20") from None
+    index = cell("map_index")
+    if index and not (index.isascii() and index.isdigit()):
+        raise ValueError(f"'{index}' is not a map index: write 0, 1, 2 or more")
+    return NewLabel(
+        on,
+        cell("assertion"),
+        kinds[label],
+        cell("reason") or None,
+        cell("check") or None,
+        int(index) if index else None,
+    )
+
+
+def label(
+    suite: SuiteArgument,
+    *,
+    on: Annotated[datetime | None, typer.Option("--date", formats=["%Y-%m-%d"])] = None,
+    assertion: str | None = None,
+    false_positive: bool = False,
+    true_positive: bool = False,
+    missed: bool = False,
+    true_negative: bool = False,
+    reason: ReasonOption = None,
+    check: CheckOption = None,
+    from_csv: Path | None = None,
+    author: str | None = None,
+    gate: GateOption = None,
+    map_index: MapIndexOption = None,
+    results: ResultsOption = None,
+) -> None:
+    """Label a failure as a false alarm, or a pass as a missed issue. The last label counts.
+
+    :param on: The date of the data.
+    :param assertion: The name of the assertion.
+    :param false_positive: The assertion failed, but the data was fine.
+    :param true_positive: The assertion failed because of a real issue.
+    :param missed: The assertion passed, but there was an issue.
+    :param true_negative: The assertion passed, and the data was fine.
+    :param from_csv: Set many labels at once from a CSV file with the columns date, assertion and
+        label, and optionally check, map_index and reason. `dql alerts --format csv` writes one to
+        fill in.
+    :param author: The author of the label; default: the current user.
+    """
+    from dqx_airflow.results.alerts import LabelKind, NewLabel, labels_for
+    from dqx_airflow.results.labels import write_labels
+
+    stored = results_of(suite, results)
+    kind_options = {
+        LabelKind.FALSE_POSITIVE: false_positive,
+        LabelKind.TRUE_POSITIVE: true_positive,
+        LabelKind.MISSED: missed,
+        LabelKind.TRUE_NEGATIVE: true_negative,
+    }
+    kinds = [kind for kind, is_given in kind_options.items() if is_given]
+    if from_csv is not None:
+        if kinds or assertion or on or map_index is not None:
+            raise RequestError(
+                "--from-csv cannot be combined with other labels", "remove the other options"
+            )
+        new_labels = read_new_labels(from_csv)
+    elif len(kinds) != 1 or assertion is None or on is None:
+        raise RequestError(
+            "the label or the verdict is missing",
+            "give --date, --assertion, and one of --false-positive, --true-positive, "
+            "--missed and --true-negative; or --from-csv FILE",
+        )
+    else:
+        new_labels = [NewLabel(on.date(), assertion, kinds[0], reason, check, map_index)]
+    name, who = suite_name(suite), author or getpass.getuser()
+    labels, problems = labels_for(stored, name, new_labels, who, gate=gate)
+    if problems:
+        raise RequestError("no label was set:\n  " + "\n  ".join(problems))
+    written = write_labels(stored, labels)
+    unchanged = len(labels) - len(written)
+    summary = f"{len(written)} labelled"
+    typer.echo(f"{summary}, {unchanged} already had the label" if unchanged else summary)

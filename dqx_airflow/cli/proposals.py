@@ -1,0 +1,538 @@
+"""`dql tune`, `review`, `promote`, `history` and `rollback`: from values and profiles that would
+have cost less on past days to changes of the suite, and back.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import re
+from datetime import date
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dqx_airflow.cli.arguments import (
+    CheckOption,
+    GateOption,
+    ReasonOption,
+    ResultsOption,
+    SinceOption,
+    SuiteArgument,
+    UntilOption,
+    csv_text,
+    first_and_last,
+    known_results_root,
+    require_days,
+    results_of,
+    suite_file,
+    suite_name,
+    units_in,
+)
+from dqx_airflow.cli.command import SheetFormat, TableFormatOption, TableOrJson
+from dqx_airflow.cli.suites import counted
+from dqx_airflow.diagnostics.diagnostic import listed
+from dqx_airflow.diagnostics.renderers import json_text
+from dqx_airflow.errors import RequestError
+from dqx_airflow.values import day_of_instance
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dqx_airflow.dql.nodes import Unit
+    from dqx_airflow.results.past import PastDay
+    from dqx_airflow.results.query import StoredResults
+    from dqx_airflow.tuning.costs import WantedLabel
+    from dqx_airflow.tuning.proposals import Proposal
+    from dqx_airflow.tuning.suite_file import ParamChange, SuiteFile
+    from dqx_airflow.tuning.suite_history import Entry
+    from dqx_airflow.tuning.tuner import Rules, Tuned
+
+
+_MOST_NAMED = 5
+
+
+class Days(str, Enum):
+    EXCLUDE = "exclude"
+    INCLUDE = "include"
+
+
+def tune(
+    suite: SuiteArgument,
+    *,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    profile_days: Days = Days.EXCLUDE,
+    max_move: Annotated[float, typer.Option(min=0.01, max=1)] = 0.25,
+    min_labels: Annotated[int, typer.Option(min=4)] = 4,
+    holidays: Annotated[str | None, typer.Option(metavar="COUNTRY")] = None,
+    propose: bool = False,
+    output_dir: Path | None = None,
+    gate: GateOption = None,
+    results: ResultsOption = None,
+    output: TableFormatOption = TableOrJson.TABLE,
+) -> None:
+    """Propose thresholds that would have cost less on labelled days, with the evidence.
+
+    By default, from the last 180 days. The suite is not changed: --propose queues the proposals
+    for `dql review`, and only writes the values of assertions that are marked @auto_approve.
+
+    :param profile_days: Include or exclude days on which a profile is active.
+    :param max_move: The largest change of a value, as a share of its range.
+    :param min_labels: The minimum number of labels for a proposal.
+    :param holidays: Consider the public holidays of this country or region: US, DE-BY.
+    :param propose: Put the proposals into the review queue; values of assertions with @auto_approve
+        are written at once.
+    :param output_dir: Write each proposal and its charts to this folder.
+    """
+    from dqx_airflow.tuning.tuner import ProfileDays, Rules
+
+    first, last = first_and_last(since, until, default=180)
+    stored, file = results_of(suite, results), suite_file(suite)
+    rules = Rules(max_move, min_labels, ProfileDays(profile_days.value))
+    days, tuned = _tuned(file, stored, first, last, rules, holidays, gate)
+    proposals = [result.proposal for result in tuned if result.proposal is not None]
+    applied = _propose(stored, file, proposals) if propose else []
+    if output_dir is not None:
+        _write(output_dir, proposals)
+    if output is TableOrJson.JSON:
+        typer.echo(json_text([_fields_of(result, applied) for result in tuned]))
+        return
+    _print(suite, tuned, days)
+    for proposal in applied:
+        typer.echo(f"applied, because of @auto_approve: {', '.join(map(str, proposal.changes))}")
+    if propose:
+        waiting = len(proposals) - len(applied)
+        verb = "waits" if waiting == 1 else "wait"
+        where = f": dql review {suite}" if waiting else ""
+        typer.echo(f"{counted(waiting, 'proposal')} {verb} for review{where}")
+
+
+def _tuned(
+    file: SuiteFile,
+    stored: StoredResults,
+    first: date,
+    last: date,
+    rules: Rules,
+    country: str | None,
+    gate: str | None,
+) -> tuple[Sequence[PastDay], Sequence[Tuned]]:
+    """The past days of a suite, and the results of the tuner for them."""
+    from dqx_airflow.results.past_days import one_gate, past_days, past_runs, runs_of_suite
+    from dqx_airflow.tuning.calendars import holidays_of
+    from dqx_airflow.tuning.tune import tune as tune_suite
+
+    checked = file.read()
+    name = checked.valid_suite.name.value
+    days = past_days(stored, name, first, last, gate=gate)
+    wanted = runs_of_suite(name, first, last, gate)
+    require_days(days, stored, wanted)
+    runs = past_runs(stored, wanted, ())
+    holidays = holidays_of(country, first, last) if country else None
+    tuned = tune_suite(file.text(checked), days, rules, holidays=holidays, gate=one_gate(runs))
+    return days, tuned
+
+
+def _propose(
+    results: StoredResults, file: SuiteFile, proposals: Sequence[Proposal]
+) -> list[Proposal]:
+    """Queues the proposals, except for those that are already pending.
+
+    Returns those that did not have to wait, since all their assertions are marked `@auto_approve`.
+    """
+    from dqx_airflow.tuning.review import apply_unless_reviewed
+    from dqx_airflow.tuning.stored_proposals import ProposalStage, decide, read_proposals
+    from dqx_airflow.tuning.stored_proposals import propose as put
+
+    name = file.read().valid_suite.name.value
+    stored = read_proposals(results, name, stage=ProposalStage.PENDING)
+    waiting = {_change_of(pending.proposal): pending.proposal for pending in stored}
+    applied = []
+    for proposal in proposals:
+        if _change_of(proposal) not in waiting:
+            put(results, proposal)
+        queued = waiting.get(_change_of(proposal), proposal)
+        try:
+            is_applied = apply_unless_reviewed(file, queued)
+        except RequestError as error:  # such as a folder that a worker cannot write
+            typer.echo(f"not applied in spite of @auto_approve: {error.in_one_line}", err=True)
+            continue
+        if is_applied:
+            decide(results, queued, ProposalStage.APPLIED, queued.agent, "@auto_approve")
+            applied.append(queued)
+    return applied
+
+
+def _change_of(proposal: Proposal) -> tuple[object, ...]:
+    return proposal.changes, proposal.profile, proposal.form
+
+
+def _write(folder: Path, proposals: Sequence[Proposal]) -> None:
+    from dqx_airflow.tuning.drawings import cost_svg
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for proposal in proposals:
+            name = "-".join(change.param for change in proposal.changes) or _file_name(proposal)
+            text = json.dumps(json.loads(proposal.to_json()), ensure_ascii=False, indent=1) + "\n"
+            (folder / f"{name}.json").write_text(text, encoding="utf-8")
+            for curve in proposal.evidence.get("curves", ()):
+                file = folder / f"{curve['param']}.svg"
+                file.write_text(cost_svg(curve), encoding="utf-8")
+    except OSError as error:
+        raise RequestError(f"cannot write to {folder}: {error.strerror}") from error
+
+
+def _file_name(proposal: Proposal) -> str:
+    match = re.search(r'profile "([^"]*)"', proposal.profile or "")
+    name = match[1] if match else "profile"
+    if proposal.form is not None:
+        name = f"form of {proposal.form.assertion}"
+    return re.sub(r"[^\w.]+", "-", name).strip("-")
+
+
+def _fields_of(tuned: Tuned, applied: Sequence[Proposal]) -> dict[str, object]:
+    proposal = tuned.proposal
+    return {
+        "about": list(tuned.about),
+        "reason": tuned.reason,
+        "labels": tuned.labels,
+        "lacking": tuned.lacking,
+        "wanted": [
+            {
+                "check": label.check,
+                "assertion": label.name,
+                "date": label.date.isoformat(),
+                "map_index": label.map_index,
+                "status": label.status.value,
+            }
+            for label in tuned.wanted
+        ],
+        "proposal": json.loads(proposal.to_json()) if proposal else None,
+        "applied": proposal is not None and _change_of(proposal) in map(_change_of, applied),
+    }
+
+
+def _print(suite: Path, tuned: Sequence[Tuned], days: Sequence[PastDay]) -> None:
+    from dqx_airflow.cli.reports import printable
+
+    labels = sum(len(day.labels) for day in days)
+    dates, instances = len({day.date for day in days}), {day.map_index for day in days} - {-1}
+    period = f"{days[0].date} to {days[-1].date}"
+    lines = [f"{dates} days with results, {period}; labels: {labels}"]
+    if instances:
+        lines[0] += f"; instances of a mapped gate: {len(instances)}"
+    if not tuned:
+        lines.append("the suite has no tunables: write `const NAME = VALUE tunable [LOW, HIGH]`")
+    for result in tuned:
+        lines.append("")
+        if result.proposal is None:
+            lines.append(f"{', '.join(result.about)}: no proposal: {result.reason}")
+            lines += _label_next(result.wanted)
+            continue
+        proposal = result.proposal
+        lines += map(str, proposal.changes)
+        lines += (proposal.profile or "").rstrip().splitlines()
+        if proposal.form is not None:
+            lines += [f"another form of {proposal.form.assertion}:"]
+            lines += [f"  {line}" for line in proposal.form.text.splitlines()]
+        lines.append(f"  {result.reason}")
+        held_out = proposal.evidence["held_out"]
+        lines.append(
+            f"  gain per fold: {held_out['gain']:.3g}; noise of the folds: {held_out['noise']:.3g}"
+        )
+        lines.append(f"  changed verdicts: {_days(proposal)}")
+    wanted = [label for result in tuned for label in result.wanted]
+    if wanted:
+        instance = " --map-index NUMBER" if any(label.map_index >= 0 for label in wanted) else ""
+        lines += [
+            "",
+            f"to label: dql label {suite} --date DATE --assertion NAME{instance} "
+            "--false-positive, or --true-positive, --missed, --true-negative",
+        ]
+    typer.echo(printable("\n".join(lines), keep="\n"))
+
+
+def _label_next(wanted: Sequence[WantedLabel]) -> list[str]:
+    """A line for each assertion, with the verdicts whose labels would help most."""
+    by_name: dict[str, list[str]] = {}
+    for label in wanted:
+        shown = f"{day_of_instance(label.date, label.map_index)} ({label.status.value})"
+        by_name.setdefault(label.name, []).append(shown)
+    return [f"  label next: {name} on {', '.join(shown)}" for name, shown in by_name.items()]
+
+
+def _days(proposal: Proposal) -> str:
+    changes = proposal.evidence["changes"]
+    words = {None: "no label", True: "real issue", False: "false alarm"}
+    shown = [f"{_day(change)} ({words[change['label']]})" for change in changes]
+    return listed(shown, most=_MOST_NAMED)
+
+
+def _day(change: dict[str, object]) -> str:
+    instance = f"[{change['map_index']}]" if "map_index" in change else ""
+    return f"{change['date']}{instance}"
+
+
+_FIRST = ("ts", "action", "param", "old", "new", "agent", "reason", "id")
+
+
+def history(
+    suite: SuiteArgument,
+    *,
+    param: str | None = None,
+    output: Annotated[SheetFormat, typer.Option("--format")] = SheetFormat.TABLE,
+) -> None:
+    """Show the changes of a suite, oldest first.
+
+    :param param: Only changes of this tunable.
+    :param output: Output format: table, json or csv.
+    """
+    entries = _entries(suite, param)
+    match output:
+        case SheetFormat.JSON:
+            listed = [{"entry": number, **entry} for number, entry in entries]
+            typer.echo(json_text(listed))
+        case SheetFormat.CSV:
+            typer.echo(_history_csv(entries), nl=False)
+        case SheetFormat.TABLE if entries:
+            _print_history(entries, units_in(suite))
+        case SheetFormat.TABLE:
+            typer.echo("no changes" if param is None else f"no changes of {param}")
+
+
+def _entries(suite: Path, param: str | None) -> list[tuple[int, Entry]]:
+    """The entries with their numbers; reports damaged lines on stderr.
+
+    :raises RequestError: there is neither a suite nor a history.
+    """
+    from dqx_airflow.cli.reports import printable
+    from dqx_airflow.diagnostics.renderers import draw
+    from dqx_airflow.tuning.suite_history import History
+
+    log = History.of(suite)
+    if not suite.is_file() and not log.path.is_file():
+        raise RequestError(f"suite {suite} not found", "give the path of a .dql file")
+    entries, damaged = log.read()
+    if damaged:
+        typer.echo(printable(draw(damaged, {}), keep="\n"), err=True)
+    return [(number, entry) for number, entry in entries if param in (None, entry.get("param"))]
+
+
+def _history_csv(entries: list[tuple[int, Entry]]) -> str:
+    others = dict.fromkeys(key for _, entry in entries for key in entry if key not in _FIRST)
+    columns = (*_FIRST, *others)
+    rows = (
+        (number, *(_cell(entry.get(column)) for column in columns)) for number, entry in entries
+    )
+    return csv_text(("entry", *columns), rows)
+
+
+def _print_history(entries: list[tuple[int, Entry]], units: Mapping[str, Unit]) -> None:
+    """:param units: how the suite writes the values of its constants, by name."""
+    from dqx_airflow.cli.reports import print_table
+    from dqx_airflow.tuning.tunables import number_text
+    from dqx_airflow.values.exact import is_finite_number
+
+    columns = [
+        key
+        for key in _FIRST
+        if any(key in entry or (key == "param" and "profile" in entry) for _, entry in entries)
+    ]
+    rows = []
+    for number, entry in entries:
+        unit = units.get(str(entry.get("param")))
+        shown = {**entry, "param": entry.get("param") or _profile_name(entry)}
+        for column in ("old", "new"):
+            if unit is not None and is_finite_number(value := entry.get(column)):
+                shown[column] = number_text(value, unit)
+        rows.append((str(number), *(_cell(shown.get(column)) for column in columns)))
+    print_table(("entry", *columns), rows)
+
+
+def _profile_name(entry: Entry) -> str | None:
+    """The name of the profile that an entry adds, as in DQL."""
+    match = re.search(r'profile "[^"]*"', str(entry.get("profile", "")))
+    return match[0] if match else None
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def rollback(
+    suite: SuiteArgument,
+    *,
+    to: Annotated[str, typer.Option(metavar="DATE|TIME|ENTRY")],
+    reason: str | None = None,
+    dry_run: bool = False,
+) -> None:
+    """Restore earlier values of the tunables.
+
+    The history records the rollback as a new entry and keeps the earlier ones.
+
+    :param to: The end of a day (UTC), a time, or the number of an entry of `dql history`.
+    :param reason: The reason, stored in the history.
+    :param dry_run: Only show what would change.
+    """
+    from dqx_airflow.tuning.tunables import number_text
+
+    changes, before, removed = _rolled_back(suite, to, reason)
+    units = units_in(suite)
+    if changes and not dry_run:
+        suite_file(suite).save(changes)
+    for name in removed:
+        typer.echo(f"warning: {name} is no longer a tunable of the suite", err=True)
+    for change in changes:
+        unit = units[change.param]
+        old, new = number_text(before[change.param], unit), number_text(change.value, unit)
+        typer.echo(f"{change.param}: {old} -> {new}")
+    if not changes:
+        typer.echo("nothing to change")
+
+
+def _rolled_back(
+    suite: Path, to: str, reason: str | None
+) -> tuple[list[ParamChange], dict[str, float], list[str]]:
+    """The values to set, the current ones, and the names that are no longer tunables."""
+    from dqx_airflow.tuning.suite_file import ParamChange
+    from dqx_airflow.tuning.suite_history import History, cut_of, new_id, values_at
+    from dqx_airflow.tuning.tunables import tunables_of
+
+    log = History.of(suite)
+    checked = suite_file(suite).read()
+    current_values = {tunable.name: tunable.value for tunable in tunables_of(checked.valid_suite)}
+    earlier_values = values_at(log.changes(), cut_of(to, log))
+    facts = (("to", to), ("id", new_id()))
+    changes = [
+        ParamChange(name, value, reason=reason, action="rollback", facts=facts)
+        for name, value in earlier_values.items()
+        if name in current_values and current_values[name] != value
+    ]
+    return changes, current_values, [name for name in earlier_values if name not in current_values]
+
+
+def promote(
+    suite: SuiteArgument,
+    *,
+    assertion: str,
+    check: CheckOption = None,
+    shadow: Annotated[Path | None, typer.Option(metavar="SUITE")] = None,
+    author: str | None = None,
+) -> None:
+    """Drop @experimental from an assertion, so that it can block.
+
+    With --shadow, set its tunables to the values of that suite instead. The history records the
+    change.
+
+    :param assertion: The name of the assertion.
+    :param shadow: Set its tunables to the values in this suite instead.
+    :param author: The person who promotes it; default: the current user.
+    """
+    from dqx_airflow.tuning.review import promote as drop_experimental
+    from dqx_airflow.tuning.review import promote_values
+
+    file, who = suite_file(suite), author or getpass.getuser()
+    if shadow is None:
+        owner, name = drop_experimental(file, assertion, who, check=check)
+        lines = [f"promoted: '{name}' of check '{owner}' can block from now on"]
+    else:
+        taken = promote_values(file, suite_file(shadow), assertion, who, check=check)
+        lines = [f"promoted: {value}" for value in taken.values]
+        if taken.also:
+            lines.append(f"this also changes: {', '.join(taken.also)}")
+    for line in lines:
+        typer.echo(line)
+
+
+def review(
+    suite: SuiteArgument,
+    *,
+    pending: bool = False,
+    approve: Annotated[str | None, typer.Option(metavar="ID")] = None,
+    reject: Annotated[str | None, typer.Option(metavar="ID")] = None,
+    apply: bool = False,
+    reason: ReasonOption = None,
+    author: str | None = None,
+    results: ResultsOption = None,
+    output: TableFormatOption = TableOrJson.TABLE,
+) -> None:
+    """List, approve and reject the changes that algorithms propose.
+
+    Proposals are in the results store or, if an algorithm saved the suite without one, in the
+    history of the suite.
+
+    :param pending: List the pending proposals (the default).
+    :param approve: Approve and apply this proposal.
+    :param reject: Reject this proposal; needs --reason.
+    :param apply: Apply proposals that were approved elsewhere, such as in the Airflow UI.
+    :param author: The person who decides; default: the current user.
+    """
+
+    from dqx_airflow.tuning.review import ReviewQueue
+
+    root = results or known_results_root(suite)
+    stored = results_of(suite, root) if root else None
+    queue = ReviewQueue(suite_file(suite), suite_name(suite), stored)
+    actions = [bool(approve), bool(reject), apply]
+    if sum(actions) > 1 or (pending and any(actions)):
+        raise RequestError(
+            "more than one action", "choose one of --pending, --approve, --reject and --apply"
+        )
+    who = author or getpass.getuser()
+    if approve is not None:
+        proposal = queue.pending(approve)
+        queue.approve(proposal, who, reason)
+        typer.echo(f"approved and applied: {_described(proposal)}")
+    elif reject is not None:
+        if reason is None:
+            raise RequestError("a rejection needs a reason", "add --reason TEXT")
+        proposal = queue.pending(reject)
+        queue.reject(proposal, who, reason)
+        typer.echo(f"rejected: {_described(proposal)}")
+    elif apply:
+        applied = queue.apply_approved()
+        for proposal in applied:
+            typer.echo(f"applied: {_described(proposal)}")
+        if not applied:
+            typer.echo("no approved proposals to apply")
+    else:
+        _print_proposals(queue.all_pending(), output)
+
+
+def _changes_of(proposal: Proposal) -> str:
+    changes = [*map(str, proposal.changes)]
+    if proposal.profile is not None:
+        changes.append("a profile")
+    if proposal.form is not None:
+        changes.append(f"another form of {proposal.form.assertion}")
+    return ", ".join(changes)
+
+
+def _described(proposal: Proposal) -> str:
+    return f"{_changes_of(proposal)} ({proposal.id} by {proposal.agent})"
+
+
+def _print_proposals(waiting: list[Proposal], output: TableOrJson) -> None:
+    if output is TableOrJson.JSON:
+        listed = [json.loads(proposal.to_json()) for proposal in waiting]
+        typer.echo(json_text(listed))
+        return
+    if not waiting:
+        typer.echo("no pending proposals")
+        return
+    from dqx_airflow.cli.reports import print_table, printable
+
+    rows = []
+    for proposal in waiting:
+        at = f"{proposal.at:%Y-%m-%d %H:%M}Z"
+        rows.append((proposal.id, at, proposal.agent, _changes_of(proposal), proposal.reason or ""))
+    print_table(("id", "proposed", "agent", "change", "why"), rows)
+    for proposal in waiting:
+        text = proposal.profile or (proposal.form.text if proposal.form is not None else "")
+        if text:
+            typer.echo(printable(f"\n{proposal.id}:\n{text.rstrip()}", keep="\n"))

@@ -1,1 +1,0 @@
-"""`dql run`: suites against datasets, from the command line."""

@@ -1,0 +1,181 @@
+"""The Spark session of a call, its progress line, and catalog tables read one column at a time.
+Imports pyspark."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from pyspark.sql import SparkSession
+
+from dqx_airflow.contracts.dialects.clause_reader import slug
+from dqx_airflow.contracts.drafting import ObservedTable
+from dqx_airflow.datasets.connections import Connection
+from dqx_airflow.dql.syntax.grammar import unquoted
+from dqx_airflow.engine.job import run_gates, try_gates
+from dqx_airflow.engine.session.concurrency import import_meanwhile, tasks_reported
+from dqx_airflow.engine.session.connection import open_session, spark_errors_explained
+from dqx_airflow.engine.session.file_systems import check_file_systems
+from dqx_airflow.engine.session.spark_session import without_log
+from dqx_airflow.engine.sources.open import open_dataset
+from dqx_airflow.metrics.sql import quote_name
+from dqx_airflow.plan.model import Plan, Scanned
+from dqx_airflow.tuning.table_profile import ColumnTable, observed
+from dqx_airflow.values import DatasetRef, GateReport, GateRequest
+
+
+@dataclass(slots=True)
+class Spark:
+    """Runs requests over a connection. The session is opened when the first one needs it."""
+
+    connection: Connection
+    settings: Mapping[str, str]
+    _session: SparkSession | None = field(default=None, compare=False)
+
+    def run(self, requests: Sequence[GateRequest]) -> tuple[GateReport, ...]:
+        """The reports of requests that share a scan, stored if these have a results root.
+
+        :raises DqxError: there are none.
+        """
+        self._check(ref for request in requests for ref in request.datasets)
+        run = run_gates if requests[0].results_root else try_gates
+        with ExitStack() as display, spark_errors_explained(self.connection):
+
+            def session(_: str) -> SparkSession:
+                datasets = (ref for request in requests for ref in request.datasets)
+                spark = without_log(self._open(), datasets)
+                _show_tasks(spark, requests[0].run_key.gate, display)
+                return spark
+
+            return run(requests, session)
+
+    def measure(self, refs: Sequence[DatasetRef], plans: Sequence[Plan]) -> tuple[Scanned, ...]:
+        """The results of the requests of each plan.
+
+        :raises DqxError: Spark cannot be reached, or was lost.
+        """
+        from dqx_airflow.engine.measure import measure_together
+
+        self._check(refs)
+        with ExitStack() as display, spark_errors_explained(self.connection):
+            spark = without_log(self._open(), refs)
+            _show_tasks(spark, plans[0].suite, display)
+            return measure_together(spark, refs, plans)[1]
+
+    def _check(self, refs: Iterable[DatasetRef]) -> None:
+        """:raises DqxError: the Spark that would start cannot read a dataset."""
+        if self._session is None:
+            check_file_systems(self.connection, self.settings, refs)
+
+    def close(self) -> None:
+        if self._session is not None:
+            self._session.stop()
+            self._session = None
+
+    def _open(self) -> SparkSession:
+        if self._session is None:
+            is_seen = sys.stderr.isatty()
+            if is_seen:
+                sys.stderr.write(f"starting Spark: {self.connection} ...")
+                sys.stderr.flush()
+            try:
+                self._session = open_session(self.connection, "dql run", self.settings)
+            finally:
+                if is_seen:
+                    sys.stderr.write("\r\033[K")
+            import_meanwhile("dqx_airflow.cli.reports")
+        return self._session
+
+
+def _show_tasks(spark: SparkSession, title: str, display: ExitStack) -> None:
+    """Displays the progress of Spark's tasks, until `display` is closed."""
+    if not sys.stderr.isatty():
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn
+
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn())
+    progress = display.enter_context(
+        Progress(*columns, TaskProgressColumn(), console=console, transient=True)
+    )
+    task = progress.add_task(title, total=None)
+
+    def update(done: int, total: int) -> None:
+        progress.update(task, completed=done, total=total)
+
+    display.enter_context(tasks_reported(spark, update))
+
+
+T = TypeVar("T")
+
+_PART = re.compile(r"`(?:[^`]|``)*`|[^.`]+")
+
+
+def observe_table(spark: SparkSession, table: str) -> ObservedTable:
+    """The contents of the table in its current version.
+
+    :raises DatasetError: there is none, or it cannot be read.
+    """
+    parts = _parts_of(spark, table)
+    last = unquoted(parts[-1])
+    name = last if last.isidentifier() else slug(last) or "data"
+    return observed(_columns_of(spark, table), name, ".".join(parts))
+
+
+def observe_over(connection: Connection, settings: Mapping[str, str], table: str) -> ObservedTable:
+    """`observe_table` in a session of its own.
+
+    :raises SparkError: Spark cannot be reached.
+    """
+    with _session(connection, settings, "dql contract init") as spark:
+        return observe_table(spark, table)
+
+
+def read_over(
+    connection: Connection, settings: Mapping[str, str], table: str, use: Callable[[ColumnTable], T]
+) -> T:
+    """A result computed from the table, with a session of its own.
+
+    :raises SparkError: Spark cannot be reached.
+    """
+    with _session(connection, settings, "dql suggest") as spark:
+        return use(_columns_of(spark, table))
+
+
+@contextmanager
+def _session(
+    connection: Connection, settings: Mapping[str, str], title: str
+) -> Iterator[SparkSession]:
+    spark = open_session(connection, title, settings)
+    try:
+        with spark_errors_explained(connection):
+            yield spark
+    finally:
+        spark.stop()
+
+
+def _columns_of(spark: SparkSession, table: str) -> ColumnTable:
+    frame = open_dataset(spark, DatasetRef(table, table=table)).read(())
+    types = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
+    return ColumnTable(
+        tuple(types),
+        {name: "string" if kind == "void" else kind for name, kind in types.items()},
+        frame.count(),
+        lambda name: frame.select(quote_name(name)).toArrow().column(0),
+    )
+
+
+def _parts_of(spark: SparkSession, table: str) -> list[str]:
+    """The parts of a table's full name, without unnecessary backticks."""
+    written_parts = _PART.findall(table)
+    parts = [unquoted(part) if unquoted(part).isidentifier() else part for part in written_parts]
+    if len(parts) == 1:
+        parts = [spark.catalog.currentDatabase(), *parts]
+    if len(parts) == 2:
+        parts = [spark.catalog.currentCatalog(), *parts]
+    return parts

@@ -1,0 +1,388 @@
+"""What gates leave behind: `dql results`, `dql lineage` and `dql adopt`. Expensive imports are
+deferred to the call of a verb.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import sys
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dqx_airflow.cli.command import (
+    EXIT_INFRASTRUCTURE,
+    ROOT_VARIABLES,
+    Commands,
+    TextFormatOption,
+    TextOrJson,
+    storage_options,
+)
+from dqx_airflow.datasets.settings import is_table
+from dqx_airflow.errors import RequestError, StoreError, first_line
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from dqx_airflow.results.query import StoredResults
+    from dqx_airflow.results.report_rows import RunRow
+    from dqx_airflow.results.upkeep import Upkeep
+    from dqx_airflow.values import GateReport
+
+
+app = Commands(help="Inspect the results of gates and maintain their store.", no_args_is_help=True)
+
+_Root = Annotated[
+    str | None,
+    typer.Option(
+        "--root", envvar=ROOT_VARIABLES, help="The root of the results store: a path or URI."
+    ),
+]
+
+
+@app.command("list")
+def list_(
+    *,
+    root: _Root = None,
+    gate: str | None = None,
+    on: Annotated[datetime | None, typer.Option("--date", formats=["%Y-%m-%d"])] = None,
+    limit: Annotated[int, typer.Option(min=1)] = 20,
+    all_attempts: bool = False,
+    output: TextFormatOption = TextOrJson.TEXT,
+) -> None:
+    """List the runs of gates, newest first.
+
+    :param gate: Only runs of this gate.
+    :param on: Only runs for data of this date.
+    :param limit: Maximum number of runs.
+    :param all_attempts: Include attempts that a later one superseded.
+    """
+    from dqx_airflow.results.reader import list_runs
+
+    runs = list_runs(
+        _results(root),
+        gate=gate,
+        dataset_date=on.date() if on else None,
+        limit=limit,
+        all_attempts=all_attempts,
+    )
+    if output is TextOrJson.JSON:
+        _print_json(runs)
+    elif runs:
+        from dqx_airflow.cli.reports import console_for
+
+        console_for().print(_runs_table(runs))
+    if not runs:
+        raise RequestError(f"no matching runs under {_required_root(root)}")
+
+
+@app.command("show")
+def show(
+    run_id: Annotated[str, typer.Argument(metavar="RUN_ID")],
+    root: _Root = None,
+    rows: bool = False,
+    output: TextFormatOption = TextOrJson.TEXT,
+) -> None:
+    """Show one run: every assertion, with the reason if it did not pass.
+
+    :param run_id: The first characters of a run id, or `latest`.
+    :param rows: Show all sampled failing rows instead of the first three.
+    """
+    results = _results(root)
+    report = _find(results, run_id)
+    if report is None:
+        raise RequestError(
+            f"no run {run_id} under {results.root}",
+            "`dql results list --all-attempts` shows the ids",
+        )
+    if output is TextOrJson.JSON:
+        _print_json(report)
+    else:
+        _print_report(report, results.root, all_rows=rows)
+
+
+@app.command("optimize")
+def optimize(*, root: _Root = None, output: TextFormatOption = TextOrJson.TEXT) -> None:
+    """Merge the small files of the store, and partition a store of an older version by month.
+
+    Gates may run at the same time. If it is interrupted, run it again.
+    """
+    from dqx_airflow.results import upkeep
+
+    _tend(root, upkeep.optimize, output)
+
+
+@app.command("prune")
+def prune(
+    *,
+    older_than: Annotated[str, typer.Option(metavar="DAYS")],
+    root: _Root = None,
+    output: TextFormatOption = TextOrJson.TEXT,
+) -> None:
+    """Delete old runs, with their results, failing rows and states.
+
+    `dql results vacuum` frees the space seven days later. Gates may run at the same time.
+
+    :param older_than: Delete runs older than this, such as 400d.
+    """
+    age = _days(older_than, "--older-than")
+    from dqx_airflow.results import upkeep
+
+    _tend(root, partial(upkeep.prune, older_than=age), output)
+
+
+@app.command("vacuum")
+def vacuum(
+    *,
+    keep: Annotated[str, typer.Option(metavar="DAYS")] = "7d",
+    dry_run: bool = False,
+    root: _Root = None,
+    output: TextFormatOption = TextOrJson.TEXT,
+) -> None:
+    """Delete the files that `optimize`, `prune` and the gates have replaced.
+
+    Gates may run at the same time.
+
+    :param keep: Keep files that were in use within this time.
+    :param dry_run: Only count the files that would be deleted.
+    """
+    kept = _days(keep, "--keep")
+    from dqx_airflow.results import upkeep
+
+    _tend(root, partial(upkeep.vacuum, keep=kept, dry_run=dry_run), output)
+
+
+def _tend(root: str | None, work: Callable[..., tuple[Upkeep, ...]], output: TextOrJson) -> None:
+    """Processes the store, and prints the result for each of its tables."""
+    done = work(_required_root(root), storage_options=storage_options())
+    if output is TextOrJson.JSON:
+        _print_json(done)
+        return
+    from dqx_airflow.cli.reports import print_table
+
+    rows = []
+    for upkeep in done:
+        numbers = (
+            upkeep.files_before,
+            upkeep.files_after,
+            upkeep.deleted_rows,
+            upkeep.deleted_files,
+        )
+        rows.append((upkeep.table, *(f"{number:,}" for number in numbers)))
+    print_table(("table", "files before", "files after", "deleted rows", "deleted files"), rows)
+
+
+def _days(text: str, option: str) -> timedelta:
+    """The time that an option gives in days."""
+    match = re.fullmatch(r"([1-9]\d{0,4})d?", text.strip(), re.ASCII)
+    if match is None:
+        raise RequestError(f"{option} {text}: invalid number of days", "write it like 400d")
+    return timedelta(days=int(match[1]))
+
+
+def _find(results: StoredResults, run_id: str) -> GateReport | None:
+    from dqx_airflow.results.reader import find_report, list_runs
+
+    if run_id == "latest":
+        newest = list_runs(results, limit=1)
+        if not newest:
+            return None
+        run_id = newest[0].run_id
+    return find_report(results, run_id)
+
+
+def _results(root: str | None) -> StoredResults:
+    from dqx_airflow.results.query import StoredResults
+
+    return StoredResults(_required_root(root), storage_options())
+
+
+def _required_root(root: str | None) -> str:
+    if root:
+        return root
+    raise RequestError("no results root given", "add --root PATH, or set DQX_RESULTS_ROOT")
+
+
+def _print_json(value: object) -> None:
+    from dqx_airflow.values import to_json
+
+    typer.echo(to_json(value))
+
+
+def _print_report(report: GateReport, root: str, *, all_rows: bool) -> None:
+    from rich.text import Text
+
+    from dqx_airflow.cli.reports import console_for, print_failures, print_headline, verdicts_table
+
+    console = console_for()
+    print_headline(report, console)
+    console.print(Text(_facts(report)), soft_wrap=True)
+    if report.verdicts:
+        console.print()
+        console.print(verdicts_table(report.verdicts))
+    print_failures(report, console, all_rows=all_rows, root=root)
+
+
+def _facts(report: GateReport) -> str:
+    from dqx_airflow.cli.reports import printable
+
+    lines = [
+        ("run", report.run_id),
+        ("attempt", f"{report.attempt.number}, scheduler run {report.run_key.scheduler_run}"),
+        ("suite", report.suite),
+        ("fail on", report.fail_on.value),
+        ("finished", _timestamp(report.finished_at)),
+    ]
+    for dataset in report.datasets:
+        version = "" if dataset.version is None else f", version {dataset.version}"
+        rows = "" if dataset.rows is None else f", {dataset.rows} rows"
+        if dataset.quarantined:
+            location = f" at {dataset.quarantine}" if dataset.quarantine else ""
+            rows += f", {dataset.quarantined} in quarantine{location}"
+        if (done := dataset.promotion) is not None:
+            rows += f", promoted to {done.location}, version {done.version}"
+        lines.append(("dataset", f"{dataset.name}: {dataset.location}{version}{rows}"))
+    return "\n".join(f"  {name:<9}{printable(text)}" for name, text in lines)
+
+
+def _runs_table(runs: tuple[RunRow, ...]) -> Table:
+    from rich.text import Text
+
+    from dqx_airflow.cli.reports import coloured, printable, table_of
+
+    table = table_of("run", "outcome", "gate", "date", "attempt", "failed", "worst", "finished")
+    for run in runs:
+        failed = f"{run.failed}/{run.assertions}"
+        if run.errors:
+            failed += f" +{run.errors} error" + "s" * (run.errors > 1)
+        if run.partial is not None:
+            failed += f", partial: {run.partial.selected} of {run.partial.assertions}"
+        worst = f"{run.worst} ({run.worst_severity.value})" if run.worst_severity else ""
+        table.add_row(
+            Text(printable(run.run_id[:8])),
+            coloured(run.outcome),
+            Text(printable(run.run_key.gate_instance)),
+            Text(run.run_key.date.isoformat()),
+            Text(str(run.attempt.number)),
+            Text(failed),
+            Text(printable(worst)),
+            Text(_timestamp(run.finished_at)),
+        )
+    return table
+
+
+def _timestamp(timestamp: datetime) -> str:
+    return f"{timestamp:%Y-%m-%d %H:%M:%S}Z"
+
+
+lineage_app = Commands(help="Manage the lineage events of gates.", no_args_is_help=True)
+
+_EACH_S = 5.0
+
+
+@lineage_app.callback()
+def lineage() -> None:
+    """Manage the lineage events of gates."""
+
+
+@lineage_app.command("flush")
+def flush(
+    *,
+    spool: Annotated[Path | None, typer.Option(envvar="DQX_LINEAGE_SPOOL")] = None,
+    root: Annotated[str | None, typer.Option(envvar=ROOT_VARIABLES)] = None,
+    timeout: Annotated[float, typer.Option(min=0.1)] = 60.0,
+    output: TextFormatOption = TextOrJson.TEXT,
+) -> None:
+    """Send the lineage events that gates could not send, with OpenLineage's own configuration.
+
+    Exit code 0 no events are left, 2 an error on the command line, 4 some events are left.
+
+    :param spool: The spool folder.
+    :param root: The results root that contains the spool, if --spool is not given.
+    :param timeout: The maximum duration, in seconds.
+    """
+    from dqx_airflow.lineage import spool as spools
+
+    if spool is None and (root is None or "://" in root.removeprefix("file://")):
+        raise RequestError(
+            "no spool given",
+            f"add --spool FOLDER, or --root with a local results store, or set {spools.VARIABLE}",
+        )
+    folder = spool or spools.beside((root or "").removeprefix("file://"))
+    folder = folder.expanduser()
+    try:
+        waiting = len(spools.kept(folder))
+    except OSError as error:
+        raise StoreError(f"{folder} cannot be read: {error.strerror or error}") from error
+    sent = left = 0
+    if waiting:
+        logging.basicConfig(format="%(name)s: %(message)s", stream=sys.stderr)
+        from dqx_airflow.lineage.emitter import LineageEmitter
+        from dqx_airflow.lineage.transport import TimeBudget
+
+        with LineageEmitter(folder, time_budget=TimeBudget(timeout, _EACH_S)) as emitter:
+            sent, left = emitter.resend()
+    if output is TextOrJson.JSON:
+        typer.echo(json.dumps({"spool": str(folder), "sent": sent, "left": left}))
+    else:
+        typer.echo(f"{sent} sent, {left} left in {folder}")
+    if left:
+        raise typer.Exit(EXIT_INFRASTRUCTURE)
+
+
+def adopt(
+    target: Annotated[str, typer.Argument(metavar="TARGET")],
+    *,
+    gate: str,
+    owner: Annotated[str | None, typer.Option("--from")] = None,
+) -> None:
+    """Let a gate replace what it, or another gate, has promoted into a table until now.
+
+    For example after a change of `time_zone`, `date_column`, `date_format` or `promote_slice`, or
+    of the name of a gate.
+
+    :param target: The path of a Delta table, or its name.
+    :param gate: The gate that may replace the rows.
+    :param owner: The gate that promoted them; default: the same.
+    """
+    from deltalake import DeltaTable
+    from deltalake.exceptions import DeltaError
+
+    from dqx_airflow.datasets.delta_log import transactions
+    from dqx_airflow.engine.outputs.promoted_slices import (
+        adoption,
+        gates_in,
+        has_promoted,
+        with_claims,
+    )
+    from dqx_airflow.engine.sources.listing import absolute
+
+    owner, now = owner or gate, str(int(time.time() * 1000))
+    properties = {adoption(gate, owner): now}
+    ((key, value),) = properties.items()
+    name = target if is_table(target) else f"delta.`{absolute(target)}`"
+    advice = f"run in Spark: ALTER TABLE {name} SET TBLPROPERTIES ('{key}' = '{value}')"
+    if is_table(target):
+        raise RequestError(f"{target} is a table of a catalog, which only Spark can change", advice)
+    try:
+        table = DeltaTable(absolute(target))
+        numbers = with_claims(transactions(absolute(target), int(table.version())))
+    except (DeltaError, OSError, ValueError) as error:
+        raise RequestError(f"{target}: {first_line(error)}") from error
+    if not has_promoted(owner, numbers):
+        known = ", ".join(gates_in(numbers)) or "none by name"
+        raise RequestError(
+            f"gate '{owner}' has promoted nothing to {target}", f"gates there: {known}"
+        )
+    try:
+        table.alter.set_table_properties(properties, raise_if_not_exists=False)
+    except DeltaError as error:
+        raise RequestError(f"{target}: {first_line(error)}", advice) from error
+    typer.echo(f"gate {gate} may replace what gate {owner} has promoted to {target}")

@@ -1,2 +1,0 @@
-"""The commands against false alarms: history, labels, backtests, review. One module for each
-verb."""

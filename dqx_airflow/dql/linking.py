@@ -1,0 +1,689 @@
+"""From the files of a suite to plain assertions: finds and reads its imports, and expands macros,
+each assertion with the `use`s that it came from.
+
+The reading function is an argument, so that linking is the same in the job, whose request contains
+all sources, and on a worker, which reads them from disk. Macros are scoped lexically: a constant
+in the body of a macro is that of the macro's own file. The size of the expansion is bounded.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar, cast
+
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, did_you_mean
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.printer import show
+from dqx_airflow.dql.syntax.parser import parse
+from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
+from dqx_airflow.dql.walk import parts_of, rebound, rewritten, settle
+from dqx_airflow.values import ImportedFile, SourceFile, Span
+
+Reader: TypeAlias = Callable[[str, str], SourceFile | str]
+"""Called with the name of the importing file and the path as written: the file, or why there is
+none."""
+
+_MARKS = ("dqx.toml", ".git")
+
+MOST_FILES = 200
+"""The maximum number of imported files, direct and indirect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Defined:
+    """A macro with the scope of the file that defines it: macros are scoped lexically."""
+
+    macro: nodes.Macro
+    home: Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """The names that one import makes visible, and the file that they come from."""
+
+    statement: nodes.Import
+    names: frozenset[str]
+    file: str
+
+
+@dataclass(slots=True)
+class Scope:
+    """The names visible in a file: its own, and the imported ones, with evaluated constants
+    first."""
+
+    file: str
+    constants: dict[str, nodes.Constant] = field(default_factory=dict)
+    macros: dict[str, Defined] = field(default_factory=dict)
+    imports: list[Brought] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Linker:
+    """Links one main file. `sources` are the contents of all files, by name."""
+
+    read: Reader
+    report: Callable[[Diagnostic], None]
+    sources: dict[str, str] = field(default_factory=dict)
+    imported: list[ImportedFile] = field(default_factory=list)
+    _scopes: dict[str, Scope] = field(default_factory=dict)
+
+    def link(self, file: nodes.File, name: str) -> Scope:
+        """The scope of the main file and, for its suite, of the suite."""
+        return self._scope(file, name, (name,))
+
+    def _scope(self, file: nodes.File, name: str, chain: tuple[str, ...]) -> Scope:
+        scope = Scope(name)
+        suite = file.suite
+        for statement in (*file.imports, *(suite.imports if suite else ())):
+            self._import(statement, scope, chain)
+        constants, macros = file.all_constants, file.all_macros
+        self._report_duplicates("E011", "constant", constants)
+        self._report_duplicates("E210", "macro", macros)
+        names = [constant.name for constant in constants] + [macro.name for macro in macros]
+        for defined in names:
+            self._warn_of_hidden(defined, scope)
+        # Definitions of a file hide imported ones.
+        own_names = {constant.name.text for constant in constants}
+        imported = [constant for name, constant in scope.constants.items() if name not in own_names]
+        scope.constants = settle((*imported, *constants))
+        for macro in reversed(macros):  # of two with the same name the first counts
+            scope.macros[macro.name.text] = Defined(macro, scope)
+        return scope
+
+    def _report_duplicates(
+        self, code: str, kind: str, definitions: Iterable[nodes.Constant | nodes.Macro]
+    ) -> None:
+        first: dict[str, nodes.Name] = {}
+        for name in (definition.name for definition in definitions):
+            if name.text in first:
+                related = (Related(first[name.text].span, "first defined here"),)
+                message = f"{kind} '{name.text}' is defined twice"
+                self.report(Diagnostic(message, name.span, code=code, related=related))
+            first.setdefault(name.text, name)
+
+    def _warn_of_hidden(self, name: nodes.Name, scope: Scope) -> None:
+        """Warns about a definition that hides an imported name."""
+        help_line = 'rename it, or give the import a name: import "..." as library'
+        for brought in scope.imports:
+            if name.text in brought.names:
+                self._hides(name.text, name.span, brought, "imported here", help_line)
+
+    def _hides(self, name: str, span: Span, hidden: Brought, label: str, help_line: str) -> None:
+        message = f"'{name}' hides the definition from '{hidden.statement.path.value}'"
+        related = (Related(hidden.statement.span, label),)
+        self.report(Diagnostic(message, span, code="W015", related=related, help=help_line))
+
+    def _import(self, statement: nodes.Import, scope: Scope, chain: tuple[str, ...]) -> None:
+        path = statement.path
+        source = self.read(scope.file, path.value)
+        if isinstance(source, str):
+            self._error("E006", f"cannot import '{path.value}'", path.span, source)
+            return
+        if source.name in chain:
+            circle = " → ".join((*chain[chain.index(source.name) :], source.name))
+            self._error("E005", f"circular import: {circle}", path.span, "remove one of them")
+            return
+        if len(self.sources) >= MOST_FILES:
+            message = f"cannot import more than {MOST_FILES} files"
+            self._error("E006", message, path.span, "import fewer files")
+            return
+        self.imported.append(ImportedFile(scope.file, path.value, source))
+        exporter = self._scopes.get(source.name) or self._read_library(statement, source, chain)
+        self._bring(statement, exporter, scope)
+
+    def _read_library(
+        self, statement: nodes.Import, source: SourceFile, chain: tuple[str, ...]
+    ) -> Scope:
+        self.sources[source.name] = source.text
+        parsed = parse(source)
+        for diagnostic in parsed.diagnostics:
+            related = (*diagnostic.related, Related(statement.span, "imported here"))
+            self.report(replace(diagnostic, related=related))
+        file = parsed.file or nodes.File((), (), (), ())
+        if file.suite is not None and not parsed.diagnostics and not _exports(file):
+            message = f"'{statement.path.value}' is a suite and exports nothing"
+            help_line = "put `export` before the definitions that others share"
+            self._error("E207", message, statement.path.span, help_line)
+            file = nodes.File((), (), (), ())
+        scope = self._scope(file, source.name, (*chain, source.name))
+        self._scopes[source.name] = scope
+        return scope
+
+    def _bring(self, statement: nodes.Import, exporter: Scope, scope: Scope) -> None:
+        """Makes exported names visible, under the alias if there is one."""
+        exported = {
+            *(
+                name
+                for name, macro in exporter.macros.items()
+                if macro.home is exporter and macro.macro.is_exported
+            ),
+            *(
+                name
+                for name, constant in exporter.constants.items()
+                if constant.span.file == exporter.file and constant.is_exported
+            ),
+        }
+        wanted = {name.text: name for name in statement.names} or dict.fromkeys(exported)
+        visible = set()
+        for name, place in wanted.items():
+            if name not in exported:
+                assert place is not None
+                message = f"'{statement.path.value}' does not export '{name}'"
+                help_line = did_you_mean(name, sorted(exported)) or "the file exports nothing"
+                self._error("E208", message, place.span, help_line)
+                continue
+            shown = f"{statement.alias.text}.{name}" if statement.alias else name
+            visible.add(shown)
+            self._warn_of_second_import(statement, shown, exporter, scope)
+            if name in exporter.macros:
+                scope.macros[shown] = exporter.macros[name]
+            if name in exporter.constants:
+                scope.constants[shown] = _renamed(exporter.constants[name], shown)
+        scope.imports.append(Brought(statement, frozenset(visible), exporter.file))
+
+    def _warn_of_second_import(
+        self, statement: nodes.Import, name: str, exporter: Scope, scope: Scope
+    ) -> None:
+        """Warns about a name that an earlier import has brought from another file."""
+        help_line = 'give one of the imports a name: import "..." as library'
+        for earlier in scope.imports:
+            if name in earlier.names and earlier.file != exporter.file:
+                self._hides(name, statement.span, earlier, "imported first here", help_line)
+
+    def _error(self, code: str, message: str, span: Span, help_line: str) -> None:
+        self.report(Diagnostic(message, span, code=code, help=help_line))
+
+
+def _exports(file: nodes.File) -> bool:
+    definitions: tuple[nodes.Constant | nodes.Macro, ...] = (*file.all_constants, *file.all_macros)
+    return any(definition.is_exported for definition in definitions)
+
+
+def _renamed(constant: nodes.Constant, name: str) -> nodes.Constant:
+    """The constant under another name, at the position of its definition."""
+    return replace(constant, name=nodes.Name(name, constant.name.span), is_exported=False)
+
+
+def no_imports(importer: str, path: str) -> str:
+    """The reader if there is nothing to read from."""
+    return "imports need a file: this suite was not read from a file"
+
+
+def inlined(files: Iterable[ImportedFile]) -> Reader:
+    """The reader of a job: the worker has read every import, and the request contains it."""
+    known = {(file.importer, file.path): file.file for file in files}
+
+    def read(importer: str, path: str) -> SourceFile | str:
+        return known.get((importer, path)) or "the file is not part of the request"
+
+    return read
+
+
+def search_path(environment: Mapping[str, str]) -> tuple[Path, ...]:
+    """The folders of DQL_PATH, separated by colons."""
+    return tuple(Path(folder) for folder in environment.get("DQL_PATH", "").split(":") if folder)
+
+
+def project_root(file: Path) -> Path | None:
+    """The nearest folder above a file with a `dqx.toml` or a `.git`; None if there is none."""
+    folders = Path(os.path.realpath(file)).parents
+    return next(
+        (folder for folder in folders if any((folder / mark).exists() for mark in _MARKS)), None
+    )
+
+
+class FileReader:
+    """Reads imports from disk.
+
+    A path is searched next to the importing file, then below the project root of the main file,
+    then below `root`, then in the folders of `search_path`. Nothing outside of these and of the
+    folder of the main file is read, even if a path contains `..`.
+    """
+
+    def __init__(self, name: str, path: Path, root: Path, search_path: Iterable[Path] = ()) -> None:
+        self._places: dict[str, Path] = {name: Path(os.path.realpath(path))}
+        self._read: dict[str, SourceFile | Unreadable] = {}
+        self._root = root.resolve()
+        project = project_root(path)
+        self._is_in_project = project is not None
+        homes = (self._root,) if project is None else (project, self._root)
+        self._folders = (*homes, *(folder.resolve() for folder in search_path))
+        self._allowed = (self._places[name].parent, *self._folders)
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The main file, and the files read so far."""
+        return tuple(self._places.values())
+
+    def __call__(self, importer: str, path: str) -> SourceFile | str:
+        if "\0" in path or not path:
+            return "invalid path"
+        beside = self._places[importer].parent
+        folders = (beside,) if path.startswith(".") else (beside, *self._folders)
+        try:
+            return self._find(path, tuple(dict.fromkeys(folders)))
+        except OSError as error:
+            return f"cannot read the file: {error}"
+        except (ValueError, RuntimeError):  # a NUL in it, or links in a circle
+            return f"{path!a} is not a file path"
+
+    def _find(self, path: str, folders: tuple[Path, ...]) -> SourceFile | str:
+        for folder in folders:
+            place = (folder / path).resolve()
+            if not place.is_file():
+                continue
+            if not any(place.is_relative_to(allowed) for allowed in self._allowed):
+                reason = f"{place} is outside the allowed folders"
+                hint = "; to import from all of a project, put a dqx.toml at its root"
+                return reason if self._is_in_project else reason + hint
+            name = self._name_of(place)
+            self._places[name] = place
+            if name not in self._read:
+                self._read[name] = read_source(place, name)
+            source = self._read[name]
+            return source.reason if isinstance(source, Unreadable) else source
+        if any((folder / path).is_dir() for folder in folders):
+            return "this is a folder, not a file"
+        return f"file not found in {', '.join(map(str, folders))}"
+
+    def _name_of(self, place: Path) -> str:
+        """The path below `root`, or else the full path: no two files have the same name."""
+        is_below = place.is_relative_to(self._root)
+        return place.relative_to(self._root).as_posix() if is_below else str(place)
+
+
+MOST_WORDS = 500_000
+"""The maximum number of tokens that the macros of a suite expand to, uses and loops included."""
+DEEPEST_USE = 50
+"""The maximum nesting of macros."""
+
+Bindings: TypeAlias = Mapping[str, "nodes.Expression | tuple[nodes.Expression, ...]"]
+Node = TypeVar("Node")
+
+_LETTERS_OF_A_WORD = 8
+_HOLE = re.compile(r"\{([a-zA-Z_][a-zA-Z0-9_]*)\}")
+
+
+class _TooMuchError(Exception):
+    """The limit of the expansion was reached, and reported."""
+
+
+@dataclass(slots=True)
+class Expander:
+    """Expands the suite of one file. `used` are the names of the macros and constants it meets."""
+
+    scope: Scope
+    report: Callable[[Diagnostic], None]
+    used: set[str] = field(default_factory=set)
+    _words: int = 0
+
+    def check_macros(self) -> None:
+        """Reports mistakes in the definitions of the file's macros."""
+        for defined in self.scope.macros.values():
+            if defined.home is self.scope:
+                self._check_macro(defined.macro)
+
+    def expand(self, suite: nodes.Suite) -> nodes.Suite:
+        """The suite with only assertions in its checks, and with the constants that it imports."""
+        checks = []
+        try:
+            for check in suite.checks:
+                where = self._filled(check.where, self.scope, {}, ())
+                checks.append(replace(check, body=tuple(self._check(check)), where=where))
+        except _TooMuchError:
+            return replace(suite, checks=())
+        names = {constant.name.text for constant in suite.constants}
+        imported = tuple(
+            constant for name, constant in self.scope.constants.items() if name not in names
+        )
+        return replace(
+            suite,
+            checks=tuple(checks),
+            constants=(*imported, *suite.constants),
+            macros=(),
+            imports=(),
+        )
+
+    def _check(self, check: nodes.Check) -> list[nodes.Assertion]:
+        assertions: list[nodes.Assertion] = []
+        for item in check.body:
+            if isinstance(item, nodes.Use):
+                assertions += self._use(item, self.scope, {}, (), ())
+            else:
+                assertions.append(self._filled(item, self.scope, {}, ()))
+        return list(self._with_own_names(assertions))
+
+    def _with_own_names(self, assertions: list[nodes.Assertion]) -> Iterator[nodes.Assertion]:
+        """The assertions, with a suffix for repeated names that macros have generated."""
+        first: dict[str, nodes.Assertion] = {}
+        numbers: dict[str, int] = {}
+        for assertion in assertions:
+            name = assertion.name
+            if name is None or not assertion.uses or name.value not in first:
+                if name is not None:
+                    first.setdefault(name.value, assertion)
+                yield assertion
+                continue
+            number = numbers.get(name.value, 2)
+            while f"{name.value} {number}" in first:
+                number += 1
+            numbers[name.value] = number + 1
+            unique = f"{name.value} {number}"
+            earlier = first[name.value]
+            place = earlier.uses[0] if earlier.uses else earlier.span
+            self.report(
+                Diagnostic(
+                    f"this use creates a second assertion named '{name.value}'",
+                    assertion.uses[0],
+                    code="W006",
+                    related=(Related(place, "first one"),),
+                    help=f"it is renamed to '{unique}'; pass another argument for the name",
+                )
+            )
+            yield replace(assertion, name=nodes.Text(unique, name.span))
+            first[unique] = assertion
+
+    # Uses
+
+    def _use(
+        self,
+        use: nodes.Use,
+        scope: Scope,
+        bindings: Bindings,
+        stack: tuple[nodes.Macro, ...],
+        chain: tuple[Span, ...],
+    ) -> list[nodes.Assertion]:
+        chain = (*chain, use.span)
+        self._count(1, chain)
+        defined = self._defined(use, scope, stack, chain)
+        if defined is None:
+            return []
+        macro = defined.macro
+        if not self._are_values(use, chain):
+            return []
+        arguments = tuple(
+            self._filled(argument, scope, bindings, chain) for argument in use.arguments
+        )
+        bound = self._bound(use, macro, arguments, chain)
+        if bound is None:
+            return []
+        return self._body(macro.body, defined.home, bound, (*stack, macro), chain)
+
+    def _defined(
+        self, use: nodes.Use, scope: Scope, stack: tuple[nodes.Macro, ...], chain: tuple[Span, ...]
+    ) -> Defined | None:
+        name = use.name.text
+        defined = scope.macros.get(name)
+        if defined is None:
+            near = did_you_mean(name, scope.macros) or "define it: macro name(column) { ... }"
+            self._error("E201", f"unknown macro '{name}'", use.name.span, near, chain)
+            return None
+        if scope is self.scope:
+            self.used.add(name)
+        macro = defined.macro
+        if any(macro is outer for outer in stack):
+            message = f"macro '{name}' uses itself"
+            self._error("E203", message, use.name.span, "a macro cannot be recursive", chain)
+            return None
+        if len(stack) >= DEEPEST_USE:
+            message = f"macros are nested more than {DEEPEST_USE} levels deep"
+            self._error("E206", message, use.name.span, "reduce the nesting", chain)
+            return None
+        place = macro.span
+        if place.file == use.span.file and (place.line, place.column) > (
+            use.span.line,
+            use.span.column,
+        ):
+            message = f"macro '{name}' is defined after its use"
+            related = (Related(macro.name.span, "defined here"),)
+            help_line = "move the macro before the use"
+            self._error("E204", message, use.name.span, help_line, chain, related)
+            return None
+        return defined
+
+    def _are_values(self, use: nodes.Use, chain: tuple[Span, ...]) -> bool:
+        named = [argument for argument in use.arguments if isinstance(argument, nodes.Parameter)]
+        for argument in named:
+            message = "macro arguments are positional"
+            help_line = "separate two arguments by a comma, or remove the name"
+            self._error("E202", message, argument.span, help_line, chain)
+        return not named
+
+    def _bound(
+        self,
+        use: nodes.Use,
+        macro: nodes.Macro,
+        arguments: tuple[nodes.Expression, ...],
+        chain: tuple[Span, ...],
+    ) -> dict[str, nodes.Expression | tuple[nodes.Expression, ...]] | None:
+        names = [parameter.text for parameter in macro.parameters]
+        fixed = names[:-1] if macro.is_variadic else names
+        if len(arguments) < len(names) or (len(arguments) > len(names) and not macro.is_variadic):
+            wanted = f"{len(names)} or more" if macro.is_variadic else str(len(names))
+            plural = "argument" if wanted == "1" else "arguments"
+            shown = ", ".join(names) + ("..." if macro.is_variadic else "")
+            message = f"macro '{use.name.text}' takes {wanted} {plural}, not {len(arguments)}"
+            related = (Related(macro.name.span, "defined here"),)
+            help_line = f"write use {use.name.text}({shown})"
+            self._error("E202", message, use.span, help_line, chain, related)
+            return None
+        bound: dict[str, nodes.Expression | tuple[nodes.Expression, ...]] = dict(
+            zip(fixed, arguments, strict=False)
+        )
+        if macro.is_variadic:
+            bound[names[-1]] = arguments[len(fixed) :]
+        return bound
+
+    def _body(
+        self,
+        body: tuple[nodes.MacroItem, ...],
+        home: Scope,
+        bindings: Bindings,
+        stack: tuple[nodes.Macro, ...],
+        chain: tuple[Span, ...],
+    ) -> list[nodes.Assertion]:
+        assertions: list[nodes.Assertion] = []
+        for item in body:
+            match item:
+                case nodes.Assertion():
+                    filled = _with_words(self._filled(item, home, bindings, chain), bindings)
+                    assertions.append(replace(filled, uses=chain))
+                case nodes.Use():
+                    assertions += self._use(item, home, bindings, stack, chain)
+                case nodes.Loop(variable=variable, over=over, body=inner):
+                    for value in _values(bindings.get(over.text)):
+                        self._count(1, chain)
+                        looped = {**bindings, variable.text: value}
+                        assertions += self._body(inner, home, looped, stack, chain)
+        return assertions
+
+    # Filling in
+
+    def _filled(self, node: Node, home: Scope, bindings: Bindings, chain: tuple[Span, ...]) -> Node:
+        """The node with arguments for placeholders, and constants of the macro's own file."""
+
+        def fill_hole(hole: re.Match[str]) -> str:
+            text = _text_of(hole, bindings)
+            self._count(len(text) // _LETTERS_OF_A_WORD, chain)
+            return text
+
+        def is_list(item: nodes.Expression) -> bool:
+            bound = bindings.get(item.name) if isinstance(item, nodes.Placeholder) else None
+            return isinstance(bound, tuple | nodes.Listing)
+
+        def spread(items: tuple[nodes.Expression, ...]) -> Iterator[nodes.Expression]:
+            """The items of a list; a parameter with a list as its value contributes its items."""
+            for item in items:
+                if isinstance(item, nodes.Placeholder) and is_list(item):
+                    yield from _values(bindings[item.name])
+                else:
+                    yield rewritten(item, fill)
+
+        def fill(part: Any) -> Any:
+            match part:
+                case nodes.Placeholder(name=name, span=span) if name in bindings:
+                    value = bindings[name]
+                    return nodes.Listing(value, span) if isinstance(value, tuple) else value
+                case nodes.Listing(items=items, span=span) if any(map(is_list, items)):
+                    return nodes.Listing(tuple(spread(items)), span)
+                case nodes.Text(value=text, span=span) if "{" in text and chain:
+                    return nodes.Text(_HOLE.sub(fill_hole, text), span)
+                case nodes.Name(text=name) if home is not self.scope and name in home.constants:
+                    return home.constants[name].value
+                case nodes.Name(text=name) if "." in name and name in home.constants:
+                    # `alias.NAME` is defined only in the file with the alias.
+                    self.used.add(name)
+                    return home.constants[name].value
+            return None
+
+        filled = cast(Node, rewritten(node, fill))
+        if chain:
+            filled = cast(Node, rebound(filled))
+            # If an argument is used twice, it is visited twice although it is one node.
+            remaining = MOST_WORDS - self._words
+            self._count(sum(1 for _ in islice(parts_of(filled), remaining + 1)), chain)
+        return filled
+
+    def _count(self, words: int, chain: tuple[Span, ...]) -> None:
+        self._words += words
+        if self._words > MOST_WORDS:
+            message = f"the macros of this suite expand to more than {MOST_WORDS:,} words"
+            self._error("E206", message, chain[0], "use fewer macros", ())
+            raise _TooMuchError
+
+    # Definitions of macros
+
+    def _check_macro(self, macro: nodes.Macro) -> None:
+        parameters = [parameter.text for parameter in macro.parameters]
+        variadic = {parameters[-1]} if macro.is_variadic else set()
+        for number, parameter in enumerate(macro.parameters):
+            if parameter.text in parameters[:number]:
+                message = f"duplicate parameter '{parameter.text}'"
+                self.report(Diagnostic(message, parameter.span, code="E209", help="rename one"))
+        self._check_body(macro.body, parameters, variadic)
+
+    def _check_body(
+        self, body: tuple[nodes.MacroItem, ...], known: list[str], lists: set[str]
+    ) -> None:
+        for item in body:
+            if isinstance(item, nodes.Loop):
+                if item.over.text not in known:
+                    self._unknown_parameter(item.over.text, item.over.span, known)
+                elif item.over.text not in lists:
+                    message = f"'{item.over.text}' is a single argument, but a loop needs a list"
+                    help_line = f"make the parameter variadic: {item.over.text}..."
+                    self.report(Diagnostic(message, item.over.span, code="E205", help=help_line))
+                self._check_body(item.body, [*known, item.variable.text], lists)
+                continue
+            for part in parts_of(item):
+                match part:
+                    case nodes.Placeholder(name=name, span=span) if name not in known:
+                        self._unknown_parameter(name, span, known)
+                    case nodes.Call(name=nodes.Name(text=("sql" | "query") as name)):
+                        self._no_interpolation(name, part)
+            if isinstance(item, nodes.Assertion):
+                for parameter, word in parameters_in(item):
+                    if parameter not in known:
+                        self._unknown_parameter(parameter, word.span, known)
+            if isinstance(item, nodes.Assertion) and item.name is not None:
+                for hole in _HOLE.finditer(item.name.value):
+                    if hole[1] not in known:
+                        self._unknown_parameter(hole[1], item.name.span, known)
+
+    def _no_interpolation(self, name: str, call: nodes.Call) -> None:
+        for argument in call.arguments:
+            if isinstance(argument, nodes.Text) and _HOLE.search(argument.value):
+                message = f"interpolation in {name}() is not allowed"
+                help_line = "write the column itself, or use a metric such as sum({column})"
+                self.report(Diagnostic(message, argument.span, code="E115", help=help_line))
+
+    def _unknown_parameter(self, name: str, span: Span, known: list[str]) -> None:
+        message = f"the macro has no parameter '{name}'"
+        help_line = did_you_mean(name, known)
+        self.report(Diagnostic(message, span, code="E205", help=help_line))
+
+    def _error(
+        self,
+        code: str,
+        message: str,
+        span: Span,
+        help_line: str,
+        chain: tuple[Span, ...],
+        related: tuple[Related, ...] = (),
+    ) -> None:
+        led = tuple(Related(use, "used here") for use in reversed(chain[:-1]))
+        self.report(Diagnostic(message, span, code=code, related=related + led, help=help_line))
+
+
+def _values(
+    bound: nodes.Expression | tuple[nodes.Expression, ...] | None,
+) -> tuple[nodes.Expression, ...]:
+    match bound:
+        case tuple():
+            return bound
+        case nodes.Listing(items=items):
+            return items
+        case _:
+            return ()
+
+
+def _text_of(hole: re.Match[str], bindings: Bindings) -> str:
+    """The argument as part of a string; placeholders of other origin stay."""
+    value = bindings.get(hole[1])
+    match value:
+        case None:
+            return hole[0]
+        case tuple():
+            return ", ".join(map(show, value))
+        case _:
+            return _text_of_value(value)
+
+
+def _text_of_value(value: nodes.Expression) -> str:
+    match value:
+        case nodes.Name(text=text) | nodes.Text(value=text):
+            return text
+        case _:
+            return show(value)
+
+
+def parameters_in(assertion: nodes.Assertion) -> Iterator[tuple[str, nodes.Name]]:
+    """The parameters used as the severity and tags of an assertion."""
+    for word in (assertion.severity, *assertion.tags):
+        if word is not None and (hole := _HOLE.fullmatch(word.text)):
+            yield hole[1], word
+
+
+def _with_words(assertion: nodes.Assertion, bindings: Bindings) -> nodes.Assertion:
+    """The assertion with arguments for the parameters in its severity and tags."""
+
+    def words(word: nodes.Name) -> Iterator[nodes.Name]:
+        hole = _HOLE.fullmatch(word.text)
+        bound = bindings.get(hole[1]) if hole else None
+        if bound is None:
+            yield word
+            return
+        for value in _values(bound) if isinstance(bound, tuple | nodes.Listing) else (bound,):
+            yield nodes.Name(_text_of_value(value), value.span)
+
+    severity = assertion.severity
+    filled_severity = None if severity is None else next(words(severity), severity)
+    tags = tuple(word for tag in assertion.tags for word in words(tag))
+    return replace(assertion, severity=filled_severity, tags=tags)
+
+
+def placeholders_of(assertion: nodes.Assertion) -> Iterator[nodes.Placeholder]:
+    """The placeholders without an argument."""
+    yield from placeholders_in((assertion.claim, assertion.where, assertion.for_each))
+    for name, word in parameters_in(assertion):
+        yield nodes.Placeholder(name, word.span)
+
+
+def placeholders_in(node: Any) -> Iterator[nodes.Placeholder]:
+    """The placeholders in a part of a suite."""
+    return (part for part in parts_of(node) if isinstance(part, nodes.Placeholder))

@@ -1,0 +1,120 @@
+"""The location of a file: for users its address in a Git repository, or else its path; and the
+files that ship with the package.
+
+Only reads Git's files, since a worker may not have the program `git`.
+"""
+
+from __future__ import annotations
+
+import configparser
+import re
+from pathlib import Path
+from urllib.parse import quote
+
+from dqx_airflow.values import SourceLocation
+from dqx_airflow.values.redact import redact_urls
+
+_SSH = re.compile(r"(?:ssh://)?(?:[^@/]+@)(?P<host>[^:/]+)(?::\d+)?[:/](?P<path>.+)")
+_MOST_CLONES = 3
+
+
+def source_location(file: Path) -> SourceLocation:
+    """The location of a file of a suite or a contract.
+
+    In a checkout whose remote `origin` is on a server: the page of the file at the checked-out
+    commit, in the form of GitHub and GitLab. Credentials in the address are removed.
+    """
+    file = file.absolute()
+    nowhere = SourceLocation(file.as_uri())
+    for folder in file.parents:
+        git = folder / ".git"
+        if git.exists():
+            try:
+                return (
+                    _in_checkout(file.relative_to(folder).as_posix(), _git_folder(git)) or nowhere
+                )
+            except (OSError, ValueError, configparser.Error):
+                return nowhere
+    return nowhere
+
+
+def _in_checkout(path: str, git: Path) -> SourceLocation | None:
+    repository, version = _web_address(_origin(git)), _commit(git)
+    if repository is None or version is None:
+        return None
+    url = f"{repository}/blob/{version}/{quote(path)}"
+    return SourceLocation(url, repository, path, version)
+
+
+def _git_folder(git: Path) -> Path:
+    """A worktree and a submodule have a file that points to their folder."""
+    if git.is_dir():
+        return git
+    named = git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
+    return (git.parent / named).resolve()
+
+
+def _common(git: Path) -> Path:
+    """The folder that a worktree shares with its repository."""
+    path = git / "commondir"
+    return (git / path.read_text(encoding="utf-8").strip()).resolve() if path.exists() else git
+
+
+def _origin(git: Path) -> str:
+    """The address of the remote; for the clone of a local repository, the remote of that."""
+    for _ in range(_MOST_CLONES):
+        config = configparser.RawConfigParser(strict=False, allow_no_value=True)
+        config.read_string((_common(git) / "config").read_text(encoding="utf-8"))
+        url = config.get('remote "origin"', "url", fallback="") or ""
+        clone = Path(url.removeprefix("file://"))
+        if not url.startswith(("/", "file://")) or not (clone / "config").is_file():
+            return url
+        git = clone
+    return ""
+
+
+def _commit(git: Path) -> str | None:
+    head = (git / "HEAD").read_text(encoding="utf-8").strip()
+    if not head.startswith("ref:"):
+        return head
+    name = head.removeprefix("ref:").strip()
+    for folder in (git, _common(git)):
+        if (folder / name).is_file():
+            return (folder / name).read_text(encoding="utf-8").strip()
+    packed = _common(git) / "packed-refs"
+    lines = packed.read_text(encoding="utf-8").splitlines() if packed.is_file() else []
+    return next((line.split()[0] for line in lines if line.endswith(f" {name}")), None)
+
+
+def _web_address(url: str) -> str | None:
+    """The address of a repository for browsers; None if it has none.
+
+    >>> _web_address("git@example.com:data/pipelines.git")
+    'https://example.com/data/pipelines'
+    """
+    if url.startswith(("http://", "https://")):
+        scheme, _, rest = url.partition("://")
+        # A user, possibly with a password or token.
+        host, slash, path = rest.partition("/")
+        address = f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
+    elif match := _SSH.fullmatch(url):
+        address = f"https://{match['host']}/{match['path']}"
+    else:
+        return None
+    return redact_urls(address.rstrip("/").removesuffix(".git"))
+
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def shipped(path: str) -> Path:
+    """The file or folder `path`, such as `spark_jobs/gate_job.py`.
+
+    In a checkout it is next to the package, in an installed wheel inside of it.
+
+    :raises FileNotFoundError: it is in neither place.
+    """
+    for home in (_PACKAGE.parent, _PACKAGE):
+        if (home / path).exists():
+            return home / path
+    raise FileNotFoundError(f"{path} is missing: reinstall dqx-airflow")
