@@ -28,16 +28,7 @@ from dqx_airflow.api.run import (
     selection_in,
     with_keywords_of,
 )
-from dqx_airflow.contracts.demands import (
-    AllComplete,
-    Complete,
-    Demand,
-    Distinct,
-    OfType,
-    OnlyColumns,
-    Presence,
-    Unique,
-)
+from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.document import FolderReader, no_files
 from dqx_airflow.contracts.enforcement.enforced_contract import (
     Enforced,
@@ -75,7 +66,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-_OF_SCHEMAS = (Presence, OfType, OnlyColumns)
+_OF_SCHEMAS = (demands.Presence, demands.OfType, demands.OnlyColumns)
 _ANY_TYPE = (None, "any", "number", "timestamp", "timestamp_ntz")
 """The types of fields that values of several types have."""
 _MOST_SHOWN = 10
@@ -379,7 +370,7 @@ def _of_contract(
     return replace(results, report=report)
 
 
-def _is_of_schemas(demand: Demand) -> bool:
+def _is_of_schemas(demand: demands.Demand) -> bool:
     return isinstance(demand, _OF_SCHEMAS)
 
 
@@ -481,8 +472,8 @@ class ContractRegistry:
         return self._registry.publish(reading.contract, reading.sources, day, is_dry=is_dry)
 
 
-_OF_SCHEMA = (Presence, OfType, OnlyColumns)
-_OF_QUALITY = (Complete, AllComplete, Distinct, Unique)
+_OF_SCHEMA = (demands.Presence, demands.OfType, demands.OnlyColumns)
+_OF_QUALITY = (demands.Complete, demands.AllComplete, demands.Distinct, demands.Unique)
 
 
 class Validation(TypedDict):
@@ -630,17 +621,19 @@ def _scores(results: Results, rules: Mapping[str, Rule]) -> Iterator[tuple[str, 
             yield score
 
 
-def _score(demand: Demand, value: float, rows: int, expression: str) -> tuple[str, float] | None:
+def _score(
+    demand: demands.Demand, value: float, rows: int, expression: str
+) -> tuple[str, float] | None:
     """A share from 0 to 1, by its name. A count is divided by the number of rows."""
     is_share = "/" in expression
     if not is_share and rows == 0:
         return None
     match demand:
-        case Complete(column=column):
+        case demands.Complete(column=column):
             return f"completeness_{column}", value if is_share else 1 - value / rows
-        case AllComplete():
+        case demands.AllComplete():
             return "completeness", 1 - value if is_share else float(value == 0)
-        case Distinct(columns=columns) | Unique(columns=columns):
+        case demands.Distinct(columns=columns) | demands.Unique(columns=columns):
             name = "uniqueness" if len(columns) > 1 else f"uniqueness_{columns[0]}"
             return name, 1 - value if is_share else 1 - value / rows
     return None

@@ -25,19 +25,8 @@ from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.syntax.parser import parse
 from dqx_airflow.dql.walk import parts_of
 from dqx_airflow.errors import RequestError
+from dqx_airflow.metrics import derived
 from dqx_airflow.metrics.builtin import CALLABLE, METRICS
-from dqx_airflow.metrics.derived import (
-    AGES,
-    ARITY,
-    CHANGES,
-    DISTRIBUTION,
-    FUNCTION_DOCS,
-    MOST_COMMON,
-    SHORTCUTS,
-    TIMELINESS,
-    WINDOW_DOCS,
-    window_parameters,
-)
 from dqx_airflow.metrics.metric import ArgumentKind, Metric, Scan
 from dqx_airflow.tuning.tunables import Tunable
 from dqx_airflow.values import SourceFile, Span
@@ -447,33 +436,39 @@ _SHORTCUT_ARGUMENTS: dict[str, tuple[tuple[str, ArgumentKind | None], ...]] = {
 
 def _forms() -> Mapping[str, _Form]:
     forms = {name: _metric_form(METRICS[name]) for name in CALLABLE}
-    for name, days in CHANGES.items():
+    for name, days in derived.CHANGES.items():
         base = "the previous day" if days == 1 else f"{days} days before"
         forms[name] = _Form(
             _METRIC,
             f"The absolute change against {base}, `abs((today - base) / base)`: 0.1 for 10%.",
             ("lag",),
         )
-    for name, doc in WINDOW_DOCS.items():
+    for name, doc in derived.WINDOW_DOCS.items():
         sentence = f"{doc[0].upper()}{doc[1:]}."
-        forms[name] = _Form(_METRIC, sentence, window_parameters(name))
-    for name, (fewest, most) in ARITY.items():
+        forms[name] = _Form(_METRIC, sentence, derived.window_parameters(name))
+    for name, (fewest, most) in derived.ARITY.items():
         metrics = tuple(("metric", None) for _ in range(fewest))
-        forms[name] = _Form(metrics, FUNCTION_DOCS[name], repeats=most is None)
-    for name, meaning in AGES.items():
+        forms[name] = _Form(metrics, derived.FUNCTION_DOCS[name], repeats=most is None)
+    for name, meaning in derived.AGES.items():
         forms[name] = _Form(
             _COLUMN, f"In seconds, {meaning}; compare it with a `timedelta`.", _OF_ROWS
         )
-    for name, claim in SHORTCUTS.items():
+    for name, claim in derived.SHORTCUTS.items():
         arguments = _SHORTCUT_ARGUMENTS.get(name, (("columns", ArgumentKind.COLUMN),))
         doc = f"A complete assertion, which takes no condition: {claim}."
         own = ("order_by",) if name == "is_sorted" else ()
         forms[name] = _Form(arguments, doc, (*own, *_OF_ROWS), name not in _SHORTCUT_ARGUMENTS)
-    conditions = {"values": "is_in_values", TIMELINESS: "is_by", DISTRIBUTION: "matches_shares"}
+    conditions = {
+        "values": "is_in_values",
+        derived.TIMELINESS: "is_by",
+        derived.DISTRIBUTION: "matches_shares",
+    }
     for name, condition in conditions.items():
         forms[name] = _Form(_COLUMN, f"Complete it with the condition `{condition}`.", _OF_ROWS)
     arguments = (*_COLUMN, ("n", ArgumentKind.COUNT))
-    forms[MOST_COMMON] = _Form(arguments, "Complete it with the condition `is_in`.", _OF_ROWS)
+    forms[derived.MOST_COMMON] = _Form(
+        arguments, "Complete it with the condition `is_in`.", _OF_ROWS
+    )
     return forms
 
 

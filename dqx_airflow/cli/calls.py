@@ -12,13 +12,7 @@ from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dqx_airflow.cli.command import (
-    CONTRACT_ENDINGS,
-    from_here,
-    suite_files,
-    variables_in,
-    what_to_give,
-)
+from dqx_airflow.cli import command
 from dqx_airflow.cli.suites import Findings
 from dqx_airflow.datasets.connections import connection_in, connection_of, with_lineage_names
 from dqx_airflow.datasets.dqx_toml import (
@@ -220,11 +214,11 @@ class _CallReader:
 
     def read(self) -> RunCall:
         options = self.options
-        suites, missing = suite_files(options.paths)
+        suites, missing = command.suite_files(options.paths)
         self.files.update(suites, missing, (suite.parent / FILE_NAME for suite in suites))
         for path in missing:
             self.problems.wrong(
-                "PATH", str(path), "no .dql file found at this path", what_to_give(path)
+                "PATH", str(path), "no .dql file found at this path", command.what_to_give(path)
             )
         settings = self._settings(suites)
         settings = self._with_connection(settings)
@@ -302,7 +296,7 @@ class _CallReader:
         if path is None:
             return Settings()
         self.files.add(path)
-        name = from_here(path)
+        name = command.from_here(path)
         settings = read_settings(path, name)
         self.problems.add(settings.problems, {name: settings.text} if settings.text else {})
         self.unsound |= settings.unsound
@@ -383,7 +377,7 @@ class _CallReader:
         if isinstance(source, Unreadable):
             self.problems.add([source.diagnostic], {str(path): source.text})
             return None
-        if path.suffix in CONTRACT_ENDINGS:
+        if path.suffix in command.CONTRACT_ENDINGS:
             if self.options.shadow is not None:
                 message = "a contract has no shadow: a shadow runs beside a DQL suite"
                 self.problems.wrong("--shadow", str(self.options.shadow), message)
@@ -494,7 +488,7 @@ class _CallReader:
 
         options = self.options
         try:
-            variables = variables_in(self.settings)
+            variables = command.variables_in(self.settings)
         except RequestError as error:
             self.problems.wrong("--variable", error.problem, error.problem, error.hint)
             return None

@@ -13,17 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dqx_airflow.cli import command
 from dqx_airflow.cli.arguments import ConnectionOption
-from dqx_airflow.cli.command import (
-    EXIT_FAILED,
-    EXIT_WRONG,
-    TableOrJson,
-    connection_in,
-    print_or_write,
-    require_new,
-    settings_here,
-    write_text,
-)
 from dqx_airflow.datasets.settings import format_of
 from dqx_airflow.diagnostics.renderers import json_text
 from dqx_airflow.errors import RequestError
@@ -78,16 +69,16 @@ def init(
     if table is None:
         sample = folder / f"{_SAMPLE}.csv"
         _require_none(folder, [sample.name, *_names(_SAMPLE)])
-        write_text(sample, _sample(today))
+        command.write_text(sample, _sample(today))
     location = str(folder / f"{_SAMPLE}.csv") if table is None else table
     observed = observe(location, format.value if format is not None else None)
     name = observed.name
     suite, dag, settings = _names(name)
     _require_none(folder, [suite, dag, settings])
     path = f"{_SAMPLE}.csv" if table is None else _absolute(location)
-    write_text(folder / suite, draft_suite(observed))
-    write_text(folder / dag, _dag(observed, path, today))
-    write_text(folder / settings, _toml(observed, path))
+    command.write_text(folder / suite, draft_suite(observed))
+    command.write_text(folder / dag, _dag(observed, path, today))
+    command.write_text(folder / settings, _toml(observed, path))
     wrote = [*([f"{_SAMPLE}.csv"] if table is None else []), suite, dag, settings]
     typer.echo(f"wrote {', '.join(wrote)} in {folder.resolve()}")
     typer.echo("next, in that folder:")
@@ -211,7 +202,7 @@ def import_rules(
     name: str | None = None,
     output: Annotated[Path | None, typer.Option("--output", "-o")] = None,
     fail_on: FailOnUntranslated = FailOnUntranslated.NOT_TRANSLATED,
-    format: TableOrJson = TableOrJson.TABLE,
+    format: command.TableOrJson = command.TableOrJson.TABLE,
 ) -> None:
     """Translate rule files of other tools to a DQL suite, and report on every rule.
 
@@ -246,8 +237,8 @@ def import_rules(
         rules += of_file
         origins.append(f"{path.name} ({TOOLS[tool_name].title})")
     suite = suite_of(name or files[0].stem, f"Imported from {', '.join(origins)}", rules)
-    print_or_write(suite.text, output)
-    if format is TableOrJson.JSON:
+    command.print_or_write(suite.text, output)
+    if format is command.TableOrJson.JSON:
         typer.echo(_as_json(suite.rules), err=True)
     else:
         _print_table(suite.rules)
@@ -257,7 +248,7 @@ def import_rules(
         FailOnUntranslated.DIFFERENT: (ImportOutcome.NOT_TRANSLATED, ImportOutcome.DIFFERENT),
     }[fail_on]
     if any(imported.outcome in failing for imported in suite.rules):
-        raise typer.Exit(EXIT_FAILED)
+        raise typer.Exit(command.EXIT_FAILED)
 
 
 def _read_files(
@@ -280,7 +271,7 @@ def _read_files(
             typer.echo(f"error: {path}: {error}", err=True)
             wrong = True
     if wrong:
-        raise typer.Exit(EXIT_WRONG)
+        raise typer.Exit(command.EXIT_WRONG)
 
 
 def _print_table(rules: Sequence[ImportedRule]) -> None:
@@ -341,10 +332,10 @@ def suggest(
     from dqx_airflow.tuning.suggested import suggested_suite
 
     if output is not None:
-        require_new(output)
+        command.require_new(output)
     seen = [_seen(ref, days, connection) for ref in _refs(dataset)]
     text = suggested_suite(name or seen[0].name, seen, datetime.now(timezone.utc))
-    print_or_write(text, output)
+    command.print_or_write(text, output)
     if output is not None:
         arguments = " ".join(f"--dataset '{argument}'" for argument in dataset)
         typer.echo(f"drafted {output}: test it with `dql run {output} {arguments}{_on(seen)}`")
@@ -377,7 +368,7 @@ def _seen(ref: DatasetRef, days: int, address: str | None) -> Seen:
     from dqx_airflow.datasets.reader_options import with_default_options
     from dqx_airflow.tuning.table_profile import observer, read_files
 
-    settings = settings_here()
+    settings = command.settings_here()
     if ref.path is not None:
         options = with_default_options(ref, settings.reader).options
         return read_files(ref.path, ref.format, observer(ref, ref.path, days), options)
@@ -392,7 +383,7 @@ def _seen(ref: DatasetRef, days: int, address: str | None) -> Seen:
         raise RequestError(f"--dataset {ref.name} is a query", "give a path or table:NAME")
     if ref.options:
         raise RequestError(f"--dataset {ref.name}: options of a table cannot be considered")
-    reached = connection_in(settings, address)
+    reached = command.connection_in(settings, address)
     return read_over(reached, settings.session, ref.table, observer(ref, ref.table, days))
 
 
@@ -451,7 +442,7 @@ def draft_contract(
     from dqx_airflow.contracts.model import Dialect
 
     if output is not None:
-        require_new(output)
+        command.require_new(output)
     name = _table_name(table)
     if name is not None and format is not None:
         raise RequestError("--format only applies to files")
@@ -460,8 +451,8 @@ def draft_contract(
     else:
         from dqx_airflow.tuning.table_profile import observe
 
-        observed = observe(table, format.value if format else None, settings_here().reader)
-    print_or_write(draft_text(observed, Dialect(dialect.value)), output)
+        observed = observe(table, format.value if format else None, command.settings_here().reader)
+    command.print_or_write(draft_text(observed, Dialect(dialect.value)), output)
     if output is not None:
         data = table if name is None else f"{_TABLE_MARK}{name}"
         typer.echo(f"drafted {output}: test it with `dql contract test {output} --data {data}`")
@@ -479,5 +470,5 @@ def _observed_in_catalog(name: str, address: str | None) -> ObservedTable:
     """The table as Spark reads it, over the given connection, or that of the `dqx.toml`."""
     from dqx_airflow.cli.spark import observe_over
 
-    settings = settings_here()
-    return observe_over(connection_in(settings, address), settings.session, name)
+    settings = command.settings_here()
+    return observe_over(command.connection_in(settings, address), settings.session, name)

@@ -13,17 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.arguments import (
-    CheckOption,
-    GateOption,
-    MapIndexOption,
-    ReasonOption,
-    ResultsOption,
-    SuiteArgument,
-    csv_text,
-    results_of,
-    suite_name,
-)
+from dqx_airflow.cli import arguments
 from dqx_airflow.cli.command import SheetFormat
 from dqx_airflow.diagnostics.renderers import json_text
 from dqx_airflow.errors import RequestError
@@ -34,14 +24,14 @@ if TYPE_CHECKING:
 
 
 def alerts(
-    suite: SuiteArgument,
+    suite: arguments.SuiteArgument,
     *,
     unlabeled: bool = False,
     days: Annotated[int, typer.Option(min=1)] = 7,
     until: Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"])] = None,
-    gate: GateOption = None,
-    map_index: MapIndexOption = None,
-    results: ResultsOption = None,
+    gate: arguments.GateOption = None,
+    map_index: arguments.MapIndexOption = None,
+    results: arguments.ResultsOption = None,
     output: Annotated[SheetFormat, typer.Option("--format")] = SheetFormat.TABLE,
 ) -> None:
     """List the failed assertions of the last days, oldest first, with their labels.
@@ -54,7 +44,7 @@ def alerts(
     from dqx_airflow.results.alerts import alerts as find_alerts
     from dqx_airflow.results.past_days import runs_of_suite
 
-    stored, name = results_of(suite, results), suite_name(suite)
+    stored, name = arguments.results_of(suite, results), arguments.suite_name(suite)
     last = until.date() if until else date.today()
     first = last - timedelta(days=days - 1)
     listed = find_alerts(
@@ -132,7 +122,7 @@ def _alerts_csv(listed: tuple[Alert, ...]) -> str:
         label, reason = fields["label"].replace(" ", "_"), fields["label_reason"]
         cells = {**fields, "label": label, "reason": reason}
         rows.append([cells[name] for name in head])
-    return csv_text(head, rows)
+    return arguments.csv_text(head, rows)
 
 
 def _print_alerts(listed: tuple[Alert, ...]) -> None:
@@ -232,7 +222,7 @@ def _new_label(row: Mapping[str, str | None]) -> NewLabel | None:
 
 
 def label(
-    suite: SuiteArgument,
+    suite: arguments.SuiteArgument,
     *,
     on: Annotated[datetime | None, typer.Option("--date", formats=["%Y-%m-%d"])] = None,
     assertion: str | None = None,
@@ -240,13 +230,13 @@ def label(
     true_positive: bool = False,
     missed: bool = False,
     true_negative: bool = False,
-    reason: ReasonOption = None,
-    check: CheckOption = None,
+    reason: arguments.ReasonOption = None,
+    check: arguments.CheckOption = None,
     from_csv: Path | None = None,
     author: str | None = None,
-    gate: GateOption = None,
-    map_index: MapIndexOption = None,
-    results: ResultsOption = None,
+    gate: arguments.GateOption = None,
+    map_index: arguments.MapIndexOption = None,
+    results: arguments.ResultsOption = None,
 ) -> None:
     """Label a failure as a false alarm, or a pass as a missed issue. The last label counts.
 
@@ -264,7 +254,7 @@ def label(
     from dqx_airflow.results.alerts import LabelKind, NewLabel, labels_for
     from dqx_airflow.results.labels import write_labels
 
-    stored = results_of(suite, results)
+    stored = arguments.results_of(suite, results)
     kind_options = {
         LabelKind.FALSE_POSITIVE: false_positive,
         LabelKind.TRUE_POSITIVE: true_positive,
@@ -286,7 +276,7 @@ def label(
         )
     else:
         new_labels = [NewLabel(on.date(), assertion, kinds[0], reason, check, map_index)]
-    name, who = suite_name(suite), author or getpass.getuser()
+    name, who = arguments.suite_name(suite), author or getpass.getuser()
     labels, problems = labels_for(stored, name, new_labels, who, gate=gate)
     if problems:
         raise RequestError("no label was set:\n  " + "\n  ".join(problems))

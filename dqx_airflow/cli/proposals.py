@@ -14,23 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dqx_airflow.cli.arguments import (
-    CheckOption,
-    GateOption,
-    ReasonOption,
-    ResultsOption,
-    SinceOption,
-    SuiteArgument,
-    UntilOption,
-    csv_text,
-    first_and_last,
-    known_results_root,
-    require_days,
-    results_of,
-    suite_file,
-    suite_name,
-    units_in,
-)
+from dqx_airflow.cli import arguments
 from dqx_airflow.cli.command import SheetFormat, TableFormatOption, TableOrJson
 from dqx_airflow.cli.suites import counted
 from dqx_airflow.diagnostics.diagnostic import listed
@@ -60,18 +44,18 @@ class Days(str, Enum):
 
 
 def tune(
-    suite: SuiteArgument,
+    suite: arguments.SuiteArgument,
     *,
-    since: SinceOption = None,
-    until: UntilOption = None,
+    since: arguments.SinceOption = None,
+    until: arguments.UntilOption = None,
     profile_days: Days = Days.EXCLUDE,
     max_move: Annotated[float, typer.Option(min=0.01, max=1)] = 0.25,
     min_labels: Annotated[int, typer.Option(min=4)] = 4,
     holidays: Annotated[str | None, typer.Option(metavar="COUNTRY")] = None,
     propose: bool = False,
     output_dir: Path | None = None,
-    gate: GateOption = None,
-    results: ResultsOption = None,
+    gate: arguments.GateOption = None,
+    results: arguments.ResultsOption = None,
     output: TableFormatOption = TableOrJson.TABLE,
 ) -> None:
     """Propose thresholds that would have cost less on labelled days, with the evidence.
@@ -89,8 +73,8 @@ def tune(
     """
     from dqx_airflow.tuning.tuner import ProfileDays, Rules
 
-    first, last = first_and_last(since, until, default=180)
-    stored, file = results_of(suite, results), suite_file(suite)
+    first, last = arguments.first_and_last(since, until, default=180)
+    stored, file = arguments.results_of(suite, results), arguments.suite_file(suite)
     rules = Rules(max_move, min_labels, ProfileDays(profile_days.value))
     days, tuned = _tuned(file, stored, first, last, rules, holidays, gate)
     proposals = [result.proposal for result in tuned if result.proposal is not None]
@@ -128,7 +112,7 @@ def _tuned(
     name = checked.valid_suite.name.value
     days = past_days(stored, name, first, last, gate=gate)
     wanted = runs_of_suite(name, first, last, gate)
-    require_days(days, stored, wanted)
+    arguments.require_days(days, stored, wanted)
     runs = past_runs(stored, wanted, ())
     holidays = holidays_of(country, first, last) if country else None
     tuned = tune_suite(file.text(checked), days, rules, holidays=holidays, gate=one_gate(runs))
@@ -280,7 +264,7 @@ _FIRST = ("ts", "action", "param", "old", "new", "agent", "reason", "id")
 
 
 def history(
-    suite: SuiteArgument,
+    suite: arguments.SuiteArgument,
     *,
     param: str | None = None,
     output: Annotated[SheetFormat, typer.Option("--format")] = SheetFormat.TABLE,
@@ -298,7 +282,7 @@ def history(
         case SheetFormat.CSV:
             typer.echo(_history_csv(entries), nl=False)
         case SheetFormat.TABLE if entries:
-            _print_history(entries, units_in(suite))
+            _print_history(entries, arguments.units_in(suite))
         case SheetFormat.TABLE:
             typer.echo("no changes" if param is None else f"no changes of {param}")
 
@@ -327,7 +311,7 @@ def _history_csv(entries: list[tuple[int, Entry]]) -> str:
     rows = (
         (number, *(_cell(entry.get(column)) for column in columns)) for number, entry in entries
     )
-    return csv_text(("entry", *columns), rows)
+    return arguments.csv_text(("entry", *columns), rows)
 
 
 def _print_history(entries: list[tuple[int, Entry]], units: Mapping[str, Unit]) -> None:
@@ -365,7 +349,7 @@ def _cell(value: Any) -> str:
 
 
 def rollback(
-    suite: SuiteArgument,
+    suite: arguments.SuiteArgument,
     *,
     to: Annotated[str, typer.Option(metavar="DATE|TIME|ENTRY")],
     reason: str | None = None,
@@ -382,9 +366,9 @@ def rollback(
     from dqx_airflow.tuning.tunables import number_text
 
     changes, before, removed = _rolled_back(suite, to, reason)
-    units = units_in(suite)
+    units = arguments.units_in(suite)
     if changes and not dry_run:
-        suite_file(suite).save(changes)
+        arguments.suite_file(suite).save(changes)
     for name in removed:
         typer.echo(f"warning: {name} is no longer a tunable of the suite", err=True)
     for change in changes:
@@ -404,7 +388,7 @@ def _rolled_back(
     from dqx_airflow.tuning.tunables import tunables_of
 
     log = History.of(suite)
-    checked = suite_file(suite).read()
+    checked = arguments.suite_file(suite).read()
     current_values = {tunable.name: tunable.value for tunable in tunables_of(checked.valid_suite)}
     earlier_values = values_at(log.changes(), cut_of(to, log))
     facts = (("to", to), ("id", new_id()))
@@ -417,10 +401,10 @@ def _rolled_back(
 
 
 def promote(
-    suite: SuiteArgument,
+    suite: arguments.SuiteArgument,
     *,
     assertion: str,
-    check: CheckOption = None,
+    check: arguments.CheckOption = None,
     shadow: Annotated[Path | None, typer.Option(metavar="SUITE")] = None,
     author: str | None = None,
 ) -> None:
@@ -436,12 +420,12 @@ def promote(
     from dqx_airflow.tuning.review import promote as drop_experimental
     from dqx_airflow.tuning.review import promote_values
 
-    file, who = suite_file(suite), author or getpass.getuser()
+    file, who = arguments.suite_file(suite), author or getpass.getuser()
     if shadow is None:
         owner, name = drop_experimental(file, assertion, who, check=check)
         lines = [f"promoted: '{name}' of check '{owner}' can block from now on"]
     else:
-        taken = promote_values(file, suite_file(shadow), assertion, who, check=check)
+        taken = promote_values(file, arguments.suite_file(shadow), assertion, who, check=check)
         lines = [f"promoted: {value}" for value in taken.values]
         if taken.also:
             lines.append(f"this also changes: {', '.join(taken.also)}")
@@ -450,15 +434,15 @@ def promote(
 
 
 def review(
-    suite: SuiteArgument,
+    suite: arguments.SuiteArgument,
     *,
     pending: bool = False,
     approve: Annotated[str | None, typer.Option(metavar="ID")] = None,
     reject: Annotated[str | None, typer.Option(metavar="ID")] = None,
     apply: bool = False,
-    reason: ReasonOption = None,
+    reason: arguments.ReasonOption = None,
     author: str | None = None,
-    results: ResultsOption = None,
+    results: arguments.ResultsOption = None,
     output: TableFormatOption = TableOrJson.TABLE,
 ) -> None:
     """List, approve and reject the changes that algorithms propose.
@@ -475,9 +459,9 @@ def review(
 
     from dqx_airflow.tuning.review import ReviewQueue
 
-    root = results or known_results_root(suite)
-    stored = results_of(suite, root) if root else None
-    queue = ReviewQueue(suite_file(suite), suite_name(suite), stored)
+    root = results or arguments.known_results_root(suite)
+    stored = arguments.results_of(suite, root) if root else None
+    queue = ReviewQueue(arguments.suite_file(suite), arguments.suite_name(suite), stored)
     actions = [bool(approve), bool(reject), apply]
     if sum(actions) > 1 or (pending and any(actions)):
         raise RequestError(

@@ -15,15 +15,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from dqx_airflow.cli import command
 from dqx_airflow.cli.arguments import ShadowOption, with_shared_options
-from dqx_airflow.cli.command import (
-    EXIT_BROKEN,
-    EXIT_FAILED,
-    EXIT_INFRASTRUCTURE,
-    EXIT_INTERRUPTED,
-    EXIT_WRONG,
-    exit_code_of,
-)
 from dqx_airflow.errors import DqxError
 from dqx_airflow.values import Outcome
 
@@ -36,8 +29,8 @@ if TYPE_CHECKING:
 EXIT_OF = {
     Outcome.PASSED: 0,
     Outcome.WARNED: 0,
-    Outcome.BLOCKED: EXIT_FAILED,
-    Outcome.BROKEN: EXIT_BROKEN,
+    Outcome.BLOCKED: command.EXIT_FAILED,
+    Outcome.BROKEN: command.EXIT_BROKEN,
 }
 
 
@@ -69,7 +62,7 @@ def run_call(options: Options) -> int:
     try:
         return runner.watch() if options.watch else runner.run()
     except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
+        return command.EXIT_INTERRUPTED
     finally:
         runner.close()
 
@@ -90,14 +83,14 @@ class _Runner:
         self._read = stamps_of(call.files)
         _print_diagnostics(call)
         if call.has_errors:
-            return EXIT_WRONG
+            return command.EXIT_WRONG
         try:
             from dqx_airflow.cli.spark import Spark
         except ModuleNotFoundError as error:
             _print_error(
                 f"package {error.name} is not installed", "pip install 'dqx-airflow[spark]'"
             )
-            return EXIT_INFRASTRUCTURE
+            return command.EXIT_INFRASTRUCTURE
         asked = call.requests[0].session_settings
         reached = Spark(call.settings.connection, {**asked, **call.settings.session})
         if self._spark is None:
@@ -115,7 +108,7 @@ class _Runner:
                     file = opened.enter_context(output_file.open("w", encoding="utf-8"))
                 except OSError as error:
                     _print_error(f"{output_file} cannot be written: {error.strerror or error}")
-                    return EXIT_WRONG
+                    return command.EXIT_WRONG
             reports = self._reports(call, self._spark, codes)
             earliest = [*islice(reports, 1)]
             # Imported by now, while Spark worked on the first report.
@@ -133,7 +126,7 @@ class _Runner:
             try:
                 reports = spark.run(requests)
             except DqxError as error:
-                codes.append(exit_code_of(error))
+                codes.append(command.exit_code_of(error))
                 names = dict.fromkeys(request.suite.name for request in requests)
                 _print_error(f"{', '.join(names)}: {error.problem}", error.hint)
             else:

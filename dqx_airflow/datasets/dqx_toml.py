@@ -40,14 +40,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from dqx_airflow.datasets.connections import (
-    DRIVER_OPTIONS,
-    LOCAL,
-    Connection,
-    ConnectionKind,
-    connection_of,
-    with_archive,
-)
+from dqx_airflow.datasets import connections
 from dqx_airflow.datasets.reader_options import (
     FORMATS_WITH_OPTIONS,
     with_default_options,
@@ -183,7 +176,7 @@ class Settings:
 
     path: Path | None = None
     text: str = ""
-    connection: Connection = LOCAL
+    connection: connections.Connection = connections.LOCAL
     conf: Mapping[str, str] = field(default_factory=dict)
     defaults: Defaults = field(default_factory=Defaults)
     datasets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -215,12 +208,14 @@ class Settings:
     def session(self) -> Mapping[str, str]:
         """The settings of the Spark session, with the archive for a JVM that we start."""
         if self.jvm_archive is None or self.connection.kind not in (
-            ConnectionKind.LOCAL,
-            ConnectionKind.STANDALONE,
+            connections.ConnectionKind.LOCAL,
+            connections.ConnectionKind.STANDALONE,
         ):
             return self.conf
-        options = with_archive(self.conf.get(DRIVER_OPTIONS, ""), str(self.jvm_archive))
-        return {**self.conf, DRIVER_OPTIONS: options}
+        options = connections.with_archive(
+            self.conf.get(connections.DRIVER_OPTIONS, ""), str(self.jvm_archive)
+        )
+        return {**self.conf, connections.DRIVER_OPTIONS: options}
 
     @property
     def results(self) -> str | None:
@@ -368,7 +363,9 @@ class _SettingsReader:
         )
         return {}
 
-    def connection(self, document: Mapping[str, Any]) -> tuple[Connection, Mapping[str, str]]:
+    def connection(
+        self, document: Mapping[str, Any]
+    ) -> tuple[connections.Connection, Mapping[str, str]]:
         table = self.table(document, "connection")
         self.keys(("connection",), table, _CONNECTION)
         conf = self.table(table, "connection", "conf")
@@ -380,13 +377,13 @@ class _SettingsReader:
                 self._wrong(f"'{key}' must be a string, a number or a boolean", *_CONF, key)
         address = self._address(table)
         if address is None:
-            return LOCAL, settings
+            return connections.LOCAL, settings
         text, key = address
         try:
-            return connection_of(text), settings
+            return connections.connection_of(text), settings
         except RequestError as error:
             self._wrong(error.problem, "connection", key, hint=error.hint)
-            return LOCAL, settings
+            return connections.LOCAL, settings
 
     def archive(self, document: Mapping[str, Any], folder: Path) -> Path | None:
         """The archive of JVM classes; None if it does not exist, which only costs time."""
@@ -427,7 +424,7 @@ class _SettingsReader:
             return None
         kind, host = table.get("type"), table.get("host")
         if kind == "local":
-            return LOCAL.address, "type"
+            return connections.LOCAL.address, "type"
         if kind not in _SCHEMES:
             known = ("local", *_SCHEMES)
             message = f"unknown connection type '{kind}'" if kind else "missing connection type"

@@ -11,15 +11,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from dqx_airflow.contracts.demands import (
-    Condition,
-    Fresh,
-    MetricRule,
-    Refers,
-    Required,
-    RowsSatisfy,
-    Unique,
-)
+from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing.dbt_tests import (
@@ -111,24 +103,26 @@ def _constraint(constraint: Mapping[str, Any], names: list[Any]) -> Translation:
     kind = str(constraint.get("type"))
     expression = constraint.get("expression")
     if kind == "check":
-        return Translation("check", (RowsSatisfy(sql_text(expression)),))
+        return Translation("check", (demands.RowsSatisfy(sql_text(expression)),))
     columns = tuple(column_text(name) for name in names)
     about = columns[0] if len(columns) == 1 else None
     required = tuple(
-        MetricRule("null_count", (column,), Condition("==", 0)) if about is None else Required()
+        demands.MetricRule("null_count", (column,), demands.Condition("==", 0))
+        if about is None
+        else demands.Required()
         for column in columns
     )
     match kind:
         case "not_null":
             return Translation(kind, required, about)
         case "unique":
-            return Translation(kind, (Unique(columns),), about)
+            return Translation(kind, (demands.Unique(columns),), about)
         case "primary_key":
-            return Translation(kind, (*required, Unique(columns)), about)
+            return Translation(kind, (*required, demands.Unique(columns)), about)
         case "foreign_key" if constraint.get("to") and constraint.get("to_columns"):
             table = Arguments(dict(constraint), about, "data").relation("to")
             other_columns = tuple(column_text(column) for column in constraint["to_columns"])
-            return Translation(kind, (Refers(columns, table, other_columns),), about)
+            return Translation(kind, (demands.Refers(columns, table, other_columns),), about)
     raise NoCounterpartError(f"a {kind} in the SQL of the database has no counterpart")
 
 
@@ -149,7 +143,9 @@ def _freshness(node: Mapping[str, Any], dataset: str, place: str) -> Iterator[Fo
                 difference = "the age is that of the last commit to a Delta table"
             case {"count": int(count), "period": str(period)}, str(field) if period in PERIOD_S:
                 path = column_text(field)
-                meaning = Translation("freshness", (Fresh(path, count * PERIOD_S[period]),), path)
+                meaning = Translation(
+                    "freshness", (demands.Fresh(path, count * PERIOD_S[period]),), path
+                )
         shown = f"freshness {key} {yaml_line(age)}"
         yield ForeignRule(
             dataset,

@@ -36,19 +36,10 @@ from dqx_airflow.importing import (
     dbt,
     deequ,
     dqdl,
+    foreign_rule,
     great_expectations,
     pandera,
     soda,
-)
-from dqx_airflow.importing.foreign_rule import (
-    OF_MANY_DATABASES,
-    VARIABLE,
-    Claims,
-    ForeignRule,
-    ImportRequest,
-    SqlOfTool,
-    document_of,
-    groups_text,
 )
 from dqx_airflow.values import SourceFile
 
@@ -71,7 +62,7 @@ class ImportedRule:
     `reason` says how its verdicts differ, or why it has no assertion.
     """
 
-    rule: ForeignRule
+    rule: foreign_rule.ForeignRule
     outcome: ImportOutcome
     assertions: tuple[tuple[str, str], ...] = ()
     datasets: tuple[str, ...] = ()
@@ -89,7 +80,7 @@ class ImportedSuite:
     rules: tuple[ImportedRule, ...]
 
 
-def suite_of(name: str, origin: str, rules: Sequence[ForeignRule]) -> ImportedSuite:
+def suite_of(name: str, origin: str, rules: Sequence[foreign_rule.ForeignRule]) -> ImportedSuite:
     """The suite of the rules.
 
     :param name: of the suite.
@@ -111,20 +102,20 @@ def suite_of(name: str, origin: str, rules: Sequence[ForeignRule]) -> ImportedSu
 class _RuleDraft:
     """A rule with its claims, or why it has none."""
 
-    rule: ForeignRule
+    rule: foreign_rule.ForeignRule
     claims: tuple[CompiledClaim, ...]
     reason: str = ""
     kind: str = ""
     column: str | None = None
 
 
-def _drafted(rule: ForeignRule) -> _RuleDraft:
+def _drafted(rule: foreign_rule.ForeignRule) -> _RuleDraft:
     meaning = rule.meaning
     try:
         match meaning:
             case str():
                 return _RuleDraft(rule, (), meaning)
-            case Claims():
+            case foreign_rule.Claims():
                 filter_text = _filter(rule)
                 texts = (f"{text}{filter_text}" for text in meaning.texts)
                 claims = tuple(CompiledClaim(text, meaning.others) for text in texts)
@@ -136,12 +127,12 @@ def _drafted(rule: ForeignRule) -> _RuleDraft:
     except NoCounterpartError as error:
         return _RuleDraft(rule, (), str(error))
     if rule.groups:
-        groups = groups_text(rule.groups)
+        groups = foreign_rule.groups_text(rule.groups)
         claims = tuple(CompiledClaim(f"{claim.text}{groups}", claim.others) for claim in claims)
     return _RuleDraft(rule, claims, rule.difference or "", rule.name or kind, column)
 
 
-def _filter(rule: ForeignRule) -> str:
+def _filter(rule: foreign_rule.ForeignRule) -> str:
     """The filter of a rule as a modifier of its assertions; empty if it has none.
 
     :raises NoCounterpartError: DQL cannot express it.
@@ -154,7 +145,7 @@ def _filter(rule: ForeignRule) -> str:
     return f" where {show(where)}"
 
 
-def _among(rule: ForeignRule, translation: Translation, demand: Demand) -> Demand:
+def _among(rule: foreign_rule.ForeignRule, translation: Translation, demand: Demand) -> Demand:
     """A demand on the rows that the filter of the rule selects.
 
     If DQL has no syntax for the filter, a demand on each row exempts all others. A query takes
@@ -181,7 +172,7 @@ def _among(rule: ForeignRule, translation: Translation, demand: Demand) -> Deman
 
 
 def _meaning(
-    rule: ForeignRule, predicate: str, sql_dialect: str | None = None
+    rule: foreign_rule.ForeignRule, predicate: str, sql_dialect: str | None = None
 ) -> nodes.Expression | RowSql | TableSql | Query:
     """:raises NoCounterpartError: the SQL is not a condition over a row."""
     from dqx_airflow.contracts.compile.sql_rules import row_rule  # imports sqlglot
@@ -189,11 +180,11 @@ def _meaning(
     return row_rule(predicate, sql_dialect, SqlScope(rule.dataset))
 
 
-def _predicate_of_filter(rule: ForeignRule) -> nodes.Expression | RowSql | None:
+def _predicate_of_filter(rule: foreign_rule.ForeignRule) -> nodes.Expression | RowSql | None:
     """:raises NoCounterpartError: the filter is not a condition over a row."""
     if rule.where is None:
         return None
-    if (variable := VARIABLE.search(rule.where)) is not None:
+    if (variable := foreign_rule.VARIABLE.search(rule.where)) is not None:
         raise NoCounterpartError(f"its filter has the variable {variable[0]}: write its value")
     translated = _meaning(rule, rule.where)
     if isinstance(translated, TableSql | Query):
@@ -331,7 +322,7 @@ def counted(rules: Sequence[ImportedRule]) -> Iterator[tuple[ImportOutcome, int]
 
 
 Recognises = Callable[[Any], bool]
-Reader = Callable[[Any, ImportRequest], Iterator[ForeignRule]]
+Reader = Callable[[Any, foreign_rule.ImportRequest], Iterator[foreign_rule.ForeignRule]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,8 +342,8 @@ TOOLS = {
         (great_expectations.recognises, great_expectations.rules_of),
         sql=re.compile("unexpected_rows_query"),
     ),
-    "soda": Tool("Soda", (soda.recognises, soda.rules_of), sql=OF_MANY_DATABASES),
-    "dbt": Tool("dbt", (dbt.recognises, dbt.rules_of), sql=OF_MANY_DATABASES),
+    "soda": Tool("Soda", (soda.recognises, soda.rules_of), sql=foreign_rule.OF_MANY_DATABASES),
+    "dbt": Tool("dbt", (dbt.recognises, dbt.rules_of), sql=foreign_rule.OF_MANY_DATABASES),
     "databricks-dqx": Tool("Databricks DQX", (databricks_dqx.recognises, databricks_dqx.rules_of)),
     "dqdl": Tool("AWS Glue DQDL", of_text=(dqdl.recognises, dqdl.rules_of)),
     "deequ": Tool(
@@ -368,7 +359,7 @@ def read_rules(
     tool: str | None = None,
     dataset: str | None = None,
     sql_dialect: str | None = None,
-) -> tuple[str, tuple[ForeignRule, ...]]:
+) -> tuple[str, tuple[foreign_rule.ForeignRule, ...]]:
     """The tool that a file belongs to, and its rules.
 
     :param tool: a name of `TOOLS`; by default the tool is recognised.
@@ -377,7 +368,7 @@ def read_rules(
         SQL is translated if all databases read it in the same way.
     :raises NoCounterpartError: the file cannot be read, or belongs to no known tool.
     """
-    request = ImportRequest(
+    request = foreign_rule.ImportRequest(
         Path(source.name).name, source.text, dataset, _beside(Path(source.name))
     )
     candidates = {tool: TOOLS[tool]} if tool else TOOLS
@@ -389,7 +380,7 @@ def read_rules(
         ):
             return name, tuple(candidate.of_text[1](source.text, request))
     try:
-        document = document_of(source)
+        document = foreign_rule.document_of(source)
     except NoCounterpartError as error:
         if tool is None:
             raise NoCounterpartError(f"{error}; no other known format either") from None
@@ -397,7 +388,7 @@ def read_rules(
     for name, candidate in candidates.items():
         if candidate.of_document and candidate.of_document[0](document):
             dialect = (sql_dialect_of(sql_dialect) or "spark") if sql_dialect else "any"
-            sql = SqlOfTool(dialect, candidate.sql)
+            sql = foreign_rule.SqlOfTool(dialect, candidate.sql)
             found = candidate.of_document[1](sql.rewritten(document), request)
             return name, tuple(map(sql.accounted, found))
     titles = ", ".join(candidate.title for candidate in candidates.values())
@@ -409,6 +400,6 @@ def _beside(file: Path) -> Callable[[str], Any]:
         target = file.parent / path
         if not target.is_file():
             return None
-        return document_of(SourceFile(str(target), target.read_text(encoding="utf-8")))
+        return foreign_rule.document_of(SourceFile(str(target), target.read_text(encoding="utf-8")))
 
     return read

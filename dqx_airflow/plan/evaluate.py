@@ -16,42 +16,10 @@ from dqx_airflow.dql.checks.suite import IMPLICIT_CHECK
 from dqx_airflow.dql.printer import show
 from dqx_airflow.limits import DEFAULT_SAMPLE_ROWS
 from dqx_airflow.metrics.metric import ArgumentKind, Scan
-from dqx_airflow.plan.condition import (
-    EvaluatedCondition,
-    GroupView,
-    clear_passes,
-    column_types,
-    compare_value,
-    expected_text,
-    groups_of,
-    seen_in,
-    verdict_on_groups,
-)
+from dqx_airflow.plan import condition, model, term_values
 from dqx_airflow.plan.masks import hidden, without_quotes
-from dqx_airflow.plan.model import (
-    Applied,
-    Claimed,
-    Group,
-    Measured,
-    MetricRequest,
-    Plan,
-    PlannedAssertion,
-    Scanned,
-    Term,
-    row_count,
-)
 from dqx_airflow.plan.predicates import misfit
 from dqx_airflow.plan.schema_check import INFINITE
-from dqx_airflow.plan.term_values import (
-    KnownValues,
-    hides_overflow,
-    hours_ahead,
-    measured_json,
-    most_ahead,
-    scaled_sides,
-    value_of,
-    with_answers,
-)
 from dqx_airflow.values import (
     EnforcedClause,
     EnforcedContract,
@@ -85,8 +53,8 @@ def not_promoted(
 
 
 def evaluate(
-    plan: Plan,
-    scanned: Scanned,
+    plan: model.Plan,
+    scanned: model.Scanned,
     skip_dates: Collection[date] = (),
     *,
     now: datetime | None = None,
@@ -99,26 +67,26 @@ def evaluate(
     :param sample_rows: the maximum number of failing groups to keep for an assertion.
     """
     scanned = without_quotes(scanned, plan)
-    measured = KnownValues(scanned.values, now, plan, frozenset(skip_dates))
+    measured = term_values.KnownValues(scanned.values, now, plan, frozenset(skip_dates))
     return tuple(
         replace(
             hidden(_verdict_on(assertion, measured, scanned, sample_rows), assertion, plan),
-            measured=measured_json(assertion, plan, scanned, skip_dates),
+            measured=term_values.measured_json(assertion, plan, scanned, skip_dates),
         )
         for assertion in plan.assertions
     )
 
 
 def judge_one(
-    assertion: PlannedAssertion,
-    plan: Plan,
-    scanned: Scanned,
+    assertion: model.PlannedAssertion,
+    plan: model.Plan,
+    scanned: model.Scanned,
     skip_dates: Collection[date] = (),
     *,
     now: datetime | None = None,
 ) -> Verdict:
     """The verdict of one assertion, as from `evaluate`, without its measurements."""
-    measured = KnownValues(scanned.values, now, plan, frozenset(skip_dates))
+    measured = term_values.KnownValues(scanned.values, now, plan, frozenset(skip_dates))
     return hidden(_verdict_on(assertion, measured, scanned, DEFAULT_SAMPLE_ROWS), assertion, plan)
 
 
@@ -155,14 +123,17 @@ def decide(
 
 
 def _verdict_on(
-    assertion: PlannedAssertion, measured: KnownValues, scanned: Scanned, sample_rows: int
+    assertion: model.PlannedAssertion,
+    measured: term_values.KnownValues,
+    scanned: model.Scanned,
+    sample_rows: int,
 ) -> Verdict:
     requests = assertion.requests
     verdict = partial(_verdict_without_values, assertion, _origin(requests, scanned))
     if assertion.disabled_by is not None:
         reason = f"disabled by profile '{assertion.disabled_by}'"
         return replace(verdict(Status.SKIPPED, reason), disabled_by=assertion.disabled_by)
-    if isinstance(assertion.term, Claimed):
+    if isinstance(assertion.term, model.Claimed):
         return _verdict_on_claims(assertion.term, verdict, measured, scanned)
     broken = [scanned.failures[request] for request in requests if request in scanned.failures]
     if broken:
@@ -176,23 +147,25 @@ def _verdict_on(
 
 
 def _verdict_for_groups(
-    assertion: PlannedAssertion,
+    assertion: model.PlannedAssertion,
     verdict: Callable[[Status, str | None], Verdict],
-    measured: KnownValues,
-    scanned: Scanned,
+    measured: term_values.KnownValues,
+    scanned: model.Scanned,
     sample_rows: int,
 ) -> Verdict:
     """The verdict on an assertion that is judged for each group."""
-    view = GroupView(assertion, scanned)
+    view = condition.GroupView(assertion, scanned)
     assert assertion.groups is not None
-    seen_groups = seen_in(assertion, scanned)
-    if (reason := misfit(assertion.groups, column_types(assertion, scanned))) is not None:
+    seen_groups = condition.seen_in(assertion, scanned)
+    if (reason := misfit(assertion.groups, condition.column_types(assertion, scanned))) is not None:
         return verdict(Status.ERROR, reason)
-    groups = groups_of(assertion, seen_groups)
-    clear = clear_passes(assertion, scanned, groups, measured.plan.date, measured.skip_dates)
-    judged: dict[Group, EvaluatedCondition] = {}
+    groups = condition.groups_of(assertion, seen_groups)
+    clear = condition.clear_passes(
+        assertion, scanned, groups, measured.plan.date, measured.skip_dates
+    )
+    judged: dict[model.Group, condition.EvaluatedCondition] = {}
     # Groups with the same values, such as zero NULLs, are judged once.
-    by_values: dict[tuple[object, ...], EvaluatedCondition] = {}
+    by_values: dict[tuple[object, ...], condition.EvaluatedCondition] = {}
     for group in groups:
         if (passed := clear.get(group)) is not None:
             judged[group] = passed
@@ -204,7 +177,7 @@ def _verdict_for_groups(
                 assertion, replace(measured, values=seen.values), seen
             )
         judged[group] = by_values[values]
-    on_groups = verdict_on_groups(assertion, measured.plan, judged, sample_rows)
+    on_groups = condition.verdict_on_groups(assertion, measured.plan, judged, sample_rows)
     filters = _notes_on_filters(assertion.requests, measured.plan, scanned)
     without_values = verdict(on_groups.status, on_groups.reason)
     of_worst = _with_values(without_values, assertion, on_groups.worst)
@@ -219,13 +192,13 @@ def _verdict_for_groups(
     )
 
 
-def _condition_text(assertion: PlannedAssertion) -> str:
+def _condition_text(assertion: model.PlannedAssertion) -> str:
     groups = assertion.groups
     return f"{assertion.condition.text} {groups.text}" if groups else assertion.condition.text
 
 
 def _with_values(
-    verdict: Verdict, assertion: PlannedAssertion, judged: EvaluatedCondition
+    verdict: Verdict, assertion: model.PlannedAssertion, judged: condition.EvaluatedCondition
 ) -> Verdict:
     """The verdict with the compared values."""
     return replace(
@@ -234,7 +207,7 @@ def _with_values(
         multiplier=1.0 if isinstance(judged.value, str) else float(assertion.multiplier),
         scaled_value=judged.scaled,
         threshold=judged.bounds[0] if judged.bounds else None,
-        expected=expected_text(assertion.condition, judged.bounds)
+        expected=condition.expected_text(assertion.condition, judged.bounds)
         if judged.status is not Status.SKIPPED
         else assertion.condition.text,
         note=judged.note,
@@ -245,28 +218,28 @@ _AHEAD = "the newest timestamp is in the future"
 
 
 def _evaluate_condition(
-    assertion: PlannedAssertion, measured: KnownValues, scanned: Scanned
-) -> EvaluatedCondition:
+    assertion: model.PlannedAssertion, measured: term_values.KnownValues, scanned: model.Scanned
+) -> condition.EvaluatedCondition:
     """The judgement on an assertion: for all rows, or for one group."""
     requests = assertion.requests
-    answered = with_answers(assertion, measured)
+    answered = term_values.with_answers(assertion, measured)
     gap = measured.gap(answered.requests)
     if gap is not None and (gap.is_asked_for or not assertion.condition.is_about_none):
-        return EvaluatedCondition(Status.SKIPPED, gap.reason)
-    value = value_of(answered.term, measured)
-    scaled, bounds = scaled_sides(answered, value, measured)
+        return condition.EvaluatedCondition(Status.SKIPPED, gap.reason)
+    value = term_values.value_of(answered.term, measured)
+    scaled, bounds = term_values.scaled_sides(answered, value, measured)
     voids = _why_no_value(requests, measured.plan, scanned)
     sides = (assertion.term, *assertion.condition.bounds)
-    if voids is None and any(hides_overflow(side, measured) for side in sides):
+    if voids is None and any(term_values.hides_overflow(side, measured) for side in sides):
         voids = INFINITE
-    ahead = max(hours_ahead(side, measured) for side in sides)
-    if ahead > most_ahead(measured):
-        limit = format_duration(Fraction(most_ahead(measured)) * 3600)
+    ahead = max(term_values.hours_ahead(side, measured) for side in sides)
+    if ahead > term_values.most_ahead(measured):
+        limit = format_duration(Fraction(term_values.most_ahead(measured)) * 3600)
         voids = f"{_AHEAD} by more than {limit}, so that it does not count: leave out such rows"
     if voids is not None and not assertion.condition.is_about_none:
         # Neither `coalesce` nor a window hides NaN or an overflow.
         value = scaled = None
-    status, reason, note = compare_value(assertion, scaled, bounds, voids)
+    status, reason, note = condition.compare_value(assertion, scaled, bounds, voids)
     if status is Status.FAILED and gap is not None:
         reason = gap.reason
     if status is Status.FAILED and reason is None and _is_age(assertion.term):
@@ -277,11 +250,13 @@ def _evaluate_condition(
         reason = "; ".join(filter(None, (reason, *more))) or None
     notes = [*([note] if note else []), *([_AHEAD] if voids is None and ahead else [])]
     notes += _notes_on_filters(requests, measured.plan, scanned)
-    return EvaluatedCondition(status, reason, value, scaled, bounds, "; ".join(notes) or None)
+    return condition.EvaluatedCondition(
+        status, reason, value, scaled, bounds, "; ".join(notes) or None
+    )
 
 
 def _notes_on_filters(
-    requests: Iterable[MetricRequest], plan: Plan, scanned: Scanned
+    requests: Iterable[model.MetricRequest], plan: model.Plan, scanned: model.Scanned
 ) -> Iterator[str]:
     """Notes on filters that no row satisfies: a metric of no rows seldom fails."""
     filters = dict.fromkeys(
@@ -290,15 +265,15 @@ def _notes_on_filters(
         if request.where is not None and request.date in (None, plan.date)
     )
     for dataset, on, where in filters:
-        if where is not None and scanned.values.get(row_count(dataset, on, where)) == 0:
+        if where is not None and scanned.values.get(model.row_count(dataset, on, where)) == 0:
             yield f"no row of {dataset} meets the filter `{show(where.node)}`"
 
 
 def _verdict_on_claims(
-    claimed: Claimed,
+    claimed: model.Claimed,
     verdict: Callable[[Status, str | None], Verdict],
-    measured: KnownValues,
-    scanned: Scanned,
+    measured: term_values.KnownValues,
+    scanned: model.Scanned,
 ) -> Verdict:
     """One verdict for several claims. Claims that were not evaluated are undecided: the others
     decide, or nothing does."""
@@ -342,9 +317,11 @@ def _combined_status(junctor: nodes.Junctor, statuses: Collection[Status]) -> St
     return next(present, otherwise)
 
 
-def _negated_status(part: PlannedAssertion, measured: KnownValues, scanned: Scanned) -> Status:
+def _negated_status(
+    part: model.PlannedAssertion, measured: term_values.KnownValues, scanned: model.Scanned
+) -> Status:
     """The negation of a claim's result. If a metric has no value, neither holds."""
-    if isinstance(part.term, Claimed):
+    if isinstance(part.term, model.Claimed):
         junctor, parts = part.term.junctor, part.term.parts
         if junctor is nodes.Junctor.IF:
             first = _verdict_on(parts[0], measured, scanned, 0).status
@@ -377,13 +354,15 @@ _WHOLE_CLAIMS = ("each row:", "rows of ", "columns of ", "column ")
 """A claim with such a prefix contains its condition."""
 
 
-def _claim_in_words(part: PlannedAssertion, verdict: Verdict, holds: str | None = None) -> str:
+def _claim_in_words(
+    part: model.PlannedAssertion, verdict: Verdict, holds: str | None = None
+) -> str:
     """The result of a claim in words: `null_count(x) == 0 does not hold (3)`.
 
     :param holds: replaces `does not hold` and the like.
     """
     reason = verdict.reason
-    is_composed = isinstance(part.term, Claimed)
+    is_composed = isinstance(part.term, model.Claimed)
     if verdict.value is not None and not is_composed:
         reason = format_value(verdict.value) + (f"; {reason}" if reason else "")
     claim = part.expression
@@ -392,14 +371,14 @@ def _claim_in_words(part: PlannedAssertion, verdict: Verdict, holds: str | None 
     return f"`{claim}` {holds or _HOLDS[verdict.status]}" + (f" ({reason})" if reason else "")
 
 
-def _origin(requests: Iterable[MetricRequest], scanned: Scanned) -> Origin | None:
+def _origin(requests: Iterable[model.MetricRequest], scanned: model.Scanned) -> Origin | None:
     """The most expensive origin of the values."""
     ways = {scanned.origins[request] for request in requests if request in scanned.origins}
     return next((origin for origin in Origin if origin in ways), None)
 
 
 def _verdict_without_values(
-    assertion: PlannedAssertion, origin: Origin | None, status: Status, reason: str | None
+    assertion: model.PlannedAssertion, origin: Origin | None, status: Status, reason: str | None
 ) -> Verdict:
     columns = {
         value
@@ -420,7 +399,7 @@ def _verdict_without_values(
         reason=reason,
         tags=assertion.tags,
         profiles=assertion.profiles,
-        metric=term.request.metric if isinstance(term, Measured) else None,
+        metric=term.request.metric if isinstance(term, model.Measured) else None,
         column=columns.pop() if len(columns) == 1 else None,
         span=assertion.span,
         source_line=assertion.source_line,
@@ -430,8 +409,8 @@ def _verdict_without_values(
 
 
 def void_requests(
-    requests: Iterable[MetricRequest], plan: Plan, scanned: Scanned
-) -> Iterator[MetricRequest]:
+    requests: Iterable[model.MetricRequest], plan: model.Plan, scanned: model.Scanned
+) -> Iterator[model.MetricRequest]:
     """The requests on the date of the plan that have no value because of NaN or infinity."""
     for request in requests:
         is_read = request.definition.scan is not Scan.SCHEMA
@@ -440,14 +419,16 @@ def void_requests(
             yield request
 
 
-def _why_no_value(requests: Iterable[MetricRequest], plan: Plan, scanned: Scanned) -> str | None:
+def _why_no_value(
+    requests: Iterable[model.MetricRequest], plan: model.Plan, scanned: model.Scanned
+) -> str | None:
     """Why metrics have no value, as far as it is known."""
     voids = (scanned.details[request] for request in void_requests(requests, plan, scanned))
     return "; ".join(dict.fromkeys(voids)) or None
 
 
-def _is_age(term: Term) -> bool:
-    return isinstance(term, Applied) and term.function == "age"
+def _is_age(term: model.Term) -> bool:
+    return isinstance(term, model.Applied) and term.function == "age"
 
 
 def with_clauses(

@@ -22,21 +22,9 @@ from dqx_airflow.metrics.metric import MetricUnit, Scan
 from dqx_airflow.metrics.spark_values import plain, spark_number, timestamp_in
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.types import Family, family_of
+from dqx_airflow.plan import model
 from dqx_airflow.plan.evaluate import judge_one, void_requests
 from dqx_airflow.plan.masks import reveals_any
-from dqx_airflow.plan.model import (
-    Applied,
-    Claimed,
-    ConstantTerm,
-    Measured,
-    MetricRequest,
-    Plan,
-    PlannedAssertion,
-    PlannedCondition,
-    RowPredicate,
-    Scanned,
-    Term,
-)
 from dqx_airflow.plan.predicates import arguments_of, causes_of, lookups_of, predicate_sql, voids_of
 from dqx_airflow.plan.row_values import Cause, RowTypes
 from dqx_airflow.plan.schema_check import INFINITE, Schema, columns_of, is_about_rows
@@ -54,7 +42,7 @@ class FailingRows:
     `causes` other possible reasons for the condition to be true.
     """
 
-    request: MetricRequest
+    request: model.MetricRequest
     reason: str
     columns: tuple[str, ...]
     condition: str | None = None
@@ -69,9 +57,9 @@ class FailingRows:
 
 
 def faults_of(
-    plan: Plan,
+    plan: model.Plan,
     verdicts: Sequence[Verdict],
-    scanned: Scanned,
+    scanned: model.Scanned,
     schemas: Mapping[str, Schema],
     *,
     skip_dates: Collection[date] = (),
@@ -96,14 +84,14 @@ def faults_of(
 
 
 def _failing_parts(
-    assertion: PlannedAssertion,
-    plan: Plan,
-    scanned: Scanned,
+    assertion: model.PlannedAssertion,
+    plan: model.Plan,
+    scanned: model.Scanned,
     skip_dates: Collection[date],
     now: datetime | None,
-) -> Iterator[PlannedAssertion]:
+) -> Iterator[model.PlannedAssertion]:
     """The claims of a failed assertion that do not hold; for `if`, the one after `then`."""
-    if not isinstance(assertion.term, Claimed):
+    if not isinstance(assertion.term, model.Claimed):
         yield assertion
         return
     parts = assertion.term.parts
@@ -122,9 +110,9 @@ class _Excess:
 
 
 def _faults(
-    assertion: PlannedAssertion,
-    plan: Plan,
-    scanned: Scanned,
+    assertion: model.PlannedAssertion,
+    plan: model.Plan,
+    scanned: model.Scanned,
     schemas: Mapping[str, Schema],
     skip_dates: Collection[date],
     now: datetime | None,
@@ -164,14 +152,14 @@ def _faults(
         causes = tuple(
             cause
             for argument in request.arguments
-            if isinstance(argument, RowPredicate)
+            if isinstance(argument, model.RowPredicate)
             for cause in causes_of(argument.node, types)
         )
         yield FailingRows(request, reason, tuple(columns), condition, rows.repeated, causes)
 
 
 def _void_faults(
-    voids: Iterable[MetricRequest], scanned: Scanned, schemas: Mapping[str, Schema]
+    voids: Iterable[model.MetricRequest], scanned: model.Scanned, schemas: Mapping[str, Schema]
 ) -> Iterator[FailingRows]:
     """The rows because of which metrics have no value."""
     with_nan = METRICS["nan_count"].raised_by
@@ -188,7 +176,7 @@ def _void_faults(
             yield FailingRows(request, rows.words, (column,), condition)
 
 
-def _chosen(request: MetricRequest, condition: str | None, types: RowTypes) -> str | None:
+def _chosen(request: model.MetricRequest, condition: str | None, types: RowTypes) -> str | None:
     """The condition for the rows of a request."""
     if request.where is None:
         return condition
@@ -197,7 +185,7 @@ def _chosen(request: MetricRequest, condition: str | None, types: RowTypes) -> s
 
 
 def _excess(
-    condition: PlannedCondition, value: MetricValue, bounds: Sequence[MetricValue]
+    condition: model.PlannedCondition, value: MetricValue, bounds: Sequence[MetricValue]
 ) -> _Excess | None:
     """None if a value is neither too large nor too small, for example with `!=`."""
     limit = bounds[0]
@@ -227,7 +215,9 @@ def _is_above(value: MetricValue, limit: MetricValue) -> bool:
     return bool(value > limit)  # type: ignore[operator]  # they were compared already
 
 
-def _with_tolerance(limit: MetricValue, condition: PlannedCondition, is_above: bool) -> MetricValue:
+def _with_tolerance(
+    limit: MetricValue, condition: model.PlannedCondition, is_above: bool
+) -> MetricValue:
     if isinstance(limit, str) or limit is None:
         return limit
     tolerance = condition.tolerance or 0
@@ -238,43 +228,43 @@ def _with_tolerance(limit: MetricValue, condition: PlannedCondition, is_above: b
 class _RequestPart:
     """A request in a term. `is_whole`: its value may be the value of the term."""
 
-    request: MetricRequest
+    request: model.MetricRequest
     is_above: bool
     is_whole: bool
 
 
-def _blamed(term: Term, is_above: bool, *, is_whole: bool) -> Iterator[_RequestPart]:
+def _blamed(term: model.Term, is_above: bool, *, is_whole: bool) -> Iterator[_RequestPart]:
     """The requests whose values are at fault if the value of a term is too large (or too small)."""
     match term:
-        case Measured(request=request):
+        case model.Measured(request=request):
             yield _RequestPart(request, is_above, is_whole)
-        case Applied(function="min" | "max" | "coalesce", terms=terms):
+        case model.Applied(function="min" | "max" | "coalesce", terms=terms):
             for inner in terms:
                 yield from _blamed(inner, is_above, is_whole=is_whole)
-        case Applied(function="+", terms=terms):
+        case model.Applied(function="+", terms=terms):
             for inner in terms:
                 yield from _blamed(inner, is_above, is_whole=False)
-        case Applied(function="-", terms=(first, second)):
+        case model.Applied(function="-", terms=(first, second)):
             yield from _blamed(first, is_above, is_whole=False)
             yield from _blamed(second, not is_above, is_whole=False)
-        case Applied(function="*" | "/", terms=(first, second)) if _is_positive(second):
+        case model.Applied(function="*" | "/", terms=(first, second)) if _is_positive(second):
             yield from _blamed(first, is_above, is_whole=False)
-        case Applied(function="*", terms=(first, second)) if _is_positive(first):
+        case model.Applied(function="*", terms=(first, second)) if _is_positive(first):
             yield from _blamed(second, is_above, is_whole=False)
 
 
-def _is_positive(term: Term) -> bool:
+def _is_positive(term: model.Term) -> bool:
     match term:
-        case ConstantTerm(value=int() | float() | Fraction() as value):
+        case model.ConstantTerm(value=int() | float() | Fraction() as value):
             return value > 0
-        case Measured(request=request):
+        case model.Measured(request=request):
             return request.definition.unit is MetricUnit.ROWS
         case _:
             return False
 
 
 def _beyond(
-    compared: str, request: MetricRequest, schema: Schema, excess: _Excess, multiplier: Exact
+    compared: str, request: model.MetricRequest, schema: Schema, excess: _Excess, multiplier: Exact
 ) -> str:
     """The rows in which `compared` is beyond the limit."""
     spark_type, limit = schema.type_of(request.arguments[0]), excess.limit

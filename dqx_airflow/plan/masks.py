@@ -13,15 +13,7 @@ from typing import TypeAlias
 
 from dqx_airflow.dql.checks.call_arguments import may_read
 from dqx_airflow.metrics.metric import ArgumentKind, Scan
-from dqx_airflow.plan.model import (
-    MetricRequest,
-    Plan,
-    PlannedAssertion,
-    Scanned,
-    Term,
-    requests_of,
-    row_count,
-)
+from dqx_airflow.plan import model
 from dqx_airflow.values import (
     MASK,
     DatasetField,
@@ -36,8 +28,8 @@ from dqx_airflow.values import (
 
 def snapshot_of(
     ref: DatasetRef,
-    plan: Plan,
-    scanned: Scanned,
+    plan: model.Plan,
+    scanned: model.Scanned,
     *,
     location: str | None = None,
     version: int | None = None,
@@ -46,7 +38,7 @@ def snapshot_of(
     """The snapshot of a dataset on the date of the plan; for an unreadable one only its
     location."""
     on = plan.date if ref.date_column else None
-    rows = scanned.values.get(row_count(ref.name, on))
+    rows = scanned.values.get(model.row_count(ref.name, on))
     return DatasetSnapshot(
         name=ref.name,
         location=location or ref.location,
@@ -73,13 +65,13 @@ def _format_of(ref: DatasetRef) -> str:
     return "query" if ref.query else ref.format
 
 
-def _is_of_one_column(request: MetricRequest) -> bool:
+def _is_of_one_column(request: model.MetricRequest) -> bool:
     metric = request.definition
     kinds = [argument.kind for argument in metric.arguments]
     return not metric.is_internal and kinds in ([], [ArgumentKind.COLUMN]) and not metric.parameters
 
 
-def _column_of(request: MetricRequest) -> str | None:
+def _column_of(request: model.MetricRequest) -> str | None:
     return str(request.arguments[0]) if request.arguments else None
 
 
@@ -97,7 +89,7 @@ def is_masked(column: str, masked: Iterable[str]) -> bool:
     )
 
 
-def reveals(request: MetricRequest, masked: Masked) -> bool:
+def reveals(request: model.MetricRequest, masked: Masked) -> bool:
     """True if the value of a request derives from values of a masked column.
 
     Counts, lengths and shares reveal nothing. Spark SQL of the user does unless it certainly
@@ -122,12 +114,12 @@ def reveals(request: MetricRequest, masked: Masked) -> bool:
     return is_masked(request.arguments[0], masked_columns)
 
 
-def reveals_any(term: Term, masked: Masked) -> bool:
+def reveals_any(term: model.Term, masked: Masked) -> bool:
     """True if a request of a term reveals values of a masked column."""
-    return any(reveals(request, masked) for request in requests_of(term))
+    return any(reveals(request, masked) for request in model.requests_of(term))
 
 
-def reveals_comparison(assertion: PlannedAssertion, masked: Masked) -> bool:
+def reveals_comparison(assertion: model.PlannedAssertion, masked: Masked) -> bool:
     """True if a side of an assertion may reveal values of a masked column."""
     if not masked:
         return False
@@ -135,7 +127,7 @@ def reveals_comparison(assertion: PlannedAssertion, masked: Masked) -> bool:
     return any(reveals_any(side, masked) for side in sides)
 
 
-def without_quotes(scanned: Scanned, plan: Plan) -> Scanned:
+def without_quotes(scanned: model.Scanned, plan: model.Plan) -> model.Scanned:
     """The results of a scan, with reasons and details that quote no masked values."""
     masked = tuple(column for columns in plan.masked.values() for column in columns)
     if not masked:
@@ -147,7 +139,7 @@ def without_quotes(scanned: Scanned, plan: Plan) -> Scanned:
     )
 
 
-def hidden(verdict: Verdict, assertion: PlannedAssertion, plan: Plan) -> Verdict:
+def hidden(verdict: Verdict, assertion: model.PlannedAssertion, plan: model.Plan) -> Verdict:
     """The verdict without masked values. It was reached with the real values."""
     if not plan.masked:
         return verdict

@@ -19,20 +19,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.walk import rewritten
 from dqx_airflow.metrics.metric import Aggregate, ArgumentKind, Frequencies, Scan, Statistic
-from dqx_airflow.plan.model import (
-    Applied,
-    Claimed,
-    ConstantTerm,
-    Measured,
-    MetricRequest,
-    Now,
-    Plan,
-    PlannedAssertion,
-    RowPredicate,
-    Term,
-    joined,
-    row_count,
-)
+from dqx_airflow.plan import model
 from dqx_airflow.plan.predicates import UNTYPED, aggregates_of, undecided_rows
 from dqx_airflow.plan.schema_check import is_about_rows, shared_matches
 from dqx_airflow.values.exact import exact_text
@@ -71,7 +58,7 @@ class Pass:
     unmerged: tuple[str, ...] = ()
 
 
-def passes_over(plan: Plan, dataset: str) -> Iterator[Pass]:
+def passes_over(plan: model.Plan, dataset: str) -> Iterator[Pass]:
     """The passes over a dataset, each with its reason."""
     requests = [request for request in plan.requests if request.dataset == dataset]
     for request in requests:
@@ -110,19 +97,19 @@ def passes_over(plan: Plan, dataset: str) -> Iterator[Pass]:
             yield replace(scan_pass, unmerged=tuple(unmerged))
 
 
-def _of_filter(request: MetricRequest) -> tuple[Aggregate, ...]:
+def _of_filter(request: model.MetricRequest) -> tuple[Aggregate, ...]:
     undecided = undecided_rows(request.where, UNTYPED) if request.where is not None else None
     return () if undecided is None else (undecided,)
 
 
-def _matches(plan: Plan, dataset: str) -> Iterator[Pass]:
+def _matches(plan: model.Plan, dataset: str) -> Iterator[Pass]:
     """The passes over a dataset for comparisons with others."""
     requests = [
         request
         for request in plan.requests
         if is_about_rows(request) and dataset in request.datasets
     ]
-    dates = (plan.date,) if row_count(dataset, plan.date) in plan.requests else ()
+    dates = (plan.date,) if model.row_count(dataset, plan.date) in plan.requests else ()
     for match in shared_matches(requests):
         text = f"rows of {match.dataset} beside rows of {match.reference}"
         columns = ("all",) if match.compared is None else match.compared
@@ -131,10 +118,10 @@ def _matches(plan: Plan, dataset: str) -> Iterator[Pass]:
 
 
 def _pass(
-    requests: Iterable[MetricRequest],
+    requests: Iterable[model.MetricRequest],
     sql: Iterable[str],
     reason: str,
-    reading: Collection[MetricRequest],
+    reading: Collection[model.MetricRequest],
 ) -> Pass:
     """A pass for some requests, of which those in `reading` read columns."""
     return Pass(
@@ -195,7 +182,7 @@ def _reason(aggregate: Aggregate, deferral: Deferral) -> str:
     return KEYS if aggregate.is_key else VALUES
 
 
-def _columns_of(request: MetricRequest) -> Iterator[str]:
+def _columns_of(request: model.MetricRequest) -> Iterator[str]:
     for predicate in request.predicates:
         yield from _columns_in(predicate.node)
     yield from request.columns
@@ -220,9 +207,9 @@ def _columns_in(node: nodes.Expression) -> list[str]:
 _INFIX = ("+", "-", "*", "/")
 
 
-def describe_plans(plans: Sequence[Plan]) -> str:
+def describe_plans(plans: Sequence[model.Plan]) -> str:
     """The passes over the datasets for the plans of some dates, then the assertions in order."""
-    together = joined(plans)
+    together = model.joined(plans)
     lines = [f"suite {together.suite}", f"date  {_stretches([plan.date for plan in plans])}", ""]
     for dataset in dict.fromkeys(request.dataset for request in together.requests):
         lines += _passes(together, dataset)
@@ -233,7 +220,7 @@ def describe_plans(plans: Sequence[Plan]) -> str:
     return "\n".join(lines)
 
 
-def describe_request(request: MetricRequest) -> str:
+def describe_request(request: model.MetricRequest) -> str:
     """`null_count(email) of orders on 2024-11-29`"""
     parts = [_argument(argument) for argument in request.arguments if argument is not None]
     if request.where is not None:
@@ -246,31 +233,31 @@ def _argument(item: object) -> str:
     match item:
         case tuple():
             return f"[{', '.join(map(_argument, item))}]"
-        case RowPredicate(node=node):
+        case model.RowPredicate(node=node):
             return show(node)
         case _:
             return str(item)
 
 
-def describe_term(term: Term) -> str:
+def describe_term(term: model.Term) -> str:
     """The term with its requests written out."""
     match term:
-        case ConstantTerm(value=value):
+        case model.ConstantTerm(value=value):
             return repr(value)
-        case Now():
+        case model.Now():
             return "now"
-        case Measured(request=request):
+        case model.Measured(request=request):
             return describe_request(request)
-        case Claimed(junctor=junctor, parts=parts):
+        case model.Claimed(junctor=junctor, parts=parts):
             claims = (f"{describe_term(claim.term)} {claim.condition.text}" for claim in parts)
             return f"{junctor.value}({'; '.join(claims)})"
-        case Applied(function=function, terms=(left, right)) if function in _INFIX:
+        case model.Applied(function=function, terms=(left, right)) if function in _INFIX:
             return f"({describe_term(left)} {function} {describe_term(right)})"
-        case Applied(function=function, terms=terms):
+        case model.Applied(function=function, terms=terms):
             return f"{function}({', '.join(map(describe_term, terms))})"
 
 
-def _passes(plan: Plan, dataset: str) -> Iterator[str]:
+def _passes(plan: model.Plan, dataset: str) -> Iterator[str]:
     for scan_pass in passes_over(plan, dataset):
         if scan_pass.reason is QUERY:
             yield f"one query: {scan_pass.sql[0]}"
@@ -305,7 +292,7 @@ def _read_after_an_append(scan_pass: Pass) -> str:
     return "only the new files" + (f", but all files for {unmerged} of these" if unmerged else "")
 
 
-def _asking_for_earlier_days(plan: Plan, dataset: str, scan_pass: Pass) -> Iterator[str]:
+def _asking_for_earlier_days(plan: model.Plan, dataset: str, scan_pass: Pass) -> Iterator[str]:
     """The assertions that need values of days before the date of the plan."""
     for assertion in plan.assertions:
         requests = (request for request in assertion.requests if request.dataset == dataset)
@@ -316,7 +303,7 @@ def _asking_for_earlier_days(plan: Plan, dataset: str, scan_pass: Pass) -> Itera
             yield assertion.name
 
 
-def _lookups(plan: Plan, dataset: str) -> Iterator[str]:
+def _lookups(plan: model.Plan, dataset: str) -> Iterator[str]:
     for lookup in plan.lookups:
         if lookup.dataset == dataset:
             source = f"{lookup.reference}.{lookup.reference_column}"
@@ -336,7 +323,7 @@ def _stretches(days: Iterable[date]) -> str:
     )
 
 
-def _assertion(assertion: PlannedAssertion) -> Iterator[str]:
+def _assertion(assertion: model.PlannedAssertion) -> Iterator[str]:
     yield f"    {assertion.severity.value} {assertion.name}"
     yield f"       {describe_term(assertion.term)} {assertion.condition.text}"
     if assertion.disabled_by:

@@ -27,25 +27,7 @@ from dqx_airflow.errors import RequestError
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import AGES, CHANGES, WINDOWS
 from dqx_airflow.metrics.metric import Scan
-from dqx_airflow.plan.claim_compiler import (
-    ClaimCompiler,
-    TermCompiler,
-    claim_text,
-    datasets_measured,
-    date_in,
-)
-from dqx_airflow.plan.model import (
-    Chosen,
-    ConstantTerm,
-    Cost,
-    Measured,
-    MetricRequest,
-    Plan,
-    PlannedAssertion,
-    PlannedCondition,
-    requests_of,
-    row_count,
-)
+from dqx_airflow.plan import claim_compiler, model
 from dqx_airflow.plan.predicates import columns_of, groupings_of, judged_groups, lookups_of
 from dqx_airflow.plan.term_values import reading_of
 from dqx_airflow.values import DatasetRef, RunOptions, Severity, SourceFile, Span
@@ -212,22 +194,26 @@ def resolve(
     options: RunOptions = DEFAULT_OPTIONS,
     *,
     sources: Mapping[str, str] = MappingProxyType({}),
-    chosen: Chosen | None = None,
-) -> Plan:
+    chosen: model.Chosen | None = None,
+) -> model.Plan:
     """The plan of a suite without errors, over datasets that `check_datasets` accepted. That of a
     request is `plan_of`.
 
     :param sources: the contents of further files that contain assertions, by name.
     :param chosen: the result of a selection: only the datasets that it reads are needed.
     """
-    stated: Sequence[PlannedAssertion]
+    stated: Sequence[model.PlannedAssertion]
     if chosen is None:
         stated = kept = stated_assertions(suite, source, datasets, on, sources=sources)
     else:
         stated, kept = chosen.stated, chosen.kept
-    assertions = [_not_empty(ref, date_in(ref, on)) for ref in datasets if not options.allow_empty]
+    assertions = [
+        _not_empty(ref, claim_compiler.date_in(ref, on))
+        for ref in datasets
+        if not options.allow_empty
+    ]
     assertions += [
-        _well_formed(ref, date_in(ref, on), stated)
+        _well_formed(ref, claim_compiler.date_in(ref, on), stated)
         for ref in datasets
         if ref.is_of_texts and not ref.is_lenient
     ]
@@ -237,14 +223,14 @@ def resolve(
     requests = {request: None for assertion in active for request in assertion.requests}
     for request in tuple(requests):
         if request.definition.scan is Scan.FLAT:
-            requests[row_count(request.dataset, request.date)] = None
+            requests[model.row_count(request.dataset, request.date)] = None
         if request.where is not None and request.date in (None, on):
             # Tells whether any row satisfies the filter.
-            requests[row_count(request.dataset, request.date, request.where)] = None
+            requests[model.row_count(request.dataset, request.date, request.where)] = None
     for ref in datasets:
-        requests[row_count(ref.name, date_in(ref, on))] = None
+        requests[model.row_count(ref.name, claim_compiler.date_in(ref, on))] = None
     lookups = dict.fromkeys(lookup for request in requests for lookup in lookups_of(request))
-    return Plan(
+    return model.Plan(
         suite.name.value,
         on,
         DEFAULT_AVAILABILITY_THRESHOLD if threshold is None else float(threshold.value),
@@ -267,7 +253,7 @@ def stated_assertions(
     on: date,
     *,
     sources: Mapping[str, str] = MappingProxyType({}),
-) -> tuple[PlannedAssertion, ...]:
+) -> tuple[model.PlannedAssertion, ...]:
     """The assertions that a suite states, in its order, for a date; arguments as for `resolve`.
 
     :raises RequestError: the date is not one of data.
@@ -279,7 +265,7 @@ def stated_assertions(
     refs = {dataset.name: dataset for dataset in datasets}
     constants = settle(suite.constants)
     profiles = active_profiles(suite, on)
-    stated: list[PlannedAssertion] = []
+    stated: list[model.PlannedAssertion] = []
     names = {
         assertion.name.value
         for check in suite.checks
@@ -292,43 +278,43 @@ def stated_assertions(
             for_each = assertion.for_each
             grouping = None if for_each is None else groupings[columns_of(for_each)]
             around = joined(check.where, assertion.where)
-            terms = TermCompiler(check, constants, refs, on, grouping, around)
+            terms = claim_compiler.TermCompiler(check, constants, refs, on, grouping, around)
             adjustment = adjust(profiles, check, assertion, constants)
             stated.append(_planned(assertion, terms, adjustment, lines, names))
     return tuple(stated)
 
 
-def _not_empty(ref: DatasetRef, on: date | None) -> PlannedAssertion:
-    return PlannedAssertion(
+def _not_empty(ref: DatasetRef, on: date | None) -> model.PlannedAssertion:
+    return model.PlannedAssertion(
         f"{ref.name}.not_empty",
         IMPLICIT_CHECK,
         (ref.name,),
         "num_rows()",
-        Measured(row_count(ref.name, on)),
-        PlannedCondition(">", (ConstantTerm(0),), "> 0"),
+        model.Measured(model.row_count(ref.name, on)),
+        model.PlannedCondition(">", (model.ConstantTerm(0),), "> 0"),
         Severity.P1,
         is_implicit=True,
     )
 
 
 def _well_formed(
-    ref: DatasetRef, on: date | None, stated: Sequence[PlannedAssertion]
-) -> PlannedAssertion:
+    ref: DatasetRef, on: date | None, stated: Sequence[model.PlannedAssertion]
+) -> model.PlannedAssertion:
     """The implicit assertion that no string of a column is malformed, except for shares that the
     suite allows, over all rows."""
     columns = {
         request.arguments[0]: None
         for assertion in stated
         for request in assertion.requests
-        if request == MetricRequest(ref.name, "malformed_count", request.arguments, on)
+        if request == model.MetricRequest(ref.name, "malformed_count", request.arguments, on)
     }
-    return PlannedAssertion(
+    return model.PlannedAssertion(
         f"{ref.name}.well_formed",
         IMPLICIT_CHECK,
         (ref.name,),
         "malformed_rows()",
-        Measured(MetricRequest(ref.name, "malformed_rows", (tuple(columns),), on)),
-        PlannedCondition("==", (ConstantTerm(0),), "== 0 malformed rows"),
+        model.Measured(model.MetricRequest(ref.name, "malformed_rows", (tuple(columns),), on)),
+        model.PlannedCondition("==", (model.ConstantTerm(0),), "== 0 malformed rows"),
         Severity.P1,
         is_implicit=True,
     )
@@ -336,19 +322,19 @@ def _well_formed(
 
 def _planned(
     assertion: nodes.Assertion,
-    terms: TermCompiler,
+    terms: claim_compiler.TermCompiler,
     adjustment: Adjustment,
     lines: Mapping[str, Sequence[str]],
     names: set[str],
-) -> PlannedAssertion:
+) -> model.PlannedAssertion:
     """:param names: the names in use, to which a generated one is added."""
     check = terms.check
-    term, condition, marked = ClaimCompiler(terms).compile(assertion)
+    term, condition, marked = claim_compiler.ClaimCompiler(terms).compile(assertion)
     for_each = assertion.for_each
-    text = claim_text(marked) + show_where(terms.around)
+    text = claim_compiler.claim_text(marked) + show_where(terms.around)
     # For the result of a macro, the suite shows the place of the call.
     span = assertion.uses[0] if assertion.uses else marked.span
-    datasets = datasets_measured(check, term, condition)
+    datasets = claim_compiler.datasets_measured(check, term, condition)
     if assertion.name is not None:
         name = assertion.name.value
     else:
@@ -358,9 +344,9 @@ def _planned(
     groups = None if for_each is None else judged_groups(for_each, terms.constants)
     if groups is not None and groups.listed is None:
         sides = (term, *condition.bounds)
-        requests = (request for side in sides for request in requests_of(side))
+        requests = (request for side in sides for request in model.requests_of(side))
         groups = replace(groups, rows=terms.rows_of_groups(requests))
-    return PlannedAssertion(
+    return model.PlannedAssertion(
         name,
         check.name.value,
         datasets,
@@ -394,7 +380,7 @@ def _generated_name(dataset: str, check: nodes.Check, text: str) -> str:
     return f"{dataset}.{_slug(check.name.value)}.{words}"
 
 
-def cost_of(assertion: nodes.Assertion) -> Cost:
+def cost_of(assertion: nodes.Assertion) -> model.Cost:
     """The cost in `@cost`; by default, a missed problem costs ten times as much as a false
     alarm."""
     costs = {
@@ -404,7 +390,7 @@ def cost_of(assertion: nodes.Assertion) -> Cost:
         for name, value in annotation.arguments
         if isinstance(value, nodes.Number)
     }
-    return Cost(**costs)
+    return model.Cost(**costs)
 
 
 def _unused(name: str, names: set[str]) -> str:

@@ -19,23 +19,8 @@ from typing import Any, TypeVar
 from dqx_airflow.dql.printer import show
 from dqx_airflow.metrics.derived import apply, is_infinite, takes_none
 from dqx_airflow.metrics.spark_values import plain
+from dqx_airflow.plan import model
 from dqx_airflow.plan.masks import reveals
-from dqx_airflow.plan.model import (
-    Applied,
-    Claimed,
-    ConstantTerm,
-    GroupValues,
-    Measured,
-    MetricRequest,
-    Now,
-    Plan,
-    PlannedAssertion,
-    RowPredicate,
-    Scanned,
-    Term,
-    requests_of,
-    row_count,
-)
 from dqx_airflow.values import DatasetRef, MetricValue
 from dqx_airflow.values.exact import NUMBERS, exact_text, parse_exact
 
@@ -59,7 +44,7 @@ class Measurements:
     details: Mapping[str, str] = field(default_factory=dict)
     skipped: frozenset[int] = frozenset()
     reads: Mapping[str, str] = field(default_factory=dict)
-    groups: Mapping[str, GroupValues] = field(default_factory=dict)
+    groups: Mapping[str, model.GroupValues] = field(default_factory=dict)
     hidden: frozenset[str] = frozenset()
 
     def __or__(self, other: Measurements) -> Measurements:
@@ -80,10 +65,10 @@ class Measurements:
             return f"{key_text(key)} is hidden: it derives from masked columns"
         return f"no stored value of {key_text(key)}"
 
-    def scanned(self, keys: Mapping[MetricRequest, str]) -> Scanned:
+    def scanned(self, keys: Mapping[model.MetricRequest, str]) -> model.Scanned:
         """The stored results of some requests, in the form that a scan returns."""
         requests = [(key, request) for request, key in keys.items()]
-        return Scanned(
+        return model.Scanned(
             _renamed(self.values, requests),
             _renamed(self.failures, requests),
             details=_renamed(self.details, requests),
@@ -91,7 +76,7 @@ class Measurements:
         )
 
 
-def request_key(request: MetricRequest, on: date) -> str:
+def request_key(request: model.MetricRequest, on: date) -> str:
     """The key of a request in a plan for a date."""
     lag = None if request.date is None else (on - request.date).days
     arguments = [*map(_argument, request.arguments)]
@@ -113,16 +98,21 @@ def key_text(key: str) -> str:
     return f"{metric}({', '.join(shown)}) of '{dataset}'{before}"
 
 
-def requests_behind(assertion: PlannedAssertion) -> tuple[MetricRequest, ...]:
+def requests_behind(assertion: model.PlannedAssertion) -> tuple[model.MetricRequest, ...]:
     """The requests of an assertion, and the row counts that tell whether other dates had data."""
     counts = (
-        row_count(request.dataset, request.date) for request in assertion.requests if request.date
+        model.row_count(request.dataset, request.date)
+        for request in assertion.requests
+        if request.date
     )
     return tuple(dict.fromkeys((*assertion.requests, *counts)))
 
 
 def measurements_of(
-    assertion: PlannedAssertion, plan: Plan, scanned: Scanned, skip_dates: Collection[date] = ()
+    assertion: model.PlannedAssertion,
+    plan: model.Plan,
+    scanned: model.Scanned,
+    skip_dates: Collection[date] = (),
 ) -> Measurements:
     """The results of the requests of an assertion, except for masked ones."""
     behind = {request: request_key(request, plan.date) for request in requests_behind(assertion)}
@@ -140,7 +130,10 @@ def measurements_of(
 
 
 def measured_json(
-    assertion: PlannedAssertion, plan: Plan, scanned: Scanned, skip_dates: Collection[date] = ()
+    assertion: model.PlannedAssertion,
+    plan: model.Plan,
+    scanned: model.Scanned,
+    skip_dates: Collection[date] = (),
 ) -> str | None:
     """The measurements of an assertion as JSON; None if there are none, as for a disabled one."""
     measured = measurements_of(assertion, plan, scanned, skip_dates)
@@ -204,7 +197,7 @@ def _renamed(results: Mapping[Old, Result], names: Iterable[tuple[Old, New]]) ->
 
 def _argument(argument: Any) -> Any:
     match argument:
-        case RowPredicate(node=node):
+        case model.RowPredicate(node=node):
             return {"rows": show(node)}
         case tuple():
             return [*map(_argument, argument)]
@@ -214,7 +207,7 @@ def _argument(argument: Any) -> Any:
             return argument
 
 
-def _groups_as_lists(groups: GroupValues) -> list[list[Any]]:
+def _groups_as_lists(groups: model.GroupValues) -> list[list[Any]]:
     """For each group its values, then the value of the metric, then its details if known."""
     details = groups.details
     return [
@@ -223,8 +216,8 @@ def _groups_as_lists(groups: GroupValues) -> list[list[Any]]:
     ]
 
 
-def _read_groups(rows: Iterable[Any], types: Iterable[str]) -> GroupValues:
-    groups = GroupValues(types=tuple(types))
+def _read_groups(rows: Iterable[Any], types: Iterable[str]) -> model.GroupValues:
+    groups = model.GroupValues(types=tuple(types))
     for key, value, *detail in rows:
         group = tuple(map(_exactly, key))
         groups.values[group] = _exactly(value)
@@ -251,7 +244,7 @@ def _exactly(value: Any) -> MetricValue:
     raise TypeError(f"no value of a metric: {value!r}")
 
 
-def keys_of(requests: Iterable[MetricRequest], on: date) -> dict[MetricRequest, str]:
+def keys_of(requests: Iterable[model.MetricRequest], on: date) -> dict[model.MetricRequest, str]:
     """The requests of a plan for a date, each with its key."""
     return {request: request_key(request, on) for request in requests}
 
@@ -269,12 +262,12 @@ class DataGap:
 class KnownValues:
     """The values and dates for evaluating terms."""
 
-    values: Mapping[MetricRequest, MetricValue]
+    values: Mapping[model.MetricRequest, MetricValue]
     now: datetime | None
-    plan: Plan
+    plan: model.Plan
     skip_dates: frozenset[date]
 
-    def has_data(self, request: MetricRequest) -> bool:
+    def has_data(self, request: model.MetricRequest) -> bool:
         """False if the date of a request is unavailable.
 
         A target date without data is not unavailable: it is a failure.
@@ -284,16 +277,16 @@ class KnownValues:
             return True
         if on in self.skip_dates:
             return False
-        return on == self.plan.date or bool(self.values.get(row_count(request.dataset, on)))
+        return on == self.plan.date or bool(self.values.get(model.row_count(request.dataset, on)))
 
-    def value(self, request: MetricRequest) -> MetricValue:
+    def value(self, request: model.MetricRequest) -> MetricValue:
         """The value of a request; None for another date without data, even for counts: a zero there
         would widen a band, or be the base of a change."""
         if request.date in (None, self.plan.date) or self.has_data(request):
             return self.values.get(request)
         return None
 
-    def gap(self, requests: Iterable[MetricRequest]) -> DataGap | None:
+    def gap(self, requests: Iterable[model.MetricRequest]) -> DataGap | None:
         """What is missing if too few of the dates that the requests need have data, else None."""
         least = self.plan.availability_threshold
         needed = {(request.dataset, request.date): request for request in requests}
@@ -312,22 +305,22 @@ class KnownValues:
         )
 
 
-def value_of(term: Term, measured: KnownValues) -> MetricValue:
+def value_of(term: model.Term, measured: KnownValues) -> MetricValue:
     """The value of a term, or None."""
     match term:
-        case ConstantTerm(value=value):
+        case model.ConstantTerm(value=value):
             return plain(value)
-        case Now():
+        case model.Now():
             return measured.now.isoformat(sep=" ", timespec="seconds") if measured.now else None
-        case Measured(request=request):
+        case model.Measured(request=request):
             return measured.value(request)
-        case Applied(function=function, terms=terms):
+        case model.Applied(function=function, terms=terms):
             if function in ("age", "deadline") and hours_ahead(term, measured) > most_ahead(
                 measured
             ):
                 return None  # one wrong clock must not make stale data fresh
             return apply(function, tuple(value_of(inner, measured) for inner in terms))
-        case Claimed():
+        case model.Claimed():
             return None  # `_judge_parts` counts those that hold
 
 
@@ -336,37 +329,39 @@ def most_ahead(measured: KnownValues) -> float:
     return measured.plan.max_clock_skew_hours
 
 
-def hours_ahead(term: Term, measured: KnownValues) -> float:
+def hours_ahead(term: model.Term, measured: KnownValues) -> float:
     """By how many hours the newest timestamp of a term, on which its age depends, is in the future;
     0 if none is."""
     match term:
-        case Measured(request=request) if request.metric == "commit_age":
+        case model.Measured(request=request) if request.metric == "commit_age":
             age = measured.value(request)
-        case Applied(function="age", terms=terms):
+        case model.Applied(function="age", terms=terms):
             age = apply("age", tuple(value_of(inner, measured) for inner in terms))
-        case Applied(function="deadline", terms=(newest, _, zone)):
-            age = apply("age", tuple(value_of(part, measured) for part in (Now(), newest, zone)))
-        case Applied(terms=terms):
+        case model.Applied(function="deadline", terms=(newest, _, zone)):
+            age = apply(
+                "age", tuple(value_of(part, measured) for part in (model.Now(), newest, zone))
+            )
+        case model.Applied(terms=terms):
             return max((hours_ahead(inner, measured) for inner in terms), default=0)
         case _:
             return 0
     return max(0.0, -float(age) / 3600) if isinstance(age, NUMBERS) else 0
 
 
-def hides_overflow(term: Term, measured: KnownValues) -> bool:
+def hides_overflow(term: model.Term, measured: KnownValues) -> bool:
     """True if a term may have a value although arithmetic in it overflows. Operands after the one
     that answers a `coalesce` do not count."""
     return _takes_none(term) and _overflows(term, measured)
 
 
-def _takes_none(term: Term) -> bool:
-    return isinstance(term, Applied) and (
+def _takes_none(term: model.Term) -> bool:
+    return isinstance(term, model.Applied) and (
         takes_none(term.function) or any(map(_takes_none, term.terms))
     )
 
 
-def _overflows(term: Term, measured: KnownValues) -> bool:
-    if not isinstance(term, Applied):
+def _overflows(term: model.Term, measured: KnownValues) -> bool:
+    if not isinstance(term, model.Applied):
         return False
     for operand in term.terms:
         if _overflows(operand, measured):
@@ -380,33 +375,35 @@ def _overflows(term: Term, measured: KnownValues) -> bool:
     )
 
 
-def _answered(term: Term, measured: KnownValues) -> Term:
+def _answered(term: model.Term, measured: KnownValues) -> model.Term:
     """The term, with each `coalesce` replaced by the operand that answers it.
 
     That is the first operand that has enough dates with data, and a value, or else the last one.
     """
-    if not isinstance(term, Applied):
+    if not isinstance(term, model.Applied):
         return term
     operands = tuple(_answered(inner, measured) for inner in term.terms)
     if term.function != "coalesce":
-        return Applied(term.function, operands)
+        return model.Applied(term.function, operands)
     for operand in operands[:-1]:
         if _answers(operand, measured):
             return operand
     return operands[-1]
 
 
-def _answers(operand: Term, measured: KnownValues) -> bool:
-    return not measured.gap(requests_of(operand)) and value_of(operand, measured) is not None
+def _answers(operand: model.Term, measured: KnownValues) -> bool:
+    return not measured.gap(model.requests_of(operand)) and value_of(operand, measured) is not None
 
 
-def _has_default(term: Term) -> bool:
-    if not isinstance(term, Applied):
+def _has_default(term: model.Term) -> bool:
+    if not isinstance(term, model.Applied):
         return False
     return term.function == "coalesce" or any(map(_has_default, term.terms))
 
 
-def with_answers(assertion: PlannedAssertion, measured: KnownValues) -> PlannedAssertion:
+def with_answers(
+    assertion: model.PlannedAssertion, measured: KnownValues
+) -> model.PlannedAssertion:
     """The assertion without `coalesce`, on both sides, which leaves what it needs."""
     term, condition = assertion.term, assertion.condition
     if not any(map(_has_default, (term, *condition.bounds))):
@@ -418,9 +415,9 @@ def with_answers(assertion: PlannedAssertion, measured: KnownValues) -> PlannedA
 
 
 def sides_of(
-    assertion: PlannedAssertion,
-    plan: Plan,
-    scanned: Scanned,
+    assertion: model.PlannedAssertion,
+    plan: model.Plan,
+    scanned: model.Scanned,
     skip_dates: Collection[date],
     now: datetime | None,
 ) -> tuple[MetricValue, tuple[MetricValue, ...]]:
@@ -431,7 +428,7 @@ def sides_of(
 
 
 def scaled_sides(
-    assertion: PlannedAssertion, value: MetricValue, measured: KnownValues
+    assertion: model.PlannedAssertion, value: MetricValue, measured: KnownValues
 ) -> tuple[MetricValue, tuple[MetricValue, ...]]:
     bounds = tuple(value_of(bound, measured) for bound in assertion.condition.bounds)
     if assertion.multiplier == 1 or isinstance(value, str):  # a date has no multiple

@@ -22,27 +22,13 @@ from dqx_airflow.diagnostics.diagnostic import (
 )
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
+from dqx_airflow.dql.checks import expressions
 from dqx_airflow.dql.checks.call_arguments import COLUMN, ArgumentChecker, takes_where
-from dqx_airflow.dql.checks.expressions import (
-    WITH_CONDITION,
-    GroupChecker,
-    MeasureChecker,
-    RowChecker,
-)
 from dqx_airflow.dql.printer import show, show_claim
 from dqx_airflow.dql.walk import calls_in, filters_over, fold, simple_claims
+from dqx_airflow.metrics import derived
 from dqx_airflow.metrics.aliases import assertion_elsewhere
 from dqx_airflow.metrics.builtin import METRICS
-from dqx_airflow.metrics.derived import (
-    AGES,
-    CHANGES,
-    DEFAULT_STDDEV_DAYS,
-    DISTRIBUTION,
-    MOST_COMMON,
-    SHORTCUTS,
-    TIMELINESS,
-    WINDOWS,
-)
 from dqx_airflow.metrics.metric import Metric, MetricUnit, Scan
 from dqx_airflow.metrics.types import TYPE_NAMES, TYPE_WORDS, Family, TypeTextError, canonical_type
 from dqx_airflow.values import MetricValue, Span
@@ -67,17 +53,17 @@ class ClaimChecker:
     report: Callable[[Diagnostic], None]
     used: set[str] = field(default_factory=set)
     arguments: ArgumentChecker = field(init=False)
-    measures: MeasureChecker = field(init=False)
+    measures: expressions.MeasureChecker = field(init=False)
 
     def __post_init__(self) -> None:
         self.arguments = ArgumentChecker(self.datasets, self.constants, self.report, self.used)
-        self.measures = MeasureChecker(self.arguments)
+        self.measures = expressions.MeasureChecker(self.arguments)
 
     def check_filter(self, where: nodes.Expression) -> None:
         """Checks a filter of a check, or of an assertion."""
         help_line = f"write it in a metric: num_rows(dataset {self.datasets[0].text}, where ...)"
         self.arguments.unambiguous(where.span, help_line)
-        RowChecker(self.arguments).check_filter(where)
+        expressions.RowChecker(self.arguments).check_filter(where)
 
     def check(self, assertion: nodes.Assertion, around: nodes.Expression | None) -> None:
         """Checks the claim of an assertion, its filter, and its groups.
@@ -94,7 +80,7 @@ class ClaimChecker:
         elif around is not None:
             self._check_rows_under(assertion.claim, around)
         if assertion.for_each is not None:
-            GroupChecker(self.arguments).check(assertion.for_each, assertion.claim)
+            expressions.GroupChecker(self.arguments).check(assertion.for_each, assertion.claim)
 
     def _check_composite(self, assertion: nodes.Assertion, around: nodes.Expression | None) -> None:
         assert isinstance(assertion.claim, nodes.Composite)
@@ -105,7 +91,7 @@ class ClaimChecker:
         if assertion.where is not None:
             self.check_filter(assertion.where)
         if assertion.for_each is not None:
-            GroupChecker(self.arguments).check(assertion.for_each, assertion.claim)
+            expressions.GroupChecker(self.arguments).check(assertion.for_each, assertion.claim)
         for part in assertion.claim.parts:
             for repeated in part.repeated:
                 self._error("E013", "duplicate modifier", repeated, "remove one of them")
@@ -137,7 +123,7 @@ class ClaimChecker:
     def _check_claim(self, claim: nodes.Claim, tolerance: nodes.Number | None) -> None:
         match claim:
             case nodes.Rows():
-                RowChecker(self.arguments).check(claim)
+                expressions.RowChecker(self.arguments).check(claim)
             case nodes.HasColumn():
                 self._check_column(claim)
             case nodes.RowsMatch():
@@ -221,7 +207,9 @@ class ClaimChecker:
         name = call.name.text
         if claim.condition is not None:
             message = f"`{name}` is a complete assertion and takes no condition"
-            self._error("E101", message, claim.condition.span, f"it is short for {SHORTCUTS[name]}")
+            self._error(
+                "E101", message, claim.condition.span, f"it is short for {derived.SHORTCUTS[name]}"
+            )
         parameters = METRICS["decrease_count"].parameters if name == "is_sorted" else ()
         self.arguments.parameters(call, ("dataset", "where"), parameters)
         self.arguments.required(call, "is_sorted(column, order_by other)", parameters)
@@ -250,19 +238,19 @@ class ClaimChecker:
 
     def _check_in_list(self, subject: nodes.Expression, choices: nodes.Listing) -> None:
         self.arguments.choices(choices)
-        written = WITH_CONDITION[MOST_COMMON]
+        written = expressions.WITH_CONDITION[derived.MOST_COMMON]
         match subject:
             case nodes.Call(name=nodes.Name(text="mode"), arguments=(nodes.Name() as column, *_)):
-                written = f"{MOST_COMMON}({show(column)}, 1) in {show(choices)}"
+                written = f"{derived.MOST_COMMON}({show(column)}, 1) in {show(choices)}"
             case nodes.Call(name=nodes.Name(text="values"), arguments=(nodes.Name() as column,)):
                 written = f"each row: {show(column)} in {show(choices)}"
             case nodes.Name():
                 written = f"each row: {show(subject)} in {show(choices)}"
         help_line = f"write {written}"
-        if not self._is_call_of(subject, MOST_COMMON, "in", help_line):
+        if not self._is_call_of(subject, derived.MOST_COMMON, "in", help_line):
             return
         assert isinstance(subject, nodes.Call)
-        if self.arguments.count(subject, 2, 2, f"{MOST_COMMON}(column, 3)"):
+        if self.arguments.count(subject, 2, 2, f"{derived.MOST_COMMON}(column, 3)"):
             wanted = METRICS["unlisted_common_values"].arguments
             for argument, node in zip(wanted, subject.arguments, strict=False):
                 self.arguments.check(argument, node)
@@ -271,8 +259,10 @@ class ClaimChecker:
         self.measures.filter(subject)
 
     def _check_by_time(self, subject: nodes.Expression, condition: nodes.ByTime) -> None:
-        if self._is_call_of(subject, TIMELINESS, "by", f"write {TIMELINESS}(column) by 06:00 UTC"):
-            self.measures.column_call(subject, f"{TIMELINESS}(column)")  # type: ignore[arg-type]
+        if self._is_call_of(
+            subject, derived.TIMELINESS, "by", f"write {derived.TIMELINESS}(column) by 06:00 UTC"
+        ):
+            self.measures.column_call(subject, f"{derived.TIMELINESS}(column)")  # type: ignore[arg-type]
         try:
             time.fromisoformat(clock_of(condition))
         except ValueError:
@@ -286,9 +276,9 @@ class ClaimChecker:
             self._error("E301", f"unknown time zone '{zone}'", condition.zone.span, help_line)
 
     def _check_shares(self, subject: nodes.Expression, condition: nodes.MatchesShares) -> None:
-        example = f'write {DISTRIBUTION}(column) matches {{"A": 50%, "B": 50%}}'
-        if self._is_call_of(subject, DISTRIBUTION, "matches", example):
-            self.measures.column_call(subject, f"{DISTRIBUTION}(column)")  # type: ignore[arg-type]
+        example = f'write {derived.DISTRIBUTION}(column) matches {{"A": 50%, "B": 50%}}'
+        if self._is_call_of(subject, derived.DISTRIBUTION, "matches", example):
+            self.measures.column_call(subject, f"{derived.DISTRIBUTION}(column)")  # type: ignore[arg-type]
         seen: set[tuple[type, MetricValue]] = set()
         total: Number = 0
         for value, share in condition.shares:
@@ -310,7 +300,7 @@ class ClaimChecker:
     ) -> bool:
         if isinstance(subject, nodes.Call) and subject.name.text == name:
             return True
-        arguments = "column, 3" if name == MOST_COMMON else "column"
+        arguments = "column, 3" if name == derived.MOST_COMMON else "column"
         message = f"`{keyword}` only works with `{name}({arguments})`"
         self._error("E101", message, subject.span, help_line)
         return False
@@ -373,7 +363,7 @@ def zone_of(condition: nodes.ByTime) -> str:
 
 def window_days(condition: nodes.WithinStddev) -> int:
     """The number of days before the target date that are read."""
-    return DEFAULT_STDDEV_DAYS if condition.days is None else _days(condition.days)
+    return derived.DEFAULT_STDDEV_DAYS if condition.days is None else _days(condition.days)
 
 
 def _days(duration: nodes.Number) -> int:
@@ -399,7 +389,7 @@ def _is_assertion_elsewhere(node: nodes.Expression) -> bool:
 
 
 def _is_shortcut(node: nodes.Expression) -> bool:
-    return isinstance(node, nodes.Call) and node.name.text in SHORTCUTS
+    return isinstance(node, nodes.Call) and node.name.text in derived.SHORTCUTS
 
 
 def _takes_tolerance(claim: nodes.Claim) -> bool:
@@ -575,12 +565,12 @@ class _Checker:
         name = call.name.text
         if name in METRICS:
             return _of_metric(METRICS[name])
-        if name in AGES:
+        if name in derived.AGES:
             return Quantity.DURATION
         quantities = [self.quantity_of(argument) for argument in call.arguments]
-        if name in CHANGES:
+        if name in derived.CHANGES:
             return Quantity.NUMBER
-        if name in WINDOWS or name == "abs":
+        if name in derived.WINDOWS or name == "abs":
             return quantities[0]
         if name not in ("min", "max", "coalesce"):
             return Quantity.UNKNOWN
@@ -692,7 +682,7 @@ def _share(count: nodes.Expression) -> nodes.Expression | None:
     """The count divided by the rows of the same dataset and day; None for the rows themselves."""
     parameters: tuple[nodes.Parameter, ...] = ()
     if isinstance(count, nodes.Call):
-        if count.name.text in WINDOWS:
+        if count.name.text in derived.WINDOWS:
             share = _share(count.arguments[0])
             return share and replace(count, arguments=(share,))
         if count.name.text == "num_rows":

@@ -14,14 +14,7 @@ from dataclasses import dataclass
 
 from dqx_airflow.diagnostics.diagnostic import define_constant, did_you_mean, nearest
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.checks.call_arguments import (
-    COLUMN,
-    ArgumentChecker,
-    check_sql,
-    first_column,
-    is_null_word,
-    takes_where,
-)
+from dqx_airflow.dql.checks import call_arguments
 from dqx_airflow.dql.printer import show, show_columns, show_name
 from dqx_airflow.dql.satisfiability.metric_ranges import Surroundings
 from dqx_airflow.dql.walk import calls_in, expressions_in, fold, is_about_items
@@ -59,7 +52,7 @@ _VALUES = frozenset((*ROW_FUNCTIONS, *_METRICS))
 class RowChecker:
     """Collects the mistakes in the predicates of one check."""
 
-    arguments: ArgumentChecker
+    arguments: call_arguments.ArgumentChecker
 
     def check_filter(self, where: nodes.Expression) -> None:
         """Checks a filter."""
@@ -132,7 +125,7 @@ class RowChecker:
                 # In a row predicate a name is a column, unless a constant has that name.
                 if name in self.arguments.constants:
                     self.arguments.used.add(name)
-                elif is_null_word(node):
+                elif call_arguments.is_null_word(node):
                     self._never_equal("null", node.span)
             case nodes.Number() | nodes.Text() | nodes.Day() | nodes.Truth() | nodes.Item():
                 pass
@@ -168,12 +161,12 @@ class RowChecker:
             self.arguments.count(call, 2, 2, f"{name.text}(tags, item is not null)")
             self.arguments.no_parameters(call)
         else:
-            written = function_elsewhere(name.text, first_column(call))
+            written = function_elsewhere(name.text, call_arguments.first_column(call))
             meant = did_you_mean(name.text, (*QUANTIFIERS, *ROW_FUNCTIONS))
             if written:
                 near = name_alone(written, len(call.arguments))
                 meant = f"did you mean '{near}'?" if near else f"write {written}"
-            elif metric := measure_elsewhere(name.text, first_column(call)):
+            elif metric := measure_elsewhere(name.text, call_arguments.first_column(call)):
                 meant = f"compare the metric outside `each row`: {metric}"
             self.arguments.error("E001", f"unknown function '{name.text}'", name.span, meant)
 
@@ -215,12 +208,12 @@ _COMPARED = "compare a metric of both: num_rows(dataset a) == num_rows(dataset b
 class GroupChecker:
     """Collects the mistakes in the groups of the assertions of one check."""
 
-    arguments: ArgumentChecker
+    arguments: call_arguments.ArgumentChecker
 
     def check(self, for_each: nodes.ForEach, claim: nodes.Claim) -> None:
         columns: set[str] = set()
         for column in for_each.columns:
-            self.arguments.check(COLUMN, column)
+            self.arguments.check(call_arguments.COLUMN, column)
             if isinstance(column, nodes.Name):
                 if column.text.lower() in columns:
                     message = f"'{column.text}' is listed twice"
@@ -474,7 +467,7 @@ _KNOWN = (*CALLABLE, *CHANGES, *WINDOWS, *AGES, *ARITY, *SHORTCUTS, *WITH_CONDIT
 class MeasureChecker:
     """Collects the mistakes in the metric expressions of one check."""
 
-    arguments: ArgumentChecker
+    arguments: call_arguments.ArgumentChecker
 
     def check(self, node: nodes.Expression) -> None:
         """Checks that `node` is an expression over metrics."""
@@ -544,7 +537,7 @@ class MeasureChecker:
 
     def _unknown_call(self, call: nodes.Call) -> None:
         name = call.name.text
-        written = measure_elsewhere(name, first_column(call))
+        written = measure_elsewhere(name, call_arguments.first_column(call))
         near = nearest(name.casefold(), _KNOWN)
         help_line = did_you_mean(name, _KNOWN)
         if written:
@@ -558,14 +551,14 @@ class MeasureChecker:
     def column_call(self, call: nodes.Call, signature: str) -> None:
         """Checks a call with one column of one dataset, alone."""
         if self.arguments.count(call, 1, 1, signature):
-            self.arguments.check(COLUMN, call.arguments[0])
+            self.arguments.check(call_arguments.COLUMN, call.arguments[0])
         self.arguments.parameters(call, ("dataset", "where"))
         self.arguments.one_dataset(call)
         self.filter(call)
 
     def filter(self, call: nodes.Call) -> None:
         """Checks the filter of a call."""
-        if call.where is not None and takes_where(call.name.text):
+        if call.where is not None and call_arguments.takes_where(call.name.text):
             RowChecker(self.arguments).check_filter(call.where)
 
     def _metric_call(self, call: nodes.Call) -> None:
@@ -594,7 +587,7 @@ class MeasureChecker:
             self.filter(call)
         match call.arguments:
             case (nodes.Text() as text,) if metric.name in ("sql", "query"):
-                check_sql(metric.name, text, self.arguments)
+                call_arguments.check_sql(metric.name, text, self.arguments)
         if metric.name == "first" and call.parameter("order_by") is None:
             message = "the first row is arbitrary: it depends on how the files are read"
             help_line = "add `order_by column` to the arguments"
@@ -612,7 +605,7 @@ class MeasureChecker:
         """True, and reported, if `min(price)` means the `minimum(price)` of other languages."""
         match call.arguments:
             case (nodes.Name() as name,) if name.text not in self.arguments.constants:
-                written = measure_elsewhere(call.name.text, first_column(call))
+                written = measure_elsewhere(call.name.text, call_arguments.first_column(call))
                 if written is not None:
                     message = f"'{name.text}' is a column, expected a metric"
                     self.arguments.error("E102", message, name.span, f"write {written}")

@@ -20,12 +20,7 @@ from itertools import pairwise
 from typing import Any
 
 from dqx_airflow.diagnostics.diagnostic import listed
-from dqx_airflow.metrics.builtin.counts import (
-    distinct_values,
-    equal_to_any,
-    is_equal_to_any,
-    listed_values,
-)
+from dqx_airflow.metrics.builtin import counts
 from dqx_airflow.metrics.builtin.values import ANY, ORDERED, columns_of, rows_where, value_aggregate
 from dqx_airflow.metrics.derived import apply
 from dqx_airflow.metrics.metric import (
@@ -63,7 +58,7 @@ def _extra_columns(arguments: Arguments, types: Mapping[str, str]) -> tuple[Metr
 
 
 def _forbidden_columns(arguments: Arguments, types: Mapping[str, str]) -> tuple[MetricValue, str]:
-    names = listed_values(arguments[0])
+    names = counts.listed_values(arguments[0])
     patterns = [str(value).lower().replace("[", "[[]").replace("?", "[?]") for value in names]
     found = [
         column
@@ -206,7 +201,7 @@ def _mode(arguments: Arguments) -> tuple[Aggregate, ...]:
 
 def _unlisted(arguments: Arguments) -> tuple[Aggregate, ...]:
     column, most, listed = arguments
-    is_listed = equal_to_any(VALUE, listed)
+    is_listed = counts.equal_to_any(VALUE, listed)
     sql = f"count(CASE WHEN {RANK} <= {most} AND NOT ({is_listed}) THEN {COPIES} END)"
     return _over_values((column,), sql, is_ranked=True), value_aggregate(column)
 
@@ -268,7 +263,7 @@ def _unlisted_common(column: ColumnValues, most: int, listed: Collection[Any]) -
         return None
     least = sorted(numbers.values(), reverse=True)[:most][-1]
     common = [value for value, rows in numbers.items() if rows >= least]
-    return sum(not is_equal_to_any(value, column.type, listed) for value in common)
+    return sum(not counts.is_equal_to_any(value, column.type, listed) for value in common)
 
 
 def _numbers_of_rows(column: ColumnValues) -> dict[Any, int]:
@@ -446,7 +441,7 @@ def _gap_aggregates(arguments: Arguments) -> tuple[Aggregate, ...]:
             "CAST(max(pmod({0}, {1})) <> min(pmod({0}, {1}))"
             " OR count(pmod({0}, {1})) <> count({0}) AS INT)"
         ),
-        distinct_values(column),
+        counts.distinct_values(column),
     )
 
 

@@ -9,31 +9,14 @@ from datetime import date
 from itertools import compress
 from typing import Any
 
+from dqx_airflow.metrics import spark_values
 from dqx_airflow.metrics.builtin.counts import count_nan
 from dqx_airflow.metrics.metric import ArgumentKind, Scan
-from dqx_airflow.metrics.spark_values import (
-    ColumnValues,
-    SumOverflow,
-    comparable,
-    is_finite,
-    plain,
-    timestamp_of,
-)
 from dqx_airflow.metrics.sql import OVERFLOW
-from dqx_airflow.plan import schema_check
+from dqx_airflow.plan import model, schema_check
 from dqx_airflow.plan.condition import is_within
 from dqx_airflow.plan.in_memory.predicates import EvaluatedRow, Known, UntranslatablePatternError
 from dqx_airflow.plan.in_memory.table import Table
-from dqx_airflow.plan.model import (
-    Group,
-    Grouping,
-    GroupValues,
-    Lookup,
-    MetricRequest,
-    Plan,
-    RowPredicate,
-    Scanned,
-)
 from dqx_airflow.plan.predicates import fail_undecided, only_listed, too_many_groups, voids_of
 from dqx_airflow.plan.row_values import RowTypes, TypeObjection
 from dqx_airflow.values import DatasetRef, MetricValue
@@ -87,16 +70,18 @@ def _all_same(
 def _is_same(pair: schema_check.ColumnPair, left: Any, right: Any, margin: Number | None) -> bool:
     if left is None or right is None:
         return left is right
-    left_key, right_key = comparable(left, pair.left.type, right, pair.right.type)
+    left_key, right_key = spark_values.comparable(left, pair.left.type, right, pair.right.type)
     if left_key == right_key or margin is None or not pair.is_number:
         return bool(left_key == right_key)
-    a, b = plain(left), plain(right)
+    a, b = spark_values.plain(left), spark_values.plain(right)
     if a is None or b is None or isinstance(a, str) or isinstance(b, str):
         return False
     return is_within(a, b, margin)
 
 
-def measure(plan: Plan, refs: Sequence[DatasetRef], tables: Mapping[str, Table]) -> Scanned:
+def measure(
+    plan: model.Plan, refs: Sequence[DatasetRef], tables: Mapping[str, Table]
+) -> model.Scanned:
     """The results of the requests of a plan.
 
     :param tables: by the name of the dataset; the requests of a missing one fail.
@@ -108,7 +93,7 @@ def measure(plan: Plan, refs: Sequence[DatasetRef], tables: Mapping[str, Table])
         for ref in refs
         if ref.name in tables
     }
-    scanned = Scanned()
+    scanned = model.Scanned()
     for ref in refs:
         requests = [request for request in plan.requests if request.dataset == ref.name]
         if ref.name not in readable:
@@ -130,7 +115,7 @@ def measure(plan: Plan, refs: Sequence[DatasetRef], tables: Mapping[str, Table])
 
 
 def _answer_match(
-    request: MetricRequest, readable: Mapping[str, _Dataset], on: date, scanned: Scanned
+    request: model.MetricRequest, readable: Mapping[str, _Dataset], on: date, scanned: model.Scanned
 ) -> None:
     left, right = (readable.get(name) for name in request.datasets)
     if left is None or right is None or right.ref.filter is not None:
@@ -176,17 +161,21 @@ class _Dataset:
             or (is_read and timestamp is None and not row[-1].isdisjoint((column, None)))
         ]
 
-    def malformed(self, request: MetricRequest, rows: Iterable[tuple[Any, ...]]) -> ColumnValues:
+    def malformed(
+        self, request: model.MetricRequest, rows: Iterable[tuple[Any, ...]]
+    ) -> spark_values.ColumnValues:
         """Whether one of the strings of a request is malformed, for each row."""
         if self.table.texts is None:
-            return ColumnValues("boolean", ())
+            return spark_values.ColumnValues("boolean", ())
         texts = schema_check.texts_of(request, self.schema, self.table.texts)
         wanted = (*texts.columns, None) if texts.has_lines else texts.columns
-        return ColumnValues("boolean", tuple(not row[-1].isdisjoint(wanted) for row in rows))
+        return spark_values.ColumnValues(
+            "boolean", tuple(not row[-1].isdisjoint(wanted) for row in rows)
+        )
 
-    def column(self, name: str, rows: Iterable[tuple[Any, ...]]) -> ColumnValues:
+    def column(self, name: str, rows: Iterable[tuple[Any, ...]]) -> spark_values.ColumnValues:
         """The column or struct field of a name."""
-        return ColumnValues(self.schema.type_of(name), self._values(name, rows))
+        return spark_values.ColumnValues(self.schema.type_of(name), self._values(name, rows))
 
     def _values(self, name: str, rows: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
         place = self.schema.find(name)
@@ -201,13 +190,13 @@ class _Dataset:
 
 def _measure_dataset(
     dataset: _Dataset,
-    requests: Iterable[MetricRequest],
-    lookups: Iterable[Lookup],
+    requests: Iterable[model.MetricRequest],
+    lookups: Iterable[model.Lookup],
     readable: Mapping[str, _Dataset],
     on: date,
-) -> Scanned:
-    known: dict[Lookup, Known] = {}
-    unusable: dict[Lookup, str] = {}
+) -> model.Scanned:
+    known: dict[model.Lookup, Known] = {}
+    unusable: dict[model.Lookup, str] = {}
     for lookup in lookups:
         reference = readable.get(lookup.reference)
         schema = None if reference is None else reference.schema
@@ -217,7 +206,7 @@ def _measure_dataset(
         else:
             reference_values = reference.column(lookup.reference_column, reference.rows_on(on))
             known[lookup] = Known.of(reference_values, dataset.schema.type_of(lookup.column))
-    scanned = Scanned()
+    scanned = model.Scanned()
     for request in requests:
         reason = schema_check.objection_to(request, dataset.schema, unusable)
         if request.definition.scan is Scan.SCHEMA:
@@ -233,7 +222,7 @@ def _measure_dataset(
         else:
             try:
                 _answer(request, dataset, known, scanned)
-            except SumOverflow:
+            except spark_values.SumOverflow:
                 scanned.failures[request] = OVERFLOW
             except UntranslatablePatternError as error:
                 scanned.failures[request] = f"a regular expression needs Spark: {error}"
@@ -241,7 +230,10 @@ def _measure_dataset(
 
 
 def _answer(
-    request: MetricRequest, dataset: _Dataset, known: Mapping[Lookup, Known], scanned: Scanned
+    request: model.MetricRequest,
+    dataset: _Dataset,
+    known: Mapping[model.Lookup, Known],
+    scanned: model.Scanned,
 ) -> None:
     rows, types = dataset.rows_on(request.date), RowTypes(dataset.schema.type_of)
     grouping = request.grouping
@@ -270,17 +262,17 @@ def _answer(
         schema_check.void_with_nan(request, nan_counts, scanned)
         return
     value = _value(request, rows, dataset, known)
-    if is_finite(value):
-        scanned.values[request] = plain(value)
+    if spark_values.is_finite(value):
+        scanned.values[request] = spark_values.plain(value)
     else:
         schema_check.void_without_end(request, scanned)
 
 
 def _rows_in_groups(
-    grouping: Grouping,
+    grouping: model.Grouping,
     dataset: _Dataset,
     rows: Iterable[tuple[Any, ...]],
-    known: Mapping[Lookup, Known],
+    known: Mapping[model.Lookup, Known],
 ) -> list[tuple[Any, ...]]:
     """The rows of the groups of interest."""
     only = only_listed(grouping, RowTypes(dataset.schema.type_of))
@@ -290,24 +282,24 @@ def _rows_in_groups(
 
 
 def _grouped(
-    grouping: Grouping, dataset: _Dataset, rows: Sequence[tuple[Any, ...]]
-) -> dict[Group, list[tuple[Any, ...]]]:
+    grouping: model.Grouping, dataset: _Dataset, rows: Sequence[tuple[Any, ...]]
+) -> dict[model.Group, list[tuple[Any, ...]]]:
     keys = [dataset.column(column, rows).values for column in grouping.columns]
-    groups: dict[Group, list[tuple[Any, ...]]] = {}
+    groups: dict[model.Group, list[tuple[Any, ...]]] = {}
     for row, *values in zip(rows, *keys, strict=True):
         groups.setdefault(tuple(map(_group_value, values)), []).append(row)
     return groups
 
 
 def _values_by_group(
-    request: MetricRequest,
-    grouping: Grouping,
+    request: model.MetricRequest,
+    grouping: model.Grouping,
     dataset: _Dataset,
     rows: Sequence[tuple[Any, ...]],
-    known: Mapping[Lookup, Known],
-) -> GroupValues:
+    known: Mapping[model.Lookup, Known],
+) -> model.GroupValues:
     types = RowTypes(dataset.schema.type_of)
-    answer = GroupValues(types=tuple(map(types.of_column, grouping.columns)))
+    answer = model.GroupValues(types=tuple(map(types.of_column, grouping.columns)))
     for group, members in _grouped(grouping, dataset, rows).items():
         nan_counts = _nan_counts(request, dataset, members)
         if any(nan_counts.values()):
@@ -315,28 +307,28 @@ def _values_by_group(
             answer.details[group] = schema_check.nan_detail(nan_counts)
             continue
         value = _value(request, members, dataset, known)
-        answer.values[group] = plain(value)
-        if not is_finite(value):
+        answer.values[group] = spark_values.plain(value)
+        if not spark_values.is_finite(value):
             answer.details[group] = schema_check.INFINITE
     return answer
 
 
 def _group_value(value: Any) -> MetricValue:
-    return ("true" if value else "false") if isinstance(value, bool) else plain(value)
+    return ("true" if value else "false") if isinstance(value, bool) else spark_values.plain(value)
 
 
 def _nan_counts(
-    request: MetricRequest, dataset: _Dataset, rows: Iterable[tuple[Any, ...]]
+    request: model.MetricRequest, dataset: _Dataset, rows: Iterable[tuple[Any, ...]]
 ) -> dict[str, int]:
     columns = voids_of(request, RowTypes(dataset.schema.type_of))
     return {column: count_nan(dataset.column(column, rows)) for column in columns}
 
 
 def _value(
-    request: MetricRequest,
+    request: model.MetricRequest,
     rows: Sequence[tuple[Any, ...]],
     dataset: _Dataset,
-    known: Mapping[Lookup, Known],
+    known: Mapping[model.Lookup, Known],
 ) -> Any:
     """The result as a Python value, which may be infinite."""
     compute = request.definition.in_python
@@ -345,19 +337,21 @@ def _value(
         return compute(dataset.malformed(request, rows))
     arguments: list[Any] = []
     for argument, given in request.given:
-        if isinstance(given, RowPredicate):
+        if isinstance(given, model.RowPredicate):
             truths = (_row(dataset, row, known).holds(given.node) for row in rows)
-            arguments.append(ColumnValues("boolean", tuple(truths)))
+            arguments.append(spark_values.ColumnValues("boolean", tuple(truths)))
         elif given is None or argument.kind not in (ArgumentKind.COLUMN, ArgumentKind.COLUMNS):
             arguments.append(given)
         elif isinstance(given, str):
             arguments.append(dataset.column(given, rows))
         else:
             arguments.append([dataset.column(name, rows) for name in given])
-    return compute(*(arguments or [ColumnValues("struct<>", tuple(rows))]))
+    return compute(*(arguments or [spark_values.ColumnValues("struct<>", tuple(rows))]))
 
 
-def _row(dataset: _Dataset, row: tuple[Any, ...], known: Mapping[Lookup, Known]) -> EvaluatedRow:
+def _row(
+    dataset: _Dataset, row: tuple[Any, ...], known: Mapping[model.Lookup, Known]
+) -> EvaluatedRow:
     def value_of(name: str) -> Any:
         return dataset.column(name, [row]).values[0]
 
@@ -367,5 +361,5 @@ def _row(dataset: _Dataset, row: tuple[Any, ...], known: Mapping[Lookup, Known])
 def _is_on(value: Any, on: date) -> bool:
     if isinstance(value, str):
         return value == on.isoformat()
-    timestamp = timestamp_of(value)
+    timestamp = spark_values.timestamp_of(value)
     return timestamp is not None and timestamp.date() == on
