@@ -31,8 +31,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
+from importlib.resources import files
 from itertools import chain, pairwise
-from pathlib import Path
 from typing import Literal, TypeAlias
 
 from dqx_airflow.metrics.patterns.bounds import bounded, bounded_like, ended
@@ -44,7 +44,7 @@ _SECTIONS = {
     title: names.split()
     for title, names in re.findall(
         r"^(\S.*):\n((?: .*\n)+)",
-        Path(__file__).with_name("spark_functions.txt").read_text(encoding="utf-8"),
+        files("dqx_airflow.dql").joinpath("spark_functions.txt").read_text(encoding="utf-8"),
         re.MULTILINE,
     )
 }

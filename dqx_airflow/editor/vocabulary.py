@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cache
-from pathlib import Path
+from importlib.resources import files
 from typing import Any
 
 from lark import Token, Tree
@@ -180,7 +180,7 @@ IN_DATES: dict[str, Called] = {
 
 def _described() -> Iterator[dict[str, str]]:
     """The words of each section of `words.md`, with their meaning."""
-    page = Path(__file__).with_name("words.md").read_text(encoding="utf-8")
+    page = files("dqx_airflow.editor").joinpath("words.md").read_text(encoding="utf-8")
     for section in page.split("\n## ")[1:]:
         yield dict(re.findall(r"^- `(\w+)`: (.+)$", section, re.MULTILINE))
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
+from importlib.resources import files
 
 
 def _sections() -> Iterator[dict[str, str]]:
-    text = Path(__file__).with_name("aliases.txt").read_text(encoding="utf-8")
+    text = files("dqx_airflow.metrics").joinpath("aliases.txt").read_text(encoding="utf-8")
     for section in text.split("\n[")[1:]:
         yield dict(line.split(" <- ") for line in section.splitlines() if " <- " in line)
 

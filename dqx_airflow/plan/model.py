@@ -255,7 +255,7 @@ class Plan:
     `requests` are distinct, in a stable order; `lookups` are those that their predicates use.
     `masked` are the columns of each dataset whose values must be hidden. `require_history` is set
     if the suite asks that a gate is broken when an assertion lacks data of other dates. `reads`
-    identify how each dataset is read, see `plan.measured`. `partial` describes the selection if
+    identify how each dataset is read, see `plan.term_values`. `partial` describes the selection if
     assertions were left out. `ansi` and `max_clock_skew_hours` are
     those of the `RunOptions`.
     """

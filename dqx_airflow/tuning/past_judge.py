@@ -42,7 +42,7 @@ class _Lagged:
 def with_earlier_values(days: Sequence[PastDay], keys: Iterable[str]) -> tuple[PastDay, ...]:
     """The days, completed by the values of earlier days that they lack.
 
-    :param keys: those of requests (`plan.measured.request_key`).
+    :param keys: those of requests (`plan.term_values.request_key`).
     """
     lagged = [lagged_value for key in dict.fromkeys(keys) if (lagged_value := _lagged(key))]
     if not lagged:

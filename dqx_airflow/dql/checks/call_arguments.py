@@ -116,7 +116,7 @@ class ArgumentChecker:
             case ArgumentKind.SHARE, _:
                 self._share(node)
             case ArgumentKind.SQL, nodes.Text():
-                pass  # its content is checked by `dql.checks.sql_text`
+                pass  # its content is checked by `check_sql`
             case _:
                 self._wrong_kind(argument, node)
 
