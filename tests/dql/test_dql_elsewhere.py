@@ -5,13 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.metrics.aliases import (
-    ASSERTIONS,
-    FUNCTIONS,
-    MEASURES,
-    function_elsewhere,
-    measure_elsewhere,
-)
+from dqx_airflow.metrics import aliases
 from dqx_airflow.metrics.builtin import CALLABLE
 from dqx_airflow.metrics.derived import SHORTCUTS
 from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS
@@ -24,17 +18,17 @@ def mistakes(assertion: str) -> list[str]:
     return [found.message for found in check_source(SourceFile("s", text)).diagnostics]
 
 
-@pytest.mark.parametrize("written", MEASURES)
+@pytest.mark.parametrize("written", aliases.MEASURES)
 def test_a_measure_can_be_typed(written: str) -> None:
     assert mistakes(f"{written.format('price')} > 0.5") == []
 
 
-@pytest.mark.parametrize("written", ASSERTIONS)
+@pytest.mark.parametrize("written", aliases.ASSERTIONS)
 def test_an_assertion_can_be_typed(written: str) -> None:
     assert mistakes(written.format("price")) == []
 
 
-@pytest.mark.parametrize("written", FUNCTIONS)
+@pytest.mark.parametrize("written", aliases.FUNCTIONS)
 def test_a_function_of_a_row_can_be_typed(written: str) -> None:
     expression = written.format("price")
     is_predicate = expression.startswith(("every", "some", "price"))
@@ -45,8 +39,8 @@ def test_a_function_of_a_row_can_be_typed(written: str) -> None:
 
 def test_foreign_names_are_unique_and_not_ours() -> None:
     for tables, ours in (
-        ((MEASURES, ASSERTIONS), {*CALLABLE, *SHORTCUTS}),
-        ((FUNCTIONS,), {*ROW_FUNCTIONS, *QUANTIFIERS}),
+        ((aliases.MEASURES, aliases.ASSERTIONS), {*CALLABLE, *SHORTCUTS}),
+        ((aliases.FUNCTIONS,), {*ROW_FUNCTIONS, *QUANTIFIERS}),
     ):
         names = [name for table in tables for text in table.values() for name in text.split()]
         keys = [name.replace("_", "") for name in names]
@@ -58,9 +52,9 @@ def test_foreign_names_are_unique_and_not_ours() -> None:
     "name", ["row_count", "rowCount", "ROW_COUNT", "RowCount", "hasSize", "has_size"]
 )
 def test_a_name_is_found_in_any_spelling(name: str) -> None:
-    assert measure_elsewhere(name) == "num_rows()"
+    assert aliases.measure_elsewhere(name) == "num_rows()"
 
 
 def test_the_suggestion_keeps_the_column() -> None:
-    assert measure_elsewhere("count_missing", "`my price`") == "null_count(`my price`)"
-    assert function_elsewhere("isNull", "price") == "price is null"
+    assert aliases.measure_elsewhere("count_missing", "`my price`") == "null_count(`my price`)"
+    assert aliases.function_elsewhere("isNull", "price") == "price is null"

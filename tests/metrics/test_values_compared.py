@@ -11,24 +11,10 @@ from typing import Any
 
 import pytest
 
+from dqx_airflow.metrics import spark_values
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import apply
 from dqx_airflow.metrics.metric import Aggregate, Merge
-from dqx_airflow.metrics.spark_values import (
-    ColumnValues,
-    SumOverflow,
-    comparable,
-    date_in,
-    has_nanoseconds,
-    literal_type,
-    literal_value,
-    order_key,
-    plain,
-    rounded_half_up,
-    spark_number,
-    timestamp_in,
-    timestamp_of,
-)
 from dqx_airflow.metrics.sql import NeverNan, ValueBound, WithinRanges, has_overflown, sum_of, typed
 
 NAN, INF = math.nan, math.inf
@@ -51,15 +37,15 @@ ORDERED: list[list[Any]] = [
 
 @pytest.mark.parametrize("values", ORDERED)
 def test_values_have_one_order(values: list[Any]) -> None:
-    keys = [order_key(value) for value in values]
+    keys = [spark_values.order_key(value) for value in values]
     assert keys == sorted(keys)
     assert all(a < b for a, b in pairwise(keys))
 
 
 def test_nan_equals_nan_and_zero_has_no_sign() -> None:
-    assert order_key(NAN) == order_key(-NAN)
-    assert order_key(-0.0) == order_key(0.0)
-    assert order_key((NAN, None)) == order_key((NAN, None))
+    assert spark_values.order_key(NAN) == spark_values.order_key(-NAN)
+    assert spark_values.order_key(-0.0) == spark_values.order_key(0.0)
+    assert spark_values.order_key((NAN, None)) == spark_values.order_key((NAN, None))
 
 
 EQUAL: list[tuple[Any, str, Any, str]] = [
@@ -91,7 +77,7 @@ SMALLER: list[tuple[Any, str, Any, str]] = [
 def test_values_of_two_types_are_equal(
     left: Any, left_type: str, right: Any, right_type: str
 ) -> None:
-    one, other = comparable(left, left_type, right, right_type)
+    one, other = spark_values.comparable(left, left_type, right, right_type)
     assert one is not None
     assert one == other
 
@@ -100,15 +86,15 @@ def test_values_of_two_types_are_equal(
 def test_values_of_two_types_have_an_order(
     left: Any, left_type: str, right: Any, right_type: str
 ) -> None:
-    one, other = comparable(left, left_type, right, right_type)
+    one, other = spark_values.comparable(left, left_type, right, right_type)
     assert one < other
-    mirrored = comparable(right, right_type, left, left_type)
+    mirrored = spark_values.comparable(right, right_type, left, left_type)
     assert mirrored == (other, one)
 
 
 def test_null_compares_with_nothing() -> None:
-    assert comparable(None, "int", 1, "int") == (None, None)
-    assert comparable(1.0, "double", None, "double") == (None, None)
+    assert spark_values.comparable(None, "int", 1, "int") == (None, None)
+    assert spark_values.comparable(1.0, "double", None, "double") == (None, None)
 
 
 LITERALS: list[tuple[Any, str]] = [
@@ -133,25 +119,25 @@ LITERALS: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("value", "kind"), LITERALS)
 def test_a_literal_has_the_type_that_spark_gives_it(value: Any, kind: str) -> None:
-    assert literal_type(value) == kind
+    assert spark_values.literal_type(value) == kind
 
 
 def test_a_literal_with_a_point_is_a_decimal_where_that_has_room() -> None:
-    assert repr(literal_value(0.1)) == "Decimal('0.1')"
-    assert literal_value(1e-300) == 1e-300
-    assert isinstance(literal_value(1e-300), float)
-    assert literal_value(INF) == INF
-    assert literal_value("x") == "x"
+    assert repr(spark_values.literal_value(0.1)) == "Decimal('0.1')"
+    assert spark_values.literal_value(1e-300) == 1e-300
+    assert isinstance(spark_values.literal_value(1e-300), float)
+    assert spark_values.literal_value(INF) == INF
+    assert spark_values.literal_value("x") == "x"
 
 
 def test_a_timestamp_is_in_utc_and_midnight_for_a_date() -> None:
-    assert timestamp_of(date(2024, 3, 2)) == datetime(2024, 3, 2)
-    assert timestamp_of(NOON) is NOON
-    assert timestamp_of(None) is None
-    assert timestamp_of(NOON.replace(tzinfo=EAST)) == datetime(2024, 3, 2, 10)
+    assert spark_values.timestamp_of(date(2024, 3, 2)) == datetime(2024, 3, 2)
+    assert spark_values.timestamp_of(NOON) is NOON
+    assert spark_values.timestamp_of(None) is None
+    assert spark_values.timestamp_of(NOON.replace(tzinfo=EAST)) == datetime(2024, 3, 2, 10)
     east = NOON.replace(tzinfo=timezone(timedelta(hours=9)))
-    assert timestamp_of(east) == datetime(2024, 3, 2, 3)
-    assert timestamp_of("2024-03-02 12:00:00+09:00") == datetime(2024, 3, 2, 3)
+    assert spark_values.timestamp_of(east) == datetime(2024, 3, 2, 3)
+    assert spark_values.timestamp_of("2024-03-02 12:00:00+09:00") == datetime(2024, 3, 2, 3)
 
 
 PLAIN: list[tuple[Any, Any]] = [
@@ -175,7 +161,7 @@ PLAIN: list[tuple[Any, Any]] = [
 
 @pytest.mark.parametrize(("value", "kept"), PLAIN)
 def test_an_exact_metric_value_stays_exact(value: Any, kept: Any) -> None:
-    found = plain(value)
+    found = spark_values.plain(value)
     assert found == kept
     assert type(found) is type(kept)
 
@@ -194,7 +180,7 @@ NUMBERS: list[tuple[Any, Any]] = [
 
 @pytest.mark.parametrize(("value", "held"), NUMBERS)
 def test_spark_holds_a_number_whole_as_a_decimal_or_else_as_a_float(value: Any, held: Any) -> None:
-    found = spark_number(value)
+    found = spark_values.spark_number(value)
     assert (repr(found), type(found)) == (repr(held), type(held))
 
 
@@ -332,49 +318,59 @@ def test_functions_of_metric_values(function: str, values: tuple[Any, ...], resu
 
 
 def test_metrics_in_python_at_their_edges() -> None:
-    assert total(ColumnValues("int", (None,))) is None
-    assert total(ColumnValues("int", (2**63, 1, None))) == 2**63 + 1
-    assert total(ColumnValues("decimal(4,2)", (Decimal("1.10"), Decimal("2.20")))) == Decimal(
-        "3.30"
-    )
+    assert total(spark_values.ColumnValues("int", (None,))) is None
+    assert total(spark_values.ColumnValues("int", (2**63, 1, None))) == 2**63 + 1
+    assert total(
+        spark_values.ColumnValues("decimal(4,2)", (Decimal("1.10"), Decimal("2.20")))
+    ) == Decimal("3.30")
     most = Decimal("9" * 36)
-    assert total(ColumnValues("decimal(38,2)", (most,))) == most
-    with pytest.raises(SumOverflow):
-        total(ColumnValues("decimal(38,2)", (most, Decimal(1))))
-    assert smallest(ColumnValues("double", (NAN, 2.0, None))) == 2.0
-    assert math.isnan(largest(ColumnValues("double", (2.0, NAN, 3.0, None))))
-    assert math.isnan(largest(ColumnValues("double", (NAN, 2.0, None))))
-    assert percentile(ColumnValues("double", (NAN, 2.0, 1.0)), Fraction(1, 2)) == 2.0
-    assert first(ColumnValues("int", (1, 2)), ColumnValues("double", (NAN, 5.0))) == 2
-    assert (smallest(ColumnValues("int", ())), largest(ColumnValues("int", (None,)))) == (
-        None,
-        None,
+    assert total(spark_values.ColumnValues("decimal(38,2)", (most,))) == most
+    with pytest.raises(spark_values.SumOverflow):
+        total(spark_values.ColumnValues("decimal(38,2)", (most, Decimal(1))))
+    assert smallest(spark_values.ColumnValues("double", (NAN, 2.0, None))) == 2.0
+    assert math.isnan(largest(spark_values.ColumnValues("double", (2.0, NAN, 3.0, None))))
+    assert math.isnan(largest(spark_values.ColumnValues("double", (NAN, 2.0, None))))
+    assert percentile(spark_values.ColumnValues("double", (NAN, 2.0, 1.0)), Fraction(1, 2)) == 2.0
+    assert (
+        first(
+            spark_values.ColumnValues("int", (1, 2)),
+            spark_values.ColumnValues("double", (NAN, 5.0)),
+        )
+        == 2
     )
-    assert rounded_half_up(Decimal("0.125"), 2) == Decimal("0.13")
-    assert rounded_half_up(Decimal("-0.125"), 2) == Decimal("-0.13")
-    assert rounded_half_up(Decimal("1" * 60 + ".5"), 0) == Decimal("1" * 59 + "2")
-    values = ColumnValues("int", (10, 20, None, 40))
+    assert (
+        smallest(spark_values.ColumnValues("int", ())),
+        largest(spark_values.ColumnValues("int", (None,))),
+    ) == (None, None)
+    assert spark_values.rounded_half_up(Decimal("0.125"), 2) == Decimal("0.13")
+    assert spark_values.rounded_half_up(Decimal("-0.125"), 2) == Decimal("-0.13")
+    assert spark_values.rounded_half_up(Decimal("1" * 60 + ".5"), 0) == Decimal("1" * 59 + "2")
+    values = spark_values.ColumnValues("int", (10, 20, None, 40))
     assert first(values, None) == 10
-    assert first(values, ColumnValues("int", (3, None, 1, 2))) is None
-    assert first(values, ColumnValues("int", (None,) * 4)) is None
-    assert first(ColumnValues("int", ()), None) is None
+    assert first(values, spark_values.ColumnValues("int", (3, None, 1, 2))) is None
+    assert first(values, spark_values.ColumnValues("int", (None,) * 4)) is None
+    assert first(spark_values.ColumnValues("int", ()), None) is None
     assert percentile(values, Fraction(1, 4)) == 15.0
     assert percentile(values, 1) == 40.0
-    assert percentile(ColumnValues("int", ()), 1) is None
+    assert percentile(spark_values.ColumnValues("int", ()), 1) is None
     shares = [(10, Fraction(1, 2)), (20, Fraction(1, 4))]
-    assert share_difference(ColumnValues("int", (10, 20, 30, 30)), shares) == Fraction(1, 4)
-    assert share_difference(ColumnValues("int", (None,)), shares) is None
+    assert share_difference(spark_values.ColumnValues("int", (10, 20, 30, 30)), shares) == Fraction(
+        1, 4
+    )
+    assert share_difference(spark_values.ColumnValues("int", (None,)), shares) is None
 
 
 def test_a_correlation_lies_between_its_bounds() -> None:
-    up = ColumnValues("double", (1.0, 2.0, 3.0, None))
-    assert correlation(up, ColumnValues("int", (2, 4, 6, 1))) == pytest.approx(1.0)
-    assert correlation(up, ColumnValues("int", (6, 4, 2, 1))) == pytest.approx(-1.0)
-    assert correlation(up, ColumnValues("int", (1, 3, 2, 9))) == pytest.approx(0.5)
-    assert correlation(up, ColumnValues("int", (4, 4, 4, 1))) is None
-    assert correlation(ColumnValues("int", (4, 4, 4, 1)), up) is None
-    assert correlation(up, ColumnValues("int", (None, None, None, 1))) is None
-    assert math.isnan(correlation(up, ColumnValues("double", (1.0, NAN, 2.0, 0.0))) or 0)
+    up = spark_values.ColumnValues("double", (1.0, 2.0, 3.0, None))
+    assert correlation(up, spark_values.ColumnValues("int", (2, 4, 6, 1))) == pytest.approx(1.0)
+    assert correlation(up, spark_values.ColumnValues("int", (6, 4, 2, 1))) == pytest.approx(-1.0)
+    assert correlation(up, spark_values.ColumnValues("int", (1, 3, 2, 9))) == pytest.approx(0.5)
+    assert correlation(up, spark_values.ColumnValues("int", (4, 4, 4, 1))) is None
+    assert correlation(spark_values.ColumnValues("int", (4, 4, 4, 1)), up) is None
+    assert correlation(up, spark_values.ColumnValues("int", (None, None, None, 1))) is None
+    assert math.isnan(
+        correlation(up, spark_values.ColumnValues("double", (1.0, NAN, 2.0, 0.0))) or 0
+    )
 
 
 DATES: list[tuple[str, Any]] = [
@@ -411,21 +407,21 @@ MOMENTS: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("text", "found"), DATES)
 def test_a_date_is_read_as_spark_reads_it(text: str, found: Any) -> None:
-    assert date_in(text) == found
+    assert spark_values.date_in(text) == found
 
 
 @pytest.mark.parametrize(("text", "found"), MOMENTS)
 def test_a_timestamp_is_read_as_spark_reads_it(text: str, found: Any) -> None:
-    assert timestamp_in(text) == found
+    assert spark_values.timestamp_in(text) == found
 
 
 def test_digits_beyond_the_microsecond_are_detected() -> None:
     at = "2024-03-02 06:07:08"
-    assert has_nanoseconds(f"{at}.1234567")
-    assert has_nanoseconds(f"\x00{at}.0000000001")
-    assert not has_nanoseconds(f"{at}.123456000")
-    assert not has_nanoseconds(at)
-    assert not has_nanoseconds(f"\u00a0{at}.1234567")
+    assert spark_values.has_nanoseconds(f"{at}.1234567")
+    assert spark_values.has_nanoseconds(f"\x00{at}.0000000001")
+    assert not spark_values.has_nanoseconds(f"{at}.123456000")
+    assert not spark_values.has_nanoseconds(at)
+    assert not spark_values.has_nanoseconds(f"\u00a0{at}.1234567")
 
 
 RANGES = WithinRanges(
