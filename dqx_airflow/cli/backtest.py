@@ -34,7 +34,7 @@ from dqx_airflow.cli.arguments import (
 )
 from dqx_airflow.cli.command import TableFormatOption, TableOrJson, print_or_write
 from dqx_airflow.diagnostics.diagnostic import listed
-from dqx_airflow.diagnostics.renderers import json_text
+from dqx_airflow.diagnostics.renderers import drawn_error, json_text
 from dqx_airflow.errors import RequestError, SparkError
 from dqx_airflow.values import Status, day_of_instance
 
@@ -336,7 +336,6 @@ def _opened(
 ) -> tuple[GateRequest, list[Plan], Spark]:
     """The datasets of the suite, its plan for each of the days, and the measuring function."""
     from dqx_airflow.cli.calls import Options, read_call
-    from dqx_airflow.diagnostics.renderers import drawn_error
     from dqx_airflow.dql.check import check_source
     from dqx_airflow.dql.linking import inlined
     from dqx_airflow.plan.selection import plan_of

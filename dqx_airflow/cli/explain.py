@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -15,8 +16,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dqx_airflow.cli.arguments import with_shared_options
-from dqx_airflow.cli.command import TextFormatOption, TextOrJson
-from dqx_airflow.diagnostics.renderers import json_text
+from dqx_airflow.cli.command import TextFormatOption, TextOrJson, what_to_give
+from dqx_airflow.diagnostics.codes import CODES, page
+from dqx_airflow.diagnostics.diagnostic import did_you_mean, errors_of, listed
+from dqx_airflow.diagnostics.renderers import drawn_error, json_text
+from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import Span
 
@@ -62,15 +66,11 @@ def explain(
         _explain_code(str(path).upper(), format)
         return
     if not path.exists():
-        from dqx_airflow.cli.command import what_to_give
-
         raise RequestError(
             f"no suite found at {path}", f"{what_to_give(path)}; a code looks like E001"
         )
-    from dqx_airflow.diagnostics.renderers import drawn_error
     from dqx_airflow.dql.check import check_source
     from dqx_airflow.dql.linking import FileReader, search_path
-    from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 
     if stage is SuiteStage.PLAN:
         typer.echo(_plan(replace(shared, paths=(path,)), format))
@@ -92,14 +92,10 @@ def explain(
 
 def _explain_code(code: str, format: TextOrJson) -> None:
     """Prints the page of a code: rendered in a terminal, otherwise as Markdown."""
-    from dqx_airflow.diagnostics.codes import CODES, page
-    from dqx_airflow.diagnostics.diagnostic import did_you_mean
 
     if code not in CODES:
         raise RequestError(f"unknown code {code}", did_you_mean(code, CODES) or "")
     if format is TextOrJson.JSON:
-        import json
-
         typer.echo(json.dumps({"code": code, "title": CODES[code], "page": page(code)}, indent=2))
     elif sys.stdout.isatty():
         from rich.console import Console
@@ -112,7 +108,6 @@ def _explain_code(code: str, format: TextOrJson) -> None:
 
 
 def _tokens(source: SourceFile, format: TextOrJson) -> str:
-    import json
 
     from dqx_airflow.dql.syntax.parser import tokens
 
@@ -144,8 +139,6 @@ def _plan(options: Options, format: TextOrJson) -> str:
     :raises SourceError: that call has errors, other than datasets that are not given.
     """
     from dqx_airflow.cli.calls import read_call
-    from dqx_airflow.diagnostics.diagnostic import errors_of, listed
-    from dqx_airflow.diagnostics.renderers import drawn_error
     from dqx_airflow.dql.check import check_source
     from dqx_airflow.dql.linking import inlined
     from dqx_airflow.plan.passes import describe_plans

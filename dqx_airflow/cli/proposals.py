@@ -18,7 +18,7 @@ from dqx_airflow.cli import arguments
 from dqx_airflow.cli.command import SheetFormat, TableFormatOption, TableOrJson
 from dqx_airflow.cli.suites import counted
 from dqx_airflow.diagnostics.diagnostic import listed
-from dqx_airflow.diagnostics.renderers import json_text
+from dqx_airflow.diagnostics.renderers import draw, json_text
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import day_of_instance
 
@@ -293,7 +293,6 @@ def _entries(suite: Path, param: str | None) -> list[tuple[int, Entry]]:
     :raises RequestError: there is neither a suite nor a history.
     """
     from dqx_airflow.cli.reports import printable
-    from dqx_airflow.diagnostics.renderers import draw
     from dqx_airflow.tuning.suite_history import History
 
     log = History.of(suite)

@@ -13,12 +13,14 @@ import typer
 from rich.text import Text
 
 from dqx_airflow.cli.command import EXIT_FAILED, EXIT_WRONG, TextFormatOption, TextOrJson
+from dqx_airflow.cli.contract.versions import contract_pairs, read_versions
 from dqx_airflow.cli.reports import console_for, printable, table_of
 from dqx_airflow.contracts.diff import Change, Diff
-from dqx_airflow.contracts.publishing import Deletion, ReleasedContracts, StrandedPin
+from dqx_airflow.contracts.publishing import Deletion, ReleasedContracts, StrandedPin, release_of
 from dqx_airflow.contracts.versions import Bump
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
-from dqx_airflow.diagnostics.renderers import github_annotations, json_text
+from dqx_airflow.diagnostics.renderers import draw, github_annotations, json_text
+from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import Span
 
@@ -66,9 +68,7 @@ def diff(
     """
     from datetime import datetime, timezone
 
-    from dqx_airflow.cli.contract.versions import contract_pairs, read_versions
     from dqx_airflow.contracts.diff import diff as compare
-    from dqx_airflow.contracts.publishing import release_of
 
     weight = Bump[semantic.name]
     if git:
@@ -301,7 +301,6 @@ def impact(
     from dqx_airflow.cli.command import suite_files, what_to_give
     from dqx_airflow.contracts.datalex.binding import impact as impact_of
     from dqx_airflow.dql.syntax.datalex_blocks import is_block_file, read_blocks
-    from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 
     manifests = _manifest(old), _manifest(new)
     files, missing = suite_files(blocks)
@@ -337,8 +336,6 @@ def impact(
 def _manifest(path: Path) -> Manifest | None:
     """The manifest in a file; None, with a message, if it is invalid."""
     from dqx_airflow.contracts.dialects.datalex import read_manifest
-    from dqx_airflow.diagnostics.renderers import draw
-    from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 
     source = read_source(path, str(path))
     if isinstance(source, Unreadable):

@@ -15,6 +15,8 @@ import typer
 
 from dqx_airflow.cli.arguments import with_shared_options
 from dqx_airflow.cli.command import EXIT_FAILED, EXIT_WRONG, print_or_write
+from dqx_airflow.cli.contract.versions import contract_files, model_of, read_place, read_versions
+from dqx_airflow.cli.reports import console_for, printable, table_of
 from dqx_airflow.cli.suites import DiagnosticFormat, Findings, counted
 from dqx_airflow.diagnostics.renderers import json_text
 from dqx_airflow.errors import RequestError
@@ -43,7 +45,6 @@ def lint(
     :param strict: Exit with 2 on warnings too.
     :param rules: List the rules and exit.
     """
-    from dqx_airflow.cli.contract.versions import contract_files
     from dqx_airflow.contracts.enforcement.lint import RULES, unknown_rules
 
     if rules:
@@ -81,7 +82,6 @@ def lint(
 
 
 def _lint_file(file: Path, ignored: frozenset[str], found: Findings) -> None:
-    from dqx_airflow.cli.contract.versions import read_place
     from dqx_airflow.contracts.enforcement.lint import lint as lint_contract
     from dqx_airflow.diagnostics.diagnostic import Diagnostic
 
@@ -122,7 +122,6 @@ def coverage(
     :param fail_on: Exit with 1 if an unsupported clause is left.
     :param format: Output format: table, json or markdown.
     """
-    from dqx_airflow.cli.contract.versions import read_versions
     from dqx_airflow.contracts.compile import compile_contract
     from dqx_airflow.contracts.enforcement.enforced_contract import counts
     from dqx_airflow.contracts.enforcement.enforced_contract import coverage as coverage_of
@@ -209,15 +208,12 @@ def _as_markdown(contract: Covered) -> str:
 
 
 def _cell(text: str) -> str:
-    from dqx_airflow.cli.reports import printable
 
     return printable(text).replace("|", "\\|")
 
 
 def _print_tables(covered: Sequence[Covered]) -> None:
     from rich.text import Text
-
-    from dqx_airflow.cli.reports import console_for, printable, table_of
 
     colours = {"checked": "green", "documented": "dim", "accepted": "dim", "unsupported": "yellow"}
     console = console_for()
@@ -302,8 +298,6 @@ def export(
     :param model: The model, if the contract has several.
     :param output: Write to a file instead of printing.
     """
-    from dqx_airflow.cli.contract.versions import model_of, read_versions
-    from dqx_airflow.cli.reports import printable
     from dqx_airflow.contracts.export import FORMATS
 
     (contract,) = read_versions([file])
@@ -336,7 +330,6 @@ def evolve(
     :param model: The model, if the contract has several.
     :param versioned: Use one table per major version, with a view onto one of them.
     """
-    from dqx_airflow.cli.contract.versions import model_of, read_versions
     from dqx_airflow.contracts.diff import diff
     from dqx_airflow.contracts.evolve import evolution, versioned_evolution
 
@@ -363,7 +356,6 @@ def to_suite(
     :param check: Compare with this suite instead of printing; exit 1 if they differ.
     :param output: Write the suite to a file.
     """
-    from dqx_airflow.cli.contract.versions import read_versions
     from dqx_airflow.contracts.compile import compile_contract
 
     (contract,) = read_versions([file])

@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dqx_airflow.cli.command import EXIT_FAILED, ROOT_VARIABLES, Commands, storage_options
+from dqx_airflow.cli.contract.versions import contract_files, model_of, read_versions
 from dqx_airflow.cli.reports import print_table
+from dqx_airflow.contracts.publishing import PublishedVersion, codeowners_line, rfc_draft
 from dqx_airflow.contracts.versions import end_of_period
-from dqx_airflow.diagnostics.renderers import json_text
+from dqx_airflow.diagnostics.diagnostic import did_you_mean
+from dqx_airflow.diagnostics.renderers import drawn_error, json_text
+from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import RegistryError, RequestError
 
 if TYPE_CHECKING:
     from dqx_airflow.contracts.model import Contract
-    from dqx_airflow.contracts.publishing import PublishedVersion
     from dqx_airflow.contracts.registry import Registry
     from dqx_airflow.contracts.uses import ConsumerUse, Reliance
     from dqx_airflow.engine.contract_properties import Published
@@ -34,8 +37,6 @@ def codeowners(
     :param files: Contracts, with paths relative to the repository.
     :param org: The organisation of the teams: @ORG/team.
     """
-    from dqx_airflow.cli.contract.versions import read_versions
-    from dqx_airflow.contracts.publishing import codeowners_line
 
     for path, contract in zip(files, read_versions(files), strict=True):
         typer.echo(codeowners_line(path, contract, org))
@@ -46,8 +47,6 @@ def rfc(file: Annotated[str, typer.Argument(metavar="FILE")]) -> None:
 
     :param file: A contract.
     """
-    from dqx_airflow.cli.contract.versions import read_versions
-    from dqx_airflow.contracts.publishing import rfc_draft
 
     (contract,) = read_versions((file,))
     typer.echo(rfc_draft(contract), nl=False)
@@ -85,7 +84,6 @@ def versions_of(registry: Registry, contract_id: str) -> tuple[PublishedVersion,
 
     :raises RequestError: there are none.
     """
-    from dqx_airflow.diagnostics.diagnostic import did_you_mean
 
     versions = registry.versions(contract_id)
     if not versions:
@@ -213,9 +211,6 @@ def _by_manifest(
     from dqx_airflow.contracts.datalex.binding import find_manifest
     from dqx_airflow.contracts.dialects.datalex import read_manifest
     from dqx_airflow.contracts.uses import promise_reliances
-    from dqx_airflow.diagnostics.diagnostic import did_you_mean
-    from dqx_airflow.diagnostics.renderers import drawn_error
-    from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 
     folders = [path if path.is_dir() else path.parent for path in (*code, Path())]
     nearest = (nearby for folder in folders if (nearby := find_manifest(folder.absolute())))
@@ -284,7 +279,6 @@ def publish(
     :param dry_run: Show what prevents the publication, and publish nothing.
     """
     from dqx_airflow.cli.command import CONTRACT_ENDINGS, what_to_give
-    from dqx_airflow.cli.contract.versions import contract_files
 
     registry, day = registry_at(place), day_of(on)
     files, missing = contract_files(paths)
@@ -384,8 +378,6 @@ def _read(path: Path) -> tuple[Path, Contract, Mapping[str, str]]:
     """A contract with its files, named relative to its folder."""
     from dqx_airflow.contracts.document import FolderReader
     from dqx_airflow.contracts.read import read_contract
-    from dqx_airflow.diagnostics.renderers import drawn_error
-    from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 
     source = read_source(path, path.name)
     if isinstance(source, Unreadable):
@@ -439,7 +431,6 @@ def publish_to_table(
     :param model: The model, if the contract has several.
     :param dry_run: Show what would be written, and write nothing.
     """
-    from dqx_airflow.cli.contract.versions import model_of, read_versions
     from dqx_airflow.contracts.export.spark import description_of
 
     if (table is None) == (sql is None):
