@@ -83,7 +83,8 @@ ALLOWED = {
 PAGES = sorted(
     [
         *CHECKOUT.glob("*.md"),
-        *PACKAGE.rglob("*.md"),
+        *(PACKAGE / "docs").rglob("*.md"),
+        PACKAGE / "editor/words.md",
         *PACKAGE.rglob("pages/*.html"),
         CHECKOUT / "benchmarks/README.md",
         CHECKOUT / "docker-compose.yaml",
