@@ -16,6 +16,7 @@ import pytest
 from cpu_costs import CpuCosts
 from hypothesis import settings
 from hypothesis.configuration import set_hypothesis_home_dir
+from other_sparks import SPARKS, run_instead, skip_before
 from quick_jvm import QUICK_JVM
 from stopwatch import judge_times
 
@@ -44,10 +45,16 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("same_examples")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--spark", choices=SPARKS, help="run the tests with this version of Spark")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """A run of all tests, and of no named file, takes two workers; `-n 0` does without."""
     is_whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    if (version := config.getoption("--spark")) is not None:
+        run_instead(version, list(config.invocation_params.args), has_paths=not is_whole)
     is_open = config.getoption("numprocesses", 0) is None  # of pytest-xdist, and not given
     if is_whole and is_open and not hasattr(config, "workerinput") and not config.option.usepdb:
         config.option.numprocesses = 2
@@ -69,6 +76,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from work_units import WorkUnits
 
     return WorkUnits(config, log)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if marker := item.get_closest_marker("since_spark"):
+        skip_before(*marker.args)
 
 
 @pytest.fixture(scope="session")

@@ -22,24 +22,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from dqx_airflow.engine.proof.cases import Block, sections
+
+__all__ = ["REWRITE", "Block", "Case", "cases", "rewrite_case"]
+
 REWRITE = os.environ.get("DQX_REWRITE_GOLDEN") == "1"
 
-_FENCE = re.compile(r"^```(?P<kind>\w+)(?P<options>[^\n]*)\n(?P<text>.*?)^```$", re.M | re.S)
-
-
-@dataclass(frozen=True)
-class Block:
-    kind: str
-    options: tuple[str, ...]
-    text: str
-
-    def has(self, option: str) -> bool:
-        return option in self.options
-
-    def option(self, name: str, otherwise: str = "") -> str:
-        """`2024-11-29` for the option `date=2024-11-29`."""
-        found = (item.split("=", 1)[1] for item in self.options if item.startswith(f"{name}="))
-        return next(found, otherwise)
+_FENCE = re.compile(r"^```\w+[^\n]*\n(?P<text>.*?)^```$", re.M | re.S)
 
 
 @dataclass(frozen=True)
@@ -59,7 +48,7 @@ class Case:
         """Compares with the last block of the case, or rewrites it."""
         actual = actual.rstrip("\n") + "\n"
         if REWRITE:
-            _rewrite(self, actual)
+            rewrite_case(self.path, self.title, actual)
         else:
             assert actual == self.blocks[-1].text
 
@@ -67,23 +56,17 @@ class Case:
 def cases(*paths: Path, fewest_blocks: int = 2) -> Iterator[Case]:
     """The cases of Markdown files, in order."""
     for path in sorted(paths):
-        for title, body in _sections(path.read_text(encoding="utf-8")):
-            found = _FENCE.finditer(body)
-            blocks = [Block(m["kind"], tuple(m["options"].split()), m["text"]) for m in found]
+        for title, blocks in sections(path.read_text(encoding="utf-8")):
             message = f"{path.name}: {title}: a case needs {fewest_blocks} blocks"
             assert len(blocks) >= fewest_blocks, message
-            yield Case(path, title, tuple(blocks))
+            yield Case(path, title, blocks)
 
 
-def _sections(text: str) -> Iterator[tuple[str, str]]:
-    parts = re.split(r"^## (.+)$", text, flags=re.M)
-    return zip(parts[1::2], parts[2::2], strict=True)
-
-
-def _rewrite(case: Case, actual: str) -> None:
-    text = case.path.read_text(encoding="utf-8")
-    start = text.index(f"## {case.title}\n")
+def rewrite_case(path: Path, title: str, actual: str) -> None:
+    """Replaces the last block of a case."""
+    text = path.read_text(encoding="utf-8")
+    start = text.index(f"## {title}\n")
     following = text.find("\n## ", start + 1)
     end = len(text) if following < 0 else following
     last = list(_FENCE.finditer(text, start, end))[-1]
-    case.path.write_text(text[: last.start("text")] + actual + text[last.end("text") :], "utf-8")
+    path.write_text(text[: last.start("text")] + actual + text[last.end("text") :], "utf-8")

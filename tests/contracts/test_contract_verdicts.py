@@ -14,8 +14,6 @@ from typing import Any
 
 import pytest
 from markdown_cases import Case, cases
-from readable_tables import read_table
-from spark_tables import frame_of
 from written_rules import written_contract
 
 from dqx_airflow.api.database import MemoryDatabase, SparkDatabase
@@ -24,6 +22,7 @@ from dqx_airflow.contracts.compile import compile_contract
 from dqx_airflow.contracts.model import Contract
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql.check import check_source
+from dqx_airflow.engine.proof.tables import frame_of, read_table
 from dqx_airflow.plan.in_memory.table import Table
 from dqx_airflow.values import RunOptions, SourceFile, Status, Verdict
 

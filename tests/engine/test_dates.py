@@ -228,6 +228,7 @@ def verdicts(report: GateReport) -> list[Any]:
     return [replace(one, origin=None) for one in report.verdicts]
 
 
+@pytest.mark.since_spark("4.0", "names the file that cannot be read")
 def test_a_file_that_cannot_be_read_fails_its_own_date_alone(spark: Any, tmp_path: Path) -> None:
     rows = [{"price": 2.0, "weight": 3, "note": str(on), "ds": on} for on in DATES[:3]]
     path = tmp_path / "orders"

@@ -224,6 +224,7 @@ def test_without_keys_the_whole_row_is_shown_the_columns_at_fault_first(
     assert list(row) == ["price", "id", "amount", "status", "country", "ds"]
 
 
+@pytest.mark.since_spark("4.1", "stores columns without values")
 def test_values_of_every_type_are_readable_and_long_ones_are_cut(run: Run, tmp_path: Path) -> None:
     table = pa.table(
         {
@@ -327,6 +328,7 @@ def test_masked_values_never_leave_spark(
         assert not [text for text in written if secret.encode() in text]
 
 
+@pytest.mark.since_spark("4.0", "keeps the order of fields of rows from Python")
 def test_failing_array_items_fail_their_rows(run: Run, tmp_path: Path) -> None:
     table = pa.table(
         {

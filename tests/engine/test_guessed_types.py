@@ -85,6 +85,7 @@ JSON: list[tuple[list[str], str]] = [
 ]
 
 
+@pytest.mark.since_spark("4.0", "guesses the types of JSON")
 def test_types_of_json_keep_all_digits(spark: Any, tmp_path: Path) -> None:
     names = [f"c{number}" for number in range(len(JSON))]
     lines = [
@@ -121,6 +122,7 @@ UNDECIDED = {
 }
 
 
+@pytest.mark.since_spark("4.0", "guesses the types of JSON")
 @pytest.mark.parametrize("case", few_first(UNDECIDED, 4))
 def test_a_type_that_cannot_be_decided_is_an_error(spark: Any, tmp_path: Path, case: str) -> None:
     format, contents, problem = UNDECIDED[case]

@@ -69,6 +69,7 @@ def test_an_explicit_multiline_option_wins(tmp_path: Path) -> None:
     assert layout(tmp_path, options=(("multiline", "false"),)) == (("multiline", "false"),)
 
 
+@pytest.mark.since_spark("4.0", "guesses the types of JSON")
 @pytest.mark.spark
 def test_every_value_of_documents_is_read(spark: Any, tmp_path: Path) -> None:
     for number, text in enumerate((DOCUMENT, ARRAY, ONE_LINE)):

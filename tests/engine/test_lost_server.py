@@ -9,14 +9,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 
-import pyspark
 import pytest
 from processes import free_port
 
 from dqx_airflow.datasets.connections import connection_of
-from dqx_airflow.engine.session.connect_server import require_tls, require_version
+from dqx_airflow.engine.session.connect_server import require_tls
+from dqx_airflow.engine.session.spark_versions import require_pair
 from dqx_airflow.errors import SparkError
 
 pytestmark = pytest.mark.spark
@@ -95,21 +94,25 @@ def test_a_refused_token_is_reported_in_one_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("server", "is_refused"),
-    [("4.1.1", True), ("3.5.8", True), (pyspark.__version__, False), ("99.0.0-SNAPSHOT", False)],
+    ("server", "client", "is_refused"),
+    [
+        ("4.0.5", "4.2.0", False),
+        ("4.2.0", "3.5.9", False),
+        ("3.5.9-amzn-1", "3.5.2", False),
+        ("99.0.0-SNAPSHOT", "4.2.0", False),
+        ("3.5.8", "4.0.4", True),
+        ("3.4.1", "3.5.9", True),
+    ],
 )
-def test_a_server_older_than_its_client_is_refused_before_the_scan(
-    server: str, is_refused: bool
+def test_a_server_that_does_not_understand_its_client_is_refused_before_the_scan(
+    server: str, client: str, is_refused: bool
 ) -> None:
-    session, connection = SimpleNamespace(version=server), connection_of("sc://lake")
     if not is_refused:
-        require_version(session, connection)
+        require_pair(server, client, "sc://lake")
         return
-    with pytest.raises(SparkError) as raised:
-        require_version(session, connection)
-    for version in (server, pyspark.__version__):
-        assert version in raised.value.problem
-        assert version in (raised.value.hint or "")
+    with pytest.raises(SparkError, match=server) as raised:
+        require_pair(server, client, "sc://lake")
+    assert "pip install" in (raised.value.hint or "")
 
 
 def test_missing_tls_and_an_untrusted_certificate_are_reported_at_once(

@@ -334,6 +334,7 @@ def test_rows_outside_of_the_slice_are_not_promoted(run: Run, gates: list[GateRe
     assert not Path(gate.promote_to[0][1], "_delta_log").exists()
 
 
+@pytest.mark.since_spark("4.0", "names the file that cannot be read")
 @pytest.mark.spark
 def test_rows_of_other_gates_survive_a_session_that_ignores_corrupt_files(
     spark: Any, run: Run, gates: list[GateRequest]

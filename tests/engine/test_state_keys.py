@@ -322,7 +322,7 @@ def test_versions_are_in_the_key(spark: Any, lake: Path, monkeypatch: pytest.Mon
     for owner, name, value in (
         (dqx_airflow, "__version__", "99.0"),
         (fingerprints, "STATE_FORMAT", 99),
-        (spark, "version", "99.0"),
+        (type(spark), "version", "99.0"),
     ):
         with monkeypatch.context() as patched:
             patched.setattr(owner, name, value)

@@ -20,6 +20,7 @@ MOMENT = datetime(1969, 12, 31, 23, 59, 59, 999_999)
 MOMENT_UTC = MOMENT.replace(tzinfo=timezone.utc)
 
 
+@pytest.mark.since_spark("4.0", "reads nanoseconds of Parquet")
 def test_nanoseconds_times_and_unsigned_numbers_are_read(spark: Any, tmp_path: Path) -> None:
     table = pa.table(
         {

@@ -97,6 +97,7 @@ def test_text_is_checked_to_its_end(
             cities(spark, tmp_path, schema=schema)
 
 
+@pytest.mark.since_spark("4.0", "guesses the types of JSON")
 @pytest.mark.parametrize("schema", [None, "id int, city string"])
 def test_json_lines_are_checked_to_their_end(
     spark: Any, tmp_path: Path, schema: str | None

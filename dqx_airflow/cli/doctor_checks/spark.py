@@ -13,21 +13,32 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from dqx_airflow.cli.doctor_checks.finding import Answer, ok, problem, warning
+from dqx_airflow.engine.session.spark_versions import (
+    INSTALL,
+    NEWEST,
+    OLDEST,
+    SHARING,
+    SUPPORTED,
+    equal_pins,
+    installed_mixture,
+    release_of,
+)
 
 INSTALL_SPARK = "pip install 'dqx-airflow[spark]'"
 
 
 @dataclass(frozen=True, slots=True)
 class PysparkInstall:
-    """The state of the two packages that share the folder `pyspark` in an environment.
+    """The state of the packages that share the folder `pyspark` in an environment.
 
-    `pyspark` and `client` are the versions in their metadata, `source` the one in
+    `pyspark`, `client` and `databricks` are the versions in their metadata, `source` the one in
     `pyspark/version.py`, `jars` those of the Spark jars. A folder that exists but lost its
     `__init__.py` `is_hollow`: Python imports it as an empty namespace package.
     """
 
     pyspark: str | None = None
     client: str | None = None
+    databricks: str | None = None
     source: str | None = None
     jars: tuple[str, ...] = ()
     is_hollow: bool = False
@@ -38,13 +49,14 @@ def read_pyspark(path: Sequence[str] | None = None) -> PysparkInstall:
     path = sys.path if path is None else path
     versions = {
         name: distributions[0].version
-        for name in ("pyspark", "pyspark-client")
+        for name in SHARING
         if (distributions := tuple(metadata.distributions(name=name, path=list(path))))
     }
     home = pyspark_folder(path)
     return PysparkInstall(
         versions.get("pyspark"),
         versions.get("pyspark-client"),
+        versions.get("databricks-connect"),
         _source_version(home) if home else None,
         jars_versions(home) if home else (),
         is_hollow=home is not None and not (home / "__init__.py").is_file(),
@@ -84,6 +96,8 @@ def judge_pyspark(install: PysparkInstall, distribution: SparkDistribution | Non
             "and uninstalling one removes them from both",
             _equal_pins(install) or INSTALL_SPARK,
         )
+    if install.databricks is not None and install.pyspark is None and install.client is None:
+        return ok(f"databricks-connect {install.databricks}, for databricks:// only")
     if install.pyspark is None and install.client is None:
         if install.source is not None:
             return warning(
@@ -96,34 +110,38 @@ def judge_pyspark(install: PysparkInstall, distribution: SparkDistribution | Non
     installed = {
         "pyspark": install.pyspark,
         "pyspark-client": install.client,
+        "databricks-connect": install.databricks,
         "pyspark/version.py": install.source or "missing",
         "Spark's jars": " and ".join(install.jars) or ("missing" if install.pyspark else None),
     }
     versions = {part: version for part, version in installed.items() if version is not None}
-    if len(set(versions.values())) > 1:
-        return problem(
-            "mixed versions: " + ", ".join(f"{part} {v}" for part, v in versions.items()),
-            _equal_pins(install),
-        )
+    if (mixture := installed_mixture(versions)) is not None:
+        return problem(*mixture)
     if install.pyspark is None:
         if distribution:
             return ok(f"only pyspark-client {install.client}; {elsewhere}")
         return problem(
             f"only pyspark-client {install.client}, which cannot run spark-submit",
-            f"{_equal_pins(install)}, or set SPARK_HOME to a Spark distribution",
+            f"set SPARK_HOME to a Spark distribution, or {_equal_pins(install)}",
         )
-    return ok(f"{', '.join(versions)}: all {install.pyspark}")
+    found = f"{', '.join(versions)}: all {install.pyspark}"
+    return judge_version(install.pyspark, found)
+
+
+def judge_version(version: str, found: str) -> Answer:
+    """The finding on a Spark of a version: whether gates run on it."""
+    if release_of(version) < OLDEST:
+        return problem(f"{found}; gates run on {SUPPORTED}", INSTALL)
+    if release_of(version) > NEWEST:
+        return warning(f"{found}, newer than those tried: {SUPPORTED}", "dql doctor --prove")
+    return ok(found)
 
 
 def _equal_pins(install: PysparkInstall) -> str:
-    """The command that repairs both packages, at a version that exists for both.
-
-    The client lags behind, so its version is used if it is installed.
-    """
+    """The command that repairs both packages. The client lags behind, so its version counts if it
+    is installed."""
     version = install.client or install.pyspark
-    if version is None:
-        return ""
-    return f"pip install --force-reinstall --no-deps pyspark=={version} pyspark-client=={version}"
+    return "" if version is None else equal_pins(version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,10 +225,17 @@ def spark_submit(path: Sequence[str] | None = None, env: Mapping[str, str] = os.
     if python_side is not None and python_side != versions[0]:
         return warning(
             f"{described}, but pyspark is {python_side}",
-            f"unset SPARK_HOME, or pip install pyspark=={versions[0]} "
-            f"pyspark-client=={versions[0]}, so that tests and gates run on the same Spark",
+            "for tests and gates on the same Spark, unset SPARK_HOME, or "
+            f"{_same_pyspark(read_pyspark(path), versions[0])}",
         )
-    return ok(described)
+    return judge_version(versions[0], described)
+
+
+def _same_pyspark(install: PysparkInstall, version: str) -> str:
+    """The command that installs the PySpark of a Spark."""
+    if install.client is not None:
+        return equal_pins(version)
+    return f"pip install pyspark=={'.'.join(map(str, release_of(version)))}.*"
 
 
 def java(env: Mapping[str, str] = os.environ) -> Answer:

@@ -46,6 +46,7 @@ from dqx_airflow.engine.outputs.promotion_target import (
 )
 from dqx_airflow.engine.session.concurrency import jobs_called
 from dqx_airflow.engine.session.spark_errors import explain, spark_failures
+from dqx_airflow.engine.session.spark_versions import rebalanced
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.delta.log import DeltaLog, struct_of
 from dqx_airflow.engine.sources.delta.snapshot import EXTENSIONS, frame_of_parts, has_delta
@@ -118,8 +119,8 @@ def write_files(
     """
     place = f"{root}/{folder}"
     # As many files as the size of the result requires, rather than one for each file that was read.
-    hinted = frame.hint("rebalance", *(F.expr(quote_name(name)) for name in partition_by))
-    hinted.write.mode("overwrite").partitionBy(*partition_by).parquet(place)
+    balanced = rebalanced(spark, frame, tuple(map(quote_name, partition_by)))
+    balanced.write.mode("overwrite").partitionBy(*partition_by).parquet(place)
     written = spark.read.schema(frame.schema).parquet(place)
     about = ("file_path", "file_size", "file_modification_time")
     values = [F.expr(quote_name(name)).cast("string").alias(name) for name in partition_by]

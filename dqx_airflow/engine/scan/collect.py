@@ -11,10 +11,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
-    CalendarIntervalType,
     DataType,
     DateType,
-    DayTimeIntervalType,
     DoubleType,
     IntegerType,
     LongType,
@@ -23,10 +21,10 @@ from pyspark.sql.types import (
     StructType,
     TimestampNTZType,
     TimestampType,
-    YearMonthIntervalType,
 )
 
 from dqx_airflow.engine.session.spark_errors import spark_failures
+from dqx_airflow.engine.session.spark_versions import interval_types
 from dqx_airflow.engine.sources.listing import DataFile
 from dqx_airflow.metrics.metric import Aggregate, Merge
 from dqx_airflow.metrics.spark_values import plain
@@ -152,7 +150,7 @@ _DAYS, _MICROSECONDS = "unix_date({})", "unix_micros({})"
 _LOCAL = "timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', {})"
 NESTED = (ArrayType, MapType, StructType, BinaryType)
 """Types that have no value as a metric."""
-_INTERVALS = (DayTimeIntervalType, YearMonthIntervalType, CalendarIntervalType)
+_INTERVALS = interval_types()
 _COLLECTED_AS: dict[type[DataType], str] = {
     DateType: _DAYS,
     TimestampType: _MICROSECONDS,

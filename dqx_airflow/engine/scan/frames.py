@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from dqx_airflow.engine.scan.collect import NESTED, collect
 from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
 from dqx_airflow.engine.session.spark_errors import explain, spark_failures
+from dqx_airflow.engine.session.spark_versions import formatted, query_over
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.spark_values import is_finite
@@ -175,14 +176,10 @@ def _with_lookups(
         key = formatted(as_key(quote_name(lookup.reference_column), reference_type, column_type))
         alias = formatted(quote_name(lookup.alias))
         keys = f"SELECT {key} AS key FROM {{{table}}} WHERE {key} IS NOT NULL"  # noqa: S608
-        columns.append(f"nullif({value} IN ({keys}), false) AS {alias}")
+        # Not nullif(): of a value that is NULL, Spark 3.5 would make false.
+        columns.append(f"CASE WHEN {value} IN ({keys}) THEN true END AS {alias}")
     query = f"SELECT {', '.join(columns)} FROM {{scanned}} AS scanned"  # noqa: S608
-    return spark.sql(query, **tables)
-
-
-def formatted(text: str) -> str:
-    """Doubles braces, because `spark.sql` formats its text."""
-    return text.replace("{", "{{").replace("}", "}}")
+    return query_over(spark, query, tables)
 
 
 def run_queries(
@@ -227,7 +224,7 @@ def _value(
     # The closing parenthesis has a line of its own, because the query may end with a comment.
     query = f"WITH {named} SELECT * FROM (\n{formatted(text)}\n)"  # noqa: S608
     frames = {table: rows_of(opened[name], on) for table, name in tables.items()}
-    frame = spark.sql(query, **frames)
+    frame = query_over(spark, query, frames)
     if len(frame.columns) != 1:
         raise ValueError(f"the query returned {len(frame.columns)} columns; expected one number")
     if isinstance(frame.schema.fields[0].dataType, NESTED):

@@ -22,6 +22,7 @@ from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.engine.scan.collect import collect, date_of
 from dqx_airflow.engine.scan.frames import DATE
 from dqx_airflow.engine.session.spark_errors import explain, is_unreadable, spark_failures
+from dqx_airflow.engine.session.spark_versions import condition_of
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.metric import COPIES, RANK, VALUE, Aggregate, Frequencies, Steps
 from dqx_airflow.metrics.sql import quote_name
@@ -338,7 +339,7 @@ def _own_columns(frame: DataFrame) -> list[str]:
 def _reason(error: PySparkException, frame: DataFrame) -> str:
     if isinstance(error, AnalysisException):
         parameters = error.getMessageParameters() or {}
-        if (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
+        if condition_of(error).startswith("UNRESOLVED_COLUMN"):
             name = parameters.get("objectName", "").strip("`")
             return f"no column '{name}': {did_you_mean(name, _own_columns(frame))}"
     return explain(error)

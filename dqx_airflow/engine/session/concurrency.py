@@ -13,13 +13,19 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib import import_module
 from typing import Any, TypeAlias, TypeVar
 
-from pyspark import inheritable_thread_target
 from pyspark.sql import SparkSession
 
 from dqx_airflow.engine.session.spark_errors import Py4JError
+from dqx_airflow.engine.session.spark_versions import (
+    context_of,
+    inheriting,
+    interrupt,
+    progress_handled,
+)
 from dqx_airflow.errors import SparkError
 from dqx_airflow.values.json_form import EXIT_TIMED_OUT
 
@@ -64,10 +70,10 @@ def side_by_side(spark: SparkSession, work: Callable[[T], R], items: Sequence[T]
     # Thread-local properties, such as the scheduler pool, apply to these jobs as well. PySpark
     # copies them once for each function that inherits them; threads that shared one copy would
     # overwrite each other's.
-    inheriting = [inheritable_thread_target(spark)(work) for _ in items]
+    inherited = [inheriting(spark, work) for _ in items]
     threads = ThreadPoolExecutor(min(len(items), _MOST), "dqx side by side")
     try:
-        doing = [threads.submit(does, item) for does, item in zip(inheriting, items, strict=True)]
+        doing = [threads.submit(does, item) for does, item in zip(inherited, items, strict=True)]
         wait(doing)
         return [done.result() for done in doing]
     finally:
@@ -78,9 +84,8 @@ def side_by_side(spark: SparkSession, work: Callable[[T], R], items: Sequence[T]
 def jobs_called(spark: SparkSession, description: str) -> Iterator[None]:
     """Sets the description of the block's jobs in the Spark UI, if the session can: over Spark
     Connect they show the server's description."""
-    try:
-        context = spark.sparkContext
-    except AttributeError:
+    context = context_of(spark)
+    if context is None:
         yield
         return
     before = context.getLocalProperty(_DESCRIPTION)
@@ -143,7 +148,7 @@ class JobEnding:
         with suppress(OSError):  # the reader of stdout may be gone
             print(f"error: {reason}", file=sys.stderr, flush=True)
         if self._spark is not None:
-            for stop in (self._spark.interruptAll, self._spark.stop):
+            for stop in (partial(interrupt, self._spark), self._spark.stop):
                 with suppress(Exception):  # Spark itself may be the problem
                     stop()
 
@@ -157,12 +162,12 @@ _INTERVAL_S = 0.2
 @contextmanager
 def tasks_reported(spark: SparkSession, listener: Listener) -> Iterator[None]:
     """Reports the progress of the Spark tasks inside the block to the listener."""
-    try:
-        tracker = spark.sparkContext.statusTracker()
-    except AttributeError:  # Spark Connect has no such handle, but a server that reports progress
+    context = context_of(spark)
+    if context is None:  # a server reports the progress
         with _reported_by_server(spark, listener):
             yield
         return
+    tracker = context.statusTracker()
     ended = threading.Event()
     thread = threading.Thread(target=_poll, args=(tracker, listener, ended), daemon=True)
     thread.start()
@@ -183,11 +188,8 @@ def _reported_by_server(spark: SparkSession, listener: Listener) -> Iterator[Non
                 sum(stage.num_tasks for stage in stages_left),
             )
 
-    spark.registerProgressHandler(handler)
-    try:
+    with progress_handled(spark, handler):
         yield
-    finally:
-        spark.removeProgressHandler(handler)
 
 
 def _poll(tracker: Any, listener: Listener, ended: threading.Event) -> None:

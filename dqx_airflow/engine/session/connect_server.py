@@ -1,21 +1,15 @@
-"""Requirements on a Spark Connect server before gates rely on it: a trusted TLS certificate and a
-recent version.
-
-Violations are reported at once. gRPC would retry for minutes and give no reason.
-"""
+"""The TLS certificate of a Spark Connect server, checked before gates rely on it: gRPC would retry
+for minutes and give no reason."""
 
 from __future__ import annotations
 
 import os
-import re
 import socket
 import ssl
 from importlib import resources
-from typing import Any
-
-import pyspark
 
 from dqx_airflow.datasets.connections import Connection
+from dqx_airflow.engine.session.spark_versions import channel_of
 from dqx_airflow.errors import SparkError
 
 _ROOTS = "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"
@@ -26,9 +20,7 @@ def require_tls(connection: Connection, timeout_s: float) -> None:
 
     :raises SparkError: it offers no TLS, or a certificate that gRPC does not trust.
     """
-    from pyspark.sql.connect.client import DefaultChannelBuilder
-
-    channel: Any = DefaultChannelBuilder(connection.address)
+    channel = channel_of(connection.address)
     if not channel.secure or (channel.host == "localhost" and not channel.use_ssl):
         return
     ((host, port),) = connection.servers
@@ -57,25 +49,3 @@ def _trusted() -> str:
     if given := os.environ.get(_ROOTS):
         return given
     return str(resources.files("grpc") / "_cython" / "_credentials" / "roots.pem")
-
-
-def require_version(session: Any, connection: Connection) -> None:
-    """Compares the versions of the server and the client.
-
-    A server accepts clients of older versions. Requests of a newer client may be unknown to it:
-    they fail in the middle of a scan, or are ignored.
-
-    :raises SparkError: the client is newer.
-    """
-    server, client = session.version, pyspark.__version__
-    if _release(server) < _release(client):
-        raise SparkError(
-            f"{connection} runs Spark {server}, and pyspark here is {client}: a client must not be "
-            "newer than its server",
-            f"upgrade the server to {client}, or install pyspark-client=={server} here",
-        )
-
-
-def _release(version: str) -> tuple[int, ...]:
-    """Major and minor number."""
-    return tuple(map(int, re.findall(r"\d+", version)[:2]))

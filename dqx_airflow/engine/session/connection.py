@@ -9,14 +9,16 @@ import os
 import socket
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib import metadata
 from typing import IO, Any
 
+import pyspark
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dqx_airflow.datasets.connections import Connection, ConnectionKind, for_a_short_life
-from dqx_airflow.engine.session.connect_server import require_tls, require_version
+from dqx_airflow.engine.session.connect_server import require_tls
 from dqx_airflow.engine.session.file_systems import s3_settings
 from dqx_airflow.engine.session.java import MINIMUM_VERSION, search_java
 from dqx_airflow.engine.session.launch import start_own_spark
@@ -27,6 +29,14 @@ from dqx_airflow.engine.session.spark_errors import (
     loss_of_spark,
 )
 from dqx_airflow.engine.session.spark_session import SQL_DEFAULTS, create_session, quiet_pyspark
+from dqx_airflow.engine.session.spark_versions import (
+    SHARING,
+    connect_packages,
+    installed_mixture,
+    limit_retries,
+    require_pair,
+    require_supported,
+)
 from dqx_airflow.errors import SparkError, first_line
 from dqx_airflow.values.redact import redact_urls
 
@@ -47,6 +57,7 @@ def open_session(connection: Connection, name: str, settings: Mapping[str, str])
     :raises SparkError: the session cannot be opened.
     """
     quiet_pyspark()
+    _require_one_pyspark()
     with spark_errors_explained(connection):
         match connection.kind:
             case ConnectionKind.LOCAL | ConnectionKind.STANDALONE:
@@ -55,6 +66,16 @@ def open_session(connection: Connection, name: str, settings: Mapping[str, str])
                 return _connect(connection, settings)
             case ConnectionKind.DATABRICKS:
                 return _databricks(connection, settings)
+
+
+def _require_one_pyspark() -> None:
+    """:raises SparkError: packages of different versions share the folder of PySpark."""
+    versions = {}
+    for name in SHARING:
+        with suppress(metadata.PackageNotFoundError):
+            versions[name] = metadata.version(name)
+    if (mixture := installed_mixture(versions)) is not None:
+        raise SparkError(*mixture)
 
 
 @contextmanager
@@ -112,12 +133,10 @@ def _connect(connection: Connection, settings: Mapping[str, str]) -> SparkSessio
     except ImportError as error:
         raise SparkError(
             f"Spark Connect needs more packages: {_without_address(error, connection)}",
-            "pip install 'pyspark[connect]'",
+            connect_packages(),
         ) from error
-    from dqx_airflow.engine.session.connect_retries import LimitedRetries
-
-    session.client.set_retry_policies([LimitedRetries()])
-    require_version(session, connection)
+    limit_retries(session)
+    require_pair(session.version, pyspark.__version__, str(connection))
     connected: SparkSession = session
     return connected
 
@@ -129,7 +148,8 @@ def _databricks(connection: Connection, settings: Mapping[str, str]) -> SparkSes
     except ImportError as error:
         raise SparkError(
             "databricks:// needs the package databricks-connect",
-            "pip install databricks-connect, in a separate environment: it replaces pyspark",
+            "in an environment of its own, since it replaces pyspark: pip install dqx-airflow "
+            "databricks-connect",
         ) from error
     builder: Any = DatabricksSession.builder.host(f"https://{connection.servers[0][0]}")
     if connection.cluster is not None:
@@ -143,6 +163,7 @@ def _databricks(connection: Connection, settings: Mapping[str, str]) -> SparkSes
             f"{connection}: {_without_address(error, connection)}",
             "set DATABRICKS_TOKEN, or a profile in DATABRICKS_CONFIG_PROFILE",
         ) from error
+    require_supported(session.version, str(connection))
     for key, value in {**SQL_DEFAULTS, **settings}.items():
         if session.conf.isModifiable(key):
             session.conf.set(key, value)

@@ -30,6 +30,7 @@ def start_spark(arguments: Sequence[str]) -> Callable[[str], SparkSession]:
     if not on_a_server:
         _warm_up()
     from dqx_airflow.engine.session.spark_session import create_session, start_context
+    from dqx_airflow.engine.session.spark_versions import modules_of_first_call
 
     try:
         name = from_arguments(arguments).run_key.gate
@@ -39,7 +40,8 @@ def start_spark(arguments: Sequence[str]) -> Callable[[str], SparkSession]:
         return create_session
     # PySpark imports this in its first call to the JVM. Two threads that import modules of one
     # package may see it half initialized; after this import the other thread imports nothing.
-    importlib.import_module("pyspark.testing.utils")
+    for module in modules_of_first_call():
+        importlib.import_module(module)
     failed: list[Exception] = []
 
     def start() -> None:

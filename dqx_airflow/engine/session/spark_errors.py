@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 from pyspark.errors import PySparkException
 
+from dqx_airflow.engine.session.spark_versions import condition_of, with_newer
 from dqx_airflow.engine.sources.text_files import header_fault
 from dqx_airflow.engine.sources.unread_text import RAISED
 from dqx_airflow.errors import SparkError, first_line
@@ -32,6 +33,7 @@ except ModuleNotFoundError:  # pyspark-client comes without py4j, and nothing ra
         pass
 
 
+_OF_A_TASK = "Job aborted due to stage failure"
 _UNREADABLE, _MALFORMED = "FAILED_READ_FILE", "MALFORMED_"
 _OF_THE_SESSION = ("INVALID_HANDLE.SESSION", "NO_ACTIVE_SESSION")
 """Conditions of a Spark Connect server that was restarted, and of its client from then on."""
@@ -81,7 +83,7 @@ def loss_of_spark(error: PySparkException) -> SparkError | None:
     """The error to raise if Spark was lost; None if it was not."""
     if not _is_about_the_cluster(error):
         return None
-    if (error.getCondition() or "").startswith(_OF_THE_SESSION):
+    if condition_of(error).startswith(_OF_THE_SESSION):
         why = "the session is no longer on the server, which may have been restarted"
     else:
         why = grpc_details(error) or first_line(error)
@@ -112,7 +114,7 @@ def _grpc_status(error: BaseException) -> str | None:
 
 def _is_about_the_cluster(failure: PySparkException) -> bool:
     return (
-        (failure.getCondition() or "").startswith(_OF_THE_CLUSTER)
+        condition_of(failure).startswith(_OF_THE_CLUSTER)
         or _LOST.search(str(failure)) is not None
         or _grpc_status(failure) in _UNREACHABLE
     )
@@ -122,14 +124,15 @@ def explain(error: PySparkException) -> str:
     """The message of a Spark error, in one line and without the data of a malformed record."""
     if (details := grpc_details(error)) is not None:
         return details
-    if error.getCondition() is None and "[" not in first_line(error):
+    line = first_line(error)
+    if not condition_of(error) and ("[" not in line or line.startswith(_OF_A_TASK)):
         return _innermost(error)
     if (raised := _raised(error)) is not None:
         return raised
     lines = [first_line(cause) for cause in _chain(error)]
     is_malformed = any("[MALFORMED_" in line for line in lines)
-    if not (error.getCondition() or "").startswith(_UNREADABLE):
-        return _SOME_RECORD if is_malformed else lines[0]
+    if not condition_of(error).startswith(_UNREADABLE):
+        return _SOME_RECORD if is_malformed else with_newer(lines[0])
     path = (error.getMessageParameters() or {}).get("path", "a file")
     if is_malformed:
         return f"{path} cannot be read: {_SOME_RECORD}"
@@ -148,7 +151,7 @@ def cause_of(error: PySparkException) -> str:
 
 def is_unreadable(error: PySparkException) -> bool:
     """True if a file could not be read: every other aggregate over it fails as well."""
-    condition = error.getCondition() or ""
+    condition = condition_of(error)
     return _raised(error) is not None or condition.startswith(
         (_UNREADABLE, _MALFORMED, "PATH_NOT_FOUND")
     )
@@ -156,7 +159,7 @@ def is_unreadable(error: PySparkException) -> bool:
 
 def _raised(error: PySparkException) -> str | None:
     """The error that a pass raised itself about a file."""
-    if error.getCondition() != "USER_RAISED_EXCEPTION":
+    if condition_of(error) != "USER_RAISED_EXCEPTION":
         return None
     message = (error.getMessageParameters() or {}).get("errorMessage", "")
     return unquote(message.removeprefix(RAISED)) if message.startswith(RAISED) else None
@@ -169,7 +172,7 @@ def _captured(exception: Any) -> PySparkException:
     outermost = CapturedException(origin=exception)
     while exception is not None:
         captured = CapturedException(origin=exception)
-        if captured.getCondition() is not None:
+        if condition_of(captured):
             return captured
         exception = exception.getCause()
     return outermost

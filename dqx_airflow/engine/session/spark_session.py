@@ -5,15 +5,16 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
 
+import pyspark
 from pyspark import SparkConf
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dqx_airflow.engine.session.spark_errors import spark_failures
+from dqx_airflow.engine.session.spark_versions import context_of, require_supported, settings_set
 from dqx_airflow.plan.passes import MOST_COMPILED
 from dqx_airflow.values import DatasetRef
 from dqx_airflow.values.request import ANSI
@@ -77,7 +78,7 @@ def settings_of(spark: SparkSession) -> Mapping[str, str | None] | None:
     """The settings of a session that may change a result, by name; None if it hides them."""
     try:
         with spark_failures():
-            every = dict(spark.conf.getAll)
+            every = settings_set(spark)
     except PySparkException:
         return None
     values: dict[str, str | None] = {name: spark.conf.get(name, None) for name in _WITH_DEFAULTS}
@@ -97,6 +98,12 @@ SQL_DEFAULTS = {
     # Spark would substitute environment variables in SQL with ${env:NAME}, even inside quotes.
     "spark.sql.variable.substitute": "false",
     "spark.sql.parquet.enableVectorizedReader": "true",
+    # Old dates mean what is written, as in every other program; Spark 3.5 would not read them.
+    **{
+        f"spark.sql.parquet.{kind}RebaseModeIn{way}": "CORRECTED"
+        for kind in ("datetime", "int96")
+        for way in ("Read", "Write")
+    },
     "spark.sql.codegen.maxFields": str(2 * MOST_COMPILED),
     # Delta and Iceberg would answer counts and extremes from their logs, even if files are missing.
     "spark.databricks.delta.optimizeMetadataQuery.enabled": "false",
@@ -119,6 +126,7 @@ def create_session(name: str, settings: Mapping[str, str] = MappingProxyType({})
 
     :param settings: added to those of spark-submit.
     """
+    require_supported(pyspark.__version__)
     builder = SparkSession.builder
     for key, value in _settings(name, settings).items():
         builder = builder.config(key, value)
@@ -160,8 +168,9 @@ def without_log(spark: SparkSession, refs: Iterable[DatasetRef]) -> SparkSession
     """A session of ours, whose log is off if columns are masked: it quotes the values that cannot
     be cast, and our messages have the conditions."""
     if any(ref.masked for ref in refs):
-        with suppress(AttributeError):  # Spark Connect has no such handle
-            spark.sparkContext.setLogLevel("OFF")
+        context = context_of(spark)
+        if context is not None:
+            context.setLogLevel("OFF")
     return spark
 
 

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from dqx_airflow.datasets.settings import format_of
 from dqx_airflow.engine.session.spark_errors import explain
+from dqx_airflow.engine.session.spark_versions import condition_of, objection_to_types, package_of
 from dqx_airflow.engine.sources.listing import absolute, files_at
 from dqx_airflow.errors import DatasetError, first_line
 from dqx_airflow.values import DatasetRef
@@ -107,7 +108,7 @@ def of_table(ref: DatasetRef, path: str, table: str) -> DatasetError:
 
 def unreadable(spark: SparkSession, ref: DatasetRef, error: PySparkException) -> DatasetError:
     """Why a dataset cannot be read, in the user's words instead of Spark's."""
-    condition = error.getCondition() or ""
+    condition = condition_of(error)
     if ref.path is not None and condition in ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"):
         return nothing_there(ref, absolute(ref.path))
     if condition == "DATA_SOURCE_NOT_FOUND" or "Failed to find data source" in first_line(error):
@@ -116,6 +117,8 @@ def unreadable(spark: SparkSession, ref: DatasetRef, error: PySparkException) ->
         return DatasetError(
             f"dataset '{ref.name}': this Spark session cannot read {kind}; {package}"
         )
+    if (objection := objection_to_types(spark, ref.schema or str(error))) is not None:
+        return DatasetError(f"dataset '{ref.name}' cannot be read: {objection}")
     if condition == "COLUMN_ALREADY_EXISTS":
         column = (error.getMessageParameters() or {}).get("columnName", "").strip("`")
         return DatasetError(
@@ -129,13 +132,7 @@ def unreadable(spark: SparkSession, ref: DatasetRef, error: PySparkException) ->
 
 def package_for(spark: SparkSession, kind: str) -> str:
     """The package that lets a session read a format."""
-    spark_version = ".".join(spark.version.split(".")[:2])
-    packages = {
-        "delta": f"io.delta:delta-spark_{spark_version}_2.13:4.4.0",
-        "avro": f"org.apache.spark:spark-avro_2.13:{spark.version}",
-        "iceberg": f"org.apache.iceberg:iceberg-spark-runtime-{spark_version}_2.13:VERSION",
-    }
-    package = packages.get(kind)
+    package = package_of(kind, spark.version)
     return f'give the gate packages="{package}"' if package else "give the gate its package"
 
 

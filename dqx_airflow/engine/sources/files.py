@@ -13,6 +13,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from dqx_airflow.datasets.reader_options import given_options, is_on, option_of
 from dqx_airflow.engine.session.spark_errors import spark_failures
+from dqx_airflow.engine.session.spark_versions import condition_of
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.declared_text import faults_of, read_texts
@@ -148,7 +149,7 @@ def _open_columns(
         frame = reader.load(place)
         struct = frame.schema  # Spark Connect only now looks at the files.
     except PySparkException as error:
-        is_refused = ref.schema is None and error.getCondition() == UNREADABLE
+        is_refused = ref.schema is None and condition_of(error) == UNREADABLE
         stored = read_stored(fresh_reader, path, files) if is_refused else None
         if stored is None:
             raise

@@ -25,6 +25,7 @@ from pyspark.sql.types import (
 )
 
 from dqx_airflow.datasets.reader_options import given_options
+from dqx_airflow.engine.session.spark_versions import objection_to_guessed_json, type_named
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.types import LONGEST_DECIMAL, spelled_like
@@ -147,7 +148,7 @@ def _too_long(ref: DatasetRef, name: str) -> DatasetError:
 
 
 def _parsed(simple: str) -> DataType:
-    return StructType.fromDDL(f"c {simple}")[0].dataType
+    return type_named(simple)
 
 
 def _seen(texts: DataFrame, names: Sequence[str]) -> dict[str, _Seen]:
@@ -226,6 +227,10 @@ def guess_json(
     is_plain = (
         all(name.lower() in _PLAIN_JSON for name in given_options(ref)) and not ref.is_lenient
     )
+    objection = objection_to_guessed_json(texts.sparkSession)
+    if is_plain and objection is not None:
+        declared = "declare the columns in schema, as `schema=id int, note string`"
+        raise DatasetError(f"dataset '{ref.name}': {objection}", declared)
     struct = _variants(ref, texts) if is_plain else None
     if struct is None:
         inferred = fresh_reader().load(path).schema.fields

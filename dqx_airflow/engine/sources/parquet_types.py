@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.types import DataType, IntegerType, LongType, StructField, StructType
 
+from dqx_airflow.engine.session.spark_versions import type_named
 from dqx_airflow.engine.sources.listing import DataFile, for_spark, partition_names, read_each
 from dqx_airflow.metrics.sql import quote_name
 
@@ -66,7 +67,7 @@ def _stored(kind: pa.DataType) -> DataType:
     if pa.types.is_time64(kind) or _is_nanos(kind):
         return LongType()
     if kind in _UNSIGNED:
-        return StructType.fromDDL(f"c {_UNSIGNED[kind]}")[0].dataType
+        return type_named(_UNSIGNED[kind])
     if any(map(_is_unreadable, _parts(kind))):
         raise ValueError(f"{kind} cannot be read in parts")
     return from_arrow_type(kind, prefer_timestamp_ntz=True)

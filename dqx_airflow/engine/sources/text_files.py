@@ -12,6 +12,7 @@ from dataclasses import replace
 from pyarrow.fs import FileSystem
 
 from dqx_airflow.datasets.reader_options import given_options, is_on, option_of
+from dqx_airflow.engine.session.spark_versions import is_valid_utf8
 from dqx_airflow.engine.sources.listing import (
     COMPRESSION_HINT,
     DataFile,
@@ -220,7 +221,7 @@ def unseen_faults(encoding: str, *, lines_are_skipped: bool) -> dict[str, str]:
     """
     faults = {}
     if encoding == "utf-8":
-        faults["it is not valid UTF-8; set the option encoding"] = "NOT is_valid_utf8(value)"
+        faults["it is not valid UTF-8; set the option encoding"] = f"NOT {is_valid_utf8('value')}"
     elif encoding.startswith(_DECODED_BY_SPARK):
         decoded = f"decode(CAST(value AS BINARY), '{encoding}')"
         faults[f"it is not valid {encoding}"] = f"{decoded} IS NULL"  # it fails by itself

@@ -1,7 +1,7 @@
 """The table of built-in metrics: one entry for each, with its Python counterpart beside it.
 
 A new metric is an entry in one of the modules (`metrics.metric.Metric` describes its fields), and a
-line in a case of `tests/metrics/conformance`. The reference page, completions, editor colours and
+line in a case of `engine/proof/cases`. The reference page, completions, editor colours and
 the list in the docs are generated from the entries.
 """
 

@@ -24,6 +24,7 @@ from pyspark.sql.types import StructType
 from dqx_airflow.datasets.delta_log import require_whole_commits
 from dqx_airflow.datasets.settings import timestamp_of
 from dqx_airflow.engine.session.spark_errors import spark_failures
+from dqx_airflow.engine.session.spark_versions import condition_of
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.delta.log import DeltaLog, FileGroup, struct_of
@@ -66,7 +67,7 @@ def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
             with spark_failures():
                 return frame_of_parts(spark, log, parts)
         except PySparkException as error:
-            is_lost = error.getCondition() == "PATH_NOT_FOUND"
+            is_lost = condition_of(error) == "PATH_NOT_FOUND"
             missing_path = (error.getMessageParameters() or {}).get("path", "a file")
             lost = lost_file(ref, f"{missing_path}, which does not exist")
             raise (lost if is_lost else unreadable(spark, ref, error)) from error
@@ -147,7 +148,7 @@ def has_delta(spark: SparkSession) -> bool:
         with spark_failures():
             _ = spark.read.format("delta").load(_NOWHERE).schema
     except PySparkException as error:
-        return error.getCondition() not in _MISSING
+        return condition_of(error) not in _MISSING
     return True
 
 

@@ -1,11 +1,11 @@
-"""Tables in the notation of test cases: columns with types, then a line per row.
+"""Tables in the notation of cases: columns with types, then a line per row; and as Spark frames.
 
     name: string | price: double | tags: array<string>
     "a \\"b\\""  | NaN           | ["x", null]
     NULL         | -0.0          | NULL
 
-Text and nested values are JSON, in which maps and structs are objects; everything else is as it
-is usually written. A name that holds a blank, a colon or a bar stands in backticks.
+Strings and nested values are JSON, in which maps and structs are objects; everything else is as it
+is usually written. A name that holds a space, a colon or a bar stands in backticks.
 """
 
 from __future__ import annotations
@@ -81,3 +81,53 @@ def _converted(value: Any, spark_type: str) -> Any:
             return {name: _converted(value[name], inner_types[name]) for name in value}
         case _:
             return value
+
+
+def frame_of(spark: Any, table: Table) -> Any:
+    """The table as a view of a session would hold it.
+
+    Spark keeps what comes from Arrow as rows of its own; rows of Python take a quarter more time.
+    Arrow's way in has no columns of type void.
+    """
+    from dqx_airflow.engine.session.spark_versions import takes_arrow
+
+    types = [field.type for field in table.fields]
+    if takes_arrow() and not any("void" in type_ for type_ in types):
+        return spark.createDataFrame(arrow_of(table), schema_of(table))
+    rows = [tuple(map(_in_spark, row, types)) for row in table.rows]
+    return spark.createDataFrame(rows, schema_of(table))
+
+
+def schema_of(table: Table) -> Any:
+    from pyspark.sql.types import StructField, StructType
+
+    from dqx_airflow.engine.session.spark_versions import type_named
+
+    types = ((field.name, type_named(field.type)) for field in table.fields)
+    return StructType([StructField(name, type_) for name, type_ in types])
+
+
+def _in_spark(value: Any, spark_type: str) -> Any:
+    """The value with all maps in it as Spark takes them."""
+    match value:
+        case dict():
+            types = fields_of(spark_type)
+            return {name: _in_spark(inner, types[name]) for name, inner in value.items()}
+        case tuple() if spark_type.startswith("map<"):
+            inner_type = parts_of(spark_type)[1]
+            return {key: _in_spark(inner, inner_type) for key, inner in value}
+        case tuple():
+            return [_in_spark(item, *parts_of(spark_type)) for item in value]
+        case _:
+            return value
+
+
+def arrow_of(table: Table) -> Any:
+    import pyarrow
+
+    from dqx_airflow.engine.session.spark_versions import arrow_schema
+
+    schema = arrow_schema(schema_of(table))
+    columns = zip(*table.rows, strict=True) if table.rows else [()] * len(table.fields)
+    arrays = [pyarrow.array(c, item.type) for c, item in zip(columns, schema, strict=True)]
+    return pyarrow.Table.from_arrays(arrays, schema=schema)

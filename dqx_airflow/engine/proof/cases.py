@@ -1,0 +1,178 @@
+"""The conformance cases: tables, claims about them, and the values that every engine must find.
+
+A case has tables (the first is the dataset of the check, `t` if it has no name; `dates=ds` names
+its date column) or csv files, with the declared columns before the lines of the file. Then come
+lines `expression => value`: `none` for no value, a text in quotes, whole numbers without a point
+and all others with one, or `error: why`. The value of `each row: ...` is the number of rows that
+violate it, that of `90% of rows: ...` the share of those that do not. The option `since=4.0` names
+the first Spark that has the types of the case.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import date, datetime, time, timedelta, timezone
+from fractions import Fraction
+from functools import cache, cached_property
+from importlib.resources import files
+from pathlib import Path
+
+from dqx_airflow.diagnostics import draw
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.engine.proof.tables import read_table, read_types
+from dqx_airflow.plan.evaluate import evaluate
+from dqx_airflow.plan.in_memory.table import Table
+from dqx_airflow.plan.model import Plan, Scanned
+from dqx_airflow.plan.resolve import QUIET, resolve
+from dqx_airflow.values import DatasetRef, MetricValue, SourceFile, Status
+from dqx_airflow.values.exact import exact_text
+
+_FENCE = re.compile(r"^```(?P<kind>\w+)(?P<options>[^\n]*)\n(?P<text>.*?)^```$", re.M | re.S)
+_OWN_CONDITION = re.compile(
+    r"each row:|[0-9.]+% of rows:|column |columns of|rows of|distribution\("
+    r"|values\(|most_common\(|is_sorted\("
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A fenced block: the words behind its kind are options."""
+
+    kind: str
+    options: tuple[str, ...]
+    text: str
+
+    def has(self, option: str) -> bool:
+        return option in self.options
+
+    def option(self, name: str, otherwise: str = "") -> str:
+        """`2024-11-29` for the option `date=2024-11-29`."""
+        found = (item.split("=", 1)[1] for item in self.options if item.startswith(f"{name}="))
+        return next(found, otherwise)
+
+
+def sections(text: str) -> Iterator[tuple[str, tuple[Block, ...]]]:
+    """The title and the blocks of each section of a Markdown file."""
+    parts = re.split(r"^## (.+)$", text, flags=re.M)
+    for title, body in zip(parts[1::2], parts[2::2], strict=True):
+        found = _FENCE.finditer(body)
+        yield title, tuple(Block(m["kind"], tuple(m["options"].split()), m["text"]) for m in found)
+
+
+@dataclass(frozen=True)
+class ProofCase:
+    """Tables with claims about them, and the value of each claim."""
+
+    file: str
+    title: str
+    blocks: tuple[Block, ...]
+
+    def __str__(self) -> str:
+        return f"{self.file.removesuffix('.md')}: {self.title}"
+
+    @cached_property
+    def lines(self) -> tuple[tuple[str, str], ...]:
+        """The claims with their values."""
+        values = next(block for block in self.blocks if block.kind == "values")
+        split = (line.rpartition(" => ") for line in values.text.splitlines())
+        return tuple((claim, due) for claim, _, due in split)
+
+    @property
+    def since(self) -> str | None:
+        """The first version of Spark that has its types; None for every one."""
+        return next((since for block in self.blocks if (since := block.option("since"))), None)
+
+    def tables(self, folder: Path | None = None) -> tuple[dict[str, Table], tuple[DatasetRef, ...]]:
+        """The tables, and the datasets that hold them; files are written into the folder."""
+        tables, refs = {}, []
+        for block in self.blocks:
+            name = next((option for option in block.options if "=" not in option), "t")
+            ref = DatasetRef(name, table=name, date_column=block.option("dates") or None)
+            if block.kind == "table":
+                tables[name] = read_table(block.text)
+                refs.append(ref)
+            elif block.kind == "csv":
+                declared, text = block.text.split("\n", 1)
+                types = read_types(declared)
+                tables[name] = _cast(types, text)
+                path = Path(folder or "nowhere") / f"{name}.csv"
+                if folder is not None:
+                    path.write_text(text, encoding="utf-8")
+                schema = ", ".join(f"`{column}` {kind}" for column, kind in types.items())
+                refs.append(replace(ref, table=None, path=str(path), format="csv", schema=schema))
+        return tables, tuple(refs)
+
+    def plan(self, refs: tuple[DatasetRef, ...]) -> Plan:
+        """The plan of a suite with an assertion for each line, named by its number."""
+        values = next(block for block in self.blocks if block.kind == "values")
+        claims = (_asserted(claim) for claim, _ in self.lines)
+        body = "\n".join(f'assert {claim} name "{n}"' for n, claim in enumerate(claims))
+        check = f'check "C" on {refs[0].name} {{\n{body}\n}}'
+        source = SourceFile("suite.dql", f'suite "S" {{ availability_threshold 0% {check} }}')
+        checked = check_source(source)
+        if checked.suite is None or checked.errors:
+            raise ValueError(f"{self}: {draw(checked.errors, {source.name: source.text})}")
+        on = date.fromisoformat(values.option("date", "2024-11-29"))
+        return resolve(checked.suite, source, refs, on, QUIET)
+
+    def found(self, plan: Plan, scanned: Scanned) -> tuple[str, ...]:
+        """The value of each line; the one that is due, if they are the same."""
+        now = datetime.combine(plan.date + timedelta(days=1), time(), timezone.utc)
+        verdicts = {verdict.name: verdict for verdict in evaluate(plan, scanned, now=now)}
+        values = []
+        for number, (_, due) in enumerate(self.lines):
+            verdict = verdicts[str(number)]
+            is_error = verdict.status is Status.ERROR
+            actual = f"error: {verdict.reason}" if is_error else _shown(verdict.value)
+            values.append(due if _is_same(actual, due) else actual)
+        return tuple(values)
+
+
+@cache
+def proof_cases() -> tuple[ProofCase, ...]:
+    """All cases, in order."""
+    folder = files(__package__).joinpath("cases")
+    return tuple(
+        ProofCase(file.name, title, blocks)
+        for file in sorted(folder.iterdir(), key=lambda file: file.name)
+        for title, blocks in sections(file.read_text(encoding="utf-8"))
+    )
+
+
+def _cast(types: dict[str, str], text: str) -> Table:
+    """What a csv file holds, by the types that are declared."""
+    header, *rows = csv.reader(io.StringIO(text))
+    columns = {column: types.get(column, "string") for column in header}
+    return Table.cast(columns, [[cell or None for cell in row] for row in rows if row])
+
+
+def _asserted(claim: str) -> str:
+    """The claim with a condition, where it has none, before the filter that it may have."""
+    if _OWN_CONDITION.match(claim):
+        return claim
+    metric, where, predicate = claim.rpartition(") where ")
+    return f"{metric}) is not None where {predicate}" if where else f"{claim} is not None"
+
+
+def _shown(value: MetricValue) -> str:
+    """An exact number that is not whole with the word; a float as JSON has it."""
+    if isinstance(value, Fraction):
+        return f"exactly {exact_text(value)}"
+    return "none" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _is_same(actual: str, due: str) -> bool:
+    """Equal; numbers with a point may differ where Spark adds in another order."""
+    try:
+        one, other = json.loads(actual), json.loads(due)
+    except ValueError:
+        return actual == due
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-12)
+    return type(one) is type(other) and bool(one == other)

@@ -1,0 +1,307 @@
+"""What differs between the versions of Spark that gates run on: the only place that knows.
+
+Each function does what all of them can, in the way of the one at hand. Where a version cannot do
+what a gate needs, the error names those that can.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dqx_airflow.errors import SparkError
+
+if TYPE_CHECKING:
+    from pyspark.errors import PySparkException
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+OLDEST, NEWEST = (3, 5), (4, 3)
+SUPPORTED = "Spark 3.5 to 4.3"
+INSTALL = "pip install 'pyspark>=3.5,<4.4' 'pandas<3'"
+
+CLIENT_OF_3 = "pip install dqx-airflow 'pyspark[connect]==3.5.*' 'numpy<2' 'pyarrow<20'"
+"""A client of Spark 3.5, whose pandas API needs NumPy 1."""
+SHARING = ("pyspark", "pyspark-client", "databricks-connect")
+"""The packages that own the folder `pyspark`."""
+_OWN_ENVIRONMENT = "in an environment of its own, without Airflow: "
+_PAIRED: dict[tuple[int, ...], str] = {(4, 0): "4.0.4", (4, 1): "4.1.3", (4, 2): "4.2.0"}
+"""The newest versions that both `pyspark` and `pyspark-client` have: Airflow's Spark provider
+requires the client, and the two share a folder."""
+
+_TYPES_SINCE = {
+    "type variant": (r"\bvariant\b(?!`? \w)", (4, 0)),
+    "collations": (r"\bcollate\b", (4, 0)),
+}
+"""How types are named in a schema, and the first version that has them."""
+
+
+def release_of(version: str) -> tuple[int, ...]:
+    """The major and minor number: (3, 5) for 3.5.9-amzn-1."""
+    return tuple(map(int, re.findall(r"\d+", version)[:2]))
+
+
+def python_release() -> tuple[int, ...]:
+    """That of the PySpark in this process."""
+    import pyspark
+
+    return release_of(pyspark.__version__)
+
+
+def require_supported(version: str, where: str = "this Spark") -> None:
+    """:raises SparkError: gates do not run on this version, because it is too old."""
+    if release_of(version) < OLDEST:
+        raise SparkError(
+            f"{where} has version {version}, and gates run on {SUPPORTED}",
+            f"use a newer Spark; in Python: {INSTALL}",
+        )
+
+
+def require_pair(server: str, client: str, where: str) -> None:
+    """Compares the versions of a Spark Connect server and its client.
+
+    Spark 4 understands the requests of all clients; 3.5 not those of a client of Spark 4, which
+    would fail in the middle of a scan.
+
+    :raises SparkError: gates do not run on the server, or not with this client.
+    """
+    require_supported(server, where)
+    if release_of(server) < (4, 0) <= release_of(client):
+        raise SparkError(
+            f"{where} runs Spark {server}, which does not understand pyspark {client}",
+            f"{_OWN_ENVIRONMENT}{CLIENT_OF_3}",
+        )
+
+
+def equal_pins(version: str) -> str:
+    """The command that makes one PySpark of `pyspark` and `pyspark-client`, of this version if both
+    have it, or of the nearest that both have."""
+    paired = _PAIRED.get(release_of(version))
+    if paired is None and () < release_of(version) < (4, 0):
+        return f"{_OWN_ENVIRONMENT}pip install dqx-airflow 'pyspark==3.5.*'"
+    pin = paired or _PAIRED[max(_PAIRED)]
+    return f"pip install --force-reinstall --no-deps pyspark=={pin} pyspark-client=={pin}"
+
+
+def installed_mixture(versions: Mapping[str, str]) -> tuple[str, str] | None:
+    """What is wrong with the installed packages that own the folder `pyspark`, and the remedy.
+
+    :param versions: by package, those that are installed.
+    """
+    if len(set(versions.values())) < 2:
+        return None
+    found = ", ".join(f"{name} {version}" for name, version in versions.items())
+    client, full = versions.get("pyspark-client"), versions.get("pyspark")
+    if "databricks-connect" in versions:
+        remedy = f"{_OWN_ENVIRONMENT}pip install dqx-airflow databricks-connect"
+    elif client and full and release_of(full) < (4, 0):
+        remedy = (
+            "set SPARK_HOME to that Spark, and leave the client alone: pip uninstall -y pyspark && "
+            f"pip install --force-reinstall --no-deps pyspark-client=={client}"
+        )
+    else:
+        remedy = equal_pins(client or full or "")
+    return f"mixed versions: {found}", remedy
+
+
+def objection_to_types(spark: SparkSession, text: str) -> str | None:
+    """Why a Spark cannot read types that a schema, or the error about one, names; None if it
+    can."""
+    for what, (pattern, since) in _TYPES_SINCE.items():
+        if release_of(spark.version) < since and re.search(pattern, text, re.I):
+            needed = ".".join(map(str, since))
+            return f"Spark {spark.version} has no {what}: that needs Spark {needed} or newer"
+    return None
+
+
+def with_newer(reason: str) -> str:
+    """The message of an error; of one that newer versions do not have, with their number."""
+    if python_release() < (4, 1) and "VOID" in reason and "doesn't support" in reason:
+        return f"{reason}; Spark 4.1 and newer can write such a column"
+    return reason
+
+
+def package_of(kind: str, version: str) -> str | None:
+    """The Maven package by which a Spark reads a format."""
+    release = ".".join(map(str, release_of(version)))
+    scala = "2.12" if release_of(version) < (4, 0) else "2.13"
+    delta = f"io.delta:delta-spark_{release}_{scala}:4.4.0"
+    packages = {
+        "delta": delta if scala == "2.13" else f"io.delta:delta-spark_{scala}:3.3.2",
+        "avro": f"org.apache.spark:spark-avro_{scala}:{version}",
+        "iceberg": f"org.apache.iceberg:iceberg-spark-runtime-{release}_{scala}:VERSION",
+    }
+    return packages.get(kind)
+
+
+def condition_of(error: PySparkException) -> str:
+    """The condition of an error, such as `PATH_NOT_FOUND`; empty if it has none."""
+    ask = getattr(error, "getCondition", None) or error.getErrorClass
+    return ask() or ""
+
+
+def inheriting(spark: SparkSession, work: Callable[[T], R]) -> Callable[[T], R]:
+    """`work`, for one other thread, with the local properties of this one."""
+    from pyspark import inheritable_thread_target
+
+    if python_release() >= (4, 0):
+        inherited: Callable[[T], R] = inheritable_thread_target(spark)(work)
+        return inherited
+    return work if context_of(spark) is None else inheritable_thread_target(work)
+
+
+def context_of(spark: SparkSession) -> Any | None:
+    """The Spark context; None over Spark Connect."""
+    try:
+        return spark.sparkContext
+    except (AttributeError, NotImplementedError):
+        return None
+
+
+def interrupt(spark: SparkSession) -> None:
+    """Cancels all jobs of a session."""
+    context = context_of(spark)
+    if context is not None:
+        context.cancelAllJobs()
+    else:
+        spark.interruptAll()
+
+
+@contextmanager
+def progress_handled(spark: Any, handler: Callable[..., None]) -> Iterator[None]:
+    """Lets a Spark Connect server report its progress, if the client can receive it."""
+    if python_release() < (4, 0):
+        yield
+        return
+    spark.registerProgressHandler(handler)
+    try:
+        yield
+    finally:
+        spark.removeProgressHandler(handler)
+
+
+def settings_set(spark: SparkSession) -> dict[str, str]:
+    """The settings of a session that somebody set, as far as it tells."""
+    every = getattr(spark.conf, "getAll", None)
+    if every is None:
+        return {row[0]: row[1] for row in spark.sql("SET").collect()}
+    return dict(every)
+
+
+def formatted(text: str) -> str:
+    """Doubles the braces of a text that becomes part of a query over frames."""
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def query_over(spark: SparkSession, query: str, frames: Mapping[str, DataFrame]) -> DataFrame:
+    """The result of a query that names frames in braces. Other braces are doubled."""
+    if python_release() >= (4, 0) or context_of(spark) is not None:
+        return spark.sql(query, **frames)
+    # Spark Connect of 3.5 has no frames in queries: they are views, as long as the session lives,
+    # under names that nobody can guess.
+    names = {name: f"dqx_{uuid.uuid4().hex}" for name in frames}
+    for name, frame in frames.items():
+        frame.createOrReplaceTempView(names[name])
+    return spark.sql(query.format(**names))
+
+
+def type_named(ddl: str) -> DataType:
+    """The type that Spark SQL calls so, such as `array<int>`."""
+    from pyspark.sql import types
+
+    if python_release() >= (4, 0):
+        return types.StructType.fromDDL(f"c {ddl}")[0].dataType
+    from pyspark import SparkContext
+
+    if SparkContext._active_spark_context is not None:
+        return types._parse_datatype_string(ddl)
+    from pyspark.sql.connect.types import parse_data_type
+
+    return parse_data_type(ddl)
+
+
+def is_valid_utf8(text: str) -> str:
+    """Spark SQL that is true if the bytes of a string are valid UTF-8."""
+    if python_release() >= (4, 0):
+        return f"is_valid_utf8({text})"
+    return f"encode(decode(CAST({text} AS BINARY), 'UTF-8'), 'UTF-8') <=> CAST({text} AS BINARY)"
+
+
+def objection_to_guessed_json(spark: SparkSession) -> str | None:
+    """Why the types of JSON cannot be guessed without loss; None if they can."""
+    if release_of(spark.version) >= (4, 0):
+        return None
+    return (
+        f"Spark {spark.version} cannot guess the types of JSON without losing digits: that needs "
+        "Spark 4.0 or newer"
+    )
+
+
+def interval_types() -> tuple[type[DataType], ...]:
+    """The types of intervals that PySpark knows."""
+    from pyspark.sql import types
+
+    names = ("DayTimeIntervalType", "YearMonthIntervalType", "CalendarIntervalType")
+    return tuple(getattr(types, name) for name in names if hasattr(types, name))
+
+
+def takes_arrow() -> bool:
+    """True if a frame can be made of an Arrow table."""
+    return python_release() >= (4, 0)
+
+
+def arrow_schema(struct: Any) -> Any:
+    """The Arrow schema of a Spark one, with timestamps in UTC."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    if python_release() >= (4, 2):
+        return to_arrow_schema(struct, timezone="UTC")
+    return to_arrow_schema(struct)
+
+
+def rebalanced(spark: SparkSession, frame: DataFrame, columns: tuple[str, ...]) -> DataFrame:
+    """A frame whose rows with equal values come together, in files of a good size.
+
+    :param columns: quoted names.
+    """
+    by = f"({formatted(', '.join(columns))})" if columns else ""
+    query = f"SELECT /*+ REBALANCE{by} */ * FROM {{frame}}"  # noqa: S608 - names are quoted
+    return query_over(spark, query, {"frame": frame})
+
+
+def modules_of_first_call() -> tuple[str, ...]:
+    """What PySpark imports in its first call to the JVM."""
+    return ("pyspark.testing.utils",) if python_release() >= (4, 0) else ()
+
+
+def channel_of(address: str) -> Any:
+    """How the client would reach a Spark Connect server: `secure`, `host`."""
+    from pyspark.sql.connect import client
+
+    builder = getattr(client, "DefaultChannelBuilder", None) or client.ChannelBuilder
+    return builder(address)
+
+
+def connect_packages() -> str:
+    """The command that completes the PySpark of this process for Spark Connect."""
+    import pyspark
+
+    if python_release() < (4, 0):
+        return CLIENT_OF_3
+    return f"pip install 'pyspark[connect]=={pyspark.__version__}' 'pandas<3'"
+
+
+def limit_retries(spark: Any) -> None:
+    """Limits how long the calls to a server wait for one that does not respond, to a minute."""
+    if python_release() < (4, 0):
+        spark.client._retry_policy.update(max_retries=7, max_backoff=20_000)
+        return
+    from dqx_airflow.engine.session.connect_retries import LimitedRetries
+
+    spark.client.set_retry_policies([LimitedRetries()])
