@@ -17,15 +17,18 @@ _SETTINGS = (
 
 
 @contextmanager
-def connect_server(folder: Path, *more: str) -> Iterator[str]:
+def connect_server(
+    folder: Path, *more: str, program: Path = PROGRAMS / "spark-submit"
+) -> Iterator[str]:
     """The address of the server; its log is written into the folder.
 
     :param more: settings of Spark, such as `spark.sql.ansi.enabled=false`.
+    :param program: the spark-submit of another Spark.
     """
     port = free_port()
     settings = [*_SETTINGS, *more, f"spark.connect.grpc.binding.port={port}"]
     command = [
-        *(str(PROGRAMS / "spark-submit"), "--master", "local[2]"),
+        *(str(program), "--master", "local[2]"),
         *(word for setting in settings for word in ("--conf", setting)),
         *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"),
     ]

@@ -3,38 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.command import TextFormatOption, TextOrJson
+from dqx_airflow.cli.command import TextOrJson
 
 if TYPE_CHECKING:
     from dqx_airflow.cli.doctor_checks.finding import Check, Finding
 
 
 def doctor(
-    connection: str = "spark_default",
+    connection: str | None = None,
     results_root: str | None = None,
-    format: TextFormatOption = TextOrJson.TEXT,
+    prove: Annotated[bool, typer.Option("--prove")] = False,
+    folder: Annotated[Path | None, typer.Option(exists=True, file_okay=False)] = None,
+    format: Annotated[TextOrJson, typer.Option("--format", "--output")] = TextOrJson.TEXT,
 ) -> None:
     """Check Python, Spark, Java, Airflow, the results store and lineage.
 
     Prints the findings and how to fix them. Exit code 1 if there is a problem.
 
-    :param connection: The Airflow connection that gates use for Spark.
+    :param connection: The Airflow connection that gates use for Spark; default: spark_default. With
+        --prove an address, as for dql run.
     :param results_root: The root of the results store; default: the one in the Airflow
         configuration.
+    :param prove: Run the conformance cases on the Spark of --connection, show what differs, and
+        store the result in the results root. Exit code 1 if a value differs.
+    :param folder: With --prove: a folder that this machine and Spark both see, for the cases of
+        files.
+    :param format: Output format: text or json.
     """
     import logging
     import os
     import sys
 
+    if prove:
+        raise typer.Exit(0 if _prove(connection, results_root, folder, format) else 1)
     from dqx_airflow.cli.doctor_checks.finding import FindingLevel, examine
 
     # Logs of the checked parts are in the findings; here they would interrupt the output.
     logging.getLogger().addHandler(logging.NullHandler())
-    checks = all_checks(connection, results_root, os.environ)
+    checks = all_checks(connection or "spark_default", results_root, os.environ)
     if format is TextOrJson.JSON:
         findings = examine(checks)
         typer.echo(as_json(findings))
@@ -51,6 +62,26 @@ def doctor(
         print_findings(findings)
     if any(finding.level is FindingLevel.PROBLEM for finding in findings):
         raise typer.Exit(1)
+
+
+def _prove(
+    connection: str | None, results_root: str | None, folder: Path | None, format: TextOrJson
+) -> bool:
+    """Whether the engine has no other value."""
+    import os
+
+    from dqx_airflow.cli.command import ROOT_VARIABLES
+    from dqx_airflow.errors import SparkError
+
+    try:
+        from dqx_airflow.cli.doctor_checks.prove import prove_engine
+    except ModuleNotFoundError as error:
+        raise SparkError(
+            f"package {error.name} is not installed", "pip install 'dqx-airflow[spark]'"
+        ) from error
+    given = (os.environ.get(name) for name in ROOT_VARIABLES)
+    root = results_root or next(filter(None, given), None)
+    return prove_engine(connection, root, folder, as_json=format is TextOrJson.JSON)
 
 
 def all_checks(

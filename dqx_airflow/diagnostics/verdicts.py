@@ -217,7 +217,8 @@ def draw_report(report: GateReport, *, colour: bool = False, root: str | None = 
 
 def account(report: GateReport) -> list[str]:
     """The clauses of the contract that no assertion checked, and that are not errors: accepted, or
-    not understood; and if SQL was evaluated without ANSI mode. One line each."""
+    not understood; if SQL was evaluated without ANSI mode; and the proof of the engine. One line
+    each."""
     contract = report.contract
     accepted = [
         f"accepted: {verdict.clause or verdict.name} ({verdict.severity.value}): {verdict.reason}"
@@ -225,6 +226,8 @@ def account(report: GateReport) -> list[str]:
         if verdict.status is Status.SKIPPED
     ]
     mode = [f"SQL without ANSI mode (Spark {report.spark_version})"] if report.ansi is False else []
+    if report.engine_proof is not None:
+        mode.append(f"Spark {report.spark_version}: {report.engine_proof}")
     return [*accepted, *(contract.not_understood if contract else ()), *mode]
 
 

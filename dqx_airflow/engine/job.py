@@ -32,6 +32,7 @@ from dqx_airflow.engine.measure import measure_together, snapshots
 from dqx_airflow.engine.outputs.promotion import promote
 from dqx_airflow.engine.outputs.quarantine import Judged, quarantine_rows
 from dqx_airflow.engine.outputs.samples import with_failing_rows
+from dqx_airflow.engine.proof.engine_key import engine_key
 from dqx_airflow.engine.scan.frames import condition_of
 from dqx_airflow.engine.scan.states.cache import StateCache
 from dqx_airflow.engine.session.concurrency import JobEnding, do_meanwhile
@@ -42,7 +43,7 @@ from dqx_airflow.engine.session.spark_session import (
     without_log,
 )
 from dqx_airflow.engine.sources.dataset import OpenDataset
-from dqx_airflow.errors import DeadlineError, DqxError, RequestError, SourceError
+from dqx_airflow.errors import DeadlineError, DqxError, RequestError, SourceError, SparkError
 from dqx_airflow.lineage import is_configured
 from dqx_airflow.lineage import spool as spools
 from dqx_airflow.metrics.metric import Scan
@@ -63,11 +64,15 @@ from dqx_airflow.plan.selection import (
     shadow_report,
     with_requests_of,
 )
+from dqx_airflow.results.proofs import read_proof
+from dqx_airflow.results.query import StoredResults
 from dqx_airflow.results.report_rows import digests_of
+from dqx_airflow.results.schema import PROOFS
 from dqx_airflow.results.states import StateStore
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import (
     DatasetRef,
+    EngineProof,
     GateReport,
     GateRequest,
     Outcome,
@@ -265,7 +270,8 @@ def run_gates(
         do_meanwhile(lambda: to_json(first.attempt))  # its import takes a while
         states = StateStore(store.location)
         cache = None if first.recompute else StateCache(spark, states, parts[0].run_id, started)
-        reports = _validate(parts, spark, started, cache)
+        proof = _proof_of(spark, store)
+        reports = _validate(parts, spark, started, cache, proof)
         _require_time(first, started)
         sources = [part.request.sources for part in parts]
         store.write_all(list(zip(reports, sources, strict=True)))
@@ -381,11 +387,15 @@ def _validate(
     spark: SparkSession,
     started: datetime,
     cache: StateCache | None = None,
+    proof: EngineProof | None = None,
 ) -> tuple[GateReport, ...]:
     refs = {ref.name: ref for part in parts for ref in part.request.datasets}
     plans = [with_requests_of(part.plan, part.shadow[0]) for part in parts]
     engine = engine_of(spark)  # asked now: the verdicts survive the loss of the session
-    opened, measured = measure_together(spark, tuple(refs.values()), plans, cache)
+    if proof is not None:
+        engine["engine_proof"] = proof.mark
+    doubts = () if proof is None else proof.doubts
+    opened, measured = measure_together(spark, tuple(refs.values()), plans, cache, doubts)
     judged = [
         _judge(part, opened, scanned, started)
         for part, scanned in zip(parts, measured, strict=True)
@@ -396,6 +406,17 @@ def _validate(
         for part, scanned, of_part in zip(parts, measured, judged, strict=True)
     ]
     return _promoted(parts, reports, spark, opened, started)
+
+
+def _proof_of(spark: SparkSession, store: ResultsStore) -> EngineProof | None:
+    """What the store knows about the engine of a session."""
+    results = StoredResults(store.root, store.storage_options)
+    if results.table(PROOFS) is None:
+        return None
+    try:
+        return read_proof(results, engine_key(spark)[0])
+    except SparkError:  # a session that hides its settings was never proven
+        return None
 
 
 def _with_notes(

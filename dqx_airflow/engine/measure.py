@@ -8,6 +8,7 @@ from datetime import date
 
 from pyspark.sql import SparkSession
 
+from dqx_airflow.engine.proof.differences import measured_as, objection_to_engine
 from dqx_airflow.engine.scan.dataset_scan import scan
 from dqx_airflow.engine.scan.frames import ReferenceTables, run_queries
 from dqx_airflow.engine.scan.matching import run_matches
@@ -43,6 +44,7 @@ def measure_together(
     refs: Sequence[DatasetRef],
     plans: Sequence[Plan],
     cache: StateCache | None = None,
+    doubts: Collection[str] = (),
 ) -> tuple[dict[str, OpenDataset], tuple[Scanned, ...]]:
     """The datasets that could be opened, by name, and for each plan the results of `measure`.
 
@@ -51,6 +53,8 @@ def measure_together(
 
     :param refs: the datasets of all plans.
     :param cache: as for `measure`.
+    :param doubts: the traits of requests that this engine is known to compute differently. They are
+        not measured.
     """
     objection = objection_to_sql(spark, ansi=plans[0].ansi)
     opened, unreadable = _open_all(spark, refs, objection)
@@ -59,6 +63,11 @@ def measure_together(
         requests = (request for plan in plans for request in plan.requests)
         written = (request for request in requests if request.definition.is_sql)
         refused.failures.update(dict.fromkeys(written, objection))
+    if doubts:
+        seen = measured_as(opened)
+        for request in dict.fromkeys(request for plan in plans for request in plan.requests):
+            if (doubt := objection_to_engine(request, seen, doubts)) is not None:
+                refused.failures[request] = doubt
     by_scope: dict[tuple[date, frozenset[str]], list[Plan]] = {}
     for plan in plans:
         by_scope.setdefault((plan.date, frozenset(plan.reads)), []).append(plan)

@@ -98,8 +98,8 @@ def tests(report: GateReport) -> ol.test_run.TestRunFacet:
 
 def tags(report: GateReport) -> ol.tags_run.TagsRunFacet | None:
     """Tags of a run: its selection if assertions were left out, where it quarantined the rows of a
-    dataset, what it promoted although it was blocked, and SQL without ANSI mode. None if there is
-    nothing to say.
+    dataset, what it promoted although it was blocked, SQL without ANSI mode, and the proof of the
+    engine. None if there is nothing to say.
 
     A quarantine is not an output: readers of the data of a gate do not read it, and a run that
     blocked has no outputs.
@@ -117,6 +117,8 @@ def tags(report: GateReport) -> ol.tags_run.TagsRunFacet | None:
         values["dqx_promoted_blocked"] = ", ".join(report.promoted_blocked)
     if report.ansi is False:
         values["dqx_ansi"] = "false"
+    if report.engine_proof is not None:
+        values["dqx_engine"] = report.engine_proof
     if not values:
         return None
     return ours(

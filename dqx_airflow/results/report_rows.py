@@ -128,6 +128,7 @@ def report_from_rows(
         slice=run.get("slice"),
         spark_version=run.get("spark_version"),
         ansi=run.get("ansi"),
+        engine_proof=run.get("engine_proof"),
     )
 
 

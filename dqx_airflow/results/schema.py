@@ -25,6 +25,7 @@ from typing import Any, NamedTuple, TypeAlias
 from arro3.core import DataType, Field, Schema
 
 from dqx_airflow.values import (
+    Difference,
     FailingRow,
     GateReport,
     MetricValue,
@@ -33,6 +34,7 @@ from dqx_airflow.values import (
     Span,
     Status,
     Verdict,
+    from_json,
     to_json,
 )
 from dqx_airflow.values.exact import exact_text, is_decimal, nearest_float, parse_exact
@@ -464,6 +466,12 @@ RUNS_COLUMNS = (
         "whether SQL of the suite, the contract and the datasets was evaluated in ANSI mode",
         "report.ansi",
     ),
+    Column(
+        "engine_proof",
+        TEXT,
+        "what `dql doctor --prove` found about the engine; NULL if it was not proven",
+        "report.engine_proof",
+    ),
     _MONTH,
 )
 """One row for each attempt, written last."""
@@ -557,6 +565,43 @@ PROPOSALS_COLUMNS = (
 )
 """One row for each event of a proposal: proposed, approved, rejected, applied."""
 
+PROOFS_COLUMNS = (
+    own_column("engine_key", TEXT, "identifies the engine", "key"),
+    own_column(
+        "engine",
+        TEXT,
+        "JSON: the version of Spark, the kind of session, the settings that may change a value, "
+        "our version and the digest of the cases",
+    ),
+    own_column("spark_version", TEXT, "the version of Spark"),
+    own_column("proven_at", TIME, "when the cases were run", "at", as_utc),
+    own_column("agreeing", WHOLE, "the number of claims with the value that is due"),
+    Column(
+        "differences",
+        TEXT,
+        "JSON: the claims with other values, or errors",
+        lambda proof: to_json(proof.differences),
+        "differences",
+        lambda row: from_json(tuple[Difference, ...], row["differences"]),
+    ),
+    own_column(
+        "doubts",
+        TEXTS,
+        "the functions, types and formats that gates do not judge on this engine",
+        make=lambda names: tuple(names or ()),
+    ),
+    Column(
+        "untried",
+        TEXT,
+        "JSON: reasons why claims were not tried, with their number",
+        lambda proof: to_json(proof.untried),
+        "untried",
+        lambda row: from_json(tuple[tuple[str, int], ...], row["untried"]),
+    ),
+    _MONTH,
+)
+"""One row for each proof of an engine."""
+
 
 MONTH = _MONTH.name
 
@@ -568,6 +613,7 @@ STATES = "states"
 LABELS = "labels"
 PROPOSALS = "proposals"
 INCIDENT_NOTES = "incident_notes"
+PROOFS = "proofs"
 
 
 def _schema(table: tuple[Column, ...]) -> Schema:
@@ -581,6 +627,7 @@ SOURCES_SCHEMA = _schema(SOURCES_COLUMNS)
 LABELS_SCHEMA = _schema(LABELS_COLUMNS)
 PROPOSALS_SCHEMA = _schema(PROPOSALS_COLUMNS)
 INCIDENT_NOTES_SCHEMA = _schema(INCIDENT_NOTES_COLUMNS)
+PROOFS_SCHEMA = _schema(PROOFS_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -671,6 +718,14 @@ TABLES: Mapping[str, TableDefinition] = {
             "event_at",
             ("gate", "event_at"),
             ("gate", "dataset_date", "event_at"),
+            is_of_people=True,
+        ),
+        TableDefinition(
+            PROOFS,
+            PROOFS_COLUMNS,
+            "proven_at",
+            ("engine_key", "proven_at"),
+            ("engine_key", "proven_at"),
             is_of_people=True,
         ),
     )

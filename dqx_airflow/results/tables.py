@@ -48,7 +48,7 @@ _BACKTRACE = re.compile(r"\s*\d+: ")
 _PERCENT_ENCODED = re.compile(r"%[0-9A-Fa-f]{2}")
 _LONGEST_CAUSE = 400
 
-_OURS = {"run_id", "event_id"}
+_OURS = {"run_id", "event_id", "engine_key"}
 """Each of our tables has one of these columns."""
 
 NO_LOG_CLEANUP = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)

@@ -27,6 +27,7 @@ from dqx_airflow.values.contracts import (
     worst_outcome,
 )
 from dqx_airflow.values.json_form import from_json, to_json
+from dqx_airflow.values.proof import Difference, EngineProof
 from dqx_airflow.values.report import (
     DatasetSnapshot,
     FailingRow,
@@ -67,8 +68,10 @@ __all__ = [
     "DatasetField",
     "DatasetRef",
     "DatasetSnapshot",
+    "Difference",
     "EnforcedClause",
     "EnforcedContract",
+    "EngineProof",
     "FailingRow",
     "FieldDescription",
     "FieldSource",

@@ -191,6 +191,7 @@ class GateReport:
         values of `promote_slice`. None from an earlier version.
     :param spark_version: that of the session; None without Spark.
     :param ansi: whether SQL was evaluated in Spark's ANSI mode; None if unknown.
+    :param engine_proof: what `dql doctor --prove` found about the engine; None without.
     """
 
     run_id: str
@@ -212,6 +213,7 @@ class GateReport:
     slice: str | None = None
     spark_version: str | None = None
     ansi: bool | None = None
+    engine_proof: str | None = None
 
     @property
     def dates(self) -> str:

@@ -169,8 +169,8 @@ def test_the_example_of_settings_has_every_variable_with_its_default() -> None:
 def test_the_jars_match_the_installed_spark() -> None:
     jars = dict(re.findall(r"^ +([\w.-]+:[\w.-]+):([\w.]+)", DOCKERFILE, re.M))
     spark = LOCK["pyspark"]
-    assert f"pyspark=={spark}" in PROJECT["optional-dependencies"]["spark"]
-    assert f"pyspark-client=={spark}" in PROJECT["optional-dependencies"]["spark"]
+    assert f"pyspark=={spark}" in PROJECT["optional-dependencies"]["local"]
+    assert f"pyspark-client=={spark}" in PROJECT["optional-dependencies"]["local"]
     short = ".".join(spark.split(".")[:2])
     delta = jars[f"io.delta:delta-spark_{short}_2.13"]
     assert delta == jars["io.delta:delta-storage"]

@@ -11,6 +11,7 @@ from dqx_airflow.results.schema import (
     FAILING_ROWS,
     INCIDENT_NOTES,
     LABELS,
+    PROOFS,
     PROPOSALS,
     RESULTS,
     RUNS,
@@ -22,7 +23,7 @@ from dqx_airflow.results.schema import (
 _OPENING = """\
 # The results tables
 
-Every verdict is a row that you can query. A results root contains eight Delta tables,
+Every verdict is a row that you can query. A results root contains nine Delta tables,
 which deltalake, Spark and DuckDB can read. Gates, users and tuners only append
 rows.
 
@@ -130,6 +131,10 @@ _TABLES: Mapping[str, str] = {
     INCIDENT_NOTES: (
         "One row for each note about an incident: a person acknowledged it, or wrote a comment. "
         "Notes are never pruned."
+    ),
+    PROOFS: (
+        "One row for each engine that `dql doctor --prove` tried. Of several about the same engine "
+        "the last one counts. Proofs are never pruned."
     ),
 }
 

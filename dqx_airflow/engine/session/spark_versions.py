@@ -120,6 +120,11 @@ def objection_to_types(spark: SparkSession, text: str) -> str | None:
     return None
 
 
+def has_types_since(spark: SparkSession, release: str) -> bool:
+    """True if a Spark has the types that came with a release."""
+    return release_of(spark.version) >= release_of(release)
+
+
 def with_newer(reason: str) -> str:
     """The message of an error; of one that newer versions do not have, with their number."""
     if python_release() < (4, 1) and "VOID" in reason and "doesn't support" in reason:
@@ -187,7 +192,7 @@ def progress_handled(spark: Any, handler: Callable[..., None]) -> Iterator[None]
 
 
 def settings_set(spark: SparkSession) -> dict[str, str]:
-    """The settings of a session that somebody set, as far as it tells."""
+    """The settings of a session that were set, as far as it tells."""
     every = getattr(spark.conf, "getAll", None)
     if every is None:
         return {row[0]: row[1] for row in spark.sql("SET").collect()}
@@ -204,7 +209,7 @@ def query_over(spark: SparkSession, query: str, frames: Mapping[str, DataFrame])
     if python_release() >= (4, 0) or context_of(spark) is not None:
         return spark.sql(query, **frames)
     # Spark Connect of 3.5 has no frames in queries: they are views, as long as the session lives,
-    # under names that nobody can guess.
+    # under names that cannot be guessed.
     names = {name: f"dqx_{uuid.uuid4().hex}" for name in frames}
     for name, frame in frames.items():
         frame.createOrReplaceTempView(names[name])

@@ -1,0 +1,112 @@
+"""`dql doctor --prove`: the conformance cases on the engine of gates. Imports pyspark."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from dqx_airflow.cli.command import connection_in, settings_here, storage_options
+from dqx_airflow.datasets.connections import Connection, ConnectionKind
+from dqx_airflow.engine.proof.prove import Progress as OnProgress
+from dqx_airflow.engine.proof.prove import prove
+from dqx_airflow.engine.session.connection import open_session, spark_errors_explained
+from dqx_airflow.results.proofs import write_proof
+from dqx_airflow.results.query import StoredResults
+from dqx_airflow.values import EngineProof
+
+_SHOWN = 20
+_HERE = ("localhost", "127.0.0.1", "::1")
+
+
+def prove_engine(
+    address: str | None, root: str | None, folder: Path | None, *, as_json: bool
+) -> bool:
+    """Proves the engine of a connection, prints what differs, and stores the result.
+
+    :param root: the results root; without one nothing is stored.
+    :param folder: where files for the cases are written; Spark must see it.
+    :return: whether gates may use all of it: it has no other value.
+    :raises DqxError: the engine cannot be reached, or the result cannot be stored.
+    """
+    settings = settings_here()
+    connection = connection_in(settings, address)
+    with tempfile.TemporaryDirectory(dir=folder) as own, spark_errors_explained(connection):
+        spark = open_session(connection, "dql doctor", settings.session)
+        try:
+            is_seen = folder is not None or _is_on_this_machine(connection)
+            with _shown(connection) as progress:
+                proof = prove(spark, Path(own) if is_seen else None, progress)
+        finally:
+            spark.stop()
+    if root is not None:
+        write_proof(StoredResults(root, storage_options()), proof)
+    if as_json:
+        typer.echo(proof_as_json(proof, connection, root))
+    else:
+        _print(proof, connection, root)
+    return not proof.doubts
+
+
+def _is_on_this_machine(connection: Connection) -> bool:
+    if connection.kind is ConnectionKind.LOCAL:
+        return True
+    is_server = connection.kind in (ConnectionKind.CONNECT, ConnectionKind.STANDALONE)
+    return is_server and all(host in _HERE for host, _ in connection.servers)
+
+
+@contextmanager
+def _shown(connection: Connection) -> Iterator[OnProgress]:
+    """A progress bar, on a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+    with Progress(
+        *columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True
+    ) as progress:
+        task = progress.add_task(f"cases on {connection}", total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+def proof_as_json(proof: EngineProof, connection: Connection, root: str | None) -> str:
+    """The proof as an object; `engine` has the version, the kind of session and the settings."""
+    form = asdict(proof) | {
+        "connection": str(connection),
+        "engine": json.loads(proof.engine),
+        "at": proof.at.isoformat(),
+        "untried": dict(proof.untried),
+        "mark": proof.mark,
+        "stored_in": root,
+    }
+    return json.dumps(form, indent=2, ensure_ascii=False)
+
+
+def _print(proof: EngineProof, connection: Connection, root: str | None) -> None:
+    console = Console(highlight=False, emoji=False, markup=False)
+    console.print(Text(f"{connection}, Spark {proof.spark_version}: {proof.mark}"), soft_wrap=True)
+    for reason, number in proof.untried:
+        console.print(Text(f"  not tried: {number} claims: {reason}"), soft_wrap=True)
+    # Other values come first: they would be wrong verdicts.
+    ordered = sorted(proof.differences, key=lambda difference: difference.is_error)
+    for difference in ordered[:_SHOWN]:
+        console.print(Text(f"  {difference.case}"), soft_wrap=True)
+        console.print(Text(f"    {difference.claim}"), soft_wrap=True)
+        console.print(Text(f"    is {difference.found}, not {difference.due}"), soft_wrap=True)
+    if len(ordered) > _SHOWN:
+        console.print(f"  and {len(ordered) - _SHOWN} more: --format json has all")
+    if proof.doubts:
+        doubts = ", ".join(proof.doubts)
+        console.print(Text(f"gates over it do not judge: {doubts}"), soft_wrap=True)
+    stored = f"stored in {root}: gates with this results root carry it in their report"
+    unstored = "not stored: give --results-root, and gates carry it in their report"
+    console.print(Text(unstored if root is None else stored), soft_wrap=True)

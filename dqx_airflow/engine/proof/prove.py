@@ -1,0 +1,130 @@
+"""Runs the conformance cases on a Spark, and tells where it has other values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+from threading import Lock
+from typing import Any, TypeAlias
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from dqx_airflow.engine.measure import measure
+from dqx_airflow.engine.proof.cases import ProofCase, proof_cases
+from dqx_airflow.engine.proof.differences import blamed, measured_as, traits_of
+from dqx_airflow.engine.proof.engine_key import engine_key
+from dqx_airflow.engine.proof.tables import frame_of
+from dqx_airflow.engine.session.concurrency import side_by_side
+from dqx_airflow.engine.session.spark_versions import context_of, has_types_since
+from dqx_airflow.values import Difference, EngineProof
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with the number of cases that were run, and of all."""
+
+_ERROR = "error: "
+_INTERPRETED = {"spark.sql.codegen.wholeStage": "false"}
+
+
+def prove(
+    spark: SparkSession,
+    folder: Path | None,
+    progress: Progress,
+    cases: Sequence[ProofCase] = proof_cases(),
+) -> EngineProof:
+    """The values of cases on an engine, compared with those that are due.
+
+    :param folder: one that this process and Spark both see, for files; without it the cases of
+        files are not tried.
+    :raises SparkError: Spark was lost, or hides its settings.
+    """
+    key, engine = engine_key(spark)
+    if context_of(spark) is None:
+        # A server has a minute: each of these queries would be compiled, to run on ten rows.
+        for name, value in _INTERPRETED.items():
+            spark.conf.set(name, value)
+    lock, ended = Lock(), [0]
+    results: dict[ProofCase, _Found | str] = {}
+
+    def run(case: ProofCase) -> None:
+        found = _run(spark, case, cases.index(case), folder)
+        with lock:
+            results[case] = found
+            ended[0] += 1
+            progress(ended[0], len(cases))
+
+    side_by_side(spark, run, cases)
+    return _summary(key, engine, cases, results)
+
+
+_Found: TypeAlias = tuple[tuple[str, frozenset[str]], ...]
+"""The value and the traits of each line of a case."""
+
+
+def _run(spark: SparkSession, case: ProofCase, number: int, folder: Path | None) -> _Found | str:
+    """What was found; or why the case was not tried."""
+    if case.since is not None and not has_types_since(spark, case.since):
+        return f"needs Spark {case.since}"
+    if folder is None and any(block.kind == "csv" for block in case.blocks):
+        return "Spark sees no folder of this machine"
+    own = folder and folder / str(number)
+    if own is not None:
+        own.mkdir()
+    tables, given = case.tables(own)
+    refs = []
+    try:
+        for ref in given:
+            if ref.table is not None:
+                view = f"dqx_proof_{number}_{ref.name}"
+                frame_of(spark, tables[ref.name]).createOrReplaceTempView(view)
+                refs.append(replace(ref, table=view))
+            else:
+                refs.append(ref)
+    except (PySparkException, TypeError, ValueError) as error:
+        reason = f"{_ERROR}its tables cannot be made: {type(error).__name__}"
+        return tuple((reason, frozenset()) for _ in case.lines)
+    plan = case.plan(tuple(refs))
+    opened, scanned = measure(spark, refs, plan)
+    datasets = measured_as(opened)
+    requests = {one.name: one.requests for one in plan.assertions}
+    return tuple(
+        (value, frozenset().union(*(traits_of(one, datasets) for one in requests[str(line)])))
+        for line, value in enumerate(case.found(plan, scanned))
+    )
+
+
+def _summary(
+    key: str,
+    engine: dict[str, Any],
+    cases: Sequence[ProofCase],
+    results: dict[ProofCase, _Found | str],
+) -> EngineProof:
+    agreeing: list[frozenset[str]] = []
+    wrong: list[frozenset[str]] = []
+    differences: list[Difference] = []
+    untried: dict[str, int] = {}
+    for case in cases:
+        found = results[case]
+        if isinstance(found, str):
+            untried[found] = untried.get(found, 0) + len(case.lines)
+            continue
+        for (claim, due), (value, traits) in zip(case.lines, found, strict=True):
+            if value == due or (value.startswith(_ERROR) and due.startswith(_ERROR)):
+                agreeing.append(traits)
+                continue
+            differences.append(Difference(str(case), claim, due, value))
+            if not value.startswith(_ERROR):  # an error judges nothing by itself
+                wrong.append(traits)
+    return EngineProof(
+        key=key,
+        engine=json.dumps(engine, sort_keys=True),
+        spark_version=str(engine["spark"]),
+        at=datetime.now(timezone.utc),
+        agreeing=len(agreeing),
+        differences=tuple(differences),
+        doubts=blamed(wrong, agreeing),
+        untried=tuple(sorted(untried.items())),
+    )

@@ -1,0 +1,126 @@
+"""The same verdicts on every Spark: tests of values, files and outputs, in environments of their
+own. The counts of the nightly lane go into docs/tested.md."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+from connect_server import connect_server
+from maven_jars import jars
+from other_sparks import ROOT, SPARKS, TESTS, environment_with, python_with
+
+PAGE = ROOT / "dqx_airflow" / "docs" / "tested.md"
+_COUNTS = re.compile(r"<!-- counts of pytest --spark -->\n(.*)<!-- end of counts -->", re.S)
+_HEAD = "| Spark | passed | not possible there | failed | on |\n|---|---|---|---|---|\n"
+
+COVERING = (
+    "lookups or floating_numbers or nested or (texts and Whole) or (filters and dates) "
+    "or sequences or (dates and Durations) or (frequencies and exact) or (matching and missing)"
+)
+"""Cases with every type, reading files, and what was once wrong on an old Spark: lookups."""
+
+
+def pytest_with(spark: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    options = ("-n", "0", "-q", "-p", "no:cacheprovider")
+    return subprocess.run(
+        [str(python_with(spark)), "-m", "pytest", *options, *arguments],
+        cwd=ROOT,
+        env=environment_with(spark),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spark", ["3.5", "4.0"])
+def test_covering_cases_have_their_values_on_an_older_spark(spark: str) -> None:
+    of_spark = ("-m", "spark and not matrix and not nightly", "-k", COVERING)
+    done = pytest_with(spark, "tests/metrics/test_conformance.py", *of_spark)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("spark", SPARKS)
+def test_everything_that_depends_on_spark_is_the_same_on_all(spark: str) -> None:
+    of_spark = "spark and not (matrix and nightly) and not timing"
+    done = pytest_with(spark, *TESTS, "-m", of_spark)
+    found = {
+        word: int(number)
+        for number, word in re.findall(r"(\d+) (passed|failed|skipped|error)", done.stdout[-300:])
+    }
+    record(spark, found)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
+
+
+def record(spark: str, found: dict[str, int]) -> None:
+    """Writes the row of a Spark into the page."""
+    text = PAGE.read_text("utf-8")
+    table = _COUNTS.search(text)
+    assert table is not None
+    rows = dict(re.findall(r"^\| ([34]\.\d) (\|.*)$", table[1], re.M))
+    failed = found.get("failed", 0) + found.get("error", 0)
+    counts = (found.get("passed", 0), found.get("skipped", 0), failed)
+    today = datetime.now(timezone.utc).date()
+    rows[spark] = f"| {' | '.join(f'{count:,}' for count in counts)} | {today} |"
+    lines = "".join(f"| {name} {rows[name]}\n" for name in SPARKS if name in rows)
+    PAGE.write_text(text[: table.start(1)] + _HEAD + lines + text[table.end(1) :], "utf-8")
+
+
+_PROVE = """
+import json, sys, tempfile
+from pathlib import Path
+from dqx_airflow.datasets.connections import connection_of
+from dqx_airflow.engine.proof.prove import prove
+from dqx_airflow.engine.session.connection import open_session
+from dqx_airflow.errors import SparkError
+
+try:
+    spark = open_session(connection_of(sys.argv[1]), "pair", {})
+except SparkError as error:
+    print(json.dumps({"refused": error.problem, "hint": error.hint}))
+    sys.exit()
+with tempfile.TemporaryDirectory() as folder:
+    proof = prove(spark, Path(folder), lambda *_: None)
+spark.stop()
+print(json.dumps({"agreeing": proof.agreeing, "differences": [repr(d) for d in proof.differences]}))
+"""
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("server", ["3.5", "4.0", "4.2"])
+def test_every_pair_of_client_and_server_works_or_is_refused(server: str, tmp_path: Path) -> None:
+    python = python_with(server)
+    version = subprocess.run(
+        [str(python), "-c", "import pyspark; print(pyspark.__version__)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    more = []
+    if server == "3.5":  # whose distribution comes without the server
+        jar = jars(
+            f"org.apache.spark:spark-connect_2.12:{'3.5.7' if version > '3.5.7' else version}"
+        )
+        more.append(f"spark.jars={jar}")
+    with connect_server(tmp_path, *more, program=python.parent / "spark-submit") as address:
+        for client in SPARKS:
+            done = subprocess.run(
+                [str(python_with(client)), "-c", _PROVE, address],
+                env=environment_with(client),
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, (client, done.stderr[-2000:])
+            found = json.loads(done.stdout.splitlines()[-1])
+            if server == "3.5" and client != "3.5":
+                assert "does not understand" in found["refused"], client
+                assert "pip install" in found["hint"]
+            else:
+                assert found.get("differences") == [], (client, server, found)
