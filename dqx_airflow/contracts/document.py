@@ -85,6 +85,50 @@ class Mapping:
         entry = self.entries.get(key)
         return entry.node if entry else None
 
+    def items(self, key: str) -> tuple[Node, ...]:
+        """What is in the list at a key."""
+        child = self.get(key)
+        return child.items if isinstance(child, Sequence) else ()
+
+    def scalars(self, key: str) -> tuple[Scalar, ...]:
+        """The scalars in the list at a key."""
+        return tuple(item for item in self.items(key) if isinstance(item, Scalar))
+
+    def values(self, key: str) -> tuple[Plain, ...]:
+        """The values of the scalars in the list at a key."""
+        return tuple(item.value for item in self.scalars(key))
+
+    def literal(self, key: str) -> Plain:
+        """The value at a key; None for a mapping and for a list."""
+        child = self.get(key)
+        return child.value if isinstance(child, Scalar) else None
+
+    def text(self, key: str) -> str | None:
+        """The text at a key, with numbers and versions as they are spelled."""
+        child = self.get(key)
+        return child.text if isinstance(child, Scalar) and child.value is not None else None
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """The texts in a list at a key; a single text is a list of one."""
+        alone = self.text(key)
+        return (alone,) if alone is not None else tuple(item.text for item in self.scalars(key))
+
+    def truth(self, key: str) -> bool | None:
+        value = self.literal(key)
+        return value if isinstance(value, bool) else None
+
+    def number(self, key: str) -> int | float | None:
+        """The finite number at a key, which may be written as a string."""
+        value = self.literal(key)
+        if isinstance(value, str):
+            return finite_number(value)
+        return value if is_finite_number(value) else None
+
+    def whole_number(self, key: str) -> int | None:
+        """The number at a key, without what is after the point."""
+        number = self.number(key)
+        return int(number) if number is not None else None
+
     def span_of(self, key: str) -> Span:
         """The position of a key; of the mapping if it is missing."""
         entry = self.entries.get(key)
@@ -92,6 +136,9 @@ class Mapping:
 
 
 Node: TypeAlias = Scalar | Sequence | Mapping
+
+NOTHING = Mapping({}, (), Span("", 1, 1, 1, 1))
+"""Stands for a mapping that is missing: no key has a value, and it is no leaf."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +186,7 @@ def leaves(node: Node) -> Iterator[Node]:
         case Sequence(items=items) if items:
             for item in items:
                 yield from leaves(item)
-        case _:
+        case _ if node is not NOTHING:
             yield node
 
 

@@ -33,6 +33,7 @@ from typing import TypeAlias
 
 from dqx_airflow.contracts.demands import Bound, Demand, Literal, Refers
 from dqx_airflow.contracts.document import (
+    NOTHING,
     Mapping,
     Node,
     Path,
@@ -69,7 +70,6 @@ from dqx_airflow.metrics.types import (
     fields_of,
     parts_of,
 )
-from dqx_airflow.values.exact import finite_number, is_finite_number
 
 NUMBER_WORDS = ("number", "whole_number")
 _ISO_TIME = re.compile(
@@ -123,7 +123,7 @@ def bound_rule(
     if not isinstance(node, Scalar) or node.value is None:
         return None
     family = family_of(field_type) if field_type is not None else None
-    number = reading.number(owner, key)
+    number = owner.number(key)
     bound: Literal = node.text
     if family is Family.TIME:
         if not _ISO_TIME.fullmatch(node.text.strip()):
@@ -154,7 +154,7 @@ def reference_rule(reading: ClauseReader, owner: Mapping, path: str, wanted: str
     :param wanted: what the key names, and how.
     """
     node = owner.get("foreign_key")
-    table, _, other = (reading.text(owner, "foreign_key") or "").strip().rpartition(".")
+    table, _, other = (owner.text("foreign_key") or "").strip().rpartition(".")
     if table and other:
         yield reading.rule("references", Refers((path,), table, (column_path(other),)), node)
     else:
@@ -163,15 +163,15 @@ def reference_rule(reading: ClauseReader, owner: Mapping, path: str, wanted: str
 
 def field_of(reading: ClauseReader, column: Mapping) -> Field:
     """The field of a column in a list, with its name, its written type and its default."""
-    name = reading.text(column, "name") or ""
+    name = column.text("name") or ""
     reading.documented_keys(column, "default", reason="filled by the producer")
     return Field(
         name,
         column_path(name),
         None,
         column.span,
-        written_type=reading.text(column, "type"),
-        default=reading.literal(column, "default"),
+        written_type=column.text("type"),
+        default=column.literal("default"),
         has_default="default" in column.entries,
     )
 
@@ -242,14 +242,10 @@ class ClauseReader:
 
     # Taking values -------------------------------------------------------------------------------
 
-    def node(self, owner: Mapping | None, key: str) -> Node | None:
-        """What is at a key; None if there is nothing, or no mapping."""
-        return owner.get(key) if owner is not None else None
-
-    def mapping(self, node: Mapping | None, key: str) -> Mapping | None:
-        """The mapping at a key, with its `$ref` resolved; None if there is none."""
-        child = self.node(node, key)
-        return self.resolved(child) if isinstance(child, Mapping) else None
+    def mapping(self, node: Mapping, key: str) -> Mapping:
+        """The mapping at a key, with its `$ref` resolved; `NOTHING` if there is none."""
+        child = node.get(key)
+        return self.resolved(child) if isinstance(child, Mapping) else NOTHING
 
     def resolved(self, node: Mapping) -> Mapping:
         """The mapping with the contents of its `$ref`; the reference itself is documented."""
@@ -259,58 +255,9 @@ class ClauseReader:
         self.documented(reference, "replaced by the content that it refers to")
         return self.references.resolve(node)
 
-    def mappings(self, node: Mapping | None, key: str) -> Iterator[Mapping]:
+    def mappings(self, node: Mapping, key: str) -> Iterator[Mapping]:
         """The mappings in the list at a key."""
-        for item in self.items(node, key):
-            if isinstance(item, Mapping):
-                yield self.resolved(item)
-
-    def items(self, node: Mapping | None, key: str) -> tuple[Node, ...]:
-        child = self.node(node, key)
-        return child.items if isinstance(child, Sequence) else ()
-
-    def scalars(self, node: Mapping | None, key: str) -> tuple[Scalar, ...]:
-        """The scalars in the list at a key."""
-        return tuple(item for item in self.items(node, key) if isinstance(item, Scalar))
-
-    def values(self, node: Mapping | None, key: str) -> tuple[Literal, ...]:
-        """The values of the scalars in the list at a key."""
-        return tuple(item.value for item in self.scalars(node, key))
-
-    def text(self, node: Mapping | None, key: str) -> str | None:
-        """The text at a key, with numbers and versions as they are spelled."""
-        child = self.node(node, key)
-        if isinstance(child, Scalar) and child.value is not None:
-            return child.text
-        return None
-
-    def texts(self, node: Mapping | None, key: str) -> tuple[str, ...]:
-        """The texts in a list at a key; a single text is a list of one."""
-        child = self.node(node, key)
-        if isinstance(child, Scalar) and child.value is not None:
-            return (child.text,)
-        return tuple(item.text for item in self.scalars(node, key))
-
-    def truth(self, node: Mapping | None, key: str) -> bool | None:
-        child = self.node(node, key)
-        return child.value if isinstance(child, Scalar) and isinstance(child.value, bool) else None
-
-    def number(self, node: Mapping | None, key: str) -> int | float | None:
-        """The finite number at a key, which may be written as a string."""
-        child = self.node(node, key)
-        value = child.value if isinstance(child, Scalar) else None
-        if isinstance(value, str):
-            return finite_number(value)
-        return value if is_finite_number(value) else None
-
-    def whole_number(self, node: Mapping | None, key: str) -> int | None:
-        """The number at a key, without what is after the point."""
-        number = self.number(node, key)
-        return int(number) if number is not None else None
-
-    def literal(self, node: Mapping | None, key: str) -> Literal:
-        child = self.node(node, key)
-        return child.value if isinstance(child, Scalar) else None
+        return (self.resolved(item) for item in node.items(key) if isinstance(item, Mapping))
 
     # Accounting for leaves -----------------------------------------------------------------------
 
@@ -371,14 +318,14 @@ class ClauseReader:
             self._mark(node, Treatment.DOCUMENTED, reason, code, help)
 
     def one_of(
-        self, owner: Mapping | None, key: str, choices: Collection[str], *, is_open: bool = False
+        self, owner: Mapping, key: str, choices: Collection[str], *, is_open: bool = False
     ) -> None:
         """Reports a value that is not allowed in its place, ignoring case, but not spaces around
         it: elsewhere it would be taken for an unknown one.
 
         :param is_open: other values are allowed, and only likely typos are reported.
         """
-        written, node = self.text(owner, key), self.node(owner, key)
+        written, node = owner.text(key), owner.get(key)
         if written is None or written.lower() in {choice.lower() for choice in choices}:
             return
         if is_open and written == written.strip() and slip_of(written, choices) is None:
@@ -386,10 +333,10 @@ class ClauseReader:
         reason = f"'{written}' is not one of the values of '{key}'"
         self.mistaken(node, "E422", reason, did_you_mean(written, choices))
 
-    def documented_keys(self, node: Mapping | None, *keys: str, reason: str = "") -> None:
+    def documented_keys(self, node: Mapping, *keys: str, reason: str = "") -> None:
         """Marks the values of these keys of a mapping as documented."""
         for key in keys:
-            self.documented(self.node(node, key), reason)
+            self.documented(node.get(key), reason)
 
     def notes(self, unknown: Collection[UnknownKey] = ()) -> tuple[Note, ...]:
         """All leaves without a rule, in the order of the document.
@@ -448,9 +395,9 @@ def at_the_top(reading: ClauseReader, key: str) -> Node | None:
     if (node := reading.root.get(key)) is not None:
         return node
     for item in reading.mappings(reading.root, "customProperties"):
-        if reading.text(item, "property") == key:
+        if item.text("property") == key:
             return item.get("value")
-    return reading.node(reading.mapping(reading.root, "contract"), key)
+    return reading.mapping(reading.root, "contract").get(key)
 
 
 _LONGEST = 60
@@ -559,8 +506,8 @@ def _within(reading: ClauseReader, node: Node) -> Iterator[Acceptance]:
         if key == ACCEPTED:
             yield from _acceptance(reading, entry.node, node.path)
         elif key == _CUSTOM:
-            for item in reading.items(node, key):
-                if isinstance(item, Mapping) and reading.text(item, "property") == ACCEPTED:
+            for item in node.items(key):
+                if isinstance(item, Mapping) and item.text("property") == ACCEPTED:
                     yield from _acceptance(reading, item.get("value") or item, node.path)
         else:
             yield from _within(reading, entry.node)
@@ -569,8 +516,8 @@ def _within(reading: ClauseReader, node: Node) -> Iterator[Acceptance]:
 def _acceptance(reading: ClauseReader, node: Node, owner: Path) -> Iterator[Acceptance]:
     reading.documented(node, "records who accepts that a clause is not checked")
     for item in node.items if isinstance(node, Sequence) else (node,):
-        mapping = item if isinstance(item, Mapping) else None
-        clause = reading.text(mapping, "clause") or show_path(owner)
+        mapping = item if isinstance(item, Mapping) else NOTHING
+        clause = mapping.text("clause") or show_path(owner)
         accepted_by, reason = (_text_at(mapping, key) for key in ("owner", "reason"))
         if accepted_by and reason and clause:
             yield Acceptance(clause, reason, accepted_by, item.span)
@@ -580,8 +527,8 @@ def _acceptance(reading: ClauseReader, node: Node, owner: Path) -> Iterator[Acce
         reading.report(Diagnostic(message, item.span, "E411", help=_EXAMPLE))
 
 
-def _text_at(node: Mapping | None, key: str) -> str:
-    child = node.get(key) if node is not None else None
+def _text_at(node: Mapping, key: str) -> str:
+    child = node.get(key)
     return " ".join(child.text.split()) if isinstance(child, Scalar) and child.value else ""
 
 
@@ -600,10 +547,10 @@ _PLACEHOLDER = re.compile(r"\$\{|\{\{|^__\w+__$")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
-def check_address(reading: ClauseReader, owner: Mapping | None, key: str, kind: str) -> None:
+def check_address(reading: ClauseReader, owner: Mapping, key: str, kind: str) -> None:
     """Reports the value of a key, if it is not an `email` or `uri`."""
-    written = reading.text(owner, key)
-    if owner is None or written is None or _PLACEHOLDER.search(written):
+    written = owner.text(key)
+    if written is None or _PLACEHOLDER.search(written):
         return
     address = written.strip().removeprefix("mailto:") if kind == "email" else written.strip()
     if re.fullmatch(TEXT_FORMATS[kind].pattern, address) is None:
@@ -615,7 +562,7 @@ def check_address(reading: ClauseReader, owner: Mapping | None, key: str, kind: 
 def check_location(reading: ClauseReader, server: Mapping, kind: str) -> None:
     """Reports the location of a file server that does not fit its type."""
     for key in ("location", "path"):
-        written = reading.text(server, key)
+        written = server.text(key)
         if written is None or kind not in _SCHEMES or written.lstrip().startswith(("{", "$")):
             continue
         match = _SCHEME.match(written.strip())
@@ -634,14 +581,14 @@ INCIDENT = "x-dqx-incident"
 def with_extension(reading: ClauseReader, incident: IncidentResponse) -> IncidentResponse:
     """The information of the dialect, completed by the extension of the document."""
     node = at_the_top(reading, INCIDENT)
-    extension = node if isinstance(node, Mapping) else None
+    extension = node if isinstance(node, Mapping) else NOTHING
     reading.documented(extension, "how incidents are handled")
     return replace(
         incident,
-        channel=reading.text(extension, "channel") or incident.channel,
-        runbook=reading.text(extension, "runbook") or incident.runbook,
-        response=reading.text(extension, "response") or incident.response,
-        business_hours=reading.text(extension, "business_hours") or incident.business_hours,
+        channel=extension.text("channel") or incident.channel,
+        runbook=extension.text("runbook") or incident.runbook,
+        response=extension.text("response") or incident.response,
+        business_hours=extension.text("business_hours") or incident.business_hours,
     )
 
 
@@ -656,9 +603,9 @@ def read_renames(reading: ClauseReader, models: Iterable[Model]) -> Iterator[Ren
     reading.documented(node, "renames since the previous version")
     known = {model.name: model for model in models}
     for item in node.items if isinstance(node, Sequence) else (node,) if node else ():
-        mapping = item if isinstance(item, Mapping) else None
-        model, path = reading.text(mapping, "model"), reading.text(mapping, "field")
-        old = reading.text(mapping, "from")
+        mapping = item if isinstance(item, Mapping) else NOTHING
+        model, path = mapping.text("model"), mapping.text("field")
+        old = mapping.text("from")
         if model is None or old is None:
             missing = "model" if model is None else "from"
             message = f"the rename has no '{missing}'"

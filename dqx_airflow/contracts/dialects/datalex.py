@@ -270,15 +270,15 @@ def _read(reading: ClauseReader) -> Contract:
                 reading.documented(domain.get(key), _NO_PROMISE)
         for entity in reading.mappings(domain, "entities"):
             models += _models(reading, entity)
-    owners = reading.texts(project, "owners")
+    owners = project.texts("owners")
     return Contract(
         Dialect.DATALEX,
-        dialect_version=reading.text(reading.root, "manifestSpecVersion"),
-        id=reading.text(project, "name") or "",
+        dialect_version=reading.root.text("manifestSpecVersion"),
+        id=project.text("name") or "",
         version=None,
         span=reading.root.span_of("project"),
-        name=reading.text(project, "name"),
-        description=reading.text(project, "description"),
+        name=project.text("name"),
+        description=project.text("description"),
         owner=owners[0] if owners else None,
         contacts=owners[1:],
         models=tuple(_with_unique_names(models)),
@@ -294,19 +294,19 @@ def _with_unique_names(models: Iterable[Model]) -> Iterator[Model]:
 
 def _models(reading: ClauseReader, entity: Mapping) -> Iterator[Model]:
     binding = reading.mapping(entity, "binding")
-    is_bound = reading.text(binding, "kind") in _BOUND
+    is_bound = binding.text("kind") in _BOUND
     reading.documented_keys(entity, "name", "description", "tags", "binding")
     if is_bound:
-        name = reading.text(entity, "name") or ""
+        name = entity.text("name") or ""
         with reading.of_model(name):
             fields = tuple(_field(reading, item) for item in reading.mappings(entity, "fields"))
         yield Model(
             name,
             entity.span_of("name"),
             fields,
-            description=reading.text(entity, "description"),
-            location=reading.text(binding, "ref"),
-            tags=reading.texts(entity, "tags"),
+            description=entity.text("description"),
+            location=binding.text("ref"),
+            tags=entity.texts("tags"),
         )
     else:
         reading.documented(
@@ -319,7 +319,7 @@ def _models(reading: ClauseReader, entity: Mapping) -> Iterator[Model]:
 
 
 def _name_of(reading: ClauseReader, contract: Mapping) -> str:
-    version, name = reading.text(contract, "version"), reading.text(contract, "name") or ""
+    version, name = contract.text("version"), contract.text("name") or ""
     return name if version in (None, "1") else f"{name}_v{version}"
 
 
@@ -332,17 +332,17 @@ def _promise(reading: ClauseReader, contract: Mapping) -> Model:
         _name_of(reading, contract),
         contract.span_of("id"),
         outputs,
-        title=reading.text(contract, "id"),
-        version=reading.text(contract, "version"),
-        description=reading.text(contract, "description"),
-        tags=reading.texts(contract, "tags"),
+        title=contract.text("id"),
+        version=contract.text("version"),
+        description=contract.text("description"),
+        tags=contract.texts("tags"),
     )
 
 
 def _output(reading: ClauseReader, node: Mapping) -> Field:
-    path = column_path(reading.text(node, "name") or "")
+    path = column_path(node.text("name") or "")
     rules = [*_base_rules(reading, node)]
-    for item in reading.items(node, "constraints"):
+    for item in node.items("constraints"):
         text = getattr(item, "text", "")
         demand = _demand(text, path)
         if demand is None:
@@ -355,20 +355,20 @@ def _output(reading: ClauseReader, node: Mapping) -> Field:
 
 
 def _field(reading: ClauseReader, node: Mapping) -> Field:
-    path = column_path(reading.text(node, "name") or "")
+    path = column_path(node.text("name") or "")
     rules = [*_base_rules(reading, node)]
-    is_key = reading.truth(node, "primary_key") is True
+    is_key = node.truth("primary_key") is True
     marks: tuple[tuple[str, str, Demand, bool], ...] = (
-        ("nullable", "required", Required(), reading.truth(node, "nullable") is False),
+        ("nullable", "required", Required(), node.truth("nullable") is False),
         ("primary_key", "primary_key", Unique((path,)), is_key),
-        ("unique", "unique", Unique((path,)), reading.truth(node, "unique") is True),
+        ("unique", "unique", Unique((path,)), node.truth("unique") is True),
     )
     for key, name, demand, is_asked in marks:
         if is_asked:
             rules.append(reading.rule(name, demand, node.get(key)))
         else:
             reading.documented_keys(node, key, reason="requires nothing")
-    if is_key and reading.truth(node, "nullable") is not False:
+    if is_key and node.truth("nullable") is not False:
         rules.append(reading.rule("required", Required(), node.get("primary_key")))
     reading.documented_keys(node, "tags", "classification")
     return _as_field(reading, node, path, rules, is_key=is_key)
@@ -377,7 +377,7 @@ def _field(reading: ClauseReader, node: Mapping) -> Field:
 def _base_rules(reading: ClauseReader, node: Mapping) -> Iterator[Rule]:
     reading.documented_keys(node, "description")
     yield reading.rule("exists", Presence(), node.get("name"))
-    written = reading.text(node, "type")
+    written = node.text("type")
     if written is None:
         return
     if _type_of(written) is None:
@@ -389,17 +389,17 @@ def _base_rules(reading: ClauseReader, node: Mapping) -> Iterator[Rule]:
 def _as_field(
     reading: ClauseReader, node: Mapping, path: str, rules: Iterable[Rule], *, is_key: bool = False
 ) -> Field:
-    written = reading.text(node, "type")
-    classification = reading.text(node, "classification")
-    tags = reading.texts(node, "tags")
+    written = node.text("type")
+    classification = node.text("classification")
+    tags = node.texts("tags")
     return Field(
-        reading.text(node, "name") or "",
+        node.text("name") or "",
         path,
         _type_of(written) if written is not None else None,
         node.span_of("name"),
         written,
         with_unique_names(rules),
-        semantic=reading.text(node, "description"),
+        semantic=node.text("description"),
         is_key=is_key,
         is_sensitive=any(_SENSITIVE.search(text) for text in (classification or "", *tags)),
         classification=classification,

@@ -29,7 +29,15 @@ from dqx_airflow.contracts.dialects.periods import (
     schedule_of,
 )
 from dqx_airflow.contracts.dialects.standards import read_older_quality, read_quality, read_servers
-from dqx_airflow.contracts.document import Entry, Mapping, Node, Scalar, example_rows, show_path
+from dqx_airflow.contracts.document import (
+    NOTHING,
+    Entry,
+    Mapping,
+    Node,
+    Scalar,
+    example_rows,
+    show_path,
+)
 from dqx_airflow.contracts.field_types import types_named
 from dqx_airflow.contracts.model import (
     Clause,
@@ -78,7 +86,7 @@ class _Levels:
 
     def place(self, level: Mapping, key: str) -> Place | str:
         """The column of `model.field`, or why there is none."""
-        written = self.reading.text(level, key)
+        written = level.text(key)
         if written is None:
             return f"needs a {key} to be checked"
         name, _, path = written.partition(".")
@@ -92,7 +100,7 @@ class _Levels:
     def timed(self, level: Mapping) -> PlacedColumn | str:
         """The column of the timestampField. Without one it is that of the only model, or the only
         timestamp of all models."""
-        if self.reading.text(level, "timestampField") is not None:
+        if level.text("timestampField") is not None:
             return self.place(level, "timestampField")
         if len(self.models) == 1:
             return self.models[0], None
@@ -128,13 +136,13 @@ def text_duration_s(reading: ClauseReader, node: Node | None) -> float | None:
 
 
 def read_service_levels(
-    reading: ClauseReader, node: Mapping | None, models: tuple[Model, ...]
+    reading: ClauseReader, node: Mapping, models: tuple[Model, ...]
 ) -> Iterator[RuleOfModel]:
     """The rules of the service levels."""
     levels = _Levels(reading, models)
-    for name, entry in node.entries.items() if node is not None else ():
+    for name, entry in node.entries.items():
         level = reading.mapping(node, name)
-        if level is None:
+        if level is NOTHING:
             reading.documented(entry.node, "in words alone")
             continue
         if name in _OF_OPERATIONS:
@@ -150,7 +158,7 @@ def _freshness(levels: _Levels, level: Mapping) -> Iterator[RuleOfModel]:
 
 def _retention(levels: _Levels, level: Mapping) -> Iterator[RuleOfModel]:
     keys = ("period", "timestampField")
-    if levels.reading.truth(level, "unlimited"):
+    if level.truth("unlimited"):
         levels.reading.documented_keys(
             level, "unlimited", *keys, reason="unlimited: the data is never deleted"
         )
@@ -198,7 +206,7 @@ def _frequency(levels: _Levels, level: Mapping) -> Iterator[RuleOfModel]:
     """New rows in every model at the interval of `interval` and `cron`, which must agree."""
     reading = levels.reading
     reading.documented_keys(level, "type", reason="how the data is processed")
-    written, cron = reading.text(level, "interval"), reading.text(level, "cron")
+    written, cron = level.text("interval"), level.text("cron")
     seconds = interval_s(written) if written is not None else None
     of_cron = cron_interval_s(cron) if cron is not None else None
     if seconds is None:
@@ -302,14 +310,14 @@ def _with_properties(
 
 
 def _described(reading: ClauseReader, node: Mapping, item: Field) -> Field:
-    classification, tags = reading.text(node, "classification"), reading.texts(node, "tags")
-    nodes = (*reading.items(node, "examples"), node.get("example"))
+    classification, tags = node.text("classification"), node.texts("tags")
+    nodes = (*node.items("examples"), node.get("example"))
     examples = [example for example in nodes if isinstance(example, Scalar)]
     return replace(
         item,
-        semantic=reading.text(node, "description"),
-        title=reading.text(node, "title"),
-        is_sensitive=reading.truth(node, "pii") is True or is_sensitive(classification, tags),
+        semantic=node.text("description"),
+        title=node.text("title"),
+        is_sensitive=node.truth("pii") is True or is_sensitive(classification, tags),
         classification=classification,
         tags=tags,
         examples=tuple(example.value for example in examples),
@@ -318,13 +326,11 @@ def _described(reading: ClauseReader, node: Mapping, item: Field) -> Field:
     )
 
 
-def _inputs(reading: ClauseReader, lineage: Mapping | None) -> Iterator[FieldSource]:
+def _inputs(reading: ClauseReader, lineage: Mapping) -> Iterator[FieldSource]:
     """The fields that this one derives from; one for each kind of derivation."""
     for source in reading.mappings(lineage, "inputFields"):
         origin = FieldSource(
-            reading.text(source, "namespace") or "",
-            reading.text(source, "name") or "",
-            reading.text(source, "field") or "",
+            source.text("namespace") or "", source.text("name") or "", source.text("field") or ""
         )
         ways = list(reading.mappings(source, "transformations"))
         for transformation in ways:
@@ -332,10 +338,10 @@ def _inputs(reading: ClauseReader, lineage: Mapping | None) -> Iterator[FieldSou
             reading.one_of(transformation, "subtype", _SUBTYPES)
             yield replace(
                 origin,
-                type=reading.text(transformation, "type"),
-                subtype=reading.text(transformation, "subtype"),
-                description=reading.text(transformation, "description"),
-                masking=reading.truth(transformation, "masking") is True,
+                type=transformation.text("type"),
+                subtype=transformation.text("subtype"),
+                description=transformation.text("description"),
+                masking=transformation.truth("masking") is True,
             )
         if not ways:
             yield origin
@@ -349,9 +355,9 @@ def _typed(around: FieldContext, node: Mapping, item: Field) -> Field:
     reading = around.reading
     physical = _physical_type(around, node)
     if physical is not None:
-        written = reading.text(reading.mapping(node, "config"), "databricksType")
+        written = reading.mapping(node, "config").text("databricksType")
         return with_type(replace(item, written_type=written), physical)
-    written = reading.text(node, "type")
+    written = node.text("type")
     field_type = types_named("DCS").get(written.lower()) if written is not None else None
     if field_type is None and "fields" in node.entries:
         field_type = "struct"
@@ -378,12 +384,12 @@ def _typed(around: FieldContext, node: Mapping, item: Field) -> Field:
 def _physical_type(around: FieldContext, node: Mapping) -> str | None:
     """The Databricks type of a field; its nested fields, if any, are more precise."""
     config = around.reading.mapping(node, "config")
-    written = around.reading.text(config, "databricksType")
+    written = config.text("databricksType")
     has_fields = any(key in node.entries for keys in _NESTED.values() for key in keys)
     if written is None or not around.is_spark or has_fields:
         return None
     spark_type = spark_type_of(written)
-    if spark_type is None and config is not None:
+    if spark_type is None:
         around.reading.unsupported(config.get("databricksType"), "not a Spark type")
     return spark_type
 
@@ -395,7 +401,7 @@ def _has_fields(node: Mapping) -> bool:
 
 def _nested_fields(around: FieldContext, node: Mapping, item: Field) -> Iterator[Field]:
     fields = around.reading.mapping(node, "fields")
-    for name, entry in fields.entries.items() if fields is not None else ():
+    for name, entry in fields.entries.items():
         yield read_field(around, name, f"{item.path}.{column_path(name)}", entry)
 
 
@@ -410,7 +416,7 @@ def _part(around: FieldContext, node: Mapping, item: Field, key: str, mark: str)
 def _type_rules(reading: ClauseReader, node: Mapping, item: Field) -> Iterator[Rule]:
     clause = node.get("type")
     config = reading.mapping(node, "config")
-    if config is not None and item.written_type == reading.text(config, "databricksType"):
+    if config is not NOTHING and item.written_type == config.text("databricksType"):
         yield reading.rule("type", demands.OfType(), config.get("databricksType"), clause)
         return
     match (item.written_type or "").lower():
@@ -446,19 +452,19 @@ def _keys(
     around: FieldContext, node: Mapping, item: Field, key_nodes: tuple[Node, ...]
 ) -> Iterator[Rule]:
     reading = around.reading
-    demanded = [node.get("required")] if reading.truth(node, "required") else []
+    demanded = [node.get("required")] if node.truth("required") else []
     if demanded or key_nodes:
         yield reading.rule("required", demands.Required(), *demanded, *key_nodes)
     for key in ("required", "unique", "primaryKey", "primary"):
-        if reading.truth(node, key) is False:
+        if node.truth(key) is False:
             reading.documented(node.get(key), "demands nothing")
-    if reading.truth(node, "unique"):
+    if node.truth("unique"):
         yield reading.rule("unique", demands.Unique((item.path,)), node.get("unique"))
     yield from _references(around, node, item)
 
 
 def _references(around: FieldContext, node: Mapping, item: Field) -> Iterator[Rule]:
-    written, clause = around.reading.text(node, "references"), node.get("references")
+    written, clause = node.text("references"), node.get("references")
     if written is None or clause is None:
         return
     first, _, rest = written.partition(".")
@@ -490,7 +496,7 @@ def _family(field_type: str | None) -> Family | None:
 
 def _enum(reading: ClauseReader, node: Mapping) -> Iterator[Rule]:
     clause = node.get("enum")
-    accepted = tuple(value for value in reading.values(node, "enum") if value is not None)
+    accepted = tuple(value for value in node.values("enum") if value is not None)
     if accepted:
         yield reading.rule("enum", demands.OneOf(accepted), clause)
     else:
@@ -498,7 +504,7 @@ def _enum(reading: ClauseReader, node: Mapping) -> Iterator[Rule]:
 
 
 def _text_rules(reading: ClauseReader, node: Mapping, family: Family | None) -> Iterator[Rule]:
-    clause, name = node.get("format"), (reading.text(node, "format") or "").lower()
+    clause, name = node.get("format"), (node.text("format") or "").lower()
     name = _FORMATS.get(name, name)
     if family is Family.TIME:
         reading.documented(clause, "repeats the type")
@@ -513,10 +519,10 @@ def _text_rules(reading: ClauseReader, node: Mapping, family: Family | None) -> 
     if family not in (None, Family.TEXT):
         _refuse_keys(reading, node, ("pattern", *_LENGTHS), "texts")
         return
-    if (expression := reading.text(node, "pattern")) is not None:
+    if (expression := node.text("pattern")) is not None:
         yield reading.rule("pattern", demands.Pattern(expression), node.get("pattern"))
     for key, (rule_name, op) in _LENGTHS.items():
-        count = reading.number(node, key)
+        count = node.number(key)
         if count is not None and count == int(count):
             yield reading.rule(rule_name, demands.Length(op, int(count)), node.get(key))
         else:
@@ -528,12 +534,12 @@ def _number_rules(reading: ClauseReader, node: Mapping, family: Family | None) -
         _refuse_keys(reading, node, (*_BOUNDS, "precision", "scale"), "numbers")
         return
     for key, (rule_name, op) in _BOUNDS.items():
-        bound = reading.number(node, key)
+        bound = node.number(key)
         if bound is not None:
             yield reading.rule(rule_name, demands.Bound(op, bound), node.get(key))
         else:
             reading.unsupported(node.get(key), "not a number that values can be compared with")
-    precision, scale = reading.number(node, "precision"), reading.number(node, "scale")
+    precision, scale = node.number("precision"), node.number("scale")
     if precision is not None or scale is not None:
         digits = demands.Digits(int(precision or LONGEST_DECIMAL), int(scale or 0))
         yield reading.rule("digits", digits, node.get("precision"), node.get("scale"))
@@ -585,30 +591,30 @@ def _read(reading: ClauseReader) -> Contract:
     models = tuple(_models(reading, servers))
     return Contract(
         Dialect.DCS,
-        dialect_version=reading.text(root, _VERSION_KEY),
-        id=reading.text(root, "id") or "",
-        version=reading.text(info, "version"),
+        dialect_version=root.text(_VERSION_KEY),
+        id=root.text("id") or "",
+        version=info.text("version"),
         span=root.span_of(_VERSION_KEY),
-        name=reading.text(info, "title"),
-        description=reading.text(info, "description"),
-        owner=reading.text(info, "owner"),
+        name=info.text("title"),
+        description=info.text("description"),
+        owner=info.text("owner"),
         contacts=tuple(_contacts(reading, contact)),
         models=_with_promises(reading, models),
         servers=servers,
         lifecycle=_lifecycle(reading, info),
-        tags=reading.texts(root, "tags"),
+        tags=root.texts("tags"),
     )
 
 
-def _contacts(reading: ClauseReader, contact: Mapping | None) -> Iterator[str]:
-    texts = (reading.text(contact, key) for key in ("name", "email", "url"))
+def _contacts(reading: ClauseReader, contact: Mapping) -> Iterator[str]:
+    texts = (contact.text(key) for key in ("name", "email", "url"))
     return (text for text in texts if text is not None)
 
 
-def _lifecycle(reading: ClauseReader, info: Mapping | None) -> Lifecycle:
-    written = reading.text(info, "status")
+def _lifecycle(reading: ClauseReader, info: Mapping) -> Lifecycle:
+    written = info.text("status")
     terms = reading.mapping(reading.root, "terms")
-    seconds = text_duration_s(reading, reading.node(terms, "noticePeriod"))
+    seconds = text_duration_s(reading, terms.get("noticePeriod"))
     return Lifecycle(
         status=_STATUS.get(written.lower()) if written is not None else None,
         written_status=written,
@@ -620,8 +626,7 @@ def _lifecycle(reading: ClauseReader, info: Mapping | None) -> Lifecycle:
 
 
 def _models(reading: ClauseReader, servers: tuple[Server, ...]) -> Iterator[Model]:
-    models = reading.mapping(reading.root, "models")
-    entries = models.entries if models is not None else {}
+    entries = reading.mapping(reading.root, "models").entries
     kinds = {server.type for server in servers}
     around = FieldContext(
         reading,
@@ -643,7 +648,7 @@ def _model(around: FieldContext, name: str, entry: Entry, node: Mapping) -> Mode
     fields = reading.mapping(node, "fields")
     columns = tuple(
         read_field(around, column, column_path(column), column_node, keys.get(column, ()))
-        for column, column_node in (fields.entries.items() if fields is not None else ())
+        for column, column_node in fields.entries.items()
     )
     if not columns:
         reading.documented(node.get("fields"), "does not name a field")
@@ -655,10 +660,10 @@ def _model(around: FieldContext, name: str, entry: Entry, node: Mapping) -> Mode
         entry.span,
         with_rules(columns, placed),
         with_unique_names((*rules, *rules_of_no_field(columns, placed))),
-        description=reading.text(node, "description"),
-        title=reading.text(node, "title"),
-        is_closed=reading.truth(node, "additionalFields") is False,
-        tags=reading.texts(node, "tags"),
+        description=node.text("description"),
+        title=node.text("title"),
+        is_closed=node.truth("additionalFields") is False,
+        tags=node.texts("tags"),
         examples=(*_examples(reading, node), *_older_examples(reading, name)),
     )
 
@@ -667,7 +672,7 @@ def _examples(reading: ClauseReader, model: Mapping) -> Iterator[ExampleRows]:
     examples = model.get("examples")
     if isinstance(examples, Scalar) and isinstance(examples.value, str):
         yield example_rows(examples)
-    for item in reading.items(model, "examples"):
+    for item in model.items("examples"):
         yield example_rows(item)
 
 
@@ -675,7 +680,7 @@ def _older_examples(reading: ClauseReader, model: str) -> Iterator[ExampleRows]:
     """The examples of a model in the document, as in 0.9."""
     for item in reading.mappings(reading.root, "examples"):
         data = item.get("data")
-        if reading.text(item, "model") == model and data is not None:
+        if item.text("model") == model and data is not None:
             yield example_rows(data)
 
 
@@ -686,13 +691,13 @@ def _key_nodes(reading: ClauseReader, model: Mapping) -> dict[str, tuple[Node, .
     Several key fields form a compound key, as in SQL.
     """
     nodes: dict[str, tuple[Node, ...]] = {}
-    for item in reading.scalars(model, "primaryKey"):
+    for item in model.scalars("primaryKey"):
         nodes[item.text] = (item,)
     fields = reading.mapping(model, "fields")
-    for name, entry in fields.entries.items() if fields is not None else ():
-        node = reading.resolved(entry.node) if isinstance(entry.node, Mapping) else None
+    for name, entry in fields.entries.items():
+        node = reading.resolved(entry.node) if isinstance(entry.node, Mapping) else NOTHING
         for key in ("primaryKey", "primary"):
-            if node is not None and reading.truth(node, key) and (key_node := node.get(key)):
+            if node.truth(key) and (key_node := node.get(key)):
                 nodes[name] = (*nodes.get(name, ()), key_node)
     return nodes
 
@@ -705,7 +710,7 @@ def _primary_key(reading: ClauseReader, keys: dict[str, tuple[Node, ...]]) -> It
 
 def _closed(reading: ClauseReader, node: Mapping) -> Iterator[Rule]:
     clause = node.get("additionalFields")
-    if reading.truth(node, "additionalFields") is False:
+    if node.truth("additionalFields") is False:
         yield reading.rule("only_columns", OnlyColumns(), clause)
     else:
         reading.documented(clause, "demands nothing")

@@ -25,7 +25,7 @@ from dqx_airflow.contracts.dialects.clause_reader import (
     with_unique_names,
 )
 from dqx_airflow.contracts.dialects.periods import CADENCES, DAY_S, HOUR_S, MINUTE_S
-from dqx_airflow.contracts.document import Mapping, Node, Scalar, Sequence
+from dqx_airflow.contracts.document import NOTHING, Mapping, Node, Scalar, Sequence
 from dqx_airflow.contracts.model import (
     Consumer,
     Contract,
@@ -86,15 +86,15 @@ def promised_rules(reading: ClauseReader, top: Mapping) -> Iterator[PlacedRule]:
     yield from _service(reading, reading.mapping(top, "sla"))
 
 
-def _clock(reading: ClauseReader, freshness: Mapping | None) -> str | None:
+def _clock(reading: ClauseReader, freshness: Mapping) -> str | None:
     """The column with the time at which a row was created: `event_ts` in `max(event_ts) vs
     now()`."""
-    match = _AGE.fullmatch(reading.text(freshness, "measured_as") or "")
+    match = _AGE.fullmatch(freshness.text("measured_as") or "")
     return column_path(match[1]) if match else None
 
 
 def _completeness(reading: ClauseReader, entry: Mapping) -> Iterator[PlacedRule]:
-    column, percent = reading.text(entry, "column"), reading.number(entry, "min_pct")
+    column, percent = entry.text("column"), entry.number("min_pct")
     if column is None or percent is None:
         reading.unsupported(entry, "it needs a `column` and a `min_pct`")
     else:
@@ -105,8 +105,8 @@ def _completeness(reading: ClauseReader, entry: Mapping) -> Iterator[PlacedRule]
 
 
 def _uniqueness(reading: ClauseReader, entry: Mapping) -> Iterator[PlacedRule]:
-    columns = tuple(map(column_path, reading.texts(entry, "keys")))
-    percent = reading.number(entry, "max_dup_pct")
+    columns = tuple(map(column_path, entry.texts("keys")))
+    percent = entry.number("max_dup_pct")
     if not columns:
         reading.unsupported(entry, "it needs the `keys` that are unique")
         return
@@ -131,12 +131,12 @@ class _Tables:
     def of(cls, reading: ClauseReader, top: Mapping) -> _Tables:
         columns = [*reading.mappings(reading.mapping(top, "schema"), "columns")]
         consumers = reading.mappings(top, "consumers")
-        tables = [reading.text(reading.mapping(top, "format"), "table_name")]
-        tables += [reading.text(consumer, "table_used") for consumer in consumers]
-        keys = (reading.text(column, "foreign_key") or "" for column in columns)
+        tables = [reading.mapping(top, "format").text("table_name")]
+        tables += [consumer.text("table_used") for consumer in consumers]
+        keys = (column.text("foreign_key") or "" for column in columns)
         tables += [key.rpartition(".")[0] for key in keys]
         schemas = ((table or "").rpartition(".")[0].lower() for table in tables)
-        names = ((reading.text(column, "name") or "").lower() for column in columns)
+        names = ((column.text("name") or "").lower() for column in columns)
         return cls(frozenset(names), frozenset(schemas) - {""})
 
     def with_queries(self, predicate: str) -> str:
@@ -160,7 +160,7 @@ class _Tables:
 
 
 def _accuracy(reading: ClauseReader, entry: Mapping, tables: _Tables) -> Iterator[PlacedRule]:
-    written = reading.text(entry, "rule")
+    written = entry.text("rule")
     if written is None:
         reading.unsupported(entry, "it needs a `rule`, a SQL predicate")
         return
@@ -179,10 +179,10 @@ def _accuracy(reading: ClauseReader, entry: Mapping, tables: _Tables) -> Iterato
 
 
 def _freshness(
-    reading: ClauseReader, freshness: Mapping | None, clock: str | None
+    reading: ClauseReader, freshness: Mapping, clock: str | None
 ) -> Iterator[PlacedRule]:
-    minutes = reading.number(freshness, "max_age_minutes")
-    if freshness is None or minutes is None:
+    minutes = freshness.number("max_age_minutes")
+    if minutes is None:
         reading.unsupported(freshness, "it needs a number of minutes: max_age_minutes")
         return
     nodes = freshness.get("max_age_minutes"), freshness.get("measured_as")
@@ -193,12 +193,8 @@ def _freshness(
     yield clock, reading.rule("freshness", demands.Fresh(clock, minutes * MINUTE_S), *nodes)
 
 
-def _volume(
-    reading: ClauseReader, volume: Mapping | None, clock: str | None
-) -> Iterator[PlacedRule]:
-    if volume is None:
-        return
-    baseline = reading.number(volume, "baseline_rows_per_day")
+def _volume(reading: ClauseReader, volume: Mapping, clock: str | None) -> Iterator[PlacedRule]:
+    baseline = volume.number("baseline_rows_per_day")
     baseline_node = volume.get("baseline_rows_per_day")
     # Two spellings with two meanings: the mean of a week, and each day.
     for key, days in (("alert_band", _WEEK_DAYS), ("alert_if_outside_band", 1)):
@@ -209,9 +205,7 @@ def _volume(
             demand = demands.Volume(*band, baseline, days if baseline is not None else _WEEK_DAYS)
             yield None, reading.rule("volume", demand, volume.get(key), baseline_node)
     reading.documented(baseline_node, "has no effect without an `alert_band`")
-    low, high = (
-        reading.number(volume, key) for key in ("trough_rows_per_hour", "peak_rows_per_hour")
-    )
+    low, high = (volume.number(key) for key in ("trough_rows_per_hour", "peak_rows_per_hour"))
     if low is None and high is None:
         return
     nodes = volume.get("trough_rows_per_hour"), volume.get("peak_rows_per_hour")
@@ -231,18 +225,16 @@ def _band(node: Node | None) -> tuple[float, float] | None:
     return low, high
 
 
-def _retention(
-    reading: ClauseReader, life: Mapping | None, clock: str | None
-) -> Iterator[PlacedRule]:
-    days = reading.number(life, "retention_days")
-    node = reading.node(life, "retention_days")
+def _retention(reading: ClauseReader, life: Mapping, clock: str | None) -> Iterator[PlacedRule]:
+    days = life.number("retention_days")
+    node = life.get("retention_days")
     if days is None:
         reading.documented(node)
     else:
         yield clock, reading.rule("retention", demands.Retained(clock, days * DAY_S), node)
 
 
-def _service(reading: ClauseReader, sla: Mapping | None) -> Iterator[PlacedRule]:
+def _service(reading: ClauseReader, sla: Mapping) -> Iterator[PlacedRule]:
     """The delays: `x-bronze_landing: {from: event_ts, to: landed_at}` names the two columns of
     `bronze_landing_p99_minutes`."""
     reading.documented_keys(
@@ -252,13 +244,13 @@ def _service(reading: ClauseReader, sla: Mapping | None) -> Iterator[PlacedRule]
         "business_hours",
         reason="shown when a rule fails",
     )
-    for key, entry in sla.entries.items() if sla is not None else ():
+    for key, entry in sla.entries.items():
         if (match := _DELAY.fullmatch(key)) is None:
             continue
         named = f"x-{match['what']}"
         columns = reading.mapping(sla, named)
-        source, processed = (reading.text(columns, end) for end in ("from", "to"))
-        most = reading.number(sla, key)
+        source, processed = (columns.text(end) for end in ("from", "to"))
+        most = sla.number(key)
         digits = match["percentile"]
         share = 1.0 if digits == "100" else float(f"0.{digits:0>2}")  # p99, p999
         if source is None or processed is None:
@@ -271,7 +263,6 @@ def _service(reading: ClauseReader, sla: Mapping | None) -> Iterator[PlacedRule]
         else:
             ends = column_path(source), column_path(processed)
             demand = demands.Prompt(*ends, most * _UNITS_S[match["unit"]], share)
-            assert columns is not None
             nodes = entry.node, columns.get("from"), columns.get("to")
             yield None, reading.rule(f"{match['what']}_latency", demand, *nodes)
 
@@ -307,39 +298,39 @@ def _read(reading: ClauseReader) -> Contract:
     )
     owner = reading.mapping(top, "owner")
     versioning = reading.mapping(top, "versioning")
-    contacts = (reading.text(owner, key) for key in ("primary", "secondary"))
+    contacts = (owner.text(key) for key in ("primary", "secondary"))
     sla = reading.mapping(top, "sla")
     return Contract(
         Dialect.FABRIC,
         dialect_version=None,
-        id=reading.text(top, "id") or "",
-        version=reading.text(top, "version") or reading.text(versioning, "current_version"),
+        id=top.text("id") or "",
+        version=top.text("version") or versioning.text("current_version"),
         span=reading.root.span_of("contract"),
-        description=reading.text(top, "description"),
-        owner=reading.text(owner, "team") or reading.text(top, "owner"),
+        description=top.text("description"),
+        owner=owner.text("team") or top.text("owner"),
         contacts=tuple(filter(None, contacts)),
-        models=(_model(reading, top),) if top is not None else (),
+        models=(_model(reading, top),) if top is not NOTHING else (),
         consumers=tuple(_consumers(reading, top)),
         lifecycle=_lifecycle(reading, top, versioning),
-        tags=reading.texts(reading.mapping(top, "compliance"), "classifications"),
-        parts=tuple(top.entries) if top is not None else (),
+        tags=reading.mapping(top, "compliance").texts("classifications"),
+        parts=tuple(top.entries),
         incident=IncidentResponse(
-            channel=reading.text(owner, "slack") or reading.text(owner, "channel"),
-            runbook=reading.text(sla, "incident_runbook"),
-            response=reading.text(sla, "incident_response"),
-            business_hours=reading.text(sla, "business_hours"),
+            channel=owner.text("slack") or owner.text("channel"),
+            runbook=sla.text("incident_runbook"),
+            response=sla.text("incident_response"),
+            business_hours=sla.text("business_hours"),
         ),
     )
 
 
-def _consumers(reading: ClauseReader, top: Mapping | None) -> Iterator[Consumer]:
+def _consumers(reading: ClauseReader, top: Mapping) -> Iterator[Consumer]:
     for item in reading.mappings(top, "consumers"):
-        team = reading.text(item, "team")
+        team = item.text("team")
         if team is not None:
-            yield Consumer(team, reading.text(item, "use_case"), reading.text(item, "pin"))
+            yield Consumer(team, item.text("use_case"), item.text("pin"))
 
 
-def _lifecycle(reading: ClauseReader, top: Mapping | None, versioning: Mapping | None) -> Lifecycle:
+def _lifecycle(reading: ClauseReader, top: Mapping, versioning: Mapping) -> Lifecycle:
     life = reading.mapping(top, "lifecycle")
     reading.documented_keys(life, "status", "deprecation_date", "sunset_date", "successor")
     reading.documented_keys(
@@ -353,19 +344,19 @@ def _lifecycle(reading: ClauseReader, top: Mapping | None, versioning: Mapping |
     reading.one_of(top, "status", _STATUS)
     reading.one_of(life, "status", _STATUS)
     reading.one_of(versioning, "scheme", ("semver",))
-    cadence = reading.text(versioning, "breaking_change_cadence")
+    cadence = versioning.text("breaking_change_cadence")
     if cadence is not None and not cadence.strip().lower().startswith((*CADENCES,)):
         reading.one_of(versioning, "breaking_change_cadence", _CADENCES)
-    written = reading.text(life, "status") or reading.text(top, "status")
+    written = life.text("status") or top.text("status")
     return Lifecycle(
         status=_STATUS.get(written.lower()) if written else None,
         written_status=written,
-        deprecation_date=reading.text(life, "deprecation_date"),
-        sunset_date=reading.text(life, "sunset_date"),
-        successor=reading.text(life, "successor"),
-        notice_days=reading.whole_number(versioning, "deprecation_notice_days"),
-        dual_write_days=reading.whole_number(versioning, "dual_write_window_days"),
-        cadence=reading.text(versioning, "breaking_change_cadence"),
+        deprecation_date=life.text("deprecation_date"),
+        sunset_date=life.text("sunset_date"),
+        successor=life.text("successor"),
+        notice_days=versioning.whole_number("deprecation_notice_days"),
+        dual_write_days=versioning.whole_number("dual_write_window_days"),
+        cadence=versioning.text("breaking_change_cadence"),
     )
 
 
@@ -374,7 +365,7 @@ def _lifecycle(reading: ClauseReader, top: Mapping | None, versioning: Mapping |
 
 def _model(reading: ClauseReader, top: Mapping) -> Model:
     layout = reading.mapping(top, "format")
-    location = reading.text(layout, "table_name")
+    location = layout.text("table_name")
     reading.documented_keys(layout, "table_name", reason="the table of the contract")
     stored = "a storage setting: it does not affect values"
     reading.documented_keys(
@@ -383,7 +374,7 @@ def _model(reading: ClauseReader, top: Mapping) -> Model:
     reading.documented_keys(layout, "rls_policy", reason="access rules for rows")
     reading.one_of(layout, "storage", (*FORMATS, "hudi"))
     schema = reading.mapping(top, "schema")
-    name = (location or reading.text(top, "id") or "data").rpartition(".")[2]
+    name = (location or top.text("id") or "data").rpartition(".")[2]
     with reading.of_model(name):
         fields = [_field(reading, column) for column in reading.mappings(schema, "columns")]
         _check_layout(reading, layout, fields)
@@ -395,26 +386,26 @@ def _model(reading: ClauseReader, top: Mapping) -> Model:
         top.span_of("schema"),
         with_rules(masked, promises),
         with_unique_names(rules_of_no_field(fields, promises)),
-        description=reading.text(top, "description"),
+        description=top.text("description"),
         location=location,
-        partition_by=reading.texts(layout, "partition_by"),
+        partition_by=layout.texts("partition_by"),
     )
 
 
-def _check_layout(reading: ClauseReader, layout: Mapping | None, fields: list[Field]) -> None:
+def _check_layout(reading: ClauseReader, layout: Mapping, fields: list[Field]) -> None:
     """Whether the table is partitioned and ordered by existing columns."""
     names = [item.name for item in fields]
     for key in ("partition_by", "z_order_by"):
-        for node in reading.items(layout, key):
+        for node in layout.items(key):
             column = getattr(node, "text", "")
             if column not in names:
                 reason = f"{key} lists '{column}', which is not a column of the schema"
                 reading.mistaken(node, "W037", reason, did_you_mean(column, names))
-    convention = reading.text(layout, "naming_convention")
+    convention = layout.text("naming_convention")
     reading.documented_keys(
         layout, "naming_convention", reason="the naming convention of the columns"
     )
-    if layout is None or convention is None:
+    if convention is None:
         return
     form = _CONVENTIONS.get(convention.strip().lower().replace("-", "_"))
     if form is None:
@@ -430,11 +421,11 @@ def _check_layout(reading: ClauseReader, layout: Mapping | None, fields: list[Fi
 
 
 def _field(reading: ClauseReader, column: Mapping) -> Field:
-    classification = reading.text(column, "pii_classification")
+    classification = column.text("pii_classification")
     item = replace(
         field_of(reading, column),
-        semantic=reading.text(column, "semantic") or reading.text(column, "description"),
-        unit=reading.text(column, "unit"),
+        semantic=column.text("semantic") or column.text("description"),
+        unit=column.text("unit"),
         is_sensitive=is_sensitive(classification),
         classification=classification,
     )
@@ -454,13 +445,13 @@ def _column_rules(reading: ClauseReader, column: Mapping, item: Field) -> Iterat
     yield reading.rule("exists", Presence(), column.get("name"))
     if item.type:
         yield reading.rule("type", OfType(), column.get("type"))
-    if reading.truth(column, "nullable") is False:
+    if column.truth("nullable") is False:
         yield reading.rule("required", Required(), column.get("nullable"))
     else:
         reading.documented_keys(column, "nullable", reason="NULL is permitted")
-    if (expression := reading.text(column, "regex")) is not None:
+    if (expression := column.text("regex")) is not None:
         yield reading.rule("pattern", Pattern(expression), column.get("regex"))
-    if accepted := reading.values(column, "enum"):
+    if accepted := column.values("enum"):
         yield reading.rule("enum", OneOf(accepted), column.get("enum"))
     yield from bound_rules(reading, column, "min", "max", item.type)
     yield from _precision(reading, column, item)
@@ -470,7 +461,7 @@ def _column_rules(reading: ClauseReader, column: Mapping, item: Field) -> Iterat
 
 def _precision(reading: ClauseReader, column: Mapping, item: Field) -> Iterator[Rule]:
     """The decimal places that a text such as `2 decimals (cents)` allows."""
-    node, written = column.get("precision"), reading.text(column, "precision")
+    node, written = column.get("precision"), column.text("precision")
     match = _DECIMALS.fullmatch(written) if written is not None else None
     if match is None:
         reading.unsupported(node, "not a number of digits: write it as `2 decimals`")
@@ -485,7 +476,7 @@ def _masks_all(reading: ClauseReader, top: Mapping, fields: list[Field]) -> bool
     reading.documented_keys(
         compliance, "classifications", "sensitivity_label", "regulations", "requires_sorn"
     )
-    classes = {name.lower() for name in reading.texts(compliance, "classifications")}
+    classes = {name.lower() for name in compliance.texts("classifications")}
     is_personal = any(name.startswith("pii") for name in classes)
     is_marked = any(item.is_sensitive for item in fields)
     return bool(classes & _MASK_ALL) or (is_personal and not is_marked)

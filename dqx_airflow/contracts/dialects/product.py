@@ -44,7 +44,7 @@ def _read(reading: ClauseReader) -> Contract:
     top = reading.mapping(reading.root, "contract")
     reading.documented_keys(top, "name", "version", "description", "owner", "domain")
     reading.documented_keys(top, "created_at", "effective_date", "deprecation_date")
-    name = reading.text(top, "name") or ""
+    name = top.text("name") or ""
     lifecycle = _lifecycle(reading, top)
     with reading.of_model(name):
         model = _model(reading, name)
@@ -52,12 +52,12 @@ def _read(reading: ClauseReader) -> Contract:
         Dialect.PRODUCT,
         dialect_version=None,
         id=name,
-        version=reading.text(top, "version"),
+        version=top.text("version"),
         span=reading.root.span_of("contract"),
         name=name,
-        description=reading.text(top, "description"),
-        owner=reading.text(top, "owner"),
-        domain=reading.text(top, "domain"),
+        description=top.text("description"),
+        owner=top.text("owner"),
+        domain=top.text("domain"),
         models=(model,),
         lifecycle=lifecycle,
         incident=_incident(reading),
@@ -67,17 +67,17 @@ def _read(reading: ClauseReader) -> Contract:
 def _incident(reading: ClauseReader) -> IncidentResponse:
     support = reading.mapping(reading.mapping(reading.root, "sla"), "support")
     labels = (("tier", "tier"), ("response_time", "response within"))
-    stated = ((word, reading.text(support, key)) for key, word in labels)
+    stated = ((word, support.text(key)) for key, word in labels)
     response = ", ".join(f"{word} {text}" for word, text in stated if text)
     return IncidentResponse(
-        channel=reading.text(support, "escalation") or reading.text(support, "channel"),
-        runbook=reading.text(support, "runbook"),
+        channel=support.text("escalation") or support.text("channel"),
+        runbook=support.text("runbook"),
         response=response or None,
-        business_hours=reading.text(support, "hours"),
+        business_hours=support.text("hours"),
     )
 
 
-def _lifecycle(reading: ClauseReader, top: Mapping | None) -> Lifecycle:
+def _lifecycle(reading: ClauseReader, top: Mapping) -> Lifecycle:
     sla = reading.mapping(reading.root, "sla")
     reading.documented(sla, "concerns the service: the data does not show it")
     usage = reading.mapping(reading.root, "usage")
@@ -85,10 +85,10 @@ def _lifecycle(reading: ClauseReader, top: Mapping | None) -> Lifecycle:
     reading.documented_keys(usage, "retention", reason="concerns rows that no column identifies")
     changes = reading.mapping(sla, "changes")
     return Lifecycle(
-        effective_date=reading.text(top, "effective_date"),
-        deprecation_date=reading.text(top, "deprecation_date"),
-        notice_days=reading.whole_number(changes, "notification_days"),
-        breaking_notice_days=reading.whole_number(changes, "breaking_change_notice"),
+        effective_date=top.text("effective_date"),
+        deprecation_date=top.text("deprecation_date"),
+        notice_days=changes.whole_number("notification_days"),
+        breaking_notice_days=changes.whole_number("breaking_change_notice"),
     )
 
 
@@ -100,8 +100,8 @@ def _model(reading: ClauseReader, name: str) -> Model:
     quality = reading.mapping(reading.root, "quality")
     freshness = reading.mapping(quality, "freshness")
     columns = tuple(reading.mappings(schema, "fields"))
-    keys = [column for column in columns if reading.truth(column, "business_key")]
-    key_paths = tuple(column_path(reading.text(key, "name") or "") for key in keys)
+    keys = [column for column in columns if column.truth("business_key")]
+    key_paths = tuple(column_path(key.text("name") or "") for key in keys)
     fields = [_field(reading, column) for column in columns]
     promises = (*_completeness(reading, quality), *_uniqueness(reading, quality, key_paths))
     fields = [_valid(reading, quality, item) for item in fields]
@@ -118,19 +118,19 @@ def _model(reading: ClauseReader, name: str) -> Model:
         reading.root.span_of("schema"),
         with_rules(fields, promises),
         with_unique_names((*rules, *_freshness(reading, quality), *_retention(reading, freshness))),
-        description=reading.text(reading.mapping(reading.root, "contract"), "description"),
+        description=reading.mapping(reading.root, "contract").text("description"),
         is_closed=True,
     )
 
 
 def _field(reading: ClauseReader, column: Mapping) -> Field:
-    examples = reading.scalars(column, "examples")
+    examples = column.scalars("examples")
     item = replace(
         field_of(reading, column),
-        semantic=reading.text(column, "description"),
-        is_key=reading.truth(column, "business_key") is True,
-        is_sensitive=reading.truth(column, "pii") is True,
-        classification="pii" if reading.truth(column, "pii") else None,
+        semantic=column.text("description"),
+        is_key=column.truth("business_key") is True,
+        is_sensitive=column.truth("pii") is True,
+        classification="pii" if column.truth("pii") else None,
         examples=tuple(example.value for example in examples),
         example_spans=tuple(example.span for example in examples),
     )
@@ -149,7 +149,7 @@ def _field(reading: ClauseReader, column: Mapping) -> Field:
 def _typed(reading: ClauseReader, column: Mapping, item: Field) -> tuple[Field, tuple[Rule, ...]]:
     """The field with its type, and the demands of that, including the digits of a number."""
     written = item.written_type or ""
-    precision, scale = (reading.number(column, key) for key in ("precision", "scale"))
+    precision, scale = (column.number(key) for key in ("precision", "scale"))
     sizes = tuple(column.get(key) for key in ("precision", "scale"))
     if written == "decimal" and precision is not None and scale is not None and scale <= precision:
         item = replace(item, type=f"decimal({int(precision)},{int(scale)})")
@@ -171,27 +171,27 @@ def _typed(reading: ClauseReader, column: Mapping, item: Field) -> tuple[Field, 
 
 
 def _key_rules(reading: ClauseReader, column: Mapping, item: Field) -> Iterator[Rule]:
-    if reading.truth(column, "nullable") is False:
+    if column.truth("nullable") is False:
         yield reading.rule("required", demands.Required(), column.get("nullable"))
     elif item.is_key:
         yield reading.rule("required", demands.Required(), column.get("business_key"))
     reading.documented_keys(column, "nullable", reason="NULL is permitted")
     reading.documented_keys(column, "business_key", reason="the field is not a key")
-    if reading.text(column, "foreign_key") is not None:
+    if column.text("foreign_key") is not None:
         wanted = "a dataset and a field: write `dataset.field`"
         yield from reference_rule(reading, column, item.path, wanted)
 
 
 def _value_rules(reading: ClauseReader, column: Mapping, item: Field) -> Iterator[Rule]:
     node_of = column.get
-    if (pattern := reading.text(column, "pattern")) is not None:
+    if (pattern := column.text("pattern")) is not None:
         is_anchored = pattern.startswith("^") and "|" not in pattern
         expression = pattern if is_anchored else f"^(?:{pattern})"
         yield reading.rule("pattern", demands.Pattern(expression), node_of("pattern"))
-    if accepted := reading.values(column, "valid_values"):
+    if accepted := column.values("valid_values"):
         yield reading.rule("enum", demands.OneOf(accepted), node_of("valid_values"))
     for key, name, op in (("min_length", "min_length", ">="), ("max_length", "max_length", "<=")):
-        if (count := reading.number(column, key)) is not None:
+        if (count := column.number(key)) is not None:
             yield reading.rule(name, demands.Length(op, int(count)), node_of(key))
     yield from bound_rules(reading, column, "min_value", "max_value", item.type)
     for key in ("pattern", "valid_values", "min_value", "max_value", "foreign_key"):
@@ -202,10 +202,10 @@ def _value_rules(reading: ClauseReader, column: Mapping, item: Field) -> Iterato
 # Quality ------------------------------------------------------------------------------------------
 
 
-def _valid(reading: ClauseReader, quality: Mapping | None, item: Field) -> Field:
+def _valid(reading: ClauseReader, quality: Mapping, item: Field) -> Field:
     """The field, with the share of `validity` in the rules about single values."""
-    share = reading.number(quality, "validity")
-    node = reading.node(quality, "validity")
+    share = quality.number("validity")
+    node = quality.get("validity")
     if share is None or node is None:
         return item
     rules = tuple(
@@ -217,11 +217,11 @@ def _valid(reading: ClauseReader, quality: Mapping | None, item: Field) -> Field
     return replace(item, rules=rules)
 
 
-def _completeness(reading: ClauseReader, quality: Mapping | None) -> Iterator[PlacedRule]:
+def _completeness(reading: ClauseReader, quality: Mapping) -> Iterator[PlacedRule]:
     """Completeness of the named fields; a single share is that of all their values."""
     for column, share, node in _shares(reading, quality, "completeness"):
         yield column, reading.rule("completeness", demands.Complete(column, share), node)
-    of_all, whole = reading.number(quality, "completeness"), reading.node(quality, "completeness")
+    of_all, whole = quality.number("completeness"), quality.get("completeness")
     if of_all is not None:
         yield None, reading.rule("completeness", demands.AllComplete(float(of_all)), whole)
     elif isinstance(whole, Scalar):
@@ -229,46 +229,44 @@ def _completeness(reading: ClauseReader, quality: Mapping | None) -> Iterator[Pl
 
 
 def _uniqueness(
-    reading: ClauseReader, quality: Mapping | None, keys: tuple[str, ...]
+    reading: ClauseReader, quality: Mapping, keys: tuple[str, ...]
 ) -> Iterator[PlacedRule]:
     """Uniqueness for the named fields; a single share is that of the business key."""
     for column, share, node in _shares(reading, quality, "uniqueness"):
         demand = demands.Distinct((column,), round(1 - share, 12))
         yield column, reading.rule("uniqueness", demand, node)
-    of_keys = reading.number(quality, "uniqueness")
+    of_keys = quality.number("uniqueness")
     if of_keys is not None and keys:
         demand = demands.Distinct(keys, round(1 - of_keys, 12))
-        rule = reading.rule("uniqueness", demand, reading.node(quality, "uniqueness"))
+        rule = reading.rule("uniqueness", demand, quality.get("uniqueness"))
         yield (keys[0] if len(keys) == 1 else None), rule
     elif of_keys is not None:
         reading.unsupported(
-            reading.node(quality, "uniqueness"), "the fields are unknown: none is a business key"
+            quality.get("uniqueness"), "the fields are unknown: none is a business key"
         )
 
 
-def _shares(
-    reading: ClauseReader, quality: Mapping | None, key: str
-) -> Iterator[tuple[str, float, Node]]:
+def _shares(reading: ClauseReader, quality: Mapping, key: str) -> Iterator[tuple[str, float, Node]]:
     """The fields in a mapping of `completeness` or `uniqueness`, with their shares."""
     shares = reading.mapping(quality, key)
-    for name, entry in shares.entries.items() if shares is not None else ():
-        share = reading.number(shares, name)
+    for name, entry in shares.entries.items():
+        share = shares.number(name)
         if share is not None:
             yield column_path(name), float(share), entry.node
 
 
-def _freshness(reading: ClauseReader, quality: Mapping | None) -> Iterator[Rule]:
+def _freshness(reading: ClauseReader, quality: Mapping) -> Iterator[Rule]:
     """The age of the data: `freshness.max_hours`, or `freshness_hours` next to it."""
     freshness = reading.mapping(quality, "freshness")
-    named = reading.text(freshness, "column")
+    named = freshness.text("column")
     column = column_path(named) if named is not None else None
-    column_node = reading.node(freshness, "column")
+    column_node = freshness.get("column")
     for node, key in ((freshness, "max_hours"), (quality, "freshness_hours")):
-        if (hours := reading.number(node, key)) is not None:
+        if (hours := node.number(key)) is not None:
             demand = demands.Fresh(column, hours * HOUR_S)
-            yield reading.rule("freshness", demand, reading.node(node, key), column_node)
-    frequency = reading.node(freshness, "update_frequency")
-    interval = interval_s(reading.text(freshness, "update_frequency") or "")
+            yield reading.rule("freshness", demand, node.get(key), column_node)
+    frequency = freshness.get("update_frequency")
+    interval = interval_s(freshness.text("update_frequency") or "")
     if interval is None:
         reason = "this is not an interval: write hourly, daily, or `6 hours`"
         reading.unsupported(frequency, reason, "E422")
@@ -276,24 +274,22 @@ def _freshness(reading: ClauseReader, quality: Mapping | None) -> Iterator[Rule]
         yield reading.rule("frequency", demands.Arrives(column, interval), frequency, column_node)
 
 
-def _retention(reading: ClauseReader, freshness: Mapping | None) -> Iterator[Rule]:
+def _retention(reading: ClauseReader, freshness: Mapping) -> Iterator[Rule]:
     """The days of `usage`; the column is that of freshness."""
     usage = reading.mapping(reading.root, "usage")
-    days, named = reading.number(usage, "retention_days"), reading.text(freshness, "column")
-    node = reading.node(usage, "retention_days")
+    days, named = usage.number("retention_days"), freshness.text("column")
+    node = usage.get("retention_days")
     if days is None:
         reading.unsupported(node, "not a number of days")
     else:
         demand = demands.Retained(column_path(named) if named is not None else None, days * DAY_S)
-        yield reading.rule("retention", demand, node, reading.node(freshness, "column"))
+        yield reading.rule("retention", demand, node, freshness.get("column"))
 
 
-def _unmeasured(reading: ClauseReader, quality: Mapping | None) -> None:
-    reading.documented(
-        reading.node(quality, "validity"), "no field has a rule for individual values"
-    )
+def _unmeasured(reading: ClauseReader, quality: Mapping) -> None:
+    reading.documented(quality.get("validity"), "no field has a rule for individual values")
     for key in ("accuracy", "accuracy_target"):
-        node = reading.node(quality, key)
+        node = quality.get(key)
         reading.unsupported(node, "the dataset to compare with is not named")
 
 

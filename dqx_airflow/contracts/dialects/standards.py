@@ -87,14 +87,14 @@ STORED_FORMATS = (*FORMATS, "text", "xml", "excel", "protobuf", "hudi")
 _PLACES = ("location", "path", "topic", "stream")
 
 
-def read_servers(reading: ClauseReader, servers: Mapping | None) -> Iterator[Server]:
+def read_servers(reading: ClauseReader, servers: Mapping) -> Iterator[Server]:
     """The servers; data cannot violate anything about them."""
     reading.documented(servers, "the location of the data")
-    for name, entry in servers.entries.items() if servers is not None else ():
+    for name, entry in servers.entries.items():
         if not isinstance(entry.node, Mapping):
             continue
         server = reading.resolved(entry.node)
-        kind = (reading.text(server, "type") or "").strip().lower()
+        kind = (server.text("type") or "").strip().lower()
         reading.one_of(server, "type", (*SQL_DIALECTS, *_STREAMS), is_open=True)
         reading.one_of(server, "format", STORED_FORMATS)
         check_address(reading, server, "endpointUrl", "uri")
@@ -104,8 +104,8 @@ def read_servers(reading: ClauseReader, servers: Mapping | None) -> Iterator[Ser
             kind,
             entry.span,
             location=_location(reading, server, kind),
-            format=reading.text(server, "format"),
-            environment=reading.text(server, "environment"),
+            format=server.text("format"),
+            environment=server.text("environment"),
             options=(*_reader_options(reading, server), *endpoint_options(reading, server)),
             sql_dialect=server_sql(kind),
         )
@@ -127,25 +127,25 @@ def sql_dialect_of(word: str) -> str | None:
 
 def _location(reading: ClauseReader, server: Mapping, kind: str) -> str | None:
     for key in _PLACES:
-        if (place := reading.text(server, key)) is not None:
+        if (place := server.text(key)) is not None:
             return place
-    parts = [reading.text(server, key) for key in _TABLES.get(kind, ())]
+    parts = [server.text(key) for key in _TABLES.get(kind, ())]
     return ".".join([*filter(None, parts), "{model}"]) if all(parts) and parts else None
 
 
 def _reader_options(reading: ClauseReader, server: Mapping) -> tuple[tuple[str, str], ...]:
     """Reader options for the files: JSON in a single array spans several lines."""
-    delimiter = reading.text(server, "delimiter")
+    delimiter = server.text("delimiter")
     if delimiter == "array":
         return (("multiLine", "true"),)
-    if delimiter not in (None, "new_line") and reading.text(server, "format") == "csv":
+    if delimiter not in (None, "new_line") and server.text("format") == "csv":
         return (("sep", delimiter),)
     return ()
 
 
 def endpoint_options(reading: ClauseReader, server: Mapping) -> Iterator[tuple[str, str]]:
     """Hadoop settings for an S3-compatible store that is not AWS."""
-    endpoint = reading.text(server, "endpointUrl")
+    endpoint = server.text("endpointUrl")
     if endpoint is not None:
         yield "fs.s3a.endpoint", endpoint
         # In MinIO and similar stores a bucket is part of the path, not of the host name.
@@ -269,7 +269,7 @@ def read_older_quality(reading: ClauseReader, models: tuple[Model, ...]) -> Iter
             quality, "not a valid quality section: move it to models.<model>.quality, as a list"
         )
         return
-    written = reading.text(quality, "type") or ""
+    written = quality.text("type") or ""
     kind = slug(written)
     if kind not in _TRANSLATORS:
         reading.unsupported(quality, f"DQL has no counterpart for quality of type '{written}'")
@@ -375,7 +375,7 @@ class _Rule:
     sql_dialect: str | None
 
     def text(self, key: str) -> str | None:
-        return self.reading.text(self.node, key)
+        return self.node.text(key)
 
     @property
     def kind(self) -> str:
@@ -488,7 +488,7 @@ def _rules(rule: _Rule, translation: Translation, *keys: str) -> Iterable[Placed
                 severity=severity_of(rule.text("severity")) or translation.severity,
                 dimension=rule.text("dimension"),
                 description=rule.text("description"),
-                tags=reading.texts(rule.node, "tags"),
+                tags=rule.node.texts("tags"),
                 share=translation.share,
                 id=rule.text("id"),
             ),
@@ -529,7 +529,7 @@ def _refused(
         reading.model,
         severity,
         rule.text("dimension"),
-        reading.texts(rule.node, "tags"),
+        rule.node.texts("tags"),
         rule.text("id"),
     )
     for key, entry in rule.node.entries.items():

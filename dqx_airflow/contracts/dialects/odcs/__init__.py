@@ -30,7 +30,7 @@ from dqx_airflow.contracts.dialects.odcs.service import (
     read_service,
     with_policy,
 )
-from dqx_airflow.contracts.document import Mapping
+from dqx_airflow.contracts.document import NOTHING, Mapping
 from dqx_airflow.contracts.model import (
     Contract,
     Dialect,
@@ -60,7 +60,7 @@ _DATES = {"generalavailability": "effective_date", "endoflife": "sunset_date"}
 def _read(reading: ClauseReader) -> Contract:
     root = reading.root
     reading.documented_keys(root, *_FUNDAMENTALS)
-    if not reading.items(root, "schema"):
+    if not root.items("schema"):
         reading.documented_keys(root, "schema", reason="does not name an object")
     reading.one_of(root, "status", _STATUS, is_open=True)
     for key in ("authoritativeDefinitions", "support"):
@@ -70,31 +70,31 @@ def _read(reading: ClauseReader) -> Contract:
     context = _context(reading, servers)
     service = tuple(read_service(context))
     description = reading.mapping(root, "description")
-    purpose = (reading.text(description, key) for key in ("purpose", "usage", "limitations"))
+    purpose = (description.text(key) for key in ("purpose", "usage", "limitations"))
     owner, contacts = _team(reading)
     return Contract(
         Dialect.ODCS,
-        dialect_version=(reading.text(root, "apiVersion") or "").removeprefix("v") or None,
-        id=reading.text(root, "id") or "",
-        version=reading.text(root, "version"),
+        dialect_version=(root.text("apiVersion") or "").removeprefix("v") or None,
+        id=root.text("id") or "",
+        version=root.text("version"),
         span=root.span_of("id"),
-        name=reading.text(root, "name"),
-        description="\n".join(filter(None, purpose)) or reading.text(root, "description"),
+        name=root.text("name"),
+        description="\n".join(filter(None, purpose)) or root.text("description"),
         owner=owner,
         contacts=contacts,
-        domain=reading.text(root, "domain"),
+        domain=root.text("domain"),
         models=tuple(_models(context, service)),
         servers=servers,
         consumers=tuple(read_consumers(reading)),
         lifecycle=with_policy(reading, _lifecycle(context)),
-        tags=reading.texts(root, "tags"),
+        tags=root.texts("tags"),
     )
 
 
 def _context(reading: ClauseReader, servers: tuple[Server, ...]) -> OdcsContext:
     """The context for reading the document. Of several servers, the first one counts."""
     kind = servers[0].type if servers else None
-    version = (reading.text(reading.root, "apiVersion") or "").removeprefix("v")
+    version = (reading.root.text("apiVersion") or "").removeprefix("v")
     return OdcsContext(
         reading,
         elements_of(reading),
@@ -107,19 +107,19 @@ def _context(reading: ClauseReader, servers: tuple[Server, ...]) -> OdcsContext:
 def _team(reading: ClauseReader) -> tuple[str | None, tuple[str, ...]]:
     """The owner and the names of the members: from the list of 3.0, or the mapping of 3.1."""
     team = reading.mapping(reading.root, "team")
-    holder, key = (team, "members") if team is not None else (reading.root, "team")
+    holder, key = (team, "members") if team is not NOTHING else (reading.root, "team")
     names = {}
     for member in reading.mappings(holder, key):
-        username = reading.text(member, "username")
-        if username is not None and reading.text(member, "dateOut") is None:
-            names[username] = (reading.text(member, "role") or "").lower()
+        username = member.text("username")
+        if username is not None and member.text("dateOut") is None:
+            names[username] = (member.text("role") or "").lower()
     owners = (name for name, role in names.items() if "owner" in role)
-    return reading.text(team, "name") or next(owners, None), tuple(names)
+    return team.text("name") or next(owners, None), tuple(names)
 
 
 def _lifecycle(context: OdcsContext) -> Lifecycle:
     reading = context.reading
-    written = reading.text(reading.root, "status")
+    written = reading.root.text("status")
     lifecycle = Lifecycle(
         status=_STATUS.get(written.lower()) if written is not None else None, written_status=written
     )
@@ -127,7 +127,7 @@ def _lifecycle(context: OdcsContext) -> Lifecycle:
     for level in reading.mappings(reading.root, "slaProperties"):
         name = _DATES.get(kind_of(context, level))
         if name is not None:
-            dates[name] = reading.text(level, "value")
+            dates[name] = level.text("value")
     return replace(
         lifecycle, effective_date=dates.get("effective_date"), sunset_date=dates.get("sunset_date")
     )
@@ -139,14 +139,14 @@ def _lifecycle(context: OdcsContext) -> Lifecycle:
 def _models(context: OdcsContext, service: tuple[RuleOfModel, ...]) -> Iterator[Model]:
     reading = context.reading
     for node in reading.mappings(reading.root, "schema"):
-        with reading.of_model(reading.text(node, "name") or ""):
+        with reading.of_model(node.text("name") or ""):
             model = _model(context, node, service)
         yield model
 
 
 def _model(context: OdcsContext, node: Mapping, service: tuple[RuleOfModel, ...]) -> Model:
     reading = context.reading
-    name = reading.text(node, "name") or ""
+    name = node.text("name") or ""
     context = replace(context, model=name)
     kind = "the kind of object"
     reading.documented_keys(node, "physicalType", "logicalType", reason=kind)
@@ -168,12 +168,12 @@ def _model(context: OdcsContext, node: Mapping, service: tuple[RuleOfModel, ...]
         with_unique_names(
             (*_primary_key(context, columns), *_relationships(context, node), *rules)
         ),
-        description=reading.text(node, "description"),
-        title=reading.text(node, "businessName"),
-        location=reading.text(node, "physicalName"),
+        description=node.text("description"),
+        title=node.text("businessName"),
+        location=node.text("physicalName"),
         partition_by=_partitions(context, columns),
-        tags=reading.texts(node, "tags"),
-        id=reading.text(node, "id"),
+        tags=node.texts("tags"),
+        id=node.text("id"),
     )
 
 
@@ -186,13 +186,13 @@ def _with_rules(item: Field, placed: Iterable[PlacedRule]) -> Field:
 
 def _position(context: OdcsContext, column: Mapping, key: str) -> float:
     """The position of a column in a key; those without one come last, in document order."""
-    position = context.reading.number(column, key)
+    position = column.number(key)
     return float("inf") if position is None or position < 0 else position
 
 
 def _primary_key(context: OdcsContext, columns: list[Mapping]) -> Iterator[Rule]:
     reading = context.reading
-    keys = [column for column in columns if reading.truth(column, "primaryKey")]
+    keys = [column for column in columns if column.truth("primaryKey")]
     keys.sort(key=lambda column: _position(context, column, "primaryKeyPosition"))
     if keys:
         marks = [column.get(key) for column in keys for key in ("primaryKey", "primaryKeyPosition")]
@@ -202,7 +202,7 @@ def _primary_key(context: OdcsContext, columns: list[Mapping]) -> Iterator[Rule]
 
 def _partitions(context: OdcsContext, columns: list[Mapping]) -> tuple[str, ...]:
     reading = context.reading
-    partitioned = [column for column in columns if reading.truth(column, "partitioned")]
+    partitioned = [column for column in columns if column.truth("partitioned")]
     partitioned.sort(key=lambda column: _position(context, column, "partitionKeyPosition"))
     return tuple(physical_name(reading, column) for column in partitioned)
 
@@ -214,16 +214,14 @@ def _relationships(context: OdcsContext, node: Mapping) -> Iterator[Rule]:
     for relation in reading.mappings(node, "relationships"):
         context.document_remarks(relation, "type", "description")
         ends = [
-            [context.elements.referred(name) for name in reading.texts(relation, key)]
+            [context.elements.referred(name) for name in relation.texts(key)]
             for key in ("from", "to")
         ]
         wrong = [end for elements in ends for end in elements if isinstance(end, str)]
         own_ends, other_ends = (
             [end for end in elements if isinstance(end, Element)] for elements in ends
         )
-        reason = (
-            wrong[0] if wrong else _odd_ends(reading.text(node, "name") or "", own_ends, other_ends)
-        )
+        reason = wrong[0] if wrong else _odd_ends(node.text("name") or "", own_ends, other_ends)
         if reason is not None:
             for key in ("from", "to"):
                 reading.unsupported(relation.get(key), reason)

@@ -23,7 +23,7 @@ from dqx_airflow.contracts.dialects.odcs.service import (
     physical_name,
     read_rules,
 )
-from dqx_airflow.contracts.document import Mapping, Node, Scalar, Sequence, plain
+from dqx_airflow.contracts.document import NOTHING, Mapping, Node, Scalar, Sequence, plain
 from dqx_airflow.contracts.field_types import types_named
 from dqx_airflow.contracts.model import Field, Rule, column_path
 from dqx_airflow.metrics.sql import quote_literal
@@ -162,17 +162,14 @@ def option_rules(
 ) -> Iterator[Rule]:
     """The rules for the options of a property, whose logical type may be unknown."""
     options = reading.mapping(owner, "logicalTypeOptions")
-    if options is not None:
-        yield from _bounds(reading, options, item, logical)
-        if (divisor := reading.number(options, "multipleOf")) is not None:
-            yield reading.rule(
-                "multiple_of", demands.MultipleOf(divisor), options.get("multipleOf")
-            )
-        yield from _lengths(reading, options)
-        if (expression := reading.text(options, "pattern")) is not None:
-            yield reading.rule("pattern", demands.Pattern(expression), options.get("pattern"))
-        yield from _format(reading, options, item, logical)
-        _mark_others(reading, options)
+    yield from _bounds(reading, options, item, logical)
+    if (divisor := options.number("multipleOf")) is not None:
+        yield reading.rule("multiple_of", demands.MultipleOf(divisor), options.get("multipleOf"))
+    yield from _lengths(reading, options)
+    if (expression := options.text("pattern")) is not None:
+        yield reading.rule("pattern", demands.Pattern(expression), options.get("pattern"))
+    yield from _format(reading, options, item, logical)
+    _mark_others(reading, options)
     yield from _enum(reading, owner)
 
 
@@ -188,12 +185,12 @@ def _enum(reading: ClauseReader, owner: Mapping) -> Iterator[Rule]:
 def _bounds(
     reading: ClauseReader, options: Mapping, item: Field, logical: str | None
 ) -> Iterator[Rule]:
-    written = reading.text(options, "format")
+    written = options.text("format")
     meant = _meant(item, logical, written)
 
     def bound(key: str, name: str, op: str) -> Rule | None:
-        limit = reading.text(options, key)
-        if logical in _NUMBERS and reading.number(options, key) is None:
+        limit = options.text(key)
+        if logical in _NUMBERS and options.number(key) is None:
             return None  # it does not fit the schema, which was reported
         if meant is not None and limit is not None:
             shown = limit if logical in _NUMBERS else f"CAST({quote_literal(limit)} AS TIMESTAMP)"
@@ -206,7 +203,7 @@ def _bounds(
         ("maximum", "exclusiveMaximum", "<=", "<"),
     ):
         # In 3.0 it is a boolean, and makes `minimum` exclusive.
-        if (is_strict := reading.truth(options, exclusive)) is not None:
+        if (is_strict := options.truth(exclusive)) is not None:
             name = f"exclusive_{key}" if is_strict else key
             op = strict if is_strict else inclusive
             if (rule := bound(key, name, op)) is not None:
@@ -226,12 +223,12 @@ def _lengths(reading: ClauseReader, options: Mapping) -> Iterator[Rule]:
         ("minItems", "min_items", ">="),
         ("maxItems", "max_items", "<="),
     ):
-        if (count := reading.number(options, key)) is not None:
+        if (count := options.number(key)) is not None:
             yield reading.rule(name, demands.Length(op, int(count)), options.get(key))
-    if reading.truth(options, "uniqueItems"):
+    if options.truth("uniqueItems"):
         yield reading.rule("unique_items", demands.UniqueItems(), options.get("uniqueItems"))
     reading.documented_keys(options, "uniqueItems", reason="duplicate items are allowed")
-    if (dimensions := reading.number(options, "dimensions")) is not None:
+    if (dimensions := options.number("dimensions")) is not None:
         node = options.get("dimensions")
         yield reading.rule("min_items", demands.Length(">=", int(dimensions)), node)
         yield reading.rule("max_items", demands.Length("<=", int(dimensions)), node)
@@ -244,7 +241,7 @@ def _mark_others(reading: ClauseReader, options: Mapping) -> None:
     reading.documented_keys(
         options, "distanceMetric", "embeddingModel", "embeddingModelVersion", reason=advice
     )
-    if reading.truth(options, "normalized"):
+    if options.truth("normalized"):
         reading.unsupported(options.get("normalized"), "no rule computes the length of a vector")
     reading.documented_keys(options, "normalized")
     for key in ("minProperties", "maxProperties"):
@@ -257,7 +254,7 @@ def _mark_others(reading: ClauseReader, options: Mapping) -> None:
 def _format(
     reading: ClauseReader, options: Mapping, item: Field, logical: str | None
 ) -> Iterator[Rule]:
-    written, node = reading.text(options, "format"), options.get("format")
+    written, node = options.text("format"), options.get("format")
     if written is None or node is None:
         return
     readers: dict[str, Callable[[ClauseReader, str, Node, Field], Iterator[Rule]]] = {
@@ -354,7 +351,7 @@ def read_property(context: OdcsContext, node: Mapping, path: str | None = None) 
 
 def is_column(context: OdcsContext, node: Mapping) -> bool:
     """False for a measure, and for a computed dimension: data has no such column."""
-    semantic = context.reading.text(node, "semanticType")
+    semantic = node.text("semanticType")
     return semantic != "measure" and not (
         semantic == "dimension" and "transformLogic" in node.entries
     )
@@ -372,23 +369,23 @@ def mark_computed(context: OdcsContext, node: Mapping) -> None:
 
 def _read(context: OdcsContext, node: Mapping, name: str, path: str) -> Field:
     reading = context.reading
-    classification, tags = reading.text(node, "classification"), reading.texts(node, "tags")
-    examples = reading.scalars(node, "examples")
+    classification, tags = node.text("classification"), node.texts("tags")
+    examples = node.scalars("examples")
     item = Field(
         name,
         path,
         None,
         node.span,
-        written_type=reading.text(node, "physicalType") or reading.text(node, "logicalType"),
-        semantic=reading.text(node, "description"),
-        title=reading.text(node, "businessName"),
-        is_key=reading.truth(node, "primaryKey") is True,
+        written_type=node.text("physicalType") or node.text("logicalType"),
+        semantic=node.text("description"),
+        title=node.text("businessName"),
+        is_key=node.truth("primaryKey") is True,
         is_sensitive=is_sensitive(classification, tags),
         classification=classification,
         tags=tags,
         examples=tuple(example.value for example in examples),
         example_spans=tuple(example.span for example in examples),
-        id=reading.text(node, "id"),
+        id=node.text("id"),
     )
     context.document_element(
         node, "semanticType", "examples", "transformDescription", "transformLogic"
@@ -397,7 +394,7 @@ def _read(context: OdcsContext, node: Mapping, name: str, path: str) -> Field:
     reading.documented_keys(node, "classification", reason="determines which values are masked")
     reading.documented_keys(node, "partitioned", "partitionKeyPosition", reason=_STORED)
     item, rules = _typed(context, node, item)
-    logical = reading.text(node, "logicalType")
+    logical = node.text("logicalType")
     rules += _key_rules(context, node, item)
     rules += option_rules(reading, node, item, logical)
     rules += _relationships(context, node, item)
@@ -423,7 +420,7 @@ class _Declared:
 def _typed(context: OdcsContext, node: Mapping, item: Field) -> tuple[Field, list[Rule]]:
     """The field with its type, and the rules for its logical and physical type."""
     reading = context.reading
-    logical, written = (reading.text(node, key) for key in ("logicalType", "physicalType"))
+    logical, written = (node.text(key) for key in ("logicalType", "physicalType"))
     physical = None
     if written is not None:
         physical = physical_type(written, context.sql_dialect, is_spark=context.is_spark)
@@ -437,7 +434,7 @@ def _typed(context: OdcsContext, node: Mapping, item: Field) -> tuple[Field, lis
     if any(mark is not None for mark in declared.marks):
         declared.rules.insert(0, reading.rule("type", demands.OfType(), *declared.marks))
     if physical is not None and physical.most_characters is not None:
-        has_length = "maxLength" in (reading.mapping(node, "logicalTypeOptions") or node).entries
+        has_length = "maxLength" in reading.mapping(node, "logicalTypeOptions").entries
         name = "physical_length" if has_length else "max_length"
         length = demands.Length("<=", physical.most_characters)
         declared.rules.append(reading.rule(name, length, node.get("physicalType")))
@@ -447,7 +444,7 @@ def _typed(context: OdcsContext, node: Mapping, item: Field) -> tuple[Field, lis
 def _by_logical(context: OdcsContext, node: Mapping, logical: str | None) -> _Declared:
     """The type by its logical type, if there is no physical type of Spark."""
     reading = context.reading
-    written, physical_node = reading.text(node, "physicalType"), node.get("physicalType")
+    written, physical_node = node.text("physicalType"), node.get("physicalType")
     marks = [node.get("logicalType")]
     if logical is None:
         logical = next((_IMPLIED[key] for key in _IMPLIED if key in node.entries), None)
@@ -458,7 +455,7 @@ def _by_logical(context: OdcsContext, node: Mapping, logical: str | None) -> _De
     else:
         reading.not_understood(physical_node, "Spark has no type of this name")
     options = reading.mapping(node, "logicalTypeOptions")
-    if logical == "date" and context.is_3_0 and "H" in (reading.text(options, "format") or ""):
+    if logical == "date" and context.is_3_0 and "H" in (options.text("format") or ""):
         return _Declared(
             "timestamp", marks
         )  # 3.0 has a single type for dates with and without a time
@@ -484,7 +481,7 @@ def _by_physical(
     if agrees(logical, spark_type):
         return _Declared(narrower(logical, spark_type), [*marks, logical_node])
     options = reading.mapping(node, "logicalTypeOptions")
-    if spark_type == "string" and logical in _TIMES and reading.text(options, "format"):
+    if spark_type == "string" and logical in _TIMES and options.text("format"):
         reading.documented(logical_node, "its format is checked")
     elif spark_type == "string" and logical in _IN_TEXT:
         rule = reading.rule("format", demands.OfFormat(logical), logical_node)
@@ -517,18 +514,22 @@ def _with_parts(context: OdcsContext, node: Mapping, item: Field, spark_type: st
         for inner in properties:
             reading.unsupported(inner, f"a value of type {spark_type} has no properties")
     _demanded(context, node, ())  # none of the properties that it requires is described
-    if (items := reading.mapping(node, "items")) is not None:
+    if (items := reading.mapping(node, "items")) is not NOTHING:
         if item.type == "array":
             return replace(item, items=_read(context, items, "[]", f"{item.path}[]"))
         reading.unsupported(items, f"a value of type {spark_type} has no items")
-    if (entries := reading.mapping(node, "map")) is not None and item.type == "map":
+    if (entries := reading.mapping(node, "map")) is not NOTHING and item.type == "map":
         keys, values = (reading.mapping(entries, key) for key in ("key", "value"))
         return replace(
             item,
-            keys=_read(context, keys, "{key}", item.path + "{key}") if keys else None,
-            values=_read(context, values, "{value}", item.path + "{value}") if values else None,
+            keys=_read(context, keys, "{key}", item.path + "{key}")
+            if keys is not NOTHING
+            else None,
+            values=_read(context, values, "{value}", item.path + "{value}")
+            if values is not NOTHING
+            else None,
         )
-    if reading.text(node, "logicalType") == "vector":
+    if node.text("logicalType") == "vector":
         return _vector(context, node, item)
     return item
 
@@ -537,7 +538,7 @@ def _demanded(context: OdcsContext, node: Mapping, fields: Iterable[Field]) -> t
     """The fields of an object; those that its options require are never NULL."""
     reading = context.reading
     options = reading.mapping(node, "logicalTypeOptions")
-    marks = {item.text: item for item in reading.scalars(options, "required")}
+    marks = {item.text: item for item in options.scalars("required")}
     demanded = []
     for item in fields:
         mark = marks.pop(item.name, None)
@@ -550,8 +551,8 @@ def _demanded(context: OdcsContext, node: Mapping, fields: Iterable[Field]) -> t
 
 def _vector(context: OdcsContext, node: Mapping, item: Field) -> Field:
     options = context.reading.mapping(node, "logicalTypeOptions")
-    written = context.reading.text(options, "elementType") or "float32"
-    element = context.reading.node(options, "elementType")
+    written = options.text("elementType") or "float32"
+    element = options.get("elementType")
     part = Field("[]", f"{item.path}[]", _VECTOR_ITEMS.get(written), node.span, written)
     if part.type is None:
         context.reading.unsupported(element, "Spark has no type for it")
@@ -565,18 +566,18 @@ def _vector(context: OdcsContext, node: Mapping, item: Field) -> Field:
 
 def _key_rules(context: OdcsContext, node: Mapping, item: Field) -> Iterator[Rule]:
     reading = context.reading
-    if reading.truth(node, "required"):
+    if node.truth("required"):
         yield reading.rule("required", demands.Required(), node.get("required"))
     elif item.is_key:
         yield reading.rule("required", demands.Required(), node.get("primaryKey"))
     reading.documented_keys(node, "required", reason="NULL is permitted")
-    if reading.truth(node, "unique"):
+    if node.truth("unique"):
         yield reading.rule("unique", demands.Unique((item.path,)), node.get("unique"))
     reading.documented_keys(node, "unique", reason="duplicate values are allowed")
     reading.documented_keys(
         node, "primaryKey", "primaryKeyPosition", reason="part of the primary key"
     )
-    if (encrypted := reading.text(node, "encryptedName")) is not None:
+    if (encrypted := node.text("encryptedName")) is not None:
         mark = node.get("encryptedName")
         if any(other.path == column_path(encrypted) for other in context.elements.by_name.values()):
             reading.documented(mark, "this column is listed as a separate property")
@@ -594,7 +595,7 @@ def _relationships(context: OdcsContext, node: Mapping, item: Field) -> Iterator
 
 def _target(context: OdcsContext, relation: Mapping) -> Element | None:
     reading = context.reading
-    written = reading.texts(relation, "to")
+    written = relation.texts("to")
     if len(written) != 1:
         reading.unsupported(relation.get("to"), "one property can refer to only one other")
         return None

@@ -89,8 +89,8 @@ def with_policy(reading: ClauseReader, lifecycle: Lifecycle) -> Lifecycle:
     policy: dict[str, Any] = {}
     for name, item in _properties(reading):
         if name in _TEXTS:
-            policy[_TEXTS[name]] = reading.text(item, "value")
-        elif name in _DAYS and (days := reading.number(item, "value")) is not None:
+            policy[_TEXTS[name]] = item.text("value")
+        elif name in _DAYS and (days := item.number("value")) is not None:
             policy[_DAYS[name]] = int(days)
     return replace(lifecycle, **policy)
 
@@ -98,15 +98,13 @@ def with_policy(reading: ClauseReader, lifecycle: Lifecycle) -> Lifecycle:
 def read_consumers(reading: ClauseReader) -> Iterator[Consumer]:
     for name, item in _properties(reading):
         for consumer in reading.mappings(item, "value") if name == "consumers" else ():
-            if (team := reading.text(consumer, "team")) is not None:
-                yield Consumer(
-                    team, reading.text(consumer, "useCase"), reading.text(consumer, "pin")
-                )
+            if (team := consumer.text("team")) is not None:
+                yield Consumer(team, consumer.text("useCase"), consumer.text("pin"))
 
 
 def _properties(reading: ClauseReader) -> Iterator[tuple[str, Mapping]]:
     for item in reading.mappings(reading.root, "customProperties"):
-        yield reading.text(item, "property") or "", item
+        yield item.text("property") or "", item
 
 
 _OUTSIDE = re.compile(r"(?P<file>[^#]+\.ya?ml)#(?P<inside>.*)", re.DOTALL)
@@ -176,7 +174,7 @@ def elements_of(reading: ClauseReader) -> Elements:
     by_id: dict[str, Element] = {}
     objects = []
     for item in reading.mappings(reading.root, "schema"):
-        model, table = reading.text(item, "name") or "", reading.text(item, "physicalName")
+        model, table = item.text("name") or "", item.text("physicalName")
         objects.append(model)
         for way in _below(reading, item, _Way()):
             element = Element(model, ".".join(map(column_path, way.columns)), way.columns[-1])
@@ -184,7 +182,7 @@ def elements_of(reading: ClauseReader) -> Elements:
             for owner, names in product((model, table), (way.names, way.columns)):
                 if owner is not None:
                     by_name.setdefault(".".join((owner, *names)), element)
-            ids = (reading.text(item, "id"), *way.ids)
+            ids = (item.text("id"), *way.ids)
             if None not in ids:
                 by_id["schema/" + "/properties/".join(map(str, ids))] = element
     return Elements(by_name, by_id, tuple(objects))
@@ -192,7 +190,7 @@ def elements_of(reading: ClauseReader) -> Elements:
 
 def physical_name(reading: ClauseReader, item: Mapping) -> str:
     """The name of a column in the data."""
-    return reading.text(item, "physicalName") or reading.text(item, "name") or ""
+    return item.text("physicalName") or item.text("name") or ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +205,8 @@ class _Way:
 def _below(reading: ClauseReader, owner: Mapping, way: _Way) -> Iterator[_Way]:
     for item in reading.mappings(owner, "properties"):
         below = _Way(
-            (*way.names, reading.text(item, "name") or ""),
-            (*way.ids, reading.text(item, "id")),
+            (*way.names, item.text("name") or ""),
+            (*way.ids, item.text("id")),
             (*way.columns, physical_name(reading, item)),
         )
         yield below
@@ -230,17 +228,17 @@ def read_servers(reading: ClauseReader) -> Iterator[Server]:
     """The servers; data cannot violate anything about them."""
     reading.documented_keys(reading.root, "servers", reason="the location of the data")
     for server in reading.mappings(reading.root, "servers"):
-        kind = (reading.text(server, "type") or "").strip().lower()
+        kind = (server.text("type") or "").strip().lower()
         reading.one_of(server, "format", STORED_FORMATS)
         check_address(reading, server, "endpointUrl", "uri")
         check_location(reading, server, kind)
         yield Server(
-            reading.text(server, "server") or kind,
+            server.text("server") or kind,
             kind,
             server.span,
             location=_location(reading, server, kind),
-            format="iceberg" if kind == "iceberg" else reading.text(server, "format"),
-            environment=reading.text(server, "environment"),
+            format="iceberg" if kind == "iceberg" else server.text("format"),
+            environment=server.text("environment"),
             options=(*_options(reading, server), *endpoint_options(reading, server)),
             sql_dialect=server_sql(kind),
         )
@@ -248,22 +246,22 @@ def read_servers(reading: ClauseReader) -> Iterator[Server]:
 
 def _location(reading: ClauseReader, server: Mapping, kind: str) -> str | None:
     for key in _PLACES:
-        if (place := reading.text(server, key)) is not None:
+        if (place := server.text(key)) is not None:
             return place
     if kind not in (*_LOCATED, "iceberg"):
         return None
-    parts = [reading.text(server, key) for key in _TABLE_PARTS]
+    parts = [server.text(key) for key in _TABLE_PARTS]
     return ".".join([*filter(None, parts), "{model}"])
 
 
 def _options(reading: ClauseReader, server: Mapping) -> Iterator[tuple[str, str]]:
     """Reader options for the files: JSON in a single array spans several lines."""
-    delimiter, file_format = (reading.text(server, key) for key in ("delimiter", "format"))
+    delimiter, file_format = (server.text(key) for key in ("delimiter", "format"))
     if file_format == "json" and delimiter == "array":
         yield "multiLine", "true"
     elif file_format == "csv" and delimiter is not None:
         yield "sep", delimiter
-    if file_format in ("csv", "json") and (encoding := reading.text(server, "encoding")):
+    if file_format in ("csv", "json") and (encoding := server.text("encoding")):
         yield "encoding", encoding
 
 
@@ -331,7 +329,7 @@ def read_service(context: OdcsContext) -> Iterator[RuleOfModel]:
 
 def kind_of(context: OdcsContext, level: Mapping) -> str:
     """The property of a service level by its long name, in lower case."""
-    written = (context.reading.text(level, "property") or "").strip().lower()
+    written = (level.text("property") or "").strip().lower()
     return _SYNONYMS.get(written, written)
 
 
@@ -349,8 +347,8 @@ def _refuse(context: OdcsContext, level: Mapping, reason: str, code: str | None 
 
 def _timed(context: OdcsContext, level: Mapping, kind: str) -> Iterator[RuleOfModel]:
     reading, objects = context.reading, context.elements.objects
-    seconds = _seconds(context, level, kind)
-    written = reading.text(level, "element") or reading.text(reading.root, "slaDefaultElement")
+    seconds = _seconds(level, kind)
+    written = level.text("element") or reading.root.text("slaDefaultElement")
     if written is None and len(objects) == 1:
         written = objects[0]
     reason = None
@@ -358,7 +356,7 @@ def _timed(context: OdcsContext, level: Mapping, kind: str) -> Iterator[RuleOfMo
         reason = "not a duration: write a number and a unit, such as `value: 24`, `unit: h`"
     elif written is None:
         reason = "the property is ambiguous: add `element: object.property`"
-    elif kind == "frequency" and reading.literal(level, "valueExt") not in (None, 1):
+    elif kind == "frequency" and level.literal("valueExt") not in (None, 1):
         reason = "the standard does not define its valueExt"
     if reason is not None or seconds is None or written is None:
         _refuse(context, level, str(reason))
@@ -386,15 +384,14 @@ def _demand(kind: str, column: str | None, seconds: float) -> Demand:
     return Arrives(column, seconds) if kind == "frequency" else Fresh(column, seconds)
 
 
-def _seconds(context: OdcsContext, level: Mapping, kind: str) -> float | None:
+def _seconds(level: Mapping, kind: str) -> float | None:
     """The seconds of `value: 4`, `unit: d`; days without a unit. A value may also be `P1Y`.
 
     `m` are months for a retention, and minutes for everything else.
     """
-    reading = context.reading
-    number, unit = reading.number(level, "value"), reading.text(level, "unit")
+    number, unit = level.number("value"), level.text("unit")
     if number is None:
-        return seconds_of(reading.text(level, "value") or "")
+        return seconds_of(level.text("value") or "")
     word = (unit or "d").strip().lower()
     if word == "m":
         word = "months" if kind == "retention" else "minutes"
