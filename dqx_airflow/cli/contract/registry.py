@@ -431,7 +431,7 @@ def publish_to_table(
     :param model: The model, if the contract has several.
     :param dry_run: Show what would be written, and write nothing.
     """
-    from dqx_airflow.contracts.export.spark import description_of
+    from dqx_airflow.contracts.export.schemas import description_of
 
     if (table is None) == (sql is None):
         raise RequestError("give --table PATH, or --sql NAME")

@@ -134,8 +134,8 @@ _ENTRIES = (
     ExportFormat("great-expectations", "great_expectations:suite", is_of_one_model=True),
     ExportFormat("great-expectations-0", "great_expectations:older_suite", is_of_one_model=True),
     ExportFormat("odcs", "odcs:document"),
-    ExportFormat("json-schema", "json_schema:schema", is_of_one_model=True),
-    ExportFormat("spark", "spark:columns", is_of_one_model=True),
+    ExportFormat("json-schema", "schemas:schema", is_of_one_model=True),
+    ExportFormat("spark", "schemas:columns", is_of_one_model=True),
     ExportFormat("html", "html:page"),
 )
 
