@@ -74,9 +74,14 @@ def duration_text(seconds: float) -> str:
     return f"{seconds:g} seconds"
 
 
-def one_line(sql: str) -> str:
-    """SQL without its line breaks."""
-    return " ".join(sql.split())
+def one_line(text: str) -> str:
+    """A text without its line breaks."""
+    return " ".join(text.split())
+
+
+def printable_line(text: str) -> str:
+    """A text without its line breaks and without characters that cannot be printed."""
+    return one_line("".join(sign if sign.isprintable() else " " for sign in text))
 
 
 def share_of_rows(share: float) -> str:

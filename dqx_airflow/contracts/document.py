@@ -165,13 +165,13 @@ def show_path(path: Path) -> str:
     return shown
 
 
-def plain(node: Node | None) -> Any:
+def plain_value(node: Node | None) -> Any:
     """The node as dicts, lists and plain values."""
     match node:
         case Mapping():
-            return {key: plain(entry.node) for key, entry in node.entries.items()}
+            return {key: plain_value(entry.node) for key, entry in node.entries.items()}
         case Sequence():
-            return [plain(item) for item in node.items]
+            return [plain_value(item) for item in node.items]
         case Scalar():
             return node.value
     return None
@@ -448,7 +448,7 @@ def example_rows(node: Node) -> ExampleRows:
     rows = node.items if isinstance(node, Sequence) else (node,)
     mappings = [row for row in rows if isinstance(row, Mapping)]
     return _of_mappings(
-        [plain(row) for row in mappings], node.span, tuple(row.span for row in mappings)
+        [plain_value(row) for row in mappings], node.span, tuple(row.span for row in mappings)
     )
 
 

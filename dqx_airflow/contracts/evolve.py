@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import IntEnum
 
-from dqx_airflow.contracts.demands import one_line
+from dqx_airflow.contracts.demands import one_line, printable_line
 from dqx_airflow.contracts.diff import Change, Diff
 from dqx_airflow.contracts.diff.columns import is_delta_widening
 from dqx_airflow.contracts.export.schemas import column_comment
@@ -84,7 +84,7 @@ class Evolution:
 
 def _comment(text: str) -> str:
     """An SQL comment that cannot end early."""
-    return f"-- {one_line(''.join(letter if letter.isprintable() else ' ' for letter in text))}"
+    return f"-- {printable_line(text)}"
 
 
 SIGNS_OF_NO_FILE = frozenset(" ,;{}()\n\t=")

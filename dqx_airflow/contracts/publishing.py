@@ -51,7 +51,7 @@ class PublishedVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class Objection:
+class Blocker:
     """Why a version must not be published, and what to do instead."""
 
     problem: str
@@ -65,7 +65,7 @@ def objections(
     on: date,
     *,
     semantic: Bump = Bump.MAJOR,
-) -> tuple[Objection, ...]:
+) -> tuple[Blocker, ...]:
     """All objections to publishing a contract on a date; none for one that is published.
 
     :param published: the published versions of its id, in order.
@@ -73,12 +73,12 @@ def objections(
     """
     if reader_of(contract.dialect).versions_models:
         problem = "a manifest of DataLex has no version: each of its contracts has one"
-        return (Objection(problem, "compare two by `dql contract diff` and `dql contract impact`"),)
+        return (Blocker(problem, "compare two by `dql contract diff` and `dql contract impact`"),)
     version = version_of(contract.version)
     if version is None:
         shown = f"'{contract.version}' cannot be ordered as a version"
         problem = "the contract has no version" if contract.version is None else shown
-        return (Objection(problem, "write it as 1.0.0"),)
+        return (Blocker(problem, "write it as 1.0.0"),)
     mistyped = tuple(_mistyped(contract))
     if not published:
         return mistyped
@@ -87,24 +87,24 @@ def objections(
         if same.digest == digest:
             return ()
         problem = f"version {contract.version} was published on {same.on} with another content"
-        return (Objection(problem, f"raise it to {next_version(version, Bump.PATCH)} or higher"),)
+        return (Blocker(problem, f"raise it to {next_version(version, Bump.PATCH)} or higher"),)
     if mistyped:
         return mistyped
     newest = max(published, key=lambda earlier: earlier.version)
     if version < newest.version:
         problem = f"version {contract.version} is lower than {newest.contract.version}"
-        return (Objection(problem, f"{newest.contract.version} is published: go on from there"),)
+        return (Blocker(problem, f"{newest.contract.version} is published: go on from there"),)
     last = max(earlier.on for earlier in published)
     if on < last:
         problem = f"{on} is before {last}, when the last version was published"
-        return (Objection(problem, f"publish it on {last} or later"),)
+        return (Blocker(problem, f"publish it on {last} or later"),)
     base = _base(published)
     if base is None:
         return ()
     changes = diff(base.contract, contract, semantic=semantic)
     problems = []
     if changes.shortfall is not None:
-        problems.append(Objection(changes.shortfall, _summary(changes)))
+        problems.append(Blocker(changes.shortfall, _summary(changes)))
     elif _breaks(changes, base.version, version):
         problems += _too_often(base, published, on)
         problems += _too_soon(base, contract, published, on)
@@ -113,12 +113,12 @@ def objections(
     return tuple(problems)
 
 
-def _mistyped(contract: Contract) -> Iterator[Objection]:
+def _mistyped(contract: Contract) -> Iterator[Blocker]:
     """Words outside of closed sets: an unknown status or cadence would be permanent."""
     for note in contract.notes:
         if note.code == "E422":
             problem = f"{note.clause.path}: {note.reason}"
-            yield Objection(problem, note.help or "`dql contract lint` shows where")
+            yield Blocker(problem, note.help or "`dql contract lint` shows where")
 
 
 def _base(published: Sequence[PublishedVersion]) -> PublishedVersion | None:
@@ -161,7 +161,7 @@ def period_of(cadence: str, on: date) -> tuple[date, str] | None:
 
 def _too_often(
     base: PublishedVersion, published: Sequence[PublishedVersion], on: date
-) -> list[Objection]:
+) -> list[Blocker]:
     cadence = base.contract.lifecycle.cadence
     current = period_of(cadence, on) if cadence else None
     if current is None:
@@ -175,7 +175,7 @@ def _too_often(
                 f"{base.contract.id} breaks at most once a {period} ({cadence}), and did so on "
                 f"{after.on} with {after.contract.version}"
             )
-            return [Objection(problem, f"wait for the next {period}, or keep what there is")]
+            return [Blocker(problem, f"wait for the next {period}, or keep what there is")]
     return []
 
 
@@ -190,7 +190,7 @@ def _notice(contract: Contract) -> int:
 
 def _too_soon(
     base: PublishedVersion, contract: Contract, published: Sequence[PublishedVersion], on: date
-) -> list[Objection]:
+) -> list[Blocker]:
     """A breaking version takes effect at least this many days after its announcement."""
     days = _notice(base.contract)
     begin = max(day_of(contract.lifecycle.effective_date) or on, on)
@@ -205,7 +205,7 @@ def _too_soon(
     hint = f"publish a version of it with the status deprecated, then this one {days} days later"
     if announced:
         hint = f"publish it on {earliest} or later"
-    return [Objection(problem, hint)]
+    return [Blocker(problem, hint)]
 
 
 def _announced(base: PublishedVersion, published: Sequence[PublishedVersion]) -> date | None:
@@ -221,7 +221,7 @@ def _is_ending(contract: Contract) -> bool:
     return life.status in ("deprecated", "sunset") or any(map(day_of, dates))
 
 
-def _overlap_too_short(base: PublishedVersion, contract: Contract, on: date) -> list[Objection]:
+def _overlap_too_short(base: PublishedVersion, contract: Contract, on: date) -> list[Blocker]:
     """Both versions are written for at least this many days before the old one ends."""
     old, new = base.contract.lifecycle, contract.lifecycle
     days = max(old.dual_write_days or 0, new.dual_write_days or 0)
@@ -235,7 +235,7 @@ def _overlap_too_short(base: PublishedVersion, contract: Contract, on: date) -> 
         f"{contract.version} begins on {begin}: {days} days of dual writes are promised"
     )
     hint = f"first publish {base.version.major}.x with a sunset on {earliest} or later"
-    return [Objection(problem, hint)]
+    return [Blocker(problem, hint)]
 
 
 def end_of(life: Lifecycle) -> date | None:
@@ -246,7 +246,7 @@ def end_of(life: Lifecycle) -> date | None:
     return end_of_period(deprecated, life.notice_days)
 
 
-def _ends_too_soon(base: PublishedVersion, contract: Contract, on: date) -> list[Objection]:
+def _ends_too_soon(base: PublishedVersion, contract: Contract, on: date) -> list[Blocker]:
     """A sunset is announced this many days in advance."""
     life, before = contract.lifecycle, base.contract.lifecycle
     sunset = day_of(life.sunset_date)
@@ -261,7 +261,7 @@ def _ends_too_soon(base: PublishedVersion, contract: Contract, on: date) -> list
     if sunset >= earliest:
         return []
     problem = f"the sunset on {sunset} gives less than the {days} days of notice that are promised"
-    return [Objection(problem, f"set it to {earliest} or later")]
+    return [Blocker(problem, f"set it to {earliest} or later")]
 
 
 _EMAIL = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+")

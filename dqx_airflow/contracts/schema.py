@@ -18,7 +18,7 @@ from dqx_airflow.contracts.document import (
     Scalar,
     Sequence,
     find,
-    plain,
+    plain_value,
     show_path,
 )
 from dqx_airflow.contracts.model import UnknownKey
@@ -248,7 +248,7 @@ def schema_errors(root: Node, schema: MappingType[str, Any]) -> tuple[Diagnostic
     # A schema may name a file next to it; nothing is ever downloaded.
     validator = validator_for(schema)(schema)
     diagnostics = {}
-    for error in validator.iter_errors(plain(root)):
+    for error in validator.iter_errors(plain_value(root)):
         for cause in _causes(error):
             diagnostic = _diagnostic(root, cause)
             diagnostics[diagnostic.span, diagnostic.message] = diagnostic

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import yaml
 
 from dqx_airflow.contracts.dialects.foreign import Translation
-from dqx_airflow.contracts.document import plain, read_document
+from dqx_airflow.contracts.document import plain_value, read_document
 from dqx_airflow.diagnostics.diagnostic import Level
 from dqx_airflow.dql.printer import show_name, show_text
 from dqx_airflow.errors import NoCounterpartError
@@ -237,7 +237,7 @@ def document_of(source: SourceFile) -> Any:
             raise NoCounterpartError(f"line {diagnostic.span.line}: {diagnostic.message}")
     if read.root is None:
         raise NoCounterpartError("neither JSON nor YAML")
-    return plain(read.root)
+    return plain_value(read.root)
 
 
 class _LargeNumberError(Exception):

@@ -21,7 +21,7 @@ from dqx_airflow.contracts.compile.context import (
     TableSql,
 )
 from dqx_airflow.contracts.compile.suite import claim_of
-from dqx_airflow.contracts.demands import AmongRows, Demand, QueryGives, RowsSatisfy
+from dqx_airflow.contracts.demands import AmongRows, Demand, QueryGives, RowsSatisfy, printable_line
 from dqx_airflow.contracts.dialects.clause_reader import slug
 from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.contracts.dialects.standards import sql_dialect_of
@@ -309,7 +309,7 @@ def _errors(text: str, places: Mapping[int, int]) -> dict[int, str]:
 
 
 def _comment_line(text: str) -> str:
-    shown = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+    shown = printable_line(text)
     return shown if len(shown) <= _LONGEST_ORIGIN else shown[: _LONGEST_ORIGIN - 3].rstrip() + "..."
 
 

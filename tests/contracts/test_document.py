@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from markdown_cases import Case, cases
 
 from dqx_airflow.contracts.compile import compile_contract
-from dqx_airflow.contracts.document import DEEPEST, MOST_NODES, Document, find, plain, read_document
+from dqx_airflow.contracts.document import (
+    DEEPEST,
+    MOST_NODES,
+    Document,
+    find,
+    plain_value,
+    read_document,
+)
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.values import SourceFile
 
@@ -32,7 +39,7 @@ def drawn(text: str) -> str:
 def test_a_text_means_this_or_is_refused_so(case: Case) -> None:
     text = case.block("yaml").text
     found = document(text)
-    meaning = plain(found.root)
+    meaning = plain_value(found.root)
     entries = meaning.items() if isinstance(meaning, dict) else [("the document", meaning)]
     shown = "\n".join(f"{key}: {json.dumps(value)}" for key, value in entries)
     case.expect(drawn(text) or shown)
@@ -180,7 +187,7 @@ def test_a_document_of_too_many_nodes_is_refused() -> None:
 
 
 def test_a_number_of_thousands_of_digits_stays_a_string() -> None:
-    assert plain(document("9" * 5_000).root) == "9" * 5_000
+    assert plain_value(document("9" * 5_000).root) == "9" * 5_000
 
 
 def test_every_node_has_its_span() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from dqx_airflow.contracts.diff import diff
 from dqx_airflow.contracts.document import Path as Keys
-from dqx_airflow.contracts.document import leaves, plain, read_document, show_path
+from dqx_airflow.contracts.document import leaves, plain_value, read_document, show_path
 from dqx_airflow.contracts.model import Contract
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.values import SourceFile
@@ -28,7 +28,7 @@ EXAMPLES = sorted((Path(__file__).parent / "examples").rglob("*.yaml"))
 def test_every_changed_clause_is_reported(path: Path, step: int) -> None:
     root = read_document(SourceFile(path.name, path.read_text(encoding="utf-8"))).root
     assert root is not None
-    data = plain(root)
+    data = plain_value(root)
     before = contract_of(data)
     if before is None:
         pytest.skip("what others refer to, and no contract")

@@ -14,7 +14,7 @@ from dqx_airflow.contracts.document import (
     Mapping,
     References,
     no_files,
-    plain,
+    plain_value,
     read_document,
 )
 from dqx_airflow.diagnostics import draw
@@ -31,7 +31,7 @@ def resolved(text: str, folder: Path) -> str:
     assert isinstance(document.root, Mapping)
     node = document.root.get("a")
     assert isinstance(node, Mapping)
-    taken = plain(references.resolve(node))
+    taken = plain_value(references.resolve(node))
     taken.pop("$ref")
     return draw(found, references.sources) or json.dumps(taken)
 

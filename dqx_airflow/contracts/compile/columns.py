@@ -268,7 +268,7 @@ def required(context: RuleContext, _: demands.Required) -> CompiledClaim:
     return each_row(of_every(way, present))
 
 
-def value(context: RuleContext, demand: demands.Demand) -> CompiledClaim:
+def single_values(context: RuleContext, demand: demands.Demand) -> CompiledClaim:
     """A demand on single values: on those of a column, or on those nested in it."""
     share = context.rule.share
     predicate_of, kind = PREDICATES[type(demand)], kind_of(context.item)

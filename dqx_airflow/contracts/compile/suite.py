@@ -20,7 +20,7 @@ from dqx_airflow.contracts.compile.context import (
     TableSql,
     row_meaning,
 )
-from dqx_airflow.contracts.demands import OfType
+from dqx_airflow.contracts.demands import OfType, printable_line
 from dqx_airflow.contracts.dialects.clause_reader import unique_name
 from dqx_airflow.contracts.model import Acceptance, Clause, Contract, Note, Promise, Rule, Treatment
 from dqx_airflow.dql.check import Checked, check_source
@@ -59,7 +59,7 @@ CLAIMS: dict[type, Callable[[RuleContext, Any], CompiledClaim | EnforcedByType]]
     demands.OfType: columns.of_type,
     demands.OnlyColumns: columns.only_columns,
     demands.Required: columns.required,
-    **dict.fromkeys(PREDICATES, columns.value),
+    **dict.fromkeys(PREDICATES, columns.single_values),
     demands.UniqueItems: columns.unique_items,
     demands.Unique: measures.unique,
     demands.Distinct: measures.distinct,
@@ -304,8 +304,8 @@ class _Drafting:
         """The lines of the suite, and for each line of an assertion the number of its draft."""
         contract = self.contract
         version = f" {contract.version}" if contract.version else ""
-        name = _one_line(contract.name or contract.id) or "contract"
-        source = _one_line(f"{contract.id}{version} ({contract.dialect})")
+        name = printable_line(contract.name or contract.id) or "contract"
+        source = printable_line(f"{contract.id}{version} ({contract.dialect})")
         lines = [
             *_comment(f"Compiled from the contract {source}: change that, not this file.", ""),
             f"suite {show_text(name)} {{",
@@ -334,7 +334,7 @@ class _Drafting:
             grouped.setdefault(draft.datasets, []).append(number)
         taken = {IMPLICIT_CHECK}
         for datasets, numbers in grouped.items():
-            title = _one_line(" with ".join(datasets)) or "model"
+            title = printable_line(" with ".join(datasets)) or "model"
             while title in taken:
                 title += " (2)"
             taken.add(title)
@@ -389,15 +389,10 @@ def _tag(text: str) -> str:
     return f"_{words}" if words[:1].isdigit() else words
 
 
-def _one_line(text: str) -> str:
-    shown = "".join(sign if sign.isprintable() else " " for sign in text)
-    return " ".join(shown.split())
-
-
 def _comment(text: str, indent: str) -> list[str]:
     """A text as a one-line comment, truncated to fit."""
     room = WIDTH - len(indent) - len("# ")
     blanks = text[: len(text) - len(text.lstrip(" "))] if text.startswith("  ") else ""
-    line = blanks + _one_line(text)
+    line = blanks + printable_line(text)
     shown = line if len(line) <= room else line[: room - 3].rstrip() + "..."
     return [f"{indent}# {shown}".rstrip()] if line.strip() else []

@@ -31,7 +31,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from dqx_airflow.contracts.demands import Bound, Demand, Literal, Refers
+from dqx_airflow.contracts.demands import Bound, Demand, Literal, Refers, one_line
 from dqx_airflow.contracts.document import (
     NOTHING,
     Mapping,
@@ -204,7 +204,7 @@ _EXTENSION = "an extension that the dialect does not define"
 def clause_of(node: Node) -> Clause:
     """The clause of a node."""
     text = (node.written or node.text) if isinstance(node, Scalar) else ""
-    return Clause(show_path(node.path), " ".join(text.split()), node.span)
+    return Clause(show_path(node.path), one_line(text), node.span)
 
 
 def _of_slip(slip: UnknownKey, clause: Clause, promise: Promise | None = None) -> Note:
@@ -529,7 +529,7 @@ def _acceptance(reading: ClauseReader, node: Node, owner: Path) -> Iterator[Acce
 
 def _text_at(node: Mapping, key: str) -> str:
     child = node.get(key)
-    return " ".join(child.text.split()) if isinstance(child, Scalar) and child.value else ""
+    return one_line(child.text) if isinstance(child, Scalar) and child.value else ""
 
 
 _FORMS = {

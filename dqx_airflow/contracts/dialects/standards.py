@@ -45,7 +45,7 @@ from dqx_airflow.contracts.document import (
     Scalar,
     Sequence,
     leaves,
-    plain,
+    plain_value,
     read_document,
     show_path,
 )
@@ -328,7 +328,7 @@ def _parsed(node: Node | None) -> Node | None:
 
 def _translated(kind: str, check: Node, model: Model) -> Translation:
     """:raises NoCounterpartError: there are no demands, or the model has no column for them."""
-    translation = _TRANSLATORS[kind](plain(check))
+    translation = _TRANSLATORS[kind](plain_value(check))
     paths = tuple(item.path for item in model.fields)
     if not has_place(translation, paths):
         raise NoCounterpartError(f"the model {model.name} has no field {translation.column}")
@@ -430,7 +430,7 @@ def _sql(rule: _Rule) -> Iterable[PlacedRule]:
     except KeyError:
         hint = did_you_mean(str(written), SQL_DIALECTS)
         return _refused(rule, f"unknown SQL dialect '{written}'", "E422", hint)
-    compared = conditions(plain(rule.node))
+    compared = conditions(plain_value(rule.node))
     if not compared:
         return _refused(rule, _NO_THRESHOLD, "E425")
     demands = tuple(QueryGives(query.strip(), condition, dialect) for condition in compared)
@@ -438,7 +438,7 @@ def _sql(rule: _Rule) -> Iterable[PlacedRule]:
 
 
 def _library(rule: _Rule) -> Iterable[PlacedRule]:
-    translation = translate_metric(plain(rule.node), rule.column)
+    translation = translate_metric(plain_value(rule.node), rule.column)
     return _rules(rule, translation, "metric", "rule", "arguments", "unit")
 
 
@@ -461,7 +461,7 @@ def _check(node: Node | None) -> MappingType[str, Any] | None:
     """The rule of another tool, which may also be a YAML string."""
     if isinstance(node, Scalar):
         node = read_document(SourceFile("", node.text)).root
-    return plain(node) if isinstance(node, Mapping) else None
+    return plain_value(node) if isinstance(node, Mapping) else None
 
 
 def _rules(rule: _Rule, translation: Translation, *keys: str) -> Iterable[PlacedRule]:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from dqx_airflow.contracts.demands import Unique
+from dqx_airflow.contracts.demands import Unique, one_line
 from dqx_airflow.contracts.dialects import reader_of
 from dqx_airflow.contracts.diff.columns import (
     ColumnChanges,
@@ -213,11 +213,17 @@ class _Reported:
     @classmethod
     def of(cls, changes: Collection[Change], old: Contract, new: Contract) -> _Reported:
         no_names: frozenset[str] = frozenset()
-        texts = {(no_names, _on_one_line(old.version), _on_one_line(new.version))}
+        texts = {
+            (
+                no_names,
+                (old.version and one_line(old.version)),
+                (new.version and one_line(new.version)),
+            )
+        }
         for change in changes:
             names = frozenset(_NAME.findall(change.column or ""))
             before, after = _listed(change.old), _listed(change.new)
-            pairs = {(_on_one_line(change.old), _on_one_line(change.new))}
+            pairs = {((change.old and one_line(change.old)), (change.new and one_line(change.new)))}
             pairs |= {(item, None) for item in before - after}
             pairs |= {(None, item) for item in after - before}
             pairs |= {(old_text, new_text) for old_text in before for new_text in after}
@@ -238,7 +244,7 @@ class _Reported:
         )
 
     def has(self, names: frozenset[str], old: str | None, new: str | None) -> bool:
-        wanted = _on_one_line(old), _on_one_line(new)
+        wanted = (old and one_line(old)), (new and one_line(new))
         return any(
             (old_text, new_text) == wanted and (not about or about & names)
             for about, old_text, new_text in self.texts
@@ -251,10 +257,6 @@ def _reported_paths(change: Change) -> Iterator[str]:
     parts = change.path.split(".")
     for end in range(2, len(parts)) if change.column is not None else ():
         yield ".".join((*parts[:end], "type"))
-
-
-def _on_one_line(text: str | None) -> str | None:
-    return None if text is None else " ".join(text.split())
 
 
 def _listed(text: str | None) -> set[str | None]:

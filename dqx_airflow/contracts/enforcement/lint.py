@@ -351,7 +351,7 @@ class Contradiction:
 
 
 @dataclass(frozen=True, slots=True)
-class _Limit:
+class _ValueLimit:
     """A bound of the values, or of their lengths."""
 
     rule: Rule
@@ -371,12 +371,12 @@ def _among(rules: Sequence[Rule]) -> Iterator[Contradiction]:
     # A share of the rows leaves room for others.
     strict = [rule for rule in rules if rule.share >= 1]
     bounds = [
-        _Limit(rule, rule.demand.op, rule.demand.value)
+        _ValueLimit(rule, rule.demand.op, rule.demand.value)
         for rule in strict
         if isinstance(rule.demand, demands.Bound)
     ]
     lengths = [
-        _Limit(rule, rule.demand.op, rule.demand.count)
+        _ValueLimit(rule, rule.demand.op, rule.demand.count)
         for rule in strict
         if isinstance(rule.demand, demands.Length)
     ]
@@ -399,7 +399,7 @@ def _among(rules: Sequence[Rule]) -> Iterator[Contradiction]:
                 yield Contradiction((rule,), f"at least {low} rows per hour, but at most {high}")
 
 
-def _crossed(limits: Sequence[_Limit], least: str, most: str) -> Iterator[Contradiction]:
+def _crossed(limits: Sequence[_ValueLimit], least: str, most: str) -> Iterator[Contradiction]:
     for low in limits:
         for high in limits:
             if low.op in _LOWER and high.op in _UPPER:

@@ -589,9 +589,9 @@ def _custom(contract: Contract, losses: list[Loss]) -> Iterator[dict[str, Any]]:
 
 def _left_out(contract: Contract, written: Any) -> Iterator[Loss]:
     """Texts of the document that the export does not contain."""
-    known = {" ".join(text.split()) for text in _scalars(written)}
+    known = {demands.one_line(text) for text in _scalars(written)}
     for note in contract.notes:
-        remark = " ".join(note.clause.text.split())
+        remark = demands.one_line(note.clause.text)
         is_exported = (
             remark in known or remark.lower() in _NOTHING or _is_said_otherwise(note.clause.path)
         )

@@ -26,7 +26,7 @@ from typing import Any, Protocol
 from urllib.parse import quote, unquote, urlsplit
 
 from dqx_airflow.contracts.model import Contract
-from dqx_airflow.contracts.publishing import Objection, PublishedVersion, objections
+from dqx_airflow.contracts.publishing import Blocker, PublishedVersion, objections
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.contracts.versions import Bump
 from dqx_airflow.errors import RegistryError
@@ -76,7 +76,7 @@ class Publication:
     objections."""
 
     published: PublishedVersion | None
-    objections: tuple[Objection, ...] = ()
+    objections: tuple[Blocker, ...] = ()
     was_there: bool = False
 
 

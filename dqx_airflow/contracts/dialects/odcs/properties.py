@@ -23,7 +23,7 @@ from dqx_airflow.contracts.dialects.odcs.service import (
     physical_name,
     read_rules,
 )
-from dqx_airflow.contracts.document import NOTHING, Mapping, Node, Scalar, Sequence, plain
+from dqx_airflow.contracts.document import NOTHING, Mapping, Node, Scalar, Sequence, plain_value
 from dqx_airflow.contracts.field_types import types_named
 from dqx_airflow.contracts.model import Field, Rule, column_path
 from dqx_airflow.metrics.sql import quote_literal
@@ -496,7 +496,7 @@ def _by_physical(
 def _has_parts(node: Mapping) -> bool:
     """True if the document describes the parts of a property."""
     parts = (node.get(key) for key in _IMPLIED)
-    return any(part is not None and bool(plain(part)) for part in parts)
+    return any(part is not None and bool(plain_value(part)) for part in parts)
 
 
 def _with_parts(context: OdcsContext, node: Mapping, item: Field, spark_type: str) -> Field:
@@ -505,7 +505,7 @@ def _with_parts(context: OdcsContext, node: Mapping, item: Field, spark_type: st
     item = with_type(item, spark_type) if "<" in spark_type else replace(item, type=spark_type)
     for key in ("properties", "items"):
         match node.get(key):
-            case Sequence(items=()) | Mapping(entries={}) as empty if not plain(empty):
+            case Sequence(items=()) | Mapping(entries={}) as empty if not plain_value(empty):
                 reading.documented(empty, "its content is not described")
     if properties := tuple(reading.mappings(node, "properties")):
         if item.type == "struct":
