@@ -138,7 +138,7 @@ class Mapping:
 Node: TypeAlias = Scalar | Sequence | Mapping
 
 NOTHING = Mapping({}, (), Span("", 1, 1, 1, 1))
-"""Stands for a mapping that is missing: no key has a value, and it is no leaf."""
+"""Stands for a mapping that is missing: no key has a value, and it is not a leaf."""
 
 
 @dataclass(frozen=True, slots=True)
