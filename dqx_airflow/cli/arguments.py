@@ -48,11 +48,11 @@ def shared_options(
     recompute: bool = False,
     skip_date: list[str] | None = None,
     unsupported: Unsupported | None = None,
-    only: OnlyOption = None,
-    tag: TagOption = None,
-    exclude_tag: ExcludeTagOption = None,
-    severity: SeverityOption = None,
-    dimension: DimensionOption = None,
+    only: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None,
+    tag: list[str] | None = None,
+    exclude_tag: list[str] | None = None,
+    severity: Severity | None = None,
+    dimension: list[str] | None = None,
     watch: bool = False,
     **run_options: Any,
 ) -> Options:
@@ -67,6 +67,12 @@ def shared_options(
     :param recompute: Ignore stored states and compute everything.
     :param skip_date: A date without data, for lagged metrics.
     :param unsupported: How to treat a clause that cannot be enforced: error (exit 3) or warn.
+    :param only: Only assertions that match: a name, a check, CHECK::NAME, or the clause or rule id
+        of a contract; * and ? are wildcards. Repeatable.
+    :param tag: Only assertions with this tag. Repeatable: any of the tags is enough.
+    :param exclude_tag: No assertions with this tag. Repeatable.
+    :param severity: Only assertions of this severity or a worse one.
+    :param dimension: Only assertions of this quality dimension, such as completeness. Repeatable.
     :param watch: Run again when a source file or dqx.toml changes.
     """
     from dqx_airflow.cli.calls import Options
@@ -146,44 +152,6 @@ ConfigOption: TypeAlias = Annotated[
 OutputFileOption: TypeAlias = Annotated[
     Path | None,
     typer.Option("--output-file", help="Write the output to this file instead of stdout."),
-]
-ShadowOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--shadow",
-        metavar="SUITE",
-        help="A second suite to compare with, judged in the same scan. It never changes the "
-        "outcome.",
-    ),
-]
-OnlyOption: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--only",
-        metavar="NAME",
-        help="Only assertions that match: a name, a check, CHECK::NAME, or the clause or rule "
-        "id of a contract; * and ? are wildcards. Repeatable.",
-    ),
-]
-TagOption: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--tag", help="Only assertions with this tag. Repeatable: any of the tags is enough."
-    ),
-]
-ExcludeTagOption: TypeAlias = Annotated[
-    list[str] | None, typer.Option("--exclude-tag", help="No assertions with this tag. Repeatable.")
-]
-SeverityOption: TypeAlias = Annotated[
-    Severity | None,
-    typer.Option("--severity", help="Only assertions of this severity or a worse one."),
-]
-DimensionOption: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--dimension",
-        help="Only assertions of this quality dimension, such as completeness. Repeatable.",
-    ),
 ]
 
 

@@ -368,6 +368,14 @@ ROOT_VARIABLES = ["DQX_RESULTS_ROOT", "AIRFLOW__DQX__RESULTS_ROOT"]
 setting of the gates in Airflow."""
 
 
+RootOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--root", envvar=ROOT_VARIABLES, help="The root of the results store: a path or URI."
+    ),
+]
+
+
 def storage_options() -> dict[str, str] | None:
     """The options for access to the storage, from the environment."""
     from dqx_airflow.values.json_form import storage_options_of

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.command import ROOT_VARIABLES, TextFormatOption, TextOrJson, storage_options
+from dqx_airflow.cli.command import RootOption, TextFormatOption, TextOrJson, storage_options
 from dqx_airflow.errors import RequestError
 
 if TYPE_CHECKING:
@@ -16,35 +16,27 @@ if TYPE_CHECKING:
     from dqx_airflow.results.incidents import Incident, LackingRows
     from dqx_airflow.results.query import StoredResults
 
-RootOption = Annotated[
-    str | None,
-    typer.Option(
-        "--root", envvar=ROOT_VARIABLES, help="The root of the results store: a path or URI."
-    ),
-]
-AuthorOption = Annotated[
-    str | None, typer.Option("--author", help="Who decides; default: the current user.")
-]
-
 
 def incidents(
     *,
     root: RootOption = None,
-    gate: Annotated[str | None, typer.Option("--gate", help="Only those of this gate.")] = None,
-    ended: Annotated[
-        bool, typer.Option("--all", help="Include those that were repaired, accepted or closed.")
-    ] = False,
-    close: Annotated[
-        str | None, typer.Option("--close", metavar="ID", help="Close an open one; needs --reason.")
-    ] = None,
-    reason: Annotated[str | None, typer.Option("--reason", help="Why it is closed.")] = None,
-    author: AuthorOption = None,
+    gate: str | None = None,
+    ended: Annotated[bool, typer.Option("--all")] = False,
+    close: Annotated[str | None, typer.Option(metavar="ID")] = None,
+    reason: str | None = None,
+    author: str | None = None,
     output: TextFormatOption = TextOrJson.TEXT,
 ) -> None:
     """List the dates of data that are still blocked or broken, oldest first.
 
     An incident ends when its slice (date, map index, promote_slice) passes, is accepted, or a
     person closes it. The page "Open slices" in Airflow clears the tasks of all of them in order.
+
+    :param gate: Only those of this gate.
+    :param ended: Include those that were repaired, accepted or closed.
+    :param close: Close an open one; needs --reason.
+    :param reason: Why it is closed.
+    :param author: Who decides; default: the current user.
     """
     from dqx_airflow.results.incidents import lacking_rows, stored_incidents
     from dqx_airflow.results.query import RunsWanted

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from dqx_airflow.cli import command
-from dqx_airflow.cli.arguments import ShadowOption, with_shared_options
+from dqx_airflow.cli.arguments import with_shared_options
 from dqx_airflow.errors import DqxError
 from dqx_airflow.values import Outcome
 
@@ -38,7 +38,7 @@ EXIT_OF = {
 def run(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...")],
     *,
-    shadow: ShadowOption = None,
+    shadow: Annotated[Path | None, typer.Option(metavar="SUITE")] = None,
     shared: Options,
 ) -> None:
     """Run suites against datasets, with one Spark session.
@@ -50,6 +50,8 @@ def run(
     4 Spark or the results store failed. With several suites, the worst one counts.
 
     :param paths: Suites, contracts, or folders with .dql files.
+    :param shadow: A second suite to compare with, judged in the same scan. It never changes the
+        outcome.
     """
     raise typer.Exit(run_call(replace(shared, paths=tuple(paths), shadow=shadow)))
 

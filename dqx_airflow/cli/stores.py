@@ -21,6 +21,7 @@ from dqx_airflow.cli.command import (
     EXIT_INFRASTRUCTURE,
     ROOT_VARIABLES,
     Commands,
+    RootOption,
     TextFormatOption,
     TextOrJson,
     storage_options,
@@ -39,18 +40,11 @@ if TYPE_CHECKING:
 
 app = Commands(help="Inspect the results of gates and maintain their store.", no_args_is_help=True)
 
-_Root = Annotated[
-    str | None,
-    typer.Option(
-        "--root", envvar=ROOT_VARIABLES, help="The root of the results store: a path or URI."
-    ),
-]
-
 
 @app.command("list")
 def list_(
     *,
-    root: _Root = None,
+    root: RootOption = None,
     gate: str | None = None,
     on: Annotated[datetime | None, typer.Option("--date", formats=["%Y-%m-%d"])] = None,
     limit: Annotated[int, typer.Option(min=1)] = 20,
@@ -86,7 +80,7 @@ def list_(
 @app.command("show")
 def show(
     run_id: Annotated[str, typer.Argument(metavar="RUN_ID")],
-    root: _Root = None,
+    root: RootOption = None,
     rows: bool = False,
     output: TextFormatOption = TextOrJson.TEXT,
 ) -> None:
@@ -109,7 +103,7 @@ def show(
 
 
 @app.command("optimize")
-def optimize(*, root: _Root = None, output: TextFormatOption = TextOrJson.TEXT) -> None:
+def optimize(*, root: RootOption = None, output: TextFormatOption = TextOrJson.TEXT) -> None:
     """Merge the small files of the store, and partition a store of an older version by month.
 
     Gates may run at the same time. If it is interrupted, run it again.
@@ -123,7 +117,7 @@ def optimize(*, root: _Root = None, output: TextFormatOption = TextOrJson.TEXT) 
 def prune(
     *,
     older_than: Annotated[str, typer.Option(metavar="DAYS")],
-    root: _Root = None,
+    root: RootOption = None,
     output: TextFormatOption = TextOrJson.TEXT,
 ) -> None:
     """Delete old runs, with their results, failing rows and states.
@@ -143,7 +137,7 @@ def vacuum(
     *,
     keep: Annotated[str, typer.Option(metavar="DAYS")] = "7d",
     dry_run: bool = False,
-    root: _Root = None,
+    root: RootOption = None,
     output: TextFormatOption = TextOrJson.TEXT,
 ) -> None:
     """Delete the files that `optimize`, `prune` and the gates have replaced.

@@ -40,12 +40,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from dqx_airflow.datasets import connections
-from dqx_airflow.datasets.reader_options import (
-    FORMATS_WITH_OPTIONS,
-    with_default_options,
-    wrong_option,
-)
+from dqx_airflow.datasets import connections, reader_options
 from dqx_airflow.datasets.settings import SETTINGS, dataset_ref, mistakes_in
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean
 from dqx_airflow.errors import RequestError
@@ -202,7 +197,10 @@ class Settings:
 
     def as_read(self, refs: Mapping[str, DatasetRef]) -> dict[str, DatasetRef]:
         """Datasets with the options of `reader` for their formats; their own options win."""
-        return {name: with_default_options(ref, self.reader) for name, ref in refs.items()}
+        return {
+            name: reader_options.with_default_options(ref, self.reader)
+            for name, ref in refs.items()
+        }
 
     @property
     def session(self) -> Mapping[str, str]:
@@ -475,11 +473,11 @@ class _SettingsReader:
         reader = self.table(document, "reader")
         options = {}
         for format in reader:
-            if format in FORMATS_WITH_OPTIONS:
+            if format in reader_options.FORMATS_WITH_OPTIONS:
                 options[format] = self._options_of(format, self.table(reader, "reader", format))
                 continue
             message = f"unknown format '{format}' in [reader]"
-            hint = did_you_mean(format, FORMATS_WITH_OPTIONS)
+            hint = did_you_mean(format, reader_options.FORMATS_WITH_OPTIONS)
             if format == "delta":
                 message, hint = (
                     "options are not supported for Delta tables",
@@ -507,7 +505,7 @@ class _SettingsReader:
                 )
                 continue
             candidate = replace(valid, options=(*valid.options, (key, setting_text(value))))
-            if (wrong := wrong_option(candidate)) is not None:
+            if (wrong := reader_options.wrong_option(candidate)) is not None:
                 self._wrong_key(f"{title} {wrong.problem}", *place, key, hint=wrong.hint)
             else:
                 valid = candidate

@@ -11,15 +11,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from dqx_airflow.contracts.compile import terms
-from dqx_airflow.contracts.compile.context import (
-    CompiledClaim,
-    Query,
-    RowSql,
-    RuleContext,
-    SqlScope,
-    TableSql,
-)
+from dqx_airflow.contracts.compile import context, terms
 from dqx_airflow.contracts.compile.suite import claim_of
 from dqx_airflow.contracts.demands import AmongRows, Demand, QueryGives, RowsSatisfy, printable_line
 from dqx_airflow.contracts.dialects.clause_reader import slug
@@ -103,7 +95,7 @@ class _RuleDraft:
     """A rule with its claims, or why it has none."""
 
     rule: foreign_rule.ForeignRule
-    claims: tuple[CompiledClaim, ...]
+    claims: tuple[context.CompiledClaim, ...]
     reason: str = ""
     kind: str = ""
     column: str | None = None
@@ -118,7 +110,7 @@ def _drafted(rule: foreign_rule.ForeignRule) -> _RuleDraft:
             case foreign_rule.Claims():
                 filter_text = _filter(rule)
                 texts = (f"{text}{filter_text}" for text in meaning.texts)
-                claims = tuple(CompiledClaim(text, meaning.others) for text in texts)
+                claims = tuple(context.CompiledClaim(text, meaning.others) for text in texts)
                 kind, column = meaning.kind, meaning.column
             case Translation():
                 demands = (_among(rule, meaning, demand) for demand in meaning.demands)
@@ -128,7 +120,9 @@ def _drafted(rule: foreign_rule.ForeignRule) -> _RuleDraft:
         return _RuleDraft(rule, (), str(error))
     if rule.groups:
         groups = foreign_rule.groups_text(rule.groups)
-        claims = tuple(CompiledClaim(f"{claim.text}{groups}", claim.others) for claim in claims)
+        claims = tuple(
+            context.CompiledClaim(f"{claim.text}{groups}", claim.others) for claim in claims
+        )
     return _RuleDraft(rule, claims, rule.difference or "", rule.name or kind, column)
 
 
@@ -140,7 +134,7 @@ def _filter(rule: foreign_rule.ForeignRule) -> str:
     where = _predicate_of_filter(rule)
     if where is None:
         return ""
-    if isinstance(where, RowSql):
+    if isinstance(where, context.RowSql):
         raise NoCounterpartError("its filter is more than a predicate of DQL")
     return f" where {show(where)}"
 
@@ -159,40 +153,42 @@ def _among(rule: foreign_rule.ForeignRule, translation: Translation, demand: Dem
     match demand:
         case RowsSatisfy(predicate, dialect, share) if share == translation.share == 1:
             claim = _meaning(rule, predicate, dialect)
-            if isinstance(where, RowSql) or isinstance(claim, RowSql):
+            if isinstance(where, context.RowSql) or isinstance(claim, context.RowSql):
                 return replace(
                     demand, predicate=f"coalesce(NOT ({rule.where}), true) OR ({predicate})"
                 )
         case QueryGives(query=query):
             chosen = " ".join(("(SELECT * FROM {model} WHERE", rule.where, ")"))
             return replace(demand, query=query.replace("{model}", chosen))
-    if isinstance(where, RowSql):
+    if isinstance(where, context.RowSql):
         raise NoCounterpartError("its filter is more than a predicate of DQL")
     return AmongRows(demand, rule.where)
 
 
 def _meaning(
     rule: foreign_rule.ForeignRule, predicate: str, sql_dialect: str | None = None
-) -> nodes.Expression | RowSql | TableSql | Query:
+) -> nodes.Expression | context.RowSql | context.TableSql | context.Query:
     """:raises NoCounterpartError: the SQL is not a condition over a row."""
     from dqx_airflow.contracts.compile.sql_rules import row_rule  # imports sqlglot
 
-    return row_rule(predicate, sql_dialect, SqlScope(rule.dataset))
+    return row_rule(predicate, sql_dialect, context.SqlScope(rule.dataset))
 
 
-def _predicate_of_filter(rule: foreign_rule.ForeignRule) -> nodes.Expression | RowSql | None:
+def _predicate_of_filter(
+    rule: foreign_rule.ForeignRule,
+) -> nodes.Expression | context.RowSql | None:
     """:raises NoCounterpartError: the filter is not a condition over a row."""
     if rule.where is None:
         return None
     if (variable := foreign_rule.VARIABLE.search(rule.where)) is not None:
         raise NoCounterpartError(f"its filter has the variable {variable[0]}: write its value")
     translated = _meaning(rule, rule.where)
-    if isinstance(translated, TableSql | Query):
+    if isinstance(translated, context.TableSql | context.Query):
         raise NoCounterpartError("its filter is not a condition on a single row")
     return translated
 
 
-def _compiled(dataset: str, translation: Translation, demand: Demand) -> CompiledClaim:
+def _compiled(dataset: str, translation: Translation, demand: Demand) -> context.CompiledClaim:
     """:raises NoCounterpartError: there is no claim for the demand."""
     model = Model(dataset, terms.NOWHERE)
     contract = Contract(Dialect.DCS, None, dataset, None, terms.NOWHERE, models=(model,))
@@ -200,8 +196,8 @@ def _compiled(dataset: str, translation: Translation, demand: Demand) -> Compile
     name = column.strip("`") if column else ""
     way = (Field(name, column, None, terms.NOWHERE),) if column else ()
     rule = Rule(translation.kind, demand, (), share=translation.share)
-    claim = claim_of(RuleContext(contract, model, way, rule))
-    if not isinstance(claim, CompiledClaim):
+    claim = claim_of(context.RuleContext(contract, model, way, rule))
+    if not isinstance(claim, context.CompiledClaim):
         raise NoCounterpartError("the type of the column is unknown")
     return claim
 

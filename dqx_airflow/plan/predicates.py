@@ -24,17 +24,11 @@ from dqx_airflow.dql.checks.assertions import members_in
 from dqx_airflow.dql.printer import show, show_for_each, show_name, show_text
 from dqx_airflow.dql.walk import ITEM, fold, rewritten
 from dqx_airflow.limits import DEFAULT_MOST_GROUPS
+from dqx_airflow.metrics import spark_values
 from dqx_airflow.metrics.builtin.counts import listed_values, nan_count
 from dqx_airflow.metrics.builtin.values import rows_where
 from dqx_airflow.metrics.metric import Aggregate, Argument, ArgumentKind, Arguments, RowCondition
 from dqx_airflow.metrics.patterns.bounds import bounded, bounded_like, ended
-from dqx_airflow.metrics.spark_values import (
-    FLOATING,
-    MIRRORED,
-    is_day,
-    literal_of_type,
-    spark_number,
-)
 from dqx_airflow.metrics.sql import (
     Limit,
     ValueBound,
@@ -46,27 +40,7 @@ from dqx_airflow.metrics.sql import (
 )
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, quick_pattern, quicker, whole
 from dqx_airflow.metrics.types import Family, family_of, parts_of
-from dqx_airflow.plan.model import (
-    Group,
-    Grouping,
-    JudgedGroups,
-    Lookup,
-    MetricRequest,
-    RowPredicate,
-    Scanned,
-)
-from dqx_airflow.plan.row_values import (
-    UNKNOWN,
-    Cause,
-    RowTypes,
-    RowValue,
-    TypeObjection,
-    among,
-    compared,
-    nan_in,
-    value_of,
-    within,
-)
+from dqx_airflow.plan import model, row_values
 from dqx_airflow.values import MetricValue
 
 _MOST_RANGES = 16
@@ -87,7 +61,7 @@ def range_of(node: nodes.Expression) -> WithinRanges | None:
         case nodes.Compare(op=op, left=nodes.Name(text=column), right=right):
             return _within(column, (op, right))
         case nodes.Compare(op=op, left=left, right=nodes.Name(text=column)) if op != "!=":
-            return _within(column, (MIRRORED[op], left))
+            return _within(column, (spark_values.MIRRORED[op], left))
         case nodes.Within(operand=nodes.Name(text=column), low=low, high=high):
             return _within(column, (">=", low), ("<=", high))
         case _:
@@ -113,7 +87,7 @@ def _both(first: WithinRanges | None, second: WithinRanges | None) -> WithinRang
 def _limit(node: nodes.Expression) -> Limit | None:
     match node:
         case nodes.Number(value=value, unit=unit) if unit is not nodes.Unit.DURATION:
-            return spark_number(value)
+            return spark_values.spark_number(value)
         case nodes.Negative(operand=operand):
             limit = _limit(operand)
             return -limit if isinstance(limit, int | float | Decimal) else None
@@ -123,13 +97,13 @@ def _limit(node: nodes.Expression) -> Limit | None:
             return None
 
 
-UNTYPED = RowTypes(lambda _: UNKNOWN)
+UNTYPED = row_values.RowTypes(lambda _: row_values.UNKNOWN)
 """For a plan whose datasets have not been opened yet."""
 
 _ITEM = quote_name(ITEM)
 
 
-def settled(node: nodes.Expression, constants: Mapping[str, nodes.Constant]) -> RowPredicate:
+def settled(node: nodes.Expression, constants: Mapping[str, nodes.Constant]) -> model.RowPredicate:
     """The predicate with literals instead of its constants, which are evaluated."""
 
     def fill(part: object) -> object:
@@ -143,19 +117,19 @@ def settled(node: nodes.Expression, constants: Mapping[str, nodes.Constant]) -> 
             case _:
                 return None
 
-    return RowPredicate(rewritten(node, fill))
+    return model.RowPredicate(rewritten(node, fill))
 
 
 def _literal(node: nodes.Expression) -> nodes.Expression:
     """A number as a Spark literal: a decimal if it has a point, and not too many digits."""
     match node:
         case nodes.Number(value=Fraction() as value):
-            return replace(node, value=spark_number(value))  # type: ignore[arg-type]
+            return replace(node, value=spark_values.spark_number(value))  # type: ignore[arg-type]
         case _:
             return node
 
 
-def lookups_of(request: MetricRequest) -> tuple[Lookup, ...]:
+def lookups_of(request: model.MetricRequest) -> tuple[model.Lookup, ...]:
     """The lookups that the predicates of a request need."""
     return tuple(
         lookup_of(request.dataset, member)
@@ -165,7 +139,9 @@ def lookups_of(request: MetricRequest) -> tuple[Lookup, ...]:
     )
 
 
-def aggregates_of(request: MetricRequest, types: RowTypes = UNTYPED) -> tuple[Aggregate, ...]:
+def aggregates_of(
+    request: model.MetricRequest, types: row_values.RowTypes = UNTYPED
+) -> tuple[Aggregate, ...]:
     """The aggregates that a request needs, over its rows; those for NaN last, in the order of
     `voids_of`."""
     unfiltered = request.definition.aggregates(
@@ -179,7 +155,7 @@ def aggregates_of(request: MetricRequest, types: RowTypes = UNTYPED) -> tuple[Ag
     return tuple(filtered(aggregate, where) for aggregate in aggregates)
 
 
-def voids_of(request: MetricRequest, types: RowTypes) -> dict[str, Aggregate]:
+def voids_of(request: model.MetricRequest, types: row_values.RowTypes) -> dict[str, Aggregate]:
     """The columns because of which a request has no value if they contain NaN, each with the number
     of NaN."""
     if not request.definition.is_void_with_nan:
@@ -188,24 +164,30 @@ def voids_of(request: MetricRequest, types: RowTypes) -> dict[str, Aggregate]:
     return {
         column: nan_count(column)
         for column in dict.fromkeys(columns)
-        if column is not None and types.of_column(column) in FLOATING
+        if column is not None and types.of_column(column) in spark_values.FLOATING
     }
 
 
 def arguments_of(
-    request: MetricRequest, show: Callable[[nodes.Expression], object], types: RowTypes = UNTYPED
+    request: model.MetricRequest,
+    show: Callable[[nodes.Expression], object],
+    types: row_values.RowTypes = UNTYPED,
 ) -> Arguments:
     """The arguments of a request, predicates as `show` returns them, and literals as values of the
     type of its column."""
 
     def filled(argument: Argument, given: Any) -> Any:
-        if isinstance(given, RowPredicate):
+        if isinstance(given, model.RowPredicate):
             return show(given.node)
         if argument.kind is ArgumentKind.LITERALS and kind is not None:
-            values = tuple(literal_of_type(value, kind) for value in listed_values(given))
+            values = tuple(
+                spark_values.literal_of_type(value, kind) for value in listed_values(given)
+            )
             return values if isinstance(given, tuple) else values[0]
         if argument.kind is ArgumentKind.SHARES and kind is not None:
-            return tuple((literal_of_type(value, kind), share) for value, share in given)
+            return tuple(
+                (spark_values.literal_of_type(value, kind), share) for value, share in given
+            )
         return given
 
     (column, *_) = (*request.columns, None)
@@ -213,14 +195,14 @@ def arguments_of(
     return tuple(filled(argument, given) for argument, given in request.given)
 
 
-def _condition(node: nodes.Expression, types: RowTypes) -> RowCondition:
+def _condition(node: nodes.Expression, types: row_values.RowTypes) -> RowCondition:
     shortcut = range_of(node)
     column = None if shortcut is None else shortcut.column
     return RowCondition(predicate_sql(node, types), shortcut, column)
 
 
 def predicate_sql(
-    node: nodes.Expression, types: RowTypes = UNTYPED, *, is_opposite: bool = False
+    node: nodes.Expression, types: row_values.RowTypes = UNTYPED, *, is_opposite: bool = False
 ) -> str:
     """The predicate, or its negation, as Spark SQL; a lookup is the column of its alias.
 
@@ -231,9 +213,9 @@ def predicate_sql(
     return _PredicateWriter(types).write(node, is_opposite=is_opposite)
 
 
-def causes_of(node: nodes.Expression, types: RowTypes) -> tuple[Cause, ...]:
+def causes_of(node: nodes.Expression, types: row_values.RowTypes) -> tuple[row_values.Cause, ...]:
     """Reasons for a predicate to be false for a row, other than its tests."""
-    noted: dict[Cause, None] = {}
+    noted: dict[row_values.Cause, None] = {}
     _PredicateWriter(types, lambda causes: noted.update(dict.fromkeys(causes))).write(node)
     return tuple(noted)
 
@@ -242,8 +224,8 @@ def causes_of(node: nodes.Expression, types: RowTypes) -> tuple[Cause, ...]:
 class _PredicateWriter:
     """Writes predicates; passes the causes of each test to `note`."""
 
-    types: RowTypes
-    note: Callable[[Sequence[Cause]], object] = lambda _: None
+    types: row_values.RowTypes
+    note: Callable[[Sequence[row_values.Cause]], object] = lambda _: None
 
     def write(self, node: nodes.Expression, *, is_opposite: bool = False) -> str:
         """The predicate, or its negation, which is pushed down to its tests: a test that fails for
@@ -270,23 +252,23 @@ class _PredicateWriter:
                 test, causes = self._test(node)
                 return self._sound(f"(NOT {test})" if is_opposite else test, causes)
 
-    def _among(self, items: RowValue) -> _PredicateWriter:
+    def _among(self, items: row_values.RowValue) -> _PredicateWriter:
         """The writer for a predicate over the items of an array."""
 
-        def note(causes: Sequence[Cause]) -> None:
+        def note(causes: Sequence[row_values.Cause]) -> None:
             self.note(
                 [
-                    Cause(
+                    row_values.Cause(
                         cause.words, f"coalesce(exists({items.sql}, {_ITEM} -> {cause.sql}), false)"
                     )
                     for cause in causes
                 ]
             )
 
-        inner = next(iter(parts_of(items.type)), UNKNOWN)
+        inner = next(iter(parts_of(items.type)), row_values.UNKNOWN)
         return _PredicateWriter(replace(self.types, of_item=inner), note)
 
-    def _sound(self, test: str, causes: Sequence[Cause]) -> str:
+    def _sound(self, test: str, causes: Sequence[row_values.Cause]) -> str:
         if not causes:
             return test
         self.note(causes)
@@ -294,24 +276,24 @@ class _PredicateWriter:
         several = f"({' OR '.join(conditions)})"
         return f"({test} AND NOT {several if len(conditions) > 1 else conditions[0]})"
 
-    def _value(self, node: nodes.Expression) -> RowValue:
-        return value_of(node, self.types)
+    def _value(self, node: nodes.Expression) -> row_values.RowValue:
+        return row_values.value_of(node, self.types)
 
-    def _test(self, node: nodes.Expression) -> tuple[str, list[Cause]]:
+    def _test(self, node: nodes.Expression) -> tuple[str, list[row_values.Cause]]:
         """A test as Spark SQL, and why it may have no answer."""
         match node:
             case nodes.Compare(op=op, left=left, right=right):
                 parts = [left, right]
                 values = [self._value(part) for part in parts]
-                return compared(op, *values), _causes(parts, values)
+                return row_values.compared(op, *values), _causes(parts, values)
             case nodes.Within(operand=operand, low=low, high=high):
                 parts = [operand, low, high]
                 values = [self._value(part) for part in parts]
-                return within(*values), _causes(parts, values)
+                return row_values.within(*values), _causes(parts, values)
             case nodes.Member(operand=operand, choices=nodes.Listing(items=items)):
                 parts = [operand, *items]
                 values = [self._value(part) for part in parts]
-                return among(values[0], values[1:]), _causes(parts, values)
+                return row_values.among(values[0], values[1:]), _causes(parts, values)
             case nodes.Member(operand=operand):
                 # NULL if the column is NULL: such a row is not evaluated.
                 value, alias = self._value(operand), quote_name(lookup_of("", node).alias)
@@ -343,18 +325,22 @@ class _PredicateWriter:
                 raise AssertionError(f"not a predicate: {node}")
 
 
-def _causes(parts: Sequence[nodes.Expression], values: Sequence[RowValue]) -> list[Cause]:
+def _causes(
+    parts: Sequence[nodes.Expression], values: Sequence[row_values.RowValue]
+) -> list[row_values.Cause]:
     """Failures while computing the compared values, and which of these are NaN."""
     causes = [cause for value in values for cause in value.causes]
     is_number = any(value.is_number for value in values)
     for part, value in zip(parts, values, strict=True):
         # A value compared with a number is a number.
         typed_value = (
-            replace(value, type="double") if value.type == UNKNOWN and is_number else value
+            replace(value, type="double")
+            if value.type == row_values.UNKNOWN and is_number
+            else value
         )
-        condition = nan_in(typed_value)
+        condition = row_values.nan_in(typed_value)
         if condition is not None:
-            causes.append(Cause(f"NaN in {show(part)}", condition))
+            causes.append(row_values.Cause(f"NaN in {show(part)}", condition))
     return causes
 
 
@@ -378,17 +364,17 @@ def _decided(text: str, condition: str, longest: int | None) -> str:
     return f"(CASE WHEN {is_longer} THEN raise_error({message}) ELSE {condition} END)"
 
 
-def lookup_of(dataset: str, member: nodes.Member) -> Lookup:
+def lookup_of(dataset: str, member: nodes.Member) -> model.Lookup:
     """The lookup behind `column in values(other_column, dataset other)`."""
     assert isinstance(member.operand, nodes.Name)
     assert isinstance(member.choices, nodes.Call)
     column, reference = member.choices.arguments[0], member.choices.parameters[0].value
     assert isinstance(column, nodes.Name)
     assert isinstance(reference, nodes.Name)
-    return Lookup(dataset, member.operand.text, reference.text, column.text)
+    return model.Lookup(dataset, member.operand.text, reference.text, column.text)
 
 
-def undecided_rows(where: RowPredicate, types: RowTypes) -> Aggregate | None:
+def undecided_rows(where: model.RowPredicate, types: row_values.RowTypes) -> Aggregate | None:
     """The number of rows that a filter cannot decide; None if it can decide all."""
     if not causes_of(where.node, types):
         return None
@@ -398,7 +384,9 @@ def undecided_rows(where: RowPredicate, types: RowTypes) -> Aggregate | None:
     return rows_where(f"NOT {left_out} AND NOT coalesce({chosen}, false)")
 
 
-def fail_undecided(request: MetricRequest, count: int, types: RowTypes, scanned: Scanned) -> None:
+def fail_undecided(
+    request: model.MetricRequest, count: int, types: row_values.RowTypes, scanned: model.Scanned
+) -> None:
     """Leaves a request without a value, because its filter cannot decide this many rows."""
     assert request.where is not None
     causes = dict.fromkeys(cause.words for cause in causes_of(request.where.node, types))
@@ -416,7 +404,7 @@ def columns_of(for_each: nodes.ForEach) -> tuple[str, ...]:
 
 def groupings_of(
     suite: nodes.Suite, constants: Mapping[str, nodes.Constant]
-) -> dict[tuple[str, ...], Grouping]:
+) -> dict[tuple[str, ...], model.Grouping]:
     """The grouping of rows for each set of columns, shared by all assertions that use it.
 
     If all of them list their groups, other rows are not grouped.
@@ -429,7 +417,7 @@ def groupings_of(
             if assertion.for_each is not None:
                 by_columns.setdefault(columns_of(assertion.for_each), []).append(assertion)
     return {
-        columns: Grouping(
+        columns: model.Grouping(
             columns,
             _only(
                 columns,
@@ -442,7 +430,9 @@ def groupings_of(
     }
 
 
-def judged_groups(for_each: nodes.ForEach, constants: Mapping[str, nodes.Constant]) -> JudgedGroups:
+def judged_groups(
+    for_each: nodes.ForEach, constants: Mapping[str, nodes.Constant]
+) -> model.JudgedGroups:
     """The groups that an assertion is judged for.
 
     :param constants: those of the suite, evaluated.
@@ -454,10 +444,10 @@ def judged_groups(for_each: nodes.ForEach, constants: Mapping[str, nodes.Constan
         )
     share = 1 if for_each.share is None else for_each.share.value
     assert not isinstance(share, float)
-    return JudgedGroups(columns_of(for_each), listed, share, show_for_each(for_each))
+    return model.JudgedGroups(columns_of(for_each), listed, share, show_for_each(for_each))
 
 
-def too_many_groups(dataset: str, grouping: Grouping, on: date | None) -> str:
+def too_many_groups(dataset: str, grouping: model.Grouping, on: date | None) -> str:
     """The message about a dataset with more groups than allowed."""
     columns = show_columns(grouping.columns)
     when = f" on {on}" if on else ""
@@ -468,19 +458,19 @@ def too_many_groups(dataset: str, grouping: Grouping, on: date | None) -> str:
     )
 
 
-def only_listed(grouping: Grouping, types: RowTypes) -> RowPredicate | None:
+def only_listed(grouping: model.Grouping, types: row_values.RowTypes) -> model.RowPredicate | None:
     """A predicate for the rows of the listed groups; None if all rows are grouped, also if a listed
     value is impossible in its column: the assertion reports that."""
     if grouping.only is None:
         return None
     try:
         types.check(grouping.only.node)
-    except TypeObjection:
+    except row_values.TypeObjection:
         return None
     return grouping.only
 
 
-def misfit(judged: JudgedGroups, types: Mapping[str, tuple[str, ...]]) -> str | None:
+def misfit(judged: model.JudgedGroups, types: Mapping[str, tuple[str, ...]]) -> str | None:
     """Why listed groups, or those of two datasets, can never be equal; None if they can.
 
     :param types: by dataset, those of the columns; empty if unknown.
@@ -510,7 +500,7 @@ def _can_hold(kind: str, value: MetricValue) -> bool:
         return family_of(kind) is Family.NUMBER
     match family_of(kind):
         case Family.TIME:
-            return is_day(value)
+            return spark_values.is_day(value)
         case Family.BOOLEAN:
             return value in ("true", "false")
         case Family.NUMBER:
@@ -542,7 +532,7 @@ def show_columns(columns: tuple[str, ...]) -> str:
     return f"({names})" if len(columns) > 1 else names
 
 
-def show_group(group: Group) -> str:
+def show_group(group: model.Group) -> str:
     """A group as written in a suite: `"CH"`, `("CH", 2024)`, NULL for a missing value.
 
     >>> show_group(("CH", None))
@@ -585,7 +575,7 @@ def _only(
     columns: tuple[str, ...],
     clauses: Iterable[nodes.ForEach],
     constants: Mapping[str, nodes.Constant],
-) -> RowPredicate | None:
+) -> model.RowPredicate | None:
     """A predicate for the rows of all listed groups; None if an assertion does not list its groups.
 
     Each column is tested separately, so that a few other groups may be included.

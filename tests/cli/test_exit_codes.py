@@ -6,10 +6,13 @@ import errno
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from dqx_airflow.cli.command import CommandGroup
@@ -162,3 +165,16 @@ def test_closed_streams_are_ignored_and_a_full_disk_is_reported(broken: Path) ->
 
 def test_json_escapes_terminal_control_characters() -> None:
     assert json_text("ä\x9b31m\u202e\u2066\u200f") == '"ä\\u009b31m\\u202e\\u2066\\u200f"'
+
+
+def test_every_option_of_every_command_has_help() -> None:
+    """That of a docstring is lost if its name is misspelt there."""
+
+    def silent(command: Any, name: str) -> Iterator[str]:
+        for parameter in command.params:
+            if not parameter.help:
+                yield f"{name} {parameter.name}"
+        for verb in getattr(command, "commands", ()):
+            yield from silent(command.commands[verb], f"{name} {verb}")
+
+    assert list(silent(get_command(app), "dql")) == []

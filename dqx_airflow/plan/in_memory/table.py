@@ -15,15 +15,7 @@ from math import isinf, isnan
 from types import MappingProxyType
 from typing import Any
 
-from dqx_airflow.metrics.spark_values import (
-    EXACT,
-    date_in,
-    has_room,
-    order_key,
-    rounded_half_up,
-    timestamp_in,
-    timestamp_of,
-)
+from dqx_airflow.metrics import spark_values
 from dqx_airflow.metrics.sql import PATTERNS, whole_pattern
 from dqx_airflow.metrics.types import (
     LONGEST_DECIMAL,
@@ -63,8 +55,8 @@ def fitted(value: Any, operand_type: str) -> Any:
         return value
     precision, scale = decimal_size(operand_type)
     decimal = Decimal(value)
-    is_exact = rounded_half_up(decimal, scale) == decimal
-    return value if is_exact and has_room(decimal, precision, scale) else None
+    is_exact = spark_values.rounded_half_up(decimal, scale) == decimal
+    return value if is_exact and spark_values.has_room(decimal, precision, scale) else None
 
 
 def negated(value: Any, result_type: str) -> Any:
@@ -97,12 +89,15 @@ def narrowed(value: float) -> float:
 
 
 def _decimal(op: str, left: Decimal, right: Decimal, result_type: str) -> Decimal | None:
-    exact = {"+": EXACT.add, "-": EXACT.subtract, "*": EXACT.multiply, "/": EXACT.divide}[op](
-        left, right
-    )
+    exact = {
+        "+": spark_values.EXACT.add,
+        "-": spark_values.EXACT.subtract,
+        "*": spark_values.EXACT.multiply,
+        "/": spark_values.EXACT.divide,
+    }[op](left, right)
     precision, scale = decimal_size(result_type)
-    rounded = rounded_half_up(exact, scale)
-    return rounded if has_room(rounded, precision, scale) else None
+    rounded = spark_values.rounded_half_up(exact, scale)
+    return rounded if spark_values.has_room(rounded, precision, scale) else None
 
 
 def _timestamps(op: str, left: Any, right: Any, result_type: str) -> Any:
@@ -117,7 +112,7 @@ def _timestamps(op: str, left: Any, right: Any, result_type: str) -> Any:
 
 
 def _zoneless(value: date) -> datetime:
-    timestamp = timestamp_of(value)
+    timestamp = spark_values.timestamp_of(value)
     assert timestamp is not None
     return timestamp
 
@@ -147,9 +142,9 @@ def value_of(text: str, spark_type: str) -> Any:
         case "boolean":
             return _TRUTHS.get(bare.lower())
         case "date":
-            return date_in(text)
+            return spark_values.date_in(text)
         case "timestamp" | "timestamp_ntz":
-            timestamp = timestamp_in(text)
+            timestamp = spark_values.timestamp_in(text)
             zone = timezone.utc if kind == "timestamp" else None
             return None if timestamp is None else timestamp.replace(tzinfo=zone)
         case "binary":
@@ -160,7 +155,10 @@ def value_of(text: str, spark_type: str) -> Any:
 
 def _decimal_in_text(text: str, precision: int, scale: int) -> Decimal | None:
     exact = Decimal(text)
-    is_held = has_room(exact, precision, scale) and rounded_half_up(exact, scale) == exact
+    is_held = (
+        spark_values.has_room(exact, precision, scale)
+        and spark_values.rounded_half_up(exact, scale) == exact
+    )
     return exact if is_held else None
 
 
@@ -441,7 +439,7 @@ def _checked(value: Any, spark_type: str) -> Any:
             pairs = [
                 (_checked(k, key_type), _checked(v, value_type)) for k, v in dict(value).items()
             ]
-            return tuple(sorted(pairs, key=lambda pair: order_key(pair[0])))
+            return tuple(sorted(pairs, key=lambda pair: spark_values.order_key(pair[0])))
         case "struct":
             types = fields_of(spark_type)
             return {field: _checked(value.get(field), inner) for field, inner in types.items()}
