@@ -313,7 +313,7 @@ def expression_of(value: object, site: CallSite) -> nodes.Expression:
             seconds = exact(Fraction(value // timedelta(microseconds=1), 1_000_000))
             return nodes.Number(seconds, nodes.Unit.DURATION, site.span)
         case Decimal() | Real():
-            return number(value, nodes.Unit.PLAIN, site.of(str(value)))
+            return number_node(value, nodes.Unit.PLAIN, site.of(str(value)))
         case None:
             return nodes.Null(site.span)
         case _:
@@ -336,7 +336,7 @@ def name_of(text: str, site: CallSite) -> nodes.Name:
     return nodes.Name(text, site.of(text))
 
 
-def number(value: Real | Decimal | float, unit: nodes.Unit, span: Span) -> nodes.Number:
+def number_node(value: Real | Decimal | float, unit: nodes.Unit, span: Span) -> nodes.Number:
     """A number as parsed from its digits; for a float, from those that Python prints.
 
     :raises RequestError: it is not a finite number.

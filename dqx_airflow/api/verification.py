@@ -21,7 +21,7 @@ from dqx_airflow.api.expressions import (
     expression_of,
     filter_of,
     name_of,
-    number,
+    number_node,
     parse_predicate,
     parse_profiles,
     source_of,
@@ -174,7 +174,7 @@ class AssertionDraft(Claim):
         for_each = nodes.ForEach(
             tuple(name_of(column, site) for column in columns),
             None if groups is None else _group_list(groups, site),
-            None if share is None else number(share, nodes.Unit.PERCENT, site.of(str(share))),
+            None if share is None else number_node(share, nodes.Unit.PERCENT, site.of(str(share))),
             site.span,
         )
         before = self._assertion
@@ -244,7 +244,7 @@ class MetricDraft(AssertionDraft):
         site = caller_site()
         window = None
         if days is not None:
-            window = number(days * 86_400, nodes.Unit.DURATION, site.of(str(days)))
+            window = number_node(days * 86_400, nodes.Unit.DURATION, site.of(str(days)))
         return self._finish(nodes.WithinStddev(expression_of(count, site), window, site.span), site)
 
     def is_in_values(self, column: str, *, dataset: str) -> Claim:
@@ -289,7 +289,7 @@ class MetricDraft(AssertionDraft):
                 raise RequestError(
                     f"no row has the value {value!r}", "give strings, numbers or booleans"
                 )
-            due.append((node, number(share, nodes.Unit.PERCENT, site.of(str(share)))))
+            due.append((node, number_node(share, nodes.Unit.PERCENT, site.of(str(share)))))
         return self._finish(nodes.MatchesShares(tuple(due), site.span), site, tolerance)
 
     def _compare(self, op: str, bound: Bound, tolerance: float | None = None) -> Claim:
@@ -308,7 +308,7 @@ class MetricDraft(AssertionDraft):
         assert isinstance(claim, nodes.Measure)
         margin = None
         if tolerance is not None:
-            margin = number(tolerance, nodes.Unit.PLAIN, site.of(str(tolerance)))
+            margin = number_node(tolerance, nodes.Unit.PLAIN, site.of(str(tolerance)))
         claim = replace(claim, condition=condition)
         self._entry.settle(self._assertion)
         finished = replace(self._assertion, claim=claim, tolerance=margin)
@@ -355,7 +355,7 @@ class Context:
         :param predicate: a predicate of DQL.
         """
         site = caller_site()
-        least = number(share, nodes.Unit.PERCENT, site.of(str(share)))
+        least = number_node(share, nodes.Unit.PERCENT, site.of(str(share)))
         return self._rows(predicate, least, site)
 
     def assert_column(
@@ -730,7 +730,7 @@ class VerificationSuite:
         span, threshold = self._site.span, None
         if self._threshold is not None:
             site = self._site.of(str(self._threshold))
-            threshold = number(self._threshold, nodes.Unit.PERCENT, site)
+            threshold = number_node(self._threshold, nodes.Unit.PERCENT, site)
         return nodes.Suite(
             nodes.Text(self.name, self._site.of(self.name)),
             threshold,

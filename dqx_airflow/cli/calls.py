@@ -38,7 +38,7 @@ from dqx_airflow.plan.selection import (
     Selectable,
     choose,
     nothing_selected,
-    seen,
+    selectable_assertions,
     shadow_suite,
     unmatched,
     without_unmatched,
@@ -399,7 +399,7 @@ class _CallReader:
         known_refs = tuple({**given, **assumed}.values())
         suite, selection = checked.suite, self.options.selection
         if selection is not None:
-            seen_here = seen(suite, source, known_refs, template.run_key.date)
+            seen_here = selectable_assertions(suite, source, known_refs, template.run_key.date)
             selection = self._selection_in(path, seen_here, selection)
             if selection is None:
                 return None
@@ -564,7 +564,9 @@ class _CallReader:
         suite = check_source(enforced.suite).suite
         if selection is None or suite is None:
             return None
-        selectable = seen(suite, enforced.suite, (), template.run_key.date, enforced.contract)
+        selectable = selectable_assertions(
+            suite, enforced.suite, (), template.run_key.date, enforced.contract
+        )
         return self._selection_in(path, selectable, selection)
 
     def _warn_of_unused(self, given: Mapping[str, DatasetRef]) -> None:

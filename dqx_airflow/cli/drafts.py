@@ -276,7 +276,7 @@ def _read_files(
 
 def _print_table(rules: Sequence[ImportedRule]) -> None:
     """The rules that are not translated exactly, and the number of rules with each outcome."""
-    from dqx_airflow.importing.tools import ImportOutcome, counted
+    from dqx_airflow.importing.tools import ImportOutcome, outcome_counts
 
     for imported in rules:
         if imported.outcome is not ImportOutcome.TRANSLATED:
@@ -284,7 +284,7 @@ def _print_table(rules: Sequence[ImportedRule]) -> None:
                 f"{imported.outcome.value}: {imported.rule.place}: {imported.rule.shown}", err=True
             )
             typer.echo(f"    {imported.reason}", err=True)
-    summary = ", ".join(f"{count} {outcome.value}" for outcome, count in counted(rules))
+    summary = ", ".join(f"{count} {outcome.value}" for outcome, count in outcome_counts(rules))
     plural = "rule" if len(rules) == 1 else "rules"
     typer.echo(f"{len(rules)} {plural}: {summary or 'nothing to translate'}", err=True)
 

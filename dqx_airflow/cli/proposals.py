@@ -16,7 +16,7 @@ import typer
 
 from dqx_airflow.cli import arguments
 from dqx_airflow.cli.command import SheetFormat, TableFormatOption, TableOrJson
-from dqx_airflow.cli.suites import counted
+from dqx_airflow.cli.suites import count_text
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.renderers import draw, json_text
 from dqx_airflow.errors import RequestError
@@ -91,7 +91,7 @@ def tune(
         waiting = len(proposals) - len(applied)
         verb = "waits" if waiting == 1 else "wait"
         where = f": dql review {suite}" if waiting else ""
-        typer.echo(f"{counted(waiting, 'proposal')} {verb} for review{where}")
+        typer.echo(f"{count_text(waiting, 'proposal')} {verb} for review{where}")
 
 
 def _tuned(

@@ -26,7 +26,6 @@ from dqx_airflow.cli.command import (
     TextOrJson,
     storage_options,
 )
-from dqx_airflow.datasets.settings import is_table
 from dqx_airflow.errors import RequestError, StoreError, first_line
 
 if TYPE_CHECKING:
@@ -350,6 +349,7 @@ def adopt(
     from deltalake.exceptions import DeltaError
 
     from dqx_airflow.datasets.delta_log import transactions
+    from dqx_airflow.datasets.settings import is_table
     from dqx_airflow.engine.outputs.promoted_slices import (
         adoption,
         gates_in,

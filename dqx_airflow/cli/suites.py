@@ -90,7 +90,7 @@ def check(
         codes = (diagnostic.code for diagnostic in found.diagnostics if diagnostic.code)
         code = min(codes, default=None)
         more = f"; see `dql explain {code}`" if code else ""
-        typer.echo(f"{counted(len(files), 'file')} checked, {counted(errors, 'error')}{more}")
+        typer.echo(f"{count_text(len(files), 'file')} checked, {count_text(errors, 'error')}{more}")
     if errors:
         raise typer.Exit(EXIT_WRONG)
 
@@ -136,7 +136,7 @@ class Findings:
         return bool(text)
 
 
-def counted(number: int, noun: str) -> str:
+def count_text(number: int, noun: str) -> str:
     """A number with its noun: `no errors`, `1 error`, `1,500 errors`."""
     return f"{f'{number:,}' if number else 'no'} {noun}{'' if number == 1 else 's'}"
 

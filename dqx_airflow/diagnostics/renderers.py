@@ -31,7 +31,7 @@ MOST_SHOWN = 100
 def draw(
     diagnostics: Iterable[Diagnostic], sources: Mapping[str, str], *, colour: bool = False
 ) -> str:
-    """The diagnostics as text, separated by blank lines; of many the first, see `shown`.
+    """The diagnostics as text, separated by blank lines; of many the first, see `first_findings`.
 
     :param sources: the text of each file, by the name in the spans. A missing or empty file is
         displayed without an excerpt.
@@ -42,7 +42,7 @@ def draw(
     marked = {name for name, text in sources.items() if text.startswith("\ufeff")}
     for name in marked:
         lines[name][0] = " " + lines[name][0]  # keeps the columns aligned
-    kept, rest = shown(diagnostics)
+    kept, rest = first_findings(diagnostics)
     drawn = [_draw_one(diagnostic, lines, colour) for diagnostic in kept]
     return "\n\n".join([*drawn, rest] if rest else drawn)
 
@@ -53,7 +53,7 @@ def drawn_error(diagnostics: Iterable[Diagnostic], sources: Mapping[str, str]) -
     return SourceError(draw(found, sources), diagnostics=found)
 
 
-def shown(diagnostics: Iterable[Diagnostic]) -> tuple[list[Diagnostic], str]:
+def first_findings(diagnostics: Iterable[Diagnostic]) -> tuple[list[Diagnostic], str]:
     """The first findings, errors before warnings, in their order; and the number of the others."""
     listed = list(diagnostics)
     if len(listed) <= MOST_SHOWN:

@@ -168,7 +168,7 @@ class ParsedFile:
         return checks[0].assertions if checks else ()
 
 
-def read(source: SourceFile, reader: Reader, encoding: str = "utf-16") -> ParsedFile:
+def parsed_file(source: SourceFile, reader: Reader, encoding: str = "utf-16") -> ParsedFile:
     """Reads a file, however broken, and its imports."""
     parsed = parse(source)
     file = parsed.file or nodes.File((), (), (), ())

@@ -15,7 +15,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.syntax.grammar import unquoted
 from dqx_airflow.dql.syntax.parser import parse
-from dqx_airflow.editor.files import Lines, ParsedFile, read
+from dqx_airflow.editor.files import Lines, ParsedFile, parsed_file
 from dqx_airflow.editor.vocabulary import IN_ROWS, MEASURES
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import SourceFile, Span
@@ -448,7 +448,7 @@ def _check_meaning(
     if len(parse(after).diagnostics) > len(parse(before).diagnostics):
         raise RequestError(f"'{name}' is a keyword")
     renamed = {edit.span for edit in edits}
-    if _meaning(reading, renamed, name) != _meaning(read(after, reader), frozenset(), name):
+    if _meaning(reading, renamed, name) != _meaning(parsed_file(after, reader), frozenset(), name):
         where = Path(reading.name).name
         raise RequestError(f"'{name}' already has another meaning in {where}")
 

@@ -32,7 +32,7 @@ from dqx_airflow.editor.files import (
     Symbol,
     find_catalog,
     outline,
-    read,
+    parsed_file,
 )
 from dqx_airflow.editor.occurrences import definitions, proposed, renamable, rename
 from dqx_airflow.errors import RequestError, SourceError
@@ -66,7 +66,7 @@ class DqlServer(LanguageServer):
 
     def read(self, name: str) -> ParsedFile:
         source = SourceFile(name, self.files.text(name) or "")
-        return read(source, self.files.reader(name), self.encoding)
+        return parsed_file(source, self.files.reader(name), self.encoding)
 
     def read_at(self, document: Any, position: types.Position) -> tuple[ParsedFile, int]:
         """A file, and the offset of a position in it."""

@@ -19,7 +19,7 @@ from dqx_airflow.importing.foreign_rule import (
     ImportRequest,
     Meaning,
     column_text,
-    number,
+    finite,
     percent_text,
     rows_text,
     value_text,
@@ -127,7 +127,7 @@ def _decimal(value: object) -> object:
     """A number that the file writes as a decimal; any other value as it is."""
     match value:
         case {"__decimal__": str(digits)}:
-            return number(float(digits))
+            return finite(float(digits))
         case _:
             return value
 
@@ -218,7 +218,7 @@ def _parsed(key: str) -> Callable[[Arguments], Meaning]:
 
 def _fresh(arguments: Arguments) -> Meaning:
     column = _column(arguments)
-    minutes = number(arguments.get("max_age_minutes"))
+    minutes = finite(arguments.get("max_age_minutes"))
     base = arguments.get("base_timestamp")
     since = "current_timestamp()" if base is None else _limit_sql(base)
     sql = f"{sql_name(column)} >= timestampadd(MINUTE, -{minutes}, {since})"
@@ -227,7 +227,7 @@ def _fresh(arguments: Arguments) -> Meaning:
 
 def _older_than_other(arguments: Arguments) -> Meaning:
     column, other_column = (_column(arguments, key) for key in ("column1", "column2"))
-    days, is_negated = number(arguments.get("days", 0)), arguments.get("negate")
+    days, is_negated = finite(arguments.get("days", 0)), arguments.get("negate")
     compared = f"to_date({sql_name(column)}) < date_sub(to_date({sql_name(other_column)}), {days})"
     sql = f"NOT ({compared})" if is_negated else compared
     return Translation("older", (RowsSatisfy(sql),), column)
@@ -330,7 +330,7 @@ def _aggregate(op: str) -> Callable[[Arguments], Claims]:
             raise NoCounterpartError(f"aggr_type '{kind}' has no counterpart")
         else:
             subject = "num_rows()" if is_rows else _AGGREGATES[kind].format(column_text(column))
-        limit = number(_decimal(arguments.get("limit")))
+        limit = finite(_decimal(arguments.get("limit")))
         about = None if is_rows else column_text(column)
         return Claims(kind, (f"{subject} {op} {value_text(limit)}",), about)
 
@@ -339,7 +339,7 @@ def _aggregate(op: str) -> Callable[[Arguments], Claims]:
 
 def _older_than(arguments: Arguments) -> Claims:
     column = _column(arguments)
-    days = number(arguments.get("days"))
+    days = finite(arguments.get("days"))
     if arguments.get("curr_date"):
         raise NoCounterpartError("curr_date has no counterpart")
     is_old = f"{sql_name(column)} < date_sub(current_date(), {days})"
@@ -349,7 +349,7 @@ def _older_than(arguments: Arguments) -> Claims:
 
 def _not_in_future(arguments: Arguments) -> Claims:
     column = _column(arguments)
-    offset = number(arguments.get("offset", 0))
+    offset = finite(arguments.get("offset", 0))
     if arguments.get("curr_timestamp"):
         raise NoCounterpartError("curr_timestamp has no counterpart")
     bare = column.strip("`")
@@ -372,7 +372,7 @@ def _no_outliers(arguments: Arguments) -> Meaning:
 
 
 def _near_future(arguments: Arguments) -> Meaning:
-    column, offset = _column(arguments), number(arguments.get("offset", 0))
+    column, offset = _column(arguments), finite(arguments.get("offset", 0))
     near = f"timestampadd(SECOND, {offset}, current_timestamp())"
     name = sql_name(column)
     sql = f"NOT ({name} > current_timestamp() AND {name} < {near})"

@@ -38,9 +38,9 @@ from dqx_airflow.importing.foreign_rule import (
     columns_exist,
     columns_in_order,
     columns_text,
+    finite,
     groups_text,
     list_text,
-    number,
     only_columns,
     sql_text,
     value_text,
@@ -139,7 +139,7 @@ def _usual(metric: str, arguments: Arguments) -> str:
     if bucket and bucket != {"period": "day", "count": 1}:
         raise NoCounterpartError("its time_bucket must be one day: a run judges a day")
     limit = arguments.get("anomaly_sensitivity", arguments.get("sensitivity", 3))
-    far, days = value_text(number(limit)), _training_days(arguments)
+    far, days = value_text(finite(limit)), _training_days(arguments)
     direction = arguments.get("anomaly_direction", "both")
     if direction == "both":
         return f"{metric} within {far} stddev of {days} days"
@@ -165,7 +165,7 @@ def _of_the_day_before(metric: str) -> str:
 def _training_days(arguments: Arguments) -> int:
     match arguments.get("training_period"):
         case None:
-            return int(number(arguments.get("days_back", 14)))
+            return int(finite(arguments.get("days_back", 14)))
         case {"period": str(period), "count": int(count)} if period in _DAYS:
             return count * _DAYS[period]
     raise NoCounterpartError("its training_period must be a number of days or weeks")
@@ -321,7 +321,7 @@ def _in_order(kind: str, arguments: Arguments) -> Claims:
 def _most_common(arguments: Arguments) -> Claims:
     arguments.only("value_set", "top_n", "quote_values", "data_type", "strictly")
     column, listed = arguments.path, list_text(arguments.list_of("value_set"))
-    most = value_text(number(arguments.get("top_n", 1)))
+    most = value_text(finite(arguments.get("top_n", 1)))
     return Claims("most_common", (f"{MOST_COMMON}({column}, {most}) in {listed}",), column)
 
 
@@ -446,13 +446,13 @@ def _recent(arguments: Arguments) -> tuple[Demand, ...]:
     if part not in PERIOD_S:
         raise NoCounterpartError("its interval must be in minutes, hours, days or weeks")
     column = column_text(arguments.get("timestamp_column") or arguments.path)
-    return (Fresh(column, number(arguments.get("interval")) * PERIOD_S[part]),)
+    return (Fresh(column, finite(arguments.get("interval")) * PERIOD_S[part]),)
 
 
 def _distinct_count(op: str) -> Callable[[Arguments], tuple[Demand, ...]]:
     return lambda arguments: (
         MetricRule(
-            "unique_count", (arguments.path,), Condition(op, number(arguments.get("value")))
+            "unique_count", (arguments.path,), Condition(op, finite(arguments.get("value")))
         ),
     )
 
@@ -464,7 +464,7 @@ def _consistent_casing(arguments: Arguments) -> tuple[Demand, ...]:
 
 
 def _within_stdevs(arguments: Arguments) -> Claims:
-    most = value_text(number(arguments.get("sigma_threshold", 3)))
+    most = value_text(finite(arguments.get("sigma_threshold", 3)))
     column = arguments.path
     return Claims("within_stdevs", (f"max_z_score({column}) <= {most}",), column)
 
@@ -489,7 +489,7 @@ def _beside_other(kind: str, metric: str, op: str = "==") -> Callable[[Arguments
 
     def claims(arguments: Arguments) -> Claims:
         dataset, other = arguments.dataset, column_text(arguments.relation("compare_model"))
-        factor = number(arguments.get("factor", 1))
+        factor = finite(arguments.get("factor", 1))
         times = f" * {value_text(factor)}" if factor != 1 else ""
         text = f"{metric.format(dataset)} {op} {metric.format(other)}{times}"
         return Claims(kind, (text,), others=(other,))
@@ -632,16 +632,16 @@ def _accepted_range(arguments: Arguments) -> tuple[Demand, ...]:
         if isinstance(value, str):  # another column, or an expression
             demands.append(RowsSatisfy(f"{arguments.sql} {sign}{ends} {value}"))
         else:
-            demands.append(Bound(f"{sign}{ends}", number(value)))
+            demands.append(Bound(f"{sign}{ends}", finite(value)))
     if not demands:
         raise NoCounterpartError("it has neither min_value nor max_value")
     return tuple(demands)
 
 
 def _not_null_proportion(arguments: Arguments) -> tuple[Demand, ...]:
-    demands: list[Demand] = [Complete(arguments.path, float(number(arguments.get("at_least", 0))))]
+    demands: list[Demand] = [Complete(arguments.path, float(finite(arguments.get("at_least", 0))))]
     if (most := arguments.get("at_most")) is not None and most < 1:
-        least_null = Condition(">=", round(100 * (1 - float(number(most))), 9))
+        least_null = Condition(">=", round(100 * (1 - float(finite(most))), 9))
         demands.append(MetricRule("null_count", (arguments.path,), least_null, is_percent=True))
     return tuple(demands)
 
@@ -660,13 +660,13 @@ def _recency(arguments: Arguments) -> tuple[Demand, ...]:
         raise NoCounterpartError(
             "its interval must be in minutes, hours, days or weeks, with their time"
         )
-    age = number(arguments.get("interval")) * PERIOD_S[part]
+    age = finite(arguments.get("interval")) * PERIOD_S[part]
     return (Fresh(column_text(arguments.get("field")), age),)
 
 
 def _sequential_values(arguments: Arguments) -> Claims:
     interval, part = arguments.get("interval", 1), arguments.get("datepart")
-    step = value_text(number(interval))
+    step = value_text(finite(interval))
     if part is not None:
         if part not in PERIOD_S:
             raise NoCounterpartError(f"a step of a {part} has no counterpart")

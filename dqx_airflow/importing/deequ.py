@@ -26,8 +26,8 @@ from dqx_airflow.importing.foreign_rule import (
     Meaning,
     column_text,
     columns_text,
+    finite,
     list_text,
-    number,
     percent_text,
     rows_text,
     value_text,
@@ -154,7 +154,7 @@ def _contained(given: list[Any]) -> Meaning:
     if isinstance(given[1], list):
         predicate = f"{column} in {list_text(given[1])}"
         return Claims("values", _share_of_rows(predicate, given[2:], column), column)
-    low, high = (value_text(number(bound)) for bound in given[1:3])
+    low, high = (value_text(finite(bound)) for bound in given[1:3])
     ends = [argument for argument in given[3:] if isinstance(argument, bool)]
     predicate = f"{column} between {low} and {high}"
     if False in ends:
@@ -518,10 +518,10 @@ def _evaluated(node: ast.expr) -> Any:
         case ast.Call(func=ast.Name(id="some"), args=[option]):
             return _evaluated(option)
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -number(_evaluated(operand))
-        case ast.BinOp(op=ast.Div(), left=left, right=right) if number(_evaluated(right)):
+            return -finite(_evaluated(operand))
+        case ast.BinOp(op=ast.Div(), left=left, right=right) if finite(_evaluated(right)):
             # Scala divides whole numbers without a rest.
-            above, below = number(_evaluated(left)), number(_evaluated(right))
+            above, below = finite(_evaluated(left)), finite(_evaluated(right))
             if isinstance(above, int) and isinstance(below, int):
                 raise NoCounterpartError(f"`{ast.unparse(node)}` is another number in Scala")
             return above / below
@@ -546,8 +546,8 @@ def _comparisons(body: ast.expr) -> Iterator[tuple[str, float]]:
                 if sign is None:
                     raise NoCounterpartError(f"`{ast.unparse(body)}` has no counterpart")
                 if isinstance(before, ast.Name):
-                    yield sign, number(_evaluated(after))
+                    yield sign, finite(_evaluated(after))
                 else:
-                    yield _FLIPPED[sign], number(_evaluated(before))
+                    yield _FLIPPED[sign], finite(_evaluated(before))
         case _:
             raise NoCounterpartError(f"`{ast.unparse(body)}` has no counterpart")

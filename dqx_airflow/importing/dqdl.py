@@ -25,7 +25,7 @@ from dqx_airflow.importing.foreign_rule import (
     ImportRequest,
     column_text,
     columns_text,
-    number,
+    finite,
     percent_text,
     rows_text,
     value_text,
@@ -136,7 +136,7 @@ def _condition(tree: Any) -> DqdlCondition:
 def _operand(tree: Any) -> Any:
     match tree.data:
         case "number":
-            return number(finite_number(str(tree.children[0])))
+            return finite(finite_number(str(tree.children[0])))
         case "string":
             return _string(tree.children[0])
         case "keyword":

@@ -208,7 +208,7 @@ def rows_text(predicate: str, share: float = 1) -> str:
     return f"{scope}: {predicate}"
 
 
-def number(value: object) -> int | float:
+def finite(value: object) -> int | float:
     """:raises NoCounterpartError: it is not a finite number."""
     if not is_finite_number(value):
         raise NoCounterpartError(f"{value!r:.40} is not a finite number")

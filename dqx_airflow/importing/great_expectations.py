@@ -20,8 +20,8 @@ from dqx_airflow.importing.foreign_rule import (
     column_text,
     columns_exist,
     columns_in_order,
+    finite,
     meaning_or_reason,
-    number,
     only_columns,
     yaml_line,
 )
@@ -166,7 +166,7 @@ def table_claims(kind: str, arguments: Mapping[str, Any], dataset: str) -> Claim
             listed = list(arguments.get("column_list") or ())
             return Claims("columns", columns_in_order(listed))
         case "expect_column_to_exist" if arguments.get("column_index") is not None:
-            position = number(arguments["column_index"]) + 1
+            position = finite(arguments["column_index"]) + 1
             text = f"column_position({column_text(arguments.get('column'))}) == {position}"
             return Claims("column_position", (text,))
         case "expect_table_row_count_to_equal_other_table":

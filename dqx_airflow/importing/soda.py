@@ -23,9 +23,9 @@ from dqx_airflow.importing.foreign_rule import (
     Meaning,
     column_text,
     columns_exist,
+    finite,
     list_text,
     meaning_or_reason,
-    number,
     sql_text,
     value_text,
     yaml_line,
@@ -124,7 +124,7 @@ def _claims_of(key: str, value: Any) -> list[str]:
             # A column that is not there has no wrong place.
             return [
                 f"coalesce(column_position({column_text(name)}), {place}) == {place}"
-                for name, place in ((name, number(index) + 1) for name, index in value.items())
+                for name, place in ((name, finite(index) + 1) for name, index in value.items())
             ]
         case "schema changes":
             raise NoCounterpartError(

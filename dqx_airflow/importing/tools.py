@@ -309,7 +309,7 @@ def _comment_line(text: str) -> str:
     return shown if len(shown) <= _LONGEST_ORIGIN else shown[: _LONGEST_ORIGIN - 3].rstrip() + "..."
 
 
-def counted(rules: Sequence[ImportedRule]) -> Iterator[tuple[ImportOutcome, int]]:
+def outcome_counts(rules: Sequence[ImportedRule]) -> Iterator[tuple[ImportOutcome, int]]:
     """The number of rules with each outcome, without zeros."""
     for outcome in ImportOutcome:
         count = sum(rule.outcome is outcome for rule in rules)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Protocol, TypeAlias
 
-from dqx_airflow.metrics.spark_values import plain
+from dqx_airflow.metrics.spark_values import metric_value
 from dqx_airflow.metrics.types import LONGEST_DECIMAL, WHOLE_SIZES, Family, decimal_size, family_of
 from dqx_airflow.values import MetricValue
 
@@ -36,11 +36,11 @@ class Merge(str, Enum):
         pair: tuple[Any, Any] = (first, second)
         match self:
             case Merge.COUNT | Merge.SUM:
-                return plain(pair[0] + pair[1])
+                return metric_value(pair[0] + pair[1])
             case Merge.LEAST:
-                return plain(min(pair))
+                return metric_value(min(pair))
             case Merge.MOST:
-                return plain(max(pair))
+                return metric_value(max(pair))
 
     def is_exact(self, spark_type: str, result: MetricValue) -> bool:
         """True if a result over values of a type suffices to merge it.

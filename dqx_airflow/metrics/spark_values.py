@@ -264,7 +264,7 @@ def is_finite(value: Any) -> bool:
     return not isinstance(value, float) or math.isfinite(value)
 
 
-def plain(value: Any) -> MetricValue:
+def metric_value(value: Any) -> MetricValue:
     """A value of a dataset as a plain metric value; None for NaN, infinite and nested values.
 
     Decimals and integers are exact, whatever their size. Timestamps are in UTC, or have no time

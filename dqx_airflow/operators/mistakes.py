@@ -204,11 +204,14 @@ def selectable_suites(
     undated = replace(selection, severity=None) if has_profiles else selection
     if undated == Selection():
         return everything, []
-    from dqx_airflow.plan.selection import choose, choose_among, seen
+    from dqx_airflow.plan.selection import choose, choose_among, selectable_assertions
 
     today = date.today()
     try:
-        selectables = [seen(suite, source, datasets, today, contract) for suite, source in suites]
+        selectables = [
+            selectable_assertions(suite, source, datasets, today, contract)
+            for suite, source in suites
+        ]
         return [
             None if own is None else choose(suite, source, datasets, today, own, contract).suite
             for (suite, source), own in zip(suites, choose_among(selectables, undated), strict=True)

@@ -84,12 +84,12 @@ def errors_in(
     :param name: the source, as messages name it.
     """
     from dqx_airflow.diagnostics.diagnostic import errors_of
-    from dqx_airflow.diagnostics.renderers import draw, shown
+    from dqx_airflow.diagnostics.renderers import draw, first_findings
 
     errors = errors_of(diagnostics)
     if not errors:
         return []
-    displayed, rest = shown(errors)
+    displayed, rest = first_findings(errors)
     number = f"{len(errors)} errors" if len(errors) > 1 else "an error"
     drawn = [draw([diagnostic], sources) for diagnostic in displayed]
     return ["\n".join(filter(None, (f"{name} has {number}:", *drawn, rest)))]
@@ -103,10 +103,10 @@ def log_diagnostics(
     :raises GateMisconfigured: it has errors; the message contains the first of them.
     """
     from dqx_airflow.diagnostics.diagnostic import Level, errors_of
-    from dqx_airflow.diagnostics.renderers import draw, shown
+    from dqx_airflow.diagnostics.renderers import draw, first_findings
 
     diagnostics = list(diagnostics)
-    displayed, rest = shown(diagnostics)
+    displayed, rest = first_findings(diagnostics)
     for diagnostic in displayed:
         write = log.error if diagnostic.level is Level.ERROR else log.warning
         write("%s", draw([diagnostic], sources))

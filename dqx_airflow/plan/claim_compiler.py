@@ -16,7 +16,7 @@ from dqx_airflow.dql.walk import fold, joined
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import AGES, CHANGES, DEFAULT_SHARE_TOLERANCE, WINDOWS, window_lags
 from dqx_airflow.metrics.metric import Argument, ArgumentKind, Arguments
-from dqx_airflow.metrics.spark_values import plain, spark_number
+from dqx_airflow.metrics.spark_values import metric_value, spark_number
 from dqx_airflow.metrics.types import TYPE_WORDS, canonical_type
 from dqx_airflow.plan.model import (
     Applied,
@@ -312,7 +312,9 @@ class ClaimCompiler:
     def _matches(
         self, call: nodes.Call, matches: nodes.MatchesShares, tolerance: nodes.Number | None
     ) -> tuple[Term, PlannedCondition]:
-        shares = tuple((_literal(value), plain(share.value)) for value, share in matches.shares)
+        shares = tuple(
+            (_literal(value), metric_value(share.value)) for value, share in matches.shares
+        )
         arguments = (column_name(call.arguments[0]), shares)
         term = self.terms.measured("share_difference", arguments, call)
         most = DEFAULT_SHARE_TOLERANCE if tolerance is None else tolerance.value

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.verdicts import format_like_limit, format_value, show_in_full
-from dqx_airflow.metrics.spark_values import COMPARATORS, plain, timestamp_of
+from dqx_airflow.metrics.spark_values import COMPARATORS, metric_value, timestamp_of
 from dqx_airflow.metrics.types import misfits
 from dqx_airflow.plan.masks import is_masked, reveals_comparison
 from dqx_airflow.plan.model import (
@@ -405,7 +405,7 @@ def _is_plain(assertion: PlannedAssertion, on: date, skip_dates: Collection[date
 def _number(term: Term) -> Iterator[Number]:
     """The number of a constant term."""
     if isinstance(term, ConstantTerm):
-        value = plain(term.value)
+        value = metric_value(term.value)
         if isinstance(value, NUMBERS):
             yield value
 

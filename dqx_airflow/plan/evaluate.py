@@ -17,7 +17,7 @@ from dqx_airflow.dql.printer import show
 from dqx_airflow.limits import DEFAULT_SAMPLE_ROWS
 from dqx_airflow.metrics.metric import ArgumentKind, Scan
 from dqx_airflow.plan import condition, model, term_values
-from dqx_airflow.plan.masks import hidden, without_quotes
+from dqx_airflow.plan.masks import masked_verdict, without_quotes
 from dqx_airflow.plan.predicates import misfit
 from dqx_airflow.plan.schema_check import INFINITE
 from dqx_airflow.values import (
@@ -70,7 +70,7 @@ def evaluate(
     measured = term_values.KnownValues(scanned.values, now, plan, frozenset(skip_dates))
     return tuple(
         replace(
-            hidden(_verdict_on(assertion, measured, scanned, sample_rows), assertion, plan),
+            masked_verdict(_verdict_on(assertion, measured, scanned, sample_rows), assertion, plan),
             measured=term_values.measured_json(assertion, plan, scanned, skip_dates),
         )
         for assertion in plan.assertions
@@ -87,7 +87,9 @@ def judge_one(
 ) -> Verdict:
     """The verdict of one assertion, as from `evaluate`, without its measurements."""
     measured = term_values.KnownValues(scanned.values, now, plan, frozenset(skip_dates))
-    return hidden(_verdict_on(assertion, measured, scanned, DEFAULT_SAMPLE_ROWS), assertion, plan)
+    return masked_verdict(
+        _verdict_on(assertion, measured, scanned, DEFAULT_SAMPLE_ROWS), assertion, plan
+    )
 
 
 def decide(
@@ -279,7 +281,7 @@ def _verdict_on_claims(
     decide, or nothing does."""
     parts = claimed.parts
     plan = measured.plan
-    judged = [hidden(_verdict_on(part, measured, scanned, 0), part, plan) for part in parts]
+    judged = [masked_verdict(_verdict_on(part, measured, scanned, 0), part, plan) for part in parts]
     statuses = [claim_verdict.status for claim_verdict in judged]
     holding = statuses.count(Status.PASSED)
     is_if = claimed.junctor is nodes.Junctor.IF

@@ -19,7 +19,7 @@ from dqx_airflow.dql.printer import show
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.builtin.counts import infinite_values
 from dqx_airflow.metrics.metric import MetricUnit, Scan
-from dqx_airflow.metrics.spark_values import plain, spark_number, timestamp_in
+from dqx_airflow.metrics.spark_values import metric_value, spark_number, timestamp_in
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.types import Family, family_of
 from dqx_airflow.plan import model
@@ -221,7 +221,7 @@ def _with_tolerance(
     if isinstance(limit, str) or limit is None:
         return limit
     tolerance = condition.tolerance or 0
-    return plain(limit + tolerance if is_above else limit - tolerance)
+    return metric_value(limit + tolerance if is_above else limit - tolerance)
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,7 +139,9 @@ def without_quotes(scanned: model.Scanned, plan: model.Plan) -> model.Scanned:
     )
 
 
-def hidden(verdict: Verdict, assertion: model.PlannedAssertion, plan: model.Plan) -> Verdict:
+def masked_verdict(
+    verdict: Verdict, assertion: model.PlannedAssertion, plan: model.Plan
+) -> Verdict:
     """The verdict without masked values. It was reached with the real values."""
     if not plan.masked:
         return verdict

@@ -285,7 +285,7 @@ class _PredicateWriter:
             case nodes.Compare(op=op, left=left, right=right):
                 parts = [left, right]
                 values = [self._value(part) for part in parts]
-                return row_values.compared(op, *values), _causes(parts, values)
+                return row_values.comparison_sql(op, *values), _causes(parts, values)
             case nodes.Within(operand=operand, low=low, high=high):
                 parts = [operand, low, high]
                 values = [self._value(part) for part in parts]

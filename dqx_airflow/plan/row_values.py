@@ -683,7 +683,7 @@ _FRACTION = 22
 """The number of decimal places that a double below `_LAST_FRACTION` has room for."""
 
 
-def compared(op: str, left: RowValue, right: RowValue) -> str:
+def comparison_sql(op: str, left: RowValue, right: RowValue) -> str:
     """`left op right`, with an operator of DQL."""
     exactly = _exactly(op, left, right)
     return exactly or f"({_side(left, right)} {_OPERATORS.get(op, op)} {_side(right, left)})"
@@ -694,7 +694,7 @@ def within(value: RowValue, low: RowValue, high: RowValue) -> str:
     ends = _exactly(">=", value, low), _exactly("<=", value, high)
     if ends == (None, None) and _side(value, low) == _side(value, high):
         return f"({_side(value, low)} BETWEEN {_side(low, value)} AND {_side(high, value)})"
-    return f"({compared('>=', value, low)} AND {compared('<=', value, high)})"
+    return f"({comparison_sql('>=', value, low)} AND {comparison_sql('<=', value, high)})"
 
 
 def among(value: RowValue, choices: list[RowValue]) -> str:
@@ -704,7 +704,7 @@ def among(value: RowValue, choices: list[RowValue]) -> str:
     is_one_kind = kinds == {(None, value.sql)} and _have_room(value, choices)
     if is_one_kind or not choices:
         return f"({value.sql} IN ({', '.join(_side(choice, value) for choice in choices)}))"
-    return f"({' OR '.join(compared('==', value, choice) for choice in choices)})"
+    return f"({' OR '.join(comparison_sql('==', value, choice) for choice in choices)})"
 
 
 def as_key(value: str, value_type: str, other_type: str) -> str:
@@ -794,9 +794,9 @@ def _beside_double(op: str, exact: RowValue, floating: RowValue) -> str | None:
         )
         large = RowValue(f"TRY_CAST({double} AS DECIMAL(38,0))", "decimal(38,0)")
         equal = (
-            f"CASE WHEN abs({double}) >= {_LAST_BIGINT} THEN {compared(op, exact, large)} "
-            f"WHEN abs({double}) >= {_LAST_FRACTION} THEN {compared(op, exact, whole)} "
-            f"ELSE {compared(op, exact, written)} END"
+            f"CASE WHEN abs({double}) >= {_LAST_BIGINT} THEN {comparison_sql(op, exact, large)} "
+            f"WHEN abs({double}) >= {_LAST_FRACTION} THEN {comparison_sql(op, exact, whole)} "
+            f"ELSE {comparison_sql(op, exact, written)} END"
         )
     return f"(CASE WHEN {near} = {double} THEN {equal} ELSE {near} {sign} {double} END)"
 

@@ -197,10 +197,10 @@ def choose(
 def seen_of(request: GateRequest, suite: nodes.Suite) -> tuple[Selectable, ...]:
     """The assertions of the suite of a request, as `seen` returns them."""
     on = request.run_key.date
-    return seen(suite, request.suite, request.datasets, on, request.contract)
+    return selectable_assertions(suite, request.suite, request.datasets, on, request.contract)
 
 
-def seen(
+def selectable_assertions(
     suite: nodes.Suite,
     source: SourceFile,
     datasets: Sequence[DatasetRef],

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from dqx_airflow.dql.printer import show
 from dqx_airflow.metrics.derived import apply, is_infinite, takes_none
-from dqx_airflow.metrics.spark_values import plain
+from dqx_airflow.metrics.spark_values import metric_value
 from dqx_airflow.plan import model
 from dqx_airflow.plan.masks import reveals
 from dqx_airflow.values import DatasetRef, MetricValue
@@ -309,7 +309,7 @@ def value_of(term: model.Term, measured: KnownValues) -> MetricValue:
     """The value of a term, or None."""
     match term:
         case model.ConstantTerm(value=value):
-            return plain(value)
+            return metric_value(value)
         case model.Now():
             return measured.now.isoformat(sep=" ", timespec="seconds") if measured.now else None
         case model.Measured(request=request):

@@ -18,7 +18,7 @@ from itertools import chain
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.suite import is_required
 from dqx_airflow.metrics.derived import apply
-from dqx_airflow.metrics.spark_values import plain
+from dqx_airflow.metrics.spark_values import metric_value
 from dqx_airflow.plan.condition import Side, compare
 from dqx_airflow.plan.model import Applied, ConstantTerm, Measured, Plan, PlannedAssertion, Term
 from dqx_airflow.plan.resolve import QUIET, active_profiles, resolve
@@ -486,7 +486,7 @@ class Backtest:
         days = self._groups[number].days
         match term:
             case ConstantTerm(value=value):
-                return (plain(value),) * len(days)
+                return (metric_value(value),) * len(days)
             case Applied(function=function, terms=terms) if any(
                 isinstance(part, ConstantTerm) for part in terms
             ):

@@ -20,7 +20,7 @@ from dqx_airflow.dql.checks.assertions import datasets_of
 from dqx_airflow.dql.walk import parts_of
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import apply, takes_none
-from dqx_airflow.metrics.spark_values import plain
+from dqx_airflow.metrics.spark_values import metric_value
 from dqx_airflow.plan import model
 from dqx_airflow.plan.evaluate import judge_one
 from dqx_airflow.plan.term_values import KnownValues, keys_of, requests_behind
@@ -200,7 +200,7 @@ def number_of(term: model.Term) -> MetricValue:
     """The value of a term without metrics; None if it has none, or contains metrics."""
     match term:
         case model.ConstantTerm(value=value):
-            return plain(value)
+            return metric_value(value)
         case model.Applied(function=function, terms=terms):
             return apply(function, tuple(map(number_of, terms)))
         case _:

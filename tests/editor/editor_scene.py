@@ -7,7 +7,7 @@ from pathlib import Path
 
 from markdown_cases import Case
 
-from dqx_airflow.editor.files import Files, ParsedFile, read
+from dqx_airflow.editor.files import Files, ParsedFile, parsed_file
 from dqx_airflow.values import SourceFile
 
 
@@ -22,7 +22,7 @@ class Scene:
 
     def read(self, name: str) -> ParsedFile:
         source = SourceFile(name, self.files.text(name) or "")
-        return read(source, self.files.reader(name))
+        return parsed_file(source, self.files.reader(name))
 
     def others(self) -> list[ParsedFile]:
         return [self.read(name) for name in self.files.suites() if name != self.reading.name]
@@ -44,5 +44,5 @@ def scene(case: Case, folder: Path) -> Scene:
     suite = folder / "suite.dql"
     suite.write_text(text, encoding="utf-8")
     files = Files((folder,), opened={str(suite): text})
-    reading = read(SourceFile(str(suite), text), files.reader(str(suite)))
+    reading = parsed_file(SourceFile(str(suite), text), files.reader(str(suite)))
     return Scene(folder, files, reading, offset)

@@ -12,7 +12,7 @@ import pytest
 
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.editor.completion import complete, hover
-from dqx_airflow.editor.files import Catalog, Files, Lines, Symbol, outline, read
+from dqx_airflow.editor.files import Catalog, Files, Lines, Symbol, outline, parsed_file
 from dqx_airflow.editor.occurrences import definitions, occurrences, proposed, rename
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import SourceFile
@@ -79,7 +79,7 @@ def _check_symbols(symbols: tuple[Symbol, ...], lines: Lines) -> None:
 def _ask_everything(name: str, text: str, offset: int) -> None:
     files = Files((Path(name).parent,), opened={name: text})
     source = SourceFile(name, text)
-    reading = read(source, files.reader(name))
+    reading = parsed_file(source, files.reader(name))
     catalog = Catalog({"orders": {"columns": ["id", "order date"]}})
     lines = reading.lines
     for item in occurrences(reading):

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.metric import Aggregate, Merge
-from dqx_airflow.metrics.spark_values import ColumnValues, SumOverflow, plain
+from dqx_airflow.metrics.spark_values import ColumnValues, SumOverflow, metric_value
 from dqx_airflow.metrics.sql import typed
 from dqx_airflow.metrics.types import family_of
 from dqx_airflow.results.states import result_as_json, result_from_json
@@ -64,7 +64,7 @@ def result_of(metric: str, spark_type: str, values: Sequence[Any]) -> MetricValu
     assert compute is not None
     try:
         return result_from_json(
-            result_as_json(plain(compute(ColumnValues(spark_type, tuple(values)))))
+            result_as_json(metric_value(compute(ColumnValues(spark_type, tuple(values)))))
         )
     except SumOverflow:
         return None

@@ -161,7 +161,7 @@ PLAIN: list[tuple[Any, Any]] = [
 
 @pytest.mark.parametrize(("value", "kept"), PLAIN)
 def test_an_exact_metric_value_stays_exact(value: Any, kept: Any) -> None:
-    found = spark_values.plain(value)
+    found = spark_values.metric_value(value)
     assert found == kept
     assert type(found) is type(kept)
 

@@ -17,7 +17,7 @@ from dqx_airflow.cli.arguments import with_shared_options
 from dqx_airflow.cli.command import EXIT_FAILED, EXIT_WRONG, print_or_write
 from dqx_airflow.cli.contract.versions import contract_files, model_of, read_place, read_versions
 from dqx_airflow.cli.reports import console_for, printable, table_of
-from dqx_airflow.cli.suites import DiagnosticFormat, Findings, counted
+from dqx_airflow.cli.suites import DiagnosticFormat, Findings, count_text
 from dqx_airflow.diagnostics.renderers import json_text
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import Span
@@ -74,8 +74,8 @@ def lint(
     errors = len(missing) + found.errors
     if format is DiagnosticFormat.TEXT:
         warnings = len(found.diagnostics) - found.errors
-        checked = f"{counted(len(files), 'contract')} checked"
-        summary = f"{checked}, {counted(errors, 'error')}, {counted(warnings, 'warning')}"
+        checked = f"{count_text(len(files), 'contract')} checked"
+        summary = f"{checked}, {count_text(errors, 'error')}, {count_text(warnings, 'warning')}"
         typer.echo(summary, err=not sys.stdout.isatty() and not is_text)
     if errors or (strict and found.diagnostics):
         raise typer.Exit(EXIT_WRONG)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 
 from dqx_airflow.errors import NoCounterpartError
-from dqx_airflow.metrics.patterns.syntax import PatternError, read
+from dqx_airflow.metrics.patterns.syntax import PatternError, pattern_tree
 
 
 class BrokenPatternError(NoCounterpartError):
@@ -31,7 +31,7 @@ def java_pattern(pattern: str) -> str:
     groups: list[str | None] = []
     translated = _TOKEN.sub(lambda token: _written(token, groups), pattern)
     try:
-        read(translated)
+        pattern_tree(translated)
     except PatternError as error:
         raise BrokenPatternError(str(error)) from error
     return translated

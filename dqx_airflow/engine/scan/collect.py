@@ -27,7 +27,7 @@ from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.engine.session.spark_versions import interval_types
 from dqx_airflow.engine.sources.listing import DataFile
 from dqx_airflow.metrics.metric import Aggregate, Merge
-from dqx_airflow.metrics.spark_values import plain
+from dqx_airflow.metrics.spark_values import metric_value
 from dqx_airflow.plan.masks import reveals
 from dqx_airflow.plan.model import MetricRequest
 from dqx_airflow.plan.predicates import lookups_of
@@ -193,11 +193,11 @@ def _value(
     collected: int | float | None, kind: type[DataType], *, is_key: bool = False
 ) -> MetricValue:
     if collected is None or kind not in (DateType, TimestampType, TimestampNTZType):
-        return collected if isinstance(collected, float) else plain(collected)
+        return collected if isinstance(collected, float) else metric_value(collected)
     try:
         if kind is DateType:
-            return plain((_EPOCH + timedelta(days=collected)).date())
-        return plain(_EPOCH + timedelta(microseconds=collected))
+            return metric_value((_EPOCH + timedelta(days=collected)).date())
+        return metric_value(_EPOCH + timedelta(microseconds=collected))
     except OverflowError:
         if is_key and kind is DateType:
             return _beyond_python(int(collected))

@@ -34,7 +34,7 @@ from dqx_airflow.metrics.patterns.syntax import (
     Start,
     ZeroWidth,
     parts_of,
-    read,
+    pattern_tree,
     shortest,
 )
 
@@ -79,7 +79,7 @@ def bounded(pattern: str, *, is_as_written: bool = False) -> BoundedPattern:
     :param is_as_written: Spark gets the expression unchanged, and `text` does not matter.
     :raises PatternError: it is invalid, or some strings would take exponential time.
     """
-    tree = read(pattern)
+    tree = pattern_tree(pattern)
     edits: list[Edit] = [(*place, r"\z") for place in _ends(tree)]
     has_references = any(
         isinstance(part, Anything) and part.is_reference for part in parts_of(tree)
@@ -111,7 +111,7 @@ def longest_in_python(pattern: str) -> int | None:
 
     :raises PatternError: it is invalid, or some strings would take exponential time.
     """
-    return _longest_by_time(read(pattern))
+    return _longest_by_time(pattern_tree(pattern))
 
 
 def _longest_by_time(tree: Node) -> int | None:
@@ -447,7 +447,7 @@ def _without_rest(tree: Node) -> Node:
 @cache
 def ended(pattern: str) -> str:
     """One of our expressions, which are fast as written, with `$` as the end."""
-    for start, stop in sorted(_ends(read(pattern)), reverse=True):
+    for start, stop in sorted(_ends(pattern_tree(pattern)), reverse=True):
         pattern = f"{pattern[:start]}\\z{pattern[stop:]}"
     return pattern
 

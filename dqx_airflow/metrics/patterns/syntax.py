@@ -319,7 +319,7 @@ class ExplodingError(PatternError):
     """Some strings would take the matcher practically forever."""
 
 
-def read(pattern: str, *, has_exact_classes: bool = False) -> Node:
+def pattern_tree(pattern: str, *, has_exact_classes: bool = False) -> Node:
     """The tree of an expression.
 
     :param has_exact_classes: classes of Unicode's categories are looked up completely, which takes

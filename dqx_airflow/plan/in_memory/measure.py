@@ -73,7 +73,7 @@ def _is_same(pair: schema_check.ColumnPair, left: Any, right: Any, margin: Numbe
     left_key, right_key = spark_values.comparable(left, pair.left.type, right, pair.right.type)
     if left_key == right_key or margin is None or not pair.is_number:
         return bool(left_key == right_key)
-    a, b = spark_values.plain(left), spark_values.plain(right)
+    a, b = spark_values.metric_value(left), spark_values.metric_value(right)
     if a is None or b is None or isinstance(a, str) or isinstance(b, str):
         return False
     return is_within(a, b, margin)
@@ -263,7 +263,7 @@ def _answer(
         return
     value = _value(request, rows, dataset, known)
     if spark_values.is_finite(value):
-        scanned.values[request] = spark_values.plain(value)
+        scanned.values[request] = spark_values.metric_value(value)
     else:
         schema_check.void_without_end(request, scanned)
 
@@ -307,14 +307,18 @@ def _values_by_group(
             answer.details[group] = schema_check.nan_detail(nan_counts)
             continue
         value = _value(request, members, dataset, known)
-        answer.values[group] = spark_values.plain(value)
+        answer.values[group] = spark_values.metric_value(value)
         if not spark_values.is_finite(value):
             answer.details[group] = schema_check.INFINITE
     return answer
 
 
 def _group_value(value: Any) -> MetricValue:
-    return ("true" if value else "false") if isinstance(value, bool) else spark_values.plain(value)
+    return (
+        ("true" if value else "false")
+        if isinstance(value, bool)
+        else spark_values.metric_value(value)
+    )
 
 
 def _nan_counts(

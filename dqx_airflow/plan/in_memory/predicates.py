@@ -48,7 +48,7 @@ def compile_java(pattern: str) -> re.Pattern[str]:
     :raises UntranslatablePatternError: Python does not support a part of it.
     """
     try:
-        return re.compile(_written(syntax.read(pattern, has_exact_classes=True)), re.ASCII)
+        return re.compile(_written(syntax.pattern_tree(pattern, has_exact_classes=True)), re.ASCII)
     except (syntax.PatternError, re.error, OverflowError, RecursionError) as error:
         raise UntranslatablePatternError(f'"{pattern}": {error}') from error
 
