@@ -575,7 +575,7 @@ def _database(
 def _validation(results: Results, contract: Contract, model: Model) -> Validation:
     rules = contract.rules_of(results)
     validation = Validation(
-        valid=results.outcome in (Outcome.PASSED, Outcome.WARNED),
+        valid=results.outcome not in (Outcome.BLOCKED, Outcome.BROKEN),
         schema_errors=[],
         field_errors={},
         quality_errors=[],

@@ -82,6 +82,9 @@ def _row(verdict: Verdict) -> str:
     return f"<tr>{status}{shown}</tr>"
 
 
+_LENIENT = {Outcome.PASSED, Outcome.WARNED, Outcome.ACCEPTED}
+
+
 @dataclass(frozen=True, slots=True)
 class Result(Verdict):
     """The verdict on one assertion: `f"{result.check}/{result.assertion}: {result.status}"`.
@@ -209,7 +212,7 @@ class Results:
         :param allow_warnings: accepts `warned`: failures below `fail_on`, or missing history.
         :raises SuiteFailed: the outcome is another one; the message is the report.
         """
-        passes = {Outcome.PASSED, Outcome.WARNED} if allow_warnings else {Outcome.PASSED}
+        passes = _LENIENT if allow_warnings else {Outcome.PASSED}
         if self.outcome not in passes:
             raise SuiteFailed(self)
         return self
@@ -282,7 +285,7 @@ class DatedResults(Mapping[date, Results]):
         :param allow_warnings: accepts `warned`: failures below `fail_on`, or missing history.
         :raises DatesFailed: a date has another outcome.
         """
-        passes = {Outcome.PASSED, Outcome.WARNED} if allow_warnings else {Outcome.PASSED}
+        passes = _LENIENT if allow_warnings else {Outcome.PASSED}
         if self.outcome not in passes:
             raise DatesFailed(self)
         return self

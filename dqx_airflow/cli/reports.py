@@ -38,6 +38,7 @@ _WRAPPED = {"gate", "worst", "check", "assertion", "value", "expected", "place",
 COLOURS = {
     "passed": "green",
     "warned": "yellow",
+    "accepted": "yellow",
     "blocked": "red",
     "broken": "magenta",
     "failed": "red",
@@ -316,7 +317,13 @@ _NOUNS = {
 }
 
 
-_MARKS = {Outcome.PASSED: ".", Outcome.WARNED: "w", Outcome.BLOCKED: "B", Outcome.BROKEN: "X"}
+_MARKS = {
+    Outcome.PASSED: ".",
+    Outcome.WARNED: "w",
+    Outcome.ACCEPTED: "a",
+    Outcome.BLOCKED: "B",
+    Outcome.BROKEN: "X",
+}
 _MOST_NAMED = 5
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 EXIT_OF = {
     Outcome.PASSED: 0,
     Outcome.WARNED: 0,
+    Outcome.ACCEPTED: 0,
     Outcome.BLOCKED: command.EXIT_FAILED,
     Outcome.BROKEN: command.EXIT_BROKEN,
 }

@@ -162,6 +162,8 @@ def draw_verdict(
     notes += _rows_shown(verdict, report, all_rows, root)
     if verdict.note:
         notes.append(("note", verdict.note))
+    if decision := verdict.waived_by or verdict.accepted_by:
+        notes.append(("decision", decision))
     message = f"{_MESSAGE.get(verdict.status, verdict.status.value)}: {verdict.name}"
     if verdict.span is None or verdict.source_line is None:
         first = f"{'warning' if is_mild else 'error'}: {printable(message)}"
@@ -328,12 +330,16 @@ def headline(report: GateReport) -> str:
         line += f"{first}; "
     if report.promoted_blocked:
         line += f"promoted all the same ({listed(report.promoted_blocked, most=_MOST_NAMED)}); "
+    if report.accepted is not None:
+        line += f"by {report.accepted.author}: {report.accepted.reason}; "
     if report.not_promoted:
         line += f"no rows promoted ({listed(report.not_promoted, most=_MOST_NAMED)}); "
     line += f"gate {key.gate_instance}, dataset {dataset}, {_dates(report)}: "
     line += f"{report.count(Status.FAILED)} of {len(report.verdicts)} assertions failed"
     if errors := report.count(Status.ERROR):
         line += f", {errors} could not be evaluated"
+    if report.waived:
+        line += f", {len(report.waived)} waived"
     if skipped := report.count(Status.SKIPPED):
         line += f", {skipped} skipped"
     verdict = report.worst

@@ -35,6 +35,7 @@ from dqx_airflow.engine.outputs.samples import with_failing_rows
 from dqx_airflow.engine.proof.engine_key import engine_key
 from dqx_airflow.engine.scan.frames import condition_of
 from dqx_airflow.engine.scan.states.cache import StateCache
+from dqx_airflow.engine.scan.states.fingerprints import fingerprint_of
 from dqx_airflow.engine.session.concurrency import JobEnding, do_meanwhile
 from dqx_airflow.engine.session.spark_session import (
     create_session,
@@ -47,6 +48,7 @@ from dqx_airflow.errors import DeadlineError, DqxError, RequestError, SourceErro
 from dqx_airflow.lineage import is_configured
 from dqx_airflow.lineage import spool as spools
 from dqx_airflow.metrics.metric import Scan
+from dqx_airflow.plan.decisions import with_acceptance, with_waivers
 from dqx_airflow.plan.evaluate import (
     decide,
     evaluate,
@@ -64,6 +66,7 @@ from dqx_airflow.plan.selection import (
     shadow_report,
     with_requests_of,
 )
+from dqx_airflow.results.decisions import decisions_on
 from dqx_airflow.results.proofs import read_proof
 from dqx_airflow.results.query import StoredResults
 from dqx_airflow.results.report_rows import digests_of
@@ -81,6 +84,7 @@ from dqx_airflow.values import (
     Verdict,
     to_json,
 )
+from dqx_airflow.values.decisions import Acceptance, Decisions
 from dqx_airflow.values.json_form import EXIT_TIMED_OUT, from_arguments, storage_options_of
 from dqx_airflow.values.redact import redact_urls
 from dqx_airflow.values.request import require_whole_run
@@ -263,7 +267,11 @@ def run_gates(
     first = requests[0]
     store = ResultsStore(first.results_root, storage_options_of(os.environ))
     store.check_writable()
-    parts = _parts_of(requests)
+    results = StoredResults(first.results_root, storage_options_of(os.environ))
+    parts = [
+        replace(part, decisions=decisions_on(results, part.request.run_key, part.request.slice))
+        for part in _parts_of(requests)
+    ]
     started = _now()
     with run_events({part.run_id: part.request for part in parts}, started, store) as end:
         spark = session(first.run_key.gate)
@@ -326,6 +334,9 @@ def _read_by(plan: Plan, request: GateRequest) -> GateRequest:
     )
 
 
+_NO_DECISIONS = Decisions()
+
+
 @dataclass(frozen=True, slots=True)
 class _JobPart:
     """One of the requests that are judged together. `shadow` is the result of `shadow_plan`."""
@@ -334,10 +345,35 @@ class _JobPart:
     plan: Plan
     shadow: tuple[Plan | None, str | None]
     run_id: str
+    decisions: Decisions = _NO_DECISIONS
 
     def decide(self, verdicts: Sequence[Verdict]) -> Outcome:
         requires = self.request.require_history or self.plan.require_history
-        return decide(verdicts, self.request.fail_on, require_history=requires)
+        outcome = decide(verdicts, self.request.fail_on, require_history=requires)
+        is_accepted = any(verdict.accepted_by is not None for verdict in verdicts)
+        return Outcome.ACCEPTED if is_accepted and outcome is Outcome.WARNED else outcome
+
+    def with_decisions(
+        self, verdicts: Sequence[Verdict], opened: Mapping[str, OpenDataset], started: datetime
+    ) -> tuple[tuple[Verdict, ...], Acceptance | None]:
+        """The verdicts with the waivers and the acceptance that apply to them."""
+        return with_acceptance(
+            with_waivers(verdicts, self.decisions.waivers, started),
+            self.decisions,
+            self.request.fail_on,
+            lambda: self.fingerprints(opened, started),
+            accept_required=self.request.accept_required,
+        )
+
+    def fingerprints(
+        self, opened: Mapping[str, OpenDataset], started: datetime
+    ) -> dict[str, str | None]:
+        """What identifies the judged rows of each dataset."""
+        on = self.plan.date
+        return {
+            ref.name: fingerprint_of(opened[ref.name], on, started) if ref.name in opened else None
+            for ref in self.request.datasets
+        }
 
 
 def _parts_of(requests: Sequence[GateRequest]) -> tuple[_JobPart, ...]:
@@ -449,6 +485,7 @@ def _judge(
     )
     verdicts = tuple(map(partial(_with_notes, opened), plan.assertions, verdicts))
     schemas = {ref.name: opened[ref.name].schema for ref in request.datasets if ref.name in opened}
+    verdicts, _ = part.with_decisions(verdicts, opened, started)
     faults = faults_of(plan, verdicts, scanned, schemas, skip_dates=request.skip_dates, now=started)
     # A suite of which nothing is selected has no part at all.
     may_lack_suites = request.selection is not None and request.job_key != request.run_key
@@ -476,6 +513,9 @@ def _report(
     verdicts = with_clauses(verdicts, request.contract) + unenforced_verdicts(request.contract)
     if request.contract is not None:
         verdicts += verdicts_on_tables(request.contract, published_contracts(spark, opened))
+    verdicts, accepted = part.with_decisions(verdicts, opened, started)
+    outcome = part.decide(verdicts)
+    fingerprints = part.fingerprints(opened, started) if outcome is Outcome.BLOCKED else {}
     conditions = {name: condition_of(spark, dataset, plan.date) for name, dataset in opened.items()}
     targets, quarantines = dict(request.promote_to), dict(request.quarantine)
     judged = tuple(
@@ -487,6 +527,7 @@ def _report(
             condition=conditions.get(snapshot.name),
             promote_to=targets.get(snapshot.name),
             quarantine=quarantines.get(snapshot.name),
+            fingerprint=fingerprints.get(snapshot.name),
         )
         for snapshot in snapshots(request.datasets, opened, plan, scanned)
     )
@@ -496,7 +537,7 @@ def _report(
         attempt=request.attempt,
         suite=plan.suite,
         fail_on=request.fail_on,
-        outcome=part.decide(verdicts),
+        outcome=outcome,
         verdicts=verdicts,
         datasets=judged,
         started_at=started,
@@ -506,6 +547,9 @@ def _report(
         shadow=shadow_report(request, part.shadow, all_scanned, request.skip_dates, started),
         partial=plan.partial,
         slice=request.slice,
+        accepted=accepted,
+        answered=request.answered,
+        accept_required=request.accept_required,
         **engine,
     )
 
@@ -530,8 +574,9 @@ def _promoted(
         first = numbers[0]
         part, report = parts[first], reports[first]
         _require_time(part.request, started)
+        accepted = next((reports[n].accepted for n in numbers if reports[n].accepted), None)
         promoted, refused = promote(
-            spark, opened, part.request, report.datasets, part.run_id, started, is_blocked
+            spark, opened, part.request, report.datasets, part.run_id, started, is_blocked, accepted
         )
         verdicts = report.verdicts + refused
         results[first] = replace(report, verdicts=verdicts, outcome=part.decide(verdicts))

@@ -115,6 +115,11 @@ def tags(report: GateReport) -> ol.tags_run.TagsRunFacet | None:
             values[f"dqx_quarantine.{dataset.name}"] = redact_urls(dataset.quarantine)
     if report.promoted_blocked:
         values["dqx_promoted_blocked"] = ", ".join(report.promoted_blocked)
+    if report.accepted is not None:
+        values["dqx_accepted_by"] = report.accepted.author
+        values["dqx_accepted_reason"] = report.accepted.reason
+    if report.waived:
+        values["dqx_waived"] = str(len(report.waived))
     if report.ansi is False:
         values["dqx_ansi"] = "false"
     if report.engine_proof is not None:
@@ -268,8 +273,9 @@ def _params(verdict: Verdict, report: GateReport) -> dict[str, Any]:
         params["groups"] = verdict.groups
         params["failed_groups"] = verdict.failed_groups
         params["worst_group"] = sanitize.optional_name(verdict.worst_group)
-    if verdict.let_by is not None:
-        params["let_by"] = sanitize.name(verdict.let_by)
+    for name in ("let_by", "waived_by", "accepted_by"):
+        if (by := getattr(verdict, name)) is not None:
+            params[name] = sanitize.name(by)
     if report.contract is not None:
         params["contract"] = sanitize.name(report.contract.id)
         params["contract_version"] = sanitize.optional_name(report.contract.version)

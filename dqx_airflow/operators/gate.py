@@ -6,6 +6,7 @@ import os
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
@@ -75,8 +76,10 @@ class GateOperator(SparkJobOperator, GateArguments):
         configuration. (templated)
     :param gate: the name of the gate in results and lineage; by default `dag_id.task_id`.
     :param fail_on: the lowest severity that blocks: a failure below it is a warning.
-    :param on_violation: what a blocked gate does to the task: "fail" (not retried), "skip", or
-        "warn" (success, with warnings in the log).
+    :param on_violation: what a blocked gate does to the task: "fail" (not retried), "skip", "warn"
+        (success, with warnings in the log), or "ask": the task waits, without a worker slot, until
+        a person accepts exactly the data that was judged or keeps it blocked. Who may answer is
+        whoever may answer required actions of the DAG in Airflow.
     :param allow_empty: turns off the assertion that every dataset has rows.
     :param require_history: makes the gate broken if an assertion of `fail_on` or worse lacks data
         of other dates. Without it, the outcome is `warned`, and the headline starts with the
@@ -128,11 +131,17 @@ class GateOperator(SparkJobOperator, GateArguments):
         rows, malformed strings), or if the gate is broken. With False, a blocked gate promotes
         nothing, although the next tasks may run. `promote_to` requires True or False with
         `on_violation="warn"`, and False with "skip".
+    :param accept_required: lets a person accept data that violates an assertion which is P0 or
+        `@required`.
+    :param ask_timeout: with "ask", the time to wait for an answer, a `timedelta` or seconds; by
+        default forever.
+    :param ask_default: what happens without an answer: "block" or "accept".
     :param timeout: the maximum duration of the validation, a `timedelta` or seconds, from the
         start of the job. The job then cancels its Spark queries and ends without a report. A
         shorter `execution_timeout`, which also counts the time before the start, takes precedence.
     :param on_warning: callbacks or notifiers, one or several, invoked with the context when the
-        task succeeds although rules were violated. A failing callback is logged.
+        task succeeds although rules were violated, and when a blocked gate asks. A failing callback
+        is logged.
     :param deferrable: releases the worker slot while Spark runs: a trigger waits for the driver.
         Works for drivers on YARN and Kubernetes with `deploy_mode="cluster"`.
     """
@@ -196,6 +205,9 @@ class GateOperator(SparkJobOperator, GateArguments):
         dimensions: Words = None,
         promote_partial: bool = False,
         promote_blocked: bool | None = None,
+        accept_required: bool = False,
+        ask_timeout: timedelta | float | None = None,
+        ask_default: str = "block",
         timeout: timedelta | float | None = None,
         on_warning: Callback | Sequence[Callback] | None = None,
         deferrable: bool = False,
@@ -294,14 +306,17 @@ class GateOperator(SparkJobOperator, GateArguments):
             raise self._without_frames(error, context) from error.__cause__
 
     def _execute(self, context: Any) -> str:
+        self._check_settings()
+        self.report = None
+        return self._judge(self.check_source(self.build_request(context)), context)
+
+    def _judge(self, request: GateRequest, context: Any) -> str:
+        """Runs the job of a request, unless this attempt has its reports, and ends the task."""
         from dqx_airflow.operators.spark_connection import require_connection
         from dqx_airflow.operators.trigger import require_reports, stored_reports
 
         started = time.time()
-        self._check_settings()
-        self.report = None
-        request = self.build_request(context)
-        self.request = request = self.check_source(request)
+        self.request = request
         connection = require_connection(self._conn_id)
         reports = stored_reports(request, self._results_location)
         if reports is None:
@@ -388,6 +403,8 @@ class GateOperator(SparkJobOperator, GateArguments):
         for line in part_lines(reports):
             self.log.info("%s", line)
         self._log_report(report)
+        if report.outcome is Outcome.BLOCKED and self.on_violation == "ask":
+            self._ask(reports, context)
         outcome = end_task(report, self.on_violation)
         is_whole = self.request is None or self.request.selection is None
         is_told = is_whole or self.promote_partial
@@ -395,6 +412,77 @@ class GateOperator(SparkJobOperator, GateArguments):
         if report.outcome is not Outcome.PASSED:
             run_callbacks(self.on_warning, context)
         return outcome
+
+    def _ask(self, reports: Sequence[GateReport], context: Any, *, is_again: bool = False) -> None:
+        """Parks the task until a person answers; returns if no one could accept the data.
+
+        :raises GateBlocked: a person has answered, about other data.
+        """
+        from dqx_airflow.diagnostics.verdicts import headline
+        from dqx_airflow.operators.ask import ask
+        from dqx_airflow.operators.notices import run_callbacks
+        from dqx_airflow.results.decisions import why_not_acceptable
+        from dqx_airflow.values import Outcome
+
+        blocked = [report for report in reports if report.outcome is Outcome.BLOCKED]
+        if any(report.answered for report in blocked):
+            assert self.report is not None
+            raise GateBlocked(
+                "the answer is void, since data or rules have changed: clear the task, so that it "
+                f"asks about them; {headline(self.report)}"
+            )
+        if objections := [*filter(None, map(why_not_acceptable, blocked))]:
+            self.log.warning("no one is asked: %s", "; ".join(dict.fromkeys(objections)))
+            return
+        if not is_again:
+            run_callbacks(self.on_warning, context)
+        ask(reports, context, timeout=self._ask_timeout, default=self.ask_default)
+
+    @property
+    def _ask_timeout(self) -> timedelta | None:
+        from datetime import timedelta
+
+        given = self.ask_timeout
+        return timedelta(seconds=given) if isinstance(given, int | float) else given
+
+    def answered(self, context: Any, event: dict[str, Any], judged: list[str]) -> str:
+        """Continues a gate that asked, with the answer; returns and raises as `execute`.
+
+        :param judged: the run ids of the reports that the answer is about.
+        """
+        try:
+            return self._answered(event, judged, context)
+        except _FAILURES as error:
+            raise self._without_frames(error, context) from error.__cause__
+
+    def _answered(self, event: dict[str, Any], judged: list[str], context: Any) -> str:
+        from dqx_airflow.errors import StoreError
+        from dqx_airflow.operators.ask import answer_of, record
+        from dqx_airflow.operators.trigger import stored_reports
+        from dqx_airflow.results.query import StoredResults
+
+        answer = answer_of(event, self._ask_timeout)
+        request = self.check_source(self.build_request(context))
+        self.request = request
+        reports = stored_reports(request, self._results_location) or ()
+        if [report.run_id for report in reports] != judged:
+            raise GateInfrastructureError("the report that the answer is about is gone: run again")
+        if answer.accepts and not answer.reason:
+            self.log.warning("accepting the data needs a reason: the gate asks again")
+            self._ask(reports, context, is_again=True)
+        options = self._results_location.storage_options
+        try:
+            record(StoredResults(request.results_root, options), reports, answer)
+        except StoreError as error:
+            raise GateInfrastructureError(f"the answer cannot be stored: {error}") from None
+        self.log.info("%s %s", "accepted" if answer.accepts else "kept blocked", answer)
+        if not answer.accepts:
+            from dqx_airflow.diagnostics.verdicts import headline
+            from dqx_airflow.operators.parts import combined_report
+
+            self.report = combined_report(reports, request.run_key.gate)
+            raise GateBlocked(f"kept blocked {answer}; {headline(self.report)}")
+        return self._judge(replace(request, answered=answer.at.isoformat()), context)
 
     def _check_settings(self) -> None:
         """Repeats the checks of the DAG parser: mapped gates are created here.

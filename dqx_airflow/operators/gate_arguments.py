@@ -167,6 +167,9 @@ class GateArguments:
     dimensions: Words
     promote_partial: bool
     promote_blocked: bool | None
+    accept_required: bool
+    ask_timeout: timedelta | float | None
+    ask_default: str
     timeout: timedelta | float | None
     on_warning: Callback | Sequence[Callback] | None
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from dqx_airflow.values import SourceFile
 
 
-_AS_GIVEN = (*SETTABLE_OPTIONS, "recompute", "sample_rows", "promote_partial")
+_AS_GIVEN = (*SETTABLE_OPTIONS, "recompute", "sample_rows", "promote_partial", "accept_required")
 """The arguments that the request takes over by name."""
 
 

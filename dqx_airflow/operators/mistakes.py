@@ -94,6 +94,7 @@ def setting_mistakes(gate: Any) -> Iterator[str]:
         )
     yield from one_of("fail_on", gate.fail_on, tuple(severity.value for severity in Severity))
     yield from one_of("on_violation", gate.on_violation, get_args(OnViolation))
+    yield from _ask_mistakes(gate)
     yield from _promotion_mistakes(gate)
     for name in gate.true_or_false:
         value = getattr(gate, name)
@@ -144,6 +145,19 @@ def _promotion_mistakes(gate: Any) -> Iterator[str]:
         yield (
             f"on_violation={gate.on_violation!r} with promote_to: {goes_on}, or on_violation='fail'"
         )
+
+
+def _ask_mistakes(gate: Any) -> Iterator[str]:
+    yield from one_of("ask_default", gate.ask_default, ("block", "accept"))
+    limit = gate.ask_timeout
+    if limit is not None and not is_open(limit) and not _is_time(limit):
+        yield f"ask_timeout={limit!r}: write a timedelta, or seconds, of more than 0"
+    if gate.on_violation != "ask" and not is_open(gate.on_violation):
+        for name, default in (("ask_timeout", None), ("ask_default", "block")):
+            if getattr(gate, name) != default:
+                yield f"{name} requires on_violation='ask': set it, or remove {name}"
+    elif gate.ask_default == "accept" and limit is None:
+        yield "ask_default='accept' requires ask_timeout: without one no one ever waits too long"
 
 
 def known_selection(gate: Any) -> Selection | None:

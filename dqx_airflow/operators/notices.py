@@ -42,12 +42,12 @@ class GateNotice:
     :param text: one line, for subjects.
     :param markdown: for chats; names and values are escaped.
     :param html: for emails; names and values are escaped.
-    :param payload: the same as data that can be JSON: `outcome` ("passed", "warned", "blocked",
-        "broken", or "no report"), `recovered`, `gate`, `date`, `dag_id`, `task_id`, `dag_run_id`,
-        `map_index`, `try_number`, `text`, `url` (of the tab, if `base_url` in section `[api]` is
-        set), `incident_url` (of the incident, if the gate is blocked or broken, or has recovered),
-        `error` (the exception, if there is no report), and `report` (the summary in XCom, None
-        without a report).
+    :param payload: the same as data that can be JSON: `outcome` ("passed", "warned", "accepted",
+        "blocked", "broken", or "no report"), `recovered`, `gate`, `date`, `dag_id`, `task_id`,
+        `dag_run_id`, `map_index`, `try_number`, `text`, `url` (of the tab, if `base_url` in section
+        `[api]` is set), `incident_url` (of the incident, if the gate is blocked or broken, or has
+        recovered), `error` (the exception, if there is no report), and `report` (the summary in
+        XCom, None without a report).
     """
 
     text: str
@@ -219,6 +219,10 @@ def _title(report: Mapping[str, Any], error: str) -> str:
         title = f"{lacking} not evaluated, {title}"
     if errors := counts.get("error"):
         title += f", {errors} could not be evaluated"
+    if waived := report.get("waived"):
+        title += f", {waived} waived"
+    if accepted := report.get("accepted"):
+        title += f"; {_text(accepted)}"
     for name, words in _PROMOTIONS.items():
         if datasets := report.get(name):
             title += f"; {words}: {listed([*map(_text, datasets)], most=_MOST_VERDICTS)}"
@@ -246,7 +250,9 @@ def _verdict_line(verdict: Mapping[str, Any]) -> str:
         own = format_like_limit(verdict.get("raw_value"), expression, expected)
         raw = _cut(own, _LONGEST_VALUE)
         value += f" ({raw} x {verdict['multiplier']:g})"
-    return f"is {value}, expected {_cut(expected, _LONGEST_NAME)}"
+    waived = verdict.get("waived_by")
+    until = f", {_cut(_text(waived), _LONGEST_NAME)}" if waived else ""
+    return f"is {value}, expected {_cut(expected, _LONGEST_NAME)}{until}"
 
 
 def _to_do(report: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -49,6 +49,7 @@ def asset_extra(report: GateReport) -> dict[str, Any]:
         "run_id": report.run_id,
         "date": report.dates,
         "outcome": report.outcome.value,
+        "accepted": str(report.accepted) if report.accepted else None,
         "partial": partial_summary(report),
         "promoted_blocked": list(report.promoted_blocked),
         "not_promoted": list(report.not_promoted),
@@ -60,7 +61,7 @@ def asset_extra(report: GateReport) -> dict[str, Any]:
     }
 
 
-OnViolation: TypeAlias = Literal["fail", "skip", "warn"]
+OnViolation: TypeAlias = Literal["fail", "skip", "warn", "ask"]
 
 XCOM_KEY = "dqx_report"
 """The key of the report's summary in XCom."""
@@ -128,6 +129,8 @@ def summary(report: GateReport) -> dict[str, Any]:
         "contract": _contract(report),
         "partial": partial_summary(report),
         "outcome": report.outcome.value,
+        "accepted": _cut(str(report.accepted)) if report.accepted else None,
+        "waived": len(report.waived),
         "headline": _cut(headline(report), _LONGEST_MESSAGE),
         "counts": {status.value: report.count(status) for status in Status},
         "not_evaluated": len(lacking),
@@ -150,6 +153,8 @@ def summary(report: GateReport) -> dict[str, Any]:
                 "reason": _cut(verdict.reason) if verdict.reason else None,
                 "clause": _cut(verdict.clause) if verdict.clause else None,
                 "let_by": _cut(verdict.let_by) if verdict.let_by else None,
+                "waived_by": _cut(verdict.waived_by) if verdict.waived_by else None,
+                "accepted_by": _cut(verdict.accepted_by) if verdict.accepted_by else None,
             }
             for verdict in shown[:_MOST_VERDICTS]
         ],

@@ -22,6 +22,9 @@ from dqx_airflow.values import (
 _MOST_PARTS = 100
 
 
+_BAD = (Outcome.BLOCKED, Outcome.BROKEN)
+
+
 def combined_report(reports: Sequence[GateReport], gate: str) -> GateReport:
     """The reports as one, whose assertions are named after their date and their suite.
 
@@ -65,7 +68,7 @@ def summaries_of_parts(reports: Sequence[GateReport]) -> dict[str, Any]:
     """The part of the XCom summary about each report; empty for a single one."""
     if len(reports) == 1:
         return {}
-    ranked = sorted(reports, key=lambda report: report.outcome in (Outcome.PASSED, Outcome.WARNED))
+    ranked = sorted(reports, key=lambda report: report.outcome not in _BAD)
     return {
         "parts": [
             {

@@ -245,7 +245,7 @@ def stored_reports(
 
     results = StoredResults(request.results_root, location.storage_options)
     try:
-        return read_reports(results, request.run_keys, request.attempt.id)
+        return read_reports(results, request.run_keys, request.attempt.id, request.answered)
     except StoreError as error:
         raise GateInfrastructureError(f"no report: {error}") from None
 

@@ -407,6 +407,7 @@ def _verdict_without_values(
         source_line=assertion.source_line,
         origin=origin,
         is_experimental=assertion.is_experimental,
+        is_required=assertion.is_protected,
     )
 
 

@@ -30,15 +30,16 @@ from dqx_airflow.values import Outcome
 BAD = (Outcome.BLOCKED, Outcome.BROKEN)
 """The outcomes that form an incident."""
 
-ACKNOWLEDGED, COMMENT, CLOSED = "acknowledged", "comment", "closed"
+ACKNOWLEDGED, COMMENT, CLOSED, ACCEPTED = "acknowledged", "comment", "closed", "accepted"
 
 
 @dataclass(frozen=True, slots=True)
 class IncidentNote:
     """A note on a slice for which a gate is blocked or broken.
 
-    `kind` is `acknowledged` (the author takes care of it), `comment`, or `closed` (the author ends
-    the incident, for the reason in `text`). `map_index` is that of an instance of a mapped gate, -1
+    `kind` is `acknowledged` (the author takes care of it), `comment`, `closed` (the author ends the
+    incident, for the reason in `text`), or `accepted` (the author accepts the data that the run
+    `run_id` judged, for that reason). `map_index` is that of an instance of a mapped gate, -1
     for others; `slice` is that of the run. `at` is in UTC.
     """
 
@@ -49,6 +50,7 @@ class IncidentNote:
     text: str = ""
     map_index: int = -1
     slice: str | None = None
+    run_id: str | None = None
     at: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
@@ -119,7 +121,8 @@ class Incident:
     def status(self) -> str:
         """How it stands: `blocked`, `broken`, `repaired`, `accepted` or `closed`."""
         if self.repair is not None:
-            return "repaired"
+            is_accepted = self.repair.outcome is Outcome.ACCEPTED
+            return ACCEPTED if is_accepted else "repaired"
         if self.closing is not None:
             return CLOSED
         return self.last.outcome.value
@@ -274,13 +277,14 @@ def stored_incidents(results: StoredResults | str, wanted: RunsWanted) -> tuple[
         return ()
     order = f'ORDER BY "dataset_date" DESC, "finished_at", "run_id" LIMIT {_MOST_RUNS}'
     where = [*wanted.conditions, _EVER_BAD]
+    # An attempt has a second report if it ran again after an answer.
     first_of_attempt: dict[tuple[Any, ...], RunRow] = {}
     for row in results.select(RUNS, _OF_AN_INCIDENT, where, order):
         try:
             run = run_from_row(row)
         except (ValueError, KeyError, TypeError):
             continue  # of an incompatible newer version
-        first_of_attempt.setdefault((run.run_key, run.attempt.id), run)
+        first_of_attempt.setdefault((run.run_key, run.attempt.id, row.get("answered")), run)
     runs = [*first_of_attempt.values()]
     if not runs:
         return ()

@@ -213,7 +213,9 @@ class StoredResults:
             # Every string in `where` was escaped by `literal`.
             rows = f"SELECT * FROM stored WHERE {' AND '.join(conditions or ['TRUE'])}"  # noqa: S608
             if last_attempts:
-                rows = _LAST_ATTEMPTS.format(rows=rows, last=last_first(present))
+                answered = '"answered" DESC NULLS LAST, ' if "answered" in present else ""
+                last = last_first(present)
+                rows = _LAST_ATTEMPTS.format(rows=rows, last=last, answered=answered)
             try:
                 return self.rows(f"SELECT {selected} FROM ({rows}) {order}", stored=table)  # noqa: S608
             except StoreError:
@@ -410,7 +412,7 @@ SELECT * FROM (
     ) AS later_attempts FROM (
         SELECT *, row_number() OVER (
             PARTITION BY "gate", "dataset_date", "scheduler_run", "attempt_id"
-            ORDER BY "finished_at", "run_id"
+            ORDER BY {answered}"finished_at", "run_id"
         ) AS earlier_reports FROM ({rows})
     ) WHERE earlier_reports = 1
 ) WHERE later_attempts = 1"""

@@ -49,18 +49,25 @@ def read_report(
 
 
 def read_reports(
-    results: StoredResults | str, run_keys: Sequence[RunKey], attempt_id: str
+    results: StoredResults | str,
+    run_keys: Sequence[RunKey],
+    attempt_id: str,
+    answered: str | None = None,
 ) -> tuple[GateReport, ...] | None:
     """The complete reports of exactly this attempt, one for each run key; None if one of them does
-    not exist (yet).
+    not exist (yet). Those that followed an answer replace the ones before.
 
+    :param answered: only reports that followed this answer.
     :raises StoreError: the store exists and cannot be read.
     """
     results, dates = opened(results), [key.date for key in run_keys]
     of_gates = [is_in("gate", [key.gate for key in run_keys]), *of_dates(min(dates), max(dates))]
     where = [*of_gates, equals("attempt_id", attempt_id)]
     rows: dict[RunKey, Row] = {}
-    for row in results.select(RUNS, RUNS_SCHEMA.names, where, 'ORDER BY "finished_at", "run_id"'):
+    found = results.select(RUNS, RUNS_SCHEMA.names, where, 'ORDER BY "finished_at", "run_id"')
+    for row in sorted(found, key=lambda row: row.get("answered") or "", reverse=True):
+        if answered not in (None, row.get("answered")):
+            continue
         key = RunKey(row["gate"], row["dataset_date"], row["scheduler_run"])
         rows.setdefault(key, row)
     if not rows.keys() >= set(run_keys):

@@ -21,6 +21,7 @@ from dqx_airflow.results.schema import (
     fields_of,
     written,
 )
+from dqx_airflow.values.decisions import Acceptance
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,7 @@ def report_from_rows(
     snapshots: tuple[values.DatasetSnapshot, ...] = values.from_json(
         tuple[values.DatasetSnapshot, ...], run.get("datasets") or "[]"
     )
-    contract = run.get("contract")
+    contract, accepted = run.get("contract"), run.get("accepted")
     return values.GateReport(
         run_id=run["run_id"],
         run_key=_run_key(run),
@@ -126,6 +127,9 @@ def report_from_rows(
         shadow=_shadow(run, shadow),
         partial=_partial(run),
         slice=run.get("slice"),
+        accepted=values.from_json(Acceptance, accepted) if accepted else None,
+        answered=run.get("answered"),
+        accept_required=bool(run.get("accept_required")),
         spark_version=run.get("spark_version"),
         ansi=run.get("ansi"),
         engine_proof=run.get("engine_proof"),

@@ -374,6 +374,16 @@ RESULTS_COLUMNS = (
         TEXT,
         "the group with the worst value; `value` and the other columns describe this group",
     ),
+    Column(
+        "required",
+        TRUTH,
+        "whether the assertion is `@required`",
+        "verdict.is_required",
+        "is_required",
+        lambda row: bool(row.get("required")),
+    ),
+    field_column("waived_by", TEXT, "the waiver that covers the failure"),
+    field_column("accepted_by", TEXT, "who accepted the data although it fails, and why"),
     _PARTIAL,
     _MONTH,
 )
@@ -394,7 +404,12 @@ FAILING_ROWS_COLUMNS = (
 
 RUNS_COLUMNS = (
     *_KEYS,
-    Column("outcome", TEXT, "`passed`, `warned`, `blocked` or `broken`", "report.outcome.value"),
+    Column(
+        "outcome",
+        TEXT,
+        "`passed`, `warned`, `accepted`, `blocked` or `broken`",
+        "report.outcome.value",
+    ),
     Column("fail_on", TEXT, "the lowest severity that blocks", "report.fail_on.value"),
     Column(
         "started_at", TIME, "when the job started", lambda source: as_utc(source.report.started_at)
@@ -458,6 +473,24 @@ RUNS_COLUMNS = (
         TEXT,
         "JSON: the rows that the run is about: where it read each dataset, and `promote_slice`",
         "report.slice",
+    ),
+    Column(
+        "accepted",
+        TEXT,
+        "JSON: who accepted the data of the run `run_id`, when and why",
+        lambda source: to_json(source.report.accepted) if source.report.accepted else None,
+    ),
+    Column(
+        "accept_required",
+        TRUTH,
+        "whether a person may accept data that violates P0 and `@required`",
+        "report.accept_required",
+    ),
+    Column(
+        "answered",
+        TEXT,
+        "when the answer came after which an attempt judged again; NULL for its first report",
+        "report.answered",
     ),
     Column("spark_version", TEXT, "the version of Spark that measured", "report.spark_version"),
     Column(
@@ -541,15 +574,33 @@ INCIDENT_NOTES_COLUMNS = (
     own_column(
         "kind",
         TEXT,
-        "`acknowledged` (the author is handling it), `comment` or `closed` (the incident has ended "
-        "for the author)",
+        "`acknowledged` (the author is handling it), `comment`, `closed` (the incident has ended "
+        "for the author) or `accepted` (the author accepts the data that was judged)",
     ),
     own_column("text", TEXT, "the comment, or the reason", make=_or_empty),
+    own_column("run_id", TEXT, "the run whose data was accepted"),
     own_column("author", TEXT, "the author of the note"),
     own_column("event_at", TIME, "when it was written", "at", as_utc),
     _MONTH,
 )
 """One row for each note of a user on a gate that is blocked or broken."""
+
+WAIVERS_COLUMNS = (
+    own_column("event_id", TEXT, "a UUID of the waiver", "id"),
+    _GATE,
+    own_column("check", TEXT, "the check that contains the assertion"),
+    own_column("name", TEXT, "the name of the assertion"),
+    own_column("until", DATE, "its last day, in UTC"),
+    own_column("below", TEXT, "the value has to be less; NULL for no such limit"),
+    own_column("above", TEXT, "the value has to be greater; NULL for no such limit"),
+    own_column("reason", TEXT, "why the assertion may fail"),
+    own_column("owner", TEXT, "who takes care of the cause"),
+    own_column("author", TEXT, "the author of the waiver"),
+    own_column("ended_by", TEXT, "who ended it early, in a second row with the same `event_id`"),
+    own_column("event_at", TIME, "when it was written", "at", as_utc),
+    _MONTH,
+)
+"""One row for each waiver, and for each early end of one."""
 
 PROPOSALS_COLUMNS = (
     Column("event_id", TEXT, "a UUID of this event"),
@@ -614,6 +665,7 @@ LABELS = "labels"
 PROPOSALS = "proposals"
 INCIDENT_NOTES = "incident_notes"
 PROOFS = "proofs"
+WAIVERS = "waivers"
 
 
 def _schema(table: tuple[Column, ...]) -> Schema:
@@ -628,6 +680,7 @@ LABELS_SCHEMA = _schema(LABELS_COLUMNS)
 PROPOSALS_SCHEMA = _schema(PROPOSALS_COLUMNS)
 INCIDENT_NOTES_SCHEMA = _schema(INCIDENT_NOTES_COLUMNS)
 PROOFS_SCHEMA = _schema(PROOFS_COLUMNS)
+WAIVERS_SCHEMA = _schema(WAIVERS_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -726,6 +779,14 @@ TABLES: Mapping[str, TableDefinition] = {
             "proven_at",
             ("engine_key", "proven_at"),
             ("engine_key", "proven_at"),
+            is_of_people=True,
+        ),
+        TableDefinition(
+            WAIVERS,
+            WAIVERS_COLUMNS,
+            "event_at",
+            ("gate", "event_at"),
+            ("gate", "event_at"),
             is_of_people=True,
         ),
     )

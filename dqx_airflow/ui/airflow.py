@@ -46,7 +46,7 @@ MOST_INSTANCES = 500
 """The maximum number of instances of a mapped task that are inspected."""
 
 _MOST_ROWS = 20_000
-_ENDED_STATES = ("success", "failed", "skipped", "upstream_failed")
+_AT_REST = ("success", "failed", "skipped", "upstream_failed", "awaiting_input")
 _OPERATORS = (
     "DqlGateOperator",
     "ContractGateOperator",
@@ -243,8 +243,9 @@ def record(
 
 
 def clear(session: Any, tasks: Sequence[TaskRef]) -> tuple[TaskRef, ...]:
-    """Clears task instances that have ended, one after the other, each with everything downstream
-    in its run; returns those that were cleared. The scheduler takes the oldest run first."""
+    """Clears task instances that have ended or wait for an answer, one after the other, each with
+    everything downstream in its run; returns those that were cleared. The scheduler takes the
+    oldest run first."""
     cleared = []
     for task in tasks:
         after = graph_of_dag(session, task.dag_id).after(task.task_id)
@@ -259,7 +260,7 @@ def clear(session: Any, tasks: Sequence[TaskRef]) -> tuple[TaskRef, ...]:
             )
         ).all()
         own = [one for one in instances if one.task_id == task.task_id]
-        if own and str(own[0].state) in _ENDED_STATES:
+        if own and str(own[0].state) in _AT_REST:
             clear_task_instances(list(instances), session)
             session.commit()
             cleared.append(task)

@@ -36,7 +36,9 @@ NO_REPORT, RUNNING, NOT_RUN = "no report", "running", "not run"
 
 _LAST_RUNS = 3
 _GRACE = timedelta(minutes=15)
-STATES_WORST_FIRST = ("broken", "blocked", NO_REPORT, "warned", RUNNING, "passed", NOT_RUN)
+STATES_WORST_FIRST = (
+    *("broken", "blocked", NO_REPORT, "accepted", "warned", RUNNING, "passed", NOT_RUN),
+)
 _BAD = ("broken", "blocked", NO_REPORT)
 _UNDECIDED = (RUNNING, NOT_RUN)
 _RUNNING_STATES = ("running", "queued", "scheduled", "up_for_retry", "restarting", "deferred")

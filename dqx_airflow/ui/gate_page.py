@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime, timezone
 from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any, TypeAlias
@@ -15,6 +15,7 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from dqx_airflow.diagnostics.verdicts import is_age, shadow_changes
 from dqx_airflow.results.alerts import labels_of
+from dqx_airflow.results.decisions import waivers_of, why_not_acceptable
 from dqx_airflow.results.labels import Label
 from dqx_airflow.results.query import RunsWanted
 from dqx_airflow.results.report_rows import RunRow
@@ -25,6 +26,7 @@ from dqx_airflow.ui.forms import form_token
 from dqx_airflow.ui.source_view import sources_of
 from dqx_airflow.ui.store import Answer, StoreClient
 from dqx_airflow.values import GateReport, Outcome, SourceFile, Status, Verdict, worst_outcome
+from dqx_airflow.values.decisions import Waiver
 
 STOPPED_STATES = ("upstream_failed", "skipped")
 """The states of a task that an upstream task prevented from running."""
@@ -371,9 +373,11 @@ def gate(
     past: Answer[GateReport] = Answer()
     sources: Answer[SourceFile] = Answer()
     labels: Answer[Label] = Answer()
+    waivers: Answer[Waiver] = Answer()
     if attempt_reports.chosen is not None:
         report, key = attempt_reports.chosen, attempt_reports.chosen.run_key
         labels = client.ask(lambda store: labels_of(store, key))
+        waivers = client.ask(lambda store: waivers_of(store, [key.gate]))
         past = client.ask(
             lambda store: store.past_reports({key.gate}, key.date, map_index=key.map_index)
         )
@@ -406,10 +410,20 @@ def gate(
         attempt=attempt,
         problem=attempt_reports.problem or past.problem or sources.problem,
         root=client.root or "",
+        waivers={
+            (waiver.check, waiver.name): waiver
+            for waiver in waivers.found
+            if waiver.is_active(datetime.now(timezone.utc))
+        },
         labels={(label.check, label.name): label for label in labels.found},
         edits=edits,
         read_only=client.read_only() if edits and attempt_reports.chosen else None,
         token=form_token(user),
+        acceptable=chosen is not None
+        and not page["is_superseded"]
+        and not why_not_acceptable(chosen)
+        and edits
+        and airflow.may_clear(request, user, instance.dag_id),
     )
 
 
@@ -526,9 +540,15 @@ def reported(
         attempts = frozenset()
     session.close()
     answer = client.ask(lambda store: store.reports_of(attempts))
-    return AttemptReports(
-        answer.found, chosen_report(run.pushed, answer.found, attempt), answer.problem
+    # After an answer, an attempt has judged again.
+    last: dict[object, str] = {}
+    for one in answer.found:
+        key = one.attempt.id, one.run_key
+        last[key] = max(last.get(key, ""), one.answered or "")
+    found = tuple(
+        one for one in answer.found if (one.answered or "") == last[one.attempt.id, one.run_key]
     )
+    return AttemptReports(found, chosen_report(run.pushed, found, attempt), answer.problem)
 
 
 def _is_of_task(session: airflow.SessionDep, client: StoreClient, run: airflow.TaskRun) -> bool:

@@ -12,7 +12,16 @@ from uuid import UUID, uuid4, uuid5
 
 from fastapi import APIRouter, Request, Response
 
+from dqx_airflow.errors import RequestError
+from dqx_airflow.results.decisions import (
+    acceptances,
+    new_waiver,
+    waivers_of,
+    why_not_acceptable,
+    write_waivers,
+)
 from dqx_airflow.results.incidents import (
+    ACCEPTED,
     ACKNOWLEDGED,
     CLOSED,
     COMMENT,
@@ -29,9 +38,10 @@ from dqx_airflow.ui import airflow, responses
 from dqx_airflow.ui.board_page import DEPTH
 from dqx_airflow.ui.forms import Form, Refused, chosen, form_token, recorded_change, require_editor
 from dqx_airflow.ui.report_view import failing_total, view_of_report
-from dqx_airflow.ui.slices_page import clear_tasks
+from dqx_airflow.ui.slices_page import clear_tasks, require_clearable
 from dqx_airflow.ui.store import StoreClient
-from dqx_airflow.values import DatasetSnapshot, GateReport, Verdict
+from dqx_airflow.values import DatasetSnapshot, GateReport, Status, Verdict
+from dqx_airflow.values.decisions import LONGEST_WAIVER, Waiver
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +206,10 @@ def _page(
     attempts = {line.attempt.id for line in lines}
     answer = client.ask(lambda store: store.reports_of(attempts))
     lacking = client.ask(lambda store: tuple(lacking_rows(store, group).items()))
+    own_ids = {run.run_id for one in group for run in one.last_of_each}
+    waivers = client.ask(lambda store: waivers_of(store, bad))
+    newest_reports = [report for report in answer.found if report.run_id in own_ids]
+    now = datetime.now(timezone.utc)
     reports = {report.run_id: report for report in answer.found}
     after = sorted(airflow.graph_of_dag(session, task.dag_id).after(task.task_id))
     states = airflow.states_of(session, task.dag_id, last.dag_run_id, after)
@@ -228,11 +242,19 @@ def _page(
         "last": views,
         "contract": next((view.contract for view in views if view.contract), None),
         "faults": faults[:_MOST_FAULTS],
+        "waivable": {
+            (fault.run.run_key.gate, fault.verdict.check, fault.verdict.name): fault
+            for fault in faults
+            if fault.verdict.status is Status.FAILED and not fault.verdict.is_protected
+        },
         "more_faults": len(faults[_MOST_FAULTS:]),
         "versions": versions_of(oldest, reports, {run.run_key.gate: run for run in before.found}),
         "waiting": waiting,
         "assets": airflow.assets_of(session, task.dag_id, [task.task_id, *after]),
         "owners": airflow.owners_of(session, task.dag_id),
+        "waivers": {(one.check, one.name): one for one in waivers.found if one.is_active(now)},
+        "latest": now.date() + LONGEST_WAIVER,
+        "acceptable": bool(newest_reports) and not any(map(why_not_acceptable, newest_reports)),
         "notes": [notes[key] for key in sorted(notes)][-_MOST_NOTES:],
     }
     return page, answer.problem or before.problem or lacking.problem
@@ -257,29 +279,33 @@ def change(
     """Stores an acknowledgement, a comment or the end of incidents, also in Airflow's audit log; or
     clears the tasks of open ones, oldest data first."""
     dag_id, task_id = form.get("dag_id", ""), form.get("task_id", "")
-    kinds = {kind: kind for kind in (ACKNOWLEDGED, COMMENT, CLOSED, _CLEAR)}
+    kinds = {kind: kind for kind in (ACKNOWLEDGED, COMMENT, CLOSED, ACCEPTED, _CLEAR)}
     kind, text = chosen(form, kinds, "kind", "text", _LONGEST_TEXT)
     on, index = responses.day(form.get("on", "")), responses.whole_number(form.get("instance", ""))
     if on is None:
         raise _FOREIGN_FORM
-    if kind in (COMMENT, CLOSED) and not text:
+    if kind in (COMMENT, CLOSED, ACCEPTED) and not text:
         noun = "comment" if kind == COMMENT else "reason"
         raise Refused(HTTPStatus.BAD_REQUEST, f"The {noun} is empty.")
-    forbidden = "You do not have permission to edit this DAG."
-    missing = Refused(HTTPStatus.NOT_FOUND, "Gate not found.")
-    require_editor(request, user, [dag_id] if dag_id else [], missing, forbidden)
+    _require_editor(request, user, dag_id)
     task = airflow.TaskRef(dag_id, "", task_id, -1 if index is None else index)
     client = responses.store_client()
     found = _find(session, client, task, on, form.get("first", ""))
     if found.problem and not found.group:
         raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, found.problem)
-    only = form.get("only", "")
-    about = [one for one in found.group if only in ("", one.id)]
+    only, judged = form.get("only", ""), form.get("report", "")
+    about = [
+        one
+        for one in found.group
+        if only in ("", one.id) and judged in ("", *(run.run_id for run in one.last_of_each))
+    ]
     if not about:
         raise _GONE
     back = responses.incident_address(dag_id, task_id, task.map_index, about[0].date, about[0].id)
     if kind == _CLEAR:
         return clear_tasks(request, session, user, about, back)
+    if kind == ACCEPTED:
+        return _accept(request, session, user, client, about, text, back)
     own, now = _note_id(form.get("note", "")), datetime.now(timezone.utc)
     notes = [
         IncidentNote(
@@ -290,7 +316,7 @@ def change(
             text,
             one.map_index,
             one.last.slice,
-            now,
+            at=now,
             # The same for a form that is sent twice, and another one for each slice.
             id=str(own if len(about) == 1 else uuid5(own, one.id)),
         )
@@ -308,6 +334,115 @@ def change(
         lambda results: write_notes(results, notes),
         back,
     )
+
+
+def _accept(
+    request: Request,
+    session: Any,
+    user: Any,
+    client: StoreClient,
+    about: Sequence[Incident],
+    reason: str,
+    back: str,
+) -> Response:
+    """Accepts the data of incidents exactly as it was judged, and clears their gates, which then
+    promote it."""
+    tasks = require_clearable(request, session, user, about)
+    author = user.get_name()
+    made = client.ask(lambda store: _acceptances(store, about, author, reason))
+    notes = [note for note in made.found if isinstance(note, IncidentNote)]
+    if made.problem or len(notes) < len(made.found):
+        refusal = next((note for note in made.found if isinstance(note, str)), made.problem)
+        raise Refused(HTTPStatus.CONFLICT, str(refusal))
+    facts = {"dates": [one.date for one in about], "reason": reason}
+    facts |= {"judged": [note.run_id for note in notes]}
+    response = recorded_change(
+        session, user, "dqx accept", tasks, facts, lambda results: write_notes(results, notes), back
+    )
+    if response.status_code == HTTPStatus.SEE_OTHER:
+        airflow.clear(session, tasks)
+    return response
+
+
+def _acceptances(
+    store: Any, about: Sequence[Incident], author: str, reason: str
+) -> tuple[IncidentNote | str, ...]:
+    """The notes that accept incidents, or why one of them cannot be accepted."""
+    notes: list[IncidentNote | str] = []
+    for one in about:
+        try:
+            notes += acceptances(store, one, author, reason)
+        except RequestError as error:
+            notes.append(error.in_one_line)
+    return tuple(notes)
+
+
+def _require_editor(request: Request, user: Any, dag_id: str) -> None:
+    missing = Refused(HTTPStatus.NOT_FOUND, "Gate not found.")
+    forbidden = "You do not have permission to edit this DAG."
+    require_editor(request, user, [dag_id] if dag_id else [], missing, forbidden)
+
+
+@router.post("/waive")
+def waive(
+    request: Request, session: airflow.SessionDep, user: airflow.GetUserDep, form: Form
+) -> Response:
+    """Stores a waiver of an assertion of the incident, or ends one, also in the audit log."""
+    dag_id, task_id = form.get("dag_id", ""), form.get("task_id", "")
+    _require_editor(request, user, dag_id)
+    on, index = responses.day(form.get("on", "")), responses.whole_number(form.get("instance", ""))
+    task = airflow.TaskRef(dag_id, "", task_id, -1 if index is None else index)
+    client = responses.store_client()
+    found = _find(session, client, task, on, form.get("first", ""))
+    gate = form.get("gate", "")
+    if gate not in {run.run_key.gate for one in found.group for run in one.runs}:
+        raise _GONE
+    if ended := form.get("end", ""):
+        known = client.ask(lambda store: waivers_of(store, [gate])).found
+        own = [one for one in known if one.id == ended]
+        made: tuple[Waiver | str, ...] = tuple(
+            replace(one, ended_by=user.get_name(), at=datetime.now(timezone.utc)) for one in own
+        )
+    else:
+        made = client.ask(lambda store: (_waiver(store, gate, form, user.get_name()),)).found
+    waivers = [one for one in made if isinstance(one, Waiver)]
+    if not waivers:
+        raise Refused(HTTPStatus.BAD_REQUEST, str(made[0]) if made else "The waiver is unknown.")
+    facts = {"gate": gate, "assertion": waivers[0].name, "waiver": str(waivers[0])}
+    return recorded_change(
+        session,
+        user,
+        "dqx end waiver" if ended else "dqx waive",
+        [task],
+        facts,
+        lambda results: write_waivers(results, waivers),
+        responses.incident_address(dag_id, task_id, task.map_index, on, form.get("first", "")),
+    )
+
+
+def _waiver(store: Any, gate: str, form: Mapping[str, str], author: str) -> Waiver | str:
+    """The waiver of a form, or what is wrong with it."""
+    until = responses.day(form.get("until", ""))
+    if until is None:
+        return "Give the last day of the waiver."
+    assertion = f"{form.get('check', '')}::{form.get('name', '')}"
+    try:
+        waiver = new_waiver(
+            store,
+            gate,
+            assertion,
+            until=until,
+            reason=form.get("reason", ""),
+            owner=form.get("owner", ""),
+            author=author,
+            below=form.get("below"),
+            above=form.get("above"),
+        )
+    except RequestError as error:
+        return error.in_one_line
+    own = _note_id(form.get("note", ""))
+    # The same for a form that is sent twice.
+    return replace(waiver, id=str(uuid5(own, assertion)))
 
 
 def _note_id(text: str) -> UUID:

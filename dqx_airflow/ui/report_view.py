@@ -332,6 +332,8 @@ def _verdict(value: object) -> Verdict | None:
         reason=_string_of(reason) if reason else None,
         clause=_string_of(row.get("clause")) or None,
         let_by=_string_of(row.get("let_by")) or None,
+        waived_by=_string_of(row.get("waived_by")) or None,
+        accepted_by=_string_of(row.get("accepted_by")) or None,
     )
 
 

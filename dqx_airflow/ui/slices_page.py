@@ -20,15 +20,7 @@ def clear_tasks(
 ) -> Response:
     """Clears the gates of open slices in Airflow, oldest data first, each with everything
     downstream, so that the slices are judged again."""
-    tasks = tasks_of(session, about)
-    if not tasks:
-        raise Refused(
-            HTTPStatus.NOT_FOUND,
-            "Airflow no longer knows these runs: trigger the DAG for the dates.",
-        )
-    for dag_id in {task.dag_id for task in tasks}:
-        if not airflow.may_clear(request, user, dag_id):
-            raise Refused(HTTPStatus.FORBIDDEN, f"You may not clear tasks of DAG {dag_id}.")
+    tasks = require_clearable(request, session, user, about)
     for task in tasks:
         airflow.record(session, user, "dqx clear", task, {"dates": [one.date for one in about]})
     if not airflow.clear(session, tasks):
@@ -36,6 +28,23 @@ def clear_tasks(
             HTTPStatus.CONFLICT, "Nothing to clear", "All of these tasks are waiting or running."
         )
     return responses.back_to(back)
+
+
+def require_clearable(
+    request: Request, session: Any, user: Any, about: Sequence[Incident]
+) -> tuple[airflow.TaskRef, ...]:
+    """The tasks of incidents, all of which the user may clear.
+
+    :raises Refused: there are none, or the user may not.
+    """
+    tasks = tasks_of(session, about)
+    if not tasks:
+        gone = "Airflow no longer knows these runs: trigger the DAG for the dates."
+        raise Refused(HTTPStatus.NOT_FOUND, gone)
+    for dag_id in {task.dag_id for task in tasks}:
+        if not airflow.may_clear(request, user, dag_id):
+            raise Refused(HTTPStatus.FORBIDDEN, f"You may not clear tasks of DAG {dag_id}.")
+    return tasks
 
 
 def tasks_of(session: Any, incidents: Sequence[Incident]) -> tuple[airflow.TaskRef, ...]:

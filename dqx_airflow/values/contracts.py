@@ -86,10 +86,12 @@ class Status(str, Enum):
 
 
 class Outcome(str, Enum):
-    """The result of a gate as a whole."""
+    """The result of a gate as a whole. `ACCEPTED`: it was blocked, and a person accepted its
+    data."""
 
     PASSED = "passed"
     WARNED = "warned"
+    ACCEPTED = "accepted"
     BLOCKED = "blocked"
     BROKEN = "broken"
 

@@ -15,6 +15,7 @@ from dqx_airflow.values.contracts import (
     Span,
     Status,
 )
+from dqx_airflow.values.decisions import Acceptance
 from dqx_airflow.values.redact import holds_credentials, redact_urls
 from dqx_airflow.values.request import (
     Attempt,
@@ -68,6 +69,9 @@ class Verdict:
     :param groups: the number of groups, if it is judged for each group.
     :param failed_groups: the number of groups that failed.
     :param worst_group: the group whose value this is.
+    :param is_required: True if it is `@required`.
+    :param waived_by: the waiver that covers the failure, so that it does not block.
+    :param accepted_by: who accepted the data although it fails, and why.
     """
 
     name: str
@@ -99,11 +103,20 @@ class Verdict:
     groups: int | None = None
     failed_groups: int | None = None
     worst_group: str | None = None
+    is_required: bool = False
+    waived_by: str | None = None
+    accepted_by: str | None = None
 
     def can_block(self, fail_on: Severity) -> bool:
         """True if a gate is blocked when this fails, and broken when it cannot be evaluated."""
-        is_let = self.is_experimental or self.let_by is not None
+        decisions = self.let_by, self.waived_by, self.accepted_by
+        is_let = self.is_experimental or any(by is not None for by in decisions)
         return self.severity.at_least(fail_on) and not is_let
+
+    @property
+    def is_protected(self) -> bool:
+        """True for P0 and `@required`, which no one can waive."""
+        return self.severity is Severity.P0 or self.is_required
 
     @property
     def is_not_evaluated(self) -> bool:
@@ -138,7 +151,8 @@ class Promotion:
 
 @dataclass(frozen=True, slots=True)
 class DatasetSnapshot:
-    """The exact data that was validated: location, version, and number of rows on the date.
+    """The exact data that was validated: location, version, and number of rows on the date. Of a
+    blocked gate, `fingerprint` identifies these rows; None if they cannot be identified.
 
     A location never contains credentials: a gate refuses such a one, and its report names it.
     """
@@ -156,6 +170,7 @@ class DatasetSnapshot:
     promote_to: str | None = None
     quarantine: str | None = None
     lineage_name: str | None = None
+    fingerprint: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("location", "promote_to", "quarantine", "lineage_name"):
@@ -189,6 +204,9 @@ class GateReport:
     :param unpromoted: as `not_promoted`, in such a summary.
     :param slice: the rows that the run is about, as JSON: where it read each dataset, and the
         values of `promote_slice`. None from an earlier version.
+    :param accepted: who accepted the data of a gate that would be blocked.
+    :param accept_required: whether a person may accept data that violates P0 and `@required`.
+    :param answered: when the answer came that the run follows, if the task had asked for one.
     :param spark_version: that of the session; None without Spark.
     :param ansi: whether SQL was evaluated in Spark's ANSI mode; None if unknown.
     :param engine_proof: what `dql doctor --prove` found about the engine; None without.
@@ -211,6 +229,9 @@ class GateReport:
     until: date | None = None
     unpromoted: tuple[str, ...] = ()
     slice: str | None = None
+    accepted: Acceptance | None = None
+    answered: str | None = None
+    accept_required: bool = False
     spark_version: str | None = None
     ansi: bool | None = None
     engine_proof: str | None = None
@@ -276,6 +297,11 @@ class GateReport:
             for verdict in self.with_status(Status.SKIPPED)
             if verdict.is_not_evaluated and verdict.can_block(self.fail_on)
         )
+
+    @property
+    def waived(self) -> tuple[Verdict, ...]:
+        """The verdicts of assertions that failed and were waived."""
+        return tuple(verdict for verdict in self.verdicts if verdict.waived_by is not None)
 
     @property
     def let_through(self) -> tuple[Verdict, ...]:

@@ -355,7 +355,9 @@ class GateRequest(RunOptions):
     `shadow` is judged in the same scan and changes nothing. `more` are judged with it, each with a
     report of its own. With a `selection` only the assertions that match are judged, and nothing is
     promoted unless `promote_partial` is set. With `promote_blocked` rows are promoted although the
-    gate is blocked, unless the violated assertion is P0, `@required` or implicit.
+    gate is blocked, unless the violated assertion is P0, `@required` or implicit. With
+    `accept_required` a person may accept data that violates P0 and `@required`; `answered` is
+    the time of the answer after which the job runs again in the same attempt.
     """
 
     run_key: RunKey
@@ -379,6 +381,8 @@ class GateRequest(RunOptions):
     selection: Selection | None = None
     promote_partial: bool = False
     promote_blocked: bool = False
+    accept_required: bool = False
+    answered: str | None = None
 
     @property
     def parts(self) -> tuple[GateRequest, ...]:

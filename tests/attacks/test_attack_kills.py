@@ -26,6 +26,9 @@ from processes import environment
 
 from dqx_airflow.engine.job import run_gates
 from dqx_airflow.errors import StoreError
+from dqx_airflow.results.decisions import acceptance_of
+from dqx_airflow.results.incidents import stored_incidents, write_notes
+from dqx_airflow.results.query import RunsWanted, StoredResults
 from dqx_airflow.results.reader import find_report, list_runs, read_report
 from dqx_airflow.values import (
     Attempt,
@@ -42,6 +45,7 @@ from dqx_airflow.values import (
 pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
 KILLS = 100
+ACCEPTING_KILLS = 20
 ROWS, BAD = 500, 40
 ASSERTIONS = 4
 
@@ -98,6 +102,28 @@ def test_readers_ignore_what_a_killed_gate_left(
     assert _rows(tmp_path / "target") == ROWS
     # In = valid + quarantined.
     assert _bad(tmp_path) == [*range(BAD)]
+
+
+def test_a_killed_gate_promotes_accepted_data_once(spark: Any, tmp_path: Path) -> None:
+    request = _request(tmp_path)
+    judged = run_gates(request.parts, lambda _: spark)
+    assert {report.outcome for report in judged} == {Outcome.BLOCKED}
+    results = StoredResults(request.results_root)
+    write_notes(results, [acceptance_of(report, "eve", "a holiday") for report in judged])
+    file = tmp_path / "request.json"
+    file.write_text(to_json(request))
+    random = Random(1)
+    for kill in range(ACCEPTING_KILLS):
+        seen = _killed(file, kill, random.uniform(0.0, 3.0))
+        assert _rows(tmp_path / "target") in (0, ROWS), seen
+        for incident in stored_incidents(results, RunsWanted()):
+            is_promoted = _rows(tmp_path / "target") == ROWS
+            assert incident.status == "blocked" or is_promoted, seen
+    last = replace(request, attempt=Attempt(10_000, "last"))
+    assert {one.outcome for one in run_gates(last.parts, lambda _: spark)} == {Outcome.ACCEPTED}
+    assert _rows(tmp_path / "target") == ROWS
+    (incident,) = stored_incidents(results, RunsWanted())
+    assert incident.status == "accepted"
 
 
 def _are_whole(root: str, believed: set[str]) -> bool:

@@ -5,22 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from ui_scene import BAD_NULLS, DAY, NOON, NOT_EMPTY, NULLS, Html, Scene, report_of
 
+from dqx_airflow.results.decisions import waivers_of
 from dqx_airflow.results.incidents import notes_from
 from dqx_airflow.values import (
     Attempt,
     DatasetSnapshot,
     EnforcedContract,
+    GateReport,
     Outcome,
     Responsible,
     RunKey,
+    Severity,
     Status,
 )
+from dqx_airflow.values.decisions import Acceptance
 
 if TYPE_CHECKING:
     from httpx import Response
@@ -380,3 +384,143 @@ def test_slices_of_one_date_have_their_own_incidents(get: Get, scene: Scene) -> 
     page = Html(get(f"{HERE}&on={DAY}").text)
     assert "store = zurich" in page.text
     assert "open slices 1" in page.text
+
+
+def known(report: GateReport) -> GateReport:
+    """The report of a Delta table whose rows are identified."""
+    datasets = tuple(replace(dataset, fingerprint="f") for dataset in report.datasets)
+    mild = tuple(replace(verdict, severity=Severity.P1) for verdict in report.verdicts)
+    return replace(report, datasets=datasets, verdicts=mild)
+
+
+def audited(scene: Scene) -> list[tuple[str, str]]:
+    from airflow.models.log import Log
+    from sqlalchemy import select
+
+    rows = scene.session.execute(select(Log.event, Log.owner).where(Log.event.like("dqx %")))
+    return [(event, owner) for event, owner in rows]
+
+
+def accept_form(page: Html) -> dict[str, str]:
+    (form,) = (form for form in page.forms if form.get("kind") == "accepted")
+    return form
+
+
+def test_the_data_of_a_blocked_gate_is_accepted_on_its_tab(
+    tab: Get, get: Get, post: Get, scene: Scene
+) -> None:
+    scene.dag()
+    report = scene.ran(known(report_of()))
+    form = {**accept_form(Html(tab("eve").text)), "text": "the shop was shut"}
+    assert not Html(tab().text).forms
+    for user in ("ada", "ben", None):
+        assert post("incident", user, **form).status_code in (401, 403, 404)
+    assert post("incident", headers={"Origin": "https://evil.example"}, **form).status_code == 403
+    assert post("incident", **{**form, "text": " "}).status_code == 400
+    assert (notes(scene), audited(scene)) == ([], [])
+    assert states_of(scene)[str(DAY), "gate"] == "failed"
+    assert post("incident", **form).status_code == 303
+    assert notes(scene) == [("accepted", "eve", "the shop was shut")]
+    assert ("dqx accept", "eve") in audited(scene)
+    assert states_of(scene)[str(DAY), "gate"] is None  # it runs again, and promotes
+    (note,) = notes_from(str(scene.root), ["lake.gate"], date.min, date.max)
+    assert note.run_id == report.run_id
+    assert "the shop was shut" in get(HERE).text
+
+
+def test_the_incident_accepts_one_of_its_slices(get: Get, post: Get, scene: Scene) -> None:
+    scene.dag()
+    for number, on in enumerate((DAY, DAY - timedelta(days=1)), start=1):
+        scene.ran(known(report_of(number, on=on)), number=number)
+    page = get(HERE, "eve").text
+    assert "Accept this data" in page
+    (form, *_) = Html(page).forms
+    older = [value for value, text in form_choices(page) if text == "2024-03-19"]
+    post("incident", **{**form, "only": older[0]}, kind="accepted", text="a holiday")
+    states = states_of(scene)
+    assert (states["2024-03-19", "gate"], states["2024-03-20", "gate"]) == (None, "failed")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"verdicts": (BAD_NULLS,)}, "it takes accept_required=True on the gate"),
+        ({"outcome": Outcome.BROKEN}, "only the data of a blocked gate can be accepted"),
+        ({"datasets": (DatasetSnapshot("orders", "q", "query"),)}, "cannot be identified"),
+    ],
+)
+def test_what_no_one_can_accept_has_no_button(
+    tab: Get, get: Get, post: Get, scene: Scene, changes: dict[str, Any], message: str
+) -> None:
+    scene.dag()
+    scene.ran(replace(known(report_of()), **changes))
+    assert "Accept this data" not in tab("eve").text + get(HERE, "eve").text
+    (form, *_) = Html(get(HERE, "eve").text).forms
+    refused = post("incident", **form, kind="accepted", text="x")
+    assert refused.status_code == 409
+    assert message in Html(refused.text).text
+    assert notes(scene) == []
+
+
+def test_an_accepted_report_is_shown_as_such(tab: Get, get: Get, scene: Scene) -> None:
+    scene.dag()
+    report = scene.ran(known(report_of()), state="success")
+    how = Acceptance(report.run_id, "eve", "a holiday", NOON)
+    verdicts = (replace(report.verdicts[0], accepted_by=str(how)), report.verdicts[1])
+    again = replace(
+        report,
+        run_id="00000000-0000-4000-8000-0000000000aa",
+        outcome=Outcome.ACCEPTED,
+        accepted=how,
+        answered="x",
+        verdicts=verdicts,
+        started_at=NOON + timedelta(hours=1),
+        finished_at=NOON + timedelta(hours=2),
+    )
+    scene.store(again)
+    page = Html(tab(attempt=report.attempt.id).text)
+    assert "accepted by eve: a holiday" in page.text
+    assert "Accept this data" not in page.text
+    assert "Accepted incident: lake.gate" in Html(get(HERE).text).text
+    assert "accepted" in Html(get("runs?dag_id=lake&task_id=gate").text).text
+
+
+def waive_form(page: Html) -> dict[str, str]:
+    (form,) = (form for form in page.forms if form.get("name") == "orders.id.null_share")
+    return form
+
+
+def test_an_editor_waives_an_assertion_and_ends_the_waiver(
+    get: Get, post: Get, tab: Get, scene: Scene
+) -> None:
+    scene.dag()
+    scene.ran(known(report_of()))
+    until = datetime.now(timezone.utc).date() + timedelta(days=3)
+    terms = {"until": str(until), "owner": "ben", "reason": "ticket 7", "below": "60%"}
+    form = {**waive_form(Html(get(HERE, "eve").text)), **terms}
+    for user in ("ada", "ben", None):
+        assert post("waive", user, **form).status_code in (401, 403, 404)
+    for wrong in ({"reason": ""}, {"until": "2024-01-01"}, {"until": "x"}, {"below": "ten"}):
+        assert post("waive", **{**form, **wrong}).status_code == 400
+    assert post("waive", **{**form, "gate": "pond.gate"}).status_code == 404
+    assert audited(scene) == []
+    for _ in range(2):  # sent twice, stored once
+        assert post("waive", **form).status_code == 303
+    (waiver,) = waivers_of(str(scene.root))
+    assert (waiver.name, waiver.owner, waiver.author) == ("orders.id.null_share", "ben", "eve")
+    words = f"waived until {until}, below 0.6; owner ben: ticket 7"
+    assert words in Html(get(HERE).text).text
+    assert words in Html(tab().text).text
+    assert ("dqx waive", "eve") in audited(scene)
+    ending = {**waive_form(Html(get(HERE, "eve").text)), "end": waiver.id}
+    assert post("waive", "ada", **ending).status_code == 403
+    assert post("waive", **ending).status_code == 303
+    (waiver,) = waivers_of(str(scene.root))
+    assert waiver.ended_by == "eve"
+    assert words not in Html(tab().text).text
+
+
+def test_p0_has_no_form_for_a_waiver(get: Get, scene: Scene) -> None:
+    scene.dag()
+    days_of(scene, "b")
+    assert "waive" not in get(HERE, "eve").text.partition("</style>")[2]

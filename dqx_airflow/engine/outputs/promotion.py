@@ -58,6 +58,7 @@ from dqx_airflow.plan.evaluate import not_promoted
 from dqx_airflow.plan.masks import without_values
 from dqx_airflow.results.tables import committed
 from dqx_airflow.values import DatasetSnapshot, GateRequest, Promotion, Verdict
+from dqx_airflow.values.decisions import Acceptance
 
 _HARMLESS = frozenset(
     {
@@ -376,6 +377,7 @@ def promote(
     run_id: str,
     started: datetime,
     is_blocked: bool,
+    accepted: Acceptance | None = None,
 ) -> tuple[dict[str, Promotion], tuple[Verdict, ...]]:
     """Promotes the datasets that the request names, and returns the result for each, by name.
 
@@ -385,6 +387,7 @@ def promote(
 
     :param snapshots: the validated snapshots.
     :param is_blocked: the gate is blocked: commits and results say so.
+    :param accepted: who has accepted the data of a gate that would be: commits name them.
     :raises PromotionError: a dataset cannot be promoted as it is now.
     """
     rows = {snapshot.name: snapshot.rows for snapshot in snapshots}
@@ -406,6 +409,7 @@ def promote(
                 run_id,
                 started,
                 is_blocked,
+                accepted,
             )
         )
     promoted: dict[str, Promotion] = {}

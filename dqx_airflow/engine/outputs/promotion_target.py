@@ -40,6 +40,7 @@ from dqx_airflow.engine.sources.delta.snapshot import frame_of_parts
 from dqx_airflow.engine.sources.listing import absolute
 from dqx_airflow.errors import DqxError, PromotionError
 from dqx_airflow.metrics.sql import quote_literal, quote_name
+from dqx_airflow.values.decisions import Acceptance
 
 _NO_VALUES = ("struct", "array", "map", "binary", "variant", "interval")
 _WITH_STATISTICS = ("string", "tinyint", "smallint", "int", "bigint", "date")
@@ -253,6 +254,7 @@ class PromotionTarget:
     run_id: str
     started: datetime
     is_blocked: bool = False
+    accepted: Acceptance | None = None
 
     @cached_property
     def replaced(self) -> ReplacedRows:
@@ -496,6 +498,17 @@ class PromotionTarget:
             **({} if index is None else {"dqx_map_index": str(index)}),
             SLICE: self.replaced.region.name,
             **({"dqx_outcome": "blocked"} if self.is_blocked else {}),
+            **self._acceptance,
+        }
+
+    @property
+    def _acceptance(self) -> dict[str, str]:
+        if self.accepted is None:
+            return {}
+        return {
+            "dqx_outcome": "accepted",
+            "dqx_accepted_by": self.accepted.author,
+            "dqx_accepted_reason": self.accepted.reason,
         }
 
 

@@ -17,7 +17,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from datetime import date
+from datetime import date, datetime
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -300,6 +300,19 @@ def chain_of(
         return None
     columns = [(column.name, column.type) for column in dataset.fields]
     return Chain(_json([columns, version]), tuple(sorted(files, key=_age)))
+
+
+def fingerprint_of(dataset: OpenDataset, on: date | None, opened_at: datetime) -> str | None:
+    """What identifies the rows of a date in a dataset, however often they are read; None if that is
+    unknown, also for files that may have been rewritten since and look the same.
+
+    :param opened_at: when its files were listed, or before.
+    """
+    chain = chain_of(dataset, on if dataset.dates is not None else None, dataset.files)
+    if chain is None or not chain.is_older_than(int(opened_at.timestamp() * 1_000_000_000)):
+        return None
+    read = {"location": dataset.location, "read by": _read_by(dataset.ref)}
+    return _digest({**read, "files": chain.fingerprint})
 
 
 def _age(file: DataFile) -> tuple[int, str]:

@@ -1,0 +1,148 @@
+"""`on_violation="ask"`: a blocked gate waits for a person, and goes on with the answer.
+
+From Airflow 3.3 on the task waits as `awaiting_input`: it holds no worker slot and no trigger.
+Airflow 3.1 and 3.2 keep a trigger in the triggerer, which asks the database every five seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from dqx_airflow.diagnostics.renderers import printable
+from dqx_airflow.diagnostics.verdicts import format_row
+from dqx_airflow.operators.exceptions import GateBlocked, GateInfrastructureError
+from dqx_airflow.operators.notices import gate_notice
+
+if TYPE_CHECKING:
+    from dqx_airflow.results.query import StoredResults
+    from dqx_airflow.values import GateReport
+
+ACCEPT, KEEP = "Accept this data", "Keep blocked"
+_REASON = "To accept this data, give a reason: without one, the gate asks again."
+_MOST_ROWS, _LONGEST_ROW, _LONGEST_SUBJECT = 5, 200, 255
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a person answered, or the default after the timeout."""
+
+    accepts: bool
+    author: str
+    reason: str
+    at: datetime
+    is_default: bool = False
+
+    def __str__(self) -> str:
+        return f"by {self.author}{f': {self.reason}' if self.reason else ''}"
+
+
+def ask(
+    reports: Sequence[GateReport], context: Any, *, timeout: timedelta | None, default: str
+) -> NoReturn:
+    """Parks the task until someone answers; it goes on with `answered`.
+
+    Airflow shows the first question of a try, whatever is asked later: another one may only be the
+    same.
+
+    :raises TaskAwaitingInput: Airflow parks the task; before Airflow 3.3 it is deferred.
+    :raises TaskDeferred: as above.
+    """
+    from airflow.sdk.definitions.param import Param, ParamsDict
+    from airflow.sdk.execution_time.hitl import upsert_hitl_detail
+
+    ti = context["ti"]
+    notice = gate_notice(context)
+    reason = Param(
+        "", type="string", title="Reason", description="Why the data may go on; required to accept"
+    )
+    params = {"reason": ParamsDict({"reason": reason}).get_param("reason").serialize()}
+    defaults = [ACCEPT if default == "accept" else KEEP] if timeout else None
+    rows = _failing_rows(reports)
+    body = "\n\n".join(filter(None, [_REASON, notice.markdown, rows]))
+    upsert_hitl_detail(
+        ti_id=ti.id,
+        options=[ACCEPT, KEEP],
+        subject=notice.text[:_LONGEST_SUBJECT],
+        body=body,
+        defaults=defaults,
+        multiple=False,
+        params=params,
+    )
+    kwargs = {"judged": [report.run_id for report in reports]}
+    try:
+        from airflow.sdk.exceptions import TaskAwaitingInput
+    except ImportError:  # Airflow 3.1 and 3.2
+        from airflow.providers.standard.triggers.hitl import HITLTrigger
+        from airflow.sdk.exceptions import TaskDeferred
+
+        trigger = HITLTrigger(
+            ti_id=ti.id,
+            options=[ACCEPT, KEEP],
+            params=params,
+            defaults=defaults,
+            timeout_datetime=datetime.now(timezone.utc) + timeout if timeout else None,
+        )
+        raise TaskDeferred(trigger=trigger, method_name="answered", kwargs=kwargs) from None
+    raise TaskAwaitingInput(method_name="answered", kwargs=kwargs, timeout=timeout)
+
+
+def _failing_rows(reports: Sequence[GateReport]) -> str:
+    """A few failing rows of what blocks, as they are in the report."""
+    rows = [
+        f"{verdict.name}: {format_row(row, _LONGEST_ROW)}"
+        for report in reports
+        for verdict in report.verdicts
+        if verdict.can_block(report.fail_on)
+        for row in verdict.failing_rows[:_MOST_ROWS]
+    ]
+    shown = [printable(row).replace("`", "'") for row in rows[: 4 * _MOST_ROWS]]
+    return "\n".join(["```", *shown, "```"]) if shown else ""
+
+
+def answer_of(event: Mapping[str, Any], timeout: timedelta | None) -> Answer:
+    """The answer in the event with which Airflow resumes the task.
+
+    :raises GateInfrastructureError: Airflow reports an error instead of an answer.
+    """
+    if "error" in event:
+        raise GateInfrastructureError(f"no answer: {event['error']}")
+    accepts = ACCEPT in (event.get("chosen_options") or ())
+    at = event.get("responded_at") or datetime.now(timezone.utc)
+    at = datetime.fromisoformat(at) if isinstance(at, str) else at
+    user = event.get("responded_by_user")
+    if not user:
+        how = "the default of the gate" if accepts else ""
+        return Answer(accepts, f"no one within {timeout}", how, at, is_default=True)
+    reason = str((event.get("params_input") or {}).get("reason") or "").strip()
+    name = str(user.get("name") or user.get("id"))
+    return Answer(accepts, name, reason, at)
+
+
+def record(results: StoredResults, reports: Sequence[GateReport], answer: Answer) -> None:
+    """Stores an answer: the acceptance of exactly what was judged, or that it stays blocked.
+
+    :raises StoreError: the store cannot be written.
+    :raises GateBlocked: no one can accept the data.
+    """
+    from dqx_airflow.errors import RequestError
+    from dqx_airflow.results.decisions import acceptance_of
+    from dqx_airflow.results.incidents import COMMENT, IncidentNote, write_notes
+    from dqx_airflow.values import Outcome
+
+    notes = []
+    for report in (report for report in reports if report.outcome is Outcome.BLOCKED):
+        if answer.accepts:
+            try:
+                notes.append(acceptance_of(report, answer.author, answer.reason))
+            except RequestError as error:
+                raise GateBlocked(error.in_one_line) from None
+            continue
+        key, text = report.run_key, f"kept blocked{f': {answer.reason}' if answer.reason else ''}"
+        note = IncidentNote(
+            key.gate, key.date, COMMENT, answer.author, text, key.map_index, report.slice
+        )
+        notes.append(note)
+    write_notes(results, notes)

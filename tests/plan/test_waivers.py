@@ -1,0 +1,85 @@
+"""Waivers: how long they last, and which values they cover."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timezone
+from fractions import Fraction
+
+import pytest
+
+from dqx_airflow.plan.decisions import with_waivers
+from dqx_airflow.values import Severity, Status, Verdict
+from dqx_airflow.values.decisions import Waiver
+
+NOW = datetime(2024, 3, 20, 12, tzinfo=timezone.utc)
+
+
+def waiver(until: date = date(2024, 3, 22), **limits: str | None) -> Waiver:
+    return Waiver("g", "c", "a", until, "ticket", "ben", "eve", at=NOW, **limits)  # type: ignore[arg-type]
+
+
+def verdict(value: object = Fraction(8, 100), **changes: object) -> Verdict:
+    fields = {"severity": Severity.P1, "status": Status.FAILED, "check": "c", **changes}
+    return Verdict(
+        name="a",
+        datasets=("d",),
+        expression="m",
+        expected="< 5%",
+        scaled_value=value,
+        **fields,  # type: ignore[arg-type]
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "below", "above", "is_waived"),
+    [
+        (Fraction(8, 100), None, None, True),
+        (Fraction(8, 100), "0.1", None, True),
+        (Fraction(20, 100), "0.1", None, False),
+        (Fraction(10, 100), "0.1", None, False),  # it reaches the limit
+        (0.0999, "0.1", None, True),
+        (900, None, "800", True),
+        (700, None, "800", False),
+        (900, "1000", "800", True),
+        (None, "0.1", None, False),
+        ("2024-03-20", "0.1", None, False),
+        (None, None, None, True),
+    ],
+)
+def test_a_waiver_covers_values_within_its_limits(
+    value: object, below: str | None, above: str | None, is_waived: bool
+) -> None:
+    (found,) = with_waivers([verdict(value)], [waiver(below=below, above=above)], NOW)
+    assert (found.waived_by is not None) is is_waived
+    assert found.can_block(Severity.P1) is not is_waived
+
+
+@pytest.mark.parametrize(
+    ("at", "is_active"),
+    [
+        (datetime(2024, 3, 20, 11, 59, tzinfo=timezone.utc), False),
+        (NOW, True),
+        (datetime(2024, 3, 22, 23, 59, 59, tzinfo=timezone.utc), True),
+        (datetime(2024, 3, 23, tzinfo=timezone.utc), False),
+    ],
+)
+def test_a_waiver_ends_by_itself_at_the_end_of_its_day(at: datetime, is_active: bool) -> None:
+    (found,) = with_waivers([verdict()], [waiver()], at)
+    assert (found.waived_by is not None) is is_active
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"severity": Severity.P0},
+        {"is_required": True},
+        {"status": Status.ERROR},
+        {"status": Status.PASSED},
+        {"check": "another"},
+    ],
+)
+def test_a_waiver_is_for_one_assertion_that_failed_and_may_be_waived(
+    changes: dict[str, object],
+) -> None:
+    (found,) = with_waivers([verdict(**changes)], [waiver()], NOW)
+    assert found.waived_by is None

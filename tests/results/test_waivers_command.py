@@ -1,0 +1,89 @@
+"""`dql waive` and `dql waivers`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from dqx_airflow.cli.main import app
+from dqx_airflow.results.store import ResultsStore
+from dqx_airflow.values import Severity
+
+from .samples import FAILED, PASSED, sample_report
+
+GATE = "orders_to_silver"
+
+
+def day(days: int) -> str:
+    return (datetime.now(timezone.utc).date() + timedelta(days=days)).isoformat()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> str:
+    clause = replace(FAILED, name="late", severity=Severity.P1, clause="models.orders.late")
+    twice = [replace(PASSED, name="twice", check=check) for check in ("a", "b")]
+    required = replace(PASSED, name="must", is_required=True)
+    report = sample_report(verdicts=(FAILED, clause, *twice, required))
+    ResultsStore(str(tmp_path / "store")).write(report)
+    return str(tmp_path / "store")
+
+
+def dql(*arguments: str) -> Result:
+    variables = {"DQX_RESULTS_ROOT": None, "FORCE_COLOR": None, "NO_COLOR": None}
+    return CliRunner().invoke(app, [*arguments], env=variables)
+
+
+def waive(root: str, assertion: str, *more: str, until: str = "", gate: str = GATE) -> Result:
+    words = ["--reason", "ticket 7", "--owner", "ben", "--author", "eve", "--root", root]
+    return dql("waive", gate, assertion, "--until", until or day(3), *words, *more)
+
+
+def test_a_waiver_is_stored_listed_and_ended(root: str) -> None:
+    made = waive(root, "models.orders.late", "--below", "10%")
+    assert made.exit_code == 0, made.output
+    assert made.stdout == (
+        f"late of {GATE}: waived until {day(3)}, below 0.1; owner ben: ticket 7\n"
+    )
+    (one,) = json.loads(dql("waivers", "--root", root, "--format", "json").stdout)
+    assert (one["name"], one["below"], one["author"]) == ("late", "0.1", "eve")
+    header, line = dql("waivers", "--root", root).stdout.splitlines()
+    assert header.split()[-1] == "state"
+    assert line.split()[1:6] == [GATE, "late", day(3), "below", "0.1"]
+    ended = dql("waivers", "--root", root, "--end", one["id"][:8], "--author", "ben")
+    assert ended.stdout == f"ended: late of {GATE}\n"
+    assert dql("waivers", "--root", root).stdout == "no waiver\n"
+    assert "ended by ben" in dql("waivers", "--root", root, "--all").stdout
+    assert dql("waivers", "--root", root, "--end", one["id"]).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("assertion", "more", "message"),
+    [
+        ("no_negative_amounts", {}, "no_negative_amounts is P0, which no one can waive"),
+        ("must", {}, "must is @required, which no one can waive"),
+        ("lat", {}, "has no assertion 'lat'"),
+        ("twice", {}, "several assertions are called 'twice'"),
+        ("late", {"gate": "orders_to_silve"}, "did you mean 'orders_to_silver'?"),
+        ("late", {"until": day(31)}, "would last 31 days, and may last 30"),
+        ("late", {"until": day(-1)}, "would have ended"),
+    ],
+)
+def test_what_cannot_be_waived_is_refused(
+    root: str, assertion: str, more: dict[str, str], message: str
+) -> None:
+    refused = waive(root, assertion, **more)
+    assert refused.exit_code == 2
+    assert message in refused.output
+    assert dql("waivers", "--root", root).stdout == "no waiver\n"
+
+
+def test_limits_have_units_and_longer_waivers_are_asked_for(root: str) -> None:
+    assert "above 7200" in waive(root, "late", "--above", "2 hours").stdout
+    assert "is not a limit" in waive(root, "late", "--below", "ten").output
+    assert waive(root, "a::twice", "--longest", "60", until=day(50)).exit_code == 0
+    assert "needs reason" in waive(root, "late", "--reason", " ").output
