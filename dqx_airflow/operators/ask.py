@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from dqx_airflow.diagnostics.renderers import printable
 from dqx_airflow.diagnostics.verdicts import format_row
@@ -41,17 +41,16 @@ class Answer:
 
 def ask(
     reports: Sequence[GateReport], context: Any, *, timeout: timedelta | None, default: str
-) -> NoReturn:
-    """Parks the task until someone answers; it goes on with `answered`.
-
-    Airflow shows the first question of a try, whatever is asked later: another one may only be the
-    same.
+) -> None:
+    """Parks the task until someone answers; it goes on with `answered`. Returns if Airflow would
+    not show this question: it keeps that of the first try of a task, whatever a later one asks.
 
     :raises TaskAwaitingInput: Airflow parks the task; before Airflow 3.3 it is deferred.
     :raises TaskDeferred: as above.
     """
     from airflow.sdk.definitions.param import Param, ParamsDict
-    from airflow.sdk.execution_time.hitl import upsert_hitl_detail
+    from airflow.sdk.execution_time import task_runner
+    from airflow.sdk.execution_time.comms import CreateHITLDetailPayload
 
     ti = context["ti"]
     notice = gate_notice(context)
@@ -62,7 +61,7 @@ def ask(
     defaults = [ACCEPT if default == "accept" else KEEP] if timeout else None
     rows = _failing_rows(reports)
     body = "\n\n".join(filter(None, [_REASON, notice.markdown, rows]))
-    upsert_hitl_detail(
+    question = CreateHITLDetailPayload(
         ti_id=ti.id,
         options=[ACCEPT, KEEP],
         subject=notice.text[:_LONGEST_SUBJECT],
@@ -70,7 +69,11 @@ def ask(
         defaults=defaults,
         multiple=False,
         params=params,
+        assigned_users=[],
     )
+    shown = task_runner.SUPERVISOR_COMMS.send(msg=question)
+    if getattr(shown, "body", body) != body:
+        return
     kwargs = {"judged": [report.run_id for report in reports]}
     try:
         from airflow.sdk.exceptions import TaskAwaitingInput

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from dqx_airflow.values.request import Words
 
 _LONGEST_SOURCE = 300
+_ELSEWHERE = "accept the data on the tab of the gate, on its incident, or with dql accept"
 _FAILURES = (GateBlocked, GateBroken, GateMisconfigured, GateInfrastructureError)
 
 
@@ -416,7 +417,7 @@ class GateOperator(SparkJobOperator, GateArguments):
     def _ask(self, reports: Sequence[GateReport], context: Any, *, is_again: bool = False) -> None:
         """Parks the task until a person answers; returns if no one could accept the data.
 
-        :raises GateBlocked: a person has answered, about other data.
+        :raises GateBlocked: a person has answered, or is shown a question, about other data.
         """
         from dqx_airflow.diagnostics.verdicts import headline
         from dqx_airflow.operators.ask import ask
@@ -425,11 +426,10 @@ class GateOperator(SparkJobOperator, GateArguments):
         from dqx_airflow.values import Outcome
 
         blocked = [report for report in reports if report.outcome is Outcome.BLOCKED]
+        told = headline(self.report) if self.report is not None else ""
         if any(report.answered for report in blocked):
-            assert self.report is not None
             raise GateBlocked(
-                "the answer is void, since data or rules have changed: clear the task, so that it "
-                f"asks about them; {headline(self.report)}"
+                f"the answer is void, since data or rules have changed: {_ELSEWHERE}; {told}"
             )
         if objections := [*filter(None, map(why_not_acceptable, blocked))]:
             self.log.warning("no one is asked: %s", "; ".join(dict.fromkeys(objections)))
@@ -437,6 +437,10 @@ class GateOperator(SparkJobOperator, GateArguments):
         if not is_again:
             run_callbacks(self.on_warning, context)
         ask(reports, context, timeout=self._ask_timeout, default=self.ask_default)
+        raise GateBlocked(
+            "Airflow shows the question that an earlier try has asked, about other data: "
+            f"{_ELSEWHERE}; {told}"
+        )
 
     @property
     def _ask_timeout(self) -> timedelta | None:

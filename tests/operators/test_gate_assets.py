@@ -68,6 +68,7 @@ def test_a_pass_updates_the_asset_with_the_validated_version(
         "run_id": report["run_id"],
         "date": report["date"],
         "outcome": outcome,
+        "accepted": None,
         "partial": None,
         "promoted_blocked": [],
         "not_promoted": [],

@@ -481,7 +481,7 @@ MISUSES: list[tuple[dict[str, Any], str]] = [
     ({"fail_on": "p0"}, r"fail_on='p0': write P0"),
     ({"fail_on": ["P0"]}, r"fail_on=\['P0'\]: write P0"),
     ({"fail_on": None}, r"fail_on=None: write P0"),
-    ({"on_violation": "Fail"}, r"on_violation='Fail': write fail, skip or warn"),
+    ({"on_violation": "Fail"}, r"on_violation='Fail': write fail, skip, warn or ask"),
     ({"on_violation": None}, r"on_violation=None: write fail"),
     ({"application_args": ["--fast"]}, r"application_args is not supported.*remove it"),
     (
