@@ -8,28 +8,30 @@ from typing import Annotated
 
 import typer
 
-from dqx_airflow.cli.incidents import AuthorOption, RootOption, results_at
+from dqx_airflow.cli.command import RootOption
+from dqx_airflow.cli.incidents import results_at
 from dqx_airflow.errors import RequestError
 
 
 def accept(
-    gate: Annotated[str, typer.Argument(metavar="GATE", help="The name of the gate.")],
-    on: Annotated[
-        datetime, typer.Argument(metavar="DATE", formats=["%Y-%m-%d"], help="The date of the data.")
-    ],
+    gate: Annotated[str, typer.Argument(metavar="GATE")],
+    on: Annotated[datetime, typer.Argument(metavar="DATE", formats=["%Y-%m-%d"])],
     *,
-    reason: Annotated[str, typer.Option("--reason", help="Why the data may go on.")],
-    incident: Annotated[
-        str | None,
-        typer.Option("--incident", metavar="ID", help="Of several slices of the date, this one."),
-    ] = None,
-    author: AuthorOption = None,
+    reason: Annotated[str, typer.Option()],
+    incident: Annotated[str | None, typer.Option(metavar="ID")] = None,
+    author: str | None = None,
     root: RootOption = None,
 ) -> None:
     """Accept the data of a date that a gate has blocked, exactly as it was judged.
 
     Run the gate again (clear its task): it promotes these rows and updates the assets. If the data
     has changed since, the answer is void. P0 and @required need accept_required=True on the gate.
+
+    :param gate: The name of the gate.
+    :param on: The date of the data.
+    :param reason: Why the data may go on.
+    :param incident: Of several slices of the date, this one.
+    :param author: Who decides; default: the current user.
     """
     from dqx_airflow.results.decisions import acceptances
     from dqx_airflow.results.incidents import stored_incidents, write_notes

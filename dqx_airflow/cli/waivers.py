@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.command import TextFormatOption, TextOrJson
-from dqx_airflow.cli.incidents import AuthorOption, RootOption, results_at
+from dqx_airflow.cli.command import RootOption, TextFormatOption, TextOrJson
+from dqx_airflow.cli.incidents import results_at
 from dqx_airflow.errors import RequestError
 
 if TYPE_CHECKING:
@@ -19,42 +19,34 @@ if TYPE_CHECKING:
 
     from dqx_airflow.values.decisions import Waiver
 
-LimitOption = Annotated[
-    str | None,
-    typer.Option("--below", metavar="LIMIT", help="Only while the value is below it, such as 10%."),
-]
-
 
 def waive(
-    gate: Annotated[str, typer.Argument(metavar="GATE", help="The name of the gate.")],
-    assertion: Annotated[
-        str,
-        typer.Argument(
-            metavar="ASSERTION",
-            help="The name of the assertion, CHECK::NAME, or the path of a contract clause.",
-        ),
-    ],
+    gate: Annotated[str, typer.Argument(metavar="GATE")],
+    assertion: Annotated[str, typer.Argument(metavar="ASSERTION")],
     *,
-    until: Annotated[
-        datetime, typer.Option("--until", formats=["%Y-%m-%d"], help="The last day, in UTC.")
-    ],
-    reason: Annotated[str, typer.Option("--reason", help="Why it may fail.")],
-    owner: Annotated[str, typer.Option("--owner", help="Who takes care of the cause.")],
-    below: LimitOption = None,
-    above: Annotated[
-        str | None,
-        typer.Option("--above", metavar="LIMIT", help="Only while the value is above it."),
-    ] = None,
-    longest: Annotated[
-        int, typer.Option("--longest", metavar="DAYS", min=1, help="The longest time in days.")
-    ] = 30,
-    author: AuthorOption = None,
+    until: Annotated[datetime, typer.Option(formats=["%Y-%m-%d"])],
+    reason: Annotated[str, typer.Option()],
+    owner: Annotated[str, typer.Option()],
+    below: Annotated[str | None, typer.Option(metavar="LIMIT")] = None,
+    above: Annotated[str | None, typer.Option(metavar="LIMIT")] = None,
+    longest: Annotated[int, typer.Option(metavar="DAYS", min=1)] = 30,
+    author: str | None = None,
     root: RootOption = None,
 ) -> None:
     """Let an assertion of a gate fail until a day, for a reason.
 
     Its failure is then a warning, counted as waived in every report. A waiver never applies to
     P0 and @required, and ends by itself.
+
+    :param gate: The name of the gate.
+    :param assertion: The name of the assertion, CHECK::NAME, or the path of a contract clause.
+    :param until: The last day, in UTC.
+    :param reason: Why it may fail.
+    :param owner: Who takes care of the cause.
+    :param below: Only while the value is below it, such as 10%.
+    :param above: Only while the value is above it.
+    :param longest: The longest time in days.
+    :param author: Who decides; default: the current user.
     """
     from dqx_airflow.results.decisions import new_waiver, write_waivers
 
@@ -78,15 +70,19 @@ def waive(
 def waivers(
     *,
     root: RootOption = None,
-    gate: Annotated[str | None, typer.Option("--gate", help="Only those of this gate.")] = None,
-    ended: Annotated[bool, typer.Option("--all", help="Include those that have ended.")] = False,
-    end: Annotated[
-        str | None, typer.Option("--end", metavar="ID", help="End a waiver now.")
-    ] = None,
-    author: AuthorOption = None,
+    gate: str | None = None,
+    ended: Annotated[bool, typer.Option("--all")] = False,
+    end: Annotated[str | None, typer.Option(metavar="ID")] = None,
+    author: str | None = None,
     output: TextFormatOption = TextOrJson.TEXT,
 ) -> None:
-    """List the waivers, those that end first at the top; or end one early."""
+    """List the waivers, those that end first at the top; or end one early.
+
+    :param gate: Only those of this gate.
+    :param ended: Include those that have ended.
+    :param end: End a waiver now.
+    :param author: Who decides; default: the current user.
+    """
     from dqx_airflow.results.decisions import waivers_of, write_waivers
 
     results = results_at(root)
