@@ -58,6 +58,7 @@ def _of_messages() -> list[str]:
         *(judge_pyspark(install, None)[2] for install in mixed),
         *(equal_pins(version) for version in ("3.5.9", "4.0.5", "4.1.4", "4.2.0", "4.3.0")),
         _refused("3.5.9", "4.2.0"),
+        _refused("4.2.0", "3.5.9"),
         spark_versions.connect_packages(),
         spark_versions.CLIENT_OF_3,
     ]

@@ -66,16 +66,18 @@ def require_supported(version: str, where: str = "this Spark") -> None:
 def require_pair(server: str, client: str, where: str) -> None:
     """Compares the versions of a Spark Connect server and its client.
 
-    Spark 4 understands the requests of all clients; 3.5 not those of a client of Spark 4, which
-    would fail in the middle of a scan.
+    Of Spark 4, any client and server understand each other. A server of 3.5 does not parse the
+    requests of a newer client, and a client of 3.5 does not know the types in newer responses.
 
     :raises SparkError: gates do not run on the server, or not with this client.
     """
     require_supported(server, where)
-    if release_of(server) < (4, 0) <= release_of(client):
+    is_old = release_of(server) < (4, 0)
+    if is_old is not (release_of(client) < (4, 0)):
+        install = CLIENT_OF_3 if is_old else "pip install dqx-airflow 'pyspark-client>=4,<4.3'"
         raise SparkError(
-            f"{where} runs Spark {server}, which does not understand pyspark {client}",
-            f"{_OWN_ENVIRONMENT}{CLIENT_OF_3}",
+            f"{where} runs Spark {server}: it and pyspark {client} do not understand each other",
+            f"{_OWN_ENVIRONMENT}{install}",
         )
 
 
@@ -226,9 +228,10 @@ def type_named(ddl: str) -> DataType:
 
     if SparkContext._active_spark_context is not None:
         return types._parse_datatype_string(ddl)
-    from pyspark.sql.connect.types import parse_data_type
+    from pyspark.sql.connect.session import SparkSession as Connected
 
-    return parse_data_type(ddl)
+    client = Connected._default_session.client
+    return client._analyze(method="ddl_parse", ddl_string=ddl).parsed
 
 
 def is_valid_utf8(text: str) -> str:
