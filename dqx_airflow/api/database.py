@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from dqx_airflow.datasets.settings import DatasetSetting, dataset_ref
@@ -259,7 +259,7 @@ class StoredDatabase:
 
         :raises UpstreamFailure: the gate has no results for the date.
         """
-        day = self.day(plan.suite, plan.date)
+        day = self._with_history(self.day(plan.suite, plan.date), plan)
         keys = keys_of(plan.requests, plan.date)
         scanned = day.measured.scanned(keys)
         for request, key in keys.items():
@@ -269,6 +269,22 @@ class StoredDatabase:
             ):
                 scanned.failures[request] = day.measured.gap(key)
         return scanned, tuple(snapshot_of(ref, plan, scanned) for ref in self.datasets)
+
+    def _with_history(self, day: PastDay, plan: Plan) -> PastDay:
+        """The day with the values of the days before it that tell what is usual."""
+        requests = [request for one in plan.assertions for request in one.history]
+        dates = [request.date for request in requests if request.date]
+        if not dates:
+            return day
+        from dqx_airflow.results.past_days import past_days
+        from dqx_airflow.tuning.past_judge import with_earlier_values
+
+        until = day.date - timedelta(days=1)
+        before = past_days(
+            self._results, plan.suite, min(dates), until, gate=self.gate, map_index=self.map_index
+        )
+        keys = keys_of(plan.requests, plan.date).values()
+        return with_earlier_values([*before, day], keys)[-1]
 
     def day(self, suite: str, on: date) -> PastDay:
         """The facts about a day: values, verdicts, labels, and the time of the run.

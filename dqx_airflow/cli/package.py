@@ -35,7 +35,7 @@ from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, SourceF
 from dqx_airflow.values.files import shipped
 from dqx_airflow.values.json_form import to_arguments
 
-NATIVE = ("pyarrow", "deltalake")
+NATIVE = ("pyarrow", "deltalake", "numpy")
 
 _PURE = ("cattrs", "lark", "openlineage-python", "pyyaml", "sqlglot", "sympy", "tzdata")
 # A job has no terminal, no editor and no Airflow, and gets contracts as compiled suites.

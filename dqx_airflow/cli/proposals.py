@@ -105,7 +105,6 @@ def _tuned(
 ) -> tuple[Sequence[PastDay], Sequence[Tuned]]:
     """The past days of a suite, and the results of the tuner for them."""
     from dqx_airflow.results.past_days import one_gate, past_days, past_runs, runs_of_suite
-    from dqx_airflow.tuning.calendars import holidays_of
     from dqx_airflow.tuning.tune import tune as tune_suite
 
     checked = file.read()
@@ -114,8 +113,7 @@ def _tuned(
     wanted = runs_of_suite(name, first, last, gate)
     arguments.require_days(days, stored, wanted)
     runs = past_runs(stored, wanted, ())
-    holidays = holidays_of(country, first, last) if country else None
-    tuned = tune_suite(file.text(checked), days, rules, holidays=holidays, gate=one_gate(runs))
+    tuned = tune_suite(file.text(checked), days, rules, holidays=country, gate=one_gate(runs))
     return days, tuned
 
 
@@ -210,12 +208,11 @@ def _print(suite: Path, tuned: Sequence[Tuned], days: Sequence[PastDay]) -> None
         lines[0] += f"; instances of a mapped gate: {len(instances)}"
     if not tuned:
         lines.append("the suite has no tunables: write `const NAME = VALUE tunable [LOW, HIGH]`")
+    waiting = [result for result in tuned if result.proposal is None]
     for result in tuned:
-        lines.append("")
         if result.proposal is None:
-            lines.append(f"{', '.join(result.about)}: no proposal: {result.reason}")
-            lines += _label_next(result.wanted)
             continue
+        lines.append("")
         proposal = result.proposal
         lines += map(str, proposal.changes)
         lines += (proposal.profile or "").rstrip().splitlines()
@@ -224,11 +221,16 @@ def _print(suite: Path, tuned: Sequence[Tuned], days: Sequence[PastDay]) -> None
             lines += [f"  {line}" for line in proposal.form.text.splitlines()]
         lines.append(f"  {result.reason}")
         held_out = proposal.evidence["held_out"]
-        lines.append(
-            f"  gain per fold: {held_out['gain']:.3g}; noise of the folds: {held_out['noise']:.3g}"
-        )
+        if "gain" in held_out:
+            gain, noise = held_out["gain"], held_out["noise"]
+            lines.append(f"  gain per fold: {gain:.3g}; noise of the folds: {noise:.3g}")
         lines.append(f"  changed verdicts: {_days(proposal)}")
-    wanted = [label for result in tuned for label in result.wanted]
+    for result in waiting[:_MOST_NAMED]:
+        lines += ["", f"{', '.join(result.about)}: no proposal: {result.reason}"]
+        lines += _label_next(result.wanted)
+    if len(waiting) > _MOST_NAMED:
+        lines += ["", f"no proposal for {len(waiting) - _MOST_NAMED} more, see --format json"]
+    wanted = [label for result in waiting[:_MOST_NAMED] for label in result.wanted]
     if wanted:
         instance = " --map-index NUMBER" if any(label.map_index >= 0 for label in wanted) else ""
         lines += [

@@ -7,12 +7,13 @@ over metrics and rows, then the assertions, then the rest of a file. All of them
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import Enum
 from fractions import Fraction
 from typing import TypeAlias
 
+from dqx_airflow.metrics.derived import USUAL, USUAL_LIMITS
 from dqx_airflow.values import Severity, Span
 
 # Expressions over metrics, and row predicates
@@ -318,6 +319,25 @@ class WithinStddev:
     count: Expression
     days: Number | None
     span: Span = field(compare=False)
+
+
+def within_usual(usual: Call, span: Span) -> Between:
+    """`within usual(metric)`: between its limits, `lowest_usual` and `highest_usual`."""
+    if usual.name.text != USUAL:
+        return Between(usual, usual, span)
+    low, high = (replace(usual, name=Name(limit, usual.name.span)) for limit in USUAL_LIMITS)
+    return Between(low, high, span)
+
+
+def usual_of(condition: Between) -> Call | None:
+    """The call of `within usual(metric)`; None for other limits."""
+    match condition:
+        case Between(low=Call() as low, high=Call() as high) if (
+            low.name.text,
+            high.name.text,
+        ) == USUAL_LIMITS and replace(low, name=high.name) == high:
+            return replace(low, name=replace(low.name, text=USUAL))
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,6 +95,8 @@ def show_condition(condition: nodes.Condition) -> str:
     match condition:
         case nodes.Comparison(op=op, bound=bound):
             return f"{op} {show(bound)}"
+        case nodes.Between() if usual := nodes.usual_of(condition):
+            return f"within {show(usual)}"
         case nodes.Between(low=low, high=high):
             return f"between {show(low)} and {show(high)}"
         case nodes.Is(keyword=keyword):

@@ -67,6 +67,7 @@ from dqx_airflow.plan.selection import (
     with_requests_of,
 )
 from dqx_airflow.results.decisions import decisions_on
+from dqx_airflow.results.labels import read_labels
 from dqx_airflow.results.proofs import read_proof
 from dqx_airflow.results.query import StoredResults
 from dqx_airflow.results.report_rows import digests_of
@@ -270,7 +271,7 @@ def run_gates(
     results = StoredResults(first.results_root, storage_options_of(os.environ))
     parts = [
         replace(part, decisions=decisions_on(results, part.request.run_key, part.request.slice))
-        for part in _parts_of(requests)
+        for part in (_with_labels(part, results) for part in _parts_of(requests))
     ]
     started = _now()
     with run_events({part.run_id: part.request for part in parts}, started, store) as end:
@@ -374,6 +375,25 @@ class _JobPart:
             ref.name: fingerprint_of(opened[ref.name], on, started) if ref.name in opened else None
             for ref in self.request.datasets
         }
+
+
+def _with_labels(part: _JobPart, results: StoredResults) -> _JobPart:
+    """The part with the labels of the days that tell what is usual."""
+    (shadow, problem), plan, key = part.shadow, part.plan, part.request.run_key
+    plans = [plan, *([] if shadow is None else [shadow])]
+    assertions = [one for known_plan in plans for one in known_plan.assertions]
+    days = [request.date for one in assertions for request in one.history if request.date]
+    if not days:
+        return part
+    datasets = {(one.check, one.name): one.datasets for one in assertions}
+    labels: dict[str, dict[date, bool]] = {}
+    for label in read_labels(results, gates=[key.gate], since=min(days), until=max(days)):
+        for dataset in datasets.get((label.check, label.name), ()):
+            if label.map_index == key.map_index:
+                known = labels.setdefault(dataset, {})
+                known[label.date] = label.ground_truth or known.get(label.date, False)
+    shadow = None if shadow is None else replace(shadow, labels=labels)
+    return replace(part, plan=replace(plan, labels=labels), shadow=(shadow, problem))
 
 
 def _parts_of(requests: Sequence[GateRequest]) -> tuple[_JobPart, ...]:

@@ -13,10 +13,12 @@ import statistics
 from collections.abc import Callable, Sequence
 from datetime import datetime, time, timedelta, timezone, tzinfo
 from fractions import Fraction
+from functools import lru_cache, partial
 from zoneinfo import ZoneInfo
 
+from dqx_airflow.metrics.usual_limits import Kind, UsualLimits, day_before, usual_limits
 from dqx_airflow.values import MetricValue
-from dqx_airflow.values.exact import Exact, bounded, square_root
+from dqx_airflow.values.exact import NUMBERS, Exact, bounded, nearest_float, square_root
 
 Numbers = tuple[MetricValue, ...]
 
@@ -105,6 +107,29 @@ def _usual(*values: MetricValue) -> MetricValue:
     return low if low == high else _mean(low, high)
 
 
+def _usual_limit(end: str, *values: MetricValue) -> MetricValue:
+    limits = usual_behind(values)
+    return None if limits is None else float(getattr(limits, end))
+
+
+@lru_cache(maxsize=64)
+def usual_behind(values: Numbers) -> UsualLimits | None:
+    """What is usual, from the operands of a limit: what is known of the date and of labels
+    (`known_text`), the kind, the country, today's value, and those of the days before it."""
+    known, kind, country, _, *history = values
+    (found,) = usual_limits(
+        [day_before(str(known), [*map(as_float, history)])],
+        Kind(str(kind)),
+        None if country is None else str(country),
+    )
+    return found
+
+
+def as_float(value: MetricValue) -> float | None:
+    """A number of the past; None if it is none."""
+    return nearest_float(value) if isinstance(value, NUMBERS) else None
+
+
 def _exact(values: Sequence[MetricValue]) -> list[Exact] | None:
     """The values, if all of them are exact."""
     exact_values = [value for value in values if isinstance(value, int | Fraction)]
@@ -171,13 +196,19 @@ FUNCTIONS: dict[str, Callable[..., MetricValue]] = {
     "sample_stddev": _sample_stddev,
     "mean": _mean,
     "usual": _usual,
+    "lowest_usual": partial(_usual_limit, "low"),
+    "highest_usual": partial(_usual_limit, "high"),
     "age": _age,
     "midnight": _midnight,
     "deadline": _deadline,
 }
 
-_TAKES_NONE = frozenset({"coalesce", "stddev", "sample_stddev", "mean", "usual"})
-_TAKES_TEXT = frozenset({"coalesce", "min", "max", "age", "midnight", "deadline"})
+_TAKES_NONE = frozenset(
+    {"coalesce", "stddev", "sample_stddev", "mean", "usual", "lowest_usual", "highest_usual"}
+)
+_TAKES_TEXT = frozenset(
+    {"coalesce", "min", "max", "age", "midnight", "deadline", "lowest_usual", "highest_usual"}
+)
 
 ARITY: dict[str, tuple[int, int | None]] = {
     "abs": (1, 1),
@@ -208,18 +239,32 @@ CHANGES: dict[str, int] = {"day_over_day": 1, "week_over_week": 7}
 USUAL = "usual"
 """The window that excludes the target date: the median of `n` earlier days, `step` days apart."""
 
-WINDOWS: tuple[str, ...] = ("stddev", "mean", USUAL)
-"""Functions over the values of `n` days: all but `usual` include the target date."""
+USUAL_LIMITS: tuple[str, ...] = ("lowest_usual", "highest_usual")
+"""The limits of `within usual(m)`, from the days before the date: see `metrics.usual_limits`."""
+
+USUAL_OPERANDS = ("known day", "kind", "country", "today")
+"""The operands of these limits before the values of the days before."""
+
+WINDOWS: tuple[str, ...] = ("stddev", "mean", USUAL, *USUAL_LIMITS)
+"""Functions over the values of `n` days: `stddev` and `mean` include the target date."""
 
 WINDOW_DOCS: dict[str, str] = {
     "stddev": "the sample standard deviation of the last `n` days, including the date itself",
     "mean": "the mean of the last `n` days, including the date itself",
     USUAL: "the median of `n` days before the date; of the same weekday of `n` weeks with `step 7`",
+    "lowest_usual": "the lower limit of `within usual(metric)`, from the 126 days before the date",
+    "highest_usual": "the upper limit of `within usual(metric)`, from the 126 days before the date",
 }
+
+
+HOLIDAYS = "holidays"
+"""The parameter of the country whose public holidays `within usual` knows: `holidays "DE-BY"`."""
 
 
 def window_parameters(window: str) -> tuple[str, ...]:
     """The parameters of a window."""
+    if window in USUAL_LIMITS:
+        return ("n", HOLIDAYS)
     return ("n", "step", "lag") if window == USUAL else ("n", "lag")
 
 

@@ -14,15 +14,25 @@ from dqx_airflow.dql.checks.assertions import clock_of, compares_datasets, windo
 from dqx_airflow.dql.printer import show, show_claim, show_condition, show_number, show_where
 from dqx_airflow.dql.walk import fold, joined
 from dqx_airflow.metrics.builtin import METRICS
-from dqx_airflow.metrics.derived import AGES, CHANGES, DEFAULT_SHARE_TOLERANCE, WINDOWS, window_lags
+from dqx_airflow.metrics.derived import (
+    AGES,
+    CHANGES,
+    DEFAULT_SHARE_TOLERANCE,
+    HOLIDAYS,
+    USUAL_LIMITS,
+    WINDOWS,
+    window_lags,
+)
 from dqx_airflow.metrics.metric import Argument, ArgumentKind, Arguments
 from dqx_airflow.metrics.spark_values import metric_value, spark_number
 from dqx_airflow.metrics.types import TYPE_WORDS, canonical_type
+from dqx_airflow.metrics.usual_limits import DEFAULT_DAYS, Kind
 from dqx_airflow.plan.model import (
     Applied,
     Claimed,
     ConstantTerm,
     Grouping,
+    KnownDay,
     Measured,
     MetricRequest,
     Now,
@@ -90,10 +100,32 @@ class TermCompiler:
             base = self.term(call.arguments[0], lag + CHANGES[name])
             change = Applied("/", (Applied("-", (today, base)), base))
             return Applied("abs", (change,))
+        if name in USUAL_LIMITS:
+            return self._usual_limit(call, lag)
         if name in WINDOWS:
             days = window_lags(name, self._days(call, "n"), self._days(call, "step") or 1)
             return Applied(name, tuple(self.term(call.arguments[0], lag + day) for day in days))
         return Applied(name, tuple(self.term(argument, lag) for argument in call.arguments))
+
+    def _usual_limit(self, call: nodes.Call, lag: int) -> Term:
+        """What is known of the day, the kind of metric, the country, and the values of the day and
+        of the days before it, the first one first."""
+        (measured,) = call.arguments
+        today = self.term(measured, lag)
+        dataset = next((request.dataset for request in requests_of(today)), "")
+        holidays = call.parameter(HOLIDAYS)
+        country = holidays.value if isinstance(holidays, nodes.Text) else None
+        days = self._days(call, "n") or DEFAULT_DAYS
+        return Applied(
+            call.name.text,
+            (
+                KnownDay(dataset),
+                ConstantTerm(_kind_of(measured).value),
+                ConstantTerm(country),
+                today,
+                *(_days_before(today, day) for day in range(days, 0, -1)),
+            ),
+        )
 
     def _own_parameter(self, parameter: Argument, node: nodes.Expression) -> object:
         match parameter.kind:
@@ -150,6 +182,25 @@ class TermCompiler:
             other = column_name(named)
             return next(name.text for name in self.check.datasets if name.text != other)
         return column_name(named) if named else self.check.datasets[0].text
+
+
+_VOLUMES = frozenset({"num_rows", "sum", "count", "null_count", "unique_count", "duplicate_count"})
+
+
+def _kind_of(measured: nodes.Expression) -> Kind:
+    """Counts and sums are volumes; anything else, such as a share or a mean, has a level."""
+    is_volume = isinstance(measured, nodes.Call) and measured.name.text in _VOLUMES
+    return Kind.VOLUME if is_volume else Kind.OTHER
+
+
+def _days_before(term: Term, days: int) -> Term:
+    """The same term about data of some days before."""
+    match term:
+        case Measured(request=request) if request.date is not None:
+            return Measured(replace(request, date=request.date - timedelta(days=days)))
+        case Applied(function=function, terms=terms):
+            return Applied(function, tuple(_days_before(inner, days) for inner in terms))
+    return term
 
 
 def date_in(ref: DatasetRef, on: date) -> date | None:
@@ -377,6 +428,9 @@ class ClaimCompiler:
                 if tolerance is not None:
                     text += f" +/- {format_value(tolerance)}"
                 return PlannedCondition(op, (self._bound(bound),), text, tolerance)
+            case nodes.Between(low=low, high=high) as between if nodes.usual_of(between):
+                text = show_condition(between)
+                return PlannedCondition("between", (self._bound(low), self._bound(high)), text)
             case nodes.Between(low=low, high=high):
                 text = f"between {self._bound_text(low)} and {self._bound_text(high)}"
                 return PlannedCondition("between", (self._bound(low), self._bound(high)), text)

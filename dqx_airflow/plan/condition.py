@@ -36,6 +36,7 @@ from dqx_airflow.plan.model import (
     Group,
     GroupValues,
     JudgedGroups,
+    KnownDay,
     Measured,
     MetricRequest,
     Now,
@@ -64,6 +65,7 @@ class EvaluatedCondition(NamedTuple):
     scaled: MetricValue = None
     bounds: tuple[MetricValue, ...] = ()
     note: str | None = None
+    factors: str = ""
 
 
 def seen_in(assertion: PlannedAssertion, scanned: Scanned) -> frozenset[Group]:
@@ -130,13 +132,14 @@ class GroupView:
         groups = self.found.groups
         return [
             (request, groups.get(request, GroupValues()), request.definition.empty)
-            for request in self.assertion.requests
+            for request in (*self.assertion.requests, *self.assertion.history)
         ]
 
     @cached_property
     def _row_counts(self) -> dict[MetricRequest, MetricValue]:
         """The numbers of rows of the datasets, which tell whether there was data."""
-        counts = {row_count(request.dataset, request.date) for request in self.assertion.requests}
+        requests = (*self.assertion.requests, *self.assertion.history)
+        counts = {row_count(request.dataset, request.date) for request in requests}
         return {count: self.found.values.get(count) for count in counts}
 
 
@@ -280,13 +283,20 @@ class _Words:
 
 
 def expected_text(
-    condition: PlannedCondition, bounds: tuple[MetricValue, ...], *, is_hidden: bool = False
+    condition: PlannedCondition,
+    bounds: tuple[MetricValue, ...],
+    *,
+    is_hidden: bool = False,
+    factors: str = "",
 ) -> str:
-    """The condition as text, with the values of its metrics, if known."""
+    """The condition as text, with the values of its metrics, if known.
+
+    :param factors: why just these are usual.
+    """
     if not bounds or not any(True for bound in condition.bounds for _ in requests_of(bound)):
         return condition.text
     limits = MASK if is_hidden else " and ".join(format_value(bound) for bound in bounds)
-    return f"{condition.text} ({limits})"
+    return f"{condition.text} ({limits}{': ' if factors else ''}{factors})"
 
 
 def _worst_first(
@@ -514,7 +524,7 @@ def _picks(term: Term) -> bool:
             return request.definition.is_picked
         case Applied(function=function, terms=terms):
             return function in _PICKS and all(map(_picks, terms))
-        case ConstantTerm() | Now():
+        case ConstantTerm() | Now() | KnownDay():
             return True
         case Claimed():
             return False

@@ -84,9 +84,13 @@ def judge_one(
     skip_dates: Collection[date] = (),
     *,
     now: datetime | None = None,
+    on: date | None = None,
 ) -> Verdict:
-    """The verdict of one assertion, as from `evaluate`, without its measurements."""
-    measured = term_values.KnownValues(scanned.values, now, plan, frozenset(skip_dates))
+    """The verdict of one assertion, as from `evaluate`, without its measurements.
+
+    :param on: the date, where the plan is one for another date.
+    """
+    measured = term_values.KnownValues(scanned.values, now, plan, frozenset(skip_dates), on)
     return masked_verdict(
         _verdict_on(assertion, measured, scanned, DEFAULT_SAMPLE_ROWS), assertion, plan
     )
@@ -209,7 +213,7 @@ def _with_values(
         multiplier=1.0 if isinstance(judged.value, str) else float(assertion.multiplier),
         scaled_value=judged.scaled,
         threshold=judged.bounds[0] if judged.bounds else None,
-        expected=condition.expected_text(assertion.condition, judged.bounds)
+        expected=condition.expected_text(assertion.condition, judged.bounds, factors=judged.factors)
         if judged.status is not Status.SKIPPED
         else assertion.condition.text,
         note=judged.note,
@@ -228,6 +232,9 @@ def _evaluate_condition(
     gap = measured.gap(answered.requests)
     if gap is not None and (gap.is_asked_for or not assertion.condition.is_about_none):
         return condition.EvaluatedCondition(Status.SKIPPED, gap.reason)
+    usual = term_values.usual_behind_bounds(answered, measured)
+    if usual is not None and usual.limits is None:
+        return condition.EvaluatedCondition(Status.SKIPPED, usual.gap)
     value = term_values.value_of(answered.term, measured)
     scaled, bounds = term_values.scaled_sides(answered, value, measured)
     voids = _why_no_value(requests, measured.plan, scanned)
@@ -244,6 +251,8 @@ def _evaluate_condition(
     status, reason, note = condition.compare_value(assertion, scaled, bounds, voids)
     if status is Status.FAILED and gap is not None:
         reason = gap.reason
+    if status is Status.PASSED and usual is not None and usual.repeats(scaled):
+        status, reason = Status.FAILED, term_values.REPEATED
     if status is Status.FAILED and reason is None and _is_age(assertion.term):
         reason = f"that is {format_duration(value)}"  # seconds are hard to read for periods of days
     if status is Status.FAILED:
@@ -252,9 +261,9 @@ def _evaluate_condition(
         reason = "; ".join(filter(None, (reason, *more))) or None
     notes = [*([note] if note else []), *([_AHEAD] if voids is None and ahead else [])]
     notes += _notes_on_filters(requests, measured.plan, scanned)
-    return condition.EvaluatedCondition(
-        status, reason, value, scaled, bounds, "; ".join(notes) or None
-    )
+    factors = usual.limits.text if usual is not None and usual.limits is not None else ""
+    note_text = "; ".join(notes) or None
+    return condition.EvaluatedCondition(status, reason, value, scaled, bounds, note_text, factors)
 
 
 def _notes_on_filters(

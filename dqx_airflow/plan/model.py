@@ -11,6 +11,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.limits import DEFAULT_CLOCK_SKEW_HOURS, DEFAULT_MOST_GROUPS
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.builtin.values import columns_of
+from dqx_airflow.metrics.derived import USUAL_LIMITS, USUAL_OPERANDS
 from dqx_airflow.metrics.metric import Argument, ArgumentKind, Arguments, Metric, Scan
 from dqx_airflow.values import MetricValue, Origin, PartialRun, Severity, Span
 from dqx_airflow.values.exact import Exact, Number
@@ -125,6 +126,14 @@ class Now:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownDay:
+    """The date of the data, and the labels of a dataset on the days before it, as text
+    (`metrics.usual_limits.known_text`)."""
+
+    dataset: str
+
+
+@dataclass(frozen=True, slots=True)
 class Measured:
     """The value of a request."""
 
@@ -147,7 +156,7 @@ class Claimed:
     parts: tuple[PlannedAssertion, ...]
 
 
-Term: TypeAlias = ConstantTerm | Now | Measured | Applied | Claimed
+Term: TypeAlias = ConstantTerm | Now | KnownDay | Measured | Applied | Claimed
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +213,8 @@ class PlannedAssertion:
     `disabled_by` names the profile that disabled it. `is_implicit` marks the assertions that every
     dataset of a gate has, `is_experimental` those that never block, `is_protected` those that are
     P0 or `@required`. `requests` are those of both
-    sides of its condition, and those that find its groups.
+    sides of its condition, and those that find its groups; `history` are those of the days before
+    that tell what is usual.
     """
 
     name: str
@@ -226,6 +236,7 @@ class PlannedAssertion:
     is_protected: bool = False
     groups: JudgedGroups | None = None
     requests: tuple[MetricRequest, ...] = field(init=False, compare=False, repr=False)
+    history: tuple[MetricRequest, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         requests = dict.fromkeys(requests_of(self.term))
@@ -233,7 +244,15 @@ class PlannedAssertion:
             requests.update(dict.fromkeys(requests_of(bound)))
         if self.groups is not None:
             requests.update(dict.fromkeys(self.groups.rows))
+        sides = (self.term, *self.condition.bounds)
+        history = (request for side in sides for request in history_of(side))
+        before = dict.fromkeys(request for request in history if request not in requests)
         object.__setattr__(self, "requests", tuple(requests))
+        object.__setattr__(self, "history", tuple(before))
+
+
+DaysLabelled: TypeAlias = Mapping[date, bool]
+"""Whether there was an issue on a labelled day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +275,8 @@ class Plan:
     `masked` are the columns of each dataset whose values must be hidden. `require_history` is set
     if the suite asks that a gate is broken when an assertion lacks data of other dates. `reads`
     identify how each dataset is read, see `plan.term_values`. `partial` describes the selection if
-    assertions were left out. `ansi` and `max_clock_skew_hours` are
+    assertions were left out. `labels` tell by dataset on which days before there was an issue.
+    `ansi` and `max_clock_skew_hours` are
     those of the `RunOptions`.
     """
 
@@ -272,6 +292,7 @@ class Plan:
     partial: PartialRun | None = None
     ansi: bool = True
     max_clock_skew_hours: float = DEFAULT_CLOCK_SKEW_HOURS
+    labels: Mapping[str, DaysLabelled] = field(default_factory=dict)
 
 
 def joined(plans: Sequence[Plan]) -> Plan:
@@ -330,10 +351,34 @@ class Scanned:
         return self.values, self.failures, self.origins, self.details, self.groups
 
 
+def usual_limits_in(term: Term) -> Iterator[Applied]:
+    """The limits of what is usual in a term."""
+    match term:
+        case Applied(function=function) if function in USUAL_LIMITS:
+            yield term
+        case Applied(terms=terms):
+            for inner in terms:
+                yield from usual_limits_in(inner)
+
+
+def history_of(term: Term) -> Iterator[MetricRequest]:
+    """The requests of the days before, by which it is known what is usual: without some of them, a
+    verdict is possible."""
+    if isinstance(term, Claimed):
+        for part in term.parts:
+            yield from part.history
+    for limit in usual_limits_in(term):
+        for before in limit.terms[len(USUAL_OPERANDS) :]:
+            yield from requests_of(before)
+
+
 def requests_of(term: Term) -> Iterator[MetricRequest]:
+    """The requests that a term needs, without `history_of`."""
     match term:
         case Measured(request=request):
             yield request
+        case Applied(function=function, terms=terms) if function in USUAL_LIMITS:
+            yield from requests_of(terms[len(USUAL_OPERANDS) - 1])
         case Applied(terms=terms):
             for inner in terms:
                 yield from requests_of(inner)

@@ -246,6 +246,8 @@ def describe_term(term: model.Term) -> str:
             return repr(value)
         case model.Now():
             return "now"
+        case model.KnownDay(dataset=dataset):
+            return f"the labels of {dataset}"
         case model.Measured(request=request):
             return describe_request(request)
         case model.Claimed(junctor=junctor, parts=parts):

@@ -220,7 +220,11 @@ def resolve(
     assertions += kept
     threshold = suite.availability_threshold
     active = [assertion for assertion in assertions if assertion.disabled_by is None]
-    requests = {request: None for assertion in active for request in assertion.requests}
+    requests = {
+        request: None
+        for assertion in active
+        for request in (*assertion.requests, *assertion.history)
+    }
     for request in tuple(requests):
         if request.definition.scan is Scan.FLAT:
             requests[model.row_count(request.dataset, request.date)] = None

@@ -17,8 +17,16 @@ from hashlib import sha256
 from typing import Any, TypeVar
 
 from dqx_airflow.dql.printer import show
-from dqx_airflow.metrics.derived import apply, is_infinite, takes_none
+from dqx_airflow.metrics.derived import (
+    USUAL_OPERANDS,
+    apply,
+    as_float,
+    is_infinite,
+    takes_none,
+    usual_behind,
+)
 from dqx_airflow.metrics.spark_values import metric_value
+from dqx_airflow.metrics.usual_limits import FEWEST_KNOWN, UsualLimits, known_text
 from dqx_airflow.plan import model
 from dqx_airflow.plan.masks import reveals
 from dqx_airflow.values import DatasetRef, MetricValue
@@ -98,14 +106,18 @@ def key_text(key: str) -> str:
     return f"{metric}({', '.join(shown)}) of '{dataset}'{before}"
 
 
-def requests_behind(assertion: model.PlannedAssertion) -> tuple[model.MetricRequest, ...]:
-    """The requests of an assertion, and the row counts that tell whether other dates had data."""
+def requests_behind(
+    assertion: model.PlannedAssertion, *, with_history: bool = False
+) -> tuple[model.MetricRequest, ...]:
+    """The requests of an assertion, and the row counts that tell whether other dates had data.
+
+    :param with_history: also those that tell what is usual, which are stored with their own days.
+    """
+    requests = (*assertion.requests, *(assertion.history if with_history else ()))
     counts = (
-        model.row_count(request.dataset, request.date)
-        for request in assertion.requests
-        if request.date
+        model.row_count(request.dataset, request.date) for request in requests if request.date
     )
-    return tuple(dict.fromkeys((*assertion.requests, *counts)))
+    return tuple(dict.fromkeys((*requests, *counts)))
 
 
 def measurements_of(
@@ -266,6 +278,8 @@ class KnownValues:
     now: datetime | None
     plan: model.Plan
     skip_dates: frozenset[date]
+    on: date | None = None
+    """The date that counts for the calendar, if it is not that of the plan."""
 
     def has_data(self, request: model.MetricRequest) -> bool:
         """False if the date of a request is unavailable.
@@ -312,6 +326,9 @@ def value_of(term: model.Term, measured: KnownValues) -> MetricValue:
             return metric_value(value)
         case model.Now():
             return measured.now.isoformat(sep=" ", timespec="seconds") if measured.now else None
+        case model.KnownDay(dataset=dataset):
+            on = measured.on or measured.plan.date
+            return known_text(on, measured.plan.labels.get(dataset, {}))
         case model.Measured(request=request):
             return measured.value(request)
         case model.Applied(function=function, terms=terms):
@@ -322,6 +339,41 @@ def value_of(term: model.Term, measured: KnownValues) -> MetricValue:
             return apply(function, tuple(value_of(inner, measured) for inner in terms))
         case model.Claimed():
             return None  # `_judge_parts` counts those that hold
+
+
+@dataclass(frozen=True, slots=True)
+class UsualBehind:
+    """What is usual for the subject of a condition; None, and a `gap`, if too little is known."""
+
+    limits: UsualLimits | None
+    gap: str
+    is_of_subject: bool
+
+    def repeats(self, value: MetricValue) -> bool:
+        """True if the value is exactly that of the day before, which no other day repeated."""
+        last = self.limits.repeated if self.limits is not None else None
+        return self.is_of_subject and last is not None and as_float(value) == last
+
+
+REPEATED = "exactly the value of the day before: was the same delivery read again?"
+
+
+def usual_behind_bounds(
+    assertion: model.PlannedAssertion, measured: KnownValues
+) -> UsualBehind | None:
+    """What is usual, if a limit of the assertion says so."""
+    for bound in assertion.condition.bounds:
+        for limit in model.usual_limits_in(bound):
+            values = tuple(value_of(part, measured) for part in limit.terms)
+            before = values[len(USUAL_OPERANDS) :]
+            known = sum(value is not None for value in before)
+            gap = (
+                f"{known} of the {len(before)} days before have a value, at least "
+                f"{FEWEST_KNOWN} are needed to know what is usual"
+            )
+            is_of_subject = limit.terms[len(USUAL_OPERANDS) - 1] == assertion.term
+            return UsualBehind(usual_behind(values), gap, is_of_subject)
+    return None
 
 
 def most_ahead(measured: KnownValues) -> float:

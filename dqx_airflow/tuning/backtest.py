@@ -10,17 +10,28 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import partial
 from itertools import chain
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.suite import is_required
-from dqx_airflow.metrics.derived import apply
+from dqx_airflow.dql.walk import parts_of
+from dqx_airflow.metrics.derived import USUAL_LIMITS, USUAL_OPERANDS, apply
 from dqx_airflow.metrics.spark_values import metric_value
+from dqx_airflow.metrics.usual_limits import UsualLimits
 from dqx_airflow.plan.condition import Side, compare
-from dqx_airflow.plan.model import Applied, ConstantTerm, Measured, Plan, PlannedAssertion, Term
+from dqx_airflow.plan.model import (
+    Applied,
+    ConstantTerm,
+    Measured,
+    Plan,
+    PlannedAssertion,
+    PlannedCondition,
+    Term,
+    usual_limits_in,
+)
 from dqx_airflow.plan.resolve import QUIET, active_profiles, resolve
 from dqx_airflow.results.past import PastDay
 from dqx_airflow.tuning import past_judge
@@ -231,6 +242,8 @@ class Backtest:
         self._series: dict[tuple[int, Term], tuple[MetricValue, ...]] = {}
         self._failing: dict[int, FailingDays | None] = {}
         constants = {constant.name.text for constant in suite.constants}
+        self._groups = self._grouped()
+        plan = self._groups[0].plan if self._groups else self._plan(suite, date(2000, 1, 1))
         self._past_judge = past_judge.PastJudge(
             self.days,
             [
@@ -238,9 +251,12 @@ class Backtest:
                 for check in suite.checks
                 for node in check.assertions
             ],
+            {(planned.check, planned.name): planned.datasets for planned in plan.assertions},
         )
-        self._groups = self._grouped()
-        plan = self._groups[0].plan if self._groups else self._plan(suite, date(2000, 1, 1))
+        self.datasets = tuple(planned.datasets for planned in plan.assertions)
+        """The datasets of each assertion."""
+        self._usual: dict[tuple[Term, ...], list[UsualLimits | None]] = {}
+        self._repeated: set[tuple[int, int]] = set()
         requested_keys = (
             self._past_judge.keys(planned, group.plan).behind.values()
             for group in self._groups
@@ -364,6 +380,20 @@ class Backtest:
                     distances[index] = min(distances_to_ends, default=None)
         return distances
 
+    def limits(self, row: int) -> list[tuple[str, list[float | None]]]:
+        """How the value is compared with each limit, and the limit on each day."""
+        planned = self._groups[0].plan.assertions[row]
+        found: list[tuple[str, list[float | None]]] = [
+            (op, [None] * len(self.days)) for op in _ops(planned)
+        ]
+        for number, group in enumerate(self._groups):
+            planned = group.plan.assertions[row]
+            for (_, limits), bound in zip(found, planned.condition.bounds, strict=True):
+                of_days = self._limits_of(number, planned, bound)
+                for index, limit in zip(group.days, of_days, strict=True):
+                    limits[index] = None if limit is None else limit.near
+        return found
+
     def compared(self, row: int) -> tuple[MetricValue, ...]:
         """The compared value on each day, scaled by the profiles, with the suite's own values; None
         if it is unknown, or has no value."""
@@ -393,7 +423,15 @@ class Backtest:
     def _reached(self, plan: Plan) -> list[frozenset[str]]:
         """For each assertion the tunables that its plan depends on."""
         names: list[set[str]] = [set() for _ in plan.assertions]
+        suite = self.suite
+        written = [*(node for check in suite.checks for node in check.assertions), *suite.profiles]
+        written += [constant.value for constant in suite.constants]
+        mentioned = {
+            part.text for node in written for part in parts_of(node) if isinstance(part, nodes.Name)
+        }
         for tunable in self.tunables:
+            if tunable.name not in mentioned:
+                continue
             for value in {tunable.min_bound, tunable.max_bound} - {tunable.value}:
                 changed_plan = self._plan(with_values(self.suite, {tunable.name: value}), plan.date)
                 for tunable_names, planned, changed in zip(
@@ -417,14 +455,59 @@ class Backtest:
 
     def _judged_in_full(self) -> tuple[tuple[Status | None, ...], ...]:
         rows: list[list[Status | None]] = [[None] * len(self.days) for _ in self.assertions]
-        for group in self._groups:
+        for number, group in enumerate(self._groups):
             for row, planned in enumerate(group.plan.assertions):
+                if planned.history and past_judge.has_limits(planned):
+                    self._judge_usual(row, number, rows[row])
+                    continue
                 for index in group.days:
                     verdict = self._past_judge.verdict(row, planned, group.plan, self.days[index])
                     if verdict is not None:
                         rows[row][index] = verdict.status
                         self._numbers[row][index] = verdict.scaled_value
         return tuple(map(tuple, rows))
+
+    def _judge_usual(self, row: int, number: int, statuses: list[Status | None]) -> None:
+        """Judges an assertion by limits of what is usual: of all days together, it is fast."""
+        group = self._groups[number]
+        planned = group.plan.assertions[row]
+        exists = PlannedCondition("is not None", (), planned.condition.text)
+        measured = replace(planned, condition=exists)
+        for index in group.days:
+            verdict = self._past_judge.verdict(row, measured, group.plan, self.days[index])
+            if verdict is not None:
+                statuses[index] = verdict.status
+                self._numbers[row][index] = verdict.scaled_value
+        bounds = planned.condition.bounds
+        limits = [self._limits_of(number, planned, bound) for bound in bounds]
+        (limit, *_) = (part for bound in bounds for part in usual_limits_in(bound))
+        usual = self._usual_of(limit, planned, group.plan)
+        is_of_subject = limit.terms[len(USUAL_OPERANDS) - 1] == planned.term
+        for index, *ends in zip(group.days, *limits, strict=True):
+            value, known = self._numbers[row][index], usual[index]
+            if statuses[index] is None:
+                continue
+            if known is None:
+                statuses[index] = Status.SKIPPED
+            elif isinstance(value, NUMBERS):
+                side = Side.of(planned.term, value, is_scaled=planned.multiplier != 1)
+                if is_of_subject and known.repeated == nearest_float(value):
+                    self._repeated.add((row, index))
+                    statuses[index] = Status.FAILED
+                    continue
+                statuses[index] = _status_of(
+                    all(
+                        end is not None and ComparedNumber.of(side).holds(op, end)
+                        for op, end in zip(_ops(planned), ends, strict=True)
+                    )
+                )
+
+    def _usual_of(
+        self, limit: Applied, planned: PlannedAssertion, plan: Plan
+    ) -> list[UsualLimits | None]:
+        if limit.terms not in self._usual:
+            self._usual[limit.terms] = self._past_judge.limits_of(limit, planned, plan)
+        return self._usual[limit.terms]
 
     def _statuses(
         self, row: int, number: int, planned: PlannedAssertion
@@ -487,6 +570,11 @@ class Backtest:
         match term:
             case ConstantTerm(value=value):
                 return (metric_value(value),) * len(days)
+            case Applied(function=function) if function in USUAL_LIMITS:
+                usual = self._usual_of(term, planned, self._groups[number].plan)
+                end = "low" if function == USUAL_LIMITS[0] else "high"
+                found = (usual[index] for index in days)
+                return [None if known is None else getattr(known, end) for known in found]
             case Applied(function=function, terms=terms) if any(
                 isinstance(part, ConstantTerm) for part in terms
             ):
@@ -614,7 +702,7 @@ class Backtest:
         if status not in (Status.PASSED, Status.FAILED):
             return status
         value = self._numbers[row][index]
-        if not isinstance(value, NUMBERS):
+        if not isinstance(value, NUMBERS) or (row, index) in self._repeated:
             return status  # without a value it fails, whatever the limit is
         side = Side.of(planned.term, value, is_scaled=planned.multiplier != 1)
         return ComparedNumber.of(side)

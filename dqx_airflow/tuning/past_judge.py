@@ -11,20 +11,28 @@ an instance of a mapped gate takes its own. What no gate measured stays unknown.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from typing import TypeAlias
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.assertions import datasets_of
 from dqx_airflow.dql.walk import parts_of
 from dqx_airflow.metrics.builtin import METRICS
-from dqx_airflow.metrics.derived import apply, takes_none
+from dqx_airflow.metrics.derived import USUAL_LIMITS, apply, as_float, takes_none
 from dqx_airflow.metrics.spark_values import metric_value
+from dqx_airflow.metrics.usual_limits import Kind, UsualLimits, day_before, known_text, usual_limits
 from dqx_airflow.plan import model
 from dqx_airflow.plan.evaluate import judge_one
-from dqx_airflow.plan.term_values import KnownValues, keys_of, requests_behind
-from dqx_airflow.results.past import PastDay
+from dqx_airflow.plan.term_values import (
+    KnownValues,
+    keys_of,
+    request_key,
+    requests_behind,
+    value_of,
+)
+from dqx_airflow.results.past import AssertionKey, PastDay
 from dqx_airflow.values import DatasetRef, MetricValue, Severity, Status, Verdict
 from dqx_airflow.values.exact import NUMBERS
 
@@ -63,26 +71,42 @@ def _lagged(key: str) -> _Lagged | None:
     return _Lagged(key, own_key, dataset, lag)
 
 
-def _filled(
-    day: PastDay, lagged: Sequence[_Lagged], by_date: Mapping[date, Sequence[PastDay]]
+def with_history(
+    day: PastDay, planned: model.PlannedAssertion, plan: model.Plan, days: PastDays
 ) -> PastDay:
+    """The day with the values of the days before it that tell what is usual."""
+    requests = requests_behind(planned, with_history=True)
+    keys = (request_key(request, plan.date) for request in requests)
+    lagged = [lagged_value for key in keys if (lagged_value := _lagged(key))]
+    return _filled(day, lagged, days)
+
+
+PastDays: TypeAlias = Mapping[date, Sequence[PastDay]]
+"""The days of each date: one, or an instance of a mapped gate each."""
+
+
+def _filled(day: PastDay, lagged: Sequence[_Lagged], by_date: PastDays) -> PastDay:
     measured = day.measured
-    if not measured.values:  # of an older version, or nothing is known
+    if not (measured.values or measured.groups):  # of an older version, or nothing is known
         return day
     values, details = dict(measured.values), dict(measured.details)
+    groups = dict(measured.groups)
     for lagged_value in lagged:
         if any(lagged_value.key in keys for keys in (values, measured.failures, measured.groups)):
             continue
         for earlier in by_date.get(day.date - timedelta(days=lagged_value.lag), ()):
             stored = earlier.measured
-            if lagged_value.own_key in stored.values and _is_same(
-                lagged_value.dataset, day, earlier
-            ):
-                values[lagged_value.key] = stored.values[lagged_value.own_key]
-                if lagged_value.own_key in stored.details:
-                    details[lagged_value.key] = stored.details[lagged_value.own_key]
-                break
-    return replace(day, measured=replace(measured, values=values, details=details))
+            if not _is_same(lagged_value.dataset, day, earlier):
+                continue
+            own_key, key = lagged_value.own_key, lagged_value.key
+            if own_key in stored.values:
+                values[key] = stored.values[own_key]
+            if own_key in stored.details:
+                details[key] = stored.details[own_key]
+            if own_key in stored.groups:
+                groups[key] = stored.groups[own_key]
+            break
+    return replace(day, measured=replace(measured, values=values, details=details, groups=groups))
 
 
 def _is_same(dataset: str, day: PastDay, earlier: PastDay) -> bool:
@@ -180,6 +204,8 @@ def _is_number(term: model.Term) -> bool:
     match term:
         case model.Measured():
             return True
+        case model.Applied(function=function) if function in USUAL_LIMITS:
+            return True
         case model.Applied(function=function, terms=terms) if takes_none(function) and any(
             isinstance(part, model.Applied) and _has_constant(part) for part in terms
         ):
@@ -225,12 +251,67 @@ class PastJudge:
 
     :param days: the last ones show how each dataset is read now.
     :param is_plain: for each assertion of the suite whether it measures the same as ever.
+    :param datasets: those of each assertion.
     """
 
-    def __init__(self, days: Sequence[PastDay], is_plain: Sequence[bool]) -> None:
+    def __init__(
+        self,
+        days: Sequence[PastDay],
+        is_plain: Sequence[bool],
+        datasets: Mapping[AssertionKey, Collection[str]],
+    ) -> None:
+        self._days = tuple(days)
+        self._by_date: dict[date, list[PastDay]] = {}
+        self._labels: dict[Hashable, dict[str, dict[date, bool]]] = {}
+        for day in days:
+            self._by_date.setdefault(day.date, []).append(day)
+            for key, is_issue in day.labels.items():
+                for dataset in datasets.get(key, ()):
+                    of_dataset = self._labels.setdefault(day.instance, {}).setdefault(dataset, {})
+                    of_dataset[day.date] = is_issue or of_dataset.get(day.date, False)
         self._reads = _current_reads(days)
         self._is_plain = is_plain
         self._known_keys: dict[int, AssertionKeys] = {}
+
+    def labels_of(self, day: PastDay) -> dict[str, dict[date, bool]]:
+        """By dataset, the labelled days of the instance of a day: whether there was an issue.
+        Metrics of one dataset on one day share a label, since they share the cause."""
+        return self._labels.get(day.instance, {})
+
+    def limits_of(
+        self, limit: model.Applied, planned: model.PlannedAssertion, plan: model.Plan
+    ) -> list[UsualLimits | None]:
+        """What is usual on each day, computed for all days together."""
+        known, kind, country, today, *before = limit.terms
+        dataset = known.dataset if isinstance(known, model.KnownDay) else ""
+        series: dict[Hashable, dict[date, float | None]] = {}
+        for day, value in zip(self._days, self._known_values(today, planned, plan), strict=True):
+            series.setdefault(_place(day, dataset), {})[day.date] = as_float(value)
+        days = []
+        for day in self._days:
+            of_instance = series[_place(day, dataset)]
+            dates = (day.date - timedelta(days=lag) for lag in range(len(before), 0, -1))
+            values = [of_instance.get(on) for on in dates]
+            for lag in day.measured.skipped:
+                if 1 <= lag <= len(values):
+                    values[-lag] = None
+            text = known_text(day.date, self.labels_of(day).get(dataset, {}))
+            days.append(day_before(text, values))
+        of_country = number_of(country)
+        name = None if of_country is None else str(of_country)
+        return usual_limits(days, Kind(str(number_of(kind))), name)
+
+    def _known_values(
+        self, term: model.Term, planned: model.PlannedAssertion, plan: model.Plan
+    ) -> Iterator[MetricValue]:
+        """The values of a term on all days: none where there is no data."""
+        requests = tuple(model.requests_of(term))
+        rows = [model.row_count(name, plan.date) for name in {one.dataset for one in requests}]
+        columns = [self.values(one, planned, plan, self._days) for one in (*requests, *rows)]
+        for of_day in zip(*columns, strict=True):
+            given = dict(zip((*requests, *rows), of_day, strict=True))
+            has_data = all(given[count] != 0 for count in rows)
+            yield value_of(term, KnownValues(given, None, plan, frozenset())) if has_data else None
 
     def why_unknown(
         self, row: int, planned: model.PlannedAssertion, plan: model.Plan, day: PastDay
@@ -283,8 +364,13 @@ class PastJudge:
             return judge_one(
                 replace(planned, term=model.Measured(request)), plan, scanned, now=day.now
             )
-        scanned = day.measured.scanned(self.keys(planned, plan).behind)
-        return judge_one(planned, plan, scanned, _skipped(plan, day), now=day.now)
+        behind = self.keys(planned, plan).behind
+        if planned.history:
+            day = with_history(day, planned, plan, self._by_date)
+            behind = keys_of(requests_behind(planned, with_history=True), plan.date)
+            plan = replace(plan, labels=self.labels_of(day))
+        scanned = day.measured.scanned(behind)
+        return judge_one(planned, plan, scanned, _skipped(plan, day), now=day.now, on=day.date)
 
     def values(
         self,
@@ -313,6 +399,11 @@ class PastJudge:
                 self._known_keys.clear()
             keys = self._known_keys[id(planned)] = AssertionKeys(planned, needed, behind)
         return keys
+
+
+def _place(day: PastDay, dataset: str) -> Hashable:
+    """What is the same on days whose values can be compared."""
+    return day.instance, day.measured.reads.get(dataset)
 
 
 def _skipped(plan: model.Plan, day: PastDay) -> frozenset[date]:

@@ -36,6 +36,8 @@ _RETURN_DAYS = (50, 10_000_000)
 _USUAL_COSTS = 10
 """The cost of a missed issue, in false alarms, at which a limit goes halfway to a known issue."""
 _FEWEST_WORST, _FEWEST_FINE = 3, 12
+_MARGIN = 0.1
+"""Without a known issue beyond it, a limit goes so far beyond the worst fine day: a tenth of it."""
 _NO_COST = 1e-9
 _STEPS_OF_MARGIN = {number: math.exp(-abs(number)) for number in range(-3, 4)}
 """How much the cost counts that many margins away from a value."""
@@ -275,6 +277,8 @@ class Search:
         if last + 1 < len(options) and cost < price(moved(loosest_last[last + 1])) < math.inf:
             goal = max(goal, -sign * worst + (-sign * worst - tail.usual) / 2)
             goal = min(goal, -sign * _between(worst, furthest, self._share_of_way(position)))
+        else:  # nothing is known there
+            goal = min(goal, -sign * worst + _MARGIN * abs(worst))
         nearest = min(loosest_last[first : last + 1], key=lambda value: abs(-sign * value - goal))
         return moved(nearest)
 

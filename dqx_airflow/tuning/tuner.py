@@ -15,7 +15,6 @@ from typing import Any
 from dqx_airflow.dql import nodes
 from dqx_airflow.tuning import costs
 from dqx_airflow.tuning.backtest import Backtest, bits_of
-from dqx_airflow.tuning.calendars import is_weekly
 from dqx_airflow.tuning.past_judge import alone
 from dqx_airflow.tuning.proposals import Proposal, ProposedValue
 from dqx_airflow.tuning.protection import judge_values
@@ -95,6 +94,21 @@ class KnownPast:
                 known[row][index] = None
         return KnownPast(self.backtest, tuple(map(tuple, known)), left_out)
 
+    def shared(self, row: int) -> tuple[costs.KnownTruth | None, ...]:
+        """The truth about an assertion; where it has no label, that of other metrics of its dataset
+        on the same day, which share the cause: a day that was fine was fine for all of them."""
+        datasets = self.backtest.datasets
+        others = [n for n, own in enumerate(datasets) if n != row and own == datasets[row]]
+
+        def on_day(day: int) -> costs.KnownTruth | None:
+            own = self.known[row][day]
+            if own is not None and own.is_label:
+                return own
+            labels = {self.label(other, day) for other in others}
+            return costs.KnownTruth(False) if own is not None and labels == {None, False} else own
+
+        return tuple(map(on_day, range(len(self.backtest.days))))
+
     def label(self, row: int, index: int) -> bool | None:
         """Whether a label says that there was an issue; None without a label."""
         truth = self.known[row][index]
@@ -124,6 +138,14 @@ class KnownPast:
         count for the first day of their date, since folds are cut between dates."""
         days = costs.labelled_days([self.known[row] for row in rows], days)
         return tuple(map(self.backtest.first_of_date, days))
+
+
+def is_weekly(profile: nodes.Profile) -> bool:
+    """True for a profile that is active on days of the week, every week."""
+    return all(
+        isinstance(end, nodes.Call) and end.name.text == "weekday"
+        for end in (profile.start, profile.end)
+    )
 
 
 def tuned_values(
@@ -232,11 +254,25 @@ def _tuned(
         for tunable in tunables
         if tunable.name in chosen
     )
-    reason = reason_of(evidence)
+    issues = _issues_found(past, search, best)
+    evidence["passes"] = (
+        f"it lets pass all values up to these limits; {issues or 'no'} known "
+        f"issue{'' if issues == 1 else 's'} beyond them"
+    )
+    reason = f"{reason_of(evidence)}; {evidence['passes']}"
     proposal = Proposal(
         backtest.suite.name.value, AGENT, changes, reason=reason, gate=gate, evidence=evidence
     )
     return Tuned(names, proposal, reason, len(labelled))
+
+
+def _issues_found(past: KnownPast, search: Search, values: tuple[float, ...]) -> int:
+    """The number of known issues that fail with some values."""
+    return sum(
+        truth is not None and truth.is_known_issue and status is Status.FAILED
+        for row, line in zip(search.rows, search.statuses(values), strict=True)
+        for truth, status in zip(past.known[row], line, strict=True)
+    )
 
 
 def no_win(trials: Sequence[costs.Trial]) -> str:

@@ -20,7 +20,7 @@ from dqx_airflow.dql.check import check_source
 from dqx_airflow.plan.term_values import Measurements
 from dqx_airflow.results.past import PastDay
 from dqx_airflow.tuning.backtest import Backtest
-from dqx_airflow.tuning.learning import Rewards, ThresholdEnv, learned_action
+from dqx_airflow.tuning.learning import Rewards, ThresholdEnv
 from dqx_airflow.values import SourceFile
 
 FIRST = date(2025, 1, 6)
@@ -105,14 +105,3 @@ def test_days_that_stop_early_and_issues_seen_twice_are_rewarded() -> None:
     stopped = {"bronze": past(60), "silver": past(60, name="T", without=lost)}
     env = ThresholdEnv(stopped, episode=60, rewards=Rewards(early_stop=3, co_failure=0))
     assert [n for n, bonus in enumerate(bonuses(env)) if bonus == 3] == lost
-
-
-def test_an_agent_beats_the_starting_values_on_held_out_days() -> None:
-    backtest = past(120)
-    learned = learned_action(ThresholdEnv({"S": backtest}, dates=range(60)), rounds=6)
-    held = ThresholdEnv({"S": backtest}, dates=range(60, 120))
-    before, after = held.cost(held.today), held.cost(learned)
-    assert after.cost < 0.3 * before.cost
-    assert after.missed <= before.missed
-    again = learned_action(ThresholdEnv({"S": backtest}, dates=range(60)), rounds=6)
-    assert (again == learned).all()

@@ -6,7 +6,7 @@ import itertools
 import json
 import random
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -19,18 +19,16 @@ from typer.testing import CliRunner
 from dqx_airflow.cli.main import app
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.dql.dates import is_active
 from dqx_airflow.plan.term_values import Measurements
 from dqx_airflow.results.labels import Label, write_labels
 from dqx_airflow.results.past import PastDay
 from dqx_airflow.tuning.backtest import Backtest
-from dqx_airflow.tuning.calendars import Calendar, calendars
 from dqx_airflow.tuning.costs import Counts, Fold, Trial, wins
-from dqx_airflow.tuning.protection import judge_change, judge_values
+from dqx_airflow.tuning.protection import judge_values
 from dqx_airflow.tuning.stored_proposals import ProposalStage, read_proposals
 from dqx_airflow.tuning.suite_file import SuiteText, with_edits
 from dqx_airflow.tuning.tune import tune
-from dqx_airflow.tuning.tuner import AGENT, ProfileDays, Rules, Tuned
+from dqx_airflow.tuning.tuner import AGENT, KnownPast, ProfileDays, Rules, Tuned, tuned_values
 from dqx_airflow.values import SourceFile, Status
 
 FIRST = date(2025, 1, 6)  # a Monday
@@ -79,6 +77,11 @@ def days_of(values: list[int], labels: Mapping[int, bool]) -> list[PastDay]:
 
 def tuned(text: str, days: list[PastDay], **rules: object) -> tuple[Tuned, ...]:
     return tune(SuiteText(text, node_of(text), node_of), days, Rules(**rules))  # type: ignore[arg-type]
+
+
+def tuned_alone(text: str, days: list[PastDay]) -> tuple[Tuned, ...]:
+    """The results for the values of tunables, as if no form followed what is usual."""
+    return tuned_values(KnownPast.of(Backtest(node_of(text), days)), Rules())
 
 
 NOISY = [600 if n % 3 else 414 + 20 * (n % 2) for n in range(40)]
@@ -232,125 +235,18 @@ def test_adversarial_labels_do_not_weaken_required_assertions(marks: dict[str, s
                 assert not [pair for pair in pairs if pair == ("failed", "passed")]
 
 
-HOLIDAYS = {
-    date(year, month, on): name
-    for year in (2025, 2026)
-    for name, month, on in (("New Year", 1, 1), ("Christmas", 12, 25))
-} | {date(2025, 4, 18): "Good Friday", date(2026, 4, 3): "Good Friday"}
-
-
-@pytest.mark.parametrize("one", calendars(HOLIDAYS), ids=lambda one: one.text)
-def test_the_days_of_a_calendar_are_those_of_its_profile(one: Calendar) -> None:
-    body = "\n".join(
-        f'profile "P{n}" {{ from {period.start} to {period.end} scale check "C" by 2.0x }}'
-        for n, period in enumerate(one.periods)
-    )
-    suite = node_of(text_of(profile=body))
-    for number in range(0, 730, 5):
-        on = date(2025, 1, 1) + timedelta(days=number)
-        active = any(
-            profile.start and profile.end and is_active(profile.start, profile.end, on)
-            for profile in suite.profiles
-        )
-        assert active == one.holds(on), on
-
-
-def is_sunday(on: date) -> bool:
-    return on.weekday() == 6
-
-
-def is_month_end(on: date) -> bool:
-    return (on + timedelta(days=1)).month != on.month
-
-
-@pytest.mark.parametrize(
-    ("holds", "expected", "start"),
-    [
-        (is_sunday, "are on Sundays", "from weekday(sunday)"),
-        (is_month_end, "are on the last day of a month", "from last_day_of_month()"),
-    ],
-)
-def test_a_cluster_on_the_calendar_becomes_a_profile(
-    holds: Callable[[date], bool], expected: str, start: str
-) -> None:
-    count = 300
-    low = [holds(FIRST + timedelta(days=n)) for n in range(count)]
-    values = [300 + n % 9 if low[n] else 600 + n % 7 for n in range(count)]
-    days = days_of(values, {n: False for n in range(count) if low[n]})
-    (value, profile) = tuned(text_of(), days)
-    assert value.proposal is None, "its limit is not loosened for these days"
-    assert profile.proposal is not None
-    text = profile.proposal.profile
-    assert text is not None
-    assert expected in text
-    assert start in text
-    assert 'scale assertion "rows" in "C" by 2x' in text
-    after = node_of(with_edits(text_of(), node_of(text_of()), {}, text))
-    assert judge_change(node_of(text_of()), after, AGENT).needs_review
-    assert Backtest(after, days).judge().count(None) == 0
-    assert "failed" not in Backtest(after, days).judge().statuses[0]
-
-
-def test_of_calendars_with_the_same_alarms_the_one_that_explains_the_values_is_proposed() -> None:
-    """All weekend days alarm, but Saturdays are nearly as other days: Sundays are what differs."""
-    level = {5: 580, 6: 300}
-    values = [level.get((FIRST + timedelta(days=n)).weekday(), 640) + n % 5 for n in range(200)]
-    alarms = {n: False for n, value in enumerate(values) if value < 600}
-    text = text_of(constants=HEAD.format(value=600))
-    proposals = [one.proposal for one in tuned(text, days_of(values, alarms)) if one.proposal]
-    (profile,) = (one.profile for one in proposals if one.profile)
-    assert "from weekday(sunday)" in profile
-    assert "weekday(saturday)" not in profile
-
-
-def test_alarms_that_are_left_on_days_of_a_profile_lead_to_one_more() -> None:
-    """A profile for weekends scales Sundays too little: theirs comes on top of it."""
-    level = {5: 500, 6: 300}
-    values = [level.get((FIRST + timedelta(days=n)).weekday(), 600) + n % 5 for n in range(200)]
-    weekends = (
-        'profile "Weekends: rows" { type recurring from weekday(saturday) to weekday(sunday) '
-        'scale assertion "rows" in "C" by 1.2x }'
-    )
-    text = text_of(constants=HEAD.format(value=550), profile=weekends)
-    days = days_of(values, dict.fromkeys(range(6, 200, 7), False))
-    (profile,) = (
-        one.proposal.profile
-        for one in tuned(text, days)
-        if one.proposal is not None and one.proposal.profile
-    )
-    assert "from weekday(sunday)" in profile
-    after = with_edits(text, node_of(text), {}, profile)
-    assert Status.FAILED not in Backtest(node_of(after), days).judge().statuses[0]
-
-
-def test_alarms_without_a_label_show_a_cluster_that_a_few_labels_confirm() -> None:
-    low = [is_sunday(FIRST + timedelta(days=n)) for n in range(300)]
-    days = days_of(
-        [300 + n % 9 if low[n] else 600 + n % 7 for n in range(300)],
-        dict.fromkeys([6, 69, 132, 195, 258], False),
-    )
-    assert any(one.proposal and one.proposal.profile for one in tuned(text_of(), days))
-    one_is_real = [
-        replace(day, labels={("C", "rows"): True}) if n == 20 else day for n, day in enumerate(days)
-    ]
-    for one in tuned(text_of(), one_is_real):
-        if one.proposal is not None:
-            text = with_edits(text_of(), node_of(text_of()), {}, one.proposal.profile)
-            assert Backtest(node_of(text), days).judge().statuses[0][20] is Status.FAILED
-
-
 def test_a_limit_keeps_a_margin_to_the_worst_fine_day_and_none_to_an_issue() -> None:
     chance = random.Random(5)
     values = [int(chance.gauss(600, 40)) for _ in range(120)]
     labels = {n: False for n, value in enumerate(values) if value < 560}
     constants = HEAD.format(value=560)
-    (found,) = tuned(text_of(constants=constants), days_of(values, labels))
+    (found,) = tuned_alone(text_of(constants=constants), days_of(values, labels))
     assert found.proposal is not None
     least = found.proposal.values["LEAST"]
     assert min(values) - 120 < least < min(values) - 10
     near = min(values) - 12
     with_issues = days_of([*values, near, near], {**labels, 120: True, 121: True})
-    (careful,) = tuned(text_of(constants=constants), with_issues)
+    (careful,) = tuned_alone(text_of(constants=constants), with_issues)
     assert careful.proposal is None or careful.proposal.values["LEAST"] > near
 
 
@@ -360,7 +256,7 @@ def test_a_simulated_year_is_tuned_to_fewer_false_alarms_and_no_more_misses(seed
     chance = random.Random(seed)
     values, real = [], []
     for n in range(364):
-        usual = 600 * (0.5 if is_sunday(FIRST + timedelta(days=n)) else 1) * chance.gauss(1, 0.05)
+        usual = 600 * (0.5 if n % 7 == 6 else 1) * chance.gauss(1, 0.05)
         real.append(chance.random() < 0.04)
         values.append(int(usual * 0.1 if real[n] else usual))
     alarms = [n for n in range(182) if values[n] < 590]
@@ -392,7 +288,7 @@ def test_days_of_weekday_profiles_count_if_others_have_too_few_labels() -> None:
     )
     values = [300 + n % 7 if n % 7 == 6 else 600 + n % 5 for n in range(70)]
     days = days_of(values, dict.fromkeys(range(6, 70, 7), False))
-    found = [one.proposal for one in tuned(text_of(profile=sundays), days) if one.proposal]
+    found = [one.proposal for one in tuned_alone(text_of(profile=sundays), days) if one.proposal]
     assert [one.values for one in found] == [{"LEAST": 459}], "306 rows, scaled"
 
 
@@ -438,7 +334,7 @@ def test_a_proposal_of_the_command_waits_for_review(
     assert ET.parse("out/LEAST.svg").getroot().tag.endswith("svg")
     assert json.loads(Path("out/LEAST.json").read_text())["id"]
     as_json = json.loads(dql("tune", "suite.dql", *period, "--format", "json"))
-    assert [one["lacking"] for one in as_json] == [4, 0]
+    assert [one["lacking"] for one in as_json] == [0, 4]
     dql("review", "suite.dql", "--approve", waiting["id"])
     assert "const LEAST = 8 tunable [1, 100]" in Path("suite.dql").read_text()
 

@@ -161,6 +161,12 @@ class ClaimChecker:
                     self._error("E108", message, claim.span, "add one, such as `> 0`")
             case nodes.Comparison(bound=bound):
                 self._bound(bound)
+            case nodes.Between(low=nodes.Call() as low, high=high) if low == high:
+                help_line = f"write within usual({show(claim.expression)})"
+                message = f"nothing is within {low.name.text}(...)"
+                self._error("E101", message, low.name.span, help_line)
+            case nodes.Between() as between if usual := nodes.usual_of(between):
+                self._bound(replace(usual, name=replace(usual.name, text=derived.USUAL_LIMITS[0])))
             case nodes.Between(low=low, high=high) as between:
                 self._bound(low)
                 self._bound(high)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -18,10 +19,19 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show, show_name
 from dqx_airflow.dql.spark_calls import objection_to_calls
 from dqx_airflow.dql.walk import fold
+from dqx_airflow.errors import RequestError
 from dqx_airflow.metrics.builtin import METRICS
-from dqx_airflow.metrics.derived import AGES, DISTRIBUTION, MOST_COMMON, SHORTCUTS, TIMELINESS
+from dqx_airflow.metrics.derived import (
+    AGES,
+    DISTRIBUTION,
+    HOLIDAYS,
+    MOST_COMMON,
+    SHORTCUTS,
+    TIMELINESS,
+)
 from dqx_airflow.metrics.metric import Argument, ArgumentKind, Scan
 from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS
+from dqx_airflow.metrics.usual_limits import holidays_of
 from dqx_airflow.values import MetricValue, Span
 from dqx_airflow.values.exact import NUMBERS
 
@@ -187,6 +197,8 @@ class ArgumentChecker:
                 self._dataset(parameter)
             elif name == "where":
                 pass
+            elif name == HOLIDAYS:
+                self._country(parameter)
             elif name in allowed:
                 self._days(parameter, fewest=1 if name in ("n", "step") else 0)
             else:
@@ -226,6 +238,17 @@ class ArgumentChecker:
         if not isinstance(days, int) or not fewest <= days <= 3660:
             message = f"'{parameter.name.text}' takes a whole number of days"
             self.error("E101", message, parameter.value.span, f"from {fewest} to 3660")
+
+    def _country(self, parameter: nodes.Parameter) -> None:
+        value = parameter.value
+        if not isinstance(value, nodes.Text):
+            message = f"'{HOLIDAYS}' takes a country or region"
+            self.error("E101", message, value.span, 'write holidays "US", or holidays "DE-BY"')
+            return
+        try:
+            holidays_of(value.value, date(2024, 1, 1), date(2024, 1, 1))
+        except RequestError as error:
+            self.error("E101", error.problem, value.span, error.hint)
 
     def _dataset(self, parameter: nodes.Parameter) -> None:
         value = parameter.value

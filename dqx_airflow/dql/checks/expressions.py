@@ -28,6 +28,7 @@ from dqx_airflow.metrics.derived import (
     MOST_COMMON,
     SHORTCUTS,
     TIMELINESS,
+    USUAL_LIMITS,
     WINDOWS,
     window_parameters,
 )
@@ -36,6 +37,7 @@ from dqx_airflow.metrics.patterns.bounds import bounded, bounded_like
 from dqx_airflow.metrics.patterns.syntax import ExplodingError, PatternError
 from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
+from dqx_airflow.metrics.usual_limits import DEFAULT_DAYS
 from dqx_airflow.values import MetricValue, Span
 
 _SOUND_LIKE = re.compile(r"([^\\]|\\[%_\\])*\Z", re.DOTALL)
@@ -628,7 +630,7 @@ class MeasureChecker:
                 self.on_other_dates(inner)
         if name in WINDOWS:
             self.arguments.parameters(call, window_parameters(name))
-            if call.parameter("n") is None:
+            if call.parameter("n") is None and name not in USUAL_LIMITS:
                 message = f"{name} needs a number of days"
                 self.arguments.error("E101", message, call.span, f"write {signature}")
         else:
@@ -658,6 +660,8 @@ class MeasureChecker:
                     return 2 * demand
                 days = node.parameter("n")
                 count = None if days is None else fold(days, self.arguments.constants)
+                if days is None and name.text in USUAL_LIMITS:
+                    count = DEFAULT_DAYS
                 return demand * (count if isinstance(count, int) else 1)
             case _:
                 return 0

@@ -18,7 +18,7 @@ from itertools import product
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.walk import fold, settle
 from dqx_airflow.metrics.builtin import METRICS
-from dqx_airflow.metrics.derived import ARITY, CHANGES, FUNCTIONS, USUAL, WINDOWS
+from dqx_airflow.metrics.derived import ARITY, CHANGES, FUNCTIONS, USUAL, USUAL_LIMITS, WINDOWS
 from dqx_airflow.values.exact import NUMBERS, Number, bounded, magnitude, nearest_float
 
 _INFINITY = math.inf
@@ -212,6 +212,8 @@ def _range_of_call(call: nodes.Call, surroundings: Surroundings) -> Range:
         return _applied(name, [range_of(argument, surroundings) for argument in call.arguments])
     if name in WINDOWS:
         # The value of its last day is enough for a window; `usual` consists of other days only.
+        if name in USUAL_LIMITS:
+            return ANYTHING
         is_certain = name != USUAL and range_of(call.arguments[0], surroundings).is_certain
         lagged = range_of(call.arguments[0], replace(surroundings, is_lagged=True))
         return _over_days(name, replace(lagged, is_certain=is_certain))

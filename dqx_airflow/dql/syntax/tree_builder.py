@@ -224,6 +224,7 @@ _NODE_OF_RULE: dict[str, Callable[..., Any]] = {
     "is_not_none": partial(nodes.Is, nodes.Keyword.NOT_NONE),
     "in_values": nodes.InValues,
     "within_stddev": nodes.WithinStddev,
+    "within_usual": nodes.within_usual,
     "where": partial(_setting, "where"),
     "name_modifier": partial(_setting, "name"),
     "profile_type": partial(_setting, "type"),

@@ -1,0 +1,462 @@
+"""The limits of what is usual for a metric on a day, from its values on the days before.
+
+The expected value is level x weekday x day of the month or holiday, fitted by medians, so that a
+few incidents do not move it. For volumes the factors multiply; shares and small counts are added up
+on the scale of their square roots, where their noise is about the same at every size. The level is
+the median of the last four weeks. A volume may as well be at that of its last three days: a shift
+or a campaign alarms twice, and the way back not at all. The limits are as far away as fine days are
+from their own forecast: five standard deviations, or more where the tail of these errors is heavy.
+
+numpy computes many days at once: a backtest asks for all days of an assertion together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from enum import Enum
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from dqx_airflow.errors import RequestError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+DEFAULT_DAYS = 126
+"""The days before the date that are looked at: 18 weeks, with four ends of a month."""
+
+FEWEST_KNOWN = 14
+"""With fewer known days before it, nothing is usual."""
+
+MOST_LOAD = 1.9
+"""A volume that is this many times as large as expected, or as many times smaller, always fails, so
+that a double or a half load never passes."""
+
+_LONG, _SHORT, _FEWEST_BEFORE = 28, 3, 5
+_SIGMAS, _RETURN_DAYS, _TAIL = 5.0, 10_000, 0.8
+_FEWEST_WEEKS = 2
+_GROSS = 6.0
+"""Errors of more standard deviations are of incidents and campaigns, unless a label says fine."""
+_SIGMA_OF_MEDIAN = 1.4826
+_CLEAR, _DOUBT, _MOST_SEEN = 4.0, 2.0, 8
+"""The fewest standard errors of a factor of the calendar that counts."""
+_MOST_REPEATED, _LEAST_REPEATED = 3, 100.0
+
+
+class Kind(str, Enum):
+    """What a metric measures: a volume grows and shifts with the business; a share has a level."""
+
+    VOLUME = "volume"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class DayBefore:
+    """What is known before a day: the values of the days before it, the last one yesterday's, and
+    the labelled ones, by the number of days before."""
+
+    date: date
+    values: Sequence[float | None]
+    issues: Collection[int] = ()
+    fine: Collection[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UsualLimits:
+    """`repeated` is yesterday's value if no other day had the value of the day before: the same
+    value again is that of the same delivery."""
+
+    low: float
+    high: float
+    expected: float
+    repeated: float | None
+    _fit: _Fit = field(repr=False)
+    _row: int
+
+    @property
+    def text(self) -> str:
+        """The factors of the day, such as `Tuesday x 1.02, growth 1.5% a month`."""
+        return self._fit.text(self._row)
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """A scale on which noise is about the same at every size; `least` is the smallest distance of a
+    limit there."""
+
+    forth: Callable[[Any], Any]
+    back: Callable[[float], float]
+    least: float
+    is_log: bool = False
+
+
+def known_text(on: date, labels: Mapping[date, bool]) -> str:
+    """A date, and the labels of days before it, as one operand: `2024-11-29 3:fine 10:issue`."""
+    known = (
+        f"{(on - day).days}:{'issue' if is_issue else 'fine'}"
+        for day, is_issue in sorted(labels.items(), reverse=True)
+        if day < on
+    )
+    return " ".join([on.isoformat(), *known])
+
+
+def day_before(known: str, values: Sequence[float | None]) -> DayBefore:
+    """The day of a `known_text`."""
+    on, *labels = known.split(" ")
+    lags: dict[str, list[int]] = {"issue": [], "fine": []}
+    for label in labels:
+        lag, _, word = label.partition(":")
+        lags[word].append(int(lag))
+    return DayBefore(date.fromisoformat(on), values, lags["issue"], lags["fine"])
+
+
+def usual_limits(
+    days: Sequence[DayBefore], kind: Kind, country: str | None = None
+) -> list[UsualLimits | None]:
+    """The limits of each day; None where too few days before it are known.
+
+    :param days: with equally many values.
+    :param country: whose public holidays count, such as US or DE-BY.
+    :raises RequestError: the holidays of the country are not known here.
+    """
+    import numpy as np
+
+    length = 7 * -(-max((len(day.values) for day in days), default=7) // 7)
+    values = np.full((len(days), length), np.nan)
+    fine = np.zeros((len(days), length), bool)
+    for row, day in enumerate(days):
+        known = [math.nan if value is None else float(value) for value in day.values]
+        values[row, length - len(known) :] = known
+        for lag in day.issues:
+            if 1 <= lag <= length:
+                values[row, -lag] = np.nan
+        fine[row, [-lag for lag in day.fine if 1 <= lag <= length]] = True
+    found: list[UsualLimits | None] = [None] * len(days)
+    scales, repeated = _scales(values, kind), _repeated(values, kind)
+    enough = np.flatnonzero((~np.isnan(values)).sum(1) >= FEWEST_KNOWN).tolist()
+    for scale in dict.fromkeys(scales[row] for row in enough):
+        rows = [row for row in enough if scales[row] is scale]
+        fit = _Fit.of(scale, values[rows], [days[row].date for row in rows], country)
+        reach, least, most = fit.reaches(kind, fine[rows])
+        ends = zip(least - reach, fit.expected, most + reach, strict=True)
+        for number, (row, own) in enumerate(zip(rows, ends, strict=True)):
+            low, middle, high = sorted(scale.back(float(end)) for end in own)
+            found[row] = UsualLimits(low, high, middle, repeated[row], fit, number)
+    return found
+
+
+def _scales(values: Floats, kind: Kind) -> list[_Scale]:
+    """The scale of the values of each row."""
+    import numpy as np
+
+    middle = _median(values)
+    known = np.nan_to_num(values, nan=np.inf)
+    is_whole = (np.isnan(values) | (values == np.round(values))).all(axis=1)
+    size = _median(np.abs(values))
+
+    def scale_of(row: int) -> _Scale:
+        if known[row].min() < 0:
+            return _linear(float(f"{0.02 * size[row] + 1e-9:.1g}"))
+        if kind is Kind.VOLUME:
+            return _COUNT if middle[row] < 20 and is_whole[row] else _LOG
+        if np.nan_to_num(values[row]).max() <= 1:
+            return _SHARE if middle[row] <= 0.5 else _COMPLEMENT
+        return _LOG
+
+    return [scale_of(row) for row in range(len(values))]
+
+
+def _repeated(values: Floats, kind: Kind) -> list[float | None]:
+    """Yesterday's value if it would be strange to see it again."""
+    pairs, size = (values[:, 1:] == values[:, :-1]).sum(1), _median(values)
+    is_strange = (pairs <= _MOST_REPEATED) & (size >= _LEAST_REPEATED)
+    return [
+        last if kind is Kind.VOLUME and strange and not math.isnan(last) else None
+        for last, strange in zip(values[:, -1].tolist(), is_strange, strict=True)
+    ]
+
+
+def _root(values: Any) -> Any:
+    import numpy as np
+
+    return np.sqrt(np.maximum(values, 0))
+
+
+def _logarithm(values: Any) -> Any:
+    import numpy as np
+
+    return np.log(np.where(values > 0, values, np.nan))
+
+
+_SHARE = _Scale(_root, lambda root: max(root, 0) ** 2, 0.015)
+_COMPLEMENT = _Scale(lambda v: -_root(1 - v), lambda root: 1 - max(-root, 0) ** 2, 0.015)
+_COUNT = _Scale(lambda v: _root(v + 0.375), lambda root: max(max(root, 0) ** 2 - 0.375, 0), 1.2)
+_LOG = _Scale(_logarithm, math.exp, 0.06, is_log=True)
+
+
+@lru_cache(maxsize=64)
+def _linear(least: float) -> _Scale:
+    return _Scale(lambda values: values, lambda value: value, least)
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """Days by rows, and the days before them by columns, on their scale: without the effects of
+    weekday and calendar in `level_days`, which has the known days only, at the end of a row."""
+
+    scale: _Scale
+    dates: Sequence[date]
+    weekdays: Floats
+    events: Floats
+    doubts: Floats
+    event_names: Sequence[str | None]
+    adjusted: Floats
+    level_days: Floats
+    order: NDArray[np.int64] = field(repr=False)
+
+    @classmethod
+    def of(cls, scale: _Scale, values: Floats, dates: Sequence[date], country: str | None) -> _Fit:
+        import numpy as np
+
+        values = scale.forth(values)
+        rows, length = values.shape
+        events = _Events.of(dates, length, country)
+        weekday, effects = np.zeros((rows, 1, 7)), np.zeros((rows, length + 1))
+        for _ in range(2):
+            weeks = (values - effects[:, :length]).reshape(rows, length // 7, 7)
+            level = _median(weeks - weekday)[:, :, None]
+            factors = _median((weeks - level).transpose(0, 2, 1))
+            enough = (~np.isnan(weeks)).sum(1) >= _FEWEST_WEEKS
+            weekday = np.where(enough, np.nan_to_num(factors), 0)[:, None, :]
+            effects, doubts, names = events.effects(
+                values - np.repeat(level[:, :, 0], 7, 1) - np.tile(weekday[:, 0], length // 7)
+            )
+        adjusted = values - np.tile(weekday[:, 0], length // 7) - effects[:, :length]
+        order = np.argsort(~np.isnan(adjusted), axis=1, kind="stable")
+        known = np.take_along_axis(adjusted, order, 1)
+        today = weekday[:, 0, 0], effects[:, length]
+        return cls(scale, dates, *today, doubts, names, adjusted, known, order)
+
+    @property
+    def expected(self) -> Floats:
+        return _median(self.level_days[:, -_LONG:]) + self.weekdays + self.events
+
+    def reaches(self, kind: Kind, fine: NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:
+        """How far the limits are from what is expected, and the least and the largest that is."""
+        import numpy as np
+
+        scale, known, length = self.scale, self.level_days, self.level_days.shape[1]
+        levels = [_before(known, _LONG, every=7)]
+        if kind is Kind.VOLUME:
+            levels.append(_before(known, _SHORT))
+        errors = np.fmin.reduce([np.abs(known - level[:, :length]) for level in levels])
+        sigma = np.maximum(_SIGMA_OF_MEDIAN * _median(errors), scale.least / 4)
+        is_fine = np.take_along_axis(fine, self.order, 1)
+        usual = np.where((errors > _GROSS * sigma[:, None]) & ~is_fine, np.nan, errors)
+        tail, far = _quantile(usual, _TAIL), _quantile(usual, (1 + _TAIL) / 2)
+        reach = tail + (far - tail) / math.log(2) * math.log(_RETURN_DAYS * (1 - _TAIL))
+        half = np.maximum(np.maximum(_SIGMAS * sigma, reach), scale.least)
+        if scale.is_log:
+            half = np.minimum(half, math.log(MOST_LOAD))
+        expected, *short = (level[:, length] for level in levels)
+        yesterday = np.where(fine[:, -1], self.adjusted[:, -1], np.nan)
+        now = np.array([expected, *short, yesterday])
+        least, most = np.fmin.reduce(now), np.fmax.reduce(now)
+        if scale.is_log:  # nearby levels are noise, and no reason to let a double load pass
+            room = math.log(MOST_LOAD) - half
+            least = np.where(expected - least > half, least, np.maximum(least, expected - room))
+            most = np.where(most - expected > half, most, np.minimum(most, expected + room))
+        on_top = self.weekdays + self.events
+        half = half + self.doubts
+        return half, least + on_top, most + on_top
+
+    def text(self, row: int) -> str:
+        """The factors of a day in words; none on scales where effects are added."""
+        import numpy as np
+
+        if not self.scale.is_log:
+            return ""
+        parts = []
+        weekday, event = (math.exp(float(part[row])) for part in (self.weekdays, self.events))
+        if abs(weekday - 1) >= 0.005:
+            parts.append(f"{self.dates[row]:%A} x {weekday:.2f}")
+        if abs(event - 1) >= 0.005:
+            parts.append(f"{self.event_names[row]} x {event:.2f}")
+        known = self.level_days[row]
+        known = known[~np.isnan(known)]
+        if len(known) >= 2 * _LONG:
+            weeks = len(self.adjusted[row]) / 7 * len(known) / self.adjusted.shape[1]
+            step = float(_middle(known[-_LONG:]) - _middle(known[:_LONG]))
+            month = math.exp(step / (weeks * 7 - _LONG) * 30) - 1
+            if abs(month) >= 0.005:
+                parts.append(f"{'growth' if month > 0 else 'decline'} {abs(month):.1%} a month")
+        return ", ".join(parts)
+
+
+def _before(known: Floats, length: int, every: int = 1) -> Floats:
+    """The median of that many known days before each position, and after the last one; looked at
+    again only after `every` days."""
+    import numpy as np
+
+    columns = known.shape[1]
+    padded = np.pad(known, ((0, 0), (length, 0)), constant_values=np.nan)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, length, axis=1)
+    first = columns % every
+    looked_at = np.arange(first, columns + 1, every)
+    medians = _median(windows[:, looked_at])
+    few = (~np.isnan(windows[:, looked_at])).sum(-1) < min(_FEWEST_BEFORE, length)
+    medians[few] = np.nan
+    last = (np.arange(columns + 1) - first) // every
+    return np.where(last >= 0, medians[:, np.maximum(last, 0)], np.nan)
+
+
+def _median(values: Floats) -> Floats:
+    """The median along the last axis, without missing values."""
+    import numpy as np
+
+    ordered = np.sort(values, axis=-1)  # missing ones are last
+    count = (~np.isnan(ordered)).sum(-1, keepdims=True)
+    last = np.maximum(count - 1, 0)
+    low, high = (np.take_along_axis(ordered, at, -1) for at in (last // 2, (last + 1) // 2))
+    return ((low + high) / 2)[..., 0]
+
+
+def _middle(values: Floats) -> float:
+    return float(_median(values))
+
+
+def _quantile(values: Floats, share: float) -> Floats:
+    import numpy as np
+
+    ordered = np.sort(values, axis=1)
+    count = (~np.isnan(ordered)).sum(1, keepdims=True)
+    at = np.minimum((share * count).astype(int), np.maximum(count - 1, 0))
+    return np.take_along_axis(ordered, at, 1)[:, 0]
+
+
+# The calendar
+
+
+@dataclass(frozen=True)
+class _Events:
+    """The parts of the calendar: their name, on how many days it must have been seen, for each row
+    the columns of the last of these days, and whether a column is such a day, the day itself last.
+    """
+
+    parts: Sequence[tuple[str, int, NDArray[np.int64], NDArray[np.bool_]]]
+
+    @classmethod
+    def of(cls, dates: Sequence[date], length: int, country: str | None) -> _Events:
+        import numpy as np
+
+        first = min(dates) - timedelta(days=length)
+        starts = np.array([(on - first).days - length for on in dates])[:, None]
+        parts = []
+        for name, fewest, days in _calendar(first, max(dates), country):
+            is_day = np.array(days)
+            at = np.flatnonzero(is_day)
+            last = np.searchsorted(at, starts + length) + np.arange(-_MOST_SEEN, 0)
+            columns = np.where(last >= 0, at[np.maximum(last, 0)] if len(at) else 0, -1) - starts
+            parts.append((name, fewest, columns, is_day[starts + np.arange(length + 1)]))
+        return cls(parts)
+
+    def effects(self, errors: Floats) -> tuple[Floats, Floats, list[str | None]]:
+        """The effect of the calendar on each column, how uncertain that of the last one is, and the
+        name of that."""
+        import numpy as np
+
+        rows, length = errors.shape
+        spread = _SIGMA_OF_MEDIAN * _median(np.abs(errors))
+        effects, clearest = np.zeros((rows, length + 1)), np.full((rows, length + 1), _CLEAR)
+        doubts = np.zeros(rows)
+        names: list[str | None] = [None] * rows
+        for name, fewest, columns, is_day in self.parts:
+            seen = np.where(
+                columns >= 0, np.take_along_axis(errors, np.maximum(columns, 0), 1), np.nan
+            )
+            count, effect = (~np.isnan(seen)).sum(1), np.nan_to_num(_median(seen))
+            apart = 1.25 * _SIGMA_OF_MEDIAN * _median(np.abs(seen - effect[:, None]))
+            error = np.fmax(np.fmax(apart, spread), 1e-12) / np.sqrt(np.maximum(count, 1))
+            clear = np.where(count >= fewest, np.abs(effect) / error, 0)
+            chosen = is_day & (clear[:, None] > clearest)
+            effects = np.where(chosen, effect[:, None], effects)
+            clearest = np.where(chosen, clear[:, None], clearest)
+            doubts = np.where(chosen[:, -1], _DOUBT * error, doubts)
+            today = chosen[:, -1]
+            names = [name if own else was for own, was in zip(today, names, strict=True)]
+        return effects, doubts, names
+
+
+@lru_cache(maxsize=32)
+def _calendar(
+    first: date, last: date, country: str | None
+) -> tuple[tuple[str, int, tuple[bool, ...]], ...]:
+    """The parts of the calendar that may have an effect: their name, on how many days it must have
+    been seen, and which days belong to it."""
+    days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
+    public = holidays_of(country, first, last) if country else {}
+    one = timedelta(days=1)
+
+    def is_business(on: date) -> bool:
+        return on.weekday() < 5 and on not in public
+
+    def is_bridge(on: date) -> bool:
+        aside = {0: one, 4: -one}.get(on.weekday())
+        return is_business(on) and aside is not None and on + aside in public
+
+    parts: list[tuple[str, int, Callable[[date], bool]]] = [
+        (f"{_ORDINALS[number]} {word}", 3, _nth(number, counts))
+        for number in _ORDINALS
+        for word, counts in (("day of the month", lambda on: True), ("business day", is_business))
+    ]
+    if public:
+        parts += [
+            ("holiday", 1, lambda on: on in public and on.weekday() < 5),
+            ("holiday at the weekend", 1, lambda on: on in public and on.weekday() >= 5),
+            ("day after a holiday", 1, lambda on: on - one in public and is_business(on)),
+            ("bridge day", 1, is_bridge),
+        ]
+    return tuple((name, fewest, tuple(map(holds, days))) for name, fewest, holds in parts)
+
+
+_ORDINALS = {1: "first", 2: "second", -1: "last"}
+
+
+def _nth(number: int, counts: Callable[[date], bool]) -> Callable[[date], bool]:
+    """Whether a day is the nth of those that count, from the start or the end of its month."""
+    step = timedelta(days=-1 if number > 0 else 1)
+
+    def before(on: date) -> Iterator[date]:
+        while (on := on + step).month == (on - step).month:
+            yield on
+
+    return lambda on: counts(on) and sum(map(counts, before(on))) == abs(number) - 1
+
+
+def holidays_of(country: str, first: date, last: date) -> Mapping[date, str]:
+    """The public holidays of a country, such as US or DE-BY, in the years of some days and in the
+    following year, from the package `holidays`.
+
+    :raises RequestError: the package is not installed, or does not know the country.
+    """
+    try:
+        import holidays
+    except ModuleNotFoundError as error:
+        raise RequestError(
+            "holidays need the package holidays", "pip install 'dqx-airflow[tuning]'"
+        ) from error
+    code, _, subdivision = country.partition("-")
+    years = range(first.year, last.year + 2)
+    try:
+        by_date = holidays.country_holidays(code, subdiv=subdivision or None, years=years)
+    except (NotImplementedError, KeyError, ValueError) as error:
+        raise RequestError(
+            f"unknown country or region '{country}'", "write a code such as US, DE or DE-BY"
+        ) from error
+    return dict(sorted(by_date.items()))

@@ -1,0 +1,53 @@
+"""A gate knows what is usual from its data, and leaves out the days that are labelled as issues."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from lake import TODAY, delta, request
+
+from dqx_airflow.engine.job import run_gate
+from dqx_airflow.results.labels import Label, write_labels
+from dqx_airflow.values import Status
+
+pytestmark = pytest.mark.spark
+
+SUITE = """\
+suite "Test" {
+    check "All" on orders {
+        assert num_rows() within usual(num_rows(), n 28) name "rows"
+    }
+}
+"""
+
+
+def test_days_labelled_as_issues_are_not_usual_for_a_gate(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps({"type": "console"}))
+    counts = [(before, 12 if before <= 3 else 40 + before % 3) for before in range(28, -1, -1)]
+    days = [TODAY - timedelta(days=before) for before, count in counts for _ in range(count)]
+    table = pa.table({"ds": pa.array(days, pa.date32())})
+    dataset = replace(delta(tmp_path, "orders", table), date_column="ds")
+    first = request(tmp_path, SUITE, [dataset])
+
+    def rows(attempt: str) -> Any:
+        asked = replace(first, attempt=replace(first.attempt, id=attempt))
+        report = run_gate(asked, lambda _: spark)
+        return next(one for one in report.verdicts if one.name == "rows")
+
+    shifted = rows("attempt-1")
+    assert shifted.status is Status.PASSED, "three days are a level of their own"
+    assert "within usual(num_rows(), n 28) (" in shifted.expected
+    gate = first.run_key.gate
+    write_labels(
+        first.results_root,
+        [Label(gate, TODAY - timedelta(days=n), "All", "rows", True, "ada") for n in (1, 2, 3)],
+    )
+    assert rows("attempt-2").status is Status.FAILED

@@ -1,0 +1,211 @@
+"""`within usual(...)`: the same limits in a gate and in a backtest, and how they move."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, timedelta
+
+import pytest
+
+from dqx_airflow import MemoryDatabase, Suite
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.metrics.usual_limits import DayBefore, Kind, holidays_of, usual_limits
+from dqx_airflow.plan.term_values import Measurements, measurements_from
+from dqx_airflow.results.past import PastDay
+from dqx_airflow.tuning.backtest import Backtest
+from dqx_airflow.values import SourceFile, Status, Verdict
+
+LAST = date(2024, 11, 29)
+SUITE = """\
+suite "Orders" {
+    check "Usual" on orders {
+        assert num_rows() within usual(num_rows()) name "rows"
+        assert null_count(email) / num_rows() <= highest_usual(null_count(email) / num_rows())
+            name "nulls"
+        assert num_rows() within usual(num_rows(), n 60, holidays "US") for each country
+            name "countries"
+    }
+}
+"""
+
+
+def suite_of(text: str) -> nodes.Suite:
+    checked = check_source(SourceFile("suite.dql", text), needs_suite=True)
+    assert checked.suite is not None, checked.errors
+    return checked.suite
+
+
+def orders(days: int, today: float = 1.0, seed: int = 1) -> MemoryDatabase:
+    """Days of orders until the last one, fewer at weekends, a little more every day."""
+    chance, rows = random.Random(seed), []
+    for before in range(days, -1, -1):
+        on = LAST - timedelta(days=before)
+        count = (10 if on.weekday() >= 5 else 40) * 1.004**-before
+        count *= today if before == 0 else chance.uniform(0.93, 1.07)
+        for number in range(round(count)):
+            email = None if chance.random() < 0.05 else "a@x.org"
+            rows.append({"ds": on, "email": email, "country": "DE" if number % 2 else "FR"})
+    return MemoryDatabase({"orders": rows}, date_columns={"orders": "ds"})
+
+
+def verdicts(database: MemoryDatabase, text: str = SUITE, on: date = LAST) -> dict[str, Verdict]:
+    report = Suite.from_string(text).run(db=database, date=on).report
+    return {verdict.name: verdict for verdict in report.verdicts}
+
+
+def test_a_usual_day_passes_and_a_double_load_fails_with_the_factors_in_the_verdict() -> None:
+    usual, double = verdicts(orders(80)), verdicts(orders(80, today=2))
+    assert {usual[name].status for name in ("rows", "nulls", "countries")} == {Status.PASSED}
+    assert "growth" in usual["rows"].expected
+    assert double["rows"].status is double["countries"].status is Status.FAILED
+    assert double["countries"].failed_groups == 2
+    assert double["nulls"].status is Status.PASSED
+
+
+def test_with_too_few_days_before_it_is_skipped_and_says_how_many_are_known() -> None:
+    found = verdicts(orders(9))["rows"]
+    assert found.status is Status.SKIPPED
+    assert found.reason is not None
+    assert "9 of the 126 days before have a value, at least 14 are needed" in found.reason
+
+
+def test_a_backtest_judges_each_day_as_the_gate_did() -> None:
+    database, suite = orders(22, today=2), Suite.from_string(SUITE)
+    dates = [LAST - timedelta(days=before) for before in range(22, -1, -1)]
+    reports = [suite.run(db=database, date=on).report for on in dates]
+    days = [
+        PastDay(on, _measured(report.verdicts)) for on, report in zip(dates, reports, strict=True)
+    ]
+    backtest = Backtest(suite_of(SUITE), days)
+    for row, assertion in enumerate(backtest.assertions):
+        own = [
+            next(one for one in report.verdicts if one.name == assertion.name) for report in reports
+        ]
+        assert [one.status for one in own] == list(backtest.judge().statuses[row]), assertion.name
+        last = backtest.verdict(row, len(days) - 1)
+        assert last is not None
+        assert (last.status, last.expected) == (own[-1].status, own[-1].expected)
+    assert backtest.judge().statuses[0][-1] is Status.FAILED
+
+
+def _measured(found: Sequence[Verdict]) -> Measurements:
+    together = Measurements()
+    for verdict in found:
+        together |= measurements_from(verdict.measured)
+    return together
+
+
+# How the limits move: days of a volume with weekdays and noise, judged one after the other.
+
+
+def volumes(
+    change: Callable[[int], float], days: int = 200, seed: int = 5
+) -> tuple[list[date], list[float]]:
+    chance = random.Random(seed)
+    dates = [LAST - timedelta(days=days - number) for number in range(days)]
+    values = [
+        round(
+            10000
+            * (0.5 if on.weekday() >= 5 else 1)
+            * chance.lognormvariate(0, 0.04)
+            * change(number)
+        )
+        for number, on in enumerate(dates)
+    ]
+    return dates, [float(value) for value in values]
+
+
+def alarms(
+    dates: Sequence[date],
+    values: Sequence[float],
+    kind: Kind = Kind.VOLUME,
+    labels: Mapping[int, bool] | None = None,
+    country: str | None = None,
+) -> list[int]:
+    """The days from the 126th on that are not usual; labels by day, True for an issue."""
+    found = []
+    for number in range(126, len(dates)):
+        lags = {number - day: issue for day, issue in (labels or {}).items() if day < number}
+        day = DayBefore(
+            dates[number],
+            values[number - 126 : number],
+            [lag for lag, issue in lags.items() if issue],
+            [lag for lag, issue in lags.items() if not issue],
+        )
+        (limits,) = usual_limits([day], kind, country)
+        assert limits is not None
+        is_usual = limits.low <= values[number] <= limits.high
+        if not is_usual or limits.repeated == values[number]:
+            found.append(number)
+    return found
+
+
+def test_growth_weekdays_and_month_ends_raise_no_alarm() -> None:
+    dates, values = volumes(lambda day: 1.004**day)
+    month_ends = [
+        value * (1.8 if (on + timedelta(days=1)).day == 1 else 1)
+        for on, value in zip(dates, values, strict=True)
+    ]
+    assert alarms(dates, values) == []
+    assert alarms(dates, month_ends) == []
+
+
+@pytest.mark.parametrize("factor", [0.6, 1.7])
+def test_a_shift_alarms_for_two_days_and_its_new_level_is_as_closely_watched(factor: float) -> None:
+    dates, values = volumes(lambda day: factor if day >= 150 else 1)
+    assert alarms(dates, values) == [150, 151]
+    values[185] *= 0.5
+    assert alarms(dates, values) == [150, 151, 185]
+
+
+def test_a_label_accepts_a_shift_at_once_and_the_day_after_a_campaign_is_usual() -> None:
+    dates, values = volumes(lambda day: 1.7 if day >= 150 else 1)
+    assert alarms(dates, values, labels={150: False}) == [150]
+    dates, campaign = volumes(lambda day: 1.7 if 150 <= day < 155 else 1)
+    assert alarms(dates, campaign) == [150, 151]
+
+
+def test_labelled_issues_never_enter_the_baseline() -> None:
+    dates, values = volumes(lambda day: 0.3 if 150 <= day < 162 else 1)
+    assert alarms(dates, values) == [150, 151]
+    labelled = alarms(dates, values, labels=dict.fromkeys(range(150, 161), True))
+    assert labelled == list(range(150, 162))
+
+
+def test_a_double_and_a_half_load_fail_however_noisy_the_volume_is() -> None:
+    chance = random.Random(2)
+    dates = [LAST - timedelta(days=140 - number) for number in range(140)]
+    values = [1000 * chance.lognormvariate(0, 0.6) for _ in dates]
+    (limits,) = usual_limits([DayBefore(LAST, values[-126:])], Kind.VOLUME)
+    assert limits is not None
+    assert limits.expected / limits.low == pytest.approx(1.9)
+    assert limits.high / limits.expected == pytest.approx(1.9)
+
+
+def test_the_same_value_as_the_day_before_is_a_delivery_read_again() -> None:
+    dates, values = volumes(lambda _: 1)
+    values[151] = values[150]
+    assert alarms(dates, values) == [151]
+    assert alarms(dates, [float(round(value, -2)) for value in values]) == []
+
+
+def test_holidays_of_a_country_are_known_also_when_they_move() -> None:
+    first = date(2024, 11, 1)
+    public = holidays_of("DE-BY", first, first + timedelta(days=250))
+    chance, dates = random.Random(1), [first + timedelta(days=number) for number in range(250)]
+    values = [10000 * chance.lognormvariate(0, 0.04) * (0.1 if on in public else 1) for on in dates]
+    missed = {dates[number] for number in alarms(dates, values)}
+    known = {dates[number] for number in alarms(dates, values, country="DE-BY")}
+    assert {on for on in public if dates[126] <= on <= dates[-1]} <= missed
+    assert known == set()
+
+
+def test_shares_near_none_and_near_all_have_limits_of_their_own() -> None:
+    chance = random.Random(4)
+    dates = [LAST - timedelta(days=150 - number) for number in range(150)]
+    rare = [0.0002 * chance.uniform(0.8, 1.2) for _ in dates]
+    for values, bad in ((rare, 0.01), ([1 - value for value in rare], 0.99)):
+        assert alarms(dates, values, Kind.OTHER) == []
+        assert alarms(dates, [*values[:140], bad, *values[141:]], Kind.OTHER) == [140]
