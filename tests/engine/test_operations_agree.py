@@ -418,7 +418,7 @@ def test_all_operations_agree_about_new_values(spark: Any, kind: str) -> None:
         scale = rng.randint(0, precision)
         kind = f"decimal({precision},{scale})"
         numbers = [Decimal(rng.randint(-10, 10)).scaleb(-rng.randint(0, scale)) for _ in range(5)]
-        largest = Decimal(10**precision - 1).scaleb(-scale)
+        largest = Decimal(f"{10**precision - 1}E-{scale}")  # `scaleb` rounds to 28 digits
         values = [f"{number:f}" for number in (*numbers, largest) if abs(number) <= largest]
         literals = [*values, "1", "0.5", f"{largest:f}1" if scale else f"{largest:f}.1"]
     elif kind == "bigint":
