@@ -438,8 +438,8 @@ def review(
     suite: arguments.SuiteArgument,
     *,
     pending: bool = False,
-    approve: Annotated[str | None, typer.Option(metavar="ID")] = None,
-    reject: Annotated[str | None, typer.Option(metavar="ID")] = None,
+    approve: Annotated[list[str] | None, typer.Option(metavar="ID")] = None,
+    reject: Annotated[list[str] | None, typer.Option(metavar="ID")] = None,
     apply: bool = False,
     reason: arguments.ReasonOption = None,
     author: str | None = None,
@@ -452,8 +452,8 @@ def review(
     history of the suite.
 
     :param pending: List the pending proposals (the default).
-    :param approve: Approve and apply this proposal.
-    :param reject: Reject this proposal; needs --reason.
+    :param approve: Approve and apply this proposal; may be repeated.
+    :param reject: Reject this proposal; needs --reason; may be repeated.
     :param apply: Apply proposals that were approved elsewhere, such as in the Airflow UI.
     :param author: The person who decides; default: the current user.
     """
@@ -469,16 +469,16 @@ def review(
             "more than one action", "choose one of --pending, --approve, --reject and --apply"
         )
     who = author or getpass.getuser()
-    if approve is not None:
-        proposal = queue.pending(approve)
-        queue.approve(proposal, who, reason)
-        typer.echo(f"approved and applied: {_described(proposal)}")
-    elif reject is not None:
+    if approve:
+        for proposal in [queue.pending(proposal_id) for proposal_id in approve]:
+            queue.approve(proposal, who, reason)
+            typer.echo(f"approved and applied: {_described(proposal)}")
+    elif reject:
         if reason is None:
             raise RequestError("a rejection needs a reason", "add --reason TEXT")
-        proposal = queue.pending(reject)
-        queue.reject(proposal, who, reason)
-        typer.echo(f"rejected: {_described(proposal)}")
+        for proposal in [queue.pending(proposal_id) for proposal_id in reject]:
+            queue.reject(proposal, who, reason)
+            typer.echo(f"rejected: {_described(proposal)}")
     elif apply:
         applied = queue.apply_approved()
         for proposal in applied:

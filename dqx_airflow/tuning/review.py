@@ -4,6 +4,7 @@ into the file of the suite: proposals, and promotions."""
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from itertools import pairwise
@@ -51,13 +52,19 @@ def require_allowed(file: SuiteFile, proposal: Proposal) -> None:
 
 
 def apply_proposal(
-    file: SuiteFile, proposal: Proposal, author: str, reason: str | None = None
+    file: SuiteFile,
+    proposal: Proposal,
+    author: str,
+    reason: str | None = None,
+    *,
+    decided: Callable[[], None] | None = None,
 ) -> None:
     """Writes an approved proposal into the file, and the approval and changes into its history.
 
     It may be repeated if it is unknown whether it was finished.
 
     :param author: who approved it.
+    :param decided: called once nobody else can write; what it raises leaves the file as it is.
     :raises ChangeRefusedError: its values are outdated, or the agent must not make it.
     :raises SourceError: the file, or the file with the proposal, has errors.
     :raises RequestError: the file or its history cannot be written.
@@ -66,6 +73,8 @@ def apply_proposal(
     with file.history.locked() as append:
         checked = file.read()
         _require_allowed(checked, file, proposal)
+        if decided is not None:
+            decided()
         values = proposal.values
         profile = None if _has_profile(checked, proposal) else proposal.profile
         form = None if _has_form(checked, proposal) else proposal.form
@@ -123,15 +132,6 @@ def apply_unless_reviewed(file: SuiteFile, proposal: Proposal) -> bool:
         for change in proposal.changes
     )
     return True
-
-
-def reject_in_history(file: SuiteFile, proposal: Proposal, author: str, reason: str) -> None:
-    """Removes a proposal from the queue in the history.
-
-    :raises RequestError: the history cannot be written.
-    """
-    file.history.log(_entry("reject", id=proposal.id, agent=HUMAN, author=author, reason=reason))
-    file.history.flush()
 
 
 def promote(
@@ -345,19 +345,34 @@ class ReviewQueue:
         proposals = [proposal for proposal in waiting if proposal.id.startswith(proposal_id)]
         if len(proposals) == 1:
             return proposals[0]
+        if self.results is not None and not proposals:
+            for stored in read_proposals(self.results, self.name):
+                if stored.proposal.id.startswith(proposal_id):
+                    by = f"the proposal {stored.proposal.id} is {stored.stage.value}"
+                    raise RequestError(f"{by} already, by {stored.agent}", "dql review --pending")
         problem = "several pending proposals have" if proposals else "no pending proposal has"
         listed = ", ".join(proposal.id for proposal in waiting) or "none"
         raise RequestError(f"{problem} the id {proposal_id}", f"pending: {listed}")
 
     def approve(self, proposal: Proposal, author: str, reason: str | None) -> None:
-        require_allowed(self.file, proposal)
-        self._decide(proposal, ProposalStage.APPROVED, author, reason)
-        apply_proposal(self.file, proposal, author, reason)
+        """:raises RequestError: another person decided meanwhile. The first one counts."""
+
+        def decided() -> None:
+            self.pending(proposal.id)
+            self._decide(proposal, ProposalStage.APPROVED, author, reason)
+
+        require_allowed(self.file, proposal)  # before the history is made
+        apply_proposal(self.file, proposal, author, reason, decided=decided)
         self._decide(proposal, ProposalStage.APPLIED, author, None)
 
     def reject(self, proposal: Proposal, author: str, reason: str) -> None:
-        self._decide(proposal, ProposalStage.REJECTED, author, reason)
-        reject_in_history(self.file, proposal, author, reason)
+        """:raises RequestError: another person decided meanwhile. The first one counts."""
+        by = {"agent": HUMAN, "author": author, "reason": reason}
+        with self.file.history.locked() as append:
+            self.pending(proposal.id)
+            self._decide(proposal, ProposalStage.REJECTED, author, reason)
+            append([_entry("reject", id=proposal.id, **by)])
+        self.file.history.flush()
 
     def apply_approved(self) -> list[Proposal]:
         """Applies the approved proposals, one after the other; returns them.

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 from typer.testing import CliRunner
@@ -11,8 +15,9 @@ from typer.testing import CliRunner
 from dqx_airflow.cli.main import app
 from dqx_airflow.dql import History, Suite
 from dqx_airflow.errors import ChangeRefusedError, RequestError
+from dqx_airflow.results.query import StoredResults
 from dqx_airflow.tuning.proposals import Proposal, ProposedValue, proposal_from_json
-from dqx_airflow.tuning.review import apply_proposal, require_allowed
+from dqx_airflow.tuning.review import ReviewQueue, apply_proposal, require_allowed
 from dqx_airflow.tuning.stored_proposals import ProposalStage, decide, propose, read_proposals
 from dqx_airflow.tuning.suite_file import SuiteFile
 
@@ -97,7 +102,51 @@ def test_a_proposal_is_rejected_with_a_reason(here: Path) -> None:
         "ada",
         "too aggressive",
     )
-    assert "no pending proposal has the id" in dql("review", "--approve", made.id, code=2)
+    assert f"{made.id} is rejected already, by ada" in dql("review", "--approve", made.id, code=2)
+    assert "no pending proposal has the id zz" in dql("review", "--approve", "zz", code=2)
+
+
+def test_several_are_decided_at_once_and_none_if_an_id_is_wrong(here: Path) -> None:
+    first, second = nulls(0.06), Proposal("Orders", "tuner", profile=PROFILE)
+    propose("results", first)
+    propose("results", second)
+    assert "no pending" in dql("review", "--approve", first.id, "--approve", "zz", code=2)
+    assert Path("suite.dql").read_text() == SUITE
+    assert len(dql("review", "--approve", first.id, "--approve", second.id).splitlines()) == 2
+    assert stages() == ["applied", "applied"]
+
+
+def test_of_two_people_who_decide_at_once_the_first_one_counts(here: Path) -> None:
+    for turn in range(5):
+        Path("suite.dql").write_text(SUITE)
+        made = nulls(0.06 + turn / 1000)
+        propose("results", made)
+        start = Barrier(2)
+
+        def decided(by: Callable[[ReviewQueue], None], start: Barrier = start) -> str | None:
+            results = StoredResults("results")
+            queue = ReviewQueue(SuiteFile(Path("suite.dql"), "suite.dql"), "Orders", results)
+            start.wait()
+            try:
+                by(queue)
+            except RequestError as error:
+                return str(error)
+            return None
+
+        def approve(queue: ReviewQueue, made: Proposal = made) -> None:
+            queue.approve(made, "ada", None)
+
+        def reject(queue: ReviewQueue, made: Proposal = made) -> None:
+            queue.reject(made, "grace", "too aggressive")
+
+        with ThreadPoolExecutor(2) as both:
+            refused = [*both.map(decided, (approve, reject))]
+        assert len([one for one in refused if one is None]) == 1, refused
+        is_approved = refused[0] is None
+        by = "ada" if is_approved else "grace"
+        assert re.search(f"{made.id} is (approved|applied|rejected) already, by {by}", str(refused))
+        assert (Path("suite.dql").read_text() != SUITE) == is_approved
+        assert stages()[-1] == ("applied" if is_approved else "rejected")
 
 
 def test_a_proposal_approved_elsewhere_is_applied_once(here: Path) -> None:
