@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import csv
 import getpass
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,11 +15,13 @@ import typer
 
 from dqx_airflow.cli import arguments
 from dqx_airflow.cli.command import SheetFormat
+from dqx_airflow.diagnostics import diagnostic
 from dqx_airflow.diagnostics.renderers import json_text
 from dqx_airflow.errors import RequestError
 
 if TYPE_CHECKING:
     from dqx_airflow.results.alerts import Alert, NewLabel
+    from dqx_airflow.results.labels import Label
     from dqx_airflow.results.query import RunsWanted, StoredResults
 
 
@@ -252,7 +254,7 @@ def label(
     :param author: The author of the label; default: the current user.
     """
     from dqx_airflow.results.alerts import LabelKind, NewLabel, labels_for
-    from dqx_airflow.results.labels import write_labels
+    from dqx_airflow.results.labels import contradictions, write_labels
 
     stored = arguments.results_of(suite, results)
     kind_options = {
@@ -284,3 +286,20 @@ def label(
     unchanged = len(labels) - len(written)
     summary = f"{len(written)} labelled"
     typer.echo(f"{summary}, {unchanged} already had the label" if unchanged else summary)
+    new = {label.id for label in written}
+    opposite = contradictions(stored, {label.gate for label in written}) if written else ()
+    if about := contradictions_text([pair for pair in opposite if pair[0].id in new]):
+        typer.echo(about, err=True)
+
+
+def contradictions_text(pairs: Sequence[tuple[Label, Label]]) -> str:
+    """Who said the opposite about which verdicts; empty without any."""
+    if not pairs:
+        return ""
+    people = diagnostic.listed(sorted({other.author for _, other in pairs}))
+    named = [f"{label.name} on {label.date} ({label.author})" for label, _ in pairs]
+    verb = "label says" if len(pairs) == 1 else "labels say"
+    return (
+        f"{len(pairs)} {verb} the opposite of what {people} said; the last one counts: "
+        f"{diagnostic.listed(named, most=5)}"
+    )

@@ -76,7 +76,7 @@ def tune(
     first, last = arguments.first_and_last(since, until, default=180)
     stored, file = arguments.results_of(suite, results), arguments.suite_file(suite)
     rules = Rules(max_move, min_labels, ProfileDays(profile_days.value))
-    days, tuned = _tuned(file, stored, first, last, rules, holidays, gate)
+    days, tuned, contradicted = _tuned(file, stored, first, last, rules, holidays, gate)
     proposals = [result.proposal for result in tuned if result.proposal is not None]
     applied = _propose(stored, file, proposals) if propose else []
     if output_dir is not None:
@@ -85,6 +85,8 @@ def tune(
         typer.echo(json_text([_fields_of(result, applied) for result in tuned]))
         return
     _print(suite, tuned, days)
+    if contradicted:
+        typer.echo(contradicted)
     for proposal in applied:
         typer.echo(f"applied, because of @auto_approve: {', '.join(map(str, proposal.changes))}")
     if propose:
@@ -102,8 +104,10 @@ def _tuned(
     rules: Rules,
     country: str | None,
     gate: str | None,
-) -> tuple[Sequence[PastDay], Sequence[Tuned]]:
-    """The past days of a suite, and the results of the tuner for them."""
+) -> tuple[Sequence[PastDay], Sequence[Tuned], str]:
+    """The past days of a suite, the results of the tuner for them, and whose labels contradict."""
+    from dqx_airflow.cli.labels import contradictions_text
+    from dqx_airflow.results.labels import contradictions
     from dqx_airflow.results.past_days import one_gate, past_days, past_runs, runs_of_suite
     from dqx_airflow.tuning.tune import tune as tune_suite
 
@@ -113,8 +117,10 @@ def _tuned(
     wanted = runs_of_suite(name, first, last, gate)
     arguments.require_days(days, stored, wanted)
     runs = past_runs(stored, wanted, ())
-    tuned = tune_suite(file.text(checked), days, rules, holidays=country, gate=one_gate(runs))
-    return days, tuned
+    its_gate = one_gate(runs)
+    tuned = tune_suite(file.text(checked), days, rules, holidays=country, gate=its_gate)
+    opposite = contradictions(stored, [its_gate or ""], since=first, until=last)
+    return days, tuned, contradictions_text(opposite)
 
 
 def _propose(
@@ -262,6 +268,7 @@ def _day(change: dict[str, object]) -> str:
     return f"{change['date']}{instance}"
 
 
+_ALSO = {"add_profile": ("param",), "set_form": ("param", "old", "new")}
 _FIRST = ("ts", "action", "param", "old", "new", "agent", "reason", "id")
 
 
@@ -324,12 +331,17 @@ def _print_history(entries: list[tuple[int, Entry]], units: Mapping[str, Unit]) 
     columns = [
         key
         for key in _FIRST
-        if any(key in entry or (key == "param" and "profile" in entry) for _, entry in entries)
+        if any(
+            key in entry or key in _ALSO.get(str(entry.get("action")), ()) for _, entry in entries
+        )
     ]
     rows = []
     for number, entry in entries:
         unit = units.get(str(entry.get("param")))
         shown = {**entry, "param": entry.get("param") or _profile_name(entry)}
+        if entry.get("action") == "set_form":
+            claims = {"old": entry.get("before"), "new": entry.get("claim")}
+            shown |= {"param": entry.get("assertion"), **claims}
         for column in ("old", "new"):
             if unit is not None and is_finite_number(value := entry.get(column)):
                 shown[column] = number_text(value, unit)
@@ -358,12 +370,16 @@ def rollback(
 ) -> None:
     """Restore earlier values of the tunables.
 
-    The history records the rollback as a new entry and keeps the earlier ones.
+    The history records the rollback as a new entry and keeps the earlier ones. Forms and profiles
+    that were added since are named, with what to write by hand.
 
-    :param to: The end of a day (UTC), a time, or the number of an entry of `dql history`.
+    :param to: The end of a day (UTC), a time, or the number of an entry of `dql history`; 0 is
+        before everything.
     :param reason: The reason, stored in the history.
     :param dry_run: Only show what would change.
     """
+    from dqx_airflow.tuning.review import not_undone
+    from dqx_airflow.tuning.suite_history import cut_of
     from dqx_airflow.tuning.tunables import number_text
 
     changes, before, removed = _rolled_back(suite, to, reason)
@@ -378,6 +394,9 @@ def rollback(
         typer.echo(f"{change.param}: {old} -> {new}")
     if not changes:
         typer.echo("nothing to change")
+    file = arguments.suite_file(suite)
+    for problem in not_undone(file, cut_of(to, file.history)):
+        typer.echo(f"warning: {problem}", err=True)
 
 
 def _rolled_back(

@@ -7,6 +7,7 @@ all.
 from __future__ import annotations
 
 import uuid
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timezone
@@ -118,6 +119,29 @@ def read_labels(
         last.pop(label.key, None)
         last[label.key] = label
     return tuple(last.values())
+
+
+def contradictions(
+    results: StoredResults | str,
+    gates: Collection[str],
+    *,
+    since: date | None = None,
+    until: date | None = None,
+) -> tuple[tuple[Label, Label], ...]:
+    """The labels that count and say the opposite of what another person said about the same
+    verdict, each with the last label of that person.
+
+    :raises StoreError: the store exists and cannot be read.
+    """
+    by_verdict: defaultdict[LabelKey, list[Label]] = defaultdict(list)
+    for label in read_labels(results, gates=gates, since=since, until=until, all_versions=True):
+        by_verdict[label.key].append(label)
+    found = []
+    for *earlier, last in by_verdict.values():
+        others = [label for label in earlier if label.author != last.author]
+        if others and others[-1].ground_truth != last.ground_truth:
+            found.append((last, others[-1]))
+    return tuple(found)
 
 
 def _mapped_runs(results: StoredResults, wanted: RunsWanted) -> dict[str, int]:

@@ -17,7 +17,7 @@ from dqx_airflow.dql.syntax.source_file import Unreadable, source_of
 from dqx_airflow.errors import RequestError
 from dqx_airflow.results.query import StoredResults
 from dqx_airflow.tuning.backtest import Backtest
-from dqx_airflow.tuning.proposals import Proposal, ProposedValue, proposal_of_entry
+from dqx_airflow.tuning.proposals import Proposal, ProposedForm, ProposedValue, proposal_of_entry
 from dqx_airflow.tuning.protection import HUMAN, changed_since, judge_change, judge_values
 from dqx_airflow.tuning.stored_proposals import (
     ProposalStage,
@@ -35,7 +35,14 @@ from dqx_airflow.tuning.suite_file import (
     replaced,
     replacing,
 )
-from dqx_airflow.tuning.suite_history import Entry, new_id, timestamp_text
+from dqx_airflow.tuning.suite_history import (
+    Cut,
+    Entry,
+    is_kept,
+    new_id,
+    timestamp_of,
+    timestamp_text,
+)
 from dqx_airflow.tuning.tunables import tunables_of, units_of, with_values
 from dqx_airflow.values import Span
 
@@ -263,6 +270,42 @@ def _has_form(checked: Checked, proposal: Proposal) -> bool:
         return False
     current_claim = claim_text(checked.sources[suite.span.file], node)
     return current_claim == " ".join(form.claim.split())
+
+
+_CLAIM = ("check", "assertion", "before", "claim")
+
+
+def not_undone(file: SuiteFile, cut: Cut) -> list[str]:
+    """The forms and profiles that were added after a cut and are still in the suite, with what to
+    write by hand: a rollback restores values.
+
+    :raises SourceError: the file has errors.
+    """
+    checked, found = file.read(), []
+    name = checked.valid_suite.name.value
+    for number, entry in file.history.read()[0]:
+        added = entry.get("action") in ("set_form", "add_profile")
+        if not added or is_kept(number, timestamp_of(entry.get("ts")), cut):
+            continue
+        if entry["action"] == "add_profile":
+            proposal = Proposal(name, HUMAN, profile=str(entry.get("profile")))
+            title = str(entry.get("profile")).partition("{")[0].strip()
+            if _has_profile(checked, proposal):
+                found.append(f"{title} (entry {number}) is not undone: delete it from the suite")
+            continue
+        check, assertion, before, claim = (str(entry.get(key)) for key in _CLAIM)
+        form = ProposedForm(check, assertion, before, claim)
+        if _has_form(checked, Proposal(name, HUMAN, form=form)):
+            gone = [
+                *entry.get("replaces", ()),
+                *(f'profile "{it}"' for it in entry.get("drops", ())),
+            ]
+            also = f", with {' and '.join(gone)}" if gone else ""
+            found.append(
+                f"the form of {form.assertion} (entry {number}) is not undone: write "
+                f"`{form.before}` for `{form.claim}` again{also}"
+            )
+    return found
 
 
 def _experimental(

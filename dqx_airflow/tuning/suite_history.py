@@ -233,11 +233,14 @@ Cut: TypeAlias = datetime | int
 
 def cut_of(text: str, history: History) -> Cut:
     """The meaning of `--to`: the end of a day in UTC, a time, or the entry with a number or an id.
+    Entry 0 is before everything.
 
     :raises RequestError: it is none of these.
     """
     entries, _ = history.read()
     bare = text.removeprefix("#")
+    if bare == "0":
+        return 0  # before everything
     for number, entry in entries:
         if bare == str(number) or (entry.get("id") and entry["id"] == text):
             return number
@@ -263,14 +266,15 @@ def values_at(changes: Iterable[TunableChange], cut: Cut) -> dict[str, float]:
     if isinstance(cut, datetime):
         in_order.sort(key=lambda change: change.timestamp)
     for change in in_order:
-        if _is_kept(change, cut):
+        if is_kept(change.entry, change.timestamp, cut):
             kept[change.param] = change.new_value
         else:
             undone.setdefault(change.param, change.old_value)
     return {**undone, **kept}
 
 
-def _is_kept(change: TunableChange, cut: Cut) -> bool:
+def is_kept(entry: int | None, timestamp: datetime | None, cut: Cut) -> bool:
+    """Whether an entry, by its number and time, is not after a cut."""
     if isinstance(cut, datetime):
-        return change.timestamp <= cut
-    return change.entry is not None and change.entry <= cut
+        return timestamp is not None and timestamp <= cut
+    return entry is not None and entry <= cut

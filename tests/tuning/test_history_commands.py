@@ -12,6 +12,9 @@ from typer.testing import CliRunner
 
 from dqx_airflow.cli.main import app
 from dqx_airflow.dql import History, Suite
+from dqx_airflow.tuning.proposals import Proposal, ProposedForm
+from dqx_airflow.tuning.review import apply_proposal
+from dqx_airflow.tuning.suite_file import SuiteFile
 
 SUITE = """\
 suite "Orders" {
@@ -113,6 +116,30 @@ def test_rollback_restores_the_tunables(path: Path, to: str, values: dict[str, f
         ("rollback", "human", to)
     }
     assert "nothing to change" in dql("rollback", str(path), "--to", to)
+
+
+def test_a_rollback_to_entry_0_is_before_everything_and_names_what_it_does_not_undo(
+    path: Path,
+) -> None:
+    share = "null_count(email) / num_rows()"
+    form = ProposedForm(
+        "C", "nulls", f"{share} < NULLS", f"{share} <= highest_usual({share})", (), ("NULLS",)
+    )
+    down = 'downgrade assertion "nulls" in "C" to P3'
+    profile = f'profile "Quiet" {{ from december(24) to december(26) {down} }}'
+    file = SuiteFile(path, "suite.dql")
+    apply_proposal(file, Proposal("Orders", "autotuner", form=form), "ada")
+    apply_proposal(file, Proposal("Orders", "autotuner", profile=profile), "ada")
+    shown = dql("history", str(path))
+    assert f"{share} < NULLS" in shown
+    assert form.claim in shown
+    output = dql("rollback", str(path), "--to", "0")
+    assert "LEAST: 800 -> 1000" in output
+    assert f"the form of nulls (entry 8) is not undone: write `{form.before}` for" in output
+    assert "again, with NULLS" in output
+    assert 'profile "Quiet" (entry 10) is not undone: delete it from the suite' in output
+    path.write_text(SUITE)
+    assert "not undone" not in dql("rollback", str(path), "--to", "0")
 
 
 def test_a_rollback_can_be_undone(path: Path) -> None:

@@ -113,6 +113,23 @@ def test_the_last_label_applies_and_all_are_kept(root: Path) -> None:
     assert last.run_id == found["run_id"]
 
 
+def test_people_who_contradict_each_other_are_named(root: Path) -> None:
+    alert = ("--date", "2024-12-03", "--assertion", "orders.volume.min_rows")
+    assert label(*alert, "--false-positive", "--author", "ada") == "1 labelled\n"
+    assert label(*alert, "--true-positive", "--author", "ada") == "1 labelled\n"
+    assert label(*alert, "--true-positive", "--author", "grace") == "1 labelled\n"
+    said = label(*alert, "--false-positive", "--author", "grace")
+    opposite = (
+        "1 label says the opposite of what ada said; the last one counts: "
+        "orders.volume.min_rows on 2024-12-03 (grace)\n"
+    )
+    assert said == f"1 labelled\n{opposite}"
+    other = ("--date", "2024-12-02", "--assertion", "orders.completeness.email_null")
+    assert label(*other, "--true-positive", "--author", "grace") == "1 labelled\n"
+    days = ("--from", "2024-12-01", "--to", "2024-12-07", "--gate", "orders_gate")
+    assert opposite in dql("tune", "suite.dql", *days)
+
+
 def test_a_missed_issue_becomes_an_alert(root: Path) -> None:
     passed = ("--date", "2024-12-01", "--assertion", "orders.volume.min_rows")
     label(*passed, "--missed")
