@@ -71,7 +71,7 @@ def apply_proposal(
     It may be repeated if it is unknown whether it was finished.
 
     :param author: who approved it.
-    :param decided: called once nobody else can write; what it raises leaves the file as it is.
+    :param decided: called once no one else can write; what it raises leaves the file as it is.
     :raises ChangeRefusedError: its values are outdated, or the agent must not make it.
     :raises SourceError: the file, or the file with the proposal, has errors.
     :raises RequestError: the file or its history cannot be written.
