@@ -22,7 +22,7 @@ from dqx_airflow.editor.vocabulary import (
     keywords,
 )
 from dqx_airflow.metrics.builtin import CALLABLE
-from dqx_airflow.metrics.derived import AGES, DISTRIBUTION, MOST_COMMON, TIMELINESS
+from dqx_airflow.metrics.derived import AGES, DISTRIBUTION, MOST_COMMON, TIMELINESS, USUAL_LIMITS
 from dqx_airflow.values import Severity, SourceFile
 
 EXTENSION = Path(dqx_airflow.editor.__file__).parent / "vscode"
@@ -54,7 +54,9 @@ NAME = re.compile(r"variable\.|entity\.name\.|support\.|constant\.language\.(sev
 
 def grammar_text(text: str) -> str:
     """The text of a TextMate grammar with the calls of the table."""
-    names = "|".join((*CALLABLE, *AGES, TIMELINESS, DISTRIBUTION, MOST_COMMON, "values"))
+    names = "|".join(
+        (*CALLABLE, *USUAL_LIMITS, *AGES, TIMELINESS, DISTRIBUTION, MOST_COMMON, "values")
+    )
     return re.sub(r"(?:\w+\|)*num_rows(?:\|\w+)*", names, text)
 
 

@@ -175,6 +175,7 @@ def test_changed_data_voids_the_answer_and_another_date_does_not(
     assert DeltaTable(target).to_pyarrow_table().num_rows == 4
 
 
+@pytest.mark.slow
 def test_another_failure_and_another_slice_are_not_accepted(run: Run, gate: GateRequest) -> None:
     accept(gate, run(gate))
     more = gate.suite.text.replace(SHARE, f'{SHARE}\n assert num_rows() > 9 name "rows"')
@@ -208,6 +209,7 @@ def test_data_that_cannot_be_identified_cannot_be_accepted(run: Run, gate: GateR
         accept(gate, report)
 
 
+@pytest.mark.slow
 def test_a_parquet_file_that_was_written_again_is_other_data(
     run: Run, tmp_path: Path, target: str
 ) -> None:

@@ -71,6 +71,7 @@ def test_with_too_few_days_before_it_is_skipped_and_says_how_many_are_known() ->
     assert "9 of the 126 days before have a value, at least 14 are needed" in found.reason
 
 
+@pytest.mark.slow
 def test_a_backtest_judges_each_day_as_the_gate_did() -> None:
     database, suite = orders(22, today=2), Suite.from_string(SUITE)
     dates = [LAST - timedelta(days=before) for before in range(22, -1, -1)]
