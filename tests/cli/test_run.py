@@ -90,7 +90,7 @@ def test_no_spark_is_loaded_for_help_and_for_errors(home: Path, arguments: list[
     [
         ("sc://127.0.0.1:{port}/;token=abcdef", "sc://127.0.0.1:{port} does not respond"),
         ("spark://127.0.0.1:{port}", "Connection refused"),
-        ("databricks://adb.example.com/warehouse", "pip install databricks-connect"),
+        ("databricks://adb.example.com/warehouse", "pip install dqx-airflow databricks-connect"),
     ],
 )
 @pytest.mark.slow
