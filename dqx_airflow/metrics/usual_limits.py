@@ -21,6 +21,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from dqx_airflow.errors import RequestError
+from dqx_airflow.values.exact import nearest_float
 
 if TYPE_CHECKING:
     import numpy as np
@@ -127,28 +128,49 @@ def usual_limits(
     """
     import numpy as np
 
+    with np.errstate(all="ignore"):  # what overflows has no limits
+        return _limits(days, kind, country)
+
+
+def _limits(days: Sequence[DayBefore], kind: Kind, country: str | None) -> list[UsualLimits | None]:
+    import numpy as np
+
     length = 7 * -(-max((len(day.values) for day in days), default=7) // 7)
     values = np.full((len(days), length), np.nan)
     fine = np.zeros((len(days), length), bool)
     for row, day in enumerate(days):
-        known = [math.nan if value is None else float(value) for value in day.values]
-        values[row, length - len(known) :] = known
+        known = [math.nan if value is None else nearest_float(value) for value in day.values]
+        values[row, length - len(known) :] = np.where(np.isfinite(known), known, np.nan)
         for lag in day.issues:
             if 1 <= lag <= length:
                 values[row, -lag] = np.nan
         fine[row, [-lag for lag in day.fine if 1 <= lag <= length]] = True
     found: list[UsualLimits | None] = [None] * len(days)
-    scales, repeated = _scales(values, kind), _repeated(values, kind)
     enough = np.flatnonzero((~np.isnan(values)).sum(1) >= FEWEST_KNOWN).tolist()
+    repeated = _repeated(values, kind)
+    if kind is Kind.VOLUME:
+        values = _without_other_weekdays(values)
+    scales = _scales(values, kind)
     for scale in dict.fromkeys(scales[row] for row in enough):
         rows = [row for row in enough if scales[row] is scale]
         fit = _Fit.of(scale, values[rows], [days[row].date for row in rows], country)
         reach, least, most = fit.reaches(kind, fine[rows])
         ends = zip(least - reach, fit.expected, most + reach, strict=True)
         for number, (row, own) in enumerate(zip(rows, ends, strict=True)):
-            low, middle, high = sorted(scale.back(float(end)) for end in own)
-            found[row] = UsualLimits(low, high, middle, repeated[row], fit, number)
+            low, middle, high = sorted(map(scale.back, map(float, own)))
+            if all(map(math.isfinite, (low, middle, high))):
+                found[row] = UsualLimits(low, high, middle, repeated[row], fit, number)
     return found
+
+
+def _without_other_weekdays(values: Floats) -> Floats:
+    """Where a volume is zero on most days of this weekday, such as of a shop that is closed on
+    Sundays, the other weekdays say nothing about it."""
+    import numpy as np
+
+    same = np.arange(values.shape[1]) % 7 == 0  # whole weeks, so that the first day is one of them
+    is_closed = _median(values[:, same]) == 0
+    return np.where(is_closed[:, None] & ~same, np.nan, values)
 
 
 def _scales(values: Floats, kind: Kind) -> list[_Scale]:
@@ -164,7 +186,7 @@ def _scales(values: Floats, kind: Kind) -> list[_Scale]:
         if known[row].min() < 0:
             return _linear(float(f"{0.02 * size[row] + 1e-9:.1g}"))
         if kind is Kind.VOLUME:
-            return _COUNT if middle[row] < 20 and is_whole[row] else _LOG
+            return _COUNT if middle[row] == 0 or (middle[row] < 20 and is_whole[row]) else _LOG
         if np.nan_to_num(values[row]).max() <= 1:
             return _SHARE if middle[row] <= 0.5 else _COMPLEMENT
         return _LOG
@@ -194,10 +216,22 @@ def _logarithm(values: Any) -> Any:
     return np.log(np.where(values > 0, values, np.nan))
 
 
-_SHARE = _Scale(_root, lambda root: max(root, 0) ** 2, 0.015)
-_COMPLEMENT = _Scale(lambda v: -_root(1 - v), lambda root: 1 - max(-root, 0) ** 2, 0.015)
-_COUNT = _Scale(lambda v: _root(v + 0.375), lambda root: max(max(root, 0) ** 2 - 0.375, 0), 1.2)
-_LOG = _Scale(_logarithm, math.exp, 0.06, is_log=True)
+def _square(root: float) -> float:
+    positive = max(root, 0.0)
+    return positive * positive  # unlike `**`, it does not raise
+
+
+def _exponential(value: float) -> float:
+    try:
+        return math.exp(value)
+    except OverflowError:
+        return math.inf
+
+
+_SHARE = _Scale(_root, _square, 0.015)
+_COMPLEMENT = _Scale(lambda v: -_root(1 - v), lambda root: 1 - _square(-root), 0.015)
+_COUNT = _Scale(lambda v: _root(v + 0.375), lambda root: max(_square(root) - 0.375, 0), 1.2)
+_LOG = _Scale(_logarithm, _exponential, 0.06, is_log=True)
 
 
 @lru_cache(maxsize=64)
@@ -283,7 +317,7 @@ class _Fit:
         if not self.scale.is_log:
             return ""
         parts = []
-        weekday, event = (math.exp(float(part[row])) for part in (self.weekdays, self.events))
+        weekday, event = (_exponential(float(part[row])) for part in (self.weekdays, self.events))
         if abs(weekday - 1) >= 0.005:
             parts.append(f"{self.dates[row]:%A} x {weekday:.2f}")
         if abs(event - 1) >= 0.005:
@@ -293,7 +327,7 @@ class _Fit:
         if len(known) >= 2 * _LONG:
             weeks = len(self.adjusted[row]) / 7 * len(known) / self.adjusted.shape[1]
             step = float(_middle(known[-_LONG:]) - _middle(known[:_LONG]))
-            month = math.exp(step / (weeks * 7 - _LONG) * 30) - 1
+            month = _exponential(step / (weeks * 7 - _LONG) * 30) - 1
             if abs(month) >= 0.005:
                 parts.append(f"{'growth' if month > 0 else 'decline'} {abs(month):.1%} a month")
         return ", ".join(parts)

@@ -370,6 +370,7 @@ def usual_behind_bounds(
             gap = (
                 f"{known} of the {len(before)} days before have a value, at least "
                 f"{FEWEST_KNOWN} are needed to know what is usual"
+                f"{', without issues and too large values' if known >= FEWEST_KNOWN else ''}"
             )
             is_of_subject = limit.terms[len(USUAL_OPERANDS) - 1] == assertion.term
             return UsualBehind(usual_behind(values), gap, is_of_subject)

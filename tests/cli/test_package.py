@@ -41,10 +41,10 @@ def bundle(packaged: tuple[Path, Result]) -> Path:
     return packaged[0]
 
 
-def without_packages(bundle: Path, code: str) -> str:
+def without_packages(bundle: Path, code: str, *options: str) -> str:
     """What Python prints that has the standard library and the bundle."""
     code = f"import sys; sys.path.insert(0, {str(bundle)!r})\n{code}"
-    run = [sys.executable, "-I", "-S", "-c", code]
+    run = [sys.executable, "-I", *(options or ["-S"]), "-c", code]
     done = subprocess.run(run, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -144,6 +144,20 @@ def test_lazy_imports_and_time_zones_work_from_the_bundle(bundle: Path) -> None:
         "Europe/Zurich",
         "True",
     ]
+
+
+@pytest.mark.slow
+def test_a_proof_of_an_engine_holds_for_gates_from_the_bundle(bundle: Path) -> None:
+    """They find it by the digest of the cases."""
+    from dqx_airflow.engine.proof.engine_key import digest_of_cases
+
+    code = (
+        "from dqx_airflow.engine.proof import engine_key\n"
+        "print(engine_key.__file__, engine_key.digest_of_cases())"
+    )
+    file, digest = without_packages(bundle, code, "-B").split()  # PySpark is installed there
+    assert file.startswith(str(bundle))
+    assert digest == digest_of_cases()
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, timedelta
@@ -201,6 +202,35 @@ def test_holidays_of_a_country_are_known_also_when_they_move() -> None:
     known = {dates[number] for number in alarms(dates, values, country="DE-BY")}
     assert {on for on in public if dates[126] <= on <= dates[-1]} <= missed
     assert known == set()
+
+
+def test_a_volume_that_is_zero_on_a_weekday_is_so_again_and_zero_elsewhere_is_not_usual() -> None:
+    chance = random.Random(7)
+    dates = [LAST - timedelta(days=150 - number) for number in range(150)]
+    for size in (10, 1000, 0.37):
+        open_days = [size * chance.uniform(0.95, 1.05) for _ in dates]
+        sundays = [number for number, on in enumerate(dates) if on.weekday() == 6]
+        values = [
+            0 if on.weekday() == 6 else value for on, value in zip(dates, open_days, strict=True)
+        ]
+        assert alarms(dates, values, Kind.VOLUME) == []
+        for number, wrong in ((sundays[-1], 1000 + size), (sundays[-1] + 1, 0)):
+            changed = [*values[:number], wrong, *values[number + 1 :]]
+            assert number in alarms(dates, changed, Kind.VOLUME), (size, wrong)
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_no_values_whatever_they_are_make_limits_that_let_everything_pass(kind: Kind) -> None:
+    chance = random.Random(3)
+    odd = [None, 0, -1, 10**400, -(10**400), 1e308, -1e308, float("inf"), float("nan")]
+    for turn in range(300):
+        base = chance.choice([0, 1, 5e-324, 1e300, -50, 2**70, 0.5, *odd[3:]])
+        values = [chance.choice(odd) if chance.random() < 0.2 else base for _ in range(126)]
+        (limits,) = usual_limits([DayBefore(LAST - timedelta(days=turn), values)], kind)
+        if limits is not None:
+            assert all(map(math.isfinite, (limits.low, limits.high, limits.expected)))
+            assert limits.low <= limits.expected <= limits.high
+            assert isinstance(limits.text, str)
 
 
 def test_shares_near_none_and_near_all_have_limits_of_their_own() -> None:

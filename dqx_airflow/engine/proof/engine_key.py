@@ -28,13 +28,14 @@ def engine_key(spark: SparkSession) -> tuple[str, dict[str, Any]]:
         "session": type(spark).__module__.split(".")[-2],
         "settings": {name: value for name, value in sorted(settings.items()) if value is not None},
         "dqx_airflow": dqx_airflow.__version__,
-        "cases": _digest_of_cases(),
+        "cases": digest_of_cases(),
     }
     text = json.dumps(engine, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16], engine
 
 
-def _digest_of_cases() -> str:
+def digest_of_cases() -> str:
+    """What a proof was made with: the same in a checkout, a wheel and a bundle."""
     digest = hashlib.sha256()
     folder = files(__package__).joinpath("cases")
     for file in sorted(folder.iterdir(), key=lambda file: file.name):
