@@ -18,12 +18,13 @@ from dqx_airflow.results.schema import (
     SOURCES,
     STATES,
     TABLES,
+    WAIVERS,
 )
 
 _OPENING = """\
 # The results tables
 
-Every verdict is a row that you can query. A results root contains nine Delta tables,
+Every verdict is a row that you can query. A results root contains ten Delta tables,
 which deltalake, Spark and DuckDB can read. Gates, users and tuners only append
 rows.
 
@@ -136,12 +137,16 @@ _TABLES: Mapping[str, str] = {
         "One row for each engine that `dql doctor --prove` tried. Of several about the same engine "
         "the last one counts. Proofs are never pruned."
     ),
+    WAIVERS: (
+        "One row for each waiver of an assertion, which may fail until a date, and another with "
+        "the same `event_id` if someone ends it early. Waivers are never pruned."
+    ),
 }
 
 
 def results_page() -> str:
     """The page, with tables in reading order."""
-    tables = (_table(name, opening) for name, opening in _TABLES.items())
+    tables = (_table(name, _TABLES[name]) for name in TABLES)
     return "\n\n".join([_OPENING, *tables, _OPERATING])
 
 
