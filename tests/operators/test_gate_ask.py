@@ -1,5 +1,8 @@
 """A blocked gate that asks, under a real scheduler, with real Spark and Delta: accepted, kept,
-without an answer, and with data that changes while it waits."""
+without an answer, and with data that changes while it waits.
+
+The gates share a server of Spark Connect, as ten JVMs would take most of the time.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,12 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pytest
 from airflow_services import Airflow, airflow_services
 from deltalake import DeltaTable, write_deltalake
-from quick_jvm import QUICK_JVM
 
 from dqx_airflow.results.decisions import acceptances
 from dqx_airflow.results.incidents import notes_from, stored_incidents, write_notes
@@ -126,16 +129,17 @@ class Stand:
 
 
 @pytest.fixture(scope="module")
-def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
+def stand(tmp_path_factory: pytest.TempPathFactory, connect_address: str) -> Iterator[Stand]:
     home = tmp_path_factory.mktemp("airflow")
     (home / "dags").mkdir()
     (home / "dags" / "asks.py").write_text(DAG_FILE)
     (home / "dags" / "orders.dql").write_text(SUITE)
+    server = urlsplit(connect_address)
+    connection = {"conn_type": "spark_connect", "host": server.hostname, "port": server.port}
     settings = {
-        "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[1]"}),
+        "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(connection),
         "AIRFLOW__OPENLINEAGE__DISABLED": "True",
         "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
-        "SPARK_SUBMIT_OPTS": QUICK_JVM,
     }
     with airflow_services(home, settings) as airflow:
         airflow.start_triggerer()
