@@ -12,7 +12,6 @@ import zlib
 from datetime import date
 
 import pytest
-from second_lane import few_first
 
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, SourceFile, to_json
@@ -97,7 +96,8 @@ def test_a_damaged_request_is_a_request_error_or_a_request() -> None:
             assert isinstance(from_arguments([FLAG, damaged]), GateRequest)
 
 
-@pytest.mark.parametrize("filling", few_first([b"[", b" ", b"0"], 1))
+@pytest.mark.nightly
+@pytest.mark.parametrize("filling", [b"[", b" ", b"0"])
 def test_a_zip_bomb_is_refused(filling: bytes) -> None:
     packer = zlib.compressobj(9)
     bomb = b"".join(packer.compress(filling * 2**20) for _ in range(400)) + packer.flush()

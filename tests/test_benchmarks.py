@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from markdown_cases import REWRITE
-from second_lane import few_first
 
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.values import SourceFile
@@ -119,8 +118,9 @@ def test_every_step_is_a_sound_suite_of_ours(monkeypatch: pytest.MonkeyPatch) ->
                 assert text.count("mean(") == (0 if window is None else len(step.checks))
 
 
+@pytest.mark.slow
 @pytest.mark.spark
-@pytest.mark.parametrize("engine", few_first(["ours", "naive", "tuned"], 1))
+@pytest.mark.parametrize("engine", ["ours", "naive", "tuned"])
 def test_a_simple_check_fails_where_it_should(
     engine: str, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

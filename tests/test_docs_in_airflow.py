@@ -136,6 +136,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ran]:
     return {name: Ran(*result) for name, result in json.loads(done.stdout.splitlines()[-1]).items()}
 
 
+@pytest.mark.slow
 def test_the_pages_of_the_operators_are_up_to_date(ran: dict[str, Ran]) -> None:
     assert not ran["operator_pages"].error, ran["operator_pages"].error
     pages = json.loads(ran["operator_pages"].printed.splitlines()[-1])

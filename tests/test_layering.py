@@ -10,6 +10,8 @@ from functools import cache
 from itertools import chain
 from pathlib import Path
 
+import pytest
+
 import dqx_airflow
 
 PACKAGE = Path(dqx_airflow.__file__).parent
@@ -186,6 +188,7 @@ def test_operators_read_suites_only_when_they_run() -> None:
             assert _house(name) not in ("dql", "plan", "metrics", "results"), path.name
 
 
+@pytest.mark.slow
 def test_the_python_api_loads_no_spark_before_it_measures() -> None:
     loaded = _loaded_by("from dqx_airflow import SparkDatabase\nSparkDatabase(None, {'a': 'b/c'})")
     assert not loaded & (HEAVY - {"lark"})
@@ -214,6 +217,7 @@ def test_values_and_errors_import_the_standard_library_alone() -> None:
     assert not loaded & (HEAVY | {"cattrs", "typer", "rich", "yaml", "openlineage"})
 
 
+@pytest.mark.slow
 def test_a_job_without_events_loads_no_openlineage() -> None:
     loaded = _loaded_by("import dqx_airflow.engine.job, dqx_airflow.engine.connect_job")
     assert "dqx_airflow.engine.job" in loaded

@@ -22,6 +22,8 @@ import pytest
 
 import dqx_airflow
 
+pytestmark = pytest.mark.slow
+
 PACKAGE = Path(dqx_airflow.__file__).parent
 CHECKOUT = PACKAGE.parent
 WORDS = dict(

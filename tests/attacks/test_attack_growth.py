@@ -42,6 +42,7 @@ suite "Growth" {{
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("days", DAYS)
 def test_a_growing_table_gets_the_verdicts_of_its_rows_every_day(
     days: int, spark: Any, tmp_path: Path, attack: Callable[[str], Any]

@@ -21,7 +21,6 @@ from attack_gates import gate_request
 from deltalake import DeltaTable, write_deltalake
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from second_lane import few_first
 
 from dqx_airflow.engine.job import run_gate
 from dqx_airflow.values import Attempt, DatasetRef, Outcome, RunKey, Status
@@ -150,14 +149,16 @@ TAKEN: list[tuple[str, Step, Step]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "first", "second"), few_first(REFUSED, 2))
+@pytest.mark.few(2)
+@pytest.mark.parametrize(("kind", "first", "second"), REFUSED)
 def test_other_spellings_of_the_same_rows_are_refused(
     spark: Any, tmp_path: Path, kind: str, first: Step, second: Step
 ) -> None:
     assert promoted(spark, tmp_path, kind, [first, second], Random(0)) == [True, False]
 
 
-@pytest.mark.parametrize(("kind", "first", "second"), few_first(TAKEN, 1))
+@pytest.mark.few(1)
+@pytest.mark.parametrize(("kind", "first", "second"), TAKEN)
 def test_other_rows_and_the_own_rows_are_promoted(
     spark: Any, tmp_path: Path, kind: str, first: Step, second: Step
 ) -> None:

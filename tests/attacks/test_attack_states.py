@@ -240,6 +240,7 @@ HAPPENINGS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_gate_with_states_agrees_with_one_without(
     seed: int, spark: Any, tmp_path: Path, attack: Callable[[str], Any]

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.spark
 
 SEEDS = [
     *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(1, 12)),
-    pytest.param(0, marks=pytest.mark.slow),
+    pytest.param(0, marks=pytest.mark.nightly),
 ]
 PATTERNS = 40
 SECONDS = 240.0

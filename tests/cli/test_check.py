@@ -67,6 +67,7 @@ def test_sarif_names_the_rules_that_occur(bad: Path) -> None:
     assert run["results"][0]["locations"][0]["physicalLocation"]["region"]["startLine"] == 3
 
 
+@pytest.mark.nightly
 def test_of_thousands_of_errors_people_see_a_hundred_and_scripts_all(tmp_path: Path) -> None:
     path = tmp_path / "many.dql"
     lines = "\n".join(f'assert avg(price) > {i} name "{i}"' for i in range(1500))

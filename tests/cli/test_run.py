@@ -108,6 +108,7 @@ def test_an_unreachable_server_ends_with_4_at_once(
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.slow
 def test_a_results_store_that_cannot_be_written_ends_with_4_before_spark_starts(home: Path) -> None:
     (home / "file").write_text("")
     result = run(home, "orders.dql", "--dataset", "orders=x", "--results", "file/store")
@@ -115,6 +116,7 @@ def test_a_results_store_that_cannot_be_written_ends_with_4_before_spark_starts(
     assert "file/store" in result.stderr
 
 
+@pytest.mark.slow
 def test_an_output_file_that_cannot_be_written_ends_with_2_before_spark_starts(home: Path) -> None:
     result = run(home, "orders.dql", "--dataset", "orders=x", "--output-file", "no/report.json")
     assert result.returncode == 2, result.stderr

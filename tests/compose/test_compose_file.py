@@ -226,6 +226,7 @@ def test_the_cluster_has_cores_for_a_gate_beside_the_connect_server() -> None:
     assert cores[0] >= cores[1] + cores[2]
 
 
+@pytest.mark.slow
 @pytest.mark.airflow
 def test_every_setting_of_airflow_exists(tmp_path: Path) -> None:
     given = {
@@ -249,6 +250,7 @@ def test_every_setting_of_airflow_exists(tmp_path: Path) -> None:
     assert ("dqx", "results_root") in given
 
 
+@pytest.mark.slow
 @pytest.mark.airflow
 def test_airflow_knows_the_commands_and_the_flags_of_its_services(tmp_path: Path) -> None:
     commands = [

@@ -74,6 +74,7 @@ def test_every_kind_of_demand_answers_all_its_readers() -> None:
     assert {kind for kind in kinds if kind.is_quality} == set(MORE_THAN_A_SCHEMA)
 
 
+@pytest.mark.nightly
 def test_ten_thousand_values_are_one_readable_assertion() -> None:
     values = tuple(f"value {number}" for number in range(10_000))
     contract = written_contract(f"model t\ncolumn id string\nid.enum = OneOf({values})")
@@ -83,6 +84,7 @@ def test_ten_thousand_values_are_one_readable_assertion() -> None:
     assert max(map(len, compiled.text.splitlines())) <= 100
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("sql", ["(" * 3000 + "n > 1" + ")" * 3000, " AND ".join(["n > 1"] * 5000)])
 def test_deeply_nested_sql_is_refused(sql: str) -> None:
     compiled = compile_contract(written_contract(f"model t\n.a = RowsSatisfy({sql!r})"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -173,6 +174,7 @@ def test_the_suite_of_any_contract_is_sound(contract: m.Contract) -> None:
     assert compile_contract(contract) == compiled
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(CONTRACTS)
 def test_every_rule_is_enforced_or_refused_with_a_reason(contract: m.Contract) -> None:

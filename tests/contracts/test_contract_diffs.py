@@ -18,11 +18,13 @@ PAGE = Path(dqx_airflow.__file__).parent / "docs" / "contracts" / "changes.md"
 ALL = list(cases(*CASES.glob("*_changes.md")))
 
 
+@pytest.mark.few(25)
 @pytest.mark.parametrize("case", ALL, ids=str)
 def test_every_change_is_reported_with_the_required_bump(case: Case) -> None:
     case.expect(show_diff(diff_of(case)))
 
 
+@pytest.mark.few(25)
 @pytest.mark.parametrize("case", ALL, ids=str)
 def test_a_contract_equals_itself(case: Case) -> None:
     found = diff_of(case)
@@ -30,6 +32,7 @@ def test_a_contract_equals_itself(case: Case) -> None:
         assert diff(contract, contract).changes == ()
 
 
+@pytest.mark.few(25)
 @pytest.mark.parametrize("case", ALL, ids=str)
 def test_every_change_points_into_its_file(case: Case) -> None:
     old, new = texts_of(case)
@@ -40,6 +43,7 @@ def test_every_change_points_into_its_file(case: Case) -> None:
         assert change.old_span or change.new_span
 
 
+@pytest.mark.slow
 def test_every_kind_of_change_is_one_of_the_table() -> None:
     assert {change.kind.name for case in ALL for change in diff_of(case).changes} <= set(KINDS)
 

@@ -48,6 +48,7 @@ def test_broken_data_fails_the_assertions_of_the_case(case: Case) -> None:
     case.expect(_show(_judged(case, _in_memory(case, "broken"))))
 
 
+@pytest.mark.few(3)
 @pytest.mark.spark
 @pytest.mark.parametrize("case", [*slow(PLAIN), *IN_SQL[:6], *slow(IN_SQL[6:])], ids=str)
 def test_sound_data_passes_on_spark(case: Case, spark: Any) -> None:

@@ -46,6 +46,7 @@ def all_contracts() -> Iterator[tuple[str, str]]:
 CONTRACTS = dict(all_contracts())
 
 
+@pytest.mark.few(49)
 @pytest.mark.parametrize("name", CONTRACTS)
 def test_every_leaf_has_either_a_rule_or_a_note(name: str) -> None:
     found = read_text(CONTRACTS[name])

@@ -179,6 +179,7 @@ def test_exploding_aliases_are_refused_before_expansion() -> None:
     assert (found.code, found.span.line) == ("E409", 6)
 
 
+@pytest.mark.nightly
 def test_a_document_of_too_many_nodes_is_refused() -> None:
     found = read_text(f"{ORDERS}x: [{'1, ' * MOST_NODES}]\n")
     assert [(error.code, error.help) for error in found.errors] == [
@@ -205,6 +206,7 @@ def test_any_input_is_a_document_or_has_an_error(text: str) -> None:
     assert found.contract is not None or found.errors
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=60, deadline=None)
 def test_a_contract_that_was_cut_and_mixed_is_read_or_refused(data: st.DataObject) -> None:

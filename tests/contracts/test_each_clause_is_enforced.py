@@ -33,6 +33,7 @@ OF_SCHEMAS = (".exists", ".type")
 Tables = dict[str, Table]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_each_edit_breaks_the_clauses_it_should(case: Case) -> None:
     suite, tables = _suite(case), _tables(case)
@@ -47,6 +48,7 @@ def test_each_edit_breaks_the_clauses_it_should(case: Case) -> None:
     case.expect("\n".join([*lines, *(f"unbroken: {name}" for name in kept)]))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_column_that_is_missing_or_of_another_type_breaks_its_clauses(case: Case) -> None:
     suite, tables = _suite(case), _tables(case)

@@ -33,6 +33,7 @@ def test_every_statement_is_valid_sql(case: Case) -> None:
         assert isinstance(tree, known), statement
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_spark_reads_every_statement(spark: Any) -> None:
     parser = spark._jsparkSession.sessionState().sqlParser()

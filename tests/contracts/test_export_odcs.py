@@ -49,6 +49,7 @@ def _sound() -> dict[str, Contract]:
 CONTRACTS = _sound()
 
 
+@pytest.mark.few(13)
 @pytest.mark.parametrize("name", CONTRACTS)
 def test_the_document_fits_the_schema_of_the_standard(name: str) -> None:
     text = files("open_data_contract_standard").joinpath("schema.json").read_text("utf-8")
@@ -84,6 +85,7 @@ def test_an_export_is_read_back_without_unlisted_breaking_changes(name: str) -> 
         assert is_told, f"{change.path}: {change.message}"
 
 
+@pytest.mark.few(13)
 @pytest.mark.parametrize("name", CONTRACTS)
 def test_consumers_and_the_change_policy_are_read_back(name: str) -> None:
     contract = CONTRACTS[name]
@@ -107,6 +109,7 @@ def test_consumers_and_the_change_policy_are_read_back(name: str) -> None:
     assert replace(read.lifecycle, written_status=written) == contract.lifecycle
 
 
+@pytest.mark.few(13)
 @pytest.mark.parametrize("name", CONTRACTS)
 def test_every_rule_is_read_back_or_listed_as_lost(name: str) -> None:
     contract = CONTRACTS[name]

@@ -69,6 +69,7 @@ def _is_translated_or_refused(translate: Callable[[], Translation]) -> bool:
         return bool(error.problem)
 
 
+@pytest.mark.slow
 @given(st.sampled_from(SODA_KINDS), st.dictionaries(st.sampled_from(SODA_KEYS), ANYTHING))
 @settings(max_examples=150, deadline=None)
 def test_any_soda_check_is_translated_or_refused(kind: str, keys: dict[str, object]) -> None:
@@ -81,6 +82,7 @@ def test_any_sodacl_check_is_translated_or_refused(check: object) -> None:
     assert _is_translated_or_refused(lambda: soda.translate_sodacl(check))
 
 
+@pytest.mark.slow
 @given(st.sampled_from(EXPECTATION_KINDS), st.dictionaries(st.sampled_from(ARGUMENTS), ANYTHING))
 @settings(max_examples=150, deadline=None)
 def test_any_expectation_is_translated_or_refused(kind: str, arguments: dict[str, object]) -> None:

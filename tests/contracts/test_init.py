@@ -12,7 +12,6 @@ import pyarrow.parquet
 import pytest
 from drafted_tables import orders, write
 from markdown_cases import Case, cases
-from second_lane import few_first
 from typer.testing import CliRunner, Result
 
 from dqx_airflow.api.contract import Contract
@@ -107,8 +106,9 @@ def test_no_value_of_a_person_is_written(file_format: str, dialect: str, here: P
         assert shown not in text
 
 
+@pytest.mark.few(1)
 @pytest.mark.spark
-@pytest.mark.parametrize("file_format", few_first(FORMATS, 2))
+@pytest.mark.parametrize("file_format", FORMATS)
 def test_the_table_keeps_its_draft(file_format: str, here: Path, spark: Any) -> None:
     path = write(orders(), here, file_format)
     for dialect in DIALECTS:
@@ -233,6 +233,7 @@ def catalog(here: Path, spark: Any) -> Iterator[str]:
     spark.sql("DROP TABLE lake.APP.orders")
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_table_of_a_catalog_is_drafted_as_files_are(catalog: str, spark: Any) -> None:
     from dqx_airflow.cli.spark import observe_table

@@ -66,6 +66,7 @@ def test_a_contract_without_a_file_cannot_refer_to_files() -> None:
     assert [error.code for error in found] == ["E406"]
 
 
+@pytest.mark.nightly
 def test_an_endless_chain_of_references_ends(tmp_path: Path) -> None:
     for number in range(200):
         text = f'b: {{$ref: "{number + 1}.yaml#/b"}}'

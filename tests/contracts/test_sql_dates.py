@@ -57,6 +57,7 @@ def _text(dialect: str, query: str) -> str:
     return found.sql
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_day_ends_after_24_hours_in_every_dialect(spark: Any) -> None:
     for table, hours in (("young", 23), ("old", 25)):

@@ -168,6 +168,7 @@ def _is_same(one: Answer, other: Answer) -> bool:
     return one == other
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_values_are_those_that_the_pages_of_databases_give(spark: Any) -> None:
     spark.sql("SELECT 1 AS one").createOrReplaceTempView(TABLE)
@@ -260,6 +261,7 @@ def _differing(
     return [(rule, one, other) for rule, one, other in same if not _is_same(one, other)], drawn
 
 
+@pytest.mark.few(1)
 @pytest.mark.spark
 @pytest.mark.usefixtures("random_table")
 @pytest.mark.parametrize("dialect", ["duckdb", "sqlite"])

@@ -21,6 +21,7 @@ def _rows() -> list[tuple[str, ...]]:
     return [row for row in rows if row[-1] in ("yes", "no")]
 
 
+@pytest.mark.few(22)
 @pytest.mark.parametrize("row", _rows(), ids=" ".join)
 def test_a_profile_is_active_in_its_period_and_at_no_other_time(row: tuple[str, ...]) -> None:
     start, end, on, active = row

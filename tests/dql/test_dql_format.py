@@ -71,6 +71,7 @@ def test_formatting_keeps_the_meaning_of_project_files(path: Path) -> None:
     assert_it_is_the_same_in_canonical_layout(text, formatted(text))
 
 
+@pytest.mark.slow
 @settings(
     max_examples=60,
     deadline=None,
@@ -83,6 +84,7 @@ def test_formatting_keeps_the_meaning_of_any_file(text: str) -> None:
     assert_it_is_the_same_in_canonical_layout(text, formatted(text))
 
 
+@pytest.mark.slow
 def test_random_files_are_sound_and_leave_out_no_rule_of_the_grammar() -> None:
     named = (rule for rule in grammar().rules if rule.alias or not rule.options.expand1)
     names = {str(rule.alias or rule.origin.name) for rule in named}
@@ -139,6 +141,7 @@ def test_the_deepest_expressions_that_the_language_allows_are_formatted(predicat
     assert_it_is_the_same_in_canonical_layout(text, formatted(text))
 
 
+@pytest.mark.nightly
 def test_four_times_the_suite_takes_about_four_times_as_long() -> None:
     def seconds(assertions: int) -> float:
         body = "".join(

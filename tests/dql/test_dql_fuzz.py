@@ -49,6 +49,7 @@ _STRANGE += ("9" * 400, "1e400", "9999-12-31", "0001-01-01", "None", "lag", "n",
 _STRANGE += ('""', "{x}", "suite", "assert", "\n", "\u2028", "\x85")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("amount", AMOUNTS)
 def test_a_file_of_the_grammar_gives_diagnostics_or_a_plan_and_never_a_traceback(
     amount: int,
@@ -61,6 +62,7 @@ def test_a_mutated_file_gives_diagnostics_or_a_plan_and_never_a_traceback(amount
     _try(amount, _mutated)
 
 
+@pytest.mark.few(11)
 @pytest.mark.parametrize("text", SUITES.values(), ids=SUITES)
 def test_a_suite_cut_anywhere_is_never_taken_for_a_whole_one(text: str) -> None:
     text = text.rstrip()

@@ -230,6 +230,7 @@ PREDICATES = st.recursive(
 CELLS = (None, -1, 0, 0.5, 1, 1.5, 2, 2.5, 3, 99, math.inf)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(PREDICATES)
 def test_certain_row_predicates_hold_for_every_row(predicate: Predicate) -> None:
@@ -245,6 +246,7 @@ def test_certain_row_predicates_hold_for_every_row(predicate: Predicate) -> None
 # What it costs
 
 
+@pytest.mark.slow
 def test_ordinary_suites_are_checked_without_sympy() -> None:
     suites = [*REPOSITORY.glob("tests/dql/seed/*.dql"), *REPOSITORY.glob("dags_examples/**/*.dql")]
     assert suites
@@ -260,11 +262,13 @@ def test_ordinary_suites_are_checked_without_sympy() -> None:
     assert "sympy" not in _loaded_by_checking(texts)
 
 
+@pytest.mark.slow
 def test_a_metric_that_occurs_twice_may_need_sympy() -> None:
     claim = "2 * num_rows() - num_rows() >= 0"
     assert "sympy" in _loaded_by_checking([SUITE.format(low=1, high=50, claim=claim)])
 
 
+@pytest.mark.nightly
 def test_sympy_is_not_asked_thousands_of_times() -> None:
     claims = (f"count(c{i}) * count(c{i}) - count(c{i}) >= 0" for i in range(3000))
     lines = "\n".join(f'assert {claim} name "{claim}"' for claim in claims)

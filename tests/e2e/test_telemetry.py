@@ -21,7 +21,7 @@ from dqx_airflow.datasets.connections import SUBMIT_OPTIONS
 from dqx_airflow.engine.session.java import java_environment
 from dqx_airflow.values.files import shipped
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.nightly]
 
 # A day that has come to its end everywhere: its events are fresh, and none is from tomorrow.
 TODAY = datetime.now(timezone.utc).date().isoformat()

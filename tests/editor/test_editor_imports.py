@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 HEAVY = {"deltalake", "pyarrow", "sympy", "pyspark", "airflow", "pandas"}
 
 
@@ -19,6 +21,7 @@ def test_the_answers_are_worked_out_without_a_protocol() -> None:
     assert not loaded & (HEAVY | {"pygls", "lsprotocol"})
 
 
+@pytest.mark.slow
 def test_the_server_starts_without_the_readers_of_tables() -> None:
     loaded = loaded_by("from dqx_airflow.editor.server import create_server\ncreate_server()")
     assert "pygls" in loaded

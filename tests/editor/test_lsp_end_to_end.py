@@ -49,6 +49,7 @@ def place(text: str, word: str, inside: int = 1) -> tuple[int, int]:
     return before.count("\n"), len(line.encode("utf-16-le")) // 2
 
 
+@pytest.mark.slow
 def test_a_session_from_the_first_mistake_to_the_end(editor: Editor) -> None:
     editor.open("orders.dql", SUITE)
     (mistake,) = editor.findings("orders.dql")
@@ -110,6 +111,7 @@ def test_a_session_from_the_first_mistake_to_the_end(editor: Editor) -> None:
     assert editor.process.stderr.read() == b""
 
 
+@pytest.mark.slow
 def test_importing_files_see_the_unsaved_text_of_an_import(editor: Editor) -> None:
     editor.open("orders.dql", SUITE.replace("avg", "average"))
     assert editor.findings("orders.dql") == []

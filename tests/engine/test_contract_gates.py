@@ -127,6 +127,7 @@ BROKEN = [
 ]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("changed", "name", "clause"), BROKEN, ids=[row[1] for row in BROKEN])
 def test_a_broken_clause_is_reported_with_its_location(
     run: Run, tmp_path: Path, changed: dict[str, Any], name: str, clause: str

@@ -139,7 +139,7 @@ def without_run_details(report: GateReport) -> GateReport:
     ("seed", "looked_at"),
     [
         (1, (DATES[2], DATES[4])),
-        pytest.param(2, DATES[::2], marks=pytest.mark.slow),
+        pytest.param(2, DATES[::2], marks=pytest.mark.nightly),
         *(pytest.param(seed, DATES, marks=pytest.mark.nightly) for seed in range(2, 6)),
     ],
 )
@@ -181,6 +181,7 @@ suite "Positive" {
 """
 
 
+@pytest.mark.slow
 def test_a_range_is_read_once_and_stored_as_one_run_per_date(spark: Any, tmp_path: Path) -> None:
     gate = request(tmp_path, FILLED, tables(tmp_path, 1)[:1])
     more = tuple(GatePart(replace(gate.run_key, date=on)) for on in DATES[1:])

@@ -100,6 +100,7 @@ def _waivers(results: StoredResults) -> Any:
     return waivers_of(results)
 
 
+@pytest.mark.slow
 def test_p0_and_required_cannot_be_waived(run: Run, gate: GateRequest) -> None:
     text = gate.suite.text.replace("assert null", "@required assert null")
     strict = replace(gate, suite=replace(gate.suite, text=text))
@@ -156,6 +157,7 @@ def append(gate: GateRequest, on: Any) -> None:
     write_deltalake(path, table, mode="append")
 
 
+@pytest.mark.slow
 def test_changed_data_voids_the_answer_and_another_date_does_not(
     run: Run, gate: GateRequest, target: str
 ) -> None:
@@ -188,6 +190,7 @@ def test_another_failure_and_another_slice_are_not_accepted(run: Run, gate: Gate
     assert run(again(gate, 4, run_key=mapped)).outcome is Outcome.BLOCKED
 
 
+@pytest.mark.slow
 def test_p0_needs_the_permission_of_the_gate(run: Run, gate: GateRequest) -> None:
     text = gate.suite.text.replace("severity P1", "severity P0")
     gate = replace(gate, suite=replace(gate.suite, text=text))
@@ -224,6 +227,7 @@ def test_a_parquet_file_that_was_written_again_is_other_data(
     assert run(again(gate, 3)).outcome is Outcome.BLOCKED
 
 
+@pytest.mark.slow
 def test_a_run_after_an_answer_replaces_the_report_of_its_attempt(
     run: Run, gate: GateRequest
 ) -> None:

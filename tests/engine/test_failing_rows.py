@@ -161,6 +161,7 @@ SAMPLES = [
 ]
 
 
+@pytest.mark.slow
 def test_the_rows_that_count_against_an_assertion_are_shown(
     run: Run, orders: DatasetRef, countries: DatasetRef, tmp_path: Path
 ) -> None:
@@ -173,6 +174,7 @@ def test_the_rows_that_count_against_an_assertion_are_shown(
         assert verdict(report, f"n{number}").note is None, text
 
 
+@pytest.mark.slow
 def test_all_assertions_with_failing_rows_share_one_pass_and_repeated_keys_take_one_each(
     spark: Any, run: Run, orders: DatasetRef, tmp_path: Path
 ) -> None:

@@ -91,6 +91,7 @@ def test_failing_rows_and_rows_in_quarantine_meet_the_filter(
     }
 
 
+@pytest.mark.slow
 def test_a_stored_state_belongs_to_its_filter(gate: Callable[..., Any], orders: DatasetRef) -> None:
     def counted(status: str) -> tuple[object, str, int]:
         suite = f'assert num_rows() > 0 where status == "{status}" name "rows"'

@@ -14,7 +14,6 @@ import pytest
 from deltalake import DeltaTable
 from job_count import jobs_so_far
 from lake import COUNTRIES, ORDERS, TODAY, YESTERDAY, delta, request
-from second_lane import few_first
 
 from dqx_airflow.engine.job import run_gate
 from dqx_airflow.errors import SourceError, StoreError
@@ -217,7 +216,8 @@ def test_an_invalid_assertion_is_an_error_and_the_others_are_judged(
 HOSTILE = ["a.b", "{brace}", "select", "x'y", "emoji 🎉", "back\\slash", "1st"]
 
 
-@pytest.mark.parametrize("name", few_first(HOSTILE, 4))
+@pytest.mark.few(4)
+@pytest.mark.parametrize("name", HOSTILE)
 def test_columns_may_have_any_name(run: Run, tmp_path: Path, name: str) -> None:
     table = pa.table({name: ["x", None, "y"], "ds": pa.array([TODAY] * 3, pa.date32())})
     folder = tmp_path / "lake"
@@ -245,6 +245,7 @@ def test_dates_may_be_timestamps_or_text_and_need_no_partitions(
     assert run(request(tmp_path, body, [orders])).outcome is Outcome.PASSED
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("format", ["parquet", "json", "orc", "csv"])
 def test_files_of_other_formats_are_read(spark: Any, run: Run, tmp_path: Path, format: str) -> None:
     path = str(tmp_path / "files")

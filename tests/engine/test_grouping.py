@@ -67,6 +67,7 @@ def measured(spark: Any, folder: Path, *, date_column: str | None) -> GateReport
     return run_gate(request(folder, suite, [orders]), lambda _: spark)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("most_rows_fused", [0, 10**9], ids=["apart", "in one pass"])
 def test_keys_and_values_are_counted_exactly(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_rows_fused: int
@@ -77,6 +78,7 @@ def test_keys_and_values_are_counted_exactly(
     assert {text: found[text] for text, _ in COUNTS} == dict(COUNTS)
 
 
+@pytest.mark.slow
 def test_a_dataset_without_dates_is_counted_in_the_same_way(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

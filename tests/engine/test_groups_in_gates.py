@@ -50,6 +50,7 @@ def orders(tmp_path: Path) -> DatasetRef:
     return DatasetRef("orders", path, date_column="ds")
 
 
+@pytest.mark.slow
 def test_groups_share_a_pass_and_come_from_stored_states_the_next_time(
     spark: Any, orders: DatasetRef, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,6 +89,7 @@ def group_results(report: GateReport) -> dict[str, tuple[object, ...]]:
     }
 
 
+@pytest.mark.slow
 def test_dates_that_python_does_not_have_are_groups_but_no_values(
     spark: Any, tmp_path: Path
 ) -> None:

@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from lake import TODAY, request
-from second_lane import few_first
 
 from dqx_airflow.engine.job import run_gate
 from dqx_airflow.engine.scan import dataset_scan, passes
@@ -191,7 +190,8 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("change", few_first(CHANGES, 3))
+@pytest.mark.few(1)
+@pytest.mark.parametrize("change", CHANGES)
 def test_anything_but_an_append_reads_everything(change: str, gate: Gate, tmp_path: Path) -> None:
     happens, total = CHANGES[change]
     path = tmp_path / "orders"
@@ -204,6 +204,7 @@ def test_anything_but_an_append_reads_everything(change: str, gate: Gate, tmp_pa
     assert (origins(report), found(report)["sum"]) == ({SCAN}, total)
 
 
+@pytest.mark.slow
 def test_a_new_file_with_an_old_timestamp_invalidates_the_state(gate: Gate, tmp_path: Path) -> None:
     path = tmp_path / "orders"
     in_files(path, None, (1, "b"))
@@ -238,6 +239,7 @@ def test_new_files_without_rows_of_the_date_change_nothing(gate: Gate, tmp_path:
     assert found(after) == found(before)
 
 
+@pytest.mark.slow
 def test_a_file_counts_once_for_every_date(gate: Gate, tmp_path: Path) -> None:
     """Of two dates in the same files, each state was stored at another time."""
     path = tmp_path / "orders"

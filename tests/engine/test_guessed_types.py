@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from lake import request
-from second_lane import few_first
 
 from dqx_airflow.engine.job import try_gate
 from dqx_airflow.engine.sources.open import open_dataset
@@ -122,8 +121,9 @@ UNDECIDED = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.since_spark("4.0", "guesses the types of JSON")
-@pytest.mark.parametrize("case", few_first(UNDECIDED, 4))
+@pytest.mark.parametrize("case", UNDECIDED)
 def test_a_type_that_cannot_be_decided_is_an_error(spark: Any, tmp_path: Path, case: str) -> None:
     format, contents, problem = UNDECIDED[case]
     with pytest.raises(DatasetError, match=f"'x' .*{problem}") as refused:

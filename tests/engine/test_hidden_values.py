@@ -108,6 +108,7 @@ def test_no_masked_value_leaves_spark(
     assert {rule: values[f"a{known.index(rule)}"] for rule in OPEN} == OPEN
 
 
+@pytest.mark.slow
 def test_no_masked_text_is_quoted_by_what_cannot_be_read(
     spark: Any, tmp_path: Path, capfd: Any, caplog: Any
 ) -> None:

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 from job_count import jobs_so_far
 from lake import request
-from second_lane import few_first
 
 from dqx_airflow.engine.job import try_gate
 from dqx_airflow.engine.scan import passes
@@ -41,17 +40,15 @@ def verdicts(report: GateReport) -> dict[str, Verdict]:
     return {verdict.name: verdict for verdict in report.verdicts}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("sql", "reason"),
-    few_first(
-        [
-            ("max(format_string('%q', id))", "UnknownFormatConversionException [JAVA_EXCEPTION] C"),
-            ("max(CAST(form AS INT))", "[CAST_INVALID_INPUT]"),
-            ("max(format_string('%d', form))", "IllegalFormatConversionException [JAVA_EXCEPTION]"),
-            ("max(format_string('%-', id))", "UnknownFormatConversionException [JAVA_EXCEPTION]"),
-        ],
-        2,
-    ),
+    [
+        ("max(format_string('%q', id))", "UnknownFormatConversionException [JAVA_EXCEPTION] C"),
+        ("max(CAST(form AS INT))", "[CAST_INVALID_INPUT]"),
+        ("max(format_string('%d', form))", "IllegalFormatConversionException [JAVA_EXCEPTION]"),
+        ("max(format_string('%-', id))", "UnknownFormatConversionException [JAVA_EXCEPTION]"),
+    ],
 )
 def test_a_java_exception_fails_its_own_assertion_only(gate: Gate, sql: str, reason: str) -> None:
     report = gate(f'{OTHERS}\nassert sql("{sql}") is not None name "bad"')
@@ -98,6 +95,7 @@ def test_a_lost_spark_is_an_infrastructure_error(spark: Any, message: str) -> No
         raise PySparkException(message)
 
 
+@pytest.mark.slow
 def test_many_assertions_over_few_rows_are_read_in_groups(
     spark: Any, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:

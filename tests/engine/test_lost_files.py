@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from lake import TODAY, YESTERDAY, request
-from second_lane import few_first
 
 from dqx_airflow.engine.job import run_gate
 from dqx_airflow.engine.sources.delta.log import TableStorage, loose_files
@@ -105,8 +104,9 @@ KINDS = [
 ]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("loss", few_first(LOSSES, 3))
+@pytest.mark.parametrize("loss", LOSSES)
 def test_a_file_that_differs_from_the_log_is_always_an_error(
     gate: Gate, tmp_path: Path, loss: str, kind: str
 ) -> None:
@@ -158,8 +158,9 @@ def _bad_of_the_same_size(path: Path) -> None:
     shutil.rmtree(bad)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("is_time_kept", [True, False])
-@pytest.mark.parametrize("has_states", few_first([True, False], 1))
+@pytest.mark.parametrize("has_states", [True, False])
 def test_a_replaced_file_of_the_same_size_is_read(
     gate: Gate, tmp_path: Path, has_states: bool, is_time_kept: bool
 ) -> None:

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 from lake import delta, request
-from second_lane import few_first
 
 from dqx_airflow.engine.job import run_gate
 from dqx_airflow.engine.scan import matching
@@ -37,6 +36,7 @@ def run(spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     return lambda gate: run_gate(gate, lambda _: spark)
 
 
+@pytest.mark.slow
 def test_two_versions_of_a_table_differ_in_the_rows_that_are_shown(
     run: Run, tmp_path: Path
 ) -> None:
@@ -82,7 +82,8 @@ def test_two_versions_of_a_table_differ_in_the_rows_that_are_shown(
     assert {item["name"] for item in event["inputs"]} == {before.path, lost.path}
 
 
-@pytest.mark.parametrize("repeats", few_first([False, True], 1), ids=["unique", "repeated"])
+@pytest.mark.slow
+@pytest.mark.parametrize("repeats", [False, True], ids=["unique", "repeated"])
 def test_a_join_and_groups_find_the_same_differences(
     spark: Any, monkeypatch: pytest.MonkeyPatch, repeats: bool
 ) -> None:
@@ -111,6 +112,7 @@ def test_a_join_and_groups_find_the_same_differences(
     assert all(_value(grouped, one) > 0 for one in requests)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("left", "right", "is_counted", "differences"),
     [
@@ -120,7 +122,7 @@ def test_a_join_and_groups_find_the_same_differences(
     ],
     ids=["twice left", "twice right, not counted", "NULL"],
 )
-@pytest.mark.parametrize("is_overlooked", few_first([False, True], 1), ids=["seen", "overlooked"])
+@pytest.mark.parametrize("is_overlooked", [False, True], ids=["seen", "overlooked"])
 def test_many_rows_are_matched_exactly_where_keys_repeat_or_are_null(
     spark: Any,
     monkeypatch: pytest.MonkeyPatch,

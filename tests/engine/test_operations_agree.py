@@ -440,6 +440,7 @@ def test_all_operations_agree_about_new_values(spark: Any, kind: str) -> None:
         raise AssertionError(f"seed {seed}") from error
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("policy", ["EXCEPTION", "LAST_WIN"])
 def test_a_map_with_a_key_twice_is_an_error_whatever_the_session_does_with_it(
     spark: Any, tmp_path: Path, policy: str

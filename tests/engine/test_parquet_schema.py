@@ -75,6 +75,7 @@ def with_a_schema_that_is_none(spark: Any, path: Path) -> None:
     pq.write_table(table, path / "a.parquet")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("write", "jobs"),
     [

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from lake import TODAY, YESTERDAY, delta, request
-from second_lane import few_first
 from typer.testing import CliRunner
 
 from dqx_airflow.cli.main import app
@@ -250,6 +249,7 @@ def reason(report: GateReport) -> str:
     return verdict.reason or ""
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_mapped_gates_with_one_target_lose_nothing(run: Run, gates: list[GateRequest]) -> None:
     first, second, _ = gates
@@ -334,6 +334,7 @@ def test_rows_outside_of_the_slice_are_not_promoted(run: Run, gates: list[GateRe
     assert not Path(gate.promote_to[0][1], "_delta_log").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.since_spark("4.0", "names the file that cannot be read")
 @pytest.mark.spark
 def test_rows_of_other_gates_survive_a_session_that_ignores_corrupt_files(
@@ -358,6 +359,7 @@ def test_rows_of_other_gates_survive_a_session_that_ignores_corrupt_files(
     assert [row[0] for row in found(gate)] == [0, 1, 2, 2]
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_commit_that_replaces_a_date_or_the_table_is_an_overwrite(
     run: Run, gates: list[GateRequest]
@@ -404,22 +406,20 @@ def of_an_earlier_version(
 TODAY_OF_DS = "(`ds` IN (DATE'2024-03-02'))"
 
 
+@pytest.mark.few(2)
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("gate", "on", "history", "problem"),
-    few_first(
-        [
-            # The date of another gate may be one of another column: its rows are there.
-            ("old.gate", "2024-03-02", "", "overlaps what another gate promoted there is unknown"),
-            ("shop.gate", "2024-03-02", "", None),
-            ("shop.gate", "2024-03-02", TODAY_OF_DS, None),
-            ("shop.gate", "2024-03-02", "(`at` IN (1))", "this gate promoted there is unknown"),
-            ("old.gate", "2024-03-02", TODAY_OF_DS, "another gate promoted the date 2024-03-02"),
-            ("old.gate", "2024-03-01", "(`ds` IN (DATE'2024-03-01'))", None),
-            ("old.gate", "2024-03-01", "", None),  # there are no rows yet that could be lost
-        ],
-        2,
-    ),
+    [
+        # The date of another gate may be one of another column: its rows are there.
+        ("old.gate", "2024-03-02", "", "overlaps what another gate promoted there is unknown"),
+        ("shop.gate", "2024-03-02", "", None),
+        ("shop.gate", "2024-03-02", TODAY_OF_DS, None),
+        ("shop.gate", "2024-03-02", "(`at` IN (1))", "this gate promoted there is unknown"),
+        ("old.gate", "2024-03-02", TODAY_OF_DS, "another gate promoted the date 2024-03-02"),
+        ("old.gate", "2024-03-01", "(`ds` IN (DATE'2024-03-01'))", None),
+        ("old.gate", "2024-03-01", "", None),  # there are no rows yet that could be lost
+    ],
 )
 def test_promotions_of_an_earlier_version_are_recognised(
     run: Run, gates: list[GateRequest], gate: str, on: str, history: str, problem: str | None

@@ -212,6 +212,7 @@ def test_the_validated_version_is_promoted_despite_later_writes(
     assert rows(target) == OF_TODAY
 
 
+@pytest.mark.slow
 def test_a_retry_is_invisible_to_readers(run: Run, gate: GateRequest, target: str) -> None:
     first, second = run(gate), run(next_attempt(gate))
     assert rows(target) == OF_TODAY
@@ -221,6 +222,7 @@ def test_a_retry_is_invisible_to_readers(run: Run, gate: GateRequest, target: st
     )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("promoted", [True, False])
 def test_a_reader_downstream_gets_exactly_what_was_validated(
     spark: Any, run: Run, gate: GateRequest, target: str, promoted: bool

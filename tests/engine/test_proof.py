@@ -107,6 +107,7 @@ def test_an_engine_with_our_values_is_marked_in_report_and_lineage(
     assert ("dqx_engine", proof.mark) in {(tag.key, tag.value) for tag in facet.tags}
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_what_differs_on_an_engine_is_broken_there_and_the_rest_is_judged(
     spark: Any, tmp_path: Path, words: Path

@@ -141,6 +141,7 @@ def test_a_column_that_the_dataset_gained_is_added_to_the_quarantine(
     assert Counter(row["channel"] for row in quarantined(gate)) == {None: 2, "web": 2}
 
 
+@pytest.mark.slow
 def test_values_of_any_type_are_quarantined_unchanged(
     spark: Any, run: Run, gate: GateRequest, tmp_path: Path
 ) -> None:

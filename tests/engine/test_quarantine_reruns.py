@@ -105,6 +105,7 @@ def test_rows_stand_once_with_the_reasons_of_all_suites_and_dates(
     assert [list(one.values()) for one in behind] == [["g/A", "All", "x"]]
 
 
+@pytest.mark.slow
 def test_a_partial_run_replaces_only_the_reasons_that_it_judged(
     run: Run, place: str, tmp_path: Path
 ) -> None:

@@ -19,7 +19,6 @@ import pytest
 from deltalake import write_deltalake
 from lake import TODAY, request
 from pyarrow import orc
-from second_lane import few_first
 
 from dqx_airflow.engine.job import try_gate
 from dqx_airflow.engine.sources import declared_text
@@ -132,6 +131,7 @@ def test_data_after_the_first_json_value_is_an_error_with_inferred_types(
     assert "b.json cannot be read: a " in why(judge(json_ref(tmp_path / "t"), body))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("line", TWICE)
 def test_a_duplicate_field_of_a_json_object_is_an_error(
     judge: Judge, tmp_path: Path, line: str
@@ -167,22 +167,19 @@ def test_sound_json_is_read(judge: Judge, tmp_path: Path, schema: str | None) ->
 
 @pytest.mark.parametrize(
     ("text", "options"),
-    few_first(
-        [
-            ('{"x":1}\n{"x":-1}\n', {"multiLine": "true"}),
-            ('{"x":1}|{"x":1}{"x":-1}|', {"lineSep": "|"}),
-            (
-                '{"x":1}\n{"x":1}{"x":-1}\n'.encode("utf-16le"),
-                {"encoding": "UTF-16LE", "lineSep": "\n"},
-            ),
-            (gzip.compress(b'{"x":1}\n' * 9, mtime=0)[:-9], {}),
-            ('[{"x":1},\n{"x":2}]\n[{"x":-1}]', {"multiLine": "true"}),
-            ('{"x":1 /*c*/} //{"x":-1}\n{"x":1} {"x":-1}', {"allowComments": "true"}),
-            (gzip.compress(b'{"x":1}{"x":-1}\n', mtime=0), {}),
-            ('{"x":1}\n{"x":', {}),
-        ],
-        4,
-    ),
+    [
+        ('{"x":1}\n{"x":-1}\n', {"multiLine": "true"}),
+        ('{"x":1}|{"x":1}{"x":-1}|', {"lineSep": "|"}),
+        (
+            '{"x":1}\n{"x":1}{"x":-1}\n'.encode("utf-16le"),
+            {"encoding": "UTF-16LE", "lineSep": "\n"},
+        ),
+        (gzip.compress(b'{"x":1}\n' * 9, mtime=0)[:-9], {}),
+        ('[{"x":1},\n{"x":2}]\n[{"x":-1}]', {"multiLine": "true"}),
+        ('{"x":1 /*c*/} //{"x":-1}\n{"x":1} {"x":-1}', {"allowComments": "true"}),
+        (gzip.compress(b'{"x":1}{"x":-1}\n', mtime=0), {}),
+        ('{"x":1}\n{"x":', {}),
+    ],
 )
 @pytest.mark.parametrize("schema", [pytest.param(None, marks=pytest.mark.slow), "x int"])
 @pytest.mark.slow
@@ -221,6 +218,7 @@ HEADERS = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("case", HEADERS)
 def test_a_csv_file_without_the_header_that_was_declared_is_an_error(
     judge: Judge, tmp_path: Path, case: str
@@ -324,7 +322,7 @@ def _write(format: str, path: Path, x: int) -> None:
             path.write_text(json.dumps({"x": x}))
 
 
-@pytest.mark.parametrize("format", few_first(["parquet", "json", "csv", "orc"], 2))
+@pytest.mark.parametrize("format", ["parquet", "json", "csv", "orc"])
 @pytest.mark.slow
 def test_files_in_folders_other_than_partitions_are_an_error(
     judge: Judge, tmp_path: Path, format: str
@@ -649,6 +647,7 @@ def test_a_table_may_have_columns_named_like_catalog_properties(spark: Any, judg
 # Names with points
 
 
+@pytest.mark.slow
 def test_a_column_name_that_is_also_a_struct_path_is_an_error(
     spark: Any, judge: Judge, tmp_path: Path
 ) -> None:

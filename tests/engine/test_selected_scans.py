@@ -79,6 +79,7 @@ def test_only_the_selection_is_computed_and_stored_as_partial(
     assert line.partial == report.partial
 
 
+@pytest.mark.slow
 def test_a_partial_pass_supersedes_no_whole_run_and_a_partial_failure_does(
     spark: Any, gate: GateRequest
 ) -> None:

@@ -125,6 +125,7 @@ def test_one_job_needs_no_thread(spark: Any) -> None:
     assert side_by_side(spark, lambda _: threading.current_thread(), []) == []
 
 
+@pytest.mark.slow
 def test_a_description_holds_inside_of_its_block(spark: Any, group: str) -> None:
     seen = described(spark)
     with jobs_called(spark, "orders: keys"):

@@ -25,6 +25,7 @@ def test_every_function_that_is_permitted_exists(spark: SparkSession) -> None:
     assert permitted - built_in(spark) == set(syntax.split())
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "filter_",
     [

@@ -190,6 +190,7 @@ def test_every_setting_of_a_dataset_is_in_the_key_or_exempt_with_a_reason() -> N
     assert all(WITHOUT_EFFECT.values())
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("whose", ["orders", "known"])
 @pytest.mark.parametrize("setting", CHANGES)
 def test_another_setting_of_a_dataset_or_of_its_reference_is_another_state(
@@ -264,6 +265,7 @@ SAME_REQUEST = {
 """What a request may say otherwise, and why a state is the same then."""
 
 
+@pytest.mark.slow
 def test_every_field_of_a_request_is_in_the_key_or_exempt_with_a_reason(
     spark: Any, lake: Path
 ) -> None:

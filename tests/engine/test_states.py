@@ -15,7 +15,6 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from job_count import jobs_so_far
 from lake import TODAY, request
-from second_lane import few_first
 
 from dqx_airflow.engine.job import run_gate
 from dqx_airflow.values import DatasetRef, GateReport, Origin
@@ -75,6 +74,7 @@ def test_a_second_run_on_unchanged_data_runs_no_job(gate: Gate, orders: DatasetR
     assert [item.value for item in second.verdicts] == [item.value for item in first.verdicts]
 
 
+@pytest.mark.slow
 def test_the_next_day_of_a_window_reads_one_day(
     gate: Gate, orders: DatasetRef, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,7 +150,8 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("change", few_first(CHANGES, 3))
+@pytest.mark.few(1)
+@pytest.mark.parametrize("change", CHANGES)
 def test_changed_data_makes_a_state_stale(gate: Gate, orders: DatasetRef, change: str) -> None:
     gate(AVERAGE, orders)
     changed, value = CHANGES[change]
@@ -220,7 +221,7 @@ READ_OTHERWISE = {
 }
 
 
-@pytest.mark.parametrize("change", few_first(READ_OTHERWISE, 2))
+@pytest.mark.parametrize("change", READ_OTHERWISE)
 @pytest.mark.slow
 def test_other_reader_settings_of_a_reference_make_a_lookup_stale(
     gate: Gate, tmp_path: Path, change: str
@@ -235,6 +236,7 @@ def test_other_reader_settings_of_a_reference_make_a_lookup_stale(
     assert verdict(gate(KNOWN, numbers, otherwise)[0], "known") == (missing, "scan")
 
 
+@pytest.mark.slow
 def test_a_reference_is_read_on_the_date_of_the_gate(gate: Gate, tmp_path: Path) -> None:
     path = tmp_path / "numbers"
     write_deltalake(str(path), pa.table({"id": pa.array([0, 1, 2], pa.int64())}))
@@ -251,9 +253,8 @@ def test_sql_of_the_users_is_computed_again(gate: Gate, orders: DatasetRef) -> N
     assert verdict(gate(suite, orders)[0], "text") == (1.0, "scan")
 
 
-@pytest.mark.parametrize(
-    "filter", few_first(["ds <= DATE'today'", "ds <= current_date", "ds <= now()"], 1)
-)
+@pytest.mark.few(1)
+@pytest.mark.parametrize("filter", ["ds <= DATE'today'", "ds <= current_date", "ds <= now()"])
 def test_a_filter_that_may_change_by_itself_is_computed_again(
     gate: Gate, orders: DatasetRef, filter: str
 ) -> None:
@@ -328,6 +329,7 @@ def test_the_transaction_log_answers_exact_metrics(gate: Gate, orders: DatasetRe
     assert jobs == 0
 
 
+@pytest.mark.slow
 def test_the_transaction_log_answers_no_inexact_metric(gate: Gate, tmp_path: Path) -> None:
     path = str(tmp_path / "mixed")
     both = pa.concat_tables([rows(TODAY, 1.0, None), rows(TODAY - timedelta(1), 2.0)])

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from second_lane import few_first
 
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.errors import DatasetError
@@ -25,6 +24,7 @@ def cities(spark: Any, path: Path, *options: tuple[str, str], **settings: Any) -
     return [row["city"] for row in opened.read(()).orderBy("id").collect()]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("encoding", "options"),
     [("utf-8-sig", ()), ("latin-1", (("encoding", "ISO-8859-1"),)), ("utf-16", UTF_16)],
@@ -80,8 +80,9 @@ FAULTS = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("schema", [None, "id int, city string"])
-@pytest.mark.parametrize("name", few_first(["a.csv", "a.csv.gz"], 1))
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
 def test_text_is_checked_to_its_end(
     spark: Any, tmp_path: Path, name: str, schema: str | None
 ) -> None:

@@ -114,6 +114,7 @@ def test_masked_strings_and_lines_that_may_contain_them_are_hidden(
     ]
 
 
+@pytest.mark.slow
 def test_a_null_from_a_malformed_value_is_shown_as_its_string(
     gate: Gate, prices: DatasetRef, tmp_path: Path
 ) -> None:
@@ -220,6 +221,7 @@ def test_missing_and_extra_columns_are_reported(gate: Gate, prices: DatasetRef) 
     assert verdict(report, "extra").reason == "not listed: price, note"
 
 
+@pytest.mark.slow
 def test_files_with_other_headers_have_the_columns_of_all_of_them(
     gate: Gate, spark: Any, tmp_path: Path
 ) -> None:
@@ -313,6 +315,7 @@ def objects(tmp_path: Path) -> DatasetRef:
     return DatasetRef("orders", str(tmp_path / "a.json"), format="json", schema=schema)
 
 
+@pytest.mark.slow
 def test_values_of_json_are_cast_and_nested_ones_are_malformed_as_a_whole(
     gate: Gate, objects: DatasetRef
 ) -> None:
@@ -352,6 +355,7 @@ def test_undeclared_json_columns_are_found(spark: Any, objects: DatasetRef) -> N
     }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["string", "struct<x:int>", "map<string,int>"])
 def test_a_declared_json_column_with_empty_objects_is_there(
     spark: Any, gate: Gate, tmp_path: Path, kind: str

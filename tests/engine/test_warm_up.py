@@ -128,6 +128,7 @@ def test_a_lost_jvm_is_ignored() -> None:
     assert not working.is_alive()
 
 
+@pytest.mark.slow
 def test_the_classes_of_the_list_are_in_the_jars_of_spark() -> None:
     names = class_names().splitlines()
     assert len(names) == len({*names})

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from second_lane import few_first
 
 from dqx_airflow.api.database import SparkDatabase
 from dqx_airflow.api.suite import Suite
@@ -50,8 +49,9 @@ def test_every_rule_is_translated(imported: ImportedSuite) -> None:
     assert [(one.rule.shown, one.reason) for one in left] == []
 
 
+@pytest.mark.few(1)
 @pytest.mark.spark
-@pytest.mark.parametrize("table", few_first(TABLES, 2))
+@pytest.mark.parametrize("table", TABLES)
 def test_translated_rules_have_the_verdicts_of_the_tool(
     spark: Any, imported: ImportedSuite, tmp_path: Path, table: str
 ) -> None:

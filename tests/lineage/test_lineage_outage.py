@@ -131,6 +131,7 @@ def test_a_hanging_part_of_a_composite_leaves_time_for_the_others(
     assert len(spools.kept(tmp_path / "spool")) == 2
 
 
+@pytest.mark.nightly
 def test_a_long_spool_takes_no_more_time_than_a_gate_has(
     tmp_path: Path, events: list[Any], server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,6 +154,7 @@ def test_a_long_spool_takes_no_more_time_than_a_gate_has(
     assert left + len(server.bodies) - 2 >= 201
 
 
+@pytest.mark.nightly
 def test_a_gate_waits_two_seconds_and_its_process_ends(tmp_path: Path, events: list[Any]) -> None:
     program = (
         "import sys, time; from pathlib import Path\n"

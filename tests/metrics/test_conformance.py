@@ -2,14 +2,13 @@
 `dqx_airflow/engine/proof/cases`, which `dqx_airflow/engine/proof/cases.py` explains.
 
 The reference has all cases. In the default lane, Spark has as many as it takes to touch all that
-they touch, and in the second lane the others. In the second lane it has those of the default lane,
-and all in which a metric is an error, once more over Connect and once without ANSI mode. In these
-two modes, the nightly lane has the rest.
+they touch; in the second lane, it has these once more over Connect, where expressions are compiled,
+and those in which a metric is an error without ANSI mode. The nightly lane has all in all modes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -27,17 +26,11 @@ from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.plan.in_memory.measure import measure
 from dqx_airflow.plan.model import Plan, Scanned
 
-IN_SPARK = [
-    case if case in COVERING else pytest.param(case, marks=pytest.mark.matrix) for case in CASES
-]
 
-
-def in_another_mode(cases: list[ProofCase]) -> list[Any]:
+def at_once(few: Container[ProofCase], cases: list[ProofCase]) -> list[Any]:
+    """The cases, of which all but a few wait for the nightly lane."""
     return [
-        case
-        if case in COVERING or case in WITH_ERRORS
-        else pytest.param(case, marks=pytest.mark.nightly)
-        for case in cases
+        case if case in few else pytest.param(case, marks=pytest.mark.nightly) for case in cases
     ]
 
 
@@ -87,14 +80,14 @@ def test_titles_of_conformance_cases_are_unique() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("case", IN_SPARK, ids=str)
+@pytest.mark.parametrize("case", at_once(COVERING, CASES), ids=str)
 def test_spark_has_the_values_of_the_case(case: ProofCase, spark: Any, tmp_path: Path) -> None:
     _expect_of_spark(case, spark, tmp_path)
 
 
 @pytest.mark.spark
 @pytest.mark.matrix
-@pytest.mark.parametrize("case", in_another_mode(IN_DELTA), ids=str)
+@pytest.mark.parametrize("case", at_once(WITH_ERRORS, IN_DELTA), ids=str)
 def test_spark_without_ansi_mode_has_the_values_of_the_case_for_delta_tables(
     case: ProofCase, spark: Any, tmp_path: Path
 ) -> None:
@@ -133,7 +126,7 @@ def server_session(connect_address: str) -> Iterator[Any]:
 
 @pytest.mark.spark
 @pytest.mark.matrix
-@pytest.mark.parametrize("case", in_another_mode(CASES), ids=str)
+@pytest.mark.parametrize("case", at_once(COVERING, CASES), ids=str)
 def test_spark_connect_has_the_values_of_the_case(
     case: ProofCase, server_session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,6 +48,7 @@ METRICS: list[Both] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.nightly)])
 def test_spark_and_duckdb_measure_the_same_rows(seed: int, spark: Any, tmp_path: Path) -> None:
     import duckdb

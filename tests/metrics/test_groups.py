@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 from markdown_cases import Case, cases
-from second_lane import few_first
 
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.diagnostics.verdicts import format_value
@@ -57,9 +56,10 @@ def test_stored_groups_have_the_same_verdicts(case: Case) -> None:
     assert _show(plan, again) == [line.split(" | no row of")[0] for line in _show(plan, found)]
 
 
+@pytest.mark.few(4)
 @pytest.mark.spark
 @pytest.mark.compiled
-@pytest.mark.parametrize("case", few_first(CASES, 9), ids=str)
+@pytest.mark.parametrize("case", CASES, ids=str)
 def test_spark_judges_the_groups_of_the_case(case: Case, spark: Any) -> None:
     from dqx_airflow.engine.measure import measure as measure_in_spark
 

@@ -152,6 +152,7 @@ COLUMNS: dict[str, tuple[str, list[Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_results_of_spark_over_parts_make_the_result_over_all(spark: Any) -> None:
     from pyspark.sql import functions as F

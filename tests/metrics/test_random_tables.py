@@ -88,9 +88,8 @@ METRICS = [
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(
-    "seed", [pytest.param(0, marks=pytest.mark.slow), pytest.param(1, marks=pytest.mark.nightly)]
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", [0, 1])
 def test_spark_and_the_reference_agree_on_random_tables(seed: int, spark: Any) -> None:
     from dqx_airflow.engine.measure import measure as measure_in_spark
 

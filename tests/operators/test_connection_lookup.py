@@ -64,6 +64,7 @@ def look_up(*names: str, code: str = "", **env: str) -> list[str]:
     return [line for line in done.stdout.splitlines() if line.startswith("Gate")]
 
 
+@pytest.mark.slow
 def test_a_failed_secrets_backend_is_not_an_unknown_connection(tmp_path: Path) -> None:
     (tmp_path / "vault.py").write_text(BACKEND)
     env = {"PYTHONPATH": str(tmp_path), "AIRFLOW__SECRETS__BACKEND": "vault.Vault"}
@@ -75,6 +76,7 @@ def test_a_failed_secrets_backend_is_not_an_unknown_connection(tmp_path: Path) -
     )
 
 
+@pytest.mark.slow
 def test_a_failed_api_server_or_a_bad_variable_is_not_an_unknown_connection() -> None:
     names = ("unknown", "far", "broken")
     unknown, far, broken = look_up(*names, code=API_SERVER, AIRFLOW_CONN_BROKEN="{broken")

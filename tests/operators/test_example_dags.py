@@ -150,6 +150,7 @@ suite "Orders" {
 """
 
 
+@pytest.mark.slow
 def test_the_weekly_loop_promotes_stages_and_tunes(
     airflow_database: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -149,6 +149,7 @@ def arguments(gate: Gate, context: Context) -> list[str]:
     return to_arguments(gate().build_request(context))
 
 
+@pytest.mark.slow
 def test_the_token_is_neither_in_the_arguments_nor_in_the_environment(
     silent_server: int, arguments: list[str], tmp_path: Path
 ) -> None:
@@ -166,6 +167,7 @@ def test_the_token_is_neither_in_the_arguments_nor_in_the_environment(
     assert processes_of(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_kill_of_the_task_ends_the_job(
     operators: ModuleType,
     gate: Gate,

@@ -268,6 +268,7 @@ with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("airflow_database")
 def test_dates_that_airflow_renders(
     run_file: Callable[..., Run], spark_submit: SparkSubmit

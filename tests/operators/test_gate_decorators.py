@@ -64,6 +64,7 @@ with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
 """
 
 
+@pytest.mark.slow
 def test_a_function_returns_the_datasets_or_the_source(
     run_file: Callable[..., Run], spark_submit: SparkSubmit
 ) -> None:

@@ -597,6 +597,7 @@ def test_a_pass_after_a_failure_without_a_report_is_a_recovery(
         assert notice.payload["incident_url"] is None
 
 
+@pytest.mark.slow
 @needs_airflow(3, 2)
 def test_a_recovery_from_a_failure_without_a_report_in_airflow(
     run_file: Callable[..., Run], spark_submit: SparkSubmit, tmp_path: Path

@@ -12,7 +12,6 @@ from types import ModuleType
 
 import pytest
 from gate_stubs import SUITE, Log, Run, SparkSubmit, needs_airflow
-from second_lane import few_first
 
 from dqx_airflow.results.alerts import alerts
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, SourceFile
@@ -191,7 +190,8 @@ def test_broken_stops_the_pipeline_for_every_on_violation(
     assert run.xcom("dqx_report")["outcome"] == "broken"
 
 
-@pytest.mark.parametrize("plan", few_first(["exit=0", "killed", "exit=1"], 2))
+@pytest.mark.few(1)
+@pytest.mark.parametrize("plan", ["exit=0", "killed", "exit=1"])
 def test_a_missing_report_is_retried_as_configured(
     run_dag: RunDag, spark_submit: SparkSubmit, plan: str
 ) -> None:
@@ -263,6 +263,7 @@ def test_a_misconfigured_gate_is_not_retried(
     assert spark_submit.calls == []
 
 
+@pytest.mark.slow
 def test_a_misspelled_on_violation_stops_the_pipeline(
     run_dag: RunDag, spark_submit: SparkSubmit
 ) -> None:

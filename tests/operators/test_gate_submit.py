@@ -38,6 +38,7 @@ def test_the_job_gets_the_request_unchanged(
     assert spark_submit.requests == [made.build_request(context)]
 
 
+@pytest.mark.slow
 def test_a_large_suite_gets_through(
     gate: Gate, context: Context, spark_submit: SparkSubmit, dag_folder: Path
 ) -> None:

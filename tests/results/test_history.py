@@ -58,6 +58,7 @@ def test_reports_appended_later_are_found(store: ResultsStore) -> None:
         assert dates_of(opened.past_reports({RUN_KEY.gate}, DAY))[0] == days_ago
 
 
+@pytest.mark.slow
 def test_the_past_has_the_current_reports_up_to_a_day(store: ResultsStore) -> None:
     again = replace(on(2, 20), attempt=Attempt(2, "later"))
     again = replace(again, started_at=again.started_at + timedelta(minutes=5))

@@ -17,7 +17,6 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError
-from second_lane import few_first
 
 from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.results import compaction, upkeep
@@ -98,6 +97,7 @@ def stored(root: Path | str, reports: list[GateReport]) -> bool:
 
 
 class TestGatesCompact:
+    @pytest.mark.nightly
     def test_files_and_logs_stay_few_after_many_appends(self, tmp_path: Path) -> None:
         store = ResultsStore(str(tmp_path))
         reports = [small(number, days_ago=35 * (number % 7 == 0)) for number in range(80)]
@@ -281,6 +281,7 @@ class TestOptimize:
         with pytest.raises(StoreError, match="deletionVectors"):
             upkeep.optimize(str(tmp_path))
 
+    @pytest.mark.nightly
     def test_a_long_log_is_trimmed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         reports = [small(number) for number in range(12)]
         for gate_report in reports:
@@ -367,7 +368,7 @@ class TestConcurrentUpkeep:
         assert files(tmp_path, RUNS) == 2 + 5
         assert stored(tmp_path, [*reports, *map(small, range(20, 25))])
 
-    @pytest.mark.slow
+    @pytest.mark.nightly
     def test_upkeep_beside_writers_of_other_processes(self, tmp_path: Path) -> None:
         root = str(tmp_path)
         for number in range(900, 903):
@@ -400,7 +401,8 @@ class TestKilled:
             write_as_before(tmp_path, report(number, days_ago=20 * number))
         return str(tmp_path)
 
-    @pytest.mark.parametrize("commits", few_first([3, 0, 1, 2, 4, 5], 1))
+    @pytest.mark.slow
+    @pytest.mark.parametrize("commits", [3, 0, 1, 2, 4, 5])
     def test_killed_upkeep_continues_in_the_next_run(
         self, root: str, commits: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:

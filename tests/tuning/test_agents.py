@@ -84,6 +84,7 @@ def defined(*titles: str, **names: Any) -> dict[str, Any]:
     return names
 
 
+@pytest.mark.nightly
 def test_the_training_loop_tunes_saves_and_logs(path: Path) -> None:
     loop = PRINTED["The training loop"].replace("range(1000)", "range(101)")
     names = defined("The agent", db_connection=Days(), policy=RandomPolicy(Suite.load(path)))

@@ -219,6 +219,7 @@ def test_days_of_an_older_version_are_judged_by_their_values() -> None:
     assert "no value" in (verdict.reason or "")
 
 
+@pytest.mark.nightly
 def test_thousands_of_values_are_tried_in_a_minute(everything: MemoryDatabase) -> None:
     """A bound that is loose, against losing the quick way by accident."""
     checks = "".join(f'assert sum(price) / num_rows() > LIMIT_{n} name "a{n}"\n' for n in range(50))

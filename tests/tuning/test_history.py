@@ -91,6 +91,7 @@ for number in range(10_000):
 """
 
 
+@pytest.mark.slow
 def test_killed_writers_lose_no_acknowledged_entry(tmp_path: Path) -> None:
     path = tmp_path / "suite.dql.history"
     writers = [

@@ -127,6 +127,7 @@ def dql(line: str) -> str:
     return done.output
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_commands_know_each_instance(case: Case, here: Path) -> None:
     block = case.block("runs")
@@ -201,7 +202,7 @@ def test_a_stored_database_is_of_one_instance(here: Path) -> None:
 @pytest.mark.parametrize(
     ("issue", "proposed"), [(3, True), (8, False)], ids=["both agree", "one would miss an issue"]
 )
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_one_limit_for_all_instances_has_the_costs_of_all(
     here: Path, issue: int, *, proposed: bool
 ) -> None:

@@ -56,6 +56,7 @@ def dql(*arguments: str, code: int = 0) -> str:
 _RANGE = ("--from", str(FIRST), "--to", str(LAST))
 
 
+@pytest.mark.slow
 def test_alarms_of_gate_and_shadow_are_compared(here: Path) -> None:
     output = dql("shadow", "suite.dql", *_RANGE)
     (line,) = [line for line in output.splitlines() if line.startswith(ROWS)]
@@ -64,6 +65,7 @@ def test_alarms_of_gate_and_shadow_are_compared(here: Path) -> None:
     assert "2024-12-10: the shadow was not judged: an error in next.dql:3: mistake" in output
 
 
+@pytest.mark.slow
 def test_labels_show_false_alarms_and_missed_issues(here: Path) -> None:
     of_rows = ("--assertion", ROWS, "--author", "ada")
     dql("label", "suite.dql", "--date", "2024-12-03", "--true-positive", *of_rows)
@@ -78,6 +80,7 @@ def test_labels_show_false_alarms_and_missed_issues(here: Path) -> None:
     assert "labelled false: 1 -> 0" in dql("shadow", "suite.dql", *_RANGE)
 
 
+@pytest.mark.slow
 def test_a_missing_shadow_names_the_option(here: Path) -> None:
     output = dql("shadow", "suite.dql", "--from", "2020-01-01", "--to", "2020-01-31", code=2)
     assert "no shadow ran beside the suite" in output
@@ -89,6 +92,7 @@ def without_shadow(report: GateReport) -> GateReport:
     return replace(report, shadow=None)
 
 
+@pytest.mark.slow
 def test_readers_ignore_verdicts_of_a_shadow(here: Path) -> None:
     """Each of them finds the same in a store without shadows."""
     plain = here / "plain"
@@ -106,6 +110,7 @@ def test_readers_ignore_verdicts_of_a_shadow(here: Path) -> None:
         assert reads("results") == reads(str(plain))
 
 
+@pytest.mark.slow
 def test_a_report_comes_back_with_its_shadow(here: Path) -> None:
     store = StoredResults("results")
     for line in store.select("runs", ["attempt_id"], []):
@@ -114,6 +119,7 @@ def test_a_report_comes_back_with_its_shadow(here: Path) -> None:
         assert len(report.shadow.verdicts) == (0 if report.run_key.date == LAST else 4)
 
 
+@pytest.mark.slow
 def test_values_of_a_shadow_can_be_applied(here: Path) -> None:
     output = dql("promote", "suite.dql", "--assertion", ROWS, "--shadow", "next.dql")
     assert output == "promoted: LEAST: 10 -> 4\n"

@@ -302,6 +302,7 @@ def test_days_of_profiles_count_on_request() -> None:
     assert included.proposal is not None
 
 
+@pytest.mark.slow
 def test_a_proposal_of_the_command_waits_for_review(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -339,6 +340,7 @@ def test_a_proposal_of_the_command_waits_for_review(
     assert "const LEAST = 8 tunable [1, 100]" in Path("suite.dql").read_text()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("is_marked", [True, False])
 def test_auto_approved_values_are_written_at_once(
     is_marked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -154,6 +154,7 @@ def test_growth_weekdays_and_month_ends_raise_no_alarm() -> None:
     assert alarms(dates, month_ends) == []
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("factor", [0.6, 1.7])
 def test_a_shift_alarms_for_two_days_and_its_new_level_is_as_closely_watched(factor: float) -> None:
     dates, values = volumes(lambda day: factor if day >= 150 else 1)
@@ -162,6 +163,7 @@ def test_a_shift_alarms_for_two_days_and_its_new_level_is_as_closely_watched(fac
     assert alarms(dates, values) == [150, 151, 185]
 
 
+@pytest.mark.slow
 def test_a_label_accepts_a_shift_at_once_and_the_day_after_a_campaign_is_usual() -> None:
     dates, values = volumes(lambda day: 1.7 if day >= 150 else 1)
     assert alarms(dates, values, labels={150: False}) == [150]
@@ -186,6 +188,7 @@ def test_a_double_and_a_half_load_fail_however_noisy_the_volume_is() -> None:
     assert limits.high / limits.expected == pytest.approx(1.9)
 
 
+@pytest.mark.slow
 def test_the_same_value_as_the_day_before_is_a_delivery_read_again() -> None:
     dates, values = volumes(lambda _: 1)
     values[151] = values[150]
@@ -193,6 +196,7 @@ def test_the_same_value_as_the_day_before_is_a_delivery_read_again() -> None:
     assert alarms(dates, [float(round(value, -2)) for value in values]) == []
 
 
+@pytest.mark.slow
 def test_holidays_of_a_country_are_known_also_when_they_move() -> None:
     first = date(2024, 11, 1)
     public = holidays_of("DE-BY", first, first + timedelta(days=250))
@@ -219,6 +223,7 @@ def test_a_volume_that_is_zero_on_a_weekday_is_so_again_and_zero_elsewhere_is_no
             assert number in alarms(dates, changed, Kind.VOLUME), (size, wrong)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", Kind)
 def test_no_values_whatever_they_are_make_limits_that_let_everything_pass(kind: Kind) -> None:
     chance = random.Random(3)

@@ -37,6 +37,7 @@ def runs_of(scene: Scene, outcomes: str, dag_id: str = "lake", **changes: object
             scene.task(dag_id, on=on, state=state, number=number)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("outcomes", "state", "streak"),
     [
@@ -72,6 +73,7 @@ def test_failing_gates_are_on_top_with_their_worst_assertion(get: Get, scene: Sc
     assert "task failed: see its log" in text
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("query", "there"),
     [
@@ -96,6 +98,7 @@ def test_gates_can_be_filtered(
     assert {dag for dag in ("lake", "shop") if f"{dag}.gate" in page.text} == there
 
 
+@pytest.mark.slow
 def test_many_gates_are_on_several_pages_that_keep_the_filters(get: Get, scene: Scene) -> None:
     for number in range(205):
         scene.dag(f"lake_{number:03}", owners="ada")

@@ -218,6 +218,7 @@ def test_a_contract_without_a_version_has_none(get: Get, scene: Scene) -> None:
     assert "Broken clauses in the last 1 run None." in text
 
 
+@pytest.mark.slow
 def test_every_page_about_a_gate_leads_to_its_contract(get: Get, tab: Get, scene: Scene) -> None:
     a_history(scene)
     pages = (get("board"), get("dataset", place=PLACE), tab())

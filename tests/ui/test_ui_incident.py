@@ -441,6 +441,7 @@ def test_the_incident_accepts_one_of_its_slices(get: Get, post: Get, scene: Scen
     assert (states["2024-03-19", "gate"], states["2024-03-20", "gate"]) == (None, "failed")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -490,6 +491,7 @@ def waive_form(page: Html) -> dict[str, str]:
     return form
 
 
+@pytest.mark.slow
 def test_an_editor_waives_an_assertion_and_ends_the_waiver(
     get: Get, post: Get, tab: Get, scene: Scene
 ) -> None:

@@ -101,6 +101,7 @@ NOT_OURS = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("headers", NOT_OURS.values(), ids=NOT_OURS)
 def test_no_request_from_elsewhere_changes_anything(
     post: Get, scene: Scene, form: Fields, headers: Fields
@@ -376,6 +377,7 @@ def test_alerts_of_all_suites_of_a_gate_are_listed(get: Get, scene: Scene) -> No
     assert "2 unlabelled alerts " in Html(get("board", "ada").text).text
 
 
+@pytest.mark.slow
 def test_an_instance_of_a_mapped_gate_has_alerts_labels_and_a_history_of_its_own(
     get: Get, post: Get, tab: Get, scene: Scene
 ) -> None:

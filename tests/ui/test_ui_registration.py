@@ -23,6 +23,7 @@ print("modules:", *set(sys.modules) - before)
 """
 
 
+@pytest.mark.nightly
 def test_a_worker_pays_next_to_nothing_for_the_plugin(api_settings: Mapping[str, str]) -> None:
     run = [sys.executable, "-c", ADDED]
     environment = {**os.environ, **api_settings}

@@ -91,6 +91,7 @@ def test_the_list_of_runs_has_filters(get: Get, scene: Scene) -> None:
     assert "4 runs" in odd
 
 
+@pytest.mark.slow
 def test_the_list_of_runs_has_pages_that_keep_the_filters(
     get: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,6 +239,7 @@ def test_a_gate_outside_the_upstream_is_not_named(tab: Get, scene: Scene) -> Non
     assert "lake.side" not in text
 
 
+@pytest.mark.nightly
 def test_ten_thousand_runs_are_listed_at_once(get: Get, scene: Scene) -> None:
     import pyarrow as pa
     from deltalake import write_deltalake
