@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from dqx_airflow.contracts.compile import compile_contract
+from dqx_airflow.contracts.compile.suite import compile_contract
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.values import SourceFile

@@ -25,7 +25,7 @@ import yaml
 from peers.environments import CACHE, ENVIRONMENTS, Engine, interpreter
 
 from dqx_airflow.cli.contract.versions import contract_files
-from dqx_airflow.contracts.compile import compile_contract
+from dqx_airflow.contracts.compile.suite import compile_contract
 from dqx_airflow.contracts.document import FolderReader
 from dqx_airflow.contracts.enforcement.enforced_contract import counts, coverage
 from dqx_airflow.contracts.enforcement.lint import lint

@@ -18,7 +18,7 @@ from markdown_cases import REWRITE
 from results_page import results_page
 
 import dqx_airflow
-from dqx_airflow.contracts.compile import compile_contract
+from dqx_airflow.contracts.compile.suite import compile_contract
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.datasets.dqx_toml import read_settings
 from dqx_airflow.diagnostics import CODES, draw

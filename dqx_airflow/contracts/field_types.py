@@ -8,7 +8,6 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 
-from dqx_airflow.contracts.demands import Digits
 from dqx_airflow.contracts.model import Field, Model, column_path
 
 
@@ -50,11 +49,3 @@ def spark_type(item: Field) -> str:
             return f"struct<{inner}>" if inner else "string"
         case kind:
             return names_in("held as").get(kind or "any") or str(kind)
-
-
-def table_type(item: Field) -> str:
-    """The type of a column in its table: a decimal if the contract states the digits."""
-    digits = next((rule.demand for rule in item.rules if isinstance(rule.demand, Digits)), None)
-    if item.type == "number" and digits is not None:
-        return f"decimal({digits.precision},{digits.scale})"
-    return spark_type(item)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from enum import Enum
 
-from dqx_airflow.contracts.demands import Demand, Literal, Required, Unique, percent_text
+from dqx_airflow.contracts.demand import Demand, Literal, percent_text
 from dqx_airflow.values import FieldSource, Responsible, Severity, Span
 
 _PART = re.compile(r"`(?P<quoted>(?:[^`]|``)*)`|(?P<plain>[^.`]+)")
@@ -220,7 +220,7 @@ class Field:
 
     @property
     def is_nullable(self) -> bool:
-        return not any(isinstance(rule.demand, Required) for rule in self.rules)
+        return not any(rule.demand.is_required for rule in self.rules)
 
     def walk(self) -> Iterator[Field]:
         """The field and everything nested in it."""
@@ -275,8 +275,8 @@ class Model:
     def key(self) -> tuple[str, ...]:
         """The paths of the columns that identify a row: of the primary key, or of key fields."""
         for rule in self.rules:
-            if rule.name == "primary_key" and isinstance(rule.demand, Unique):
-                return rule.demand.columns
+            if rule.name == "primary_key" and rule.demand.key:
+                return rule.demand.key
         return tuple(item.path for item in self.fields if item.is_key)
 
     def field_at(self, path: str) -> Field | None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.demands import (
     AmongRows,
     Bound,
@@ -22,12 +23,7 @@ from dqx_airflow.contracts.demands import (
     RowsSatisfy,
     Unique,
 )
-from dqx_airflow.contracts.dialects.foreign import (
-    Translation,
-    aggregate_query,
-    great_expectations,
-    sql_name,
-)
+from dqx_airflow.contracts.dialects.foreign import Translation, aggregate_query, great_expectations
 from dqx_airflow.contracts.dialects.foreign import predicate as value_predicate
 from dqx_airflow.contracts.dialects.periods import DAY_S, HOUR_S, MINUTE_S
 from dqx_airflow.errors import NoCounterpartError

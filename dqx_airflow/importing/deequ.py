@@ -16,8 +16,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.demands import Condition, QueryGives, Required
-from dqx_airflow.contracts.dialects.foreign import Translation, aggregate_query, sql_name
+from dqx_airflow.contracts.dialects.foreign import Translation, aggregate_query
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing.foreign_rule import (
     Claims,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.demands import (
     Bound,
     Demand,
@@ -14,7 +15,7 @@ from dqx_airflow.contracts.demands import (
     RowsSatisfy,
     Unique,
 )
-from dqx_airflow.contracts.dialects.foreign import Translation, literals, rlike, sql_name
+from dqx_airflow.contracts.dialects.foreign import Translation, literals, rlike
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing.foreign_rule import (
     Claims,

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from dqx_airflow.contracts.compile import context, terms
-from dqx_airflow.contracts.compile.suite import claim_of
 from dqx_airflow.contracts.demands import AmongRows, Demand, QueryGives, RowsSatisfy, printable_line
 from dqx_airflow.contracts.dialects.clause_reader import slug
 from dqx_airflow.contracts.dialects.foreign import Translation
@@ -196,7 +195,7 @@ def _compiled(dataset: str, translation: Translation, demand: Demand) -> context
     name = column.strip("`") if column else ""
     way = (Field(name, column, None, terms.NOWHERE),) if column else ()
     rule = Rule(translation.kind, demand, (), share=translation.share)
-    claim = claim_of(context.RuleContext(contract, model, way, rule))
+    claim = demand.claim(context.RuleContext(contract, model, way, rule))
     if not isinstance(claim, context.CompiledClaim):
         raise NoCounterpartError("the type of the column is unknown")
     return claim

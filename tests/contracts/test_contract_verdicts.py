@@ -18,7 +18,7 @@ from written_rules import written_contract
 
 from dqx_airflow.api.database import MemoryDatabase, SparkDatabase
 from dqx_airflow.api.run import run
-from dqx_airflow.contracts.compile import compile_contract
+from dqx_airflow.contracts.compile.suite import compile_contract
 from dqx_airflow.contracts.model import Contract
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql.check import check_source

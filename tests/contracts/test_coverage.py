@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dqx_airflow.contracts.compile import compile_contract
+from dqx_airflow.contracts.compile.suite import compile_contract
 from dqx_airflow.contracts.document import Document, FolderReader, leaves, show_path
 from dqx_airflow.contracts.enforcement.enforced_contract import ClauseCoverage, counts, coverage
 from dqx_airflow.contracts.model import Contract, Treatment

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_cases import Case, cases
 
-from dqx_airflow.contracts.compile import compile_contract
+from dqx_airflow.contracts.compile.suite import compile_contract
 from dqx_airflow.contracts.document import (
     DEEPEST,
     MOST_NODES,

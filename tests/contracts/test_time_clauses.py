@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dqx_airflow import Contract, ContractRegistry, MemoryDatabase, Table
-from dqx_airflow.contracts.compile.measures import days_due
 from dqx_airflow.contracts.demands import Arrives
+from dqx_airflow.contracts.demands.deliveries import days_due
 from dqx_airflow.contracts.dialects.periods import DAY_S, MONTH_S, WEEK_S, YEAR_S
 from dqx_airflow.contracts.enforcement.lint import lint
 from dqx_airflow.contracts.read import read_contract

@@ -122,7 +122,7 @@ def coverage(
     :param fail_on: Exit with 1 if an unsupported clause is left.
     :param format: Output format: table, json or markdown.
     """
-    from dqx_airflow.contracts.compile import compile_contract
+    from dqx_airflow.contracts.compile.suite import compile_contract
     from dqx_airflow.contracts.enforcement.enforced_contract import counts
     from dqx_airflow.contracts.enforcement.enforced_contract import coverage as coverage_of
     from dqx_airflow.contracts.model import Treatment
@@ -356,7 +356,7 @@ def to_suite(
     :param check: Compare with this suite instead of printing; exit 1 if they differ.
     :param output: Write the suite to a file.
     """
-    from dqx_airflow.contracts.compile import compile_contract
+    from dqx_airflow.contracts.compile.suite import compile_contract
 
     (contract,) = read_versions([file])
     text = compile_contract(contract).text

@@ -1,4 +1,4 @@
-"""A rule in its context, its claim in DQL, and what its SQL means.
+"""A rule in its context, its claim in DQL, what its SQL means, and its expectation in GE.
 
 Only `row_meaning` and `query_meaning` import `sql_rules`, and with it sqlglot.
 """
@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import pairwise
+from typing import Any
 
 from dqx_airflow.contracts.compile import terms
-from dqx_airflow.contracts.demands import QueryGives
+from dqx_airflow.contracts.demand import Condition, Demand
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule, plain_name
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show, show_number, show_text
 from dqx_airflow.errors import NoCounterpartError
-from dqx_airflow.values import DatasetRef
+from dqx_airflow.values import DatasetRef, Severity
 
 _OF_ONE_DATABASE = ("postgres", "postgresql")
 _FIRST_SCHEMAS = ("public", "dbo", "main")
@@ -250,16 +251,105 @@ def row_meaning(
     )
 
 
-def query_meaning(context: RuleContext, demand: QueryGives) -> Query | SqlAggregate | CountOfRows:
+def query_meaning(
+    context: RuleContext, written: str, sql_dialect: str | None
+) -> Query | SqlAggregate | CountOfRows:
     """The meaning of a query that returns one value.
 
     :raises NoCounterpartError: it is not a single query, or has other placeholders.
     """
     from dqx_airflow.contracts.compile.sql_rules import query_rule
 
-    text = filled_in(demand.query, placeholders(context), demand.sql_dialect)
-    return query_rule(text, demand.sql_dialect, _scope(context))
+    text = filled_in(written, placeholders(context), sql_dialect)
+    return query_rule(text, sql_dialect, _scope(context))
 
 
 def _scope(context: RuleContext) -> SqlScope:
     return SqlScope(context.model.name, context.dataset, context.fields_of)
+
+
+def compared(expression: str, condition: Condition, unit: str = "") -> str:
+    """An expression with its condition; bounds are in the unit."""
+    op, low, high = condition.op, condition.bound, condition.high
+    if op == "between" and high is not None:
+        return f"{expression} between {_bound(low, unit)} and {_bound(high, unit)}"
+    if op == "not between" and high is not None:
+        # A value outside of both bounds is further from their middle than they are.
+        middle, half = (low + high) / 2, (high - low) / 2
+        return f"abs({expression} - {_bound(middle, unit)}) > {_bound(half, unit)}"
+    return f"{expression} {op} {_bound(low, unit)}"
+
+
+def _bound(value: int | float, unit: str) -> str:
+    return f"{show(terms.number(value))}{unit}"
+
+
+def satisfied(predicate: str, share: float) -> CompiledClaim:
+    """A claim on the share of rows for which a predicate is true, of those where it is not NULL."""
+    return no_rows(sql(f"count_if(NOT ({predicate}))"), share, sql(f"count(({predicate}))"))
+
+
+_SEVERITIES = {
+    Severity.P0: "critical",
+    Severity.P1: "critical",
+    Severity.P2: "warning",
+    Severity.P3: "info",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """An expectation: its name, and its arguments in order."""
+
+    type: str
+    kwargs: dict[str, Any]
+    severity: str | None = field(default=None)
+
+    def as_plain(self) -> dict[str, Any]:
+        severity = {} if self.severity is None else {"severity": self.severity}
+        return {"type": self.type, "kwargs": self.kwargs, **severity}
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedRule:
+    """The rule to export as an expectation, and its context. `item` is None for a model."""
+
+    model: Model
+    item: Field | None
+    rule: Rule
+
+    @property
+    def column(self) -> str:
+        return plain_name(self.item.path) if self.item is not None else ""
+
+    @property
+    def sql_column(self) -> str:
+        return terms.sql_name(self.item.path if self.item is not None else "")
+
+    @property
+    def mostly(self) -> dict[str, float]:
+        return {"mostly": self.rule.share} if self.rule.share < 1 else {}
+
+    def of(self, demand: Demand) -> Expectation:
+        """The expectation of another demand in its place.
+
+        :raises NoCounterpartError: there is none.
+        """
+        return replace(self, rule=replace(self.rule, demand=demand)).expectation()
+
+    def expectation(self) -> Expectation:
+        """The expectation that is equivalent to a rule.
+
+        :raises NoCounterpartError: there is none.
+        """
+        if self.item is not None and self.item not in self.model.fields:
+            raise NoCounterpartError("Great Expectations has no names for nested columns")
+        expectation = self.rule.demand.expectation(self)
+        if self.rule.severity is None:
+            return expectation
+        return replace(expectation, severity=_SEVERITIES[self.rule.severity])
+
+
+def unexpected_rows(query: str) -> Expectation:
+    """The rows that a query finds must not exist: only SQL can express them."""
+    return Expectation("unexpected_rows_expectation", {"unexpected_rows_query": query})

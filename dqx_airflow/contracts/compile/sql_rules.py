@@ -480,3 +480,38 @@ def from_of(query: exp.Query) -> Expr | None:
 def written_name(table: exp.Table) -> str:
     """A table as the SQL names it, with its schema and catalog."""
     return ".".join(part.name for part in table.parts)
+
+
+_OPS = {exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<=", exp.EQ: "==", exp.NEQ: "!="}
+
+
+def is_same_sql(old: str, old_dialect: str | None, new: str, new_dialect: str | None) -> bool:
+    """True if two SQL texts are equivalent."""
+    if old.strip() == new.strip() and old_dialect == new_dialect:
+        return True
+    before, after = _lenient(old, old_dialect), _lenient(new, new_dialect)
+    return before is not None and before == after
+
+
+def comparison(predicate: str, dialect: str | None) -> tuple[Expr, tuple[str, float]] | None:
+    """The expression of a predicate, and what it is compared with: `>=` and 1; None for others."""
+    tree = _lenient(predicate, dialect)
+    op = next((op for kind, op in _OPS.items() if isinstance(tree, kind)), None)
+    if not isinstance(tree, exp.Binary) or op is None:
+        return None
+    number, sign = tree.expression, 1
+    if isinstance(number, exp.Neg):
+        number, sign = number.this, -1
+    if not isinstance(number, exp.Literal) or number.is_string:
+        return None
+    return tree.this, (op, sign * float(number.this))
+
+
+def _lenient(text: str, dialect: str | None) -> Expr | None:
+    """The SQL as a tree; None if it cannot be parsed."""
+    # Placeholders such as {model} are words to the parser.
+    plain = text.replace("{", "__").replace("}", "__")
+    try:
+        return sqlglot.parse_one(plain, read=dialect or "spark")
+    except (SqlglotError, ValueError, RecursionError):
+        return None

@@ -1,25 +1,23 @@
-"""The suite of a contract: what compiles each demand, its checks, their names, and its text."""
+"""Compiles a contract to a DQL suite: one check for each model, one assertion for each rule.
+
+    compiled = compile_contract(contract)
+    compiled.text       # canonical DQL: the same contract gives the same text
+    compiled.enforced   # the rule behind each assertion, by its name
+
+The severity of an assertion is that of its rule, and P1 if the contract states none, whatever the
+rule is about. Its tags are the dialect, the dimension (`dimension-completeness`), and the rule's.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date
-from typing import Any
 
-from dqx_airflow.contracts import demands
-from dqx_airflow.contracts.compile import columns, measures, terms
-from dqx_airflow.contracts.compile.columns import PREDICATES, ways
-from dqx_airflow.contracts.compile.context import (
-    CompiledClaim,
-    EnforcedByType,
-    Query,
-    RowSql,
-    RuleContext,
-    TableSql,
-    row_meaning,
-)
+from dqx_airflow.contracts.compile import terms
+from dqx_airflow.contracts.compile.context import CompiledClaim, EnforcedByType, RuleContext
+from dqx_airflow.contracts.compile.nested import ways
 from dqx_airflow.contracts.demands import OfType, printable_line
 from dqx_airflow.contracts.dialects.clause_reader import unique_name
 from dqx_airflow.contracts.model import Acceptance, Clause, Contract, Note, Promise, Rule, Treatment
@@ -27,58 +25,9 @@ from dqx_airflow.dql.check import Checked, check_source
 from dqx_airflow.dql.checks.suite import IMPLICIT_CHECK
 from dqx_airflow.dql.formatter import WIDTH, format_source
 from dqx_airflow.dql.nodes import DEFAULT_SEVERITY
-from dqx_airflow.dql.printer import show_name, show_text, show_where
+from dqx_airflow.dql.printer import show_name, show_text
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.values import DatasetRef, Severity, SourceFile
-
-
-def claim_of(context: RuleContext) -> CompiledClaim | EnforcedByType:
-    """The claim for a rule.
-
-    :raises NoCounterpartError: there is none, with the reason.
-    """
-    demand = context.rule.demand
-    return CLAIMS[type(demand)](context, demand)
-
-
-def _among_rows(context: RuleContext, demand: demands.AmongRows) -> CompiledClaim | EnforcedByType:
-    where = row_meaning(context, demand.where, demand.sql_dialect)
-    if isinstance(where, RowSql | TableSql | Query):
-        raise NoCounterpartError(f"DQL cannot express the filter: {demand.where}")
-    rule = replace(context.rule, demand=demand.demand)
-    claim = claim_of(replace(context, rule=rule, is_filtered=True))
-    if isinstance(claim, EnforcedByType):
-        raise NoCounterpartError(
-            "a column has the same type in all rows, so a filter has no effect"
-        )
-    return replace(claim, text=claim.text + show_where(where))
-
-
-CLAIMS: dict[type, Callable[[RuleContext, Any], CompiledClaim | EnforcedByType]] = {
-    demands.Presence: columns.presence,
-    demands.OfType: columns.of_type,
-    demands.OnlyColumns: columns.only_columns,
-    demands.Required: columns.required,
-    **dict.fromkeys(PREDICATES, columns.single_values),
-    demands.UniqueItems: columns.unique_items,
-    demands.Unique: measures.unique,
-    demands.Distinct: measures.distinct,
-    demands.Complete: measures.complete,
-    demands.AllComplete: measures.all_complete,
-    demands.MetricRule: measures.measured,
-    demands.QueryGives: measures.query_gives,
-    demands.Refers: measures.refers,
-    demands.RowsSatisfy: measures.rows_satisfy,
-    demands.AmongRows: _among_rows,
-    demands.Fresh: measures.fresh,
-    demands.Prompt: measures.prompt,
-    demands.Retained: measures.retained,
-    demands.Volume: measures.volume,
-    demands.HourlyVolume: measures.hourly_volume,
-    demands.Arrives: measures.arrives,
-}
-"""What makes the claim of a rule, by the type of its demand."""
-
 
 _INDENT = " " * 4
 
@@ -284,7 +233,7 @@ class _Drafting:
 
     def _claim(self, context: RuleContext) -> CompiledClaim | EnforcedByType:
         try:
-            claim = claim_of(context)
+            claim = context.rule.demand.claim(context)
         except RecursionError:
             raise NoCounterpartError("it is nested too deeply") from None
         model = context.model.name

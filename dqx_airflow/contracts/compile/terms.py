@@ -7,11 +7,12 @@ from datetime import date
 from enum import Enum
 from fractions import Fraction
 
-from dqx_airflow.contracts.demands import Literal, literal_text
+from dqx_airflow.contracts.demand import Literal, literal_text
 from dqx_airflow.contracts.model import Field, parts_of, without_quoted
 from dqx_airflow.dql import nodes
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.spark_values import timestamp_in
+from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.types import Family, family_of
 from dqx_airflow.values import Span
 from dqx_airflow.values.exact import WrittenFloat, exact_as_written, is_finite_number, magnitude
@@ -248,3 +249,17 @@ def field_of(operand: nodes.Name | nodes.Item, field: str) -> nodes.Name | nodes
     if isinstance(operand, nodes.Item):
         return item(*operand.path, named.text)
     return name(f"{operand.text}.{named.text}")
+
+
+def sql_name(path: str) -> str:
+    """A DQL column as Spark SQL: each part of its path in backticks."""
+    return quote_name(*parts_of(path))
+
+
+def quoted(path: str) -> str:
+    """A DQL column as Spark SQL.
+
+    :raises NoCounterpartError: DQL has no name for it.
+    """
+    column(path)
+    return sql_name(path)

@@ -10,7 +10,6 @@ from typing import Any
 
 import yaml
 
-from dqx_airflow.contracts.demands import Bound, Demand, Length, MultipleOf, Pattern, UniqueItems
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule, Treatment, column_path
 from dqx_airflow.values.exact import WrittenFloat
 
@@ -44,29 +43,6 @@ def unsupported_clauses(contract: Contract) -> Iterator[Loss]:
 def loss_of(contract: Contract, model: Model, item: Field | None, rule: Rule, reason: str) -> Loss:
     """The loss of a rule that a format cannot express, by the name of its assertion."""
     return Loss(contract.assertion_name(model, item, rule), reason)
-
-
-_BOUNDS = {">=": "minimum", ">": "exclusiveMinimum", "<=": "maximum", "<": "exclusiveMaximum"}
-
-
-def keywords_of(demand: Demand, *, is_array: bool) -> dict[str, Any] | None:
-    """The keyword of a demand with its value; None if there is none for it.
-
-    :param is_array: the values are arrays, whose items are counted.
-    """
-    match demand:
-        case Bound(op=op, value=value):
-            return {_BOUNDS[op]: value}
-        case Length(op=op, count=count):
-            end = "min" if op == ">=" else "max"
-            return {end + ("Items" if is_array else "Length"): count}
-        case Pattern(expression=expression):
-            return {"pattern": expression}
-        case MultipleOf(divisor=divisor):
-            return {"multipleOf": divisor}
-        case UniqueItems():
-            return {"uniqueItems": True}
-    return None
 
 
 def filled_template(package: str, name: str, **values: Any) -> str:

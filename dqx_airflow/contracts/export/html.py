@@ -10,7 +10,7 @@ from importlib.resources import files
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from dqx_airflow.contracts.compile import compile_contract
+from dqx_airflow.contracts.compile.suite import compile_contract
 from dqx_airflow.contracts.demands import Demand, OfType, Presence
 from dqx_airflow.contracts.enforcement.enforced_contract import counts, coverage
 from dqx_airflow.contracts.export import Exported

@@ -8,23 +8,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dqx_airflow.contracts import demands
+from dqx_airflow.contracts.compile.context import ExportedRule
+from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.dialects.clause_reader import is_sensitive
-from dqx_airflow.contracts.dialects.foreign import THRESHOLDS, great_expectations, sql_name
+from dqx_airflow.contracts.dialects.foreign import THRESHOLDS, great_expectations
 from dqx_airflow.contracts.dialects.periods import DAY_S, HOUR_S, MINUTE_S
 from dqx_airflow.contracts.export import (
     Exported,
     Loss,
     filled,
-    keywords_of,
     loss_of,
     unsupported_clauses,
     yaml_text,
-)
-from dqx_airflow.contracts.export.great_expectations import (
-    ExportedRule,
-    expectation_of,
-    missing_rows,
-    too_many_digits,
 )
 from dqx_airflow.contracts.field_types import names_in, spark_type
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule, Server, Treatment, plain_name
@@ -158,7 +153,7 @@ def _metric(
 def _expectation(model: Model, item: Field | None, rule: Rule) -> dict[str, Any] | None:
     """An expectation, if it is read back as the same demand."""
     try:
-        expectation = expectation_of(ExportedRule(model, item, rule))
+        expectation = ExportedRule(model, item, rule).expectation()
         kwargs = {key: value for key, value in expectation.kwargs.items() if value is not None}
         plain = {"type": expectation.type, "kwargs": kwargs}
         read = great_expectations.translate(plain, item.path if item is not None else None)
@@ -200,10 +195,10 @@ def _query(
             query = f"SELECT 100.0 * {wrong} / count(*) FROM {{model}}"  # noqa: S608
             return query, _at_most(1 - demand.share), demand.sql_dialect
         case demands.Refers():
-            rows = missing_rows("{model}", demand)
+            rows = demand.missing_rows("{model}")
             return rows.replace("SELECT *", "SELECT count(*)", 1), demands.NONE, None
         case demands.Digits() if item is not None and item in model.fields and rule.share >= 1:
-            too_long = too_many_digits(sql_name(item.path), demand)
+            too_long = demand.too_many(sql_name(item.path))
             return f"{_COUNT} WHERE {too_long}", demands.NONE, None
     return None
 
@@ -457,28 +452,17 @@ def _duration(seconds: float) -> tuple[int | float, str]:
 
 
 _NUMBERS, _TIMES = ("integer", "number"), ("date", "timestamp")
-_TYPES_OF_OPTIONS: dict[type[demands.Demand], tuple[str, ...]] = {
-    demands.Bound: (*_NUMBERS, *_TIMES),
-    demands.Length: ("string", "array"),
-    demands.Pattern: ("string",),
-    demands.OfFormat: ("string",),
-    demands.MultipleOf: _NUMBERS,
-    demands.UniqueItems: ("array",),
-}
-"""The logical types with an option that is equivalent to a demand."""
 
 
 def _options(logical: str | None, demand: demands.Demand) -> dict[str, Any] | None:
-    if logical not in _TYPES_OF_OPTIONS.get(type(demand), ()):
+    if logical not in demand.odcs_types:
         return None
     match demand:
         case demands.Bound() if logical in _TIMES:
             demand = replace(demand, value=str(demand.value))
         case demands.Bound() if not is_finite_number(demand.value):
             return None
-        case demands.OfFormat():
-            return {"format": demand.name}
-    return keywords_of(demand, is_array=logical == "array")
+    return demand.keywords(is_array=logical == "array")
 
 
 _VERSION, _WITH_MAPS = "v3.1.0", "v3.2.0"

@@ -11,8 +11,8 @@ from typing import Any
 from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.demands import OfType, Presence, Required
 from dqx_airflow.contracts.dialects.clause_reader import NUMBER_WORDS
-from dqx_airflow.contracts.export import Exported, Loss, keywords_of, loss_of, unsupported_clauses
-from dqx_airflow.contracts.field_types import names_in, spark_type, table_type
+from dqx_airflow.contracts.export import Exported, Loss, loss_of, unsupported_clauses
+from dqx_airflow.contracts.field_types import names_in, spark_type
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule, column_path
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
@@ -203,7 +203,7 @@ class _SchemaWriter:
                 if TEXT_FORMATS[demand.name].check_digits is not None:
                     self.lose(item, rule, "a JSON Schema computes no check digits")
                 return _format(demand)
-        keywords = keywords_of(rule.demand, is_array=item.type == "array")
+        keywords = rule.demand.keywords(is_array=item.type == "array")
         if keywords is None:
             self.lose(item, rule, _OF_ROWS)
         return keywords or {}
@@ -228,3 +228,13 @@ def _format(demand: demands.OfFormat) -> dict[str, Any]:
     # Most validators do not check `format`, but they check the pattern.
     named = {"format": _JSON_FORMATS[demand.name]} if demand.name in _JSON_FORMATS else {}
     return {**named, "pattern": whole(TEXT_FORMATS[demand.name].pattern)}
+
+
+def table_type(item: Field) -> str:
+    """The type of a column in its table: a decimal if the contract states the digits."""
+    digits = next(
+        (rule.demand for rule in item.rules if isinstance(rule.demand, demands.Digits)), None
+    )
+    if item.type == "number" and digits is not None:
+        return f"decimal({digits.precision},{digits.scale})"
+    return spark_type(item)

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.demands import (
     Bound,
     Condition,
@@ -26,11 +27,10 @@ from dqx_airflow.contracts.demands import (
     Unique,
 )
 from dqx_airflow.contracts.dialects.clause_reader import slug
-from dqx_airflow.contracts.model import parts_of
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.patterns.bounds import ended
 from dqx_airflow.metrics.patterns.syntax import PatternError
-from dqx_airflow.metrics.sql import quote_literal, quote_name
+from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 from dqx_airflow.values import Severity
 from dqx_airflow.values.exact import is_finite_number
@@ -137,11 +137,6 @@ def values_in(items: object) -> tuple[Literal, ...] | None:
 def is_value(item: object) -> bool:
     """True for a value that a column may have: no mapping, no list, no NaN."""
     return isinstance(item, str | bool) or is_finite_number(item)
-
-
-def sql_name(column: str) -> str:
-    """A DQL column as Spark SQL: each part of its path in backticks."""
-    return quote_name(*parts_of(column))
 
 
 def rlike(name: str, expression: str) -> str:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, TypeAlias
 
+from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.demands import (
     NONE,
     AmongRows,
@@ -35,6 +36,7 @@ from dqx_airflow.contracts.demands import (
     RowsSatisfy,
     Unique,
 )
+from dqx_airflow.contracts.demands.measures import MEASURED
 from dqx_airflow.contracts.dialects.foreign import (
     ColumnDemand,
     Translation,
@@ -44,7 +46,6 @@ from dqx_airflow.contracts.dialects.foreign import (
     literals,
     rlike,
     severity_of,
-    sql_name,
     values_in,
 )
 from dqx_airflow.contracts.field_types import types_named
@@ -453,16 +454,6 @@ def _in_order(metric: str) -> Callable[[ExpectationArguments], Demands]:
     return demands
 
 
-MEASURED = {
-    "minimum": "expect_column_min_to_be_between",
-    "maximum": "expect_column_max_to_be_between",
-    "average": "expect_column_mean_to_be_between",
-    "sum": "expect_column_sum_to_be_between",
-    "median": "expect_column_median_to_be_between",
-    "distinctness": "expect_column_proportion_of_unique_values_to_be_between",
-    "unique_count": "expect_column_unique_value_count_to_be_between",
-}
-"""The expectations about a range for a metric of a column, by the metric."""
 _OF_COLUMNS: Expectations = {
     **{kind: _measured(metric) for metric, kind in MEASURED.items()},
     "expect_column_unique_value_proportion_to_be_between": _measured("distinctness"),

@@ -9,6 +9,7 @@ from functools import partial
 from importlib.resources import files
 from typing import Any
 
+from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.demands import (
     NONE,
     AmongRows,
@@ -40,7 +41,6 @@ from dqx_airflow.contracts.dialects.foreign import (
     permits_none,
     repeated_rows,
     rlike,
-    sql_name,
     values_in,
 )
 from dqx_airflow.contracts.dialects.periods import DAY_S, HOUR_S, MINUTE_S, seconds_of

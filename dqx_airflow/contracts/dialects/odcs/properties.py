@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from dqx_airflow.contracts import demands
+from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.dialects.clause_reader import (
     ClauseReader,
     bound_rule,
@@ -16,7 +17,6 @@ from dqx_airflow.contracts.dialects.clause_reader import (
     with_type,
     with_unique_names,
 )
-from dqx_airflow.contracts.dialects.foreign import sql_name
 from dqx_airflow.contracts.dialects.odcs.service import (
     Element,
     OdcsContext,

@@ -1,0 +1,384 @@
+"""Demands on measured values: metrics, and the SQL of a contract."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import ceil, floor
+from typing import Any
+
+from dqx_airflow.contracts.compile import terms
+from dqx_airflow.contracts.compile.context import (
+    CompiledClaim,
+    CountOfRows,
+    EnforcedByType,
+    Expectation,
+    ExportedRule,
+    Query,
+    RowSql,
+    RuleContext,
+    SqlAggregate,
+    TableSql,
+    compared,
+    each_row,
+    query,
+    query_meaning,
+    row_meaning,
+    satisfied,
+    sql,
+    unexpected_rows,
+)
+from dqx_airflow.contracts.compile.nested import spark_text
+from dqx_airflow.contracts.demand import (
+    NO_EXPECTATION,
+    NONE,
+    Condition,
+    Demand,
+    Literal,
+    Order,
+    all_of,
+    compare_demands,
+    one_line,
+    rising,
+    share_of_rows,
+    values_text,
+)
+from dqx_airflow.contracts.demands.columns import repeated
+from dqx_airflow.contracts.demands.values import Pattern, among
+from dqx_airflow.contracts.model import Field, plain_name
+from dqx_airflow.diagnostics.diagnostic import did_you_mean
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.printer import show, show_where
+from dqx_airflow.errors import NoCounterpartError
+from dqx_airflow.metrics.builtin import CALLABLE
+from dqx_airflow.metrics.derived import MOST_COMMON
+
+_OF_METRICS = {
+    "null_count": "completeness",
+    "missing_count": "completeness",
+    "duplicate_count": "uniqueness",
+    "unique_count": "uniqueness",
+    "malformed_count": "conformity",
+    "invalid_count": "conformity",
+    "num_rows": "coverage",
+}
+
+
+MEASURED = {
+    "minimum": "expect_column_min_to_be_between",
+    "maximum": "expect_column_max_to_be_between",
+    "average": "expect_column_mean_to_be_between",
+    "sum": "expect_column_sum_to_be_between",
+    "median": "expect_column_median_to_be_between",
+    "distinctness": "expect_column_proportion_of_unique_values_to_be_between",
+    "unique_count": "expect_column_unique_value_count_to_be_between",
+}
+"""The expectations about a range for a metric of a column, by the metric."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricRule(
+    Demand,
+    is_quality=True,
+    subject_fields=("metric", "arguments", "is_percent"),
+    stricter={"condition": Condition.order},
+):
+    """A condition on a metric of DQL. `arguments` are columns; `metric` is one of `metrics`.
+
+    `is_percent`: the metric is a count, and its percentage of the rows is compared. `values` are
+    those that a metric such as `invalid_count` accepts or counts; for `most_common`, those allowed
+    as the most common value.
+    """
+
+    metric: str
+    arguments: tuple[str, ...]
+    condition: Condition
+    is_percent: bool = False
+    values: tuple[Literal, ...] = ()
+    pattern: str | None = None
+
+    @property
+    def text(self) -> str:
+        share = "% of the rows" if self.is_percent else ""
+        of = [f"among {values_text(self.values)}"] if self.values else []
+        of += [f"matching {self.pattern}"] if self.pattern is not None else []
+        named = f"{self.metric}({', '.join(self.arguments)})"
+        return " ".join([named, *of, self.condition.text + share])
+
+    @property
+    def dimension(self) -> str | None:  # type: ignore[override]
+        return _OF_METRICS.get(self.metric)
+
+    def claim(self, context: RuleContext) -> CompiledClaim:
+        """A metric with a condition. A count of rows becomes a demand on each of them if
+        possible: then failing rows can be shown."""
+        if self.metric == MOST_COMMON:
+            column, item = _subject(context, self)
+            membership = among(column, self.values, item)
+            if isinstance(membership, nodes.Member):
+                return CompiledClaim(
+                    f"{MOST_COMMON}({show(column)}, 1) in {show(membership.choices)}"
+                )
+        counted = _COUNTED.get(self.metric)
+        if counted is None:
+            expression = _metric(self)
+        else:
+            bad = counted(context, self)
+            condition = self.condition
+            if condition == NONE or (condition.op == "<=" and condition.bound == 0):
+                return each_row(terms.negation(bad))
+            expression = (
+                f"num_rows(where {show(bad)})"
+                if context.is_filtered
+                else sql(f"count_if({spark_text(bad)})")
+            )
+        if self.is_percent:
+            return CompiledClaim(compared(f"{expression} / num_rows()", self.condition, "%"))
+        return CompiledClaim(compared(expression, self.condition))
+
+    def expectation(self, place: ExportedRule) -> Expectation:
+        if self.metric == "null_count" and self.is_percent:
+            if self.condition.op != "<=":
+                raise NoCounterpartError(NO_EXPECTATION)
+            share = round(1 - self.condition.bound / 100, 12)
+            kwargs: dict[str, Any] = {"column": plain_name(self.arguments[0]), "mostly": share}
+            return Expectation("expect_column_values_to_not_be_null", kwargs)
+        if self.metric == "most_common" and len(self.arguments) == 1:
+            values = [value for value in self.values if value is not None]
+            kwargs = {"column": plain_name(self.arguments[0]), "value_set": values}
+            return Expectation("expect_column_most_common_value_to_be_in_set", kwargs)
+        ends = _ends(self.condition, is_count=self.metric in _COUNTS)
+        if ends is None or self.is_percent or self.values or self.pattern is not None:
+            raise NoCounterpartError(NO_EXPECTATION)
+        if self.metric == "num_rows":
+            return Expectation("expect_table_row_count_to_be_between", ends)
+        if self.metric == "column_count":
+            return Expectation("expect_table_column_count_to_be_between", ends)
+        if self.metric not in MEASURED or len(self.arguments) != 1:
+            raise NoCounterpartError(NO_EXPECTATION)
+        kwargs = {"column": plain_name(self.arguments[0]), **ends}
+        return Expectation(MEASURED[self.metric], kwargs)
+
+
+def _metric(demand: MetricRule) -> str:
+    if demand.metric == "duplicate_count":
+        return repeated(demand.arguments)
+    if demand.metric not in CALLABLE:
+        hint = did_you_mean(demand.metric, CALLABLE)
+        raise NoCounterpartError(f"unknown metric '{demand.metric}': {hint}")
+    arguments = ", ".join(show(terms.column(column)) for column in demand.arguments)
+    return f"{demand.metric}({arguments})"
+
+
+def _invalid(context: RuleContext, demand: MetricRule) -> nodes.Expression:
+    """A value is none of the valid ones."""
+    column, item = _subject(context, demand)
+    valid = _listed(column, demand, item)
+    if not valid:
+        raise NoCounterpartError("it does not define which values are valid")
+    return terms.negated(_joined(valid, "and"))
+
+
+def _missing(context: RuleContext, demand: MetricRule) -> nodes.Expression:
+    """The value is NULL, or one of those that mean a missing value."""
+    column, item = _subject(context, demand)
+    try:
+        listed = _listed(column, demand, item)
+    except NoCounterpartError:
+        if demand.pattern is not None:
+            raise
+        listed = []  # No value of a numeric column is such a string.
+    return _joined([terms.is_null(column), *listed], "or")
+
+
+def _equal(context: RuleContext, demand: MetricRule) -> nodes.Expression:
+    """A value is one of those that are counted."""
+    column, item = _subject(context, demand)
+    predicates = _listed(column, demand, item)
+    if not predicates:
+        raise NoCounterpartError("it does not define which values are counted")
+    return _joined(predicates, "or")
+
+
+_COUNTED = {"invalid_count": _invalid, "missing_count": _missing, "count_values": _equal}
+"""Metrics that count the rows for which a predicate is true."""
+
+
+def _subject(context: RuleContext, demand: MetricRule) -> tuple[nodes.Name, Field | None]:
+    if len(demand.arguments) != 1:
+        raise NoCounterpartError(f"{demand.metric} takes exactly one column")
+    (path,) = demand.arguments
+    return terms.column(path), context.field_at(path)
+
+
+def _listed(column: nodes.Name, demand: MetricRule, item: Field | None) -> list[nodes.Expression]:
+    predicates = []
+    if demand.values:
+        predicates.append(among(column, demand.values, item))
+    if demand.pattern is not None:
+        predicates.append(Pattern(demand.pattern).predicate(column, item))
+    return predicates
+
+
+def _joined(predicates: list[nodes.Expression], op: str) -> nodes.Expression:
+    joined = predicates[0]
+    for predicate in predicates[1:]:
+        joined = nodes.Junction(op, joined, predicate, terms.NOWHERE)
+    return joined
+
+
+_COUNTS = ("num_rows", "unique_count", "column_count")
+
+
+def _ends(condition: Condition, *, is_count: bool) -> dict[str, Any] | None:
+    """A comparison as a range; None if it is not one. Ranges of counts are inclusive."""
+    op, bound, high = condition.op, condition.bound, condition.high
+    if op == "==" or (op == "between" and high is not None):
+        return {"min_value": bound, "max_value": bound if high is None else high}
+    if op not in (">", ">=", "<", "<="):
+        return None
+    end, step, nearest = ("min", 1, floor) if op[0] == ">" else ("max", -1, ceil)
+    ends = {"min_value": None, "max_value": None}
+    if not is_count:
+        strict = {f"strict_{end}": True} if len(op) == 1 else {}
+        return {**ends, f"{end}_value": bound, **strict}
+    inclusive = nearest(bound) + step if len(op) == 1 else -nearest(-bound)
+    return {**ends, f"{end}_value": inclusive}
+
+
+@dataclass(frozen=True, slots=True)
+class RowsSatisfy(Demand, is_quality=True, subject_fields=("predicate", "sql_dialect", "share")):
+    """Each row, or at least `share` of them, satisfies a predicate in the SQL dialect of a
+    server."""
+
+    predicate: str
+    sql_dialect: str | None = None
+    share: float = 1.0
+
+    @property
+    def text(self) -> str:
+        return one_line(self.predicate) + share_of_rows(self.share)
+
+    def order(self, new: Any, *, is_whole: bool = False) -> Order:
+        return all_of(self._predicate_order(new), rising(self.share, new.share))
+
+    def _predicate_order(self, new: RowsSatisfy) -> Order:
+        if _same_sql(self, new, "predicate"):
+            return Order.SAME
+        from dqx_airflow.contracts.compile.sql_rules import comparison
+
+        before = comparison(self.predicate, self.sql_dialect)
+        after = comparison(new.predicate, new.sql_dialect)
+        if before is None or after is None or before[0] != after[0]:
+            return Order.OTHER
+        return Condition(*before[1]).order(Condition(*after[1]))
+
+    def claim(self, context: RuleContext) -> CompiledClaim:
+        share = min(self.share, context.rule.share)
+        rule = row_meaning(context, self.predicate, self.sql_dialect)
+        match rule:
+            case RowSql(sql=predicate):
+                return satisfied(predicate, share)
+            case TableSql(sql=predicate):
+                return CompiledClaim(f"{sql(f'CAST({predicate} AS INT)')} == 1")
+            case Query(sql=text, datasets=datasets):
+                if share < 1:
+                    raise NoCounterpartError(
+                        "a share of rows cannot be combined with other datasets or window functions"
+                    )
+                other_datasets = tuple(name for name in datasets if name != context.model.name)
+                return CompiledClaim(f"{query(text)} == 0", other_datasets)
+            case _:
+                return each_row(rule, share)
+
+    def expectation(self, place: ExportedRule) -> Expectation:
+        if self.share < 1:
+            raise NoCounterpartError(
+                "Great Expectations permits no share of rows that a query finds"
+            )
+        return unexpected_rows(f"SELECT * FROM {{batch}} WHERE NOT ({self.predicate})")  # noqa: S608
+
+
+@dataclass(frozen=True, slots=True)
+class QueryGives(
+    Demand,
+    words="{query} returns {condition}",
+    is_quality=True,
+    subject_fields=("query", "condition", "sql_dialect"),
+):
+    """A query returns a number that satisfies a condition. `{model}` and `{field}` are filled
+    in."""
+
+    query: str
+    condition: Condition
+    sql_dialect: str | None = None
+
+    def order(self, new: Any, *, is_whole: bool = False) -> Order:
+        is_same = _same_sql(self, new, "query")
+        return self.condition.order(new.condition) if is_same else Order.OTHER
+
+    def claim(self, context: RuleContext) -> CompiledClaim:
+        rule = query_meaning(context, self.query, self.sql_dialect)
+        if isinstance(rule, CountOfRows):
+            if self.condition == NONE:
+                return each_row(terms.negation(rule.predicate))
+            return CompiledClaim(
+                compared(sql(f"count_if({spark_text(rule.predicate)})"), self.condition)
+            )
+        if isinstance(rule, SqlAggregate):
+            return CompiledClaim(compared(sql(rule.sql), self.condition))
+        other_datasets = tuple(name for name in rule.datasets if name != context.model.name)
+        return CompiledClaim(compared(query(rule.sql), self.condition), other_datasets)
+
+
+@dataclass(frozen=True, slots=True)
+class AmongRows(Demand, words="{demand} where {where}", is_quality=True):
+    """A demand on the rows for which an SQL predicate is true; others are exempt."""
+
+    demand: Demand
+    where: str
+    sql_dialect: str | None = None
+
+    @property
+    def dimension(self) -> str | None:  # type: ignore[override]
+        return self.demand.dimension
+
+    @property
+    def named_columns(self) -> tuple[str, ...]:
+        return self.demand.named_columns
+
+    @property
+    def subject(self) -> tuple[Any, ...]:
+        return (type(self), self.where, *self.demand.subject)
+
+    def order(self, new: Any, *, is_whole: bool = False) -> Order:
+        if not _same_sql(self, new, "where"):
+            return Order.OTHER
+        return compare_demands(self.demand, new.demand, is_whole=is_whole)
+
+    def claim(self, context: RuleContext) -> CompiledClaim | EnforcedByType:
+        where = row_meaning(context, self.where, self.sql_dialect)
+        if isinstance(where, RowSql | TableSql | Query):
+            raise NoCounterpartError(f"DQL cannot express the filter: {self.where}")
+        rule = replace(context.rule, demand=self.demand)
+        claim = self.demand.claim(replace(context, rule=rule, is_filtered=True))
+        if isinstance(claim, EnforcedByType):
+            raise NoCounterpartError(
+                "a column has the same type in all rows, so a filter has no effect"
+            )
+        return replace(claim, text=claim.text + show_where(where))
+
+    def expectation(self, place: ExportedRule) -> Expectation:
+        if self.sql_dialect not in (None, "spark", "databricks"):
+            raise NoCounterpartError(NO_EXPECTATION)
+        expectation = place.of(self.demand)
+        if "unexpected_rows_query" in expectation.kwargs:
+            raise NoCounterpartError(NO_EXPECTATION)
+        where = {"row_condition": self.where, "condition_parser": "spark"}
+        return replace(expectation, kwargs={**expectation.kwargs, **where})
+
+
+def _same_sql(old: Any, new: Any, text: str) -> bool:
+    """Whether the SQL of two demands in the field is equivalent."""
+    from dqx_airflow.contracts.compile.sql_rules import is_same_sql  # sqlglot is slow to import
+
+    return is_same_sql(getattr(old, text), old.sql_dialect, getattr(new, text), new.sql_dialect)

@@ -1,0 +1,462 @@
+"""Demands on single values: patterns, bounds, lists, lengths."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from math import floor
+from typing import Any, ClassVar
+
+from dqx_airflow.contracts.compile import terms
+from dqx_airflow.contracts.compile.context import (
+    CompiledClaim,
+    Expectation,
+    ExportedRule,
+    RuleContext,
+    each_row,
+    no_rows,
+    sql,
+    unexpected_rows,
+)
+from dqx_airflow.contracts.compile.ecma_regex import java_pattern
+from dqx_airflow.contracts.compile.nested import (
+    column_of,
+    is_sayable,
+    like_pattern,
+    nested,
+    of_every,
+    steps_of,
+)
+from dqx_airflow.contracts.compile.terms import ValueKind, kind_of
+from dqx_airflow.contracts.demand import (
+    NO_EXPECTATION,
+    Demand,
+    Literal,
+    Order,
+    admitting,
+    all_of,
+    falling,
+    rising,
+)
+from dqx_airflow.contracts.model import Field, parts_of
+from dqx_airflow.diagnostics.diagnostic import did_you_mean
+from dqx_airflow.dql import nodes
+from dqx_airflow.errors import NoCounterpartError
+from dqx_airflow.metrics.patterns.bounds import bounded
+from dqx_airflow.metrics.patterns.syntax import PatternError
+from dqx_airflow.metrics.sql import quote_name
+from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
+from dqx_airflow.values.exact import is_finite_number
+
+_NUMBERS = ("integer", "number")
+_KEYWORDS = {">=": "minimum", ">": "exclusiveMinimum", "<=": "maximum", "<": "exclusiveMaximum"}
+
+
+class ValueDemand(Demand, dimension="conformity"):
+    """A demand that each value satisfies or not, independently of the others."""
+
+    __slots__ = ()
+    is_of_text: ClassVar[bool] = False
+    """Whether other values are compared in their form as strings."""
+
+    def claim(self, context: RuleContext) -> CompiledClaim:
+        """A self on single values: on those of a column, or on those nested in it."""
+        share = context.rule.share
+        kind = kind_of(context.item)
+        if self.is_of_text and kind not in (ValueKind.TEXT, ValueKind.UNKNOWN):
+            return _matches_as_text(context, self, kind)
+        if not is_sayable(context.way):
+            values = nested(context.way)
+            predicate = self.predicate(values.operand, context.item)
+            return no_rows(sql(values.count_of_rows_without(predicate)), share)
+        way = steps_of(context)
+        return each_row(of_every(way, self.predicate(way[-1].operand, context.item)), share)
+
+    def predicate(self, operand: nodes.Expression, item: Field | None) -> nodes.Expression:
+        """The predicate over a value; `item` is its field, if it is known.
+
+        :raises NoCounterpartError: DQL cannot express it, with the reason.
+        """
+        raise NotImplementedError
+
+
+class _Limit(ValueDemand):
+    """A demand with a side: two are versions of one if both are a minimum, or both a maximum."""
+
+    __slots__ = ()
+    op: str
+
+    @property
+    def subject(self) -> tuple[Any, ...]:
+        return (type(self), self.op[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern(ValueDemand, words="matches {expression}", odcs_types=("string",)):
+    """An expression of the ECMA dialect matches the string, or a part of it if it has no
+    anchors."""
+
+    is_of_text = True
+    expression: str
+
+    def expectation(self, place: ExportedRule) -> Expectation:
+        return _matching(place, self.expression)
+
+    def keywords(self, *, is_array: bool) -> dict[str, Any]:
+        return {"pattern": self.expression}
+
+    def predicate(self, operand: nodes.Expression, item: Field | None) -> nodes.Expression:
+        try:
+            pattern = java_pattern(self.expression)
+        except NoCounterpartError as error:
+            raise NoCounterpartError(
+                f"the pattern cannot be translated to Java: {error}"
+            ) from error
+        try:
+            bounded(pattern)
+        except PatternError as error:
+            raise NoCounterpartError(f"the pattern is refused: {error}") from error
+        return nodes.Matches(operand, terms.text(pattern), terms.NOWHERE)
+
+
+@dataclass(frozen=True, slots=True)
+class OfFormat(ValueDemand, words="has the format {name}", odcs_types=("string",)):
+    """The string has a format: `email`, or another of `metrics.text_formats`."""
+
+    is_of_text = True
+    name: str
+
+    def keywords(self, *, is_array: bool) -> dict[str, Any]:
+        return {"format": self.name}
+
+    def predicate(self, operand: nodes.Expression, item: Field | None) -> nodes.Expression:
+        if self.name not in TEXT_FORMATS:
+            hint = did_you_mean(self.name, TEXT_FORMATS)
+            raise NoCounterpartError(f"unknown format '{self.name}': {hint}")
+        return nodes.HasFormat(operand, terms.name(self.name), terms.NOWHERE)
+
+    def expectation(self, place: ExportedRule) -> Expectation:
+        form = TEXT_FORMATS[self.name]
+        if form.check_digits is not None:
+            raise NoCounterpartError("no expectation computes check digits")
+        return _matching(place, whole(form.pattern))
+
+
+def _listed_values(old: tuple[Literal, ...], new: tuple[Literal, ...]) -> Order:
+    return admitting(map(_typed, old), map(_typed, new))
+
+
+def _typed(value: Literal) -> tuple[str, Literal]:
+    """A value that equals only itself: `1` is not `true`, but `1.0` is `1`."""
+    if isinstance(value, bool):
+        return ("bool", value)
+    if isinstance(value, int | float):
+        return ("number", float(value) if is_finite_number(value) else str(value))
+    return ("text", value)
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf(
+    ValueDemand, is_by_type=True, words="one of {values}", stricter={"values": _listed_values}
+):
+    """The value is one of these."""
+
+    values: tuple[Literal, ...]
+
+    def predicate(self, operand: nodes.Expression, item: Field | None) -> nodes.Expression:
+        return among(operand, self.values, item)
+
+    def expectation(self, place: ExportedRule) -> Expectation:
+        kwargs = {"column": place.column, "value_set": list(self.values), **place.mostly}
+        return Expectation("expect_column_values_to_be_in_set", kwargs)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound(_Limit, words="{op} {value}", odcs_types=(*_NUMBERS, "date", "timestamp")):
+    """The value satisfies a comparison: op is one of > >= < <=. Dates are ISO strings."""
+
+    op: str
+    value: Literal
+
+    def keywords(self, *, is_array: bool) -> dict[str, Any]:
+        return {_KEYWORDS[self.op]: self.value}
+
+    def order(self, new: Any, *, is_whole: bool = False) -> Order:
+        before, after = _comparable(self.value), _comparable(new.value)
+        if self.op[0] != new.op[0] or before is None or type(before) is not type(after):
+            return Order.OTHER
+        ranks = _bound_rank(self.op, before, is_whole), _bound_rank(new.op, after, is_whole)
+        return (rising if self.op[0] == ">" else falling)(*ranks)
+
+    def predicate(self, operand: nodes.Expression, item: Field | None) -> nodes.Expression:
+        kind = kind_of(item)
+        if kind in (ValueKind.NESTED, ValueKind.BINARY, ValueKind.BOOLEAN):
+            raise NoCounterpartError(f"values of type {kind.value} have no order")
+        if kind is ValueKind.TEXT and not isinstance(self.value, str):
+            raise NoCounterpartError("a string cannot be compared with a number")
+        return terms.compare(operand, self.op, terms.literal(self.value, kind))
+
+    def expectation(self, place: ExportedRule) -> Expectation:
+        is_lowest = self.op.startswith(">")
+        expectation = bounds_of(
+            place.column, self if is_lowest else None, None if is_lowest else self
+        )
+        return Expectation(expectation.type, expectation.kwargs | place.mostly)
+
+
+def _bound_rank(op: str, value: Any, is_whole: bool) -> tuple[Any, int]:
+    """The rank of a bound: its value, and for exclusive ones the side."""
+    is_exclusive = not op.endswith("=")
+    side = 1 if op[0] == ">" else -1
+    if is_whole and isinstance(value, Decimal):
+        if value != floor(value):
+            return (Decimal(floor(value) + (side > 0)), 0)
+        return (value + side if is_exclusive else value, 0)
+    return (value, side if is_exclusive else 0)
+
+
+def _comparable(value: Literal) -> Any:
+    """A number or a timestamp; None for values without a common order."""
+    if isinstance(value, bool) or value is None:
+        return None
+    try:
+        number = Decimal(str(value))
+        return number if number.is_finite() else None
+    except InvalidOperation:
+        pass
+    try:
+        timestamp = datetime.fromisoformat(str(value).replace("Z", "+00:00"))
+    except ValueError:
+        return None
+    return timestamp.replace(tzinfo=None) - (timestamp.utcoffset() or timestamp - timestamp)
+
+
+@dataclass(frozen=True, slots=True)
+class Length(_Limit, words="length {op} {count}", odcs_types=("string", "array")):
+    """The number of characters of a string, or of items of an array, with `>=` or `<=`."""
+
+    op: str
+    count: int
+
+    def keywords(self, *, is_array: bool) -> dict[str, Any]:
+        end = "min" if self.op == ">=" else "max"
+        return {end + ("Items" if is_array else "Length"): self.count}
+
+    def order(self, new: Any, *, is_whole: bool = False) -> Order:
+        if self.op != new.op:
+            return Order.OTHER
+        return (rising if self.op == ">=" else falling)(self.count, new.count)
+
+    def predicate(self, operand: nodes.Expression, item: Field | None) -> nodes.Expression:
+        kind = kind_of(item)
+        if kind not in (ValueKind.TEXT, ValueKind.NESTED, ValueKind.UNKNOWN) or (
+            item and item.type == "struct"
+        ):
+            raise NoCounterpartError(
+                f"values of type {kind.value} have no length: only strings and arrays do"
+            )
+        measured = terms.call("size" if kind is ValueKind.NESTED else "length", operand)
+        return terms.compare(measured, self.op, terms.number(self.count))
+
+    def expectation(self, place: ExportedRule) -> Expectation:
+        if place.item is None or place.item.type == "array":
+            raise NoCounterpartError(NO_EXPECTATION)
+        ends = (self.count, None) if self.op == ">=" else (None, self.count)
+        kwargs = {
+            "column": place.column,
+            "min_value": ends[0],
+            "max_value": ends[1],
+            **place.mostly,
+        }
+        return Expectation("expect_column_value_lengths_to_be_between", kwargs)
+
+
+def _multiples(old: int | float, new: int | float) -> Order:
+    before, after = Fraction(str(old)), Fraction(str(new))
+    if before == after:
+        return Order.SAME
+    if after and (before / after).denominator == 1:
+        return Order.LOOSER
+    return Order.TIGHTER if before and (after / before).denominator == 1 else Order.OTHER
+
+
+@dataclass(frozen=True, slots=True)
+class MultipleOf(
+    ValueDemand,
+    words="a multiple of {divisor}",
+    stricter={"divisor": _multiples},
+    odcs_types=_NUMBERS,
+):
+    """The value is a multiple of a number."""
+
+    divisor: int | float
+
+    def keywords(self, *, is_array: bool) -> dict[str, Any]:
+        return {"multipleOf": self.divisor}
+
+    def predicate(self, operand: nodes.Expression, item: Field | None) -> nodes.Expression:
+        _demand_number(item, "a multiple")
+        if self.divisor <= 0:
+            raise NoCounterpartError(
+                f"{self.divisor} is not a valid divisor: write a number above 0"
+            )
+        terms.number(self.divisor)
+        divisor = Fraction(str(self.divisor))
+        if divisor.denominator == 1:
+            times = terms.call("round", _over(operand, divisor.numerator))
+            return terms.compare(_times(times, divisor.numerator), "==", operand)
+        quotient = _over(_times(operand, divisor.denominator), divisor.numerator)
+        rest = terms.arithmetic(quotient, "-", terms.call("round", quotient))
+        return terms.compare(terms.call("abs", rest), "<=", terms.number(_NEARLY))
+
+    def expectation(self, place: ExportedRule) -> Expectation:
+        return _without(place, f"{place.sql_column} % {self.divisor} <> 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Digits(ValueDemand, words="at most {precision} digits, {scale} after the point"):
+    """The maximum number of digits of a number, and of those after the point."""
+
+    precision: int
+    scale: int
+
+    def order(self, new: Any, *, is_whole: bool = False) -> Order:
+        whole = falling(self.precision - self.scale, new.precision - new.scale)
+        return all_of(whole, falling(self.scale, new.scale))
+
+    def predicate(self, operand: nodes.Expression, item: Field | None) -> nodes.Expression:
+        _demand_number(item, "digits")
+        rounded = terms.call("round", operand, terms.number(self.scale))
+        has_scale = terms.compare(rounded, "==", operand)
+        limit = terms.number(10 ** max(0, self.precision - self.scale))
+        has_room = terms.compare(terms.call("abs", operand), "<", limit)
+        return has_room if terms.is_whole(item) else terms.both(has_scale, has_room)
+
+    def expectation(self, place: ExportedRule) -> Expectation:
+        return _without(place, self.too_many(place.sql_column))
+
+    def too_many(self, column: str) -> str:
+        """A predicate for the numbers with more digits."""
+        most = 10 ** (self.precision - self.scale)
+        return f"{column} <> round({column}, {self.scale}) OR abs({column}) >= {most}"
+
+
+@dataclass(frozen=True, slots=True)
+class UniqueItems(
+    ValueDemand, words="no duplicate items", dimension="uniqueness", odcs_types=("array",)
+):
+    """No array contains a value twice."""
+
+    def keywords(self, *, is_array: bool) -> dict[str, Any]:
+        return {"uniqueItems": True}
+
+    def claim(self, context: RuleContext) -> CompiledClaim:
+        """No array contains a value twice; NULL counts as a value."""
+        if context.item is None or context.item.type != "array":
+            raise NoCounterpartError("only the items of an array can be unique")
+        if not is_sayable(context.way):
+            repeated = "item -> size(item) <> size(array_distinct(item))"
+            repeating = f"exists({nested(context.way).sql}, {repeated})"
+            return no_rows(sql(f"count_if({repeating})"), context.rule.share)
+        way = steps_of(context)
+        array = way[-1].operand
+        once = terms.call("size", terms.call("distinct", array))
+        predicate = terms.compare(terms.call("size", array), "==", once)
+        return each_row(of_every(way, predicate), context.rule.share)
+
+
+def _matches_as_text(context: RuleContext, demand: ValueDemand, kind: ValueKind) -> CompiledClaim:
+    """A pattern on values that are not strings, applied to their string form."""
+    share = context.rule.share
+    if kind in (ValueKind.NESTED, ValueKind.BINARY):
+        raise NoCounterpartError(
+            f"only strings can match a pattern, and this is of type {kind.value}"
+        )
+    if not context.is_reachable:
+        values = nested(context.way)
+        claim = demand.predicate(values.operand, None)
+        return no_rows(sql(values.count_of_rows_without(claim)), share)
+    claim = demand.predicate(column_of(context), None)
+    assert context.item is not None
+    column = quote_name(*parts_of(context.item.path))
+    text = f"CAST({column} AS STRING)"
+    if isinstance(claim, nodes.Matches):
+        like = like_pattern(text, claim.pattern.value)
+    else:
+        assert isinstance(claim, nodes.HasFormat)
+        form = TEXT_FORMATS[claim.format.text]
+        like = form.sql(text, like_pattern(text, whole(form.pattern)))
+    unlike = f"count_if(NOT {like})"
+    return no_rows(sql(unlike), share, sql(f"count({column})"))
+
+
+def among(
+    operand: nodes.Expression, values: tuple[Literal, ...], item: Field | None
+) -> nodes.Expression:
+    """A value is one of these. NULL and values that the type cannot have are dropped."""
+    kind = kind_of(item)
+    if kind in (ValueKind.NESTED, ValueKind.BINARY):
+        raise NoCounterpartError(f"a list cannot contain values of type {kind.value}")
+    present = [value for value in values if value is not None]
+    if kind is ValueKind.UNKNOWN and len({_sort_of(value) for value in present}) > 1:
+        kind = ValueKind.TEXT
+    choices: dict[nodes.Expression, None] = {}
+    for value in present:
+        try:
+            choices[terms.literal(value, kind)] = None
+        except NoCounterpartError:
+            continue
+    if not choices and present:
+        raise NoCounterpartError(f"none of the values is of type {kind.value}")
+    return terms.member(operand, *choices) if choices else terms.is_null(operand)
+
+
+_NEARLY = 0.000001
+"""The tolerance for multiples, as a share of the divisor, for floating-point numbers."""
+
+
+def _sort_of(value: Literal) -> type:
+    if isinstance(value, bool | str):
+        return type(value)
+    return float
+
+
+def _demand_number(item: Field | None, limit: str) -> None:
+    kind = kind_of(item)
+    if kind not in (ValueKind.NUMBER, ValueKind.UNKNOWN):
+        raise NoCounterpartError(f"only a number has {limit}, and this is a {kind.value}")
+
+
+def _over(operand: nodes.Expression, divisor: int) -> nodes.Expression:
+    return operand if divisor == 1 else terms.arithmetic(operand, "/", terms.number(divisor))
+
+
+def _times(operand: nodes.Expression, factor: int) -> nodes.Expression:
+    return operand if factor == 1 else terms.arithmetic(operand, "*", terms.number(factor))
+
+
+def bounds_of(column: str, lowest: Bound | None, highest: Bound | None) -> Expectation:
+    """Both bounds of a range are one expectation."""
+    kwargs: dict[str, Any] = {
+        "column": column,
+        "min_value": lowest.value if lowest else None,
+        "max_value": highest.value if highest else None,
+    }
+    if lowest is not None and lowest.op == ">":
+        kwargs["strict_min"] = True
+    if highest is not None and highest.op == "<":
+        kwargs["strict_max"] = True
+    return Expectation("expect_column_values_to_be_between", kwargs)
+
+
+def _matching(place: ExportedRule, regex: str) -> Expectation:
+    kwargs = {"column": place.column, "regex": regex, **place.mostly}
+    return Expectation("expect_column_values_to_match_regex", kwargs)
+
+
+def _without(place: ExportedRule, wrong: str) -> Expectation:
+    if place.rule.share < 1:
+        raise NoCounterpartError(NO_EXPECTATION)
+    return unexpected_rows(f"SELECT * FROM {{batch}} WHERE {wrong}")  # noqa: S608
