@@ -240,7 +240,7 @@ def _facts(report: GateReport) -> str:
             location = f" at {dataset.quarantine}" if dataset.quarantine else ""
             rows += f", {dataset.quarantined} in quarantine{location}"
         if (done := dataset.promotion) is not None:
-            rows += f", promoted to {done.location}, version {done.version}"
+            rows += f", {done.rows} promoted to {done.location}, version {done.version}"
         lines.append(("dataset", f"{dataset.name}: {dataset.location}{version}{rows}"))
     return "\n".join(f"  {name:<9}{printable(text)}" for name, text in lines)
 

@@ -145,6 +145,8 @@ class Locations(Protocol):
     def promote_to(self) -> tuple[tuple[str, str], ...]: ...
     @property
     def promote_slice(self) -> tuple[tuple[str, str], ...]: ...
+    @property
+    def promote_valid(self) -> str | None: ...
 
 
 _FILE = re.compile(r"file:(//(localhost)?(?=/))?", re.IGNORECASE)
@@ -393,6 +395,15 @@ def check_promotion(request: Locations, dates: Collection[date] = ()) -> None:
         raise RequestError(
             "promote_slice requires promote_to", "set promote_to as well, or remove promote_slice"
         )
+    if request.promote_valid is not None:
+        places = dict(request.quarantine)
+        without = [name for name, _ in request.promote_to if name not in places]
+        if without or not request.promote_to:
+            lacking = f"quarantine for dataset '{without[0]}'" if without else "promote_to"
+            raise RequestError(
+                f"promote_valid requires promote_to and quarantine, and there is no {lacking}",
+                f"set {lacking.split(maxsplit=1)[0]} as well, or remove promote_valid",
+            )
     refs = {ref.name: ref for ref in request.datasets}
     taken = {"the results": request.results_root}
     taken |= {

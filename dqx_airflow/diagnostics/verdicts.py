@@ -164,6 +164,8 @@ def draw_verdict(
         notes.append(("note", verdict.note))
     if decision := verdict.waived_by or verdict.accepted_by:
         notes.append(("decision", decision))
+    if verdict.rows_left_out:
+        notes.append(("decision", "promoted without the rows that violate it"))
     message = f"{_MESSAGE.get(verdict.status, verdict.status.value)}: {verdict.name}"
     if verdict.span is None or verdict.source_line is None:
         first = f"{'warning' if is_mild else 'error'}: {printable(message)}"
@@ -332,6 +334,8 @@ def headline(report: GateReport) -> str:
         line += f"promoted all the same ({listed(report.promoted_blocked, most=_MOST_NAMED)}); "
     if report.accepted is not None:
         line += f"by {report.accepted.author}: {report.accepted.reason}; "
+    if report.left_out:
+        line += f"{listed(report.left_out, most=_MOST_NAMED)} left out; "
     if report.not_promoted:
         line += f"no rows promoted ({listed(report.not_promoted, most=_MOST_NAMED)}); "
     line += f"gate {key.gate_instance}, dataset {dataset}, {_dates(report)}: "

@@ -32,6 +32,7 @@ from dqx_airflow.engine.measure import measure_together, snapshots
 from dqx_airflow.engine.outputs.promotion import promote
 from dqx_airflow.engine.outputs.quarantine import Judged, quarantine_rows
 from dqx_airflow.engine.outputs.samples import with_failing_rows
+from dqx_airflow.engine.outputs.valid_rows import GoodRows, JudgedSuite, good_rows
 from dqx_airflow.engine.proof.engine_key import engine_key
 from dqx_airflow.engine.scan.frames import condition_of
 from dqx_airflow.engine.scan.states.cache import StateCache
@@ -461,7 +462,13 @@ def _validate(
         _report(part, spark, engine, opened, scanned, of_part, quarantined, started)
         for part, scanned, of_part in zip(parts, measured, judged, strict=True)
     ]
-    return _promoted(parts, reports, spark, opened, started)
+    suites = [
+        JudgedSuite(
+            part.plan, of_part, scanned.of(part.plan.requests), part.decisions.waivers, report
+        )
+        for part, of_part, scanned, report in zip(parts, judged, measured, reports, strict=True)
+    ]
+    return _promoted(parts, suites, spark, opened, started)
 
 
 def _proof_of(spark: SparkSession, store: ResultsStore) -> EngineProof | None:
@@ -576,7 +583,7 @@ def _report(
 
 def _promoted(
     parts: Sequence[_JobPart],
-    reports: Sequence[GateReport],
+    suites: Sequence[JudgedSuite],
     spark: SparkSession,
     opened: Mapping[str, OpenDataset],
     started: datetime,
@@ -584,22 +591,38 @@ def _promoted(
     """The reports, after the rows of each date were promoted for which all suites passed, or may be
     promoted although blocked."""
     by_date: dict[date, list[int]] = {}
-    for number, report in enumerate(reports):
-        by_date.setdefault(report.run_key.date, []).append(number)
-    results = list(reports)
+    for number, suite in enumerate(suites):
+        by_date.setdefault(suite.report.run_key.date, []).append(number)
+    results = [suite.report for suite in suites]
     for numbers in by_date.values():
-        if not all(_may_promote(parts[number], reports[number]) for number in numbers):
+        first, outcomes = numbers[0], [results[number].outcome for number in numbers]
+        part, good = parts[first], GoodRows()
+        if part.request.promote_valid and Outcome.BLOCKED in outcomes:
+            good = good_rows(spark, opened, [suites[number] for number in numbers], started)
+            for number, report in zip(numbers, good.reports, strict=True):
+                outcome = parts[number].decide(report.verdicts)
+                results[number] = replace(report, outcome=outcome)
+        if not all(_may_promote(parts[number], results[number]) for number in numbers):
             continue
-        is_blocked = any(reports[number].outcome is Outcome.BLOCKED for number in numbers)
-        first = numbers[0]
-        part, report = parts[first], reports[first]
+        is_blocked = any(results[number].outcome is Outcome.BLOCKED for number in numbers)
         _require_time(part.request, started)
-        accepted = next((reports[n].accepted for n in numbers if reports[n].accepted), None)
+        accepted = next((results[n].accepted for n in numbers if results[n].accepted), None)
         promoted, refused = promote(
-            spark, opened, part.request, report.datasets, part.run_id, started, is_blocked, accepted
+            spark,
+            {**opened, **good.datasets},
+            part.request,
+            results[first].datasets,
+            part.run_id,
+            started,
+            is_blocked,
+            accepted,
+            good.left_out,
         )
-        verdicts = report.verdicts + refused
-        results[first] = replace(report, verdicts=verdicts, outcome=part.decide(verdicts))
+        if refused and good.left_out:
+            for number in numbers:
+                results[number] = suites[number].report
+        verdicts = results[first].verdicts + refused
+        results[first] = replace(results[first], verdicts=verdicts, outcome=part.decide(verdicts))
         for number in numbers:
             datasets = tuple(
                 replace(snapshot, promotion=promoted.get(snapshot.name))

@@ -82,7 +82,7 @@ def measure_together(
         datasets = {name: dataset for name, dataset in opened.items() if name in names}
         known = shared.of(whole.requests)
         known.add(refused.of(whole.requests))
-        measured[scope] = _measure_alone(spark, datasets, unreadable, whole, known, cache)
+        measured[scope] = measure_alone(spark, datasets, unreadable, whole, known, cache)
     for dataset in opened.values():
         _distrust_changed(dataset, measured.values())
     scanned = (measured[plan.date, frozenset(plan.reads)].of(plan.requests) for plan in plans)
@@ -134,7 +134,7 @@ def _depends_on_the_judged_date(request: MetricRequest, opened: Mapping[str, Ope
     return any(name not in opened or opened[name].ref.date_column for name in references)
 
 
-def _measure_alone(
+def measure_alone(
     spark: SparkSession,
     opened: Mapping[str, OpenDataset],
     unreadable: Mapping[str, str],

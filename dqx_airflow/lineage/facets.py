@@ -98,8 +98,8 @@ def tests(report: GateReport) -> ol.test_run.TestRunFacet:
 
 def tags(report: GateReport) -> ol.tags_run.TagsRunFacet | None:
     """Tags of a run: its selection if assertions were left out, where it quarantined the rows of a
-    dataset, what it promoted although it was blocked, SQL without ANSI mode, and the proof of the
-    engine. None if there is nothing to say.
+    dataset, what it promoted although it was blocked or without its bad rows, SQL without ANSI
+    mode, and the proof of the engine. None if there is nothing to say.
 
     A quarantine is not an output: readers of the data of a gate do not read it, and a run that
     blocked has no outputs.
@@ -115,6 +115,8 @@ def tags(report: GateReport) -> ol.tags_run.TagsRunFacet | None:
             values[f"dqx_quarantine.{dataset.name}"] = redact_urls(dataset.quarantine)
     if report.promoted_blocked:
         values["dqx_promoted_blocked"] = ", ".join(report.promoted_blocked)
+    if report.left_out:
+        values["dqx_left_out"] = ", ".join(report.left_out)
     if report.accepted is not None:
         values["dqx_accepted_by"] = report.accepted.author
         values["dqx_accepted_reason"] = report.accepted.reason
@@ -276,6 +278,8 @@ def _params(verdict: Verdict, report: GateReport) -> dict[str, Any]:
     for name in ("let_by", "waived_by", "accepted_by"):
         if (by := getattr(verdict, name)) is not None:
             params[name] = sanitize.name(by)
+    if verdict.rows_left_out:
+        params["rows_left_out"] = True
     if report.contract is not None:
         params["contract"] = sanitize.name(report.contract.id)
         params["contract_version"] = sanitize.optional_name(report.contract.version)

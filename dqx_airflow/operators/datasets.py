@@ -18,10 +18,12 @@ from dqx_airflow.datasets.connections import (
     with_lineage_names,
 )
 from dqx_airflow.datasets.settings import DatasetSetting, settings_of
+from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.errors import RequestError
 from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.spark_connection import require_connection
 from dqx_airflow.values import DatasetRef
+from dqx_airflow.values.request import bad_rows_limit
 
 _DATABASE_EXAMPLE = "--conn-type postgres --conn-host HOST --conn-schema DATABASE`"
 _FOLDER_NAME = re.compile(r"\w[\w.-]*")
@@ -128,6 +130,26 @@ def slice_values(given: object) -> tuple[tuple[str, str], ...]:
                 "number or a date"
             )
     return tuple(sorted((str(column), str(value)) for column, value in given.items()))
+
+
+def max_bad_rows(given: object) -> str | None:
+    """How many bad rows may stay behind while the others are promoted; None without the setting.
+
+    :raises GateMisconfigured: it is invalid.
+    """
+    if given is None:
+        return None
+    example = "write {'max_bad_rows': '1%'}, or a number of rows"
+    if not isinstance(given, Mapping) or not given:
+        raise GateMisconfigured(f"promote_valid={given!r}: {example}")
+    for key in given:
+        if key != "max_bad_rows":
+            hint = did_you_mean(str(key), ["max_bad_rows"]) or example
+            raise GateMisconfigured(f"promote_valid has the unknown key {key!r}: {hint}")
+    try:
+        return bad_rows_limit(given["max_bad_rows"])
+    except RequestError as error:
+        raise GateMisconfigured(f"promote_valid: {error.problem}") from None
 
 
 def quarantine_paths(

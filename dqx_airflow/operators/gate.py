@@ -55,7 +55,8 @@ class GateOperator(SparkJobOperator, GateArguments):
     `finished_at`, `counts` of the assertions by status, `verdicts` (those that failed or could not
     be evaluated, worst first) and `more_verdicts` (the number of omitted ones), `datasets`, and by
     dataset `versions` (that were read), `quarantined` (rows), `promoted` (the new version),
-    `not_promoted`, `promoted_blocked` (although the gate was blocked) and `validated` (what
+    `not_promoted`, `left_out` (rows that were not promoted with the others), `promoted_blocked`
+    (although the gate was blocked) and `validated` (what
     `read_validated` reads). Of several dates or suites,
     `parts` has the `date`, `suite`, `outcome` and `run_id` of each. Without a report, its `outcome`
     is "no report", `error` says why, and `error_type` is the name of the
@@ -132,6 +133,11 @@ class GateOperator(SparkJobOperator, GateArguments):
         rows, malformed strings), or if the gate is broken. With False, a blocked gate promotes
         nothing, although the next tasks may run. `promote_to` requires True or False with
         `on_violation="warn"`, and False with "skip".
+    :param promote_valid: what goes on of a gate that would be blocked only by single rows:
+        `{"max_bad_rows": "1%"}`, or a number of rows, promotes all rows but the bad ones, which are
+        in the quarantine, and the outcome is `warned`. Requires `promote_to` and `quarantine`. The
+        gate blocks as usual if more rows are bad, if an assertion that blocks is not about single
+        rows, or if one does not hold for the other rows.
     :param accept_required: lets a person accept data that violates an assertion which is P0 or
         `@required`.
     :param ask_timeout: with "ask", the time to wait for an answer, a `timedelta` or seconds; by
@@ -206,6 +212,7 @@ class GateOperator(SparkJobOperator, GateArguments):
         dimensions: Words = None,
         promote_partial: bool = False,
         promote_blocked: bool | None = None,
+        promote_valid: Mapping[str, Any] | None = None,
         accept_required: bool = False,
         ask_timeout: timedelta | float | None = None,
         ask_default: str = "block",

@@ -167,6 +167,7 @@ class GateArguments:
     dimensions: Words
     promote_partial: bool
     promote_blocked: bool | None
+    promote_valid: Mapping[str, Any] | None
     accept_required: bool
     ask_timeout: timedelta | float | None
     ask_default: str

@@ -17,6 +17,7 @@ from dqx_airflow.errors import RequestError
 from dqx_airflow.operators.data_date import date_of_run, given_date
 from dqx_airflow.operators.datasets import (
     dataset_ref,
+    max_bad_rows,
     promotions,
     quarantine_paths,
     slice_values,
@@ -80,6 +81,7 @@ def build_request(
         origin=origin,
         selection=gate.selection,
         promote_blocked=bool(gate.promote_blocked),
+        promote_valid=max_bad_rows(gate.promote_valid),
         **{name: getattr(gate, name) for name in _AS_GIVEN},
     )
     request = replace(request, fail_on=Severity(gate.fail_on))

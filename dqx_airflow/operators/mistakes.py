@@ -30,7 +30,7 @@ from dqx_airflow.datasets.settings import (
 from dqx_airflow.errors import RequestError
 from dqx_airflow.limits import MOST_SAMPLE_ROWS
 from dqx_airflow.operators.data_date import given_date
-from dqx_airflow.operators.datasets import promotions, quarantine_paths, slice_values
+from dqx_airflow.operators.datasets import max_bad_rows, promotions, quarantine_paths, slice_values
 from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.gate_arguments import (
     as_written,
@@ -96,6 +96,7 @@ def setting_mistakes(gate: Any) -> Iterator[str]:
     yield from one_of("on_violation", gate.on_violation, get_args(OnViolation))
     yield from _ask_mistakes(gate)
     yield from _promotion_mistakes(gate)
+    yield from _valid_mistakes(gate)
     for name in gate.true_or_false:
         value = getattr(gate, name)
         if not isinstance(value, bool):
@@ -144,6 +145,26 @@ def _promotion_mistakes(gate: Any) -> Iterator[str]:
     elif promotes and choice is None and (goes_on := _GOES_ON.get(str(gate.on_violation))):
         yield (
             f"on_violation={gate.on_violation!r} with promote_to: {goes_on}, or on_violation='fail'"
+        )
+
+
+def _valid_mistakes(gate: Any) -> Iterator[str]:
+    """Good rows go on only to a target, beside a quarantine for the others."""
+    if gate.promote_valid is None:
+        return
+    yield from _tried(lambda: max_bad_rows(gate.promote_valid))
+    for name in ("promote_to", "quarantine"):
+        if not getattr(gate, name):
+            yield f"promote_valid requires {name}: set {name} as well, or remove promote_valid"
+    if gate.promote_blocked is True:
+        yield (
+            "promote_valid leaves bad rows out, which promote_blocked=True promotes: remove one of "
+            "them"
+        )
+    if gate.promote_partial is True:
+        yield (
+            "promote_valid promotes rows that satisfy all assertions: remove promote_partial, or "
+            "promote_valid"
         )
 
 
@@ -295,6 +316,7 @@ def location_mistakes(gate: Any, refs: Sequence[DatasetRef]) -> list[str]:
         tuple(pair for pair in quarantine if pair[0] in known),
         tuple(pair for pair in promoted if pair[0] in known),
         parts if gate.promote_to is None or promoted else (),
+        "?" if gate.promote_valid and quarantine and promoted else None,
     )
     for check in (check_locations, check_quarantine, check_promotion):
         mistakes += _tried(partial(check, locations))
@@ -308,6 +330,7 @@ class _Locations:
     quarantine: _Pairs
     promote_to: _Pairs
     promote_slice: _Pairs
+    promote_valid: str | None
 
 
 def dataset_mistakes(name: str, given: Any) -> list[str]:

@@ -26,7 +26,11 @@ Callback: TypeAlias = Callable[[Any], Any]
 
 _MOST_VERDICTS = 5
 _LONGEST_TEXT, _LONGEST_NAME, _LONGEST_VALUE = 300, 120, 80
-_PROMOTIONS = {"not_promoted": "no rows promoted", "promoted_blocked": "promoted all the same"}
+_PROMOTIONS = {
+    "not_promoted": "no rows promoted",
+    "promoted_blocked": "promoted all the same",
+    "left_out": "left out",
+}
 # What chats read as a mention or a link: `<!channel>`, `<@U1>`, `<https://...|text>`.
 _OPENS_TAG = re.compile(r"<(?=[!@#/\w])")
 

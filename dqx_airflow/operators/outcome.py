@@ -52,6 +52,7 @@ def asset_extra(report: GateReport) -> dict[str, Any]:
         "accepted": str(report.accepted) if report.accepted else None,
         "partial": partial_summary(report),
         "promoted_blocked": list(report.promoted_blocked),
+        "left_out": list(report.left_out),
         "not_promoted": list(report.not_promoted),
         "versions": {name: rows.version for name, rows in report.validated.items()},
         "rows": {item.name: item.rows for item in report.datasets if item.rows is not None},
@@ -137,6 +138,7 @@ def summary(report: GateReport) -> dict[str, Any]:
         "versions": dict(versions[:_MOST_DATASETS]),
         "quarantined": dict(quarantined[:_MOST_DATASETS]),
         "promoted": dict(promoted[:_MOST_DATASETS]),
+        "left_out": [_cut(rows) for rows in report.left_out[:_MOST_DATASETS]],
         "not_promoted": [_cut(name) for name in report.not_promoted[:_MOST_DATASETS]],
         "promoted_blocked": [_cut(name) for name in report.promoted_blocked[:_MOST_DATASETS]],
         "validated": validated_places(report),
@@ -155,6 +157,7 @@ def summary(report: GateReport) -> dict[str, Any]:
                 "let_by": _cut(verdict.let_by) if verdict.let_by else None,
                 "waived_by": _cut(verdict.waived_by) if verdict.waived_by else None,
                 "accepted_by": _cut(verdict.accepted_by) if verdict.accepted_by else None,
+                "rows_left_out": verdict.rows_left_out,
             }
             for verdict in shown[:_MOST_VERDICTS]
         ],

@@ -133,6 +133,7 @@ def _joined(items: Sequence[DatasetSnapshot]) -> DatasetSnapshot:
             newest,
             rows=sum(promotion.rows for promotion in promotions),
             is_blocked=any(promotion.is_blocked for promotion in promotions),
+            left_out=sum(promotion.left_out for promotion in promotions),
         ),
     )
 

@@ -32,10 +32,11 @@ def _waived(verdict: Verdict, waiver: Waiver) -> Verdict:
         return replace(verdict, waived_by=str(waiver))
     protected = "P0" if verdict.severity is Severity.P0 else "@required"
     why = f"never applies to {protected}" if verdict.is_protected else "does not go so far"
-    return _noted(verdict, f"the waiver {why}: {waiver}")
+    return noted(verdict, f"the waiver {why}: {waiver}")
 
 
-def _noted(verdict: Verdict, note: str) -> Verdict:
+def noted(verdict: Verdict, note: str) -> Verdict:
+    """The verdict with one more note."""
     if verdict.note and note in verdict.note:
         return verdict
     return replace(verdict, note="; ".join(filter(None, (verdict.note, note))))
@@ -76,7 +77,7 @@ def with_acceptance(
     return tuple(
         verdict
         if (verdict.check, verdict.name) not in keys
-        else _noted(verdict, f"no longer {by} ({objection})")
+        else noted(verdict, f"no longer {by} ({objection})")
         if objection
         else replace(verdict, accepted_by=by)
         for verdict in verdicts

@@ -384,6 +384,7 @@ RESULTS_COLUMNS = (
     ),
     field_column("waived_by", TEXT, "the waiver that covers the failure"),
     field_column("accepted_by", TEXT, "who accepted the data although it fails, and why"),
+    field_column("rows_left_out", TRUTH, "whether the rows that violate it were left out"),
     _PARTIAL,
     _MONTH,
 )

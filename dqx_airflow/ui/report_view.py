@@ -334,6 +334,7 @@ def _verdict(value: object) -> Verdict | None:
         let_by=_string_of(row.get("let_by")) or None,
         waived_by=_string_of(row.get("waived_by")) or None,
         accepted_by=_string_of(row.get("accepted_by")) or None,
+        rows_left_out=row.get("rows_left_out") is True,
     )
 
 

@@ -72,6 +72,8 @@ class Verdict:
     :param is_required: True if it is `@required`.
     :param waived_by: the waiver that covers the failure, so that it does not block.
     :param accepted_by: who accepted the data although it fails, and why.
+    :param rows_left_out: True if only rows without its violations were promoted, and it holds for
+        them, so that it does not block (`promote_valid`).
     """
 
     name: str
@@ -106,12 +108,13 @@ class Verdict:
     is_required: bool = False
     waived_by: str | None = None
     accepted_by: str | None = None
+    rows_left_out: bool = False
 
     def can_block(self, fail_on: Severity) -> bool:
         """True if a gate is blocked when this fails, and broken when it cannot be evaluated."""
         decisions = self.let_by, self.waived_by, self.accepted_by
         is_let = self.is_experimental or any(by is not None for by in decisions)
-        return self.severity.at_least(fail_on) and not is_let
+        return self.severity.at_least(fail_on) and not is_let and not self.rows_left_out
 
     @property
     def is_protected(self) -> bool:
@@ -140,13 +143,15 @@ class MetricResult:
 class Promotion:
     """Where the rows of a dataset were promoted: a path or a table, its version, their number.
 
-    `is_blocked`: the gate was blocked, and promotes all the same (`promote_blocked`).
+    `is_blocked`: the gate was blocked, and promotes all the same (`promote_blocked`). `left_out` is
+    the number of the other rows, in quarantine (`promote_valid`).
     """
 
     location: str
     version: int
     rows: int
     is_blocked: bool = False
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +264,17 @@ class GateReport:
         """The datasets that were promoted although the gate was blocked."""
         promotions = ((dataset.name, dataset.promotion) for dataset in self.datasets)
         return tuple(name for name, done in promotions if done is not None and done.is_blocked)
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Of each dataset that was promoted without its bad rows, how many these are: `3 of 97 rows
+        of orders`."""
+        promotions = ((dataset.name, dataset.promotion) for dataset in self.datasets)
+        return tuple(
+            f"{done.left_out} of {done.left_out + done.rows} rows of {name}"
+            for name, done in promotions
+            if done is not None and done.left_out
+        )
 
     @property
     def is_released(self) -> bool:

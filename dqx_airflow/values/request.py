@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
 from datetime import date, timedelta
 from enum import Enum
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 from dqx_airflow.errors import RequestError
@@ -356,6 +357,8 @@ class GateRequest(RunOptions):
     report of its own. With a `selection` only the assertions that match are judged, and nothing is
     promoted unless `promote_partial` is set. With `promote_blocked` rows are promoted although the
     gate is blocked, unless the violated assertion is P0, `@required` or implicit. With
+    `promote_valid` all rows but those in quarantine are promoted, unless they are more than that: a
+    number of rows, or a share, such as `1%`. With
     `accept_required` a person may accept data that violates P0 and `@required`; `answered` is
     the time of the answer after which the job runs again in the same attempt.
     """
@@ -381,6 +384,7 @@ class GateRequest(RunOptions):
     selection: Selection | None = None
     promote_partial: bool = False
     promote_blocked: bool = False
+    promote_valid: str | None = None
     accept_required: bool = False
     answered: str | None = None
 
@@ -511,6 +515,30 @@ def require_whole_run(
             f"{selection}",
             "remove the selection, or set promote_partial=True",
         )
+
+
+_LIMIT = re.compile(r"(\d+(?:\.\d+)?)%|\d+")
+
+
+def bad_rows_limit(given: object) -> str:
+    """How many rows may stay behind while others go on, a number or a share such as `1%`.
+
+    :raises RequestError: it is neither.
+    """
+    text = "" if isinstance(given, bool) else str(given).replace(" ", "")
+    found = _LIMIT.fullmatch(text)
+    share = Fraction(found[1] or 0) if found else Fraction(101)
+    if found is None or not float(text.rstrip("%")) or share > 100:
+        raise RequestError(
+            f"max_bad_rows={given!r}: write a number of rows, such as 100, or a share of them, "
+            "such as '1%', of more than 0"
+        )
+    return text
+
+
+def most_bad_rows(limit: str, rows: int) -> int:
+    """The largest number of rows that may stay behind, of a number of rows."""
+    return int(Fraction(limit[:-1]) * rows / 100) if limit.endswith("%") else int(limit)
 
 
 def _words(name: str, given: Words) -> tuple[str, ...]:

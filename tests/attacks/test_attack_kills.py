@@ -62,6 +62,8 @@ for number in range(1, 1000):
     print("gate", number, flush=True)
     attempt = Attempt(number, f"{sys.argv[2]}-{number}")
     fail_on = (Severity.P0, Severity.P1)[number % 2]  # one promotes, the next one quarantines
+    if request.promote_valid:
+        fail_on = Severity.P1  # each does both
     run_gates(replace(request, attempt=attempt, fail_on=fail_on).parts, lambda _: spark)
 """
 
@@ -124,6 +126,25 @@ def test_a_killed_gate_promotes_accepted_data_once(spark: Any, tmp_path: Path) -
     assert _rows(tmp_path / "target") == ROWS
     (incident,) = stored_incidents(results, RunsWanted())
     assert incident.status == "accepted"
+
+
+def test_a_killed_gate_neither_loses_nor_doubles_good_rows(spark: Any, tmp_path: Path) -> None:
+    request = replace(_request(tmp_path), promote_valid="10%")
+    file = tmp_path / "request.json"
+    file.write_text(to_json(request))
+    random = Random(2)
+    for kill in range(ACCEPTING_KILLS):
+        seen = _killed(file, kill, random.uniform(0.0, 3.0))
+        bad, promoted = _bad(tmp_path), _rows(tmp_path / "target")
+        assert bad in ([], [*range(BAD)]), seen
+        assert promoted in (0, ROWS - BAD), seen
+        assert bad or not promoted, f"{seen}: rows that were left out are lost"
+    last = replace(request, attempt=Attempt(10_001, "last"))
+    reports = run_gates(last.parts, lambda _: spark)
+    assert {report.outcome for report in reports} == {Outcome.WARNED}
+    assert {report.left_out for report in reports} == {(f"{BAD} of {ROWS} rows of t",)}
+    promoted_ids = DeltaTable(str(tmp_path / "target")).to_pyarrow_table()["id"].to_pylist()
+    assert sorted([*promoted_ids, *_bad(tmp_path)]) == [*range(ROWS)]
 
 
 def _are_whole(root: str, believed: set[str]) -> bool:

@@ -258,6 +258,7 @@ SAME_REQUEST = {
     "selection": (Selection(severity=Severity.P3), "it leaves requests out, and changes none"),
     "promote_partial": (True, "it decides where rows go"),
     "promote_blocked": (True, "it decides where rows go"),
+    "promote_valid": ("1%", "it decides where rows go"),
     "accept_required": (True, "it decides where rows go"),
     "answered": ("run", "it decides where rows go"),
     "shadow": (ShadowSuite("s", SourceFile("s", SUITE)), "it asks for the same aggregates"),

@@ -71,6 +71,7 @@ def test_a_pass_updates_the_asset_with_the_validated_version(
         "accepted": None,
         "partial": None,
         "promoted_blocked": [],
+        "left_out": [],
         "not_promoted": [],
         "versions": {"orders": 3},
         "rows": {"orders": 100},

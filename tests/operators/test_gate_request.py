@@ -392,6 +392,8 @@ def test_a_gate_is_never_durable(gate: Gate) -> None:
 # Misuse: the message says what to type
 
 
+VALID = {"promote_to": "/p", "quarantine": "/q", "promote_valid": {"max_bad_rows": "1%"}}
+
 MISUSES: list[tuple[dict[str, Any], str]] = [
     (
         {"suite": "orders.dq"},
@@ -477,6 +479,31 @@ MISUSES: list[tuple[dict[str, Any], str]] = [
     ({"promote_to": "/p", "promote_blocked": True}, r"on_violation='fail' stops"),
     ({"promote_blocked": False, "on_violation": "warn"}, r"promote_blocked requires promote_to"),
     ({"promote_to": "/p", "promote_blocked": "yes"}, r"promote_blocked='yes': write True or False"),
+    (
+        {"promote_valid": {"max_bad_rows": "1%"}},
+        r"promote_valid requires promote_to: set promote_to as well.*"
+        r"promote_valid requires quarantine: set quarantine as well",
+    ),
+    (
+        {"promote_to": "/p", "quarantine": {"other": "/q"}, "promote_valid": {"max_bad_rows": 1}},
+        r"quarantine has unknown datasets other",
+    ),
+    (VALID | {"promote_valid": {}}, r"promote_valid=\{\}: write \{'max_bad_rows': '1%'\}"),
+    (
+        VALID | {"promote_valid": {"max_bad_row": "1%"}},
+        r"promote_valid has the unknown key 'max_bad_row': did you mean 'max_bad_rows'\?",
+    ),
+    (
+        VALID | {"promote_valid": {"max_bad_rows": 0.01}},
+        r"max_bad_rows=0.01: write a number of rows, such as 100, or a share",
+    ),
+    (VALID | {"promote_valid": {"max_bad_rows": "101%"}}, r"max_bad_rows='101%': write a number"),
+    (VALID | {"promote_valid": {"max_bad_rows": 0}}, r"max_bad_rows=0: write a number"),
+    (
+        VALID | {"promote_blocked": True, "on_violation": "warn"},
+        r"promote_valid leaves bad rows out, which promote_blocked=True promotes",
+    ),
+    (VALID | {"promote_partial": True}, r"remove promote_partial, or promote_valid"),
     ({"fail_on": "P4"}, r"fail_on='P4': write P0, P1, P2 or P3"),
     ({"fail_on": "p0"}, r"fail_on='p0': write P0"),
     ({"fail_on": ["P0"]}, r"fail_on=\['P0'\]: write P0"),

@@ -58,6 +58,7 @@ def test_every_field_of_a_verdict_has_a_column_and_comes_back() -> None:
         is_required=True,
         waived_by="waived until 2024-03-01; owner ben: ticket 7",
         accepted_by="accepted by eve: a holiday",
+        rows_left_out=True,
     )
     columns = {column.fills for column in RESULTS_COLUMNS if column.fills}
     for field in fields(Verdict):

@@ -192,6 +192,8 @@ def promote_by_spark(target: PromotionTarget) -> Promotion:
         outside := target.replaced.frame().where(f"NOT ({target.replaced.of_slice})").count()
     ):
         raise target.outside(str(outside))
+    if target.left_out and (objection := target.objection_to(target.replaced.frame().count())):
+        raise target.failed(objection)
     if is_there and target.replaced.condition is not None:
         writer = writer.option("replaceWhere", target.replaced.condition)
     if not is_there:
@@ -313,8 +315,7 @@ def _written(
 def _checked(target: PromotionTarget, files: WrittenFiles) -> WrittenFiles:
     """The files, if they contain exactly what was validated."""
     change = target.dataset.change
-    if change is None and target.rows is not None and files.rows != target.rows:
-        change = f"{target.rows} rows were validated, and {files.rows} of them have the date"
+    change = change or target.objection_to(files.rows)
     if change is not None:
         raise target.failed(change)
     if files.counted:
@@ -378,6 +379,7 @@ def promote(
     started: datetime,
     is_blocked: bool,
     accepted: Acceptance | None = None,
+    left_out: Mapping[str, int] = MappingProxyType({}),
 ) -> tuple[dict[str, Promotion], tuple[Verdict, ...]]:
     """Promotes the datasets that the request names, and returns the result for each, by name.
 
@@ -388,6 +390,7 @@ def promote(
     :param snapshots: the validated snapshots.
     :param is_blocked: the gate is blocked: commits and results say so.
     :param accepted: who has accepted the data of a gate that would be: commits name them.
+    :param left_out: how many of the validated rows a dataset lacks: commits and results say so.
     :raises PromotionError: a dataset cannot be promoted as it is now.
     """
     rows = {snapshot.name: snapshot.rows for snapshot in snapshots}
@@ -410,6 +413,7 @@ def promote(
                 started,
                 is_blocked,
                 accepted,
+                left_out.get(name, 0),
             )
         )
     promoted: dict[str, Promotion] = {}
@@ -425,7 +429,7 @@ def promote(
                 refused.append(not_promoted(name, place, why, severity, is_blocked=is_blocked))
                 continue
             if done is not None:
-                promoted[name] = replace(done, is_blocked=is_blocked)
+                promoted[name] = replace(done, is_blocked=is_blocked, left_out=target.left_out)
                 _log.info("dataset '%s' is promoted: %s", name, done)
     return promoted, tuple(refused)
 

@@ -243,6 +243,7 @@ class PromotionTarget:
     :param slice: the rows to replace.
     :param by: the gate that replaces them.
     :param rows: the number of validated rows, if known.
+    :param left_out: how many of them do not go there.
     """
 
     spark: SparkSession
@@ -255,6 +256,7 @@ class PromotionTarget:
     started: datetime
     is_blocked: bool = False
     accepted: Acceptance | None = None
+    left_out: int = 0
 
     @cached_property
     def replaced(self) -> ReplacedRows:
@@ -272,6 +274,13 @@ class PromotionTarget:
         return PromotionError(
             f"dataset '{name}' {passed}cannot be promoted to {self.location}: {reason}", hint
         )
+
+    def objection_to(self, rows: int) -> str | None:
+        """Why a number of rows to be promoted is not what was validated."""
+        if self.rows is None or rows == self.rows - self.left_out:
+            return None
+        without = f", {self.left_out} of them are in quarantine" if self.left_out else ""
+        return f"{self.rows} rows were validated{without}, and {rows} of them have the date"
 
     def late(self) -> PromotionError:
         """The error of a run that a later one has overtaken."""
@@ -498,6 +507,7 @@ class PromotionTarget:
             **({} if index is None else {"dqx_map_index": str(index)}),
             SLICE: self.replaced.region.name,
             **({"dqx_outcome": "blocked"} if self.is_blocked else {}),
+            **({"dqx_left_out": str(self.left_out)} if self.left_out else {}),
             **self._acceptance,
         }
 

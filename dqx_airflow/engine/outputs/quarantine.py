@@ -10,7 +10,7 @@ import json
 import logging
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -32,7 +32,7 @@ from dqx_airflow.datasets.delta_log import require_whole_commits
 from dqx_airflow.engine.outputs.promoted_slices import Slice
 from dqx_airflow.engine.outputs.promotion import WrittenFiles, nullable, write_files
 from dqx_airflow.engine.outputs.promotion_target import ReplacedRows
-from dqx_airflow.engine.outputs.samples import rows_with_faults
+from dqx_airflow.engine.outputs.samples import with_conditions
 from dqx_airflow.engine.scan.frames import ReferenceTables, has_lost_its_date, rows_with_texts
 from dqx_airflow.engine.session.concurrency import jobs_called
 from dqx_airflow.engine.session.spark_errors import explain, spark_failures
@@ -122,6 +122,17 @@ def quarantine_rows(
     return counts
 
 
+def blamed_in(
+    parts: Iterable[Judged], dataset: str
+) -> Iterator[tuple[Judged, Verdict, FailingRows]]:
+    """The faults that put rows of a dataset into quarantine, each with its verdict."""
+    for part in parts:
+        for verdict, faults in zip(part.verdicts, part.faults, strict=True):
+            for fault in faults if verdict.can_block(part.request.fail_on) else ():
+                if fault.request.dataset == dataset and not fault.is_of_two_datasets:
+                    yield part, verdict, fault
+
+
 class _File(NamedTuple):
     """A file of a quarantine, its run key, and the first and the last slice of its rows: None for
     one of an earlier version."""
@@ -163,11 +174,7 @@ class _Quarantine:
         """Writes the failing rows, and returns their number."""
         blamed = [
             (fault, _assertion_sql(part, verdict))
-            for part in self.parts
-            for verdict, faults in zip(part.verdicts, part.faults, strict=True)
-            for fault in faults
-            if fault.request.dataset == self.dataset.ref.name
-            if verdict.can_block(part.request.fail_on) and not fault.is_of_two_datasets
+            for part, verdict, fault in blamed_in(self.parts, self.dataset.ref.name)
         ]
         try:
             table = self._table()
@@ -421,19 +428,7 @@ class _Quarantine:
         :param blamed: faults, each with its assertion as Spark SQL.
         """
         faults = list(dict.fromkeys(fault for fault, _ in blamed))
-        frame = rows_with_faults(self.spark, self.dataset, self.references, faults)
-        conditions = {}
-        for number, fault in enumerate(faults):
-            condition = fault.condition
-            if fault.repeated:
-                count_column = f"dqx: rows like this by fault {number}"
-                keys = ", ".join(map(quote_name, fault.repeated))
-                counted = f"CASE WHEN {condition} THEN 1 END" if condition else "1"
-                rows_alike = F.expr(f"count({counted}) OVER (PARTITION BY {keys})")
-                frame = frame.withColumn(count_column, rows_alike)
-                repeats = f"{quote_name(count_column)} > 1"
-                condition = f"({condition} AND {repeats})" if condition else repeats
-            conditions[fault] = condition
+        frame, conditions = with_conditions(self.spark, self.dataset, self.references, faults)
         assertions = ", ".join(
             f"CASE WHEN {conditions[fault]} THEN {assertion} END" for fault, assertion in blamed
         )

@@ -243,6 +243,28 @@ def rows_with_faults(
     return with_named_columns(spark, frame, dataset, requests, lookups, references)
 
 
+def with_conditions(
+    spark: SparkSession,
+    dataset: OpenDataset,
+    references: ReferenceTables,
+    faults: Sequence[FailingRows],
+) -> tuple[DataFrame, dict[FailingRows, str]]:
+    """The rows of the target date, and Spark SQL for those that each fault is about."""
+    frame = rows_with_faults(spark, dataset, references, faults)
+    conditions = {}
+    for number, fault in enumerate(faults):
+        condition = fault.condition or "true"
+        if fault.repeated:
+            count_column = f"dqx: rows like this by fault {number}"
+            keys = ", ".join(map(quote_name, fault.repeated))
+            counted = f"CASE WHEN {condition} THEN 1 END"
+            rows_alike = F.expr(f"count({counted}) OVER (PARTITION BY {keys})")
+            frame = frame.withColumn(count_column, rows_alike)
+            condition = f"({condition}) AND {quote_name(count_column)} > 1"
+        conditions[fault] = condition
+    return frame, conditions
+
+
 @dataclass(frozen=True, slots=True)
 class _Sample:
     rows: tuple[FailingRow, ...] = ()
