@@ -266,7 +266,7 @@ def test_a_name_without_its_catalog_is_drafted_with_it(here: Path, spark: Any) -
     finally:
         spark.sql("DROP TABLE Shops")
     with pytest.raises(DatasetError, match="cannot be found"):
-        observe_table(spark, "lake.sales.nothing")
+        observe_table(spark, "default.nothing")
 
 
 @pytest.mark.parametrize(
