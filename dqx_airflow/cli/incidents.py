@@ -142,7 +142,7 @@ def _print(shown: Sequence[Incident], lacking: dict[str, Sequence[LackingRows]])
     from dqx_airflow.cli.reports import print_table, printable
 
     print_table(
-        ("id", "gate", "date", "status", "rows not promoted", "worst", "acknowledged by"),
+        ("id", "gate", "date", "status", "rows held back", "worst", "acknowledged by"),
         [
             (
                 one.id[:8],
