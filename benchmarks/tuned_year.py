@@ -16,11 +16,13 @@ on Spark.
 from __future__ import annotations
 
 import argparse
-import time
+import resource
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 
 import numpy as np
 
@@ -36,6 +38,7 @@ from benchmarks.companies import (
 )
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import check_source
+from dqx_airflow.dql.watches import claims_on
 from dqx_airflow.plan.term_values import Measurements
 from dqx_airflow.results.past import PastDay, StoredVerdict
 from dqx_airflow.tuning.backtest import Backtest
@@ -53,6 +56,18 @@ METRICS = {
     "matched": "count_values(known, 1) / num_rows()",
     "keys": "duplicate_count([id])",
 }
+WATCHED = {
+    "rows": "rows",
+    "amount": "sum.amount",
+    "price": "mean.price",
+    "nulls": "nulls.email",
+    "matched": "mean.known",
+    "keys": "distinct.id",
+}
+"""The claims of `watch` that stand for the assertions; it makes more of them."""
+
+COLUMNS = {"id": "bigint", "email": "string", "amount": "double", "price": "double", "known": "int"}
+NOT_SIMULATED = "distinct.email"
 SIDES = {"nulls": "<=", "keys": "<=", "matched": ">="}
 
 
@@ -123,6 +138,53 @@ def usual_text(dataset: str, country: str | None) -> str:
         claims.append(f'assert {metric} {condition} name "{assertion}"')
     body = "\n        ".join(claims)
     return f'suite "{dataset}" {{\n    check "C" on {dataset} {{\n        {body}\n    }}\n}}\n'
+
+
+def watch_text(dataset: str, country: str | None) -> str:
+    known = f' holidays "{country}"' if country else ""
+    return f'suite "{dataset}" {{\n    check "C" on {dataset} {{ watch {dataset}{known} }}\n}}\n'
+
+
+def watched_days(dataset: str, year: Company) -> list[PastDay]:
+    """The days with everything that `watch` asks for: columns that never have a NULL or a value of
+    their own follow from the others."""
+    claims = claims_on(COLUMNS, None)
+    names = [f"{dataset}.watch.{kind}.{column}" for kind, column in claims]
+    stored = StoredVerdict(Status.PASSED, "", None)
+    verdicts = {("C", name): stored for name in names if not name.endswith(NOT_SIMULATED)}
+    days = []
+    for day in past_days(dataset, year):
+        values = dict(day.measured.values)
+
+        def key(metric: str, dataset: str = dataset) -> str:
+            return f'["{dataset}",{metric},0]'
+
+        rows, known = values[key('"num_rows",[]')], values[key('"count_values",["known",1]')]
+        more = {
+            '"average",["amount"]': values[key('"sum",["amount"]')] / rows,
+            '"sum",["price"]': values[key('"average",["price"]')] * rows,
+            '"sum",["known"]': known,
+            '"average",["known"]': known / rows,
+            '"unique_count",["id"]': rows - values[key('"duplicate_count",["id"]')],
+            **{f'"null_count",["{name}"]': 0 for name in COLUMNS if name != "email"},
+        }
+        values |= {key(metric): value for metric, value in more.items()}
+        days.append(replace(day, measured=Measurements(values), verdicts=verdicts))
+    return days
+
+
+def by_watch(year: Company) -> tuple[dict[str, set[int]], int]:
+    """The alarms of `watch` on what the assertions are about, and the false alarms of its other
+    claims: on days without an issue of the dataset."""
+    alarms, false = {}, 0
+    for name in DATASETS:
+        found = alarms_of(watch_text(name, year.family.country), watched_days(name, year))
+        for assertion, claim in WATCHED.items():
+            alarms[f"{name}.{assertion}"] = found.pop(f"{name}.watch.{claim}")
+        key = f"{name}.rows"
+        quiet = ~(year.issues[key] | year.neutral[key])
+        false += sum(bool(quiet[day]) for days in found.values() for day in days if day >= HELD_OUT)
+    return alarms, false
 
 
 def _constant(name: str, value: float, low: float, high: float) -> str:
@@ -337,15 +399,19 @@ def scores_of(year: Company, labels: int, *, with_stl: bool) -> tuple[dict[str, 
     if labels:
         tuning.learn(labels)
     usual = {name: usual_text(name, year.family.country) for name in DATASETS}
+    watch, more = by_watch(year)
     rules = {
         "fixed": by_suites(year, fixed),
         "3 sigma": by_rule(year, three_sigma),
         "weekday z": by_rule(year, of_weekday),
         **({"STL + MAD": by_stl(year)} if with_stl else {}),
         "usual": by_suites(year, usual),
+        "watch": watch,
         **({"dql tune": by_suites(year, tuning.texts)} if labels else {}),
     }
-    return {name: scored(year, alarms) for name, alarms in rules.items()}, tuning
+    scores = {name: scored(year, alarms) for name, alarms in rules.items()}
+    scores["watch"] += Score(false_alarms=more)
+    return scores, tuning
 
 
 def main() -> None:
@@ -356,28 +422,40 @@ def main() -> None:
         "--labels", type=int, default=MOST_LABELS, help="0 leaves out tuning, most of the time"
     )
     arguments.add_argument("--no-stl", action="store_true", help="leave out STL, the slowest rule")
+    arguments.add_argument("--processes", type=int, default=2)
     given = arguments.parse_args()
-    started = time.process_time()
     groups = [[name for name in given.families if name in group] for group in ("ABCDEF", "GHIJKL")]
     print("false alarms/missed/incidents that nothing saw")
     for families in filter(None, groups):
         every: dict[str, Score] = {}
-        for name in families:
-            for seed in given.seed:
-                year = company(FAMILIES[name], seed)
-                scores, tuning = scores_of(year, given.labels, with_stl=not given.no_stl)
-                issues = sum(int(series[HELD_OUT:].sum()) for series in year.issues.values())
+        years = [(name, seed) for name in families for seed in given.seed]
+        score = partial(scored_year, labels=given.labels, with_stl=not given.no_stl)
+        with ProcessPoolExecutor(given.processes) as pool:
+            for (name, seed), (scores, counts) in zip(years, pool.map(score, years), strict=True):
                 if not every:
                     print(f"{'':8}  issues  labels  approved  {_row(scores)}")
+                issues, labels, approved = counts
                 print(
-                    f"{name} {seed:<6}  {issues:>6}  {len(tuning.labels):>6}  "
-                    f"{tuning.approved:>8}  {_row(map(str, scores.values()))}",
+                    f"{name} {seed:<6}  {issues:>6}  {labels:>6}  {approved:>8}  "
+                    f"{_row(map(str, scores.values()))}",
                     flush=True,
                 )
                 for rule, one in scores.items():
                     every[rule] = every.get(rule, Score()) + one
         print(f"{'all':34}{_row(map(str, every.values()))}")
-    print(f"{time.process_time() - started:.0f} s CPU, to {FIRST + timedelta(days=DAYS - 1)}")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(f"{used.ru_utime:.0f} s CPU, to {FIRST + timedelta(days=DAYS - 1)}")
+
+
+def scored_year(
+    named: tuple[str, int], *, labels: int, with_stl: bool
+) -> tuple[dict[str, Score], tuple[int, int, int]]:
+    """The scores of the rules in the year of a company; its issues, labels, approved changes."""
+    name, seed = named
+    year = company(FAMILIES[name], seed)
+    scores, tuning = scores_of(year, labels, with_stl=with_stl)
+    issues = sum(int(series[HELD_OUT:].sum()) for series in year.issues.values())
+    return scores, (issues, len(tuning.labels), tuning.approved)
 
 
 def _row(cells: Iterable[str]) -> str:

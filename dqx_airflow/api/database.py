@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from dqx_airflow.datasets.settings import DatasetSetting, dataset_ref
+from dqx_airflow.dql.watches import Watched, claims_named, claims_on
 from dqx_airflow.errors import RequestError, UpstreamFailure
 from dqx_airflow.metrics.types import spark_type_of_arrow
 from dqx_airflow.plan.in_memory.measure import measure as measure_in_memory
@@ -72,6 +73,10 @@ def is_pandas(given: object) -> bool:
     return kind.__module__.partition(".")[0] == "pandas" and kind.__name__ == "DataFrame"
 
 
+Columns: TypeAlias = Mapping[str, tuple[Watched, ...]]
+"""By watched dataset what is claimed of its columns."""
+
+
 class Database(Protocol):
     """A database that a suite can run over."""
 
@@ -81,6 +86,9 @@ class Database(Protocol):
 
     def measure(self, plan: Plan) -> tuple[Scanned, tuple[DatasetSnapshot, ...]]:
         """The results of the requests of the plan, and the data that they come from."""
+
+    def watched(self, names: Collection[str], suite: str, on: date) -> Columns:
+        """What is claimed of the columns of watched datasets of a suite, by name."""
 
 
 class SparkDatabase:
@@ -101,6 +109,12 @@ class SparkDatabase:
     def datasets(self) -> tuple[DatasetRef, ...]:
         """The datasets, in the given order."""
         return self._datasets
+
+    def watched(self, names: Collection[str], suite: str, on: date) -> Columns:
+        """The claims about the columns that the datasets have now."""
+        from dqx_airflow.engine.measure import watched_columns
+
+        return watched_columns(self._spark, (ref for ref in self._datasets if ref.name in names))
 
     @property
     def engine(self) -> dict[str, Any]:
@@ -164,6 +178,15 @@ class MemoryDatabase:
     def datasets(self) -> tuple[DatasetRef, ...]:
         """The datasets, in the given order."""
         return self._datasets
+
+    def watched(self, names: Collection[str], suite: str, on: date) -> Columns:
+        """The claims about the columns of the tables."""
+        columns = {}
+        for ref in self._datasets:
+            if ref.name in names:
+                types = {field.name: field.type for field in self._tables[ref.name].fields}
+                columns[ref.name] = claims_on(types, ref.date_column)
+        return columns
 
     def with_types(self, types: Mapping[str, Mapping[str, str]]) -> MemoryDatabase:
         """The database with the types of columns in a contract, by dataset, for rows of Python and
@@ -269,6 +292,14 @@ class StoredDatabase:
             ):
                 scanned.failures[request] = day.measured.gap(key)
         return scanned, tuple(snapshot_of(ref, plan, scanned) for ref in self.datasets)
+
+    def watched(self, names: Collection[str], suite: str, on: date) -> Columns:
+        """The claims about columns that the gate judged on the date; `measure` reports a day
+        without results."""
+        try:
+            return claims_named(name for _, name in self.day(suite, on).verdicts)
+        except UpstreamFailure:
+            return {}
 
     def _with_history(self, day: PastDay, plan: Plan) -> PastDay:
         """The day with the values of the days before it that tell what is usual."""

@@ -22,6 +22,7 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.renderers import drawn_error
 from dqx_airflow.diagnostics.verdicts import draw_report, format_value, headline
 from dqx_airflow.dql.check import Checked
+from dqx_airflow.dql.watches import watched_in
 from dqx_airflow.errors import RequestError, UpstreamFailure
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.model import DEFAULT_COST, Cost, Plan, Scanned
@@ -654,7 +655,9 @@ def plan_of(
         contract=contract,
         **options.keywords,
     )
-    return plan_of_request(request, checked)
+    names = watched_in(suite)
+    columns = db.watched(names, suite.name.value, day) if names else {}
+    return plan_of_request(request, checked, columns)
 
 
 def raise_errors(errors: tuple[Diagnostic, ...], checked: Checked) -> None:

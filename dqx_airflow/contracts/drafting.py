@@ -5,7 +5,6 @@ An observation is not a promise: a draft is a proposal, and says so.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import floor
@@ -27,15 +26,9 @@ from dqx_airflow.contracts.model import (
     plain_name,
 )
 from dqx_airflow.dql.formatter import format_source
+from dqx_airflow.dql.watches import clock_among, is_named_like_a_key
 from dqx_airflow.metrics.types import Family, family_of, parts_of
 from dqx_airflow.values import SourceFile, Span
-
-_KEY_NAME = re.compile(r"(?i)(^|_)(id|uuid|key|code|number|no)$")
-_CLOCK_NAMES = (
-    *("ingested", "loaded", "updated", "modified", "changed", "created", "event", "_ts"),
-    *("time", "_at", "date"),
-)
-"""Parts of the name of a column with the creation time of a row, most likely ones first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +51,7 @@ class ObservedColumn:
 
     @property
     def is_named_like_a_key(self) -> bool:
-        return _KEY_NAME.search(self.name) is not None
+        return is_named_like_a_key(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +73,7 @@ class ObservedTable:
     def clock(self) -> str | None:
         """The column that probably has the creation time of a row."""
         times = [column.name for column in self.columns if family_of(column.type) is Family.TIME]
-        for word in _CLOCK_NAMES:
-            for name in times:
-                if word in name.lower():
-                    return name
-        return times[0] if len(times) == 1 else None
+        return clock_among(times)
 
 
 def is_personal(name: str, texts_look_personal: bool) -> bool:

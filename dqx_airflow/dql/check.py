@@ -30,7 +30,7 @@ _OF_SOUND_SUITES = frozenset({"W012", "W014"})
 
 # If statements of these kinds are missing after a syntax error, a finding would be a consequence of
 # that; any statement may use what seems unused.
-_IN_CHECKS = frozenset({"check", "assert", "@", "use", "macro", "for"})
+_IN_CHECKS = frozenset({"check", "assert", "@", "use", "watch", "macro", "for"})
 _NEED = {
     "E003": frozenset({"const", "import", "export"}),
     "E102": frozenset({"const", "import", "export"}),

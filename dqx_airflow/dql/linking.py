@@ -22,6 +22,7 @@ from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.syntax.parser import parse
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.dql.walk import parts_of, rebound, rewritten, settle
+from dqx_airflow.dql.watches import unstated
 from dqx_airflow.values import ImportedFile, SourceFile, Span
 
 Reader: TypeAlias = Callable[[str, str], SourceFile | str]
@@ -349,14 +350,17 @@ class Expander:
             imports=(),
         )
 
-    def _check(self, check: nodes.Check) -> list[nodes.Assertion]:
+    def _check(self, check: nodes.Check) -> list[nodes.CheckItem]:
         assertions: list[nodes.Assertion] = []
         for item in check.body:
-            if isinstance(item, nodes.Use):
-                assertions += self._use(item, self.scope, {}, (), ())
-            else:
-                assertions.append(self._filled(item, self.scope, {}, ()))
-        return list(self._with_own_names(assertions))
+            match item:
+                case nodes.Use():
+                    assertions += self._use(item, self.scope, {}, (), ())
+                case nodes.Watch():
+                    assertions += unstated(check, item)
+                case _:
+                    assertions.append(self._filled(item, self.scope, {}, ()))
+        return [*self._with_own_names(assertions), *check.watches]
 
     def _with_own_names(self, assertions: list[nodes.Assertion]) -> Iterator[nodes.Assertion]:
         """The assertions, with a suffix for repeated names that macros have generated."""

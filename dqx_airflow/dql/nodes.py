@@ -535,6 +535,19 @@ MacroItem: TypeAlias = Assertion | Use | Loop
 
 
 @dataclass(frozen=True, slots=True)
+class Watch:
+    """`watch dataset`, or `watch dataset holidays "US"`: everything about it is usual. `known` is
+    that parameter of `usual`."""
+
+    dataset: Name
+    known: Parameter | None
+    span: Span = field(compare=False)
+
+
+CheckItem: TypeAlias = Assertion | Use | Watch
+
+
+@dataclass(frozen=True, slots=True)
 class Macro:
     """`macro name(parameters) { ... }`; `is_variadic` if the last parameter takes the rest."""
 
@@ -548,20 +561,25 @@ class Macro:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """`body` as written; after expansion it contains only assertions.
+    """`body` as written; after expansion it contains only assertions, and watches of datasets
+    whose columns are not known yet.
 
     `where` is a predicate that selects the rows of all of them.
     """
 
     name: Text
     datasets: tuple[Name, ...]
-    body: tuple[Assertion | Use, ...]
+    body: tuple[CheckItem, ...]
     span: Span = field(compare=False)
     where: Expression | None = None
 
     @property
     def assertions(self) -> tuple[Assertion, ...]:
         return tuple(item for item in self.body if isinstance(item, Assertion))
+
+    @property
+    def watches(self) -> tuple[Watch, ...]:
+        return tuple(item for item in self.body if isinstance(item, Watch))
 
 
 @dataclass(frozen=True, slots=True)

@@ -346,7 +346,7 @@ def show_where(predicate: nodes.Expression | None) -> str:
     return f" where {show(predicate)}" if predicate is not None else ""
 
 
-def _block(head: str, body: tuple[nodes.MacroItem, ...]) -> list[str]:
+def _block(head: str, body: tuple[nodes.MacroItem | nodes.Watch, ...]) -> list[str]:
     lines: list[str] = []
     for number, item in enumerate(body):
         if number and (isinstance(item, nodes.Assertion) or isinstance(body[number - 1], _WIDE)):
@@ -356,12 +356,20 @@ def _block(head: str, body: tuple[nodes.MacroItem, ...]) -> list[str]:
                 lines += show_assertion(item)
             case nodes.Use(name=name, arguments=arguments):
                 lines.append(f"use {name.text}({', '.join(map(show, arguments))})")
+            case nodes.Watch():
+                lines.append(show_watch(item))
             case nodes.Loop(variable=variable, over=over, body=inner):
                 lines += _block(f"for {variable.text} in {over.text}", inner)
     return [f"{head} {{", *_indented(lines), "}"]
 
 
 _WIDE = (nodes.Assertion, nodes.Loop)
+
+
+def show_watch(watch: nodes.Watch) -> str:
+    known = watch.known
+    suffix = "" if known is None else f" {known.name.text} {show(known.value)}"
+    return f"watch {show_name(watch.dataset.text)}{suffix}"
 
 
 def show_assertion(assertion: nodes.Assertion) -> list[str]:

@@ -264,6 +264,9 @@ def _check(check: nodes.Check) -> Symbol:
     for item in check.body:
         if isinstance(item, nodes.Use):
             inner.append(Symbol(OutlineKind.USE, item.name.text, "", item.span, item.name.span))
+        elif isinstance(item, nodes.Watch):
+            dataset = item.dataset
+            inner.append(Symbol(OutlineKind.USE, dataset.text, "watch", item.span, dataset.span))
         else:
             claim = show_claim(item.claim)
             name = item.name.value if item.name else claim

@@ -195,6 +195,8 @@ class _OccurrenceFinder:
                 yield from self._assertion(node, around)
             case nodes.Use():
                 yield from self._use(node, around)
+            case nodes.Watch(dataset=dataset):
+                yield Occurrence(SymbolKind.DATASET, dataset.text, dataset.span)
             case nodes.Loop():
                 yield from self._loop(node, around)
             case nodes.Call():

@@ -247,7 +247,20 @@ class CompletionContext:
 _OPERAND = frozenset({"NUMBER", "IDENT", "LPAR"})
 _ENDS_OF_STATEMENTS = frozenset({"RBRACE", "$END"})
 _STATEMENTS = frozenset(
-    {"assert", "use", "const", "macro", "check", "profile", "import", "for", "@", "from", "to"}
+    {
+        "assert",
+        "use",
+        "watch",
+        "const",
+        "macro",
+        "check",
+        "profile",
+        "import",
+        "for",
+        "@",
+        "from",
+        "to",
+    }
     | {"type", "fits", "disable", "scale", "downgrade", "severity", "tags"}
 )
 _SLOTS_AFTER = {
@@ -478,6 +491,7 @@ _BEHIND = {
     "severity": Slot.SEVERITY,
     "tags": Slot.TAG,
     "check": Slot.DATASET,
+    "watch": Slot.DATASET,
 }
 
 

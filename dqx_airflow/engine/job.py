@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime, timezone
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
@@ -27,8 +28,9 @@ from dqx_airflow.diagnostics.renderers import drawn_error
 from dqx_airflow.diagnostics.verdicts import draw_report
 from dqx_airflow.dql.check import Checked, check_source
 from dqx_airflow.dql.linking import inlined
+from dqx_airflow.dql.watches import Watched
 from dqx_airflow.engine.contract_properties import published_in
-from dqx_airflow.engine.measure import measure_together, snapshots
+from dqx_airflow.engine.measure import measure_together, snapshots, watched_columns
 from dqx_airflow.engine.outputs.promotion import promote
 from dqx_airflow.engine.outputs.quarantine import Judged, quarantine_rows
 from dqx_airflow.engine.outputs.samples import with_failing_rows
@@ -270,14 +272,15 @@ def run_gates(
     store = ResultsStore(first.results_root, storage_options_of(os.environ))
     store.check_writable()
     results = StoredResults(first.results_root, storage_options_of(os.environ))
-    parts = [
+    parts: Sequence[_JobPart] = [
         replace(part, decisions=decisions_on(results, part.request.run_key, part.request.slice))
-        for part in (_with_labels(part, results) for part in _parts_of(requests))
+        for part in _parts_of(requests)
     ]
     started = _now()
     with run_events({part.run_id: part.request for part in parts}, started, store) as end:
         spark = session(first.run_key.gate)
         do_meanwhile(lambda: to_json(first.attempt))  # its import takes a while
+        parts = [_with_labels(part, results) for part in _watching(parts, requests, spark)]
         states = StateStore(store.location)
         cache = None if first.recompute else StateCache(spark, states, parts[0].run_id, started)
         proof = _proof_of(spark, store)
@@ -306,7 +309,8 @@ def try_gates(
     :raises RequestError: one selects something that does not exist.
     """
     parts = _parts_of(requests)
-    return _validate(parts, session(requests[0].run_key.gate), _now())
+    spark = session(requests[0].run_key.gate)
+    return _validate(_watching(parts, requests, spark), spark, _now())
 
 
 def plan_gate(request: GateRequest) -> Plan:
@@ -337,6 +341,7 @@ def _read_by(plan: Plan, request: GateRequest) -> GateRequest:
 
 
 _NO_DECISIONS = Decisions()
+_NO_COLUMNS: Mapping[str, Iterable[Watched]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,8 +402,11 @@ def _with_labels(part: _JobPart, results: StoredResults) -> _JobPart:
     return replace(part, plan=replace(plan, labels=labels), shadow=(shadow, problem))
 
 
-def _parts_of(requests: Sequence[GateRequest]) -> tuple[_JobPart, ...]:
-    """:raises SourceError: a suite has errors.
+def _parts_of(
+    requests: Sequence[GateRequest], columns: Mapping[str, Iterable[Watched]] = _NO_COLUMNS
+) -> tuple[_JobPart, ...]:
+    """:param columns: as for `plan_of`.
+    :raises SourceError: a suite has errors.
     :raises RequestError: one selects something that does not exist, or two have different datasets
         with the same name.
     """
@@ -409,11 +417,27 @@ def _parts_of(requests: Sequence[GateRequest]) -> tuple[_JobPart, ...]:
         key = request.suite, request.imports
         if key not in suites:
             suites[key] = _sound_suite(request)
-        plan = plan_of(request, suites[key])
-        part = _JobPart(_read_by(plan, request), plan, shadow_plan(request), str(uuid.uuid4()))
-        parts.append(part)
+        plan, shadow = plan_of(request, suites[key], columns), shadow_plan(request, columns)
+        parts.append(_JobPart(_read_by(plan, request), plan, shadow, str(uuid.uuid4())))
     _require_same_datasets(parts)
     return tuple(parts)
+
+
+def _watching(
+    parts: Sequence[_JobPart], requests: Sequence[GateRequest], spark: SparkSession
+) -> tuple[_JobPart, ...]:
+    """The parts with what is claimed of the columns of watched datasets, now that they can be
+    opened."""
+    planned = (plan for part in parts for plan in (part.plan, part.shadow[0]) if plan is not None)
+    watched = {name for plan in planned for name in plan.watched}
+    refs = (ref for part in parts for ref in part.request.datasets if ref.name in watched)
+    columns = watched_columns(spark, refs)
+    if not columns:
+        return tuple(parts)
+    return tuple(
+        replace(part, request=known.request, plan=known.plan, shadow=known.shadow)
+        for part, known in zip(parts, _parts_of(requests, columns), strict=True)
+    )
 
 
 def _require_same_datasets(parts: Sequence[_JobPart]) -> None:

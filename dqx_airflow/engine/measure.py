@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import date
 
 from pyspark.sql import SparkSession
 
+from dqx_airflow.dql.watches import Watched, claims_on
 from dqx_airflow.engine.proof.differences import measured_as, objection_to_engine
 from dqx_airflow.engine.scan.dataset_scan import scan
 from dqx_airflow.engine.scan.frames import ReferenceTables, run_queries
@@ -205,6 +207,19 @@ def _distrust_changed(dataset: OpenDataset, scanned: Iterable[Scanned]) -> None:
                 measured.values.pop(request, None)
                 measured.groups.pop(request, None)
                 measured.failures[request] = change
+
+
+def watched_columns(
+    spark: SparkSession, refs: Iterable[DatasetRef]
+) -> dict[str, tuple[Watched, ...]]:
+    """What is claimed of the columns of watched datasets that can be read."""
+    columns = {}
+    for ref in refs:
+        if ref.name not in columns:
+            with suppress(DatasetError):  # the scan will say why
+                types = open_dataset(spark, ref).schema.types
+                columns[ref.name] = claims_on(types, ref.date_column)
+    return columns
 
 
 def snapshots(

@@ -199,7 +199,10 @@ def _days_before(term: Term, days: int) -> Term:
         case Measured(request=request) if request.date is not None:
             return Measured(replace(request, date=request.date - timedelta(days=days)))
         case Applied(function=function, terms=terms):
-            return Applied(function, tuple(_days_before(inner, days) for inner in terms))
+            before = Applied(function, tuple(_days_before(inner, days) for inner in terms))
+            # As it was at this time of that day.
+            is_age = function == "age"
+            return Applied("-", (before, ConstantTerm(days * 86_400))) if is_age else before
     return term
 
 

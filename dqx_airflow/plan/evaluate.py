@@ -103,8 +103,9 @@ def decide(
 
     An assertion of `fail_on` or worse that was not evaluated has not passed: the gate is warned at
     best, and broken if the assertion requires history. A gate that checked no part of its suite is
-    broken. An experimental assertion never makes the outcome worse than warned, and neither does an
-    accepted clause of a contract that cannot be enforced.
+    broken, unless all of it is experimental and waits for history. An experimental assertion never
+    makes the outcome worse than warned, and neither does an accepted clause of a contract that
+    cannot be enforced.
 
     :param require_history: whether assertions that lack data of other dates break the gate.
     """
@@ -113,19 +114,20 @@ def decide(
     errors = [verdict for verdict in judged if verdict.status is Status.ERROR]
     if any(verdict.can_block(fail_on) for verdict in failed):
         return Outcome.BLOCKED
-    checked = [
-        verdict
-        for verdict in judged
-        if verdict.check != IMPLICIT_CHECK and verdict.status in (Status.PASSED, Status.FAILED)
-    ]
-    if any(verdict.can_block(fail_on) for verdict in errors) or not checked:
+    stated = [verdict for verdict in judged if verdict.check != IMPLICIT_CHECK]
+    is_checked = any(verdict.status in (Status.PASSED, Status.FAILED) for verdict in stated)
+    # Such as the claims of a watch on its first days.
+    is_waiting = all(one.is_experimental and one.is_not_evaluated for one in stated)
+    is_void = not stated or not (is_checked or is_waiting)
+    if any(verdict.can_block(fail_on) for verdict in errors) or is_void:
         return Outcome.BROKEN
     open_questions = [
         verdict for verdict in judged if verdict.is_not_evaluated and verdict.can_block(fail_on)
     ]
     if open_questions and require_history:
         return Outcome.BROKEN
-    return Outcome.WARNED if failed or errors or open_questions else Outcome.PASSED
+    is_open = failed or errors or open_questions or not is_checked
+    return Outcome.WARNED if is_open else Outcome.PASSED
 
 
 def _verdict_on(

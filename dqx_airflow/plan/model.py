@@ -276,8 +276,8 @@ class Plan:
     if the suite asks that a gate is broken when an assertion lacks data of other dates. `reads`
     identify how each dataset is read, see `plan.term_values`. `partial` describes the selection if
     assertions were left out. `labels` tell by dataset on which days before there was an issue.
-    `ansi` and `max_clock_skew_hours` are
-    those of the `RunOptions`.
+    `watched` are the datasets whose columns were unknown, so that nothing is claimed of them.
+    `ansi` and `max_clock_skew_hours` are those of the `RunOptions`.
     """
 
     suite: str
@@ -293,6 +293,7 @@ class Plan:
     ansi: bool = True
     max_clock_skew_hours: float = DEFAULT_CLOCK_SKEW_HOURS
     labels: Mapping[str, DaysLabelled] = field(default_factory=dict)
+    watched: tuple[str, ...] = ()
 
 
 def joined(plans: Sequence[Plan]) -> Plan:

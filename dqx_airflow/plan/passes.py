@@ -213,6 +213,9 @@ def describe_plans(plans: Sequence[model.Plan]) -> str:
     lines = [f"suite {together.suite}", f"date  {_stretches([plan.date for plan in plans])}", ""]
     for dataset in dict.fromkeys(request.dataset for request in together.requests):
         lines += _passes(together, dataset)
+    if together.watched:
+        names = ", ".join(together.watched)
+        lines.append(f"watched: {names}; what is claimed of columns follows from the data\n")
     for plan in plans:
         lines.append("assertions" + (f" of {plan.date.isoformat()}" if len(plans) > 1 else ""))
         for assertion in plan.assertions:

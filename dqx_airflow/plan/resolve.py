@@ -23,6 +23,7 @@ from dqx_airflow.dql.checks.suite import (
 from dqx_airflow.dql.dates import is_active
 from dqx_airflow.dql.printer import show_claim, show_for_each, show_where
 from dqx_airflow.dql.walk import joined, settle, simple_claims
+from dqx_airflow.dql.watches import watched_in
 from dqx_airflow.errors import RequestError
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import AGES, CHANGES, WINDOWS
@@ -247,6 +248,7 @@ def resolve(
         chosen.partial if chosen is not None else None,
         options.ansi,
         options.max_clock_skew_hours,
+        watched=watched_in(suite),
     )
 
 

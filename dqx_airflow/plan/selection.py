@@ -19,6 +19,7 @@ from dqx_airflow.dql.check import Checked, check_source
 from dqx_airflow.dql.checks.assertions import datasets_of
 from dqx_airflow.dql.linking import Reader, inlined
 from dqx_airflow.dql.syntax.source_file import Unreadable
+from dqx_airflow.dql.watches import Watched, with_columns
 from dqx_airflow.errors import RequestError
 from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.plan.evaluate import decide, evaluate
@@ -41,6 +42,7 @@ from dqx_airflow.values import (
 
 _DIMENSION = "dimension-"
 """The prefix of the tag by which a compiled suite names the dimension of a rule."""
+_NO_COLUMNS: Mapping[str, Iterable[Watched]] = MappingProxyType({})
 _OTHER_CHARACTERS = re.compile(r"[^a-zA-Z0-9_]+")
 
 
@@ -76,15 +78,18 @@ class Unmatched:
     hint: str | None
 
 
-def plan_of(request: GateRequest, checked: Checked) -> Plan:
+def plan_of(
+    request: GateRequest, checked: Checked, columns: Mapping[str, Iterable[Watched]] = _NO_COLUMNS
+) -> Plan:
     """The plan of a request, whoever asks: a gate, its shadow, `dql run` and `dql explain`, a
     backtest, or Python.
 
     :param checked: its suite, without errors.
+    :param columns: by watched dataset what is claimed of its columns, as far as they are known.
     :raises SourceError: its datasets lack what the suite needs.
     :raises RequestError: it selects nothing, or something that does not exist.
     """
-    suite = checked.valid_suite
+    suite = with_columns(checked.valid_suite, columns)
     chosen = chosen_of(request, suite, checked.sources)
     selected = suite if chosen is None else chosen.suite
     if errors := check_datasets(selected, request.datasets, request.fail_on):
@@ -433,7 +438,9 @@ def shadow_suite(
     return ShadowSuite(name, source, checked.imports)
 
 
-def shadow_plan(request: GateRequest) -> tuple[Plan | None, str | None]:
+def shadow_plan(
+    request: GateRequest, columns: Mapping[str, Iterable[Watched]] = _NO_COLUMNS
+) -> tuple[Plan | None, str | None]:
     """The plan of the shadow of a request, or why it has none; neither without a shadow."""
     shadow = request.shadow
     if shadow is None:
@@ -446,7 +453,8 @@ def shadow_plan(request: GateRequest) -> tuple[Plan | None, str | None]:
         if problem is not None:
             return None, problem
         # The shadow of a gate with a selection uses the same selection.
-        return plan_of(replace(request, suite=shadow.suite, contract=None), checked), None
+        shadowed = replace(request, suite=shadow.suite, contract=None)
+        return plan_of(shadowed, checked, columns), None
     except Exception as error:  # whatever it is, the gate goes on without its shadow
         return None, _on_one_line(error)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from datetime import date, datetime, time, timedelta, timezone
 from typing import TypeAlias
 
 from dqx_airflow.dql import nodes
@@ -284,14 +284,20 @@ class PastJudge:
         """What is usual on each day, computed for all days together."""
         known, kind, country, today, *before = limit.terms
         dataset = known.dataset if isinstance(known, model.KnownDay) else ""
+        is_age = asks_for_now(today)
         series: dict[Hashable, dict[date, float | None]] = {}
         for day, value in zip(self._days, self._known_values(today, planned, plan), strict=True):
-            series.setdefault(_place(day, dataset), {})[day.date] = as_float(value)
+            number = as_float(value)
+            if is_age and number is not None and day.now is not None:
+                number -= _clock(day)
+            series.setdefault(_place(day, dataset), {})[day.date] = number
         days = []
         for day in self._days:
             of_instance = series[_place(day, dataset)]
             dates = (day.date - timedelta(days=lag) for lag in range(len(before), 0, -1))
             values = [of_instance.get(on) for on in dates]
+            if is_age and day.now is not None:
+                values = [None if value is None else value + _clock(day) for value in values]
             for lag in day.measured.skipped:
                 if 1 <= lag <= len(values):
                     values[-lag] = None
@@ -308,10 +314,11 @@ class PastJudge:
         requests = tuple(model.requests_of(term))
         rows = [model.row_count(name, plan.date) for name in {one.dataset for one in requests}]
         columns = [self.values(one, planned, plan, self._days) for one in (*requests, *rows)]
-        for of_day in zip(*columns, strict=True):
+        for day, *of_day in zip(self._days, *columns, strict=True):
             given = dict(zip((*requests, *rows), of_day, strict=True))
             has_data = all(given[count] != 0 for count in rows)
-            yield value_of(term, KnownValues(given, None, plan, frozenset())) if has_data else None
+            known = KnownValues(given, day.now, plan, frozenset())
+            yield value_of(term, known) if has_data else None
 
     def why_unknown(
         self, row: int, planned: model.PlannedAssertion, plan: model.Plan, day: PastDay
@@ -399,6 +406,13 @@ class PastJudge:
                 self._known_keys.clear()
             keys = self._known_keys[id(planned)] = AssertionKeys(planned, needed, behind)
         return keys
+
+
+def _clock(day: PastDay) -> float:
+    """The seconds from the beginning of a day until the gate ran, which are part of an age."""
+    assert day.now is not None
+    begin = datetime.combine(day.date, time(), timezone.utc)
+    return (day.now - begin).total_seconds()
 
 
 def _place(day: PastDay, dataset: str) -> Hashable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from itertools import pairwise
 from typing import Any
@@ -13,7 +13,9 @@ from typing import Any
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import Checked, check_source
+from dqx_airflow.dql.printer import show_assertion, show_watch
 from dqx_airflow.dql.syntax.source_file import Unreadable, source_of
+from dqx_airflow.dql.watches import watch_behind
 from dqx_airflow.errors import RequestError
 from dqx_airflow.results.query import StoredResults
 from dqx_airflow.tuning.backtest import Backtest
@@ -154,13 +156,17 @@ def promote(
     file.read()
     with file.history.locked() as append:
         checked = file.read()
-        owner, node = _experimental(checked, assertion, check)
+        watched = watch_behind(checked.valid_suite.checks, assertion)
+        if watched is None:
+            owner, node = _experimental(checked, assertion, check)
+            edits = [
+                (annotation.span, "")
+                for annotation in node.annotations
+                if annotation.name.text == "experimental"
+            ]
+        else:
+            owner, edits = watched[0].name.value, [_stated(*watched[1:])]
         content = file.path.read_bytes()
-        edits = [
-            (annotation.span, "")
-            for annotation in node.annotations
-            if annotation.name.text == "experimental"
-        ]
         text = _without_empty_lines(content.decode("utf-8"), edits)
         source = source_of(text.encode("utf-8"), file.name)
         if isinstance(source, Unreadable):
@@ -346,6 +352,13 @@ def _experimental(
             "edit it there",
         )
     return owner, node
+
+
+def _stated(watch: nodes.Watch, claim: nodes.Assertion) -> tuple[Span, str]:
+    """The claim of a watch, written above it."""
+    indent = " " * (watch.span.column - 1)
+    lines = [*show_assertion(replace(claim, annotations=())), "", show_watch(watch)]
+    return watch.span, "\n".join(lines).replace("\n", f"\n{indent}").replace(f"{indent}\n", "\n")
 
 
 def _without_empty_lines(text: str, edits: list[tuple[Span, str]]) -> str:

@@ -14,7 +14,7 @@ from lake import TODAY, delta, request
 
 from dqx_airflow.engine.job import run_gate
 from dqx_airflow.results.labels import Label, write_labels
-from dqx_airflow.values import Status
+from dqx_airflow.values import Outcome, Status
 
 pytestmark = pytest.mark.spark
 
@@ -51,3 +51,21 @@ def test_days_labelled_as_issues_are_not_usual_for_a_gate(
         [Label(gate, TODAY - timedelta(days=n), "All", "rows", True, "ada") for n in (1, 2, 3)],
     )
     assert rows("attempt-2").status is Status.FAILED
+
+
+def test_a_watch_claims_the_columns_that_the_data_has(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps({"type": "console"}))
+    days = [TODAY - timedelta(days=before) for before in range(15, -1, -1) for _ in range(20)]
+    email = [None if day == TODAY or row % 10 == 0 else "a" for row, day in enumerate(days)]
+    table = pa.table({"ds": pa.array(days, pa.date32()), "email": pa.array(email, pa.string())})
+    dataset = replace(delta(tmp_path, "orders", table), date_column="ds")
+    suite = 'suite "Test" { check "All" on orders { watch orders } }'
+    report = run_gate(request(tmp_path, suite, [dataset]), lambda _: spark)
+    assert {one.name: one.status for one in report.verdicts if one.check == "All"} == {
+        "orders.watch.rows": Status.PASSED,
+        "orders.watch.nulls.email": Status.FAILED,
+        "orders.watch.distinct.email": Status.PASSED,
+    }
+    assert report.outcome is Outcome.WARNED

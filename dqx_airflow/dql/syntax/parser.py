@@ -449,7 +449,7 @@ _NUMBERS = frozenset({"NUMBER", "PERCENT", "FACTOR"})
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _STARTERS = frozenset(
     {"AT", "ASSERT", "CHECK", "PROFILE", "CONST", "AVAILABILITY_THRESHOLD"}
-    | {"MACRO", "USE", "FOR", "IMPORT", "EXPORT"}
+    | {"MACRO", "USE", "WATCH", "FOR", "IMPORT", "EXPORT"}
     | {"TYPE", "FROM", "TO", "DISABLE", "SCALE", "DOWNGRADE"}
 )
 _REST_OF_WORD = re.compile(r"\w+")

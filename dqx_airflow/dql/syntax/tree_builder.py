@@ -268,7 +268,7 @@ class _TreeBuilder(ExpressionBuilder):
         return nodes.Check(
             name,
             tuple(item for item in rest if isinstance(item, nodes.Name)),
-            tuple(item for item in rest if isinstance(item, nodes.Assertion | nodes.Use)),
+            tuple(item for item in rest if isinstance(item, nodes.CheckItem)),
             span,
             next((item[1] for item in rest if isinstance(item, tuple)), None),
         )
@@ -339,6 +339,10 @@ class _TreeBuilder(ExpressionBuilder):
     def _loop(self, children: list[Any], span: Span) -> nodes.Loop:
         variable, over, *body = children
         return nodes.Loop(variable, over, tuple(body), span)
+
+    def _watch(self, children: list[Any], span: Span) -> nodes.Watch:
+        dataset, known = children
+        return nodes.Watch(dataset, known, span)
 
     def _use(self, children: list[Any], span: Span) -> nodes.Use:
         name, *arguments = (child for child in children if child is not None)

@@ -1,0 +1,180 @@
+"""What `watch orders` claims: that everything about a dataset is usual.
+
+    watch orders
+    watch orders holidays "US"
+
+The number of rows is claimed as soon as the line is read. What is claimed of columns follows from
+their types, which are known once the data was opened, or from the names of stored verdicts. All
+claims are `@experimental`. One that the check states under the same name is that of the check: so
+a claim is promoted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TypeAlias
+
+from dqx_airflow.dql import nodes
+from dqx_airflow.metrics.derived import USUAL, USUAL_LIMITS
+from dqx_airflow.metrics.types import WHOLE_SIZES, Family, family_of
+
+Kind: TypeAlias = str
+Watched: TypeAlias = tuple[Kind, str]
+"""What is claimed of a column: one of `KINDS`, and the column."""
+
+ROWS = "rows"
+KINDS: Mapping[Kind, str] = {
+    "nulls": "null_count",
+    "sum": "sum",
+    "mean": "average",
+    "distinct": "unique_count",
+    "fresh": "freshness",
+}
+"""The kinds of claims about columns, with the metric of each."""
+
+_MARK = ".watch."
+_ABOVE_ONLY = frozenset({"nulls", "fresh"})
+_KEY_NAME = re.compile(r"(?i)(^|_)(id|uuid|key|code|number|no)$")
+_DATE_PART = re.compile(r"(?i)(^|_)(year|quarter|month|week|weekday|day|hour|minute)$")
+_CLOCK_NAMES = (
+    *("ingested", "loaded", "updated", "modified", "changed", "created", "event", "_ts"),
+    *("time", "_at", "date"),
+)
+"""Parts of the name of a column with the creation time of a row, most likely ones first."""
+
+
+def is_named_like_a_key(column: str) -> bool:
+    return _KEY_NAME.search(column) is not None
+
+
+def clock_among(times: Collection[str]) -> str | None:
+    """The column, of those with times, that probably has the creation time of a row."""
+    for word in _CLOCK_NAMES:
+        for name in times:
+            if word in name.lower():
+                return name
+    return next(iter(times)) if len(times) == 1 else None
+
+
+def claims_on(types: Mapping[str, str], date_column: str | None) -> tuple[Watched, ...]:
+    """What is claimed of the columns of a dataset, by their types in Spark."""
+    return tuple(_claims_on(types, (date_column or "").lower()))
+
+
+def _claims_on(types: Mapping[str, str], date_column: str) -> Iterator[Watched]:
+    for name, kind in types.items():
+        if name.lower() == date_column:
+            continue
+        yield "nulls", name
+        family, is_key = family_of(kind), is_named_like_a_key(name)
+        if family is Family.TEXT or (is_key and kind in WHOLE_SIZES):
+            yield "distinct", name
+        elif family is Family.NUMBER and not is_key and not _DATE_PART.search(name):
+            yield "sum", name
+            yield "mean", name
+    clock = clock_among([name for name, kind in types.items() if kind.startswith("timestamp")])
+    if clock is not None:
+        yield "fresh", clock
+
+
+def claims_named(names: Iterable[str]) -> dict[str, tuple[Watched, ...]]:
+    """By dataset, the claims that assertions of these names make."""
+    found: dict[str, dict[Watched, None]] = {}
+    for name in names:
+        dataset, mark, rest = name.partition(_MARK)
+        kind, _, column = rest.partition(".")
+        if mark and kind in KINDS and column:
+            found.setdefault(dataset, {})[kind, column] = None
+    return {dataset: tuple(claims) for dataset, claims in found.items()}
+
+
+def watched_in(suite: nodes.Suite) -> tuple[str, ...]:
+    """The watched datasets whose columns are not known yet."""
+    watches = (item for check in suite.checks for item in check.watches)
+    return tuple(dict.fromkeys(watch.dataset.text for watch in watches))
+
+
+def with_columns(suite: nodes.Suite, known: Mapping[str, Iterable[Watched]]) -> nodes.Suite:
+    """The suite with the claims about the columns of watched datasets.
+
+    :param known: by dataset what is claimed of its columns; others stay watched.
+    """
+    if not any(name in known for name in watched_in(suite)):
+        return suite
+    checks = []
+    for check in suite.checks:
+        body: list[nodes.CheckItem] = []
+        for item in check.body:
+            if isinstance(item, nodes.Watch) and item.dataset.text in known:
+                body += unstated(check, item, known[item.dataset.text])
+            else:
+                body.append(item)
+        checks.append(replace(check, body=tuple(body)))
+    return replace(suite, checks=tuple(checks))
+
+
+def unstated(
+    check: nodes.Check, watch: nodes.Watch, columns: Iterable[Watched] = ()
+) -> Iterator[nodes.Assertion]:
+    """The claims of a watch that its check does not state itself: about its rows, and columns."""
+    stated = {item.name.value for item in check.assertions if item.name is not None}
+    for kind, column in ((ROWS, ""), *columns):
+        claim = _claim(check, watch, kind, column)
+        if claim.name is not None and claim.name.value not in stated:
+            yield claim
+
+
+def watch_behind(
+    checks: Iterable[nodes.Check], name: str
+) -> tuple[nodes.Check, nodes.Watch, nodes.Assertion] | None:
+    """The claim of a watch by its name, with the watch and its check; None if none makes it."""
+    for check in checks:
+        for watch in check.watches:
+            if any(
+                item.name is not None and item.name.value == name and item.span != watch.span
+                for item in check.assertions
+            ):
+                continue
+            claims = claims_named([name]).get(watch.dataset.text, ())
+            for assertion in unstated(replace(check, body=()), watch, claims):
+                if assertion.name is not None and assertion.name.value == name:
+                    return check, watch, assertion
+    return None
+
+
+def _claim(check: nodes.Check, watch: nodes.Watch, kind: Kind, column: str) -> nodes.Assertion:
+    span, dataset = watch.span, watch.dataset
+    named = nodes.Parameter(nodes.Name("dataset", dataset.span), dataset, dataset.span)
+    own = () if check.datasets == (dataset,) else (named,)
+
+    def call(
+        metric: str, *arguments: nodes.Expression, given: tuple[nodes.Parameter, ...] = own
+    ) -> nodes.Call:
+        return nodes.Call(nodes.Name(metric, span), arguments, given, span)
+
+    rows = call("num_rows")
+    measured: nodes.Expression = rows
+    if kind != ROWS:
+        measured = call(KINDS[kind], nodes.Name(column, span))
+    if kind == "nulls":
+        measured = nodes.Arithmetic("/", measured, rows, span)
+    known = () if watch.known is None else (watch.known,)
+    condition: nodes.Condition
+    if kind in _ABOVE_ONLY:
+        highest = call(USUAL_LIMITS[1], measured, given=known)
+        condition = nodes.Comparison("<=", highest, span)
+    else:
+        condition = nodes.within_usual(call(USUAL, measured, given=known), span)
+    name = f"{dataset.text}{_MARK}{kind}" + (f".{column}" if column else "")
+    return nodes.Assertion(
+        nodes.Measure(measured, condition, span),
+        nodes.Text(name, span),
+        None,
+        None,
+        (),
+        (nodes.Annotation(nodes.Name("experimental", span), (), span),),
+        (),
+        span,
+    )

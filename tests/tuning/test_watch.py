@@ -1,0 +1,129 @@
+"""`watch orders`: what it claims, without history, in a backtest, and after a promotion."""
+
+from __future__ import annotations
+
+import random
+from datetime import date, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stored_days import stored
+
+from dqx_airflow import MemoryDatabase, StoredDatabase, Suite
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.results.past_days import past_days
+from dqx_airflow.results.query import StoredResults
+from dqx_airflow.results.store import ResultsStore
+from dqx_airflow.tuning.backtest import Backtest
+from dqx_airflow.tuning.review import promote
+from dqx_airflow.tuning.suite_file import SuiteFile
+from dqx_airflow.values import Outcome, SourceFile, Status, Verdict
+
+SUITE = 'suite "Orders" {\n    check "All" on orders {\n        watch orders\n    }\n}\n'
+FIRST, DAYS = date(2024, 3, 1), 16
+
+
+def orders(**last: Any) -> MemoryDatabase:
+    """Days of orders; the last one has other values, or other settings: rows, hour."""
+    chance, rows = random.Random(7), []
+    for number in range(DAYS):
+        on, is_last = FIRST + timedelta(days=number), number == DAYS - 1
+        settings = last if is_last else {}
+        for row in range(settings.get("rows", 20 + number % 3)):
+            own = {
+                "id": 1000 * number + row,
+                "year": 2024,
+                "email": None if row % 10 == 0 else f"{row}@x.org",
+                "net price": chance.uniform(9, 11),
+                "loaded_at": datetime(
+                    on.year, on.month, on.day, settings.get("hour", 20), row % 60
+                ).replace(tzinfo=timezone.utc),
+                "ds": on,
+            }
+            rows.append(own | {name: it for name, it in settings.items() if name in own})
+    return MemoryDatabase({"orders": rows}, date_columns={"orders": "ds"})
+
+
+def verdicts(database: Any, number: int = DAYS - 1, text: str = SUITE) -> dict[str, Verdict]:
+    return {verdict.name: verdict for verdict in report(database, number, text).verdicts}
+
+
+def report(database: Any, number: int = DAYS - 1, text: str = SUITE) -> Any:
+    on, now = FIRST + timedelta(days=number), time_of_gate(number)
+    return Suite.from_string(text).run(database, on, now=now).report
+
+
+def time_of_gate(number: int) -> datetime:
+    """On the day after, later on every day."""
+    on = FIRST + timedelta(days=number)
+    return datetime(on.year, on.month, on.day, 3, 2 * number, tzinfo=timezone.utc) + timedelta(1)
+
+
+def test_it_claims_all_columns_by_their_types_and_finds_what_is_unusual() -> None:
+    usual = verdicts(orders())
+    assert {name.removeprefix("orders.watch.") for name in usual} == {
+        "orders.not_empty",
+        *("rows", "fresh.loaded_at"),
+        *(f"nulls.{name}" for name in ("id", "year", "email", "net price", "loaded_at")),
+        *("distinct.id", "distinct.email", "sum.net price", "mean.net price"),
+    }
+    assert {verdict.status for verdict in usual.values()} == {Status.PASSED}
+    assert all(one.is_experimental for one in usual.values() if one.check == "All")
+    for changed, found in (
+        ({"rows": 7}, {"rows", "sum.net price", "distinct.id", "distinct.email"}),
+        ({"hour": 6}, {"fresh.loaded_at"}),
+        ({"email": None}, {"nulls.email", "distinct.email"}),
+        ({"net price": 14.0}, {"mean.net price", "sum.net price"}),
+        ({"id": 1}, {"distinct.id"}),
+    ):
+        unusual = report(orders(**changed))
+        failed = {one.name for one in unusual.with_status(Status.FAILED)}
+        assert {name.removeprefix("orders.watch.") for name in failed} == found
+        assert unusual.outcome is Outcome.WARNED, "an experimental claim never blocks"
+
+
+def test_without_history_it_neither_blocks_nor_claims_anything() -> None:
+    first = report(orders(), 3)
+    assert first.outcome is Outcome.WARNED
+    skipped = [one for one in first.verdicts if one.check == "All"]
+    assert {one.status for one in skipped} == {Status.SKIPPED}
+    assert "3 of the 126 days before have a value, at least 14" in (skipped[0].reason or "")
+
+
+def test_stored_days_are_judged_again_as_a_gate_did(tmp_path: Path) -> None:
+    store, database = ResultsStore(str(tmp_path)), orders(email=None, hour=6)
+    for number in range(DAYS):
+        on_time = {"started_at": time_of_gate(number), "finished_at": time_of_gate(number)}
+        store.write(stored(report(database, number), "orders_gate", **on_time))
+    known = verdicts(database)
+    again = verdicts(StoredDatabase(str(tmp_path)))
+    assert {name: one.status for name, one in again.items()} == {
+        name: one.status for name, one in known.items()
+    }
+    days = past_days(
+        StoredResults(str(tmp_path)), "Orders", FIRST, FIRST + timedelta(days=DAYS - 1)
+    )
+    suite = check_source(SourceFile("suite.dql", SUITE)).valid_suite
+    backtest = Backtest(suite, days)
+    judged = zip(backtest.assertions, backtest.judge().statuses, strict=True)
+    last = {assertion.name: statuses[-1] for assertion, statuses in judged}
+    assert last == {name: one.status for name, one in known.items() if one.check == "All"}
+    assert last["orders.watch.nulls.email"] is Status.FAILED
+    assert last["orders.watch.fresh.loaded_at"] is Status.FAILED
+
+
+def test_a_promoted_claim_is_written_into_the_check_and_blocks(tmp_path: Path) -> None:
+    path = tmp_path / "orders.dql"
+    path.write_text(SUITE.replace("watch orders", 'watch orders holidays "US"'))
+    file = SuiteFile(path, "orders.dql")
+    for name in ("orders.watch.rows", "orders.watch.sum.net price"):
+        assert promote(file, name, "ada") == ("All", name)
+    text = path.read_text()
+    assert '        assert num_rows() within usual(num_rows(), holidays "US")\n' in text
+    assert "        assert sum(`net price`) within usual(sum(`net price`)" in text
+    assert '        watch orders holidays "US"\n' in text
+    assert report(orders(rows=7), text=text).outcome is Outcome.BLOCKED
+    assert len(verdicts(orders(), text=text)) == len(verdicts(orders()))
+    with pytest.raises(Exception, match=r"'orders\.watch\.rows' is not @experimental"):
+        promote(file, "orders.watch.rows", "ada")
