@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyspark
+from maven_jars import any_jar
 from processes import PROGRAMS, environment, free_port, running, wait_until
 
 _SETTINGS = (
@@ -18,15 +20,19 @@ _SETTINGS = (
 
 @contextmanager
 def connect_server(
-    folder: Path, *more: str, program: Path = PROGRAMS / "spark-submit"
+    folder: Path,
+    *more: str,
+    program: Path = PROGRAMS / "spark-submit",
+    version: str = pyspark.__version__,
 ) -> Iterator[str]:
     """The address of the server; its log is written into the folder.
 
     :param more: settings of Spark, such as `spark.sql.ansi.enabled=false`.
-    :param program: the spark-submit of another Spark.
+    :param program: the spark-submit of another Spark, whose version is given.
     """
     port = free_port()
-    settings = [*_SETTINGS, *more, f"spark.connect.grpc.binding.port={port}"]
+    jars = [f"spark.jars={_jar_of(version)}"] if version.startswith("3.") else []
+    settings = [*_SETTINGS, *jars, *more, f"spark.connect.grpc.binding.port={port}"]
     command = [
         *(str(program), "--master", "local[2]"),
         *(word for setting in settings for word in ("--conf", setting)),
@@ -41,3 +47,9 @@ def connect_server(
     with running(command, environment(), log):
         wait_until(answers, log)
         yield f"sc://127.0.0.1:{port}"
+
+
+def _jar_of(version: str) -> str:
+    """The server, which the distribution of Spark 3.5 comes without."""
+    of_connect = "org.apache.spark:spark-connect_2.12"
+    return any_jar(f"{of_connect}:{version}", f"{of_connect}:3.5.7")

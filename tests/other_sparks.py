@@ -31,6 +31,7 @@ TESTS = (
             *("states", "state_keys", "matching", "failing_rows", "groups_in_gates", "dates"),
             *("exact_numbers", "forms", "sources", "csv_header_faults", "guessed_types"),
             *("json_layout", "text_encoding", "texts", "stored_types", "side_by_side"),
+            *("spark_versions", "proof"),
         )
     ),
 )

@@ -36,11 +36,12 @@ class RowFunction:
     comparable with it; those from `literals` on must be literals. `type_of` returns the type of the
     result for those of the arguments, and for the text of such literals, `in_python` the result for
     their values. If one of these is NULL, so is the result, unless the function `takes_null`.
-    `of_bigint` is the SQL for integers, which are cast to bigint before, `of_decimal` that for a
-    decimal, its type and the other arguments. `lost` says why there is no result although the
-    arguments have values, which is possible only for the types in `loses`. A function
-    `gives_own_type` if its SQL has to be cast to a decimal of the size that `type_of` returns:
-    Spark's own size also depends on the values of arguments.
+    `of_bigint` is the SQL for integers, which are cast to bigint before, `of_floats` that for an
+    array of floating-point numbers, `of_decimal` that for a decimal, its type and the other
+    arguments. `lost` says why there is no result although the arguments have values, which is
+    possible only for the types in `loses`. A function `gives_own_type` if its SQL has to be cast to
+    a decimal of the size that `type_of` returns: Spark's own size also depends on the values of
+    arguments.
     """
 
     name: str
@@ -54,6 +55,7 @@ class RowFunction:
     literals: int | None = None
     takes_null: bool = False
     of_bigint: Callable[..., str] | None = None
+    of_floats: Callable[..., str] | None = None
     of_decimal: Callable[..., str] | None = None
     lost: str | None = None
     loses: frozenset[str] = frozenset()
@@ -234,6 +236,8 @@ _ENTRIES = (
         frozenset({Family.ARRAY}),
         type_of=lambda array: array,
         in_python=_distinct,
+        # Spark 3.5 tells 0.0 from -0.0 there, and their sum is 0.0.
+        of_floats=lambda items: f"array_distinct(transform({items}, x -> x + CAST(0 AS FLOAT)))",
     ),
     RowFunction(
         "entries",

@@ -628,6 +628,8 @@ def _call(call: nodes.Call, arguments: list[RowValue]) -> RowValue:
             first if first.type == "bigint" else replace(first, sql=f"CAST({first.sql} AS BIGINT)")
         )
         sql = function.of_bigint(wide.sql, *(argument.sql for argument in arguments[1:]))
+    elif function.of_floats is not None and first.type in ("array<float>", "array<double>"):
+        sql = function.of_floats(first.sql)
     else:
         sql = function.sql(*(argument.sql for argument in arguments))
     if function.of_decimal is not None and first.type.startswith("decimal"):

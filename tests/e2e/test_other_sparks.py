@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from connect_server import connect_server
-from maven_jars import jars
 from other_sparks import ROOT, SPARKS, TESTS, environment_with, python_with
 
 PAGE = ROOT / "dqx_airflow" / "docs" / "tested.md"
@@ -102,13 +101,8 @@ def test_every_pair_of_client_and_server_works_or_is_refused(server: str, tmp_pa
         text=True,
         check=True,
     ).stdout.strip()
-    more = []
-    if server == "3.5":  # whose distribution comes without the server
-        jar = jars(
-            f"org.apache.spark:spark-connect_2.12:{'3.5.7' if version > '3.5.7' else version}"
-        )
-        more.append(f"spark.jars={jar}")
-    with connect_server(tmp_path, *more, program=python.parent / "spark-submit") as address:
+    program = python.parent / "spark-submit"
+    with connect_server(tmp_path, program=program, version=version) as address:
         for client in SPARKS:
             done = subprocess.run(
                 [str(python_with(client)), "-c", _PROVE, address],

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import dqx_airflow
+from dqx_airflow.engine.proof.cases import proof_cases
 from dqx_airflow.engine.session.spark_versions import (
     objection_to_guessed_json,
     objection_to_types,
@@ -92,3 +93,19 @@ def test_json_is_guessed_from_spark_4_on() -> None:
 )
 def test_the_package_of_a_format_is_that_of_the_version(version: str, package: str) -> None:
     assert package_of("delta", version) == package
+
+
+@pytest.mark.spark
+def test_equal_maps_are_one_or_the_error_names_the_version_that_can_tell(spark: Any) -> None:
+    from dqx_airflow.engine.measure import measure
+    from dqx_airflow.engine.proof.tables import frame_of
+
+    case = next(case for case in proof_cases() if case.title == "Distinct maps")
+    tables, refs = case.tables()
+    frame_of(spark, tables["t"]).createOrReplaceTempView("t")
+    plan = case.plan(refs)
+    found = case.found(plan, measure(spark, refs, plan)[1])
+    if release_of(spark.version) < (4, 0):
+        assert all("; Spark 4.0 and newer can tell equal maps" in value for value in found), found
+    else:
+        assert found == tuple(due for _, due in case.lines)

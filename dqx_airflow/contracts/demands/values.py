@@ -357,7 +357,9 @@ class UniqueItems(
         if context.item is None or context.item.type != "array":
             raise NoCounterpartError("only the items of an array can be unique")
         if not is_sayable(context.way):
-            repeated = "item -> size(item) <> size(array_distinct(item))"
+            # As structs, since Spark 3.5 tells 0.0 from -0.0 where these are the items themselves.
+            distinct = "array_distinct(transform(item, x -> struct(x)))"
+            repeated = f"item -> size(item) <> size({distinct})"
             repeating = f"exists({nested(context.way).sql}, {repeated})"
             return no_rows(sql(f"count_if({repeating})"), context.rule.share)
         way = steps_of(context)

@@ -122,6 +122,10 @@ def _is_about_the_cluster(failure: PySparkException) -> bool:
 
 def explain(error: PySparkException) -> str:
     """The message of a Spark error, in one line and without the data of a malformed record."""
+    return with_newer(_explained(error))
+
+
+def _explained(error: PySparkException) -> str:
     if (details := grpc_details(error)) is not None:
         return details
     line = first_line(error)
@@ -132,7 +136,7 @@ def explain(error: PySparkException) -> str:
     lines = [first_line(cause) for cause in _chain(error)]
     is_malformed = any("[MALFORMED_" in line for line in lines)
     if not condition_of(error).startswith(_UNREADABLE):
-        return _SOME_RECORD if is_malformed else with_newer(lines[0])
+        return _SOME_RECORD if is_malformed else lines[0]
     path = (error.getMessageParameters() or {}).get("path", "a file")
     if is_malformed:
         return f"{path} cannot be read: {_SOME_RECORD}"

@@ -40,6 +40,11 @@ _TYPES_SINCE = {
     "collations": (r"\bcollate\b", (4, 0)),
 }
 """How types are named in a schema, and the first version that has them."""
+_ERRORS_BEFORE = (
+    (r"VOID.*doesn't support|doesn't support.*VOID", (4, 1), "write such a column"),
+    (r"keys cannot be map type|because its data type .*\bMAP<", (4, 0), "tell equal maps"),
+)
+"""Errors that newer versions do not have: the message, the first of them, and what it can do."""
 
 
 def release_of(version: str) -> tuple[int, ...]:
@@ -129,8 +134,9 @@ def has_types_since(spark: SparkSession, release: str) -> bool:
 
 def with_newer(reason: str) -> str:
     """The message of an error; of one that newer versions do not have, with their number."""
-    if python_release() < (4, 1) and "VOID" in reason and "doesn't support" in reason:
-        return f"{reason}; Spark 4.1 and newer can write such a column"
+    for pattern, since, ability in _ERRORS_BEFORE:
+        if python_release() < since and re.search(pattern, reason):
+            return f"{reason}; Spark {'.'.join(map(str, since))} and newer can {ability}"
     return reason
 
 
