@@ -27,6 +27,7 @@ VERBS = {
     "accept": "dqx_airflow.cli.accept:accept",
     "waive": "dqx_airflow.cli.waivers:waive",
     "waivers": "dqx_airflow.cli.waivers:waivers",
+    "quarantine": "dqx_airflow.cli.quarantines:app",
     "alerts": "dqx_airflow.cli.labels:alerts",
     "label": "dqx_airflow.cli.labels:label",
     "backtest": "dqx_airflow.cli.backtest:backtest",

@@ -84,7 +84,7 @@ class _Runner:
 
         call = read_call(self.options, date.today())
         self._read = stamps_of(call.files)
-        _print_diagnostics(call)
+        print_diagnostics(call)
         if call.has_errors:
             return command.EXIT_WRONG
         try:
@@ -159,7 +159,7 @@ def _dates_text(call: RunCall) -> str:
     return f"{len(call.dates)} dates from {first} to {last}, {origin}"
 
 
-def _print_diagnostics(call: RunCall) -> None:
+def print_diagnostics(call: RunCall) -> None:
     """Draws the diagnostics of a call, with its secrets hidden."""
     if not call.diagnostics:
         return

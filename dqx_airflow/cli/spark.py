@@ -17,6 +17,7 @@ from dqx_airflow.contracts.drafting import ObservedTable
 from dqx_airflow.datasets.connections import Connection
 from dqx_airflow.dql.syntax.grammar import unquoted
 from dqx_airflow.engine.job import run_gates, try_gates
+from dqx_airflow.engine.outputs.release import Release
 from dqx_airflow.engine.session.concurrency import import_meanwhile, tasks_reported
 from dqx_airflow.engine.session.connection import open_session, spark_errors_explained
 from dqx_airflow.engine.session.file_systems import check_file_systems
@@ -65,6 +66,16 @@ class Spark:
             spark = without_log(self._open(), refs)
             _show_tasks(spark, plans[0].suite, display)
             return measure_together(spark, refs, plans)[1]
+
+    def release(self, release: Release) -> int:
+        """The number of rows that return from a quarantine.
+
+        :raises DqxError: none do.
+        """
+        refs = [ref for request, _ in release.suites for ref in request.datasets]
+        self._check(refs)
+        with spark_errors_explained(self.connection):
+            return release.run(without_log(self._open(), refs))
 
     def _check(self, refs: Iterable[DatasetRef]) -> None:
         """:raises DqxError: the Spark that would start cannot read a dataset."""

@@ -125,7 +125,7 @@ def prune(
 
     :param older_than: Delete runs older than this, such as 400d.
     """
-    age = _days(older_than, "--older-than")
+    age = days_in(older_than, "--older-than")
     from dqx_airflow.results import upkeep
 
     _tend(root, partial(upkeep.prune, older_than=age), output)
@@ -146,7 +146,7 @@ def vacuum(
     :param keep: Keep files that were in use within this time.
     :param dry_run: Only count the files that would be deleted.
     """
-    kept = _days(keep, "--keep")
+    kept = days_in(keep, "--keep")
     from dqx_airflow.results import upkeep
 
     _tend(root, partial(upkeep.vacuum, keep=kept, dry_run=dry_run), output)
@@ -172,7 +172,7 @@ def _tend(root: str | None, work: Callable[..., tuple[Upkeep, ...]], output: Tex
     print_table(("table", "files before", "files after", "deleted rows", "deleted files"), rows)
 
 
-def _days(text: str, option: str) -> timedelta:
+def days_in(text: str, option: str) -> timedelta:
     """The time that an option gives in days."""
     match = re.fullmatch(r"([1-9]\d{0,4})d?", text.strip(), re.ASCII)
     if match is None:

@@ -257,7 +257,9 @@ def _commit(target: PromotionTarget, folder: str) -> None:
     log = DeltaLog(table, target.location, struct_of(table), target.dataset.dates)
     replaced = log.files_of(target.replaced.on, target.replaced.values)
     kept = _rewritten(target, log, replaced, folder, columns)
-    files = _checked(target, _written(target, target.replaced.frame(), f"{folder}/rows", columns))
+    files = _checked(
+        target, write_promoted(target, target.replaced.frame(), f"{folder}/rows", columns)
+    )
     # deltalake labels a commit by its mode, and determines itself what an overwrite removes.
     is_whole = len(replaced) == len(log.files_of(None))
     removes, partition = list[RemoveAction](), None
@@ -278,7 +280,9 @@ def _commit(target: PromotionTarget, folder: str) -> None:
 
 def _create(target: PromotionTarget, folder: str) -> None:
     columns = target.partition_columns
-    files = _checked(target, _written(target, target.replaced.frame(), f"{folder}/rows", columns))
+    files = _checked(
+        target, write_promoted(target, target.replaced.frame(), f"{folder}/rows", columns)
+    )
     try:
         create_table_with_add_actions(
             target.location,
@@ -293,7 +297,7 @@ def _create(target: PromotionTarget, folder: str) -> None:
         raise CommitFailedError(first_line(error)) from error
 
 
-def _written(
+def write_promoted(
     target: PromotionTarget, frame: DataFrame, folder: str, columns: Sequence[str]
 ) -> WrittenFiles:
     dates, condition = target.dataset.dates, target.replaced.condition
@@ -336,7 +340,7 @@ def _rewritten(
         return WrittenFiles()
     frame = frame_of_parts(target.spark, log, log.parts_with(replaced))
     is_other = f"NOT coalesce({target.replaced.condition}, false)"
-    kept = _written(target, frame.where(is_other), f"{folder}/kept", columns)
+    kept = write_promoted(target, frame.where(is_other), f"{folder}/kept", columns)
     # A session may be configured to skip missing or corrupt files, which may contain the rows of
     # others.
     read, other_rows = frame.select(F.count("*"), F.count_if(F.expr(is_other))).collect()[0]
@@ -445,7 +449,7 @@ def _check(target: PromotionTarget) -> None:
             f"cannot verify that {target.dataset.location} is unchanged since validation",
             "promote a Delta table, or files whose folder can be listed",
         )
-    with _failures(target):
+    with failures(target):
         target.replaced.check_values()
         if not _is_by_spark(target):
             table = target.table()
@@ -463,12 +467,12 @@ def _promote(target: PromotionTarget) -> Promotion:
     :raises RefusedPromotionError: the target does not take the rows.
     :raises PromotionError: they cannot be promoted as it is now.
     """
-    with _failures(target):
+    with failures(target):
         return promote_by_spark(target) if _is_by_spark(target) else promote_by_files(target)
 
 
 @contextmanager
-def _failures(target: PromotionTarget) -> Iterator[None]:
+def failures(target: PromotionTarget) -> Iterator[None]:
     try:
         with spark_failures():
             yield

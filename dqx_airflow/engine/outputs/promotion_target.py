@@ -319,7 +319,7 @@ class PromotionTarget:
         :raises PromotionError: its log cannot be read.
         """
         log = table or self._log()
-        numbers = self._numbers(log)
+        numbers = self.numbers_of(log)
         notes = recorded(numbers)
         commits: list[dict[str, Any]] = []
         if not all(name.startswith("{") and "source" in notes[name] for name in notes) or not log:
@@ -441,7 +441,7 @@ class PromotionTarget:
         except (DeltaError, OSError, ValueError):
             return None
 
-    def _numbers(self, log: DeltaTable | None) -> dict[str, int]:
+    def numbers_of(self, log: DeltaTable | None) -> dict[str, int]:
         """The numbers that promotions have recorded as transactions.
 
         :raises ValueError: the log is not complete.

@@ -44,18 +44,21 @@ from dqx_airflow.errors import DqxError, StoreError, first_line
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.plan.failing import FailingRows
 from dqx_airflow.plan.masks import without_values
+from dqx_airflow.results.quarantines import (
+    ASSERTIONS,
+    DATE,
+    DAY,
+    LINE,
+    MASKED,
+    REASONS,
+    RUN_ID,
+    RUN_KEY,
+    SLICE,
+)
 from dqx_airflow.results.tables import committed
 from dqx_airflow.values import GateRequest, RunKey, Status, Verdict
 
 _log = logging.getLogger("dqx.gate")
-
-RUN_ID, RUN_KEY, DATE, REASONS = "dqx_run_id", "dqx_run_key", "dqx_date", "dqx_reasons"
-ASSERTIONS = "dqx_assertions"
-"""The assertions behind the reasons: suites may have assertions of the same name."""
-SLICE = "dqx_slice"
-"""Identifies what a row was read from, and the date or the run that it belongs to."""
-LINE = "dqx_line"
-"""The line of a CSV or JSON file that is malformed as a whole."""
 
 _ASSERTION = ("gate", "check", "assertion")
 _OWN_COLUMNS = (
@@ -71,7 +74,6 @@ _OWN_COLUMNS = (
 _PASSING = [f"dqx: {name}" for name in ("row", "new", "read again", "judged", "kept", "number")]
 _ROW, _IS_NEW, _IS_READ, _IS_JUDGED, _KEPT, _NUMBER = _PASSING
 _REASONS_OF = f"array_distinct(transform({ASSERTIONS}, one -> one.assertion))"
-_DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _EVERY_DIGIT = {
     "ignoreNullFields": "false",
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
@@ -304,7 +306,7 @@ class _Quarantine:
     def _date_of(self, key: str) -> str | None:
         """The date of a run key of the gate, or of a suite of it as in earlier versions; None for
         one of another gate."""
-        match = re.fullmatch(rf"{re.escape(self.run_key.gate)}(?:/.+?)?/({_DAY})/(.+)", key, re.S)
+        match = re.fullmatch(rf"{re.escape(self.run_key.gate)}(?:/.+?)?/({DAY})/(.+)", key, re.S)
         is_own = match and RunKey("", date.min, match[2]).map_index == self.run_key.map_index
         return match[1] if match and is_own else None
 
@@ -390,7 +392,7 @@ class _Quarantine:
             again = self._read_again(rows).withColumn(_IS_READ, F.lit(True))
             rows = rows.join(again, _ROW, "left")
             is_judged += f" OR {quote_name(_IS_READ)} IS NOT NULL"
-        gate = f"regexp_extract({RUN_KEY}, '^(.*?)/{_DAY}/', 1)"
+        gate = f"regexp_extract({RUN_KEY}, '^(.*?)/{DAY}/', 1)"
         of_old = f"named_struct('gate', {gate}, 'check', CAST(NULL AS STRING), 'assertion', reason)"
         assertions = f"coalesce({ASSERTIONS}, transform({REASONS}, reason -> {of_old}))"
         of_job = ", ".join(map(quote_literal, self.run_ids - {self.run_id})) or "NULL"
@@ -475,7 +477,7 @@ class _Quarantine:
         wanted = Schema.from_json(nullable(struct).json())
         table = self._table()
         if table is None:
-            return DeltaTable.create(
+            table = DeltaTable.create(
                 self.path, schema=wanted, mode="ignore", partition_by=[RUN_KEY]
             )
         existing = {field.name: field for field in table.schema().fields}
@@ -488,6 +490,9 @@ class _Quarantine:
         missing = [field for field in wanted.fields if field.name not in existing]
         if missing:
             table.alter.add_columns(missing)
+        masked = {MASKED: json.dumps(sorted(self.dataset.ref.masked))}
+        if not masked.items() <= table.metadata().configuration.items():
+            table.alter.set_table_properties(masked, raise_if_not_exists=False)
         return table
 
 

@@ -169,7 +169,7 @@ def _objection_to_rest(
         if one.date in (None, plan.date) and _reads(one, reduced)
     }
     known = suite.scanned.of(one for one in plan.requests if one not in asked)
-    read = {**opened, **{name: _scanned_whole(one) for name, one in reduced.items()}}
+    read = {**opened, **{name: scanned_whole(one) for name, one in reduced.items()}}
     measured = measure_alone(spark, read, {}, plan, known, None)
     verdicts = evaluate(plan, measured, request.skip_dates, now=started, sample_rows=0)
     for before, verdict in zip(
@@ -191,7 +191,7 @@ def _reads(request: MetricRequest, datasets: Mapping[str, object]) -> bool:
     return is_any or not datasets.keys().isdisjoint((*request.datasets, *looked_up))
 
 
-def _scanned_whole(dataset: OpenDataset) -> OpenDataset:
+def scanned_whole(dataset: OpenDataset) -> OpenDataset:
     """The dataset without what would answer for its rows without reading them."""
     committed = dataset.log.committed_at if dataset.log is not None else dataset.last_commit
     return replace(dataset, log=None, read_files=None, last_commit=committed)

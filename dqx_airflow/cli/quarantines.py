@@ -1,0 +1,267 @@
+"""`dql quarantine`: the bad rows that a gate has set aside, and what becomes of them."""
+
+from __future__ import annotations
+
+import getpass
+import json
+from contextlib import closing
+from dataclasses import replace
+from datetime import date, datetime, time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dqx_airflow.cli.arguments import with_shared_options
+from dqx_airflow.cli.command import (
+    EXIT_FAILED,
+    EXIT_WRONG,
+    Commands,
+    RootOption,
+    TextFormatOption,
+    TextOrJson,
+    storage_options,
+)
+from dqx_airflow.cli.incidents import results_at
+from dqx_airflow.cli.stores import days_in
+from dqx_airflow.datasets.dqx_toml import Output
+from dqx_airflow.errors import RequestError
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+    from dqx_airflow.cli.calls import Options
+    from dqx_airflow.results.quarantines import QuarantinedRows
+
+app = Commands(help="List, show, release and discard rows in quarantine.", no_args_is_help=True)
+
+_Place = Annotated[str, typer.Argument(metavar="QUARANTINE")]
+_Day = Annotated[datetime | None, typer.Option("--date", formats=["%Y-%m-%d"])]
+
+
+@app.command("list")
+def list_(
+    place: _Place,
+    *,
+    gate: str | None = None,
+    on: _Day = None,
+    output: TextFormatOption = TextOrJson.TEXT,
+) -> None:
+    """List what is in a quarantine: rows by gate, date of the data and reason, oldest first.
+
+    :param place: The path of the table.
+    :param gate: Only rows of this gate, or of an instance of it: GATE[3].
+    :param on: Only rows of this date.
+    """
+    _, found = _quarantined(place, gate, on)
+    if output is TextOrJson.JSON:
+        _print_json([group.facts for group in found])
+    elif found:
+        from dqx_airflow.cli.reports import print_table
+
+        rows = (
+            (group.gate, str(group.date), reason, str(count), str(group.rows))
+            for group in found
+            for reason, count in group.reasons.items()
+        )
+        print_table(("gate", "date", "reason", "rows", "of all"), [*rows])
+    else:
+        typer.echo("no rows in quarantine")
+
+
+@app.command("show")
+def show(
+    place: _Place,
+    *,
+    gate: str | None = None,
+    on: _Day = None,
+    limit: Annotated[int, typer.Option(min=1)] = 20,
+    masked: Annotated[list[str] | None, typer.Option(metavar="COLUMN")] = None,
+    output: TextFormatOption = TextOrJson.TEXT,
+) -> None:
+    """Show rows in quarantine, with the values of masked columns as ***.
+
+    :param place: The path of the table.
+    :param gate: Only rows of this gate, or of an instance of it: GATE[3].
+    :param on: Only rows of this date.
+    :param limit: Maximum number of rows.
+    :param masked: One more column to mask, repeatable.
+    """
+    from dqx_airflow.results.quarantines import masked_in, shown_rows
+
+    table, found = _quarantined(place, gate, on)
+    recorded = masked_in(table)
+    if recorded is None and not masked:
+        raise RequestError(
+            f"which columns are masked is not recorded at {place}",
+            "run its gate again, or name a column: --masked COLUMN",
+        )
+    rows = shown_rows(table, found, [*(recorded or ()), *(masked or ())], limit)
+    if output is TextOrJson.JSON:
+        _print_json(rows)
+    elif rows:
+        from dqx_airflow.cli.reports import print_table
+
+        names = [name for name in rows[0] if not name.startswith("dqx_")]
+        cells = ([str(row[name]) for name in ("dqx_date", *names)] for row in rows)
+        reasons = (", ".join(row["dqx_reasons"] or ()) for row in rows)
+        lines = [[*row, reason] for row, reason in zip(cells, reasons, strict=True)]
+        print_table(("date", *names, "reasons"), lines)
+    else:
+        typer.echo("no rows in quarantine")
+
+
+def release(
+    place: _Place,
+    suites: Annotated[list[Path], typer.Argument(metavar="SUITE...")],
+    *,
+    gate: str,
+    target: Annotated[str, typer.Option("--to", metavar="TARGET")],
+    reason: str,
+    of: Annotated[str | None, typer.Option("--name", metavar="DATASET")] = None,
+    promote_slice: Annotated[list[str] | None, typer.Option(metavar="COLUMN=VALUE")] = None,
+    author: str | None = None,
+    shared: Options,
+) -> None:
+    """Promote the rows of a date that now satisfy all rules, and remove them from the quarantine.
+
+    Rows may have been repaired in the quarantine, or the rules may have changed. They are judged
+    together with the rows that the gate has promoted. Exit code 1: some rows stay in quarantine.
+
+    :param place: The path of the quarantine.
+    :param suites: All suites of the gate, or its contract.
+    :param gate: The gate, or an instance of it: GATE[3].
+    :param target: The path of the table to which the gate promotes.
+    :param reason: Why they return.
+    :param of: The dataset, if the gate has several.
+    :param promote_slice: As for the gate, repeatable.
+    :param author: Who decides; default: the current user.
+    """
+    from dqx_airflow.cli.calls import read_call
+    from dqx_airflow.cli.run import print_diagnostics
+    from dqx_airflow.cli.spark import Spark
+    from dqx_airflow.engine.job import plan_gate
+    from dqx_airflow.engine.outputs.release import Release
+    from dqx_airflow.engine.sources.listing import absolute
+    from dqx_airflow.results.decisions import waivers_of
+    from dqx_airflow.results.incidents import IncidentNote, write_notes
+
+    call = read_call(replace(shared, paths=tuple(suites)), date.today())
+    print_diagnostics(call)
+    if call.has_errors:
+        raise typer.Exit(EXIT_WRONG)
+    first = call.requests[0]
+    if not first.results_root:
+        raise RequestError(
+            "no results root given", "add --results PATH: it keeps who releases rows, and why"
+        )
+    names, by = [ref.name for ref in first.datasets], author or getpass.getuser()
+    if len(call.dates) > 1 or (of or names[0]) not in names or (of is None and len(names) > 1):
+        raise RequestError(
+            "release the rows of one date and one dataset", f"add --date DATE and --name {names[0]}"
+        )
+    results, rows = results_at(first.results_root), 0
+    pairs = tuple((text.partition("=")[0], text.partition("=")[2]) for text in promote_slice or ())
+    _, found = _quarantined(place, gate, datetime.combine(first.run_key.date, time()))
+    settings = {**first.session_settings, **call.settings.session}
+    with closing(Spark(call.settings.connection, settings)) as spark:
+        for key in (key for group in found for key in group.keys):
+            asked = [replace(one, run_key=key, promote_slice=pairs) for one in call.requests]
+            wanted = Release(
+                of or names[0],
+                [(one, plan_gate(one)) for one in asked],
+                absolute(place),
+                target,
+                key,
+                waivers_of(results, [key.gate]),
+                {"dqx_released_by": by, "dqx_reason": reason},
+            )
+            if done := spark.release(wanted):
+                rows += done
+                text = f"{done} rows from {place} to {target}: {reason}"
+                note = IncidentNote(key.gate, key.date, "released", by, text, key.map_index)
+                write_notes(results, [note])
+    left = sum(group.rows for group in found) - rows
+    if shared.output is Output.JSON:
+        _print_json({"released": rows, "left": left})
+    else:
+        typer.echo(f"{rows} rows released to {target}, {left} left in quarantine")
+    if left:
+        raise typer.Exit(EXIT_FAILED)
+
+
+_OF_A_SELECTION = ("only", "tag", "exclude_tag", "severity", "dimension")
+_OF_RUNS = ("watch", "output_file", "recompute")
+app.command("release")(with_shared_options(release, without=(*_OF_A_SELECTION, *_OF_RUNS)))
+
+
+@app.command("discard")
+def discard(
+    place: _Place,
+    *,
+    reason: str,
+    gate: str | None = None,
+    on: _Day = None,
+    older_than: Annotated[str | None, typer.Option(metavar="DAYS")] = None,
+    author: str | None = None,
+    root: RootOption = None,
+    output: TextFormatOption = TextOrJson.TEXT,
+) -> None:
+    """Delete rows from a quarantine for good; the results store keeps who did it, and why.
+
+    :param place: The path of the table.
+    :param reason: Why they are not needed.
+    :param gate: Only rows of this gate, or of an instance of it: GATE[3].
+    :param on: Only rows of this date.
+    :param older_than: Only rows of dates before so many days, such as 30d.
+    :param author: Who decides; default: the current user.
+    """
+    from deltalake.exceptions import DeltaError
+
+    from dqx_airflow.results import quarantines
+    from dqx_airflow.results.incidents import IncidentNote, write_notes
+
+    if gate is None and on is None and older_than is None:
+        raise RequestError(
+            "which rows to discard is not said", "add --gate, --date or --older-than 30d"
+        )
+    results, by = results_at(root), author or getpass.getuser()
+    before = date.today() - days_in(older_than, "--older-than") if older_than else None
+    table, found = _quarantined(place, gate, on, before)
+    if found:
+        try:
+            quarantines.discard(table, found, by, reason)
+        except DeltaError as error:
+            raise RequestError(
+                f"nothing was discarded at {place}: {error}", "try again: a gate runs"
+            ) from error
+    notes = [
+        IncidentNote(
+            group.keys[0].gate,
+            group.date,
+            "discarded",
+            by,
+            f"{group.rows} rows in quarantine at {place}: {reason}",
+            group.keys[0].map_index,
+        )
+        for group in found
+    ]
+    if notes:
+        write_notes(results, notes)
+    if output is TextOrJson.JSON:
+        _print_json([group.facts for group in found])
+    else:
+        typer.echo(f"{sum(group.rows for group in found)} rows discarded from {place}")
+
+
+def _quarantined(
+    place: str, gate: str | None, on: datetime | None, before: date | None = None
+) -> tuple[DeltaTable, list[QuarantinedRows]]:
+    from dqx_airflow.results.quarantines import quarantine_at, quarantined
+
+    table = quarantine_at(place, storage_options())
+    return table, quarantined(table, gate, on.date() if on else None, before)
+
+
+def _print_json(value: Any) -> None:
+    typer.echo(json.dumps(value, default=str, ensure_ascii=False))

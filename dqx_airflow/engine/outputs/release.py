@@ -1,0 +1,312 @@
+"""Rows return from a quarantine to the target of their gate, once the rules hold for them.
+
+First the rows are marked in the quarantine with the id of the release, then one commit adds them to
+the target and records the id there, then they leave the quarantine. What was killed in between is
+resumed by the next release: marked rows whose id the target knows have been released.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timezone
+from urllib.parse import unquote
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Field, Transaction
+from deltalake.transaction import RemoveAction
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from dqx_airflow.datasets.settings import is_table
+from dqx_airflow.diagnostics.verdicts import scaled_text
+from dqx_airflow.engine.measure import measure_alone
+from dqx_airflow.engine.outputs.promoted_slices import Promoter, Slice, gate_of, recorded
+from dqx_airflow.engine.outputs.promotion import (
+    WrittenFiles,
+    demands_of,
+    failures,
+    write_files,
+    write_promoted,
+)
+from dqx_airflow.engine.outputs.promotion_target import ROWS, PromotionTarget
+from dqx_airflow.engine.outputs.quarantine import Judged, blamed_in
+from dqx_airflow.engine.outputs.samples import with_conditions
+from dqx_airflow.engine.outputs.valid_rows import scanned_whole
+from dqx_airflow.engine.scan.frames import ReferenceTables, rows_of
+from dqx_airflow.engine.sources.dataset import OpenDataset
+from dqx_airflow.engine.sources.delta.log import DeltaLog, struct_of
+from dqx_airflow.engine.sources.delta.snapshot import frame_of_parts
+from dqx_airflow.engine.sources.listing import DataFile, absolute
+from dqx_airflow.engine.sources.open import open_dataset
+from dqx_airflow.errors import RequestError, StoreError
+from dqx_airflow.metrics.sql import quote_literal, quote_name
+from dqx_airflow.plan.decisions import with_waivers
+from dqx_airflow.plan.evaluate import evaluate
+from dqx_airflow.plan.failing import faults_of
+from dqx_airflow.plan.model import Plan, Scanned
+from dqx_airflow.results.quarantines import LINE, RELEASE, RUN_KEY, SLICE
+from dqx_airflow.values import GateRequest, RunKey, Status
+from dqx_airflow.values.decisions import Waiver
+
+_ORIGIN, _MARK = "dqx: quarantined", "dqx: mark"
+_KNOWN = "dqx:release:"
+
+
+@dataclass(frozen=True)
+class Release:
+    """The rows of a run of a gate in a quarantine, and where they go.
+
+    :param name: the dataset.
+    :param suites: a request and its plan for each suite of the gate.
+    :param facts: who releases the rows and why, for the commits.
+    """
+
+    name: str
+    suites: Sequence[tuple[GateRequest, Plan]]
+    quarantine: str
+    target: str
+    key: RunKey
+    waivers: tuple[Waiver, ...]
+    facts: Mapping[str, str]
+
+    def run(self, spark: SparkSession) -> int:
+        """Releases the rows that pass, and returns their number.
+
+        :raises RequestError: the gate has not promoted the date, or the rules do not hold for the
+            target with these rows.
+        :raises PromotionError: the target does not take them.
+        """
+        if is_table(self.target):
+            raise RequestError(
+                f"rows are not released into {self.target}, a table of a catalog",
+                "give the path of a Delta table",
+            )
+        request, started, named = self.suites[0][0], datetime.now(timezone.utc), str(uuid.uuid4())
+        refs = {ref.name: ref for suite, _ in self.suites for ref in suite.datasets}
+        there = replace(
+            refs[self.name], path=absolute(self.target), table=None, query=None, conn_id=None
+        )
+        there = replace(there, format="delta", schema=None, filter=None, options=(), version=None)
+        refs[self.name] = replace(there, timestamp=None)
+        opened = {name: open_dataset(spark, ref) for name, ref in refs.items()}
+        dataset = opened[self.name]
+        index = self.key.map_index if self.key.map_index >= 0 else None
+        to = PromotionTarget(
+            spark,
+            dataset,
+            absolute(self.target),
+            Slice(self.key.date if dataset.dates else None, request.promote_slice),
+            Promoter(self.key.gate, self.key.dag_run_id, index, ""),
+            None,
+            named,
+            started,
+        )
+        with failures(to):
+            known = self._promoted(to)
+            if known:
+                self._rewrite(spark, lambda rows: rows.where(_is_not_of(known)))
+            marked = self._rewrite(
+                spark,
+                lambda rows: self._marked(rows, opened, to),
+                f"{RELEASE} LIKE '%{named}'",
+                at_least=1,
+            ).counted
+            if marked:
+                self._append(to, named, known, marked)
+                self._rewrite(spark, lambda rows: rows.where(_is_not_of([named])))
+        return marked
+
+    def _promoted(self, to: PromotionTarget) -> list[str]:
+        """The ids of the releases into the target.
+
+        :raises RequestError: the gate has not promoted these rows' date there.
+        """
+        table = to.table()
+        numbers = {} if table is None else to.numbers_of(table)
+        notes = recorded(numbers).get(to.replaced.region.name, {})
+        if gate_of(notes.get("gate"), numbers) != self.key.gate:
+            raise RequestError(
+                f"gate {self.key.gate} has not promoted {to.slice} to {self.target}",
+                "run the gate first: a release adds to the rows that it has promoted",
+            )
+        if table is not None and (demands := demands_of(table)):
+            raise RequestError(f"rows are not released into a table with {', '.join(demands)}")
+        if notes["promote"] > to.order:
+            raise to.late()
+        return sorted(name[len(_KNOWN) :] for name in numbers if name.startswith(_KNOWN))
+
+    # The quarantine
+
+    def _held(self, spark: SparkSession) -> tuple[DataFrame, list[DataFile]]:
+        """The rows of the run key, and their files."""
+        table = DeltaTable(self.quarantine)
+        if RELEASE not in {column.name for column in table.schema().fields}:
+            table.alter.add_columns([Field(RELEASE, "string")])
+        log = DeltaLog(table, self.quarantine, struct_of(table), None)
+        own = [
+            DataFile(action["path"], action["size_bytes"], 0)
+            for action in pa.table(table.get_add_actions(flatten=True)).to_pylist()
+            if action[f"partition.{RUN_KEY}"] == str(self.key)
+        ]
+        return frame_of_parts(spark, log, log.parts_with(own)), own
+
+    def _rewrite(
+        self,
+        spark: SparkSession,
+        change: Callable[[DataFrame], DataFrame],
+        count_if: str = "false",
+        at_least: int = 0,
+    ) -> WrittenFiles:
+        """Replaces the rows of the run key by what a function makes of them, in one commit, if this
+        changes them."""
+        rows, own = self._held(spark)
+        table = DeltaTable(self.quarantine)
+        changed = change(rows).drop(RUN_KEY)
+        files = write_files(
+            spark,
+            changed,
+            self.quarantine,
+            f"release-{uuid.uuid4()}",
+            constants={RUN_KEY: str(self.key)},
+            extremes_of=(SLICE,),
+            count_if=count_if,
+        )
+        if files.counted < at_least:
+            return files
+        if at_least and files.rows != rows.count():
+            raise StoreError(f"the rows at {self.quarantine} have changed meanwhile", "try again")
+        name = f"dqx:quarantine:{self.key.gate_instance}"
+        now = int(time.time() * 1000)
+        table.create_write_transaction(
+            [*files.adds, *(RemoveAction(unquote(f.path), True, now, f.size) for f in own)],
+            mode="append",
+            schema=table.schema(),
+            partition_by=[RUN_KEY],
+            commit_properties=CommitProperties(
+                custom_metadata=dict(self.facts),
+                app_transactions=[Transaction(name, (table.transaction_version(name) or 0) + 1)],
+            ),
+        )
+        return files
+
+    def _marked(
+        self, rows: DataFrame, opened: Mapping[str, OpenDataset], to: PromotionTarget
+    ) -> DataFrame:
+        """The rows of the quarantine, those marked that pass together with the target.
+
+        :raises RequestError: the rules do not hold for the target with them.
+        """
+        dataset, on, origin = opened[self.name], self.key.date, quote_name(_ORIGIN)
+        typed, is_whole = _typed(rows, to)
+        there = rows_of(dataset, on).where(to.replaced.condition or "true")
+        whole = there.unionByName(typed.where(is_whole), allowMissingColumns=True)
+        together = {**opened, self.name: _with_rows(to, whole)}
+        parts = self._judged(together, to)
+        faults, bad = [*dict.fromkeys(fault for *_, fault in blamed_in(parts, self.name))], "false"
+        frame = whole
+        if faults:
+            references = ReferenceTables(together, on)
+            frame, conditions = with_conditions(to.spark, together[self.name], references, faults)
+            bad = " OR ".join(f"({condition})" for condition in conditions.values())
+            rest = frame.where(f"{origin} IS NULL OR NOT coalesce({bad}, false)")
+            rest = rest.select(*map(quote_name, whole.columns))
+            parts = self._judged({**opened, self.name: _with_rows(to, rest)}, to)
+        for part in parts:
+            _require_passed(part)
+        mark = f"trim(concat_ws(' ', {origin}.{RELEASE}, {quote_literal(to.run_id)}))"
+        mark = f"CASE WHEN NOT coalesce({bad}, false) THEN {mark} ELSE {origin}.{RELEASE} END"
+        judged = frame.where(f"{origin} IS NOT NULL").select(
+            F.expr(mark).alias(_MARK), f"{origin}.*"
+        )
+        judged = judged.drop(RELEASE).withColumnRenamed(_MARK, RELEASE)
+        return judged.unionByName(typed.where(f"NOT ({is_whole})").select(f"{origin}.*"))
+
+    def _judged(self, opened: Mapping[str, OpenDataset], to: PromotionTarget) -> list[Judged]:
+        schemas, now = {name: dataset.schema for name, dataset in opened.items()}, to.started
+        judged = []
+        for request, plan in self.suites:
+            skipped = request.skip_dates
+            scanned = measure_alone(to.spark, opened, {}, plan, Scanned(), None)
+            verdicts = evaluate(plan, scanned, skipped, now=now, sample_rows=0)
+            verdicts = with_waivers(verdicts, self.waivers, now)
+            faults = faults_of(plan, verdicts, scanned, schemas, skip_dates=skipped, now=now)
+            judged.append(Judged(request, to.run_id, verdicts, faults, is_partial=False))
+        return judged
+
+    # The target
+
+    def _append(self, to: PromotionTarget, named: str, known: Sequence[str], marked: int) -> None:
+        """Adds the marked rows to the target, in one commit.
+
+        :raises PromotionError: the target, or the quarantine, has changed meanwhile.
+        """
+        rows, _ = self._held(to.spark)
+        typed, _ = _typed(rows.where(f"{RELEASE} LIKE '%{named}'"), to)
+        names = list(map(quote_name, to.dataset.struct.names))
+        table = DeltaTable(to.location)
+        columns = list(table.metadata().partition_columns)
+        files = write_promoted(to, typed.select(*names), f"released-{named}", columns)
+        if files.rows != marked or self._promoted(to) != known:
+            raise to.failed("another release, or the gate, has run at the same time", "try again")
+        if files.counted:
+            raise to.outside(f"{files.counted} of {files.rows}")
+        numbers = {f"dqx:promote:{to.replaced.region.name}": to.order, f"{_KNOWN}{named}": 1}
+        table.create_write_transaction(
+            [*files.adds],
+            mode="append",
+            schema=table.schema(),
+            partition_by=columns,
+            commit_properties=CommitProperties(
+                custom_metadata={**to.facts, **self.facts, ROWS: str(files.rows)},
+                app_transactions=[Transaction(name, number) for name, number in numbers.items()],
+            ),
+        )
+
+
+def _typed(rows: DataFrame, to: PromotionTarget) -> tuple[DataFrame, str]:
+    """Rows of the quarantine as those of the dataset, and Spark SQL for whether a row is one of the
+    date with all its values: those cast from strings are kept as strings."""
+    held, origin = {field.name: field.dataType for field in rows.schema}, quote_name(_ORIGIN)
+    broken, columns = [f"NOT coalesce({to.replaced.condition or 'true'}, false)"], []
+    if LINE in held:
+        broken.append(f"{origin}.{LINE} IS NOT NULL")
+    for field in to.dataset.struct:
+        name, kind = quote_name(field.name), field.dataType.simpleString()
+        sql = name if held.get(field.name) == field.dataType else f"try_cast({name} AS {kind})"
+        columns.append(F.expr(sql).alias(field.name))
+        if sql != name:
+            broken.append(f"({origin}.{name} IS NOT NULL AND {name} IS NULL)")
+    whole = F.struct(*map(quote_name, rows.columns)).alias(_ORIGIN)
+    return rows.select(*columns, whole), f"NOT ({' OR '.join(broken)})"
+
+
+def _is_not_of(releases: Sequence[str]) -> str:
+    """Spark SQL that is true for rows that were not released by some releases."""
+    ids = ", ".join(map(quote_literal, releases))
+    return f"NOT exists(split(coalesce({RELEASE}, ''), ' '), id -> id IN ({ids}))"
+
+
+def _with_rows(to: PromotionTarget, rows: DataFrame) -> OpenDataset:
+    """The target with other rows of the date."""
+    dataset, is_other = to.dataset, f"NOT coalesce({to.replaced.of_date or 'true'}, false)"
+
+    def read(dates: Collection[date | None]) -> DataFrame:
+        if {*dates} <= {None, to.slice.on}:
+            return rows
+        return rows.unionByName(dataset.read(dates).where(is_other), allowMissingColumns=True)
+
+    return replace(scanned_whole(dataset), read=read)
+
+
+def _require_passed(part: Judged) -> None:
+    """:raises RequestError: an assertion that blocks does not hold, or could not be evaluated."""
+    for one in part.verdicts:
+        if one.can_block(part.request.fail_on) and one.status in (Status.FAILED, Status.ERROR):
+            what = one.reason if one.status is Status.ERROR else f"is {scaled_text(one)}"
+            raise RequestError(
+                f"nothing is released: with the rows that pass, {one.name} {what}, expected "
+                f"{one.expected}"
+            )

@@ -1,0 +1,130 @@
+"""What stands in a quarantine, a Delta table of bad rows, and how it is discarded; without Spark.
+
+The columns of a gate are before those of the dataset.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+import pyarrow.compute as pc
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.exceptions import DeltaError
+
+from dqx_airflow.errors import RequestError, first_line
+from dqx_airflow.values import MASK, RunKey
+
+RUN_ID, RUN_KEY, DATE, REASONS = "dqx_run_id", "dqx_run_key", "dqx_date", "dqx_reasons"
+ASSERTIONS = "dqx_assertions"
+"""The assertions behind the reasons: suites may have assertions of the same name."""
+SLICE = "dqx_slice"
+"""Identifies what a row was read from, and the date or the run that it belongs to."""
+LINE = "dqx_line"
+"""The line of a CSV or JSON file that is malformed as a whole."""
+RELEASE = "dqx_release"
+"""The ids of the releases that a row was to return with, the last one at the end."""
+MASKED = "dqx.masked"
+"""The table property with the columns, as JSON, whose values are masked elsewhere."""
+
+DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_KEY = re.compile(rf"(.*?)/({DAY})/(.+)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantinedRows:
+    """The rows of a gate, or an instance of a mapped one, and a date. `reasons` are their numbers
+    by assertion, `keys` the run keys of their runs."""
+
+    gate: str
+    date: date
+    rows: int = 0
+    reasons: Mapping[str, int] = field(default_factory=Counter)
+    keys: tuple[RunKey, ...] = ()
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What commands print as JSON."""
+        return {"gate": self.gate, "date": self.date, "rows": self.rows, "reasons": self.reasons}
+
+
+def quarantine_at(path: str, options: Mapping[str, str] | None) -> DeltaTable:
+    """:raises RequestError: there is none."""
+    try:
+        table = DeltaTable(path, storage_options=dict(options or {}))
+    except (DeltaError, OSError, ValueError) as error:
+        raise RequestError(f"no quarantine at {path}: {first_line(error)}") from error
+    if RUN_KEY not in {column.name for column in table.schema().fields}:
+        raise RequestError(
+            f"the table at {path} is not a quarantine", f"it has no column {RUN_KEY}"
+        )
+    return table
+
+
+def quarantined(
+    table: DeltaTable, gate: str | None = None, on: date | None = None, before: date | None = None
+) -> list[QuarantinedRows]:
+    """What is in a quarantine, oldest dates first.
+
+    :param before: only rows of dates before this one.
+    """
+    found: dict[tuple[date, str], QuarantinedRows] = {}
+    read = table.to_pyarrow_table(columns=[RUN_KEY, REASONS])
+    counted = Counter(
+        (key, tuple(reasons or ()))
+        for key, reasons in zip(*(column.to_pylist() for column in read.columns), strict=True)
+    )
+    for (text, reasons), count in counted.items():
+        if (match := _KEY.fullmatch(text)) is None:
+            continue
+        key = RunKey(match[1], date.fromisoformat(match[2]), match[3])
+        is_wanted = gate in (None, key.gate, key.gate_instance) and on in (None, key.date)
+        if is_wanted and (before is None or key.date < before):
+            at = key.date, key.gate_instance
+            known = found.get(at) or QuarantinedRows(key.gate_instance, key.date)
+            of_reasons = Counter(known.reasons) + Counter(dict.fromkeys(reasons, count))
+            keys = tuple(dict.fromkeys((*known.keys, key)))
+            found[at] = QuarantinedRows(*at[::-1], known.rows + count, of_reasons, keys)
+    return [found[at] for at in sorted(found)]
+
+
+def shown_rows(
+    table: DeltaTable, groups: Sequence[QuarantinedRows], masked: Sequence[str], most: int
+) -> list[dict[str, Any]]:
+    """Rows with their values masked; of a line that is malformed as a whole, nothing is known."""
+    hidden = {column.partition(".")[0].casefold() for column in masked}
+    hidden |= {LINE} if hidden else set()
+    keys = [str(key) for group in groups for key in group.keys]
+    chosen = table.to_pyarrow_dataset().scanner(filter=pc.field(RUN_KEY).isin(keys))
+    return [
+        {
+            name: MASK if name.casefold() in hidden and value is not None else value
+            for name, value in row.items()
+        }
+        for row in chosen.head(most).to_pylist()
+    ]
+
+
+def masked_in(table: DeltaTable) -> list[str] | None:
+    """The columns that are masked elsewhere; None if no gate has recorded them."""
+    recorded = table.metadata().configuration.get(MASKED)
+    return None if recorded is None else [str(column) for column in json.loads(recorded)]
+
+
+def discard(table: DeltaTable, groups: Sequence[QuarantinedRows], author: str, reason: str) -> None:
+    """Deletes rows in one commit, which names the author. It conflicts with a run of their gate."""
+    keys = [str(key).replace("'", "''") for group in groups for key in group.keys]
+    names = sorted({f"dqx:quarantine:{group.gate}" for group in groups})
+    numbers = [Transaction(name, (table.transaction_version(name) or 0) + 1) for name in names]
+    table.delete(
+        " OR ".join(f"{RUN_KEY} = '{key}'" for key in keys),
+        commit_properties=CommitProperties(
+            custom_metadata={"dqx_discarded_by": author, "dqx_reason": reason},
+            app_transactions=numbers,
+        ),
+    )

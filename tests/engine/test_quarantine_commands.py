@@ -1,0 +1,271 @@
+"""`dql quarantine`: what a gate has set aside is listed, shown with its masks, and discarded with a
+trace.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from lake import TODAY, YESTERDAY, delta, request
+from typer.testing import CliRunner, Result
+
+from dqx_airflow.cli.main import app
+from dqx_airflow.engine.job import run_gates
+from dqx_airflow.results.incidents import notes_from
+from dqx_airflow.values import DatasetRef, GatePart, GateRequest, Outcome
+
+pytestmark = pytest.mark.spark
+
+SUITE = """
+assert each row: amount >= 0 name "amount"
+assert unique(id) name "id"
+"""
+
+
+def orders(on: date) -> pa.Table:
+    return pa.table(
+        {
+            "id": pa.array([1, 2, 3, 4, 5, 5], pa.int64()),
+            "amount": pa.array([1, -2, -3, 4, 5, 6], pa.int32()),
+            "name": ["ann", "bob", "cy", "dan", "eve", None],
+            "ds": pa.array([on] * 6, pa.date32()),
+        }
+    )
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> GateRequest:
+    table = pa.concat_tables([orders(on) for on in (TODAY, YESTERDAY)])
+    ref = replace(
+        delta(tmp_path, "orders", table), date_column="ds", keys=("id",), masked=("Name",)
+    )
+    asked = request(
+        tmp_path,
+        SUITE,
+        [ref],
+        quarantine=(("orders", str(tmp_path / "quarantine")),),
+        promote_to=(("orders", str(tmp_path / "silver")),),
+        promote_valid="5",
+    )
+    return replace(asked, more=(GatePart(replace(asked.run_key, date=YESTERDAY)),))
+
+
+@pytest.fixture
+def dql(tmp_path: Path) -> Callable[..., Result]:
+    def called(verb: str, *given: str) -> Result:
+        place = str(tmp_path / "quarantine")
+        return CliRunner().invoke(app, ["quarantine", verb, place, *given])
+
+    return called
+
+
+def ids(place: Path, on: date = TODAY) -> list[int]:
+    rows = DeltaTable(str(place)).to_pyarrow_table().to_pylist()
+    return sorted(row["id"] for row in rows if row["ds"] == on)
+
+
+def test_rows_in_quarantine_are_listed_shown_with_masks_and_discarded_with_a_trace(
+    spark: Any, gate: GateRequest, tmp_path: Path, dql: Callable[..., Result]
+) -> None:
+    for report in run_gates(gate.parts, lambda _: spark):
+        assert report.outcome is Outcome.WARNED
+    listed = json.loads(dql("list", "--format", "json").stdout)
+    assert listed == [
+        {"gate": "test.gate", "date": str(on), "rows": 4, "reasons": {"amount": 2, "id": 2}}
+        for on in (YESTERDAY, TODAY)
+    ]
+    assert [line.split() for line in dql("list").stdout.splitlines() if "amount" in line] == [
+        ["test.gate", str(on), "amount", "2", "4"] for on in (YESTERDAY, TODAY)
+    ]
+    shown = json.loads(dql("show", "--date", str(TODAY), "--format", "json").stdout)
+    found = sorted(((row["id"], row["name"]) for row in shown), key=str)
+    assert found == [(2, "***"), (3, "***"), (5, "***"), (5, None)]
+    assert "bob" not in dql("show").stdout
+    assert len(json.loads(dql("show", "--limit", "1", "--format", "json").stdout)) == 1
+    # Nothing is discarded by mistake, or without a trace.
+    root = ["--root", gate.results_root, "--reason", "ticket 7", "--author", "eve"]
+    everything = dql("discard", *root)
+    assert everything.exit_code == 2
+    assert "add --gate, --date or --older-than 30d" in everything.output
+    assert dql("discard", "--date", str(TODAY), "--reason", "no store").exit_code == 2
+    assert dql("discard", "--gate", "other", *root).stdout.startswith("0 rows discarded")
+    age = (date.today() - TODAY) // timedelta(days=1)
+    assert dql("discard", "--older-than", f"{age}d", *root).stdout.startswith("4 rows discarded")
+    assert (ids(tmp_path / "quarantine", YESTERDAY), len(ids(tmp_path / "quarantine"))) == ([], 4)
+    (note,) = notes_from(gate.results_root, ["test.gate"], YESTERDAY, TODAY)
+    assert (note.kind, note.author, note.date) == ("discarded", "eve", YESTERDAY)
+    assert note.text.endswith("ticket 7")
+    # The gate still finds its own rows there.
+    (rerun, _) = run_gates(gate.parts, lambda _: spark)
+    assert rerun.datasets[0].quarantined == 4
+    assert ids(tmp_path / "quarantine") == [2, 3, 5, 5]
+    assert ids(tmp_path / "quarantine", YESTERDAY) == [2, 3, 5, 5]
+
+
+def test_a_table_that_is_no_quarantine_is_refused(
+    tmp_path: Path, dql: Callable[..., Result]
+) -> None:
+    missing = dql("list")
+    assert (missing.exit_code, "no quarantine at" in missing.output) == (2, True)
+    delta(tmp_path, "quarantine", orders(TODAY))
+    other = dql("show")
+    assert (other.exit_code, "is not a quarantine" in other.output) == (2, True)
+
+
+def repair(tmp_path: Path, where: str = "id = 2") -> None:
+    DeltaTable(str(tmp_path / "quarantine")).update({"amount": "7"}, predicate=where)
+
+
+@pytest.fixture
+def release(
+    spark: Any, gate: GateRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[int, str]]:
+    """Releases the rows of today into the target, over the session of the tests."""
+    monkeypatch.setattr("dqx_airflow.cli.spark.open_session", lambda *_: spark)
+    monkeypatch.setattr("dqx_airflow.cli.spark.Spark.close", lambda _: None)
+    suite = tmp_path / "suite.dql"
+    suite.write_text(gate.suite.text)
+
+    def called(*given: str) -> tuple[int, str]:
+        places = [str(tmp_path / "quarantine"), str(suite), "--to", str(tmp_path / "silver")]
+        dataset = f"orders={tmp_path}/orders?date_column=ds&keys=id"
+        who = ["--gate", "test.gate", "--date", str(TODAY), "--reason", "ticket 8"]
+        where = ["--dataset", dataset, "--results", gate.results_root]
+        found = CliRunner().invoke(app, ["quarantine", "release", *places, *who, *where, *given])
+        assert found.exception is None or isinstance(found.exception, SystemExit), found.exception
+        return found.exit_code, found.output
+
+    return called
+
+
+def test_repaired_rows_return_once_and_the_others_stay(
+    spark: Any, gate: GateRequest, tmp_path: Path, release: Callable[..., tuple[int, str]]
+) -> None:
+    one_date = replace(gate, more=())
+    run_gates(one_date.parts, lambda _: spark)
+    assert ids(tmp_path / "silver") == [1, 4]
+    repair(tmp_path)
+    code, said = release()
+    assert (code, "1 rows released to" in said, "3 left in quarantine" in said) == (
+        1,
+        True,
+        True,
+    ), said
+    assert ids(tmp_path / "silver") == [1, 2, 4]
+    assert ids(tmp_path / "quarantine") == [3, 5, 5]
+    commit = DeltaTable(str(tmp_path / "silver")).history(1)[0]
+    assert (commit["dqx_reason"], commit["dqx_rows"]) == ("ticket 8", "1")
+    # A key that the target already has is not released, and another repair is.
+    place = DeltaTable(str(tmp_path / "quarantine"))
+    place.update({"id": "4", "amount": "1"}, predicate="id = 3")
+    assert release()[0] == 1
+    assert ids(tmp_path / "silver") == [1, 2, 4]
+    DeltaTable(str(tmp_path / "quarantine")).update({"id": "3"}, predicate="id = 4")
+    DeltaTable(str(tmp_path / "quarantine")).update({"id": "6"}, predicate="name IS NULL")
+    assert release()[0] == 0
+    assert ids(tmp_path / "silver") == [1, 2, 3, 4, 5, 6]
+    assert ids(tmp_path / "quarantine") == []
+    notes = notes_from(gate.results_root, ["test.gate"], TODAY, TODAY)
+    assert [note.kind for note in notes] == ["released"] * 2
+    # Another gate, and a date that was not promoted, have nothing to add to.
+    (rerun,) = run_gates(one_date.parts, lambda _: spark)
+    assert rerun.datasets[0].quarantined == 4
+    assert (ids(tmp_path / "silver"), ids(tmp_path / "quarantine")) == ([1, 4], [2, 3, 5, 5])
+    code, said = release("--promote-slice", "name=ann")
+    assert (code, "test.gate has not promoted" in said) == (2, True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("at", [1, 2, 3], ids=["mark", "target", "removal"])
+def test_a_release_that_ends_at_any_commit_loses_and_doubles_nothing(
+    spark: Any,
+    gate: GateRequest,
+    tmp_path: Path,
+    release: Callable[..., tuple[int, str]],
+    at: int,
+    is_after: bool,
+) -> None:
+    run_gates(replace(gate, more=()).parts, lambda _: spark)
+    repair(tmp_path)
+    commits = []
+    commit = DeltaTable.create_write_transaction
+
+    def interrupted(*given: Any, **named: Any) -> None:
+        commits.append(given)
+        if len(commits) == at and not is_after:
+            raise OSError("killed")
+        commit(*given, **named)
+        if len(commits) == at:
+            raise OSError("killed")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DeltaTable, "create_write_transaction", interrupted)
+        assert release()[0] != 0
+    assert len(commits) == at
+    assert {*ids(tmp_path / "silver"), *ids(tmp_path / "quarantine")} == {1, 2, 3, 4, 5}
+    release()
+    assert (ids(tmp_path / "silver"), ids(tmp_path / "quarantine")) == ([1, 2, 4], [3, 5, 5])
+
+
+@pytest.mark.slow
+def test_slices_undated_data_and_texts_return_as_well(
+    spark: Any, gate: GateRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dqx_airflow.cli.spark.open_session", lambda *_: spark)
+    monkeypatch.setattr("dqx_airflow.cli.spark.Spark.close", lambda _: None)
+    suite = tmp_path / "suite.dql"
+    body = 'assert each row: amount >= 0 name "amount"'
+    suite.write_text(f'suite "Test" {{\n check "All" on orders {{\n{body}\n }}\n}}\n')
+    (tmp_path / "t.csv").write_text("id,amount\n1,1\n2,x\n3,-3\n4,4\n")
+    schema = "id int, amount int"
+    ref = DatasetRef(
+        "orders",
+        path=str(tmp_path / "t.csv"),
+        format="csv",
+        schema=schema,
+        options=(("header", "true"),),
+    )
+    of_texts = replace(
+        gate,
+        suite=replace(gate.suite, text=suite.read_text()),
+        datasets=(ref,),
+        more=(),
+        run_key=replace(gate.run_key, scheduler_run="manual[3]"),
+    )
+    # The same gate for another store, and a target with both.
+    ours = replace(gate.datasets[0], filter="name = 'bob' OR name = 'ann'")
+    of_slice = replace(of_texts, datasets=(ours,), promote_slice=(("ds", str(TODAY)),))
+    for request_, folder in ((of_texts, "texts"), (of_slice, "slices")):
+        places = {
+            "quarantine": (("orders", str(tmp_path / folder / "quarantine")),),
+            "promote_to": (("orders", str(tmp_path / folder / "silver")),),
+        }
+        (report,) = run_gates(replace(request_, **places).parts, lambda _: spark)
+        assert report.outcome is Outcome.WARNED
+    repaired = {"texts": ("'7'", "id = 2"), "slices": ("7", "id = 2")}
+    settings = {
+        "texts": f"orders={tmp_path}/t.csv?format=csv&schema={schema}&option.header=true",
+        "slices": f"orders={tmp_path}/orders?date_column=ds",
+    }
+    found = {}
+    for folder, (amount, where) in repaired.items():
+        place, target = tmp_path / folder / "quarantine", tmp_path / folder / "silver"
+        DeltaTable(str(place)).update({"amount": amount}, predicate=where)
+        given = ["quarantine", "release", str(place), str(suite), "--gate", "test.gate[3]"]
+        given += ["--date", str(TODAY), "--reason", "r", "--to", str(target)]
+        given += ["--dataset", settings[folder], "--results", gate.results_root]
+        given += ["--promote-slice", f"ds={TODAY}"] if folder == "slices" else []
+        called = CliRunner().invoke(app, [*given, "--output", "json"])
+        rows = DeltaTable(str(target)).to_pyarrow_table().to_pylist()
+        found[folder] = (called.output, sorted((row["id"], row["amount"]) for row in rows))
+    assert found["texts"][1] == [(1, 1), (2, 7), (4, 4)], found["texts"][0]
+    assert found["slices"][1] == [(1, 1), (2, 7)], found["slices"][0]
