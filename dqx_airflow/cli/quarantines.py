@@ -141,7 +141,7 @@ def release(
     from dqx_airflow.cli.run import print_diagnostics
     from dqx_airflow.cli.spark import Spark
     from dqx_airflow.engine.job import plan_gate
-    from dqx_airflow.engine.outputs.release import Release
+    from dqx_airflow.engine.outputs.release import HeldRowsError, Release
     from dqx_airflow.engine.sources.listing import absolute
     from dqx_airflow.results.decisions import waivers_of
     from dqx_airflow.results.incidents import IncidentNote, write_notes
@@ -176,12 +176,18 @@ def release(
                 waivers_of(results, [key.gate]),
                 {"dqx_released_by": by, "dqx_reason": reason},
             )
-            if done := spark.release(wanted):
+            try:
+                done = spark.release(wanted)
+            except HeldRowsError as error:
+                typer.echo(f"error: {error}", err=True)
+                raise typer.Exit(EXIT_FAILED) from error
+            if done:
                 rows += done
                 text = f"{done} rows from {place} to {target}: {reason}"
                 note = IncidentNote(key.gate, key.date, "released", by, text, key.map_index)
                 write_notes(results, [note])
-    left = sum(group.rows for group in found) - rows
+    _, found = _quarantined(place, gate, datetime.combine(first.run_key.date, time()))
+    left = sum(group.rows for group in found)
     if shared.output is Output.JSON:
         _print_json({"released": rows, "left": left})
     else:

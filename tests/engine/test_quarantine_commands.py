@@ -72,8 +72,12 @@ def ids(place: Path, on: date = TODAY) -> list[int]:
     return sorted(row["id"] for row in rows if row["ds"] == on)
 
 
-def test_rows_in_quarantine_are_listed_shown_with_masks_and_discarded_with_a_trace(
-    spark: Any, gate: GateRequest, tmp_path: Path, dql: Callable[..., Result]
+def test_rows_in_quarantine_are_listed_shown_discarded_and_released_with_a_trace(
+    spark: Any,
+    gate: GateRequest,
+    tmp_path: Path,
+    dql: Callable[..., Result],
+    release: Callable[..., tuple[int, str]],
 ) -> None:
     for report in run_gates(gate.parts, lambda _: spark):
         assert report.outcome is Outcome.WARNED
@@ -108,6 +112,9 @@ def test_rows_in_quarantine_are_listed_shown_with_masks_and_discarded_with_a_tra
     assert rerun.datasets[0].quarantined == 4
     assert ids(tmp_path / "quarantine") == [2, 3, 5, 5]
     assert ids(tmp_path / "quarantine", YESTERDAY) == [2, 3, 5, 5]
+    repair(tmp_path)
+    assert "1 rows released to" in release()[1]
+    assert (ids(tmp_path / "silver"), ids(tmp_path / "quarantine")) == ([1, 2, 4], [3, 5, 5])
 
 
 def test_a_table_that_is_no_quarantine_is_refused(
@@ -146,6 +153,7 @@ def release(
     return called
 
 
+@pytest.mark.slow
 def test_repaired_rows_return_once_and_the_others_stay(
     spark: Any, gate: GateRequest, tmp_path: Path, release: Callable[..., tuple[int, str]]
 ) -> None:
@@ -175,6 +183,15 @@ def test_repaired_rows_return_once_and_the_others_stay(
     assert ids(tmp_path / "quarantine") == []
     notes = notes_from(gate.results_root, ["test.gate"], TODAY, TODAY)
     assert [note.kind for note in notes] == ["released"] * 2
+    # Rows that pass are held back if another rule then fails for the target.
+    run_gates(one_date.parts, lambda _: spark)
+    repair(tmp_path)
+    suite, few = tmp_path / "suite.dql", 'assert num_rows() < 3 name "few"'
+    suite.write_text(gate.suite.text.replace('name "id"', f'name "id"\n{few}'))
+    code, said = release()
+    assert code == 1
+    assert "nothing is released: with the rows that pass, few is 3, expected < 3" in said
+    suite.write_text(gate.suite.text)
     # Another gate, and a date that was not promoted, have nothing to add to.
     (rerun,) = run_gates(one_date.parts, lambda _: spark)
     assert rerun.datasets[0].quarantined == 4

@@ -55,6 +55,10 @@ _ORIGIN, _MARK = "dqx: quarantined", "dqx: mark"
 _KNOWN = "dqx:release:"
 
 
+class HeldRowsError(RequestError):
+    """The rules do not hold for the target with the rows that pass."""
+
+
 @dataclass(frozen=True)
 class Release:
     """The rows of a run of a gate in a quarantine, and where they go.
@@ -75,8 +79,8 @@ class Release:
     def run(self, spark: SparkSession) -> int:
         """Releases the rows that pass, and returns their number.
 
-        :raises RequestError: the gate has not promoted the date, or the rules do not hold for the
-            target with these rows.
+        :raises RequestError: the gate has not promoted the date.
+        :raises HeldRowsError: the rules do not hold for the target with these rows.
         :raises PromotionError: the target does not take them.
         """
         if is_table(self.target):
@@ -197,7 +201,7 @@ class Release:
     ) -> DataFrame:
         """The rows of the quarantine, those marked that pass together with the target.
 
-        :raises RequestError: the rules do not hold for the target with them.
+        :raises HeldRowsError: the rules do not hold for the target with them.
         """
         dataset, on, origin = opened[self.name], self.key.date, quote_name(_ORIGIN)
         typed, is_whole = _typed(rows, to)
@@ -302,11 +306,11 @@ def _with_rows(to: PromotionTarget, rows: DataFrame) -> OpenDataset:
 
 
 def _require_passed(part: Judged) -> None:
-    """:raises RequestError: an assertion that blocks does not hold, or could not be evaluated."""
+    """:raises HeldRowsError: an assertion that blocks does not hold, or could not be evaluated."""
     for one in part.verdicts:
         if one.can_block(part.request.fail_on) and one.status in (Status.FAILED, Status.ERROR):
             what = one.reason if one.status is Status.ERROR else f"is {scaled_text(one)}"
-            raise RequestError(
+            raise HeldRowsError(
                 f"nothing is released: with the rows that pass, {one.name} {what}, expected "
                 f"{one.expected}"
             )
