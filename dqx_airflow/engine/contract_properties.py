@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
@@ -11,6 +12,11 @@ from deltalake.exceptions import TableNotFoundError
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.values import ContractDescription
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from dqx_airflow.engine.sources.dataset import OpenDataset
 
 ID, VERSION, OWNER = "dqx.contract.id", "dqx.contract.version", "dqx.contract.owner"
 """The table properties that name the contract of a table."""
@@ -119,3 +125,32 @@ def _write(
 def _text(value: str) -> str:
     escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
     return f"'{escaped}'"
+
+
+def published_contracts(
+    spark: SparkSession, opened: Mapping[str, OpenDataset]
+) -> dict[str, tuple[str, str | None]]:
+    """The id and version of the contract of each dataset, without a Spark job.
+
+    For a catalog table they are read from its newest version.
+    """
+    contracts = {}
+    for name, dataset in opened.items():
+        published = published_in(_properties(spark, dataset))
+        if published is not None:
+            contracts[name] = published
+    return contracts
+
+
+def _properties(spark: SparkSession, dataset: OpenDataset) -> Mapping[str, str]:
+    if dataset.log is not None:
+        return dict(dataset.log.table.metadata().configuration)
+    if dataset.ref.table is None or dataset.ref.conn_id is not None:
+        return {}
+    from pyspark.errors import PySparkException
+
+    try:
+        rows = spark.sql(f"SHOW TBLPROPERTIES {dataset.ref.table}").collect()
+    except PySparkException:  # a temporary view has none
+        return {}
+    return {row[0]: row[1] for row in rows}

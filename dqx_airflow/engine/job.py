@@ -20,7 +20,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dqx_airflow.datasets.settings import check_locations, check_promotion, check_quarantine
@@ -29,7 +28,7 @@ from dqx_airflow.diagnostics.verdicts import draw_report
 from dqx_airflow.dql.check import Checked, check_source
 from dqx_airflow.dql.linking import inlined
 from dqx_airflow.dql.watches import Watched
-from dqx_airflow.engine.contract_properties import published_in
+from dqx_airflow.engine.contract_properties import published_contracts
 from dqx_airflow.engine.measure import measure_together, snapshots, watched_columns
 from dqx_airflow.engine.outputs.promotion import promote
 from dqx_airflow.engine.outputs.quarantine import Judged, quarantine_rows
@@ -95,33 +94,6 @@ from dqx_airflow.values.request import require_whole_run
 
 if TYPE_CHECKING:
     from dqx_airflow.lineage.emitter import LineageEmitter
-
-
-def published_contracts(
-    spark: SparkSession, opened: Mapping[str, OpenDataset]
-) -> dict[str, tuple[str, str | None]]:
-    """The id and version of the contract of each dataset, without a Spark job.
-
-    For a catalog table they are read from its newest version.
-    """
-    contracts = {}
-    for name, dataset in opened.items():
-        published = published_in(_properties(spark, dataset))
-        if published is not None:
-            contracts[name] = published
-    return contracts
-
-
-def _properties(spark: SparkSession, dataset: OpenDataset) -> Mapping[str, str]:
-    if dataset.log is not None:
-        return dict(dataset.log.table.metadata().configuration)
-    if dataset.ref.table is None or dataset.ref.conn_id is not None:
-        return {}
-    try:
-        rows = spark.sql(f"SHOW TBLPROPERTIES {dataset.ref.table}").collect()
-    except PySparkException:  # a temporary view has none
-        return {}
-    return {row[0]: row[1] for row in rows}
 
 
 @contextmanager
