@@ -40,7 +40,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.watches import claims_on
 from dqx_airflow.plan.term_values import Measurements
-from dqx_airflow.results.past import PastDay, StoredVerdict
+from dqx_airflow.results.past_days import PastDay, StoredVerdict
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.protection import judge_change
 from dqx_airflow.tuning.suite_file import SuiteText, with_edits

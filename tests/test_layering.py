@@ -251,5 +251,5 @@ def test_planning_and_judging_need_no_spark() -> None:
 
 
 def test_reading_results_needs_no_spark() -> None:
-    loaded = _loaded_by("import dqx_airflow.results.reader, dqx_airflow.results.store")
+    loaded = _loaded_by("import dqx_airflow.results.query, dqx_airflow.results.store")
     assert not loaded & {"pyspark", "py4j", "airflow", "pandas"}

@@ -22,7 +22,7 @@ from dqx_airflow.values import DatasetRef, DatasetSnapshot
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from dqx_airflow.results.past import PastDay
+    from dqx_airflow.results.past_days import PastDay
     from dqx_airflow.results.query import StoredResults
 
 

@@ -31,7 +31,7 @@ from dqx_airflow.values.request import SETTABLE_OPTIONS
 if TYPE_CHECKING:
     from dqx_airflow.cli.calls import Options
     from dqx_airflow.dql.nodes import Unit
-    from dqx_airflow.results.past import PastDay
+    from dqx_airflow.results.past_days import PastDay
     from dqx_airflow.results.query import RunsWanted, StoredResults
     from dqx_airflow.tuning.suite_file import SuiteFile
 

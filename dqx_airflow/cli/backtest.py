@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from dqx_airflow.cli.spark import Spark
     from dqx_airflow.dql.check import Checked
     from dqx_airflow.plan.model import Plan
-    from dqx_airflow.results.past import PastDay, ShadowDay
+    from dqx_airflow.results.past_days import PastDay, ShadowDay
     from dqx_airflow.tuning.comparison import Alarms, BacktestComparison, ShadowedAssertion
     from dqx_airflow.values import GateRequest
 
@@ -109,7 +109,7 @@ def _all_days(days: tuple[PastDay, ...], first: date, last: date) -> list[PastDa
     """The days, and the days between them that have no results. For a mapped gate these are the
     days of each instance on dates on which the gate was mapped."""
     from dqx_airflow.plan.term_values import Measurements
-    from dqx_airflow.results.past import PastDay
+    from dqx_airflow.results.past_days import PastDay
 
     with_results = {(day.date, day.map_index): day for day in days}
     instances = sorted({day.map_index for day in days}) or [-1]
@@ -308,7 +308,7 @@ def filled(
         return tuple(known)
     request, plans, spark = _opened(suite, missing, datasets, connection, config)
     from dqx_airflow.plan.term_values import Measurements, measurements_of
-    from dqx_airflow.results.past import PastDay
+    from dqx_airflow.results.past_days import PastDay
 
     try:
         measured_days = spark.measure(request.datasets, list(map(_of_one_dataset, plans)))

@@ -483,8 +483,7 @@ class _CallReader:
     ) -> GateRequest | None:
         """The request for a contract; None if there are errors."""
         from dqx_airflow.contracts.document import FolderReader
-        from dqx_airflow.contracts.enforcement.dataset_locations import dataset_settings
-        from dqx_airflow.contracts.enforcement.enforced_contract import enforce
+        from dqx_airflow.contracts.enforcement.enforced_contract import dataset_settings, enforce
 
         options = self.options
         try:

@@ -510,7 +510,7 @@ def _show(
 ) -> list[str]:
     """Prints the results of the days and where to look next; returns what was unexpected."""
     from dqx_airflow.diagnostics.verdicts import draw_verdict, headline
-    from dqx_airflow.results.reader import find_report, list_runs
+    from dqx_airflow.results.query import find_report, list_runs
 
     console.print(_table([*states], states))
     surprises = []

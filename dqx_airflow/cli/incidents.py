@@ -1,8 +1,13 @@
-"""`dql incidents`: the slices of data that are still blocked, and how the others ended."""
+"""What people decide about blocked data: `dql incidents` lists the slices that are still blocked
+and how the others ended, `dql accept` accepts the data of a blocked gate, once, `dql waive` and
+`dql waivers` are about assertions that may fail until a date."""
 
 from __future__ import annotations
 
 import getpass
+import re
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +20,7 @@ if TYPE_CHECKING:
 
     from dqx_airflow.results.incidents import Incident, LackingRows
     from dqx_airflow.results.query import StoredResults
+    from dqx_airflow.values.report import Waiver
 
 
 def incidents(
@@ -157,6 +163,167 @@ def _print(shown: Sequence[Incident], lacking: dict[str, Sequence[LackingRows]])
                 ),
                 printable(one.last.worst or ""),
                 printable(one.acknowledgement.author if one.acknowledgement else ""),
+            )
+            for one in shown
+        ],
+    )
+
+
+def accept(
+    gate: Annotated[str, typer.Argument(metavar="GATE")],
+    on: Annotated[datetime, typer.Argument(metavar="DATE", formats=["%Y-%m-%d"])],
+    *,
+    reason: Annotated[str, typer.Option()],
+    incident: Annotated[str | None, typer.Option(metavar="ID")] = None,
+    author: str | None = None,
+    root: RootOption = None,
+) -> None:
+    """Accept the data of a date that a gate has blocked, exactly as it was judged.
+
+    Run the gate again (clear its task): it promotes these rows and updates the assets. If the data
+    has changed since, the answer is void. P0 and @required need accept_required=True on the gate.
+
+    :param gate: The name of the gate.
+    :param on: The date of the data.
+    :param reason: Why the data may go on.
+    :param incident: Of several slices of the date, this one.
+    :param author: Who decides; default: the current user.
+    """
+    from dqx_airflow.results.decisions import acceptances
+    from dqx_airflow.results.incidents import stored_incidents, write_notes
+    from dqx_airflow.results.query import RunsWanted
+
+    results, day = results_at(root), on.date()
+    found = stored_incidents(results, RunsWanted(since=day, until=day))
+    names = {
+        one.id: {run.run_key.gate for run in one.runs} | {one.last.run_key.gate.partition("/")[0]}
+        for one in found
+    }
+    about = [
+        one
+        for one in found
+        if one.is_open and gate in names[one.id] and one.id.startswith(incident or "")
+    ]
+    if len(about) != 1:
+        listed = ", ".join(
+            f"{one.id[:8]} {one.last.run_key.gate_instance} {one.rows}".strip() for one in about
+        )
+        raise RequestError(
+            f"gate '{gate}' has {len(about) or 'no'} open slices on {day}"
+            + (f": {listed}" if about else ""),
+            "add --incident ID" if about else "`dql incidents` lists what is open",
+        )
+    write_notes(results, acceptances(results, about[0], author or getpass.getuser(), reason))
+    typer.echo(
+        f"accepted: gate {about[0].last.run_key.gate_instance}, data of {day}\n"
+        "Clear the task of the gate, or run it again: it promotes exactly these rows."
+    )
+
+
+def waive(
+    gate: Annotated[str, typer.Argument(metavar="GATE")],
+    assertion: Annotated[str, typer.Argument(metavar="ASSERTION")],
+    *,
+    until: Annotated[datetime, typer.Option(formats=["%Y-%m-%d"])],
+    reason: Annotated[str, typer.Option()],
+    owner: Annotated[str, typer.Option()],
+    below: Annotated[str | None, typer.Option(metavar="LIMIT")] = None,
+    above: Annotated[str | None, typer.Option(metavar="LIMIT")] = None,
+    longest: Annotated[int, typer.Option(metavar="DAYS", min=1)] = 30,
+    author: str | None = None,
+    root: RootOption = None,
+) -> None:
+    """Let an assertion of a gate fail until a day, for a reason.
+
+    Its failure is then a warning, counted as waived in every report. A waiver never applies to
+    P0 and @required, and ends by itself.
+
+    :param gate: The name of the gate.
+    :param assertion: The name of the assertion, CHECK::NAME, or the path of a contract clause.
+    :param until: The last day, in UTC.
+    :param reason: Why it may fail.
+    :param owner: Who takes care of the cause.
+    :param below: Only while the value is below it, such as 10%.
+    :param above: Only while the value is above it.
+    :param longest: The longest time in days.
+    :param author: Who decides; default: the current user.
+    """
+    from dqx_airflow.results.decisions import new_waiver, write_waivers
+
+    results = results_at(root)
+    waiver = new_waiver(
+        results,
+        gate,
+        assertion,
+        until=until.date(),
+        reason=reason,
+        owner=owner,
+        author=author or getpass.getuser(),
+        below=below,
+        above=above,
+        longest=timedelta(days=longest),
+    )
+    write_waivers(results, [waiver])
+    typer.echo(f"{waiver.name} of {waiver.gate}: {waiver}")
+
+
+def waivers(
+    *,
+    root: RootOption = None,
+    gate: str | None = None,
+    ended: Annotated[bool, typer.Option("--all")] = False,
+    end: Annotated[str | None, typer.Option(metavar="ID")] = None,
+    author: str | None = None,
+    output: TextFormatOption = TextOrJson.TEXT,
+) -> None:
+    """List the waivers, those that end first at the top; or end one early.
+
+    :param gate: Only those of this gate.
+    :param ended: Include those that have ended.
+    :param end: End a waiver now.
+    :param author: Who decides; default: the current user.
+    """
+    from dqx_airflow.results.decisions import waivers_of, write_waivers
+
+    results = results_at(root)
+    now = datetime.now(timezone.utc)
+    found = waivers_of(results, None if gate is None else [gate])
+    if end is not None:
+        own = [one for one in found if end and one.id.startswith(end) and one.is_active(now)]
+        if len(own) != 1:
+            many = "several active waivers have" if own else "no active waiver has"
+            raise RequestError(f"{many} an id that starts with '{end}'", "`dql waivers` lists them")
+        write_waivers(results, [replace(own[0], ended_by=author or getpass.getuser(), at=now)])
+        typer.echo(f"ended: {own[0].name} of {own[0].gate}")
+        return
+    shown = sorted((one for one in found if ended or one.is_active(now)), key=lambda o: o.until)
+    if output is TextOrJson.JSON:
+        from dqx_airflow.values import to_json
+
+        typer.echo(to_json([*shown]))
+    elif shown:
+        _print_waivers(shown, now)
+    else:
+        typer.echo("no waiver")
+
+
+def _print_waivers(shown: Sequence[Waiver], now: datetime) -> None:
+    from dqx_airflow.cli.reports import print_table
+
+    print_table(
+        ("id", "gate", "assertion", "until", "limit", "owner", "reason", "state"),
+        [
+            (
+                one.id[:8],
+                one.gate,
+                one.name,
+                one.until.isoformat(),
+                re.sub(r"^[^,]*(, )?", "", one.terms),
+                one.owner,
+                one.reason,
+                "active"
+                if one.is_active(now)
+                else f"ended{f' by {one.ended_by}' if one.ended_by else ''}",
             )
             for one in shown
         ],

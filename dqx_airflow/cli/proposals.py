@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dqx_airflow.dql.nodes import Unit
-    from dqx_airflow.results.past import PastDay
+    from dqx_airflow.results.past_days import PastDay
     from dqx_airflow.results.query import StoredResults
     from dqx_airflow.tuning.costs import WantedLabel
     from dqx_airflow.tuning.proposals import Proposal

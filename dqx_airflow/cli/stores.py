@@ -57,7 +57,7 @@ def list_(
     :param limit: Maximum number of runs.
     :param all_attempts: Include attempts that a later one superseded.
     """
-    from dqx_airflow.results.reader import list_runs
+    from dqx_airflow.results.query import list_runs
 
     runs = list_runs(
         _results(root),
@@ -181,7 +181,7 @@ def days_in(text: str, option: str) -> timedelta:
 
 
 def _find(results: StoredResults, run_id: str) -> GateReport | None:
-    from dqx_airflow.results.reader import find_report, list_runs
+    from dqx_airflow.results.query import find_report, list_runs
 
     if run_id == "latest":
         newest = list_runs(results, limit=1)

@@ -13,7 +13,7 @@ from datetime import date, timedelta
 from itertools import pairwise
 
 from dqx_airflow.contracts.dialects import reader_of
-from dqx_airflow.contracts.dialects.periods import CADENCES
+from dqx_airflow.contracts.dialects.clause_reader import CADENCES
 from dqx_airflow.contracts.diff import Diff, diff
 from dqx_airflow.contracts.enforcement.enforced_contract import (
     is_version,
@@ -21,11 +21,13 @@ from dqx_airflow.contracts.enforcement.enforced_contract import (
     objection_to_version,
 )
 from dqx_airflow.contracts.export import filled_template
-from dqx_airflow.contracts.model import Contract, Lifecycle, day_of
-from dqx_airflow.contracts.versions import (
+from dqx_airflow.contracts.model import (
     Bump,
+    Contract,
+    Lifecycle,
     Version,
     bump_between,
+    day_of,
     end_of_period,
     next_version,
     version_of,

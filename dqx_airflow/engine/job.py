@@ -36,8 +36,7 @@ from dqx_airflow.engine.outputs.samples import with_failing_rows
 from dqx_airflow.engine.outputs.valid_rows import GoodRows, JudgedSuite, good_rows
 from dqx_airflow.engine.proof.engine_key import engine_key
 from dqx_airflow.engine.scan.frames import condition_of
-from dqx_airflow.engine.scan.states.cache import StateCache
-from dqx_airflow.engine.scan.states.fingerprints import fingerprint_of
+from dqx_airflow.engine.scan.states import StateCache, fingerprint_of
 from dqx_airflow.engine.session.concurrency import JobEnding, do_meanwhile
 from dqx_airflow.engine.session.spark_session import (
     create_session,
@@ -50,13 +49,14 @@ from dqx_airflow.errors import DeadlineError, DqxError, RequestError, SourceErro
 from dqx_airflow.lineage import is_configured
 from dqx_airflow.lineage import spool as spools
 from dqx_airflow.metrics.metric import Scan
-from dqx_airflow.plan.decisions import with_acceptance, with_waivers
 from dqx_airflow.plan.evaluate import (
     decide,
     evaluate,
     unenforced_verdicts,
     verdicts_on_tables,
+    with_acceptance,
     with_clauses,
+    with_waivers,
 )
 from dqx_airflow.plan.failing import faults_of
 from dqx_airflow.plan.masks import without_values
@@ -70,8 +70,7 @@ from dqx_airflow.plan.selection import (
 )
 from dqx_airflow.results.decisions import decisions_on
 from dqx_airflow.results.labels import read_labels
-from dqx_airflow.results.proofs import read_proof
-from dqx_airflow.results.query import StoredResults
+from dqx_airflow.results.query import StoredResults, read_proof
 from dqx_airflow.results.report_rows import digests_of
 from dqx_airflow.results.schema import PROOFS
 from dqx_airflow.results.states import StateStore
@@ -87,9 +86,9 @@ from dqx_airflow.values import (
     Verdict,
     to_json,
 )
-from dqx_airflow.values.decisions import Acceptance, Decisions
 from dqx_airflow.values.json_form import EXIT_TIMED_OUT, from_arguments, storage_options_of
 from dqx_airflow.values.redact import redact_urls
+from dqx_airflow.values.report import Acceptance, Decisions
 from dqx_airflow.values.request import require_whole_run
 
 if TYPE_CHECKING:

@@ -14,12 +14,12 @@ from dqx_airflow.engine.proof.differences import measured_as, objection_to_engin
 from dqx_airflow.engine.scan.dataset_scan import scan
 from dqx_airflow.engine.scan.frames import ReferenceTables, run_queries
 from dqx_airflow.engine.scan.matching import run_matches
-from dqx_airflow.engine.scan.states.cache import StateCache
+from dqx_airflow.engine.scan.states import StateCache
 from dqx_airflow.engine.session.concurrency import side_by_side
 from dqx_airflow.engine.session.spark_session import objection_to_sql
 from dqx_airflow.engine.sources.dataset import OpenDataset
+from dqx_airflow.engine.sources.footers import has_drift
 from dqx_airflow.engine.sources.open import open_dataset
-from dqx_airflow.engine.sources.schema_drift import has_drift
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.plan.masks import snapshot_of, without_values

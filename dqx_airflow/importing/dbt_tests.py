@@ -23,9 +23,9 @@ from dqx_airflow.contracts.demands import (
     RowsSatisfy,
     Unique,
 )
+from dqx_airflow.contracts.dialects.clause_reader import DAY_S, HOUR_S, MINUTE_S
 from dqx_airflow.contracts.dialects.foreign import Translation, aggregate_query, great_expectations
 from dqx_airflow.contracts.dialects.foreign import predicate as value_predicate
-from dqx_airflow.contracts.dialects.periods import DAY_S, HOUR_S, MINUTE_S
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing.foreign_rule import (
     Claims,

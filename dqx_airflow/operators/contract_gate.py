@@ -233,7 +233,7 @@ class ContractGateOperator(GateOperator):
         :param render: renders the templates in a setting.
         :raises GateMisconfigured: a model has no dataset, or an invalid one.
         """
-        from dqx_airflow.contracts.enforcement.dataset_locations import dataset_settings
+        from dqx_airflow.contracts.enforcement.enforced_contract import dataset_settings
         from dqx_airflow.errors import RequestError
         from dqx_airflow.operators.datasets import rendered
 

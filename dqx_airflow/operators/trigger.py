@@ -240,8 +240,7 @@ def stored_reports(
     :raises GateInfrastructureError: the store cannot be read.
     """
     from dqx_airflow.errors import StoreError
-    from dqx_airflow.results.query import StoredResults
-    from dqx_airflow.results.reader import read_reports
+    from dqx_airflow.results.query import StoredResults, read_reports
 
     results = StoredResults(request.results_root, location.storage_options)
     try:
@@ -363,8 +362,7 @@ class GateTrigger(BaseTrigger):
 
     def _has_report(self) -> bool:
         from dqx_airflow.errors import StoreError
-        from dqx_airflow.results.query import StoredResults
-        from dqx_airflow.results.reader import read_reports
+        from dqx_airflow.results.query import StoredResults, read_reports
         from dqx_airflow.values import from_json
 
         request = from_json(GateRequest, self.request)

@@ -22,8 +22,8 @@ from dqx_airflow.results.schema import (
     written,
 )
 from dqx_airflow.values import GateReport, Outcome, RunKey, Severity, Status, Verdict
-from dqx_airflow.values.decisions import LONGEST_WAIVER, Acceptance, AcceptedData, Decisions, Waiver
 from dqx_airflow.values.exact import exact, exact_text
+from dqx_airflow.values.report import LONGEST_WAIVER, Acceptance, AcceptedData, Decisions, Waiver
 
 
 def write_waivers(results: StoredResults, waivers: Iterable[Waiver]) -> None:

@@ -1,25 +1,76 @@
-"""The verdicts of past days, one run for each day and instance of a mapped gate: the input of
-alerts and labels; of backtests, with the stored metric values; and of comparisons with shadow
-suites. `results` is a root, or results with their storage options."""
+"""The past of a gate: its days with what was measured, judged and labelled on them, one run for
+each day and instance of a mapped gate. Alerts, labels and backtests begin here, and comparisons
+with shadow suites. `results` is a root, or results with their storage options."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import reduce
 from operator import or_
-from typing import Any
+from typing import Any, TypeAlias
 
 from dqx_airflow.errors import RequestError
 from dqx_airflow.plan.term_values import Measurements, measurements_from
 from dqx_airflow.results import query
 from dqx_airflow.results.labels import read_labels
-from dqx_airflow.results.past import AssertionKey, PastDay, ShadowDay, StoredVerdict
 from dqx_airflow.results.query import RunsWanted, StoredResults, opened
 from dqx_airflow.results.schema import RESULTS, RUNS, Row, as_utc, value_from_row
-from dqx_airflow.values import DatasetSnapshot, ShadowReport, Status, from_json
+from dqx_airflow.values import DatasetSnapshot, MetricValue, ShadowReport, Status, from_json
+
+AssertionKey: TypeAlias = tuple[str, str]
+"""A check, and the name of an assertion in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVerdict:
+    """A gate's verdict on an assertion on a day. `expression` is what it measured, and `value` the
+    result, before profiles."""
+
+    status: Status
+    expression: str
+    value: MetricValue
+
+
+@dataclass(frozen=True, slots=True)
+class PastDay:
+    """The facts about one day, or about an instance of a mapped gate on it, by its map index. `now`
+    is when the gate ran. Verdicts and labels are by check and name; a label is True if there was a
+    real issue."""
+
+    date: date
+    measured: Measurements
+    now: datetime | None = None
+    verdicts: Mapping[AssertionKey, StoredVerdict] = field(default_factory=dict)
+    labels: Mapping[AssertionKey, bool] = field(default_factory=dict)
+    run_id: str | None = None
+    map_index: int = -1
+
+    @property
+    def instance(self) -> Hashable:
+        """What identifies an instance of a mapped gate on all days: the data that it reads. Its map
+        index may belong to other data on another day."""
+        if self.map_index < 0:
+            return None
+        return frozenset(self.measured.reads.items()) or self.map_index
+
+
+@dataclass(frozen=True, slots=True)
+class ShadowDay:
+    """A day on which a gate, or an instance of a mapped gate, had a shadow. Statuses and labels are
+    by check and name; a label is True if there was a real issue. `problem` says why the shadow was
+    not judged."""
+
+    date: date
+    shadow: str
+    own: Mapping[AssertionKey, Status] = field(default_factory=dict)
+    other: Mapping[AssertionKey, Status] = field(default_factory=dict)
+    labels: Mapping[AssertionKey, bool] = field(default_factory=dict)
+    problem: str | None = None
+    map_index: int = -1
+
 
 _OF_RUNS = (
     *("run_id", "gate", "dataset_date", "scheduler_run", "attempt_id", "started_at", "outcome"),

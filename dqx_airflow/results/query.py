@@ -1,5 +1,6 @@
 """The results below a root, for any number of queries: which rows of which table, which runs, which
-attempts count. All readers ask here.
+attempts count. All readers ask here; reports, runs and gates are read here too. Only runs with a
+row in `runs` exist.
 
 Queries are in SQL, for the query engine inside deltalake. It skips files by the statistics of the
 log, and needs neither pyarrow nor pandas, whose import takes longer than the query.
@@ -11,21 +12,25 @@ open table only reads what was appended since the last query.
 from __future__ import annotations
 
 import json
+import uuid
 from collections import Counter, defaultdict
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from threading import Lock
 from typing import Any
 
-from arro3.core import Table
+from arro3.core import DataType, Table
 from deltalake import DeltaTable, QueryBuilder
 
-from dqx_airflow.errors import StoreError
+from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.results.report_rows import RunRow, report_from_rows, run_from_row
 from dqx_airflow.results.schema import (
     FAILING_ROWS,
     FAILING_ROWS_SCHEMA,
+    PROOFS,
+    PROOFS_COLUMNS,
+    PROOFS_SCHEMA,
     RESULTS,
     RESULTS_SCHEMA,
     RUNS,
@@ -33,9 +38,19 @@ from dqx_airflow.results.schema import (
     SOURCES,
     SOURCES_SCHEMA,
     Row,
+    fields_of,
+    written,
 )
 from dqx_airflow.results.tables import ResultsRoot, locate, open_table, store_errors
-from dqx_airflow.values import EnforcedContract, GateReport, Outcome, RunKey, SourceFile, from_json
+from dqx_airflow.values import (
+    EnforcedContract,
+    EngineProof,
+    GateReport,
+    Outcome,
+    RunKey,
+    SourceFile,
+    from_json,
+)
 
 PARTIAL = "partial"
 """The column that marks runs that judged only some assertions."""
@@ -452,3 +467,276 @@ def _selected(name: str) -> str:
 def _before(day: date, days: int) -> date:
     """The date n days earlier, or the first possible date if there is none."""
     return day - timedelta(days=min(days, day.toordinal() - 1))
+
+
+_LAST_CHARACTER = "\U0010ffff"
+_SHOWN_MATCHES = 5
+_SHOWN_RUNS = 20
+_WITHOUT_ZONE = DataType.timestamp("us")
+_NEWEST_FIRST = 'ORDER BY "finished_at" DESC, "run_id"'
+_MOST_LOOKED_AT = 5_000
+
+
+def read_report(
+    results: StoredResults | str, run_key: RunKey, attempt_id: str
+) -> GateReport | None:
+    """The complete report of exactly this attempt; None if there is none (yet), or no store yet.
+
+    If two jobs have reported for one attempt, the one that finished first counts.
+
+    :param attempt_id: the id of the scheduler's attempt.
+    :raises StoreError: the store exists and cannot be read.
+    """
+    reports = read_reports(results, [run_key], attempt_id)
+    return None if reports is None else reports[0]
+
+
+def read_reports(
+    results: StoredResults | str,
+    run_keys: Sequence[RunKey],
+    attempt_id: str,
+    answered: str | None = None,
+) -> tuple[GateReport, ...] | None:
+    """The complete reports of exactly this attempt, one for each run key; None if one of them does
+    not exist (yet). Those that followed an answer replace the ones before.
+
+    :param answered: only reports that followed this answer.
+    :raises StoreError: the store exists and cannot be read.
+    """
+    results, dates = opened(results), [key.date for key in run_keys]
+    of_gates = [is_in("gate", [key.gate for key in run_keys]), *of_dates(min(dates), max(dates))]
+    where = [*of_gates, equals("attempt_id", attempt_id)]
+    rows: dict[RunKey, Row] = {}
+    found = results.select(RUNS, RUNS_SCHEMA.names, where, 'ORDER BY "finished_at", "run_id"')
+    for row in sorted(found, key=lambda row: row.get("answered") or "", reverse=True):
+        if answered not in (None, row.get("answered")):
+            continue
+        key = RunKey(row["gate"], row["dataset_date"], row["scheduler_run"])
+        rows.setdefault(key, row)
+    if not rows.keys() >= set(run_keys):
+        return None
+    return _reports(results, [rows[key] for key in run_keys], of_gates)
+
+
+def find_report(results: StoredResults | str, run_id_prefix: str) -> GateReport | None:
+    """The report of the run whose id starts with `run_id_prefix`; None if there is none.
+
+    :raises RequestError: several runs match, or the prefix is empty.
+    :raises StoreError: there is no store, or it cannot be read.
+    """
+    if not run_id_prefix:
+        raise RequestError("the run id is empty", "give the first characters of a run id")
+    results = opened(results)
+    results.require_some()
+    # A range, not LIKE: it skips files, and nothing in the prefix has to be escaped.
+    where = [
+        f'"run_id" >= {literal(run_id_prefix)}',
+        f'"run_id" <= {literal(run_id_prefix + _LAST_CHARACTER)}',
+    ]
+    # First only a few columns, because this reads every run.
+    keys = ["run_id", "gate", "dataset_date"]
+    by_id = {row["run_id"]: row for row in results.select(RUNS, keys, where, 'ORDER BY "run_id"')}
+    if len(by_id) > 1 and run_id_prefix not in by_id:
+        matches = [*by_id][:_SHOWN_MATCHES] + ["..."] * (len(by_id) > _SHOWN_MATCHES)
+        raise RequestError(
+            f"{len(by_id)} runs have an id that starts with {run_id_prefix}",
+            f"give more characters: {', '.join(matches)}",
+        )
+    match = by_id.get(run_id_prefix) or next(iter(by_id.values()), None)
+    if match is None:
+        return None
+    where = [equals(key, match[key]) for key in keys]
+    rows = results.select(RUNS, RUNS_SCHEMA.names, where, "LIMIT 1")
+    reports = _reports(results, rows, where[1:])
+    return reports[0] if reports else None
+
+
+def list_runs(
+    results: StoredResults | str,
+    *,
+    gate: str | None = None,
+    dataset_date: date | None = None,
+    limit: int = 20,
+    all_attempts: bool = False,
+) -> tuple[RunRow, ...]:
+    """Runs, the one that finished last first.
+
+        for run in list_runs("s3://lake/dqx", gate="flights.bronze_gate", limit=5):
+            print(run.dataset_date, run.outcome)
+
+    For each run key only the last attempt counts, unless `all_attempts` is set. The last attempt is
+    the one that was started last, since attempt numbers may begin again at 1. Of two reports for
+    one attempt, the first to finish counts, as in `read_report`.
+
+    :param gate: only runs of this gate.
+    :param dataset_date: only runs for data of this date.
+    :param limit: the maximum number of runs.
+    :raises StoreError: there is no store, or it cannot be read.
+    """
+    results = opened(results)
+    results.require_some()
+    gates = None if gate is None else [gate]
+    where = RunsWanted(gates, since=dataset_date, until=dataset_date).conditions
+    if all_attempts:
+        rows = _newest(results, OF_A_RUN, where, limit)
+    else:
+        rows = _not_superseded(results, where, limit)
+    with store_errors(results.location, "read"):
+        return tuple(run_from_row(row) for row in rows)
+
+
+def _not_superseded(
+    results: StoredResults, where: list[str], limit: int
+) -> Sequence[dict[str, Any]]:
+    """The newest runs that no later attempt supersedes.
+
+    Whether one is superseded depends only on the runs of its key. So the newest few are read first,
+    some of which may be superseded, and then all runs of their keys, rather than those of the whole
+    store.
+    """
+    looked_at = 2 * limit + _SHOWN_RUNS
+    while looked_at <= _MOST_LOOKED_AT:
+        keys = ["run_id", "dataset_date", "scheduler_run", "finished_at"]
+        newest = _newest(results, keys, where, looked_at)
+        if not newest:
+            return ()
+        dates = [row["dataset_date"] for row in newest]
+        of_keys = [
+            *where,
+            *of_dates(min(dates), max(dates)),
+            is_in("scheduler_run", [row["scheduler_run"] for row in newest]),
+        ]
+        rows = results.select(RUNS, OF_A_RUN, of_keys, _NEWEST_FIRST, last_attempts=True)
+        ids = {row["run_id"] for row in newest}
+        rows = [row for row in rows if row["run_id"] in ids]
+        if len(rows) >= limit or len(newest) < looked_at:
+            return rows[:limit]
+        looked_at *= 4
+    order = f"{_NEWEST_FIRST} LIMIT {limit}"
+    return results.select(RUNS, OF_A_RUN, where, order, last_attempts=True)
+
+
+def _newest(
+    results: StoredResults, columns: Iterable[str], where: list[str], limit: int
+) -> Sequence[dict[str, Any]]:
+    """The newest runs, from the newest files that contain enough of them, or else from all
+    files."""
+    order = f"{_NEWEST_FIRST} LIMIT {limit}"
+    since = _timestamp_before(results, limit)
+    if since is not None:
+        recent = f"\"finished_at\" >= TIMESTAMP '{since:%Y-%m-%dT%H:%M:%SZ}'"
+        rows = results.select(RUNS, columns, [*where, recent], order)
+        if len(rows) == limit:
+            return rows
+    return results.select(RUNS, columns, where, order)
+
+
+def _timestamp_before(results: StoredResults, limit: int) -> datetime | None:
+    """A timestamp since which at least this many runs finished; None if the log does not say."""
+    runs = results.table(RUNS)
+    if runs is None:
+        return None
+    actions = runs.get_add_actions(flatten=True)
+    columns = ("max.finished_at", "min.finished_at", "num_records")
+    if not {*columns} <= {*actions.schema.names}:
+        return None
+    *bounds, counts = (actions.column(name) for name in columns)
+    moments = [bound.cast(_WITHOUT_ZONE).to_pylist() for bound in bounds]
+    files = [file for file in zip(*moments, counts.to_pylist(), strict=True) if None not in file]
+    rows = 0
+    since: datetime = datetime.max
+    for _, oldest, count in sorted(files, reverse=True):
+        rows, since = rows + count, min(since, oldest)
+        if rows >= limit:
+            # Statistics are in whole milliseconds, and rounded down.
+            return since - timedelta(seconds=1)
+    return None
+
+
+def _reports(
+    results: StoredResults, runs: Sequence[Row], where: list[str]
+) -> tuple[GateReport, ...]:
+    """The reports of some runs.
+
+    :param where: conditions that all rows of the runs satisfy, to skip files.
+    :raises StoreError: the rows are not those of a report.
+    """
+    reports = []
+    for run, report in zip(runs, results.reports_behind(runs, where), strict=True):
+        if isinstance(report, Exception):
+            root = results.location.root
+            raise StoreError(
+                f"cannot read run {run['run_id']} in the results store {root}: {report}",
+                "rows were deleted or changed, or a newer version of this package wrote them",
+            ) from report
+        reports.append(report)
+    return tuple(reports)
+
+
+@dataclass(frozen=True, slots=True)
+class ContractUse:
+    """The runs of a gate that enforced a version of a contract; None for a run without a version.
+
+    `pin` is the version that the gate pinned in the last of them, if any.
+    """
+
+    gate: str
+    version: str | None
+    runs: int
+    last: date
+    pin: str | None = None
+
+
+def contract_uses(
+    results: StoredResults | str, contract_id: str, since: date
+) -> tuple[ContractUse, ...]:
+    """The gates whose runs since a date enforced a contract, by name and version.
+
+    :raises StoreError: the results store exists and cannot be read.
+    """
+    results = opened(results)
+    if "contract_id" not in results.columns(RUNS):
+        return ()
+    where = [
+        equals("contract_id", contract_id),
+        "arrow_cast(\"finished_at\", 'Timestamp(Microsecond, None)')"
+        f" >= TIMESTAMP '{since.isoformat()}T00:00:00'",
+    ]
+    columns = ("gate", "contract_version", "finished_at", "contract")
+    order = 'ORDER BY "gate", "contract_version", "finished_at"'
+    uses: dict[tuple[str, str | None], ContractUse] = {}
+    for row in results.select(RUNS, columns, where, order):
+        key = gate, version = row["gate"], row["contract_version"]
+        before = uses[key].runs if key in uses else 0
+        last = row["finished_at"].date()
+        uses[key] = ContractUse(gate, version, before + 1, last, _pin(row["contract"]))
+    return tuple(uses.values())
+
+
+def _pin(contract: str | None) -> str | None:
+    try:
+        return from_json(EnforcedContract, contract or "").pin
+    except ValueError:
+        return None  # of a newer version
+
+
+def write_proof(results: StoredResults | str, proof: EngineProof) -> None:
+    """Appends a proof.
+
+    :raises StoreError: the store cannot be written.
+    """
+    from dqx_airflow.results.store import ResultsStore  # pyarrow, which readers do not need
+
+    results = opened(results)
+    rows = {str(uuid.uuid4()): [written(PROOFS_COLUMNS, proof)]}
+    ResultsStore(results.root, results.storage_options).append_rows({PROOFS: rows})
+
+
+def read_proof(results: StoredResults | str, key: str) -> EngineProof | None:
+    """The last proof of an engine; None if there is none.
+
+    :raises StoreError: the store exists and cannot be read.
+    """
+    order = 'ORDER BY "proven_at" DESC LIMIT 1'
+    rows = opened(results).select(PROOFS, PROOFS_SCHEMA.names, [equals("engine_key", key)], order)
+    return EngineProof(**fields_of(PROOFS_COLUMNS, rows[0])) if rows else None

@@ -21,7 +21,7 @@ from dqx_airflow.results.schema import (
     fields_of,
     written,
 )
-from dqx_airflow.values.decisions import Acceptance
+from dqx_airflow.values.report import Acceptance
 
 
 @dataclass(frozen=True, slots=True)

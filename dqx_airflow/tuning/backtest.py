@@ -34,7 +34,7 @@ from dqx_airflow.plan.model import (
     usual_limits_in,
 )
 from dqx_airflow.plan.resolve import QUIET, active_profiles, resolve
-from dqx_airflow.results.past import PastDay
+from dqx_airflow.results.past_days import PastDay
 from dqx_airflow.tuning import past_judge
 from dqx_airflow.tuning.tunables import TunableNumber, tunables_of, with_values, written_number
 from dqx_airflow.values import MetricValue, SourceFile, Status, Verdict

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from dqx_airflow.dql import nodes
-from dqx_airflow.results.past import AssertionKey, ShadowDay
+from dqx_airflow.results.past_days import AssertionKey, ShadowDay
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.past_judge import JudgedDays
 from dqx_airflow.tuning.tunables import units_of

@@ -32,7 +32,7 @@ from dqx_airflow.plan.term_values import (
     requests_behind,
     value_of,
 )
-from dqx_airflow.results.past import AssertionKey, PastDay
+from dqx_airflow.results.past_days import AssertionKey, PastDay
 from dqx_airflow.values import DatasetRef, MetricValue, Severity, Status, Verdict
 from dqx_airflow.values.exact import NUMBERS
 

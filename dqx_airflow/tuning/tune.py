@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dqx_airflow.results.past import PastDay
+from dqx_airflow.results.past_days import PastDay
 from dqx_airflow.tuning import tuner
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.forms import tuned_forms

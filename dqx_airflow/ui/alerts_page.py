@@ -26,10 +26,20 @@ from dqx_airflow.results.schema import RUNS
 from dqx_airflow.ui import airflow
 from dqx_airflow.ui.board_page import DEPTH, gate_rows, gates_of_rows
 from dqx_airflow.ui.chart import Chart, chart_of, past_of
-from dqx_airflow.ui.forms import Form, Refused, chosen, form_token, recorded_change, require_editor
 from dqx_airflow.ui.gate_page import SPARK_HEIGHT, SPARK_WIDTH
 from dqx_airflow.ui.report_view import reading_of, samples_of
-from dqx_airflow.ui.responses import address, gate_address, html_page, store_client
+from dqx_airflow.ui.responses import (
+    Form,
+    Refused,
+    address,
+    chosen,
+    form_token,
+    gate_address,
+    html_page,
+    recorded_change,
+    require_editor,
+    store_client,
+)
 from dqx_airflow.ui.store import Answer
 from dqx_airflow.values import Verdict
 

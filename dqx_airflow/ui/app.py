@@ -20,8 +20,7 @@ from dqx_airflow.ui import (
     slices_page,
 )
 from dqx_airflow.ui.airflow import SIGNED_IN
-from dqx_airflow.ui.forms import Refused
-from dqx_airflow.ui.responses import HEADERS, ICON, notice
+from dqx_airflow.ui.responses import HEADERS, ICON, Refused, notice
 
 log = logging.getLogger(__name__)
 

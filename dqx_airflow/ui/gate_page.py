@@ -22,11 +22,11 @@ from dqx_airflow.results.report_rows import RunRow
 from dqx_airflow.ui import airflow, report_view, responses
 from dqx_airflow.ui.board_page import DEPTH, gate_rows
 from dqx_airflow.ui.chart import Chart, PastValue, chart_of, past_of
-from dqx_airflow.ui.forms import form_token
+from dqx_airflow.ui.responses import form_token
 from dqx_airflow.ui.source_view import sources_of
 from dqx_airflow.ui.store import Answer, StoreClient
 from dqx_airflow.values import GateReport, Outcome, SourceFile, Status, Verdict, worst_outcome
-from dqx_airflow.values.decisions import Waiver
+from dqx_airflow.values.report import Waiver
 
 STOPPED_STATES = ("upstream_failed", "skipped")
 """The states of a task that an upstream task prevented from running."""

@@ -36,12 +36,19 @@ from dqx_airflow.results.query import RunsWanted
 from dqx_airflow.results.report_rows import RunRow
 from dqx_airflow.ui import airflow, responses
 from dqx_airflow.ui.board_page import DEPTH
-from dqx_airflow.ui.forms import Form, Refused, chosen, form_token, recorded_change, require_editor
 from dqx_airflow.ui.report_view import failing_total, view_of_report
+from dqx_airflow.ui.responses import (
+    Form,
+    Refused,
+    chosen,
+    form_token,
+    recorded_change,
+    require_editor,
+)
 from dqx_airflow.ui.slices_page import clear_tasks, require_clearable
 from dqx_airflow.ui.store import StoreClient
 from dqx_airflow.values import DatasetSnapshot, GateReport, Status, Verdict
-from dqx_airflow.values.decisions import LONGEST_WAIVER, Waiver
+from dqx_airflow.values.report import LONGEST_WAIVER, Waiver
 
 
 @dataclass(frozen=True, slots=True)

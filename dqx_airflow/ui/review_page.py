@@ -22,8 +22,19 @@ from dqx_airflow.tuning.stored_proposals import (
     read_proposals,
 )
 from dqx_airflow.ui.airflow import GetUserDep, SessionDep, may_edit, may_read, tasks_of
-from dqx_airflow.ui.forms import Form, Refused, chosen, form_token, recorded_change, require_editor
-from dqx_airflow.ui.responses import address, back_to, html_page, store_client, without_invisible
+from dqx_airflow.ui.responses import (
+    Form,
+    Refused,
+    address,
+    back_to,
+    chosen,
+    form_token,
+    html_page,
+    recorded_change,
+    require_editor,
+    store_client,
+    without_invisible,
+)
 from dqx_airflow.ui.store import Answer, StoreClient
 
 _MOST_DAYS, _MOST_CHARTS, _MOST_POINTS = 60, 6, 500

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request, Response
 
 from dqx_airflow.results.incidents import Incident, LackingRows, lacking_rows, open_slices
 from dqx_airflow.ui import airflow, responses
-from dqx_airflow.ui.forms import Form, Refused, form_token
+from dqx_airflow.ui.responses import Form, Refused, form_token
 from dqx_airflow.ui.store import Answer, StoreClient
 
 

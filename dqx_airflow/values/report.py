@@ -1,11 +1,13 @@
-"""The result of a job: a verdict for each assertion, and the outcome of the gate."""
+"""The result of a job: a verdict for each assertion, and the outcome of the gate; what people
+decide about verdicts; and what the conformance cases found about an engine."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import date, datetime
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta, timezone
 from fractions import Fraction
 from typing import TypeAlias
+from uuid import uuid4
 
 from dqx_airflow.values.contracts import (
     EnforcedContract,
@@ -15,7 +17,6 @@ from dqx_airflow.values.contracts import (
     Span,
     Status,
 )
-from dqx_airflow.values.decisions import Acceptance
 from dqx_airflow.values.redact import holds_credentials, redact_urls
 from dqx_airflow.values.request import (
     Attempt,
@@ -25,6 +26,87 @@ from dqx_airflow.values.request import (
     RunKey,
     ValidatedRows,
 )
+
+LONGEST_WAIVER = timedelta(days=30)
+"""The longest time of a waiver, unless its author asks for more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiver:
+    """A failing assertion that does not block until the end of a day, in UTC.
+
+    `below` and `above` are the exact limits of the value, as strings: a value that reaches them is
+    not waived. `owner` takes care of the cause, `author` wrote the waiver. `ended_by` is who ended
+    it early.
+    """
+
+    gate: str
+    check: str
+    name: str
+    until: date
+    reason: str
+    owner: str
+    author: str
+    below: str | None = None
+    above: str | None = None
+    at: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
+    id: str = field(default_factory=lambda: str(uuid4()))
+    ended_by: str | None = None
+
+    def is_active(self, now: datetime) -> bool:
+        """Whether it has begun and has not ended."""
+        return self.ended_by is None and self.at <= now and now.date() <= self.until
+
+    def covers(self, value: object) -> bool:
+        """Whether a value is within its limits."""
+        if self.below is None and self.above is None:
+            return True
+        if not isinstance(value, int | float | Fraction) or isinstance(value, bool):
+            return False
+        is_below = self.below is None or value < Fraction(self.below)
+        return is_below and (self.above is None or value > Fraction(self.above))
+
+    @property
+    def terms(self) -> str:
+        """How long and how far it goes: `waived until 2026-11-27, below 0.1`."""
+        limits = [f"below {self.below}"] if self.below else []
+        limits += [f"above {self.above}"] if self.above else []
+        return ", ".join([f"waived until {self.until}", *limits])
+
+    def __str__(self) -> str:
+        return f"{self.terms}; owner {self.owner}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """A person has accepted the data that a run judged. `run_id` is that run."""
+
+    run_id: str
+    author: str
+    reason: str
+    at: datetime
+
+    def __str__(self) -> str:
+        return f"accepted by {self.author}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedData:
+    """The data that an acceptance is about: the fingerprint of each dataset, and the assertions, by
+    check and name, that did not hold."""
+
+    acceptance: Acceptance
+    fingerprints: tuple[tuple[str, str | None], ...]
+    failed: frozenset[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """All decisions about a gate and a slice."""
+
+    waivers: tuple[Waiver, ...] = ()
+    accepted: tuple[AcceptedData, ...] = ()
+
 
 MetricValue: TypeAlias = int | Fraction | float | str | None
 """The value of a metric. Exact numbers are an int or a Fraction: counts, integers, decimals and
@@ -342,3 +424,48 @@ class GateReport:
     def count(self, status: Status) -> int:
         """The number of verdicts with a status."""
         return sum(verdict.status is status for verdict in self.verdicts)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A claim of a case whose value on an engine is not the one that is due."""
+
+    case: str
+    claim: str
+    due: str
+    found: str
+
+    @property
+    def is_error(self) -> bool:
+        """True if the engine has an error for a value: it would judge nothing."""
+        return self.found.startswith("error: ")
+
+
+@dataclass(frozen=True, slots=True)
+class EngineProof:
+    """The result of all cases on one engine.
+
+    `key` identifies the engine: the version of Spark, the kind of session, the settings that may
+    change a value, and our version; `engine` is that as JSON. `doubts` are the traits of requests
+    that are not judged there. `untried` are reasons, with the number of claims.
+    """
+
+    key: str
+    engine: str
+    spark_version: str
+    at: datetime
+    agreeing: int
+    differences: tuple[Difference, ...]
+    doubts: tuple[str, ...]
+    untried: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def mark(self) -> str:
+        """One line for a report: `proven on 2026-11-24: 1,538 claims agree`."""
+        text = f"proven on {self.at.date()}: {self.agreeing:,} claims agree"
+        errors = sum(difference.is_error for difference in self.differences)
+        others = len(self.differences) - errors
+        text += f", {others:,} have other values" if others else ""
+        text += f", {errors:,} are errors" if errors else ""
+        untried = sum(number for _, number in self.untried)
+        return text + (f", {untried:,} were not tried" if untried else "")

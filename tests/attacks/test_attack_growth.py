@@ -14,7 +14,7 @@ from attack_gates import gate_request
 from deltalake import DeltaTable, write_deltalake
 
 from dqx_airflow.engine.job import run_gate
-from dqx_airflow.results.reader import list_runs
+from dqx_airflow.results.query import list_runs
 from dqx_airflow.values import DatasetRef, Status
 
 pytestmark = pytest.mark.spark

@@ -23,7 +23,7 @@ from markdown_cases import Case, cases
 from typer.testing import CliRunner
 
 from dqx_airflow.cli.main import app
-from dqx_airflow.results.reader import list_runs
+from dqx_airflow.results.query import list_runs
 from dqx_airflow.values import GateReport, Origin, Outcome, Status, from_json
 
 CASES = list(cases(*Path(__file__).parent.glob("run/*.md")))

@@ -11,7 +11,7 @@ from markdown_cases import REWRITE, Case, cases
 import dqx_airflow
 from dqx_airflow.contracts.diff import Change, Diff, diff
 from dqx_airflow.contracts.diff.kinds import KINDS, kinds_table
-from dqx_airflow.contracts.versions import Bump
+from dqx_airflow.contracts.model import Bump
 
 CASES = Path(__file__).parent / "diffs"
 PAGE = Path(dqx_airflow.__file__).parent / "docs" / "contracts" / "changes.md"

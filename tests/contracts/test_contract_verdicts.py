@@ -22,7 +22,7 @@ from dqx_airflow.contracts.compile.suite import compile_contract
 from dqx_airflow.contracts.model import Contract
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.engine.proof.tables import frame_of, read_table
+from dqx_airflow.engine.proof.cases import frame_of, read_table
 from dqx_airflow.plan.in_memory.table import Table
 from dqx_airflow.values import RunOptions, SourceFile, Status, Verdict
 

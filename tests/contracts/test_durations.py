@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dqx_airflow.contracts.dialects.periods import (
+from dqx_airflow.contracts.dialects.clause_reader import (
     DAY_S,
     HOUR_S,
     MINUTE_S,

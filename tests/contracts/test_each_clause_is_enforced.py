@@ -20,7 +20,7 @@ from dqx_airflow.api.run import run
 from dqx_airflow.contracts.document import FolderReader
 from dqx_airflow.contracts.enforcement.enforced_contract import enforce
 from dqx_airflow.dql.check import Checked, check_source
-from dqx_airflow.engine.proof.tables import frame_of, read_table
+from dqx_airflow.engine.proof.cases import frame_of, read_table
 from dqx_airflow.plan.in_memory.table import Table
 from dqx_airflow.values import DatasetField, DatasetRef, RunOptions, SourceFile, Status
 

@@ -26,8 +26,13 @@ from written_rules import written_contract
 from dqx_airflow.api.database import SparkDatabase
 from dqx_airflow.api.run import run
 from dqx_airflow.contracts.compile import sql_exact
-from dqx_airflow.contracts.compile.context import CountOfRows, Query, SqlAggregate, SqlScope
-from dqx_airflow.contracts.compile.nested import spark_text
+from dqx_airflow.contracts.compile.context import (
+    CountOfRows,
+    Query,
+    SqlAggregate,
+    SqlScope,
+    spark_text,
+)
 from dqx_airflow.contracts.compile.sql_exact import DIALECTS, Row, table
 from dqx_airflow.contracts.compile.sql_rules import query_rule
 from dqx_airflow.contracts.compile.suite import compile_contract

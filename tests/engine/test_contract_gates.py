@@ -14,12 +14,10 @@ import pytest
 from deltalake import DeltaTable
 from lake import TODAY, delta, request
 
-from dqx_airflow.contracts.enforcement.dataset_locations import dataset_settings
-from dqx_airflow.contracts.enforcement.enforced_contract import enforce
+from dqx_airflow.contracts.enforcement.enforced_contract import dataset_settings, enforce
 from dqx_airflow.datasets.settings import dataset_ref
 from dqx_airflow.engine.contract_properties import publish
-from dqx_airflow.engine.job import run_gate
-from dqx_airflow.results.reader import read_report
+from dqx_airflow.results.query import read_report
 from dqx_airflow.values import (
     ContractDescription,
     DatasetRef,
@@ -81,14 +79,6 @@ SCHEMA = pa.schema(
         ("tags", pa.list_(pa.string())),
     ]
 )
-
-
-@pytest.fixture
-def run(spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """Runs a gate in the shared session; lineage goes into `lineage.jsonl`."""
-    transport = {"type": "file", "log_file_path": str(tmp_path / "lineage.jsonl"), "append": True}
-    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
-    return lambda gate: run_gate(gate, lambda _: spark)
 
 
 def gate_on(folder: Path, text: str, given: DatasetRef) -> GateRequest:

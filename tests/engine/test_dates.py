@@ -17,7 +17,7 @@ from lake import delta, request
 
 from dqx_airflow.engine.job import run_gate, run_gates, try_gate, try_gates
 from dqx_airflow.errors import RequestError
-from dqx_airflow.results.reader import list_runs, read_report
+from dqx_airflow.results.query import list_runs, read_report
 from dqx_airflow.values import (
     DatasetRef,
     GatePart,

@@ -16,7 +16,7 @@ from processes import PROGRAMS, environment
 
 from dqx_airflow.engine.job import run_gate
 from dqx_airflow.errors import DeadlineError
-from dqx_airflow.results.reader import read_report
+from dqx_airflow.results.query import read_report
 from dqx_airflow.values import DatasetRef
 from dqx_airflow.values.files import shipped
 from dqx_airflow.values.json_form import EXIT_TIMED_OUT, to_arguments

@@ -16,25 +16,16 @@ from deltalake import DeltaTable, write_deltalake
 from lake import ORDERS, TODAY, YESTERDAY, delta, request
 
 from dqx_airflow.diagnostics.verdicts import headline
-from dqx_airflow.engine.job import run_gate
 from dqx_airflow.errors import RequestError
 from dqx_airflow.results.decisions import acceptance_of, new_waiver, write_waivers
 from dqx_airflow.results.incidents import stored_incidents, write_notes
-from dqx_airflow.results.query import RunsWanted, StoredResults
-from dqx_airflow.results.reader import read_report
+from dqx_airflow.results.query import RunsWanted, StoredResults, read_report
 from dqx_airflow.values import Attempt, DatasetRef, GateReport, GateRequest, Outcome, Verdict
 
 pytestmark = pytest.mark.spark
 
 Run = Callable[[GateRequest], GateReport]
 SHARE = 'assert null_count(price) / num_rows() < 5% name "share" severity P1'
-
-
-@pytest.fixture
-def run(spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    transport = {"type": "file", "log_file_path": str(tmp_path / "lineage.jsonl"), "append": True}
-    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
-    return lambda gate: run_gate(gate, lambda _: spark)
 
 
 @pytest.fixture

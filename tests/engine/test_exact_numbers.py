@@ -15,7 +15,7 @@ import pytest
 from lake import TODAY, delta, request
 
 from dqx_airflow.engine.job import run_gate
-from dqx_airflow.results.reader import read_report
+from dqx_airflow.results.query import read_report
 from dqx_airflow.values import GateReport, Status, from_json, to_json
 
 # In the default lane, cases of conformance and tests/values/test_exact.py show that numbers are

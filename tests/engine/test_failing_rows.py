@@ -17,12 +17,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from job_count import jobs_so_far
-from lake import COUNTRIES, ORDERS, TODAY, delta, request
+from lake import ORDERS, TODAY, delta, request
 from processes import environment
 
 from dqx_airflow.diagnostics.verdicts import draw_report
-from dqx_airflow.engine.job import run_gate
-from dqx_airflow.results.reader import read_report
+from dqx_airflow.results.query import read_report
 from dqx_airflow.values import DatasetRef, GateReport, GateRequest, Outcome, Status, Verdict
 from dqx_airflow.values.json_form import to_arguments
 
@@ -48,21 +47,9 @@ Run = Callable[[GateRequest], GateReport]
 
 
 @pytest.fixture
-def run(spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    transport = {"type": "file", "log_file_path": str(tmp_path / "lineage.jsonl"), "append": True}
-    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
-    return lambda gate: run_gate(gate, lambda _: spark)
-
-
-@pytest.fixture
 def orders(tmp_path: Path) -> DatasetRef:
     ref = delta(tmp_path, "orders", ORDERS, partition_by=["ds"])
     return replace(ref, date_column="ds", keys=("id",))
-
-
-@pytest.fixture
-def countries(tmp_path: Path) -> DatasetRef:
-    return delta(tmp_path, "countries", COUNTRIES)
 
 
 def verdict(report: GateReport, name: str = "a") -> Verdict:

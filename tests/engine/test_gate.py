@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 from job_count import jobs_so_far
-from lake import COUNTRIES, ORDERS, TODAY, YESTERDAY, delta, request
+from lake import ORDERS, TODAY, YESTERDAY, delta, request
 
 from dqx_airflow.engine.job import run_gate
 from dqx_airflow.errors import SourceError, StoreError
-from dqx_airflow.results.reader import read_report
+from dqx_airflow.results.query import read_report
 from dqx_airflow.values import (
     DatasetRef,
     GateReport,
@@ -31,24 +31,6 @@ from dqx_airflow.values import (
 pytestmark = pytest.mark.spark
 
 Run = Callable[[GateRequest], GateReport]
-
-
-@pytest.fixture
-def run(spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    """Runs a gate in the shared session; lineage goes into `lineage.jsonl`."""
-    transport = {"type": "file", "log_file_path": str(tmp_path / "lineage.jsonl"), "append": True}
-    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
-    return lambda gate: run_gate(gate, lambda _: spark)
-
-
-@pytest.fixture
-def orders(tmp_path: Path) -> DatasetRef:
-    return replace(delta(tmp_path, "orders", ORDERS, partition_by=["ds"]), date_column="ds")
-
-
-@pytest.fixture
-def countries(tmp_path: Path) -> DatasetRef:
-    return delta(tmp_path, "countries", COUNTRIES)
 
 
 def events(tmp_path: Path) -> list[dict[str, Any]]:

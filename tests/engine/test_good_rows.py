@@ -20,7 +20,7 @@ from lake import TODAY, YESTERDAY, delta, request
 from dqx_airflow.diagnostics.verdicts import headline
 from dqx_airflow.engine.job import run_gates
 from dqx_airflow.errors import RequestError
-from dqx_airflow.results.reader import read_report
+from dqx_airflow.results.query import read_report
 from dqx_airflow.values import (
     Attempt,
     DatasetRef,

@@ -15,7 +15,7 @@ from job_count import jobs_so_far
 from lake import TODAY, request
 
 from dqx_airflow.engine.job import run_gate
-from dqx_airflow.results.reader import read_report
+from dqx_airflow.results.query import read_report
 from dqx_airflow.values import DatasetRef, GateReport, Origin, Status
 
 pytestmark = pytest.mark.spark

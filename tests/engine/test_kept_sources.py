@@ -12,8 +12,7 @@ from lake import ORDERS, TODAY, delta, request
 
 from dqx_airflow.contracts.enforcement.enforced_contract import enforce
 from dqx_airflow.engine.job import run_gate
-from dqx_airflow.results.query import StoredResults
-from dqx_airflow.results.reader import read_report
+from dqx_airflow.results.query import StoredResults, read_report
 from dqx_airflow.values import GateReport, GateRequest, ImportedFile, SourceFile
 
 pytestmark = pytest.mark.spark

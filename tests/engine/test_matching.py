@@ -16,7 +16,6 @@ import pytest
 from deltalake import write_deltalake
 from lake import delta, request
 
-from dqx_airflow.engine.job import run_gate
 from dqx_airflow.engine.scan import matching
 from dqx_airflow.engine.scan.frames import ReferenceTables
 from dqx_airflow.engine.scan.matching import run_matches
@@ -27,13 +26,6 @@ from dqx_airflow.values import DatasetRef, GateReport, GateRequest, Outcome, Sta
 pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 
 Run = Callable[[GateRequest], GateReport]
-
-
-@pytest.fixture
-def run(spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    transport = {"type": "file", "log_file_path": str(tmp_path / "lineage.jsonl"), "append": True}
-    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
-    return lambda gate: run_gate(gate, lambda _: spark)
 
 
 @pytest.mark.slow

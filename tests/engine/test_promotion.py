@@ -20,7 +20,7 @@ from dqx_airflow.diagnostics.verdicts import headline
 from dqx_airflow.engine.job import run_gate
 from dqx_airflow.engine.outputs.promotion import write_files
 from dqx_airflow.errors import PromotionError, RequestError
-from dqx_airflow.results.reader import read_report
+from dqx_airflow.results.query import read_report
 from dqx_airflow.values import (
     Attempt,
     DatasetRef,
@@ -39,13 +39,6 @@ Run = Callable[[GateRequest], GateReport]
 PASSES, WARNS, BLOCKS = (
     f"assert num_rows() > {n} severity {s}" for n, s in ((0, "P1"), (9, "P2"), (9, "P1"))
 )
-
-
-@pytest.fixture
-def run(spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    transport = {"type": "file", "log_file_path": str(tmp_path / "lineage.jsonl"), "append": True}
-    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
-    return lambda gate: run_gate(gate, lambda _: spark)
 
 
 @pytest.fixture

@@ -15,9 +15,7 @@ from dqx_airflow.engine.proof.differences import blamed
 from dqx_airflow.engine.proof.engine_key import engine_key
 from dqx_airflow.engine.proof.prove import prove
 from dqx_airflow.lineage.facets import tags
-from dqx_airflow.results.proofs import read_proof, write_proof
-from dqx_airflow.results.query import StoredResults
-from dqx_airflow.results.reader import find_report
+from dqx_airflow.results.query import StoredResults, find_report, read_proof, write_proof
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, Outcome, RunKey, SourceFile, Status
 
 TEXTS = [case for case in proof_cases() if case.file in ("row_functions.md", "text.md")]

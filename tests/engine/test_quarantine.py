@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,11 +12,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
-from lake import COUNTRIES, ORDERS, TODAY, YESTERDAY, delta, request
+from lake import ORDERS, TODAY, YESTERDAY, delta, request
 
-from dqx_airflow.engine.job import run_gate
 from dqx_airflow.errors import RequestError, StoreError
-from dqx_airflow.results.reader import read_report
+from dqx_airflow.results.query import read_report
 from dqx_airflow.values import Attempt, DatasetRef, GateReport, GateRequest, RunKey
 
 pytestmark = pytest.mark.spark
@@ -31,23 +29,6 @@ assert values(country) in values(code, dataset countries) name "country"
 assert each row: amount > 1 name "mild" severity P2
 assert each row: amount > 0 name "fine"
 """
-
-
-@pytest.fixture
-def run(spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
-    transport = {"type": "file", "log_file_path": str(tmp_path / "lineage.jsonl"), "append": True}
-    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
-    return lambda gate: run_gate(gate, lambda _: spark)
-
-
-@pytest.fixture
-def orders(tmp_path: Path) -> DatasetRef:
-    return replace(delta(tmp_path, "orders", ORDERS, partition_by=["ds"]), date_column="ds")
-
-
-@pytest.fixture
-def countries(tmp_path: Path) -> DatasetRef:
-    return delta(tmp_path, "countries", COUNTRIES)
 
 
 @pytest.fixture

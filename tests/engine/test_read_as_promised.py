@@ -21,7 +21,7 @@ from lake import TODAY, request
 from pyarrow import orc
 
 from dqx_airflow.engine.job import try_gate
-from dqx_airflow.engine.sources import declared_text
+from dqx_airflow.engine.sources import guessed_types
 from dqx_airflow.values import DatasetRef, GateReport, Outcome
 
 pytestmark = pytest.mark.spark
@@ -148,7 +148,7 @@ def test_a_duplicate_json_field_is_malformed_if_columns_are_sampled(
     lines = [TWICE[number] for number in (0, 1, 3, 5)]
     put(tmp_path / "t", a_json="\n".join(lines), b_json='{"x":1,"y":{"a":1}}\n')
     os.utime(tmp_path / "t/a.json", (1, 1))
-    monkeypatch.setattr(declared_text, "MOST_SAMPLED_BYTES", 10)
+    monkeypatch.setattr(guessed_types, "MOST_SAMPLED_BYTES", 10)
     ref = json_ref(tmp_path / "t", "x int, y struct<a:int>")
     assert malformed(judge(ref)) == len(lines)
 

@@ -15,7 +15,7 @@ from dqx_airflow.diagnostics.verdicts import draw_report
 from dqx_airflow.dql.linking import no_imports
 from dqx_airflow.engine.job import run_gate
 from dqx_airflow.plan.selection import shadow_suite
-from dqx_airflow.results.reader import read_report
+from dqx_airflow.results.query import read_report
 from dqx_airflow.values import GateReport, GateRequest, Outcome, ShadowSuite, SourceFile, Status
 
 pytestmark = pytest.mark.spark

@@ -98,7 +98,7 @@ def test_the_package_of_a_format_is_that_of_the_version(version: str, package: s
 @pytest.mark.spark
 def test_equal_maps_are_one_or_the_error_names_the_version_that_can_tell(spark: Any) -> None:
     from dqx_airflow.engine.measure import measure
-    from dqx_airflow.engine.proof.tables import frame_of
+    from dqx_airflow.engine.proof.cases import frame_of
 
     case = next(case for case in proof_cases() if case.title == "Distinct maps")
     tables, refs = case.tables()

@@ -22,11 +22,10 @@ from lake import TODAY, YESTERDAY, request
 
 import dqx_airflow
 from dqx_airflow.engine.job import plan_gate
+from dqx_airflow.engine.scan import states
 from dqx_airflow.engine.scan.collect import AggregateRequest, ScanResults
 from dqx_airflow.engine.scan.frames import ReferenceTables
-from dqx_airflow.engine.scan.states import fingerprints
-from dqx_airflow.engine.scan.states.cache import StateCache
-from dqx_airflow.engine.scan.states.fingerprints import WITHOUT_EFFECT
+from dqx_airflow.engine.scan.states import WITHOUT_EFFECT, StateCache
 from dqx_airflow.engine.sources import listing
 from dqx_airflow.engine.sources.listing import DataFile
 from dqx_airflow.engine.sources.open import open_dataset
@@ -327,7 +326,7 @@ def test_versions_are_in_the_key(spark: Any, lake: Path, monkeypatch: pytest.Mon
     before = keys_of(spark, gate)
     for owner, name, value in (
         (dqx_airflow, "__version__", "99.0"),
-        (fingerprints, "STATE_FORMAT", 99),
+        (states, "STATE_FORMAT", 99),
         (spark, "version", "99.0"),
     ):
         with monkeypatch.context() as patched:

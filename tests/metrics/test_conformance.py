@@ -19,8 +19,7 @@ from conformance_cases import CASES, COVERING, FOLDER, WITH_ERRORS
 from markdown_cases import REWRITE, rewrite_case
 from other_sparks import skip_before
 
-from dqx_airflow.engine.proof.cases import ProofCase
-from dqx_airflow.engine.proof.tables import arrow_of, frame_of
+from dqx_airflow.engine.proof.cases import ProofCase, arrow_of, frame_of
 from dqx_airflow.metrics.builtin import METRICS, TABLES
 from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.plan.in_memory.measure import measure

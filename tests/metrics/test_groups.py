@@ -19,7 +19,7 @@ from markdown_cases import Case, cases
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.engine.proof.tables import frame_of, read_table
+from dqx_airflow.engine.proof.cases import frame_of, read_table
 from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.in_memory.measure import measure
 from dqx_airflow.plan.in_memory.table import Table

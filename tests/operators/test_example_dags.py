@@ -15,7 +15,7 @@ from gate_stubs import FakeRun, FakeTask, Log
 
 from dqx_airflow import MemoryDatabase, Suite
 from dqx_airflow.results.labels import Label, write_labels
-from dqx_airflow.results.reader import list_runs
+from dqx_airflow.results.query import list_runs
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.tuning.proposals import Proposal, ProposedValue
 from dqx_airflow.tuning.stored_proposals import ProposalStage, decide, propose

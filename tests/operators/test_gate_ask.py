@@ -22,8 +22,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from dqx_airflow.results.decisions import acceptances
 from dqx_airflow.results.incidents import notes_from, stored_incidents, write_notes
-from dqx_airflow.results.query import RunsWanted, StoredResults
-from dqx_airflow.results.reader import list_runs
+from dqx_airflow.results.query import RunsWanted, StoredResults, list_runs
 
 pytestmark = [pytest.mark.airflow, pytest.mark.slow]
 

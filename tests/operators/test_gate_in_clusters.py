@@ -22,7 +22,7 @@ from kubernetes_cluster import kubernetes_cluster
 from processes import PROGRAMS, environment
 from yarn_cluster import yarn_cluster
 
-from dqx_airflow.results.reader import list_runs
+from dqx_airflow.results.query import list_runs
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.e2e, pytest.mark.nightly]
 

@@ -29,7 +29,7 @@ from gate_stubs import ENDLESS, SUITE, Log, Run, killed, wait_for
 from processes import PROGRAMS, environment, free_port, running, succeeds, wait_until
 
 import dqx_airflow
-from dqx_airflow.results.reader import list_runs
+from dqx_airflow.results.query import list_runs
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.e2e]
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from gate_stubs import SUITE, FakeTask, Log, SparkSubmit
 
-from dqx_airflow.results.reader import list_runs
+from dqx_airflow.results.query import list_runs
 
 pytestmark = pytest.mark.airflow
 

@@ -16,7 +16,7 @@ from gate_stubs import SUITE, Log, Run, SparkSubmit
 
 from dqx_airflow import get_provider_info
 from dqx_airflow.errors import RequestError
-from dqx_airflow.results.reader import list_runs
+from dqx_airflow.results.query import list_runs
 from dqx_airflow.values.json_form import STORAGE_VARIABLE, storage_options_of
 
 pytestmark = pytest.mark.airflow

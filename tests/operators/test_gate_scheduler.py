@@ -21,7 +21,7 @@ from markdown_cases import REWRITE
 from processes import free_port
 
 import dqx_airflow
-from dqx_airflow.results.reader import list_runs
+from dqx_airflow.results.query import list_runs
 
 pytestmark = pytest.mark.airflow
 

@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import pytest
 
-from dqx_airflow.plan.decisions import with_waivers
+from dqx_airflow.plan.evaluate import with_waivers
 from dqx_airflow.values import Severity, Status, Verdict
-from dqx_airflow.values.decisions import Waiver
+from dqx_airflow.values.report import Waiver
 
 NOW = datetime(2024, 3, 20, 12, tzinfo=timezone.utc)
 

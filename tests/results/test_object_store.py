@@ -25,7 +25,7 @@ from typer.testing import CliRunner
 from dqx_airflow.cli.main import app
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.delta.log import DeltaLog, loose_files, struct_of
-from dqx_airflow.results.reader import list_runs, read_report
+from dqx_airflow.results.query import list_runs, read_report
 from dqx_airflow.results.states import State, StateStore
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.results.tables import open_table

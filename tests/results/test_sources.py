@@ -11,8 +11,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from dqx_airflow.limits import LONGEST_KEPT_SOURCE
-from dqx_airflow.results.query import StoredResults
-from dqx_airflow.results.reader import find_report, list_runs
+from dqx_airflow.results.query import StoredResults, find_report, list_runs
 from dqx_airflow.results.report_rows import digest_of, digests_of, run_row
 from dqx_airflow.results.schema import RUNS, RUNS_SCHEMA, SOURCES
 from dqx_airflow.results.store import ResultsStore, arrow_table

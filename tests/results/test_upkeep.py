@@ -21,7 +21,7 @@ from deltalake.exceptions import CommitFailedError
 from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.results import compaction, upkeep
 from dqx_airflow.results.compaction import live_files
-from dqx_airflow.results.reader import find_report, list_runs, read_report
+from dqx_airflow.results.query import find_report, list_runs, read_report
 from dqx_airflow.results.report_rows import digests_of, failing_rows, results_rows, run_row
 from dqx_airflow.results.schema import FAILING_ROWS, RESULTS, RUNS, SOURCES, STATES, TABLES, Row
 from dqx_airflow.results.states import State, StateStore

@@ -16,8 +16,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.plan.term_values import Measurements
 from dqx_airflow.results.labels import Label, write_labels
-from dqx_airflow.results.past import PastDay, StoredVerdict
-from dqx_airflow.results.past_days import past_days
+from dqx_airflow.results.past_days import PastDay, StoredVerdict, past_days
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.tunables import with_values

@@ -14,7 +14,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.metrics.usual_limits import DayBefore, Kind, holidays_of, usual_limits
 from dqx_airflow.plan.term_values import Measurements, measurements_from
-from dqx_airflow.results.past import PastDay
+from dqx_airflow.results.past_days import PastDay
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.values import SourceFile, Status, Verdict
 

@@ -24,7 +24,7 @@ from dqx_airflow.values import (
     Severity,
     Status,
 )
-from dqx_airflow.values.decisions import Acceptance
+from dqx_airflow.values.report import Acceptance
 
 if TYPE_CHECKING:
     from httpx import Response

@@ -12,6 +12,7 @@ import pytest
 from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, ROWS, Html, Scene, report_of
 
 from dqx_airflow.results.labels import Label, read_labels
+from dqx_airflow.ui import responses
 from dqx_airflow.values import GateReport, Outcome
 
 if TYPE_CHECKING:
@@ -169,9 +170,8 @@ def test_a_token_is_of_one_user_and_of_one_purpose(
 def test_a_token_of_yesterday_has_expired(
     post: Get, scene: Scene, form: Fields, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dqx_airflow.ui import forms
 
-    monkeypatch.setattr(forms, "_VALID_S", -1)
+    monkeypatch.setattr(responses, "_VALID_S", -1)
     answer = post("label", **form, said="real")
     assert answer.status_code == 403
     assert "Reload it" in answer.text
@@ -180,7 +180,7 @@ def test_a_token_of_yesterday_has_expired(
 def test_a_reader_of_the_dag_has_no_buttons_and_is_refused(
     post: Get, tab: Get, scene: Scene, form: Fields
 ) -> None:
-    from dqx_airflow.ui.forms import form_token
+    from dqx_airflow.ui.responses import form_token
 
     assert Html(tab("ada").text).forms == []
 

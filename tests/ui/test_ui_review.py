@@ -160,7 +160,7 @@ def test_forged_requests_change_nothing(get: Get, post: Get, scene: Scene, made:
 def test_proposals_of_unreadable_dags_are_hidden_and_refused(
     get: Get, post: Get, scene: Scene, made: Proposal
 ) -> None:
-    from dqx_airflow.ui.forms import form_token
+    from dqx_airflow.ui.responses import form_token
 
     class User:
         def __init__(self, name: str) -> None:

@@ -11,7 +11,7 @@ from workload import DAY, SUITE
 
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.engine.measure import measure
-from dqx_airflow.engine.scan.states.cache import StateCache
+from dqx_airflow.engine.scan.states import StateCache
 from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.resolve import resolve
 from dqx_airflow.values import DatasetRef, SourceFile, Status

@@ -16,8 +16,8 @@ from dqx_airflow.cli.command import EXIT_FAILED, EXIT_WRONG, TextFormatOption, T
 from dqx_airflow.cli.contract.versions import contract_pairs, read_versions
 from dqx_airflow.cli.reports import console_for, printable, table_of
 from dqx_airflow.contracts.diff import Change, Diff
+from dqx_airflow.contracts.model import Bump
 from dqx_airflow.contracts.publishing import Deletion, ReleasedContracts, StrandedPin, release_of
-from dqx_airflow.contracts.versions import Bump
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.renderers import draw, github_annotations, json_text
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source

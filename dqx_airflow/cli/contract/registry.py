@@ -13,8 +13,8 @@ import typer
 from dqx_airflow.cli.command import EXIT_FAILED, ROOT_VARIABLES, Commands, storage_options
 from dqx_airflow.cli.contract.versions import contract_files, model_of, read_versions
 from dqx_airflow.cli.reports import print_table
+from dqx_airflow.contracts.model import end_of_period
 from dqx_airflow.contracts.publishing import PublishedVersion, codeowners_line, rfc_draft
-from dqx_airflow.contracts.versions import end_of_period
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.diagnostics.renderers import drawn_error, json_text
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
@@ -184,8 +184,7 @@ def _files(path: Path) -> Iterator[Path]:
 def _gates(results: str, contract_id: str, since: date) -> Iterator[ConsumerUse]:
     """The gates that have enforced a contract, with its version."""
     from dqx_airflow.contracts.uses import ConsumerUse
-    from dqx_airflow.results.query import StoredResults
-    from dqx_airflow.results.reader import contract_uses
+    from dqx_airflow.results.query import StoredResults, contract_uses
 
     stored = StoredResults(results, storage_options())
     for use in contract_uses(stored, contract_id, since):

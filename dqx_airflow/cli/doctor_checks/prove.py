@@ -20,8 +20,7 @@ from dqx_airflow.datasets.connections import Connection, ConnectionKind
 from dqx_airflow.engine.proof.prove import Progress as OnProgress
 from dqx_airflow.engine.proof.prove import prove
 from dqx_airflow.engine.session.connection import open_session, spark_errors_explained
-from dqx_airflow.results.proofs import write_proof
-from dqx_airflow.results.query import StoredResults
+from dqx_airflow.results.query import StoredResults, write_proof
 from dqx_airflow.values import EngineProof
 
 _SHOWN = 20

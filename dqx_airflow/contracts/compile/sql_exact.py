@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
-from dqx_airflow.contracts.compile.sql_kinds import KINDS, LONGEST, Kind, as_decimal, sum_of, widest
+from dqx_airflow.contracts.field_types import KINDS, LONGEST, Kind, as_decimal, sum_of, widest
 from dqx_airflow.errors import NoCounterpartError
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from dqx_airflow.contracts.compile.context import (
     TableSql,
 )
 from dqx_airflow.contracts.compile.sql_exact import exact, sqlglot_dialect
-from dqx_airflow.contracts.compile.sql_kinds import Kind, columns_of
+from dqx_airflow.contracts.field_types import Kind, columns_of
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.walk import is_about_items
 from dqx_airflow.errors import NoCounterpartError

@@ -13,19 +13,17 @@ from dqx_airflow.contracts.compile.context import (
     Expectation,
     ExportedRule,
     RuleContext,
-    each_row,
-    no_rows,
-    query,
-    sql,
-    unexpected_rows,
-)
-from dqx_airflow.contracts.compile.nested import (
     column_of,
+    each_row,
     innermost,
     is_sayable,
     nested,
+    no_rows,
     of_every,
+    query,
+    sql,
     steps_of,
+    unexpected_rows,
 )
 from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.demand import NO_EXPECTATION, Demand, admitting, falling, rising

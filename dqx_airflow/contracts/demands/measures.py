@@ -24,10 +24,10 @@ from dqx_airflow.contracts.compile.context import (
     query_meaning,
     row_meaning,
     satisfied,
+    spark_text,
     sql,
     unexpected_rows,
 )
-from dqx_airflow.contracts.compile.nested import spark_text
 from dqx_airflow.contracts.demand import (
     NO_EXPECTATION,
     NONE,

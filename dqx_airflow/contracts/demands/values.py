@@ -15,20 +15,18 @@ from dqx_airflow.contracts.compile.context import (
     Expectation,
     ExportedRule,
     RuleContext,
-    each_row,
-    no_rows,
-    sql,
-    unexpected_rows,
-)
-from dqx_airflow.contracts.compile.ecma_regex import java_pattern
-from dqx_airflow.contracts.compile.nested import (
     column_of,
+    each_row,
     is_sayable,
     like_pattern,
     nested,
+    no_rows,
     of_every,
+    sql,
     steps_of,
+    unexpected_rows,
 )
+from dqx_airflow.contracts.compile.ecma_regex import java_pattern
 from dqx_airflow.contracts.compile.terms import ValueKind, kind_of
 from dqx_airflow.contracts.demand import (
     NO_EXPECTATION,

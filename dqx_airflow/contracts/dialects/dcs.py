@@ -11,22 +11,20 @@ from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.demands import Arrives, Fresh, OnlyColumns, Prompt, Retained, Unique
 from dqx_airflow.contracts.dialects import DialectReader
 from dqx_airflow.contracts.dialects.clause_reader import (
+    DAY_S,
     ClauseReader,
     RuleOfModel,
     check_address,
+    cron_interval_s,
+    duration_s,
+    interval_s,
     is_sensitive,
     rules_of_no_field,
+    schedule_of,
     spark_type_of,
     with_rules,
     with_type,
     with_unique_names,
-)
-from dqx_airflow.contracts.dialects.periods import (
-    DAY_S,
-    cron_interval_s,
-    duration_s,
-    interval_s,
-    schedule_of,
 )
 from dqx_airflow.contracts.dialects.standards import read_older_quality, read_quality, read_servers
 from dqx_airflow.contracts.document import (

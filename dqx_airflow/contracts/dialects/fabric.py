@@ -10,6 +10,10 @@ from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.demands import Digits, OfType, OneOf, Pattern, Presence, Required
 from dqx_airflow.contracts.dialects import DialectReader
 from dqx_airflow.contracts.dialects.clause_reader import (
+    CADENCES,
+    DAY_S,
+    HOUR_S,
+    MINUTE_S,
     ClauseReader,
     PlacedRule,
     bound_rules,
@@ -24,7 +28,6 @@ from dqx_airflow.contracts.dialects.clause_reader import (
     with_type,
     with_unique_names,
 )
-from dqx_airflow.contracts.dialects.periods import CADENCES, DAY_S, HOUR_S, MINUTE_S
 from dqx_airflow.contracts.document import NOTHING, Mapping, Node, Scalar, Sequence
 from dqx_airflow.contracts.model import (
     Consumer,

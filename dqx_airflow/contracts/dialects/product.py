@@ -12,10 +12,13 @@ from dataclasses import replace
 from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.dialects import DialectReader
 from dqx_airflow.contracts.dialects.clause_reader import (
+    DAY_S,
+    HOUR_S,
     ClauseReader,
     PlacedRule,
     bound_rules,
     field_of,
+    interval_s,
     reference_rule,
     report_unknown_type,
     rules_of_no_field,
@@ -24,7 +27,6 @@ from dqx_airflow.contracts.dialects.clause_reader import (
     with_type,
     with_unique_names,
 )
-from dqx_airflow.contracts.dialects.periods import DAY_S, HOUR_S, interval_s
 from dqx_airflow.contracts.document import Mapping, Node, Scalar
 from dqx_airflow.contracts.field_types import types_named
 from dqx_airflow.contracts.model import (

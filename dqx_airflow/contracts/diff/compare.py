@@ -24,6 +24,7 @@ from dqx_airflow.contracts.diff.columns import (
 )
 from dqx_airflow.contracts.diff.kinds import Change, Diff, Wording, compare_wording
 from dqx_airflow.contracts.model import (
+    Bump,
     Contract,
     Dialect,
     Lifecycle,
@@ -33,7 +34,6 @@ from dqx_airflow.contracts.model import (
     Server,
     Treatment,
 )
-from dqx_airflow.contracts.versions import Bump
 from dqx_airflow.values import Span
 
 _PART = re.compile(r"\[(\d+)\]|`([^`]*)`|([^.\[`]+)")

@@ -15,8 +15,14 @@ from importlib.resources import files
 from typing import Any
 
 from dqx_airflow.contracts.dialects import reader_of
-from dqx_airflow.contracts.model import Contract
-from dqx_airflow.contracts.versions import Bump, bump_between, is_enough, next_version, version_of
+from dqx_airflow.contracts.model import (
+    Bump,
+    Contract,
+    bump_between,
+    is_enough,
+    next_version,
+    version_of,
+)
 from dqx_airflow.diagnostics.diagnostic import edits
 from dqx_airflow.values import Span
 

@@ -10,9 +10,8 @@ from typing import Any
 from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.compile.context import ExportedRule
 from dqx_airflow.contracts.compile.terms import sql_name
-from dqx_airflow.contracts.dialects.clause_reader import is_sensitive
+from dqx_airflow.contracts.dialects.clause_reader import DAY_S, HOUR_S, MINUTE_S, is_sensitive
 from dqx_airflow.contracts.dialects.foreign import THRESHOLDS, great_expectations
-from dqx_airflow.contracts.dialects.periods import DAY_S, HOUR_S, MINUTE_S
 from dqx_airflow.contracts.export import (
     Exported,
     Loss,

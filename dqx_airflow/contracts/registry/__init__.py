@@ -25,10 +25,9 @@ from posixpath import normpath
 from typing import Any, Protocol
 from urllib.parse import quote, unquote, urlsplit
 
-from dqx_airflow.contracts.model import Contract
+from dqx_airflow.contracts.model import Bump, Contract
 from dqx_airflow.contracts.publishing import Blocker, PublishedVersion, objections
 from dqx_airflow.contracts.read import read_contract
-from dqx_airflow.contracts.versions import Bump
 from dqx_airflow.errors import RegistryError
 from dqx_airflow.values import SourceFile
 

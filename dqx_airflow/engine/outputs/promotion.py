@@ -58,7 +58,7 @@ from dqx_airflow.plan.evaluate import not_promoted
 from dqx_airflow.plan.masks import without_values
 from dqx_airflow.results.tables import committed
 from dqx_airflow.values import DatasetSnapshot, GateRequest, Promotion, Verdict
-from dqx_airflow.values.decisions import Acceptance
+from dqx_airflow.values.report import Acceptance
 
 _HARMLESS = frozenset(
     {

@@ -40,7 +40,7 @@ from dqx_airflow.engine.sources.delta.snapshot import frame_of_parts
 from dqx_airflow.engine.sources.listing import absolute
 from dqx_airflow.errors import DqxError, PromotionError
 from dqx_airflow.metrics.sql import quote_literal, quote_name
-from dqx_airflow.values.decisions import Acceptance
+from dqx_airflow.values.report import Acceptance
 
 _NO_VALUES = ("struct", "array", "map", "binary", "variant", "interval")
 _WITH_STATISTICS = ("string", "tinyint", "smallint", "int", "bigint", "date")

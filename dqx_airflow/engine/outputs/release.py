@@ -43,13 +43,12 @@ from dqx_airflow.engine.sources.listing import DataFile, absolute
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.metrics.sql import quote_literal, quote_name
-from dqx_airflow.plan.decisions import with_waivers
-from dqx_airflow.plan.evaluate import evaluate
+from dqx_airflow.plan.evaluate import evaluate, with_waivers
 from dqx_airflow.plan.failing import faults_of
 from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.results.quarantines import LINE, RELEASE, RUN_KEY, SLICE
 from dqx_airflow.values import GateRequest, RunKey, Status
-from dqx_airflow.values.decisions import Waiver
+from dqx_airflow.values.report import Waiver
 
 _ORIGIN, _MARK = "dqx: quarantined", "dqx: mark"
 _KNOWN = "dqx:release:"

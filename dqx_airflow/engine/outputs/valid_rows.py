@@ -23,13 +23,12 @@ from dqx_airflow.engine.session.concurrency import jobs_called
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.metrics.sql import quote_name
-from dqx_airflow.plan.decisions import noted, with_waivers
-from dqx_airflow.plan.evaluate import evaluate
+from dqx_airflow.plan.evaluate import evaluate, noted, with_waivers
 from dqx_airflow.plan.failing import FailingRows
 from dqx_airflow.plan.model import MetricRequest, Plan, Scanned
 from dqx_airflow.plan.predicates import lookups_of
 from dqx_airflow.values import GateReport, Status, Verdict
-from dqx_airflow.values.decisions import Waiver
+from dqx_airflow.values.report import Waiver
 from dqx_airflow.values.request import most_bad_rows
 
 _log = logging.getLogger("dqx.gate")

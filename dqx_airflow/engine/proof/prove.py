@@ -14,10 +14,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dqx_airflow.engine.measure import measure
-from dqx_airflow.engine.proof.cases import ProofCase, proof_cases
+from dqx_airflow.engine.proof.cases import ProofCase, frame_of, proof_cases
 from dqx_airflow.engine.proof.differences import blamed, measured_as, traits_of
 from dqx_airflow.engine.proof.engine_key import engine_key
-from dqx_airflow.engine.proof.tables import frame_of
 from dqx_airflow.engine.session.concurrency import side_by_side
 from dqx_airflow.engine.session.spark_versions import context_of, has_types_since
 from dqx_airflow.values import Difference, EngineProof

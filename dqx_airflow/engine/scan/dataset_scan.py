@@ -33,11 +33,11 @@ from dqx_airflow.engine.scan.passes import (
     take_shortcuts,
     with_sound_shortcut,
 )
-from dqx_airflow.engine.scan.states.cache import StateCache, added_file_passes
+from dqx_airflow.engine.scan.states import StateCache, added_file_passes
 from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
 from dqx_airflow.engine.session.spark_errors import explain, spark_failures
 from dqx_airflow.engine.sources.dataset import OpenDataset
-from dqx_airflow.engine.sources.schema_drift import NO_DRIFT, SchemaDrift, drift_of
+from dqx_airflow.engine.sources.footers import NO_DRIFT, SchemaDrift, drift_of
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.metric import Aggregate, Scan
 from dqx_airflow.metrics.spark_values import is_finite

@@ -23,7 +23,7 @@ from dqx_airflow.engine.scan.collect import AggregateRequest, ScanResults, colle
 from dqx_airflow.engine.scan.frames import DATE, ReferenceTables, rows_of_dates, with_named_columns
 from dqx_airflow.engine.scan.fused_pass import bisected, reshaped
 from dqx_airflow.engine.scan.passes import describe_pass, split_into_passes
-from dqx_airflow.engine.scan.states.cache import StateCache
+from dqx_airflow.engine.scan.states import StateCache
 from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
 from dqx_airflow.engine.session.spark_errors import explain, spark_failures
 from dqx_airflow.engine.sources.dataset import OpenDataset

@@ -22,7 +22,7 @@ from dqx_airflow.engine.scan.collect import collect
 from dqx_airflow.engine.scan.frames import ReferenceTables, rows_of
 from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
 from dqx_airflow.engine.session.spark_errors import explain, spark_failures
-from dqx_airflow.engine.sources.schema_drift import drift_of
+from dqx_airflow.engine.sources.footers import drift_of
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.spark_values import FLOATING
 from dqx_airflow.metrics.sql import quote_name

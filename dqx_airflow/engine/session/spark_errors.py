@@ -16,8 +16,7 @@ from urllib.parse import unquote
 from pyspark.errors import PySparkException
 
 from dqx_airflow.engine.session.spark_versions import condition_of, with_newer
-from dqx_airflow.engine.sources.text_files import header_fault
-from dqx_airflow.engine.sources.unread_text import RAISED
+from dqx_airflow.engine.sources.text_files import RAISED, header_fault
 from dqx_airflow.errors import SparkError, first_line
 
 __all__ = ["Py4JError", "Py4JJavaError"]

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from dqx_airflow.engine.sources.date_column import DateColumn
-from dqx_airflow.engine.sources.declared_text import TextColumns
 from dqx_airflow.engine.sources.delta.log import DeltaLog
+from dqx_airflow.engine.sources.guessed_types import TextColumns
 from dqx_airflow.engine.sources.listing import DataFile, changed_files, files_at
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.types import parts_of, spelled_like

@@ -16,7 +16,6 @@ from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.engine.session.spark_versions import condition_of
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.date_column import DateColumn
-from dqx_airflow.engine.sources.declared_text import faults_of, read_texts
 from dqx_airflow.engine.sources.errors import (
     NOTHING_IGNORED,
     nothing_there,
@@ -25,12 +24,14 @@ from dqx_airflow.engine.sources.errors import (
     unreadable,
 )
 from dqx_airflow.engine.sources.footers import (
+    UNREADABLE,
     merges_schemas,
+    read_stored,
     require_folders_as_in_files,
     require_orc_types,
     schema_as_written,
 )
-from dqx_airflow.engine.sources.guessed_types import guess_csv, guess_json
+from dqx_airflow.engine.sources.guessed_types import faults_of, guess_csv, guess_json, read_texts
 from dqx_airflow.engine.sources.listing import (
     GLOB,
     DataFile,
@@ -44,14 +45,14 @@ from dqx_airflow.engine.sources.listing import (
     table_format,
     unread_files,
 )
-from dqx_airflow.engine.sources.parquet_types import UNREADABLE, read_stored
 from dqx_airflow.engine.sources.text_files import (
     has_header,
+    plain_texts,
     require_names,
     require_text,
+    with_faults_raised,
     with_json_layout,
 )
-from dqx_airflow.engine.sources.unread_text import plain_texts, with_faults_raised
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.values import DatasetRef

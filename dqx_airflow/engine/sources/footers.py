@@ -4,13 +4,25 @@ are read loses values.
 Spark reads all files with the columns of one of them. For a value in an ORC file that is not of its
 column's type, it returns NULL or another number. And if both folders and files have a column, it
 reads only that of the folders. So the footers of all files of a date are read, by several threads.
+
+Columns that some files of a dataset lack, or have in addition: Spark uses the columns of one
+file.
+
+The other files are read as if they had the same: missing columns and fields of structs are NULL,
+new ones are ignored. Assertions about columns use the columns of the files of the date.
+
+Parquet files with types that Spark cannot read, read as the numbers that they store.
+
+Timestamps in nanoseconds, which pandas writes, are converted to microseconds, and times of day to
+strings: `06:30:00.000000`.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from types import MappingProxyType
 from typing import Any
@@ -20,12 +32,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.fs import FileSystem, FileType
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.readwriter import DataFrameReader
+from pyspark.sql.types import DataType, IntegerType, LongType, StructField, StructType
 
-from dqx_airflow.engine.sources.listing import DataFile, partition_names, read_each
+from dqx_airflow.engine.session.spark_versions import type_named
+from dqx_airflow.engine.sources.dataset import OpenDataset
+from dqx_airflow.engine.sources.listing import DataFile, for_spark, partition_names, read_each
 from dqx_airflow.errors import DatasetError
+from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.types import decimal_size, fields_of, parts_of, spelled_like
+from dqx_airflow.plan.schema_check import Schema
 from dqx_airflow.values import DatasetField, DatasetRef
 
 _WIDER = (("tinyint", "smallint", "int", "bigint"), ("float", "double"))
@@ -227,3 +244,270 @@ def _folder(path: str, column: str) -> str | None:
         if equals and unquote(name).casefold() == column.casefold():
             return unquote(value)
     return None
+
+
+_FIRST = (
+    "files of the date have it, but the first file, which defines the columns, does not; "
+    "set the option mergeSchema"
+)
+_CHOOSE_FILES = ("modifiedafter", "modifiedbefore", "pathglobfilter")
+"""Reader options by which Spark skips files that are listed here."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaDrift:
+    """How the columns of files differ from those that Spark reads.
+
+    `missing` maps a column to the path of a file without it, `new` are columns that Spark does not
+    read. `reshaped` maps a column with other nested fields in a file to the path of that file and
+    the type there. `key_of` maps names of the same column to one.
+    """
+
+    missing: Mapping[str, str]
+    new: tuple[DatasetField, ...]
+    reshaped: Mapping[str, tuple[str, str]]
+    key_of: Callable[[str], str] = str.lower
+
+    def __bool__(self) -> bool:
+        return bool(self.missing or self.new or self.reshaped)
+
+    @property
+    def unread(self) -> dict[str, str]:
+        """Why columns are not read, by their names; in lower case unless the session distinguishes
+        names by case."""
+        return {self.key_of(field.name): _FIRST for field in self.new}
+
+    def in_schema(self, schema: Schema) -> Schema:
+        """The columns that all files have, and those that only some have. If a file has other
+        nested fields, the column has the type of that file."""
+        kept = [
+            DatasetField(name, self.reshaped[name][1] if name in self.reshaped else kind)
+            for name, kind in schema.types.items()
+            if name not in self.missing
+        ]
+        # Suites do not distinguish names by case: one of two such columns is not the other.
+        lacking = {name.lower() for name in self.missing}
+        new = [field for field in self.new if field.name.lower() not in lacking]
+        return Schema.of(schema.dataset, [*kept, *new])
+
+    def difference(self, column: str) -> str | None:
+        """What is different about a column, and in which file; None if nothing is."""
+        if column in self.missing:
+            return f"{self.missing[column]} is without it"
+        if column in self.reshaped:
+            path, kind = self.reshaped[column]
+            return f"in {path} it is {kind}"
+        return None
+
+
+NO_DRIFT = SchemaDrift(MappingProxyType({}), (), MappingProxyType({}))
+
+
+def drift_of(spark: SparkSession, dataset: OpenDataset, on: date) -> SchemaDrift:
+    """The drift of the files with the rows of a date.
+
+    If schemas are merged, files may differ, and only a column that none of them has is missing.
+    Files that cannot be opened are skipped: the scan reports what is wrong with them.
+    """
+    return _drifts(spark, dataset, {on})[on]
+
+
+def has_drift(spark: SparkSession, dataset: OpenDataset, dates: Collection[date]) -> bool:
+    """True if `drift_of` finds a difference on one of the dates. Each file is read once."""
+    return any(_drifts(spark, dataset, dates).values())
+
+
+def _drifts(
+    spark: SparkSession, dataset: OpenDataset, dates: Collection[date]
+) -> dict[date, SchemaDrift]:
+    ref = dataset.ref
+    is_chosen = any(key.casefold() in _CHOOSE_FILES for key, _ in ref.options)
+    if not has_footers(ref.format) or is_chosen or not dataset.files:
+        return dict.fromkeys(dates, NO_DRIFT)
+    files = {on: _files_of(dataset, on) for on in dates}
+    read = dict.fromkeys(file for chosen in files.values() for file in chosen)
+    key_of = _keys(spark)
+    columns_by_file = columns_in(dataset.location, ref.format, tuple(read), key_of)
+    merged = merges_schemas(spark, ref)
+    return {
+        on: _drift(
+            dataset,
+            files[on],
+            {
+                file.path: columns_by_file[file.path]
+                for file in files[on]
+                if file.path in columns_by_file
+            },
+            key_of,
+            merged=merged,
+        )
+        for on in dates
+    }
+
+
+def _keys(spark: SparkSession) -> Callable[[str], str]:
+    """How names are compared: as Spark does, without their case unless the session says so."""
+    is_exact = spark.conf.get("spark.sql.caseSensitive", "false") == "true"
+    return str if is_exact else str.lower
+
+
+def _files_of(dataset: OpenDataset, on: date) -> list[DataFile]:
+    dates = dataset.dates
+    return [file for file in dataset.files or () if dates is None or dates.may_be_in(on, file.path)]
+
+
+def _drift(
+    dataset: OpenDataset,
+    files: Sequence[DataFile],
+    columns_by_file: Mapping[str, Mapping[str, DatasetField]],
+    key_of: Callable[[str], str],
+    *,
+    merged: bool,
+) -> SchemaDrift:
+    """:param there: the columns of the files that were read, by path."""
+    folders = {key_of(name) for name in partition_names(files)}
+    read = {key_of(name): name for name in dataset.struct.names if key_of(name) not in folders}
+    missing: dict[str, str] = {}
+    new: dict[str, DatasetField] = {}
+    for key, name in read.items():
+        without = [path for path, columns in columns_by_file.items() if key not in columns]
+        if without and (not merged or len(without) == len(files)):
+            missing[name] = without[0]
+    # With a declared schema, additional columns in a file are expected.
+    is_declared = dataset.ref.schema is not None
+    for columns in columns_by_file.values() if not is_declared else ():
+        new |= {key: field for key, field in columns.items() if key not in {*read, *folders, *new}}
+    reshaped: dict[str, tuple[str, str]] = {}
+    if not merged:
+        for path, columns in columns_by_file.items():
+            for key in columns.keys() & read.keys():
+                name, file_type = read[key], columns[key].type
+                if _is_reshaped(
+                    dataset.schema.types[name], file_type, more_is_expected=is_declared
+                ):
+                    reshaped.setdefault(name, (path, file_type))
+    return SchemaDrift(missing, tuple(new[key] for key in sorted(new)), reshaped, key_of)
+
+
+def _is_reshaped(read: str, file_type: str, *, more_is_expected: bool) -> bool:
+    """True if a type does not have the nested fields of the type that is read, whatever their
+    types."""
+    if read == file_type:
+        return False
+    expected = dict(_nested_fields(read))
+    # In a file, a variant is a struct whose fields depend on its values.
+    variants = tuple(
+        f"{path}." for path, kind in (("", read), *expected.items()) if kind == "variant"
+    )
+    existing = {path for path, _ in _nested_fields(file_type) if not path.startswith(variants)}
+    return not expected.keys() <= existing or (expected.keys() != existing and not more_is_expected)
+
+
+def _nested_fields(kind: str, outer: str = "") -> Iterator[tuple[str, str]]:
+    """The paths of the fields within a type, in lower case, and their types."""
+    inner = fields_of(kind)
+    if not inner and kind.startswith(("array<", "map<")):
+        inner = {f"<{number}>": part for number, part in enumerate(parts_of(kind))}
+    for name, part in inner.items():
+        path = f"{outer}.{name.casefold()}"
+        yield path, part
+        yield from _nested_fields(part, path)
+
+
+UNREADABLE = "PARQUET_TYPE_ILLEGAL"
+"""Spark's error condition."""
+
+_OF_A_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_UNSIGNED = {
+    pa.uint8(): "smallint",
+    pa.uint16(): "int",
+    pa.uint32(): "bigint",
+    pa.uint64(): "decimal(20,0)",
+}
+
+
+def read_stored(
+    fresh_reader: Callable[[], DataFrameReader], path: str, files: Sequence[DataFile]
+) -> DataFrame | None:
+    """A frame over Parquet files whose schema Spark rejects; None if they cannot be read.
+
+    :param fresh_reader: returns a reader with the options of the dataset.
+    """
+    if not files or partition_names(files):
+        return None
+    try:
+        schema = pa.unify_schemas(read_each(path, files, _schema))
+        fields = [StructField(field.name, _stored(field.type)) for field in schema]
+    except (OSError, ValueError, pa.ArrowException, PySparkException):
+        return None
+    frame = fresh_reader().schema(StructType(fields)).load(for_spark(path))
+    return frame.selectExpr(*(f"{_value(field)} AS {quote_name(field.name)}" for field in schema))
+
+
+def _schema(system: FileSystem, file: DataFile) -> pa.Schema:
+    return pq.read_schema(file.path, filesystem=system)
+
+
+def _stored(kind: pa.DataType) -> DataType:
+    """The Spark type as which values are read.
+
+    :raises PySparkException: there is none.
+    :raises ValueError: it is nested, and contains one of those types.
+    """
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    if pa.types.is_time32(kind):
+        return IntegerType()
+    if pa.types.is_time64(kind) or _is_nanos(kind):
+        return LongType()
+    if kind in _UNSIGNED:
+        return type_named(_UNSIGNED[kind])
+    if any(map(_is_unreadable, _parts(kind))):
+        raise ValueError(f"{kind} cannot be read in parts")
+    return from_arrow_type(kind, prefer_timestamp_ntz=True)
+
+
+def _parts(kind: pa.DataType) -> Iterator[pa.DataType]:
+    """The types nested in a type, at any depth."""
+    for number in range(kind.num_fields):
+        part = kind.field(number).type
+        yield part
+        yield from _parts(part)
+
+
+def _is_unreadable(kind: pa.DataType) -> bool:
+    return pa.types.is_time(kind) or _is_nanos(kind) or kind in _UNSIGNED
+
+
+def _value(field: pa.Field) -> str:
+    """The value of a column, from the stored one, as Spark SQL."""
+    column, kind = quote_name(field.name), field.type
+    if pa.types.is_time(kind):
+        timestamp = _timestamp(column, kind.unit)
+        return f"date_format({timestamp}, 'HH:mm:ss.SSSSSS')"
+    if not _is_nanos(kind):
+        return column
+    return (
+        _timestamp(column, "ns")
+        if kind.tz is None
+        else f"timestamp_micros({_micros(column, 'ns')})"
+    )
+
+
+def _is_nanos(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind) and kind.unit == "ns")
+
+
+def _micros(column: str, unit: str) -> str:
+    """Whole microseconds, rounded down."""
+    units = _OF_A_SECOND[unit]
+    if units <= _OF_A_SECOND["us"]:
+        return f"(CAST({column} AS BIGINT) * {_OF_A_SECOND['us'] // units})"
+    part = units // _OF_A_SECOND["us"]
+    return f"(({column} - pmod({column}, {part})) div {part})"
+
+
+def _timestamp(column: str, unit: str) -> str:
+    """A timestamp without a zone."""
+    epoch = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
+    return f"timestampadd(MICROSECOND, {_micros(column, unit)}, {epoch})"

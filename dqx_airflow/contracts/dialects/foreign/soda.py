@@ -27,7 +27,7 @@ from dqx_airflow.contracts.demands import (
     Required,
     RowsSatisfy,
 )
-from dqx_airflow.contracts.dialects.clause_reader import slug
+from dqx_airflow.contracts.dialects.clause_reader import DAY_S, HOUR_S, MINUTE_S, seconds_of, slug
 from dqx_airflow.contracts.dialects.foreign import (
     THRESHOLDS,
     ColumnDemand,
@@ -43,7 +43,6 @@ from dqx_airflow.contracts.dialects.foreign import (
     rlike,
     values_in,
 )
-from dqx_airflow.contracts.dialects.periods import DAY_S, HOUR_S, MINUTE_S, seconds_of
 from dqx_airflow.contracts.model import column_path, dotted_path
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.values.exact import finite_number, is_finite_number

@@ -23,9 +23,9 @@ from dqx_airflow.contracts.dialects.clause_reader import (
     RuleOfModel,
     check_address,
     check_location,
+    seconds_of,
 )
 from dqx_airflow.contracts.dialects.foreign import is_threshold
-from dqx_airflow.contracts.dialects.periods import seconds_of
 from dqx_airflow.contracts.dialects.standards import (
     DATABASES,
     STORED_FORMATS,
