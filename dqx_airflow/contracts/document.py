@@ -23,14 +23,7 @@ from dqx_airflow.contracts.model import ExampleRows
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, did_you_mean
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import RequestError
-from dqx_airflow.values import SourceFile, Span
-from dqx_airflow.values.exact import (
-    MANY_DIGITS,
-    TOO_LARGE,
-    WrittenFloat,
-    finite_number,
-    is_finite_number,
-)
+from dqx_airflow.values import SourceFile, Span, exact
 from dqx_airflow.values.redact import holds_credentials, is_secret_setting
 
 Path: TypeAlias = tuple[str | int, ...]
@@ -121,8 +114,8 @@ class Mapping:
         """The finite number at a key, which may be written as a string."""
         value = self.literal(key)
         if isinstance(value, str):
-            return finite_number(value)
-        return value if is_finite_number(value) else None
+            return exact.finite_number(value)
+        return value if exact.is_finite_number(value) else None
 
     def whole_number(self, key: str) -> int | None:
         """The number at a key, without what is after the point."""
@@ -235,7 +228,7 @@ def _resolved(text: str) -> Plain:
     if _INTEGER.fullmatch(text):
         return int(text.replace("_", ""))
     if _FLOAT.fullmatch(text) and text not in (".", "+.", "-."):
-        return WrittenFloat(text)
+        return exact.WrittenFloat(text)
     if match := _SPECIAL.fullmatch(text):
         return float("nan") if match[3] else float(f"{match[1]}inf")
     return text
@@ -244,8 +237,8 @@ def _resolved(text: str) -> Plain:
 def _is_too_large(text: str) -> bool:
     """True for a number without a nearest float."""
     if _INTEGER.fullmatch(text) or _FLOAT.fullmatch(text):
-        return finite_number(text) is None
-    return bool(_OTHER_BASE.fullmatch(text)) and not is_finite_number(_resolved(text))
+        return exact.finite_number(text) is None
+    return bool(_OTHER_BASE.fullmatch(text)) and not exact.is_finite_number(_resolved(text))
 
 
 class _RefusedYamlError(Exception):
@@ -323,8 +316,10 @@ class _Composer:
         name = self._tag_of(event, span)
         is_text = name == "str" or (name is None and not event.implicit[0])
         value = event.value if is_text else _resolved(event.value)
-        if MANY_DIGITS.search(event.value) or (not is_text and _is_too_large(event.value)):
-            self._report("E405", TOO_LARGE, span, "write a smaller one, or a string in quotes")
+        if exact.MANY_DIGITS.search(event.value) or (not is_text and _is_too_large(event.value)):
+            self._report(
+                "E405", exact.TOO_LARGE, span, "write a smaller one, or a string in quotes"
+            )
         return Scalar(value, event.value, path, span, event.style == "|")
 
     def _repeated(self, anchor: str | None, span: Span) -> Node:

@@ -7,13 +7,7 @@ from collections.abc import Mapping as MappingType
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from dqx_airflow.contracts.dialects import DialectReader, reader_of, recognised
-from dqx_airflow.contracts.dialects.clause_reader import (
-    ClauseReader,
-    read_acceptances,
-    read_renames,
-    with_extension,
-)
+from dqx_airflow.contracts.dialects import DialectReader, clause_reader, reader_of, recognised
 from dqx_airflow.contracts.document import (
     Document,
     FileReader,
@@ -83,12 +77,14 @@ def read_contract(
             _check_version(document.root, reader, diagnostics)
             schema = load_schema(reader.dialect.value)
             diagnostics += schema_errors(document.root, schema)
-            reading = ClauseReader(document.root, references, diagnostics.append)
+            reading = clause_reader.ClauseReader(document.root, references, diagnostics.append)
             contract = reader.read(reading)
             unknown = unknown_keys(document.root, schema, references, is_open=reader.is_open)
-            accepted = read_acceptances(reading, [model.name for model in contract.models])
-            incident = with_extension(reading, contract.incident)
-            renames = tuple(read_renames(reading, contract.models))
+            accepted = clause_reader.read_acceptances(
+                reading, [model.name for model in contract.models]
+            )
+            incident = clause_reader.with_extension(reading, contract.incident)
+            renames = tuple(clause_reader.read_renames(reading, contract.models))
             contract = replace(
                 contract,
                 notes=reading.notes(unknown),

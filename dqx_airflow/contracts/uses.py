@@ -19,11 +19,7 @@ from pathlib import Path
 from dqx_airflow.contracts.datalex.binding import reference_of
 from dqx_airflow.contracts.dialects.datalex import Manifest
 from dqx_airflow.contracts.document import FolderReader, no_files
-from dqx_airflow.contracts.enforcement.enforced_contract import (
-    is_version,
-    lifecycle_status,
-    objection_to_version,
-)
+from dqx_airflow.contracts.enforcement import enforced_contract
 from dqx_airflow.contracts.model import Contract
 from dqx_airflow.contracts.publishing import PublishedVersion
 from dqx_airflow.contracts.read import read_contract
@@ -467,17 +463,17 @@ def reliances(
 
 def _reliance(use: ConsumerUse, ordered: Sequence[PublishedVersion], on: date) -> Reliance:
     wanted = (use.pin or use.version or "").lstrip("@")
-    if wanted and not is_version(wanted):
+    if wanted and not enforced_contract.is_version(wanted):
         return Reliance(use, None, f"'{wanted}' has no known version before it runs")
     meant = [
         version
         for version in ordered
-        if not wanted or objection_to_version(version.contract, wanted) is None
+        if not wanted or enforced_contract.objection_to_version(version.contract, wanted) is None
     ]
     if not meant:
         return Reliance(use, None, f"no version {wanted} is published")
     used, newest = meant[-1], ordered[-1]
-    state = lifecycle_status(used.contract, on)
+    state = enforced_contract.lifecycle_status(used.contract, on)
     concern = state.message if state is not None else None
     if concern is None and used.version.major < newest.version.major:
         concern = f"version {newest.contract.version} is published"

@@ -22,14 +22,7 @@ from dqx_airflow.contracts.document import plain_value, read_document
 from dqx_airflow.diagnostics.diagnostic import Level
 from dqx_airflow.dql.printer import show_name, show_text
 from dqx_airflow.errors import NoCounterpartError
-from dqx_airflow.values import Severity, SourceFile
-from dqx_airflow.values.exact import (
-    MANY_DIGITS,
-    TOO_LARGE,
-    WrittenFloat,
-    finite_number,
-    is_finite_number,
-)
+from dqx_airflow.values import Severity, SourceFile, exact
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +157,9 @@ def value_text(value: object) -> str:
     match value:
         case bool():
             return str(value).lower()
-        case int() if is_finite_number(value):
+        case int() if exact.is_finite_number(value):
             return str(value)
-        case float() if is_finite_number(value):
+        case float() if exact.is_finite_number(value):
             return format(value, "f") if 0 < abs(value) < 1e-4 else repr(value)
         case datetime():
             return show_text(value.isoformat(sep=" "))
@@ -210,7 +203,7 @@ def rows_text(predicate: str, share: float = 1) -> str:
 
 def finite(value: object) -> int | float:
     """:raises NoCounterpartError: it is not a finite number."""
-    if not is_finite_number(value):
+    if not exact.is_finite_number(value):
         raise NoCounterpartError(f"{value!r:.40} is not a finite number")
     return value
 
@@ -221,7 +214,7 @@ def document_of(source: SourceFile) -> Any:
     :raises NoCounterpartError: it is neither.
     """
     text = source.text.removeprefix("\ufeff")
-    if match := MANY_DIGITS.search(text):
+    if match := exact.MANY_DIGITS.search(text):
         raise _too_large(text, match.start())
     if text.lstrip().startswith(("{", "[")):
         try:
@@ -246,11 +239,11 @@ class _LargeNumberError(Exception):
 
 def _too_large(text: str, position: int) -> NoCounterpartError:
     line = text[:position].count("\n") + 1
-    return NoCounterpartError(f"line {line}: {TOO_LARGE}")
+    return NoCounterpartError(f"line {line}: {exact.TOO_LARGE}")
 
 
 def _json_number(text: str) -> int | float:
-    value = finite_number(text)
+    value = exact.finite_number(text)
     if value is None:
         raise _LargeNumberError(text)
     return value
@@ -264,7 +257,7 @@ class _OneLineDumper(yaml.SafeDumper):
 
 
 _OneLineDumper.add_representer(
-    WrittenFloat,
+    exact.WrittenFloat,
     lambda dumper, value: dumper.represent_scalar("tag:yaml.org,2002:float", value.digits),
 )
 

@@ -10,17 +10,9 @@ from fractions import Fraction
 
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.errors import RequestError
+from dqx_airflow.results import schema
 from dqx_airflow.results.incidents import ACCEPTED, Incident, IncidentNote, notes_from, same_slice
 from dqx_airflow.results.query import RunsWanted, StoredResults, equals, is_in, opened
-from dqx_airflow.results.schema import (
-    RUNS,
-    RUNS_SCHEMA,
-    WAIVERS,
-    WAIVERS_COLUMNS,
-    WAIVERS_SCHEMA,
-    fields_of,
-    written,
-)
 from dqx_airflow.values import GateReport, Outcome, RunKey, Severity, Status, Verdict
 from dqx_airflow.values.exact import exact, exact_text
 from dqx_airflow.values.report import LONGEST_WAIVER, Acceptance, AcceptedData, Decisions, Waiver
@@ -34,10 +26,12 @@ def write_waivers(results: StoredResults, waivers: Iterable[Waiver]) -> None:
     from dqx_airflow.results.store import ResultsStore  # pyarrow, which readers do not need
 
     rows = {
-        f"{waiver.id}{'/ended' if waiver.ended_by else ''}": [written(WAIVERS_COLUMNS, waiver)]
+        f"{waiver.id}{'/ended' if waiver.ended_by else ''}": [
+            schema.written(schema.WAIVERS_COLUMNS, waiver)
+        ]
         for waiver in waivers
     }
-    ResultsStore(results.root, results.storage_options).append_rows({WAIVERS: rows})
+    ResultsStore(results.root, results.storage_options).append_rows({schema.WAIVERS: rows})
 
 
 def waivers_of(
@@ -52,8 +46,8 @@ def waivers_of(
         return ()
     order = 'ORDER BY "event_at", "event_id"'
     found: dict[str, Waiver] = {}
-    for row in opened(results).select(WAIVERS, WAIVERS_SCHEMA.names, where, order):
-        waiver = Waiver(**fields_of(WAIVERS_COLUMNS, row))
+    for row in opened(results).select(schema.WAIVERS, schema.WAIVERS_SCHEMA.names, where, order):
+        waiver = Waiver(**schema.fields_of(schema.WAIVERS_COLUMNS, row))
         earlier = found.get(waiver.id)
         by = waiver.ended_by or (earlier.ended_by if earlier else None)
         found[waiver.id] = replace(earlier or waiver, ended_by=by)
@@ -94,7 +88,7 @@ def judged(results: StoredResults, gate: str, on: date, run_id: str) -> GateRepo
     :raises StoreError: the store exists and cannot be read.
     """
     where = [equals("run_id", run_id), equals("gate", gate), equals("dataset_date", on)]
-    runs = results.select(RUNS, RUNS_SCHEMA.names, where, "LIMIT 1")
+    runs = results.select(schema.RUNS, schema.RUNS_SCHEMA.names, where, "LIMIT 1")
     reports = results.reports_behind(runs, where[1:], only_verdicts=True) if runs else []
     return next((report for report in reports if isinstance(report, GateReport)), None)
 

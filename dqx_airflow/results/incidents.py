@@ -15,16 +15,9 @@ from datetime import date, datetime, timedelta, timezone
 from itertools import groupby
 from typing import Any
 
+from dqx_airflow.results import schema
 from dqx_airflow.results.query import OF_A_RUN, RunsWanted, StoredResults, is_in, of_dates, opened
 from dqx_airflow.results.report_rows import RunRow, run_from_row
-from dqx_airflow.results.schema import (
-    INCIDENT_NOTES,
-    INCIDENT_NOTES_COLUMNS,
-    INCIDENT_NOTES_SCHEMA,
-    RUNS,
-    fields_of,
-    written,
-)
 from dqx_airflow.values import Outcome
 
 BAD = (Outcome.BLOCKED, Outcome.BROKEN)
@@ -279,7 +272,7 @@ def stored_incidents(results: StoredResults | str, wanted: RunsWanted) -> tuple[
     where = [*wanted.conditions, _EVER_BAD]
     # An attempt has a second report if it ran again after an answer.
     first_of_attempt: dict[tuple[Any, ...], RunRow] = {}
-    for row in results.select(RUNS, _OF_AN_INCIDENT, where, order):
+    for row in results.select(schema.RUNS, _OF_AN_INCIDENT, where, order):
         try:
             run = run_from_row(row)
         except (ValueError, KeyError, TypeError):
@@ -345,7 +338,7 @@ def lacking_rows(
     days = [incident.date for incident in incidents]
     where = [is_in("run_id", by_run), *of_dates(min(days), max(days))]
     found: dict[str, tuple[LackingRows, ...]] = {}
-    for row in opened(results).select(RUNS, ("run_id", "datasets"), where):
+    for row in opened(results).select(schema.RUNS, ("run_id", "datasets"), where):
         datasets = json.loads(row.get("datasets") or "[]")
         targets = [item for item in datasets if item.get("promote_to")] or datasets[:1]
         found[by_run[row["run_id"]]] = tuple(
@@ -364,8 +357,8 @@ def write_notes(results: StoredResults, notes: Iterable[IncidentNote]) -> None:
     from dqx_airflow.results.store import ResultsStore  # pyarrow, which readers do not need
 
     store = ResultsStore(results.root, results.storage_options)
-    rows = {note.id: [written(INCIDENT_NOTES_COLUMNS, note)] for note in notes}
-    store.append_rows({INCIDENT_NOTES: rows})
+    rows = {note.id: [schema.written(schema.INCIDENT_NOTES_COLUMNS, note)] for note in notes}
+    store.append_rows({schema.INCIDENT_NOTES: rows})
 
 
 def notes_from(
@@ -377,6 +370,8 @@ def notes_from(
     """
     where = [is_in("gate", gates), *of_dates(since, until)]
     order = 'ORDER BY "event_at", "event_id"'
-    rows = opened(results).select(INCIDENT_NOTES, INCIDENT_NOTES_SCHEMA.names, where, order)
-    notes = (IncidentNote(**fields_of(INCIDENT_NOTES_COLUMNS, row)) for row in rows)
+    rows = opened(results).select(
+        schema.INCIDENT_NOTES, schema.INCIDENT_NOTES_SCHEMA.names, where, order
+    )
+    notes = (IncidentNote(**schema.fields_of(schema.INCIDENT_NOTES_COLUMNS, row)) for row in rows)
     return tuple({note.id: note for note in notes}.values())

@@ -13,16 +13,8 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timezone
 from typing import TypeAlias
 
+from dqx_airflow.results import schema
 from dqx_airflow.results.query import RunsWanted, StoredResults, map_index_of, opened
-from dqx_airflow.results.schema import (
-    LABELS,
-    LABELS_COLUMNS,
-    LABELS_SCHEMA,
-    RUNS,
-    Row,
-    fields_of,
-    written,
-)
 
 LabelKey: TypeAlias = tuple[str, date, int, str, str]
 """A gate, a date of its data, a map index, a check, and the name of an assertion."""
@@ -82,8 +74,8 @@ def write_labels(results: StoredResults | str, labels: Iterable[Label]) -> tuple
     if new:
         from dqx_airflow.results.store import ResultsStore  # pyarrow, which readers do not need
 
-        rows = {label.id: [written(LABELS_COLUMNS, label)] for label in new}
-        ResultsStore(results.root, results.storage_options).append_rows({LABELS: rows})
+        rows = {label.id: [schema.written(schema.LABELS_COLUMNS, label)] for label in new}
+        ResultsStore(results.root, results.storage_options).append_rows({schema.LABELS: rows})
     return tuple(new)
 
 
@@ -106,7 +98,7 @@ def read_labels(
     if wanted.is_nothing:
         return ()
     order = 'ORDER BY "labelled_at", "label_id"'
-    rows = results.select(LABELS, LABELS_SCHEMA.names, wanted.conditions, order)
+    rows = results.select(schema.LABELS, schema.LABELS_SCHEMA.names, wanted.conditions, order)
     instances: Mapping[str, int] = {}
     if any(row.get("map_index") is None for row in rows):
         instances = _mapped_runs(results, wanted)
@@ -147,13 +139,13 @@ def contradictions(
 def _mapped_runs(results: StoredResults, wanted: RunsWanted) -> dict[str, int]:
     """The map indexes of runs of mapped gates, by their ids."""
     mapped = [*wanted.conditions, "right(\"scheduler_run\", 1) = ']'"]
-    rows = results.select(RUNS, ("run_id", "gate", "dataset_date", "scheduler_run"), mapped)
+    rows = results.select(schema.RUNS, ("run_id", "gate", "dataset_date", "scheduler_run"), mapped)
     return {row["run_id"]: map_index_of(row) for row in rows}
 
 
-def _label(row: Row, instances: Mapping[str, int]) -> Label:
+def _label(row: schema.Row, instances: Mapping[str, int]) -> Label:
     """:param instances: the map indexes of mapped runs, for a label that has none."""
-    label = Label(**fields_of(LABELS_COLUMNS, row))
+    label = Label(**schema.fields_of(schema.LABELS_COLUMNS, row))
     if row.get("map_index") is not None:
         return label
     return replace(label, map_index=instances.get(label.run_id or "", -1))

@@ -24,23 +24,8 @@ from arro3.core import DataType, Table
 from deltalake import DeltaTable, QueryBuilder
 
 from dqx_airflow.errors import RequestError, StoreError
+from dqx_airflow.results import schema
 from dqx_airflow.results.report_rows import RunRow, report_from_rows, run_from_row
-from dqx_airflow.results.schema import (
-    FAILING_ROWS,
-    FAILING_ROWS_SCHEMA,
-    PROOFS,
-    PROOFS_COLUMNS,
-    PROOFS_SCHEMA,
-    RESULTS,
-    RESULTS_SCHEMA,
-    RUNS,
-    RUNS_SCHEMA,
-    SOURCES,
-    SOURCES_SCHEMA,
-    Row,
-    fields_of,
-    written,
-)
 from dqx_airflow.results.tables import ResultsRoot, locate, open_table, store_errors
 from dqx_airflow.values import (
     EnforcedContract,
@@ -56,7 +41,7 @@ PARTIAL = "partial"
 """The column that marks runs that judged only some assertions."""
 SHADOW = "shadow"
 """The column with the name of the shadow suite of a verdict: such rows count for nothing."""
-OF_A_RUN = tuple(name for name in RUNS_SCHEMA.names if name != "datasets")
+OF_A_RUN = tuple(name for name in schema.RUNS_SCHEMA.names if name != "datasets")
 """The columns of a `RunRow`."""
 NEWEST_DATA_FIRST = 'ORDER BY "dataset_date" DESC, "started_at" DESC, "run_id"'
 
@@ -197,7 +182,7 @@ class StoredResults:
         self, hint: str = "check the path; the first gate that finishes creates the store"
     ) -> None:
         """:raises StoreError: there is no store."""
-        if self.table(RUNS) is None:
+        if self.table(schema.RUNS) is None:
             raise StoreError(f"no results under {self.location.root}", hint)
 
     def select(
@@ -255,9 +240,9 @@ class StoredResults:
         """Some columns of runs; of `last` attempts only those with the wanted outcome."""
         if wanted.is_nothing:
             return []
-        of_attempt = wanted.of_attempt(self.columns(RUNS)) if last else ""
+        of_attempt = wanted.of_attempt(self.columns(schema.RUNS)) if last else ""
         where = wanted.conditions
-        return self.select(RUNS, columns, where, of_attempt + order, last_attempts=last)
+        return self.select(schema.RUNS, columns, where, of_attempt + order, last_attempts=last)
 
     def gates_of(self, attempt_ids: Collection[str]) -> tuple[str, ...]:
         """The names of the gates that these attempts reported on."""
@@ -329,7 +314,7 @@ class StoredResults:
         """The reports of runs, newest data first; a gap where rows were partly deleted, or are of a
         newer version. Those of the last attempts have no failing rows."""
         order = f"{NEWEST_DATA_FIRST} LIMIT {most}"
-        runs = self.run_rows(wanted, RUNS_SCHEMA.names, order, last=last)
+        runs = self.run_rows(wanted, schema.RUNS_SCHEMA.names, order, last=last)
         if not runs:
             return ()
         dates = [run["dataset_date"] for run in runs]
@@ -338,7 +323,7 @@ class StoredResults:
         return tuple(report for report in reports if isinstance(report, GateReport))
 
     def reports_behind(
-        self, runs: Sequence[Row], where: Sequence[str], *, only_verdicts: bool = False
+        self, runs: Sequence[schema.Row], where: Sequence[str], *, only_verdicts: bool = False
     ) -> list[GateReport | Exception]:
         """The report of each run, or why its rows are none. One query for each table.
 
@@ -348,22 +333,24 @@ class StoredResults:
 
         def by_run(
             table: str, columns: Sequence[str], marks: str, *, shadows: bool = False
-        ) -> dict[str, list[Row]]:
-            rows: dict[str, list[Row]] = {}
+        ) -> dict[str, list[schema.Row]]:
+            rows: dict[str, list[schema.Row]] = {}
             if any(run.get(marks) for run in runs):
                 for row in self.select(table, columns, of_runs, shadows=shadows):
                     rows.setdefault(row["run_id"], []).append(row)
             return rows
 
         of_runs = [is_in("run_id", [run["run_id"] for run in runs]), *where]
-        results = by_run(RESULTS, RESULTS_SCHEMA.names, "assertions")
-        shadows: dict[str, list[Row]] = {}
-        failing: dict[str, list[Row]] = {}
+        results = by_run(schema.RESULTS, schema.RESULTS_SCHEMA.names, "assertions")
+        shadows: dict[str, list[schema.Row]] = {}
+        failing: dict[str, list[schema.Row]] = {}
         if only_verdicts:
             runs = [{**run, "failing_rows": 0} for run in runs]
         else:
-            shadows = by_run(RESULTS, RESULTS_SCHEMA.names, "shadow_run", shadows=True)
-            failing = by_run(FAILING_ROWS, FAILING_ROWS_SCHEMA.names, "failing_rows")
+            shadows = by_run(
+                schema.RESULTS, schema.RESULTS_SCHEMA.names, "shadow_run", shadows=True
+            )
+            failing = by_run(schema.FAILING_ROWS, schema.FAILING_ROWS_SCHEMA.names, "failing_rows")
         reports: list[GateReport | Exception] = []
         for run in runs:
             parts = (rows.get(run["run_id"], ()) for rows in (results, failing, shadows))
@@ -378,7 +365,7 @@ class StoredResults:
         if not report.sources:
             return ()
         where = [is_in("digest", [source.digest for source in report.sources])]
-        rows = self.select(SOURCES, SOURCES_SCHEMA.names, where)
+        rows = self.select(schema.SOURCES, schema.SOURCES_SCHEMA.names, where)
         texts = {row["digest"]: row["text"] for row in rows}
         return tuple(
             SourceFile(source.file, texts[source.digest])
@@ -391,7 +378,7 @@ class StoredResults:
     ) -> tuple[ContractRun, ...]:
         """The last runs of some gates that enforced a contract, of the year up to `until`, newest
         date first."""
-        if "contract_id" not in self.columns(RUNS):
+        if "contract_id" not in self.columns(schema.RUNS):
             return ()
         since = _before(until, _LAST_LOOK_DAYS - 1)
         wanted = RunsWanted(gates, since=since, until=until, contract_id=contract_id)
@@ -446,7 +433,7 @@ def last_first(columns: Container[str]) -> str:
     return f"CASE WHEN {is_weak} THEN 1 ELSE 0 END, {last}"
 
 
-def map_index_of(row: Row) -> int:
+def map_index_of(row: schema.Row) -> int:
     """The map index of a run, -1 if its gate was not mapped."""
     return RunKey(row["gate"], row["dataset_date"], row["scheduler_run"]).map_index
 
@@ -506,8 +493,10 @@ def read_reports(
     results, dates = opened(results), [key.date for key in run_keys]
     of_gates = [is_in("gate", [key.gate for key in run_keys]), *of_dates(min(dates), max(dates))]
     where = [*of_gates, equals("attempt_id", attempt_id)]
-    rows: dict[RunKey, Row] = {}
-    found = results.select(RUNS, RUNS_SCHEMA.names, where, 'ORDER BY "finished_at", "run_id"')
+    rows: dict[RunKey, schema.Row] = {}
+    found = results.select(
+        schema.RUNS, schema.RUNS_SCHEMA.names, where, 'ORDER BY "finished_at", "run_id"'
+    )
     for row in sorted(found, key=lambda row: row.get("answered") or "", reverse=True):
         if answered not in (None, row.get("answered")):
             continue
@@ -535,7 +524,9 @@ def find_report(results: StoredResults | str, run_id_prefix: str) -> GateReport 
     ]
     # First only a few columns, because this reads every run.
     keys = ["run_id", "gate", "dataset_date"]
-    by_id = {row["run_id"]: row for row in results.select(RUNS, keys, where, 'ORDER BY "run_id"')}
+    by_id = {
+        row["run_id"]: row for row in results.select(schema.RUNS, keys, where, 'ORDER BY "run_id"')
+    }
     if len(by_id) > 1 and run_id_prefix not in by_id:
         matches = [*by_id][:_SHOWN_MATCHES] + ["..."] * (len(by_id) > _SHOWN_MATCHES)
         raise RequestError(
@@ -546,7 +537,7 @@ def find_report(results: StoredResults | str, run_id_prefix: str) -> GateReport 
     if match is None:
         return None
     where = [equals(key, match[key]) for key in keys]
-    rows = results.select(RUNS, RUNS_SCHEMA.names, where, "LIMIT 1")
+    rows = results.select(schema.RUNS, schema.RUNS_SCHEMA.names, where, "LIMIT 1")
     reports = _reports(results, rows, where[1:])
     return reports[0] if reports else None
 
@@ -606,14 +597,14 @@ def _not_superseded(
             *of_dates(min(dates), max(dates)),
             is_in("scheduler_run", [row["scheduler_run"] for row in newest]),
         ]
-        rows = results.select(RUNS, OF_A_RUN, of_keys, _NEWEST_FIRST, last_attempts=True)
+        rows = results.select(schema.RUNS, OF_A_RUN, of_keys, _NEWEST_FIRST, last_attempts=True)
         ids = {row["run_id"] for row in newest}
         rows = [row for row in rows if row["run_id"] in ids]
         if len(rows) >= limit or len(newest) < looked_at:
             return rows[:limit]
         looked_at *= 4
     order = f"{_NEWEST_FIRST} LIMIT {limit}"
-    return results.select(RUNS, OF_A_RUN, where, order, last_attempts=True)
+    return results.select(schema.RUNS, OF_A_RUN, where, order, last_attempts=True)
 
 
 def _newest(
@@ -625,15 +616,15 @@ def _newest(
     since = _timestamp_before(results, limit)
     if since is not None:
         recent = f"\"finished_at\" >= TIMESTAMP '{since:%Y-%m-%dT%H:%M:%SZ}'"
-        rows = results.select(RUNS, columns, [*where, recent], order)
+        rows = results.select(schema.RUNS, columns, [*where, recent], order)
         if len(rows) == limit:
             return rows
-    return results.select(RUNS, columns, where, order)
+    return results.select(schema.RUNS, columns, where, order)
 
 
 def _timestamp_before(results: StoredResults, limit: int) -> datetime | None:
     """A timestamp since which at least this many runs finished; None if the log does not say."""
-    runs = results.table(RUNS)
+    runs = results.table(schema.RUNS)
     if runs is None:
         return None
     actions = runs.get_add_actions(flatten=True)
@@ -654,7 +645,7 @@ def _timestamp_before(results: StoredResults, limit: int) -> datetime | None:
 
 
 def _reports(
-    results: StoredResults, runs: Sequence[Row], where: list[str]
+    results: StoredResults, runs: Sequence[schema.Row], where: list[str]
 ) -> tuple[GateReport, ...]:
     """The reports of some runs.
 
@@ -695,7 +686,7 @@ def contract_uses(
     :raises StoreError: the results store exists and cannot be read.
     """
     results = opened(results)
-    if "contract_id" not in results.columns(RUNS):
+    if "contract_id" not in results.columns(schema.RUNS):
         return ()
     where = [
         equals("contract_id", contract_id),
@@ -705,7 +696,7 @@ def contract_uses(
     columns = ("gate", "contract_version", "finished_at", "contract")
     order = 'ORDER BY "gate", "contract_version", "finished_at"'
     uses: dict[tuple[str, str | None], ContractUse] = {}
-    for row in results.select(RUNS, columns, where, order):
+    for row in results.select(schema.RUNS, columns, where, order):
         key = gate, version = row["gate"], row["contract_version"]
         before = uses[key].runs if key in uses else 0
         last = row["finished_at"].date()
@@ -728,8 +719,8 @@ def write_proof(results: StoredResults | str, proof: EngineProof) -> None:
     from dqx_airflow.results.store import ResultsStore  # pyarrow, which readers do not need
 
     results = opened(results)
-    rows = {str(uuid.uuid4()): [written(PROOFS_COLUMNS, proof)]}
-    ResultsStore(results.root, results.storage_options).append_rows({PROOFS: rows})
+    rows = {str(uuid.uuid4()): [schema.written(schema.PROOFS_COLUMNS, proof)]}
+    ResultsStore(results.root, results.storage_options).append_rows({schema.PROOFS: rows})
 
 
 def read_proof(results: StoredResults | str, key: str) -> EngineProof | None:
@@ -738,5 +729,7 @@ def read_proof(results: StoredResults | str, key: str) -> EngineProof | None:
     :raises StoreError: the store exists and cannot be read.
     """
     order = 'ORDER BY "proven_at" DESC LIMIT 1'
-    rows = opened(results).select(PROOFS, PROOFS_SCHEMA.names, [equals("engine_key", key)], order)
-    return EngineProof(**fields_of(PROOFS_COLUMNS, rows[0])) if rows else None
+    rows = opened(results).select(
+        schema.PROOFS, schema.PROOFS_SCHEMA.names, [equals("engine_key", key)], order
+    )
+    return EngineProof(**schema.fields_of(schema.PROOFS_COLUMNS, rows[0])) if rows else None

@@ -14,16 +14,8 @@ from fastapi import APIRouter, Depends, Response
 
 from dqx_airflow.results.alerts import unlabelled_counts
 from dqx_airflow.results.query import RunsWanted, StoredResults
+from dqx_airflow.ui import report_view
 from dqx_airflow.ui.airflow import GateDag, SessionDep, TaskRun, TasksDep, recent_runs
-from dqx_airflow.ui.report_view import (
-    LocatedDataset,
-    ReportView,
-    datasets_in,
-    fault_of,
-    outcome_of_summary,
-    promotions_in,
-    view_of_summary,
-)
 from dqx_airflow.ui.responses import Filters, PageNumber, Paging, html_page, store_client
 from dqx_airflow.ui.slices_page import open_of
 from dqx_airflow.ui.store import StoreClient
@@ -55,7 +47,7 @@ class Cell:
 
     state: str
     run: TaskRun
-    report: ReportView | None
+    report: report_view.ReportView | None
     of: tuple[TaskRun, ...]
 
     @property
@@ -64,9 +56,9 @@ class Cell:
         return len(self.of)
 
     @property
-    def reports(self) -> tuple[ReportView, ...]:
+    def reports(self) -> tuple[report_view.ReportView, ...]:
         """The reports of all instances."""
-        return tuple(filter(None, (view_of_summary(run.pushed) for run in self.of)))
+        return tuple(filter(None, (report_view.view_of_summary(run.pushed) for run in self.of)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +74,7 @@ class GateRow:
     streak: str
     latest: Cell
     cells: tuple[Cell, ...]
-    datasets: tuple[LocatedDataset, ...]
+    datasets: tuple[report_view.LocatedDataset, ...]
     promotions: tuple[str, ...]
     contracts: tuple[EnforcedContract, ...]
     worst: Verdict | None
@@ -110,7 +102,7 @@ class GateRow:
     @property
     def worst_line(self) -> str:
         """The worst assertion that did not pass, as in the headline."""
-        return fault_of(self.worst) if self.worst else ""
+        return report_view.fault_of(self.worst) if self.worst else ""
 
     @property
     def counted(self) -> str:
@@ -212,10 +204,14 @@ def _row(cells: Sequence[Cell], dag: GateDag, now: datetime | None) -> GateRow:
         latest=latest,
         cells=tuple(reversed(cells)),
         datasets=tuple(
-            dict.fromkeys(dataset for report in reports for dataset in datasets_in(report))
+            dict.fromkeys(
+                dataset for report in reports for dataset in report_view.datasets_in(report)
+            )
         ),
         promotions=tuple(
-            dict.fromkeys(promotion for report in reports for promotion in promotions_in(report))
+            dict.fromkeys(
+                promotion for report in reports for promotion in report_view.promotions_in(report)
+            )
         ),
         contracts=tuple(contracts.values()),
         worst=report.worst if report else None,
@@ -256,11 +252,11 @@ def _left_out(cells: Sequence[Cell]) -> int:
 
 def _cell(instances: Sequence[TaskRun]) -> Cell:
     run = min(instances, key=lambda instance: _rank(_state(instance)))
-    return Cell(_state(run), run, view_of_summary(run.pushed), tuple(instances))
+    return Cell(_state(run), run, report_view.view_of_summary(run.pushed), tuple(instances))
 
 
 def _state(run: TaskRun) -> str:
-    outcome = outcome_of_summary(run.pushed)
+    outcome = report_view.outcome_of_summary(run.pushed)
     if outcome is not None:
         return outcome.value
     if run.state in _RUNNING_STATES:

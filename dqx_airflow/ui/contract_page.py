@@ -12,17 +12,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 
 from dqx_airflow.results.query import ContractRun
-from dqx_airflow.ui import report_view
+from dqx_airflow.ui import report_view, responses
 from dqx_airflow.ui.airflow import SessionDep, TaskRun, TasksDep, recent_runs
 from dqx_airflow.ui.board_page import DEPTH, GateRow, counts_line, gate_rows, past_of_gates
-from dqx_airflow.ui.responses import (
-    address,
-    gate_address,
-    html_page,
-    notice,
-    report_address,
-    store_client,
-)
 from dqx_airflow.ui.store import Answer
 from dqx_airflow.values import GateReport, Outcome, Status, Verdict
 
@@ -63,12 +55,12 @@ def _reported(
     stored = [
         GateVerdicts(
             report_view.view_of_report(report),
-            report_address(row.dag_id, row.task_id, report.run_key, report.attempt.id),
+            responses.report_address(row.dag_id, row.task_id, report.run_key, report.attempt.id),
         )
         for report in past.get((row.dag_id, row.task_id), ())
     ]
     in_airflow = [
-        GateVerdicts(cell.report, gate_address(cell.run))
+        GateVerdicts(cell.report, responses.gate_address(cell.run))
         for cell in reversed(row.cells)
         if cell.report
     ]
@@ -123,7 +115,7 @@ def _versions(runs: Iterable[ContractRun], rows: Mapping[str, GateRow]) -> list[
 
 def _runs_of(row: GateRow | None, **query: object) -> str:
     """The address of some runs of a gate; empty without a gate."""
-    return address("runs", dag_id=row.dag_id, task_id=row.task_id, **query) if row else ""
+    return responses.address("runs", dag_id=row.dag_id, task_id=row.task_id, **query) if row else ""
 
 
 def _gate(row: GateRow, views: Sequence[report_view.ReportView]) -> dict[str, Any]:
@@ -199,7 +191,7 @@ def contract(
     session.close()
     rows = gate_rows(runs_under(runs, contract_id), tasks.dags)
     if not rows:
-        return notice(
+        return responses.notice(
             HTTPStatus.NOT_FOUND,
             "No such contract",
             f"No gate that you may read has recently enforced contract {contract_id}.",
@@ -210,7 +202,7 @@ def contract(
     newest = [reports[0].run_key for reports in past.values() if reports]
     if newest:
         gates, until = {key.gate for key in newest}, max(key.date for key in newest)
-        client = store_client()
+        client = responses.store_client()
         enforced = client.ask(lambda store: store.contract_runs(gates, contract_id, until))
     reported = [_reported(row, past, contract_id) for row in shown]
     all_verdicts = [verdicts for of_row in reported for verdicts in of_row]
@@ -231,4 +223,4 @@ def contract(
         "more_clauses": max(len(clauses) - _SHOWN_CLAUSES, 0),
         "runs": len(all_verdicts),
     }
-    return html_page("contract.html", page=page, problem=problem or enforced.problem)
+    return responses.html_page("contract.html", page=page, problem=problem or enforced.problem)

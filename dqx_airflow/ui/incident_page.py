@@ -13,13 +13,7 @@ from uuid import UUID, uuid4, uuid5
 from fastapi import APIRouter, Request, Response
 
 from dqx_airflow.errors import RequestError
-from dqx_airflow.results.decisions import (
-    acceptances,
-    new_waiver,
-    waivers_of,
-    why_not_acceptable,
-    write_waivers,
-)
+from dqx_airflow.results import decisions
 from dqx_airflow.results.incidents import (
     ACCEPTED,
     ACKNOWLEDGED,
@@ -37,14 +31,6 @@ from dqx_airflow.results.report_rows import RunRow
 from dqx_airflow.ui import airflow, responses
 from dqx_airflow.ui.board_page import DEPTH
 from dqx_airflow.ui.report_view import failing_total, view_of_report
-from dqx_airflow.ui.responses import (
-    Form,
-    Refused,
-    chosen,
-    form_token,
-    recorded_change,
-    require_editor,
-)
 from dqx_airflow.ui.slices_page import clear_tasks, require_clearable
 from dqx_airflow.ui.store import StoreClient
 from dqx_airflow.values import DatasetSnapshot, GateReport, Status, Verdict
@@ -116,8 +102,10 @@ _MOST_NOTES, _MOST_LISTED, _MOST_FAULTS = 200, 50, 200
 _LONGEST_TEXT = 2000
 _NEAR = timedelta(days=60)
 _CLEAR = "clear"
-_FOREIGN_FORM = Refused(HTTPStatus.BAD_REQUEST, "The form does not come from one of these pages.")
-_GONE = Refused(HTTPStatus.NOT_FOUND, "Incident not found: reload the page.")
+_FOREIGN_FORM = responses.Refused(
+    HTTPStatus.BAD_REQUEST, "The form does not come from one of these pages."
+)
+_GONE = responses.Refused(HTTPStatus.NOT_FOUND, "Incident not found: reload the page.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +153,7 @@ def incident(
         edits=edits,
         clears=airflow.may_clear(request, user, dag_id),
         read_only=client.read_only() if edits else None,
-        token=form_token(user),
+        token=responses.form_token(user),
         note_id=uuid4(),
     )
 
@@ -214,7 +202,7 @@ def _page(
     answer = client.ask(lambda store: store.reports_of(attempts))
     lacking = client.ask(lambda store: tuple(lacking_rows(store, group).items()))
     own_ids = {run.run_id for one in group for run in one.last_of_each}
-    waivers = client.ask(lambda store: waivers_of(store, bad))
+    waivers = client.ask(lambda store: decisions.waivers_of(store, bad))
     newest_reports = [report for report in answer.found if report.run_id in own_ids]
     now = datetime.now(timezone.utc)
     reports = {report.run_id: report for report in answer.found}
@@ -261,7 +249,8 @@ def _page(
         "owners": airflow.owners_of(session, task.dag_id),
         "waivers": {(one.check, one.name): one for one in waivers.found if one.is_active(now)},
         "latest": now.date() + LONGEST_WAIVER,
-        "acceptable": bool(newest_reports) and not any(map(why_not_acceptable, newest_reports)),
+        "acceptable": bool(newest_reports)
+        and not any(map(decisions.why_not_acceptable, newest_reports)),
         "notes": [notes[key] for key in sorted(notes)][-_MOST_NOTES:],
     }
     return page, answer.problem or before.problem or lacking.problem
@@ -281,25 +270,25 @@ def _good_before(store: Any, oldest: Incident, gates: set[str]) -> tuple[RunRow,
 
 @router.post("/incident")
 def change(
-    request: Request, session: airflow.SessionDep, user: airflow.GetUserDep, form: Form
+    request: Request, session: airflow.SessionDep, user: airflow.GetUserDep, form: responses.Form
 ) -> Response:
     """Stores an acknowledgement, a comment or the end of incidents, also in Airflow's audit log; or
     clears the tasks of open ones, oldest data first."""
     dag_id, task_id = form.get("dag_id", ""), form.get("task_id", "")
     kinds = {kind: kind for kind in (ACKNOWLEDGED, COMMENT, CLOSED, ACCEPTED, _CLEAR)}
-    kind, text = chosen(form, kinds, "kind", "text", _LONGEST_TEXT)
+    kind, text = responses.chosen(form, kinds, "kind", "text", _LONGEST_TEXT)
     on, index = responses.day(form.get("on", "")), responses.whole_number(form.get("instance", ""))
     if on is None:
         raise _FOREIGN_FORM
     if kind in (COMMENT, CLOSED, ACCEPTED) and not text:
         noun = "comment" if kind == COMMENT else "reason"
-        raise Refused(HTTPStatus.BAD_REQUEST, f"The {noun} is empty.")
+        raise responses.Refused(HTTPStatus.BAD_REQUEST, f"The {noun} is empty.")
     _require_editor(request, user, dag_id)
     task = airflow.TaskRef(dag_id, "", task_id, -1 if index is None else index)
     client = responses.store_client()
     found = _find(session, client, task, on, form.get("first", ""))
     if found.problem and not found.group:
-        raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, found.problem)
+        raise responses.Refused(HTTPStatus.SERVICE_UNAVAILABLE, found.problem)
     only, judged = form.get("only", ""), form.get("report", "")
     about = [
         one
@@ -332,7 +321,7 @@ def change(
     dates = [one.date for one in about]
     facts = {"gate": notes[0].gate, "date": on, "kind": kind, "text": text, "note": notes[0].id}
     facts |= {"dates": dates} if len(dates) > 1 else {}
-    return recorded_change(
+    return responses.recorded_change(
         session,
         user,
         "dqx incident",
@@ -360,10 +349,10 @@ def _accept(
     notes = [note for note in made.found if isinstance(note, IncidentNote)]
     if made.problem or len(notes) < len(made.found):
         refusal = next((note for note in made.found if isinstance(note, str)), made.problem)
-        raise Refused(HTTPStatus.CONFLICT, str(refusal))
+        raise responses.Refused(HTTPStatus.CONFLICT, str(refusal))
     facts = {"dates": [one.date for one in about], "reason": reason}
     facts |= {"judged": [note.run_id for note in notes]}
-    response = recorded_change(
+    response = responses.recorded_change(
         session, user, "dqx accept", tasks, facts, lambda results: write_notes(results, notes), back
     )
     if response.status_code == HTTPStatus.SEE_OTHER:
@@ -378,21 +367,21 @@ def _acceptances(
     notes: list[IncidentNote | str] = []
     for one in about:
         try:
-            notes += acceptances(store, one, author, reason)
+            notes += decisions.acceptances(store, one, author, reason)
         except RequestError as error:
             notes.append(error.in_one_line)
     return tuple(notes)
 
 
 def _require_editor(request: Request, user: Any, dag_id: str) -> None:
-    missing = Refused(HTTPStatus.NOT_FOUND, "Gate not found.")
+    missing = responses.Refused(HTTPStatus.NOT_FOUND, "Gate not found.")
     forbidden = "You do not have permission to edit this DAG."
-    require_editor(request, user, [dag_id] if dag_id else [], missing, forbidden)
+    responses.require_editor(request, user, [dag_id] if dag_id else [], missing, forbidden)
 
 
 @router.post("/waive")
 def waive(
-    request: Request, session: airflow.SessionDep, user: airflow.GetUserDep, form: Form
+    request: Request, session: airflow.SessionDep, user: airflow.GetUserDep, form: responses.Form
 ) -> Response:
     """Stores a waiver of an assertion of the incident, or ends one, also in the audit log."""
     dag_id, task_id = form.get("dag_id", ""), form.get("task_id", "")
@@ -405,7 +394,7 @@ def waive(
     if gate not in {run.run_key.gate for one in found.group for run in one.runs}:
         raise _GONE
     if ended := form.get("end", ""):
-        known = client.ask(lambda store: waivers_of(store, [gate])).found
+        known = client.ask(lambda store: decisions.waivers_of(store, [gate])).found
         own = [one for one in known if one.id == ended]
         made: tuple[Waiver | str, ...] = tuple(
             replace(one, ended_by=user.get_name(), at=datetime.now(timezone.utc)) for one in own
@@ -414,15 +403,17 @@ def waive(
         made = client.ask(lambda store: (_waiver(store, gate, form, user.get_name()),)).found
     waivers = [one for one in made if isinstance(one, Waiver)]
     if not waivers:
-        raise Refused(HTTPStatus.BAD_REQUEST, str(made[0]) if made else "The waiver is unknown.")
+        raise responses.Refused(
+            HTTPStatus.BAD_REQUEST, str(made[0]) if made else "The waiver is unknown."
+        )
     facts = {"gate": gate, "assertion": waivers[0].name, "waiver": str(waivers[0])}
-    return recorded_change(
+    return responses.recorded_change(
         session,
         user,
         "dqx end waiver" if ended else "dqx waive",
         [task],
         facts,
-        lambda results: write_waivers(results, waivers),
+        lambda results: decisions.write_waivers(results, waivers),
         responses.incident_address(dag_id, task_id, task.map_index, on, form.get("first", "")),
     )
 
@@ -434,7 +425,7 @@ def _waiver(store: Any, gate: str, form: Mapping[str, str], author: str) -> Waiv
         return "Give the last day of the waiver."
     assertion = f"{form.get('check', '')}::{form.get('name', '')}"
     try:
-        waiver = new_waiver(
+        waiver = decisions.new_waiver(
             store,
             gate,
             assertion,

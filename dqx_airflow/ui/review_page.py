@@ -21,20 +21,8 @@ from dqx_airflow.tuning.stored_proposals import (
     decide,
     read_proposals,
 )
+from dqx_airflow.ui import responses
 from dqx_airflow.ui.airflow import GetUserDep, SessionDep, may_edit, may_read, tasks_of
-from dqx_airflow.ui.responses import (
-    Form,
-    Refused,
-    address,
-    back_to,
-    chosen,
-    form_token,
-    html_page,
-    recorded_change,
-    require_editor,
-    store_client,
-    without_invisible,
-)
 from dqx_airflow.ui.store import Answer, StoreClient
 
 _MOST_DAYS, _MOST_CHARTS, _MOST_POINTS = 60, 6, 500
@@ -119,7 +107,7 @@ def _chart(curve: object) -> Markup | None:
     try:
         numbers = [[float(value), float(cost)] for value, cost in points]
         drawn = {
-            "param": without_invisible(str(fields["param"])),
+            "param": responses.without_invisible(str(fields["param"])),
             "type": fields.get("type"),
             "points": numbers,
             "today": float(fields["today"]),
@@ -142,13 +130,13 @@ router = APIRouter()
 
 _LONGEST_REASON = 500
 _STAGES = {"approve": ProposalStage.APPROVED, "reject": ProposalStage.REJECTED}
-_NO_PROPOSAL = Refused(HTTPStatus.NOT_FOUND, "Proposal not found. Reload the page.")
+_NO_PROPOSAL = responses.Refused(HTTPStatus.NOT_FOUND, "Proposal not found. Reload the page.")
 
 
 @router.get("/review")
 def review(request: Request, session: SessionDep, user: GetUserDep) -> Response:
     """The proposals for the suites of gates that the user may read."""
-    client = store_client()
+    client = responses.store_client()
     answer = client.ask(read_proposals)
     dags = _dags_of(client, session, answer.found)
     visible = [
@@ -161,48 +149,52 @@ def review(request: Request, session: SessionDep, user: GetUserDep) -> Response:
         for stored in visible
         if _all(dags[stored.proposal.id], lambda dag_id: may_edit(request, user, dag_id))
     }
-    return html_page(
+    return responses.html_page(
         "review.html",
         page=_page_of(visible, frozenset(editable)),
         problem=answer.problem,
         read_only=client.read_only() if editable else None,
-        token=form_token(user),
+        token=responses.form_token(user),
     )
 
 
 @router.post("/review")
-def decision(request: Request, session: SessionDep, user: GetUserDep, form: Form) -> Response:
+def decision(
+    request: Request, session: SessionDep, user: GetUserDep, form: responses.Form
+) -> Response:
     """Stores a decision in the table of proposals, and in Airflow's audit log."""
-    stage, reason = chosen(form, _STAGES, "decision", "reason", _LONGEST_REASON)
+    stage, reason = responses.chosen(form, _STAGES, "decision", "reason", _LONGEST_REASON)
     if stage is ProposalStage.REJECTED and not reason:
-        raise Refused(HTTPStatus.BAD_REQUEST, "A rejection needs a reason: go back and enter one.")
-    client = store_client()
+        raise responses.Refused(
+            HTTPStatus.BAD_REQUEST, "A rejection needs a reason: go back and enter one."
+        )
+    client = responses.store_client()
     answer = client.ask(read_proposals)
     if answer.problem is not None:
-        raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, answer.problem)
+        raise responses.Refused(HTTPStatus.SERVICE_UNAVAILABLE, answer.problem)
     wanted = [stored for stored in answer.found if stored.proposal.id == form.get("proposal")]
     by_proposal = _dags_of(client, session, wanted)
     dags = sorted(by_proposal.get(form.get("proposal", ""), ()))
     forbidden = "You do not have permission to edit all DAGs whose gates run this suite."
-    require_editor(request, user, dags, _NO_PROPOSAL, forbidden)
+    responses.require_editor(request, user, dags, _NO_PROPOSAL, forbidden)
     (stored,) = wanted
     proposal = stored.proposal
     if stored.stage is stage:
-        return back_to(address("review"))
+        return responses.back_to(responses.address("review"))
     if stored.stage is not ProposalStage.PENDING:
-        raise Refused(
+        raise responses.Refused(
             HTTPStatus.CONFLICT,
             f"{stored.agent} has already decided: the proposal is {stored.stage.value}.",
         )
     why, author = reason or None, user.get_name()
-    return recorded_change(
+    return responses.recorded_change(
         session,
         user,
         "dqx review",
         dags,
         {"suite": proposal.suite, "proposal": proposal.id, "decision": stage.value, "reason": why},
         lambda results: decide(results, proposal, stage, author, why),
-        address("review"),
+        responses.address("review"),
     )
 
 

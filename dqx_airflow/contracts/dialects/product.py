@@ -10,23 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from dqx_airflow.contracts import demands
-from dqx_airflow.contracts.dialects import DialectReader
-from dqx_airflow.contracts.dialects.clause_reader import (
-    DAY_S,
-    HOUR_S,
-    ClauseReader,
-    PlacedRule,
-    bound_rules,
-    field_of,
-    interval_s,
-    reference_rule,
-    report_unknown_type,
-    rules_of_no_field,
-    spark_type_of,
-    with_rules,
-    with_type,
-    with_unique_names,
-)
+from dqx_airflow.contracts.dialects import DialectReader, clause_reader
 from dqx_airflow.contracts.document import Mapping, Node, Scalar
 from dqx_airflow.contracts.field_types import types_named
 from dqx_airflow.contracts.model import (
@@ -42,7 +26,7 @@ from dqx_airflow.contracts.model import (
 from dqx_airflow.metrics.types import LONGEST_DECIMAL
 
 
-def _read(reading: ClauseReader) -> Contract:
+def _read(reading: clause_reader.ClauseReader) -> Contract:
     top = reading.mapping(reading.root, "contract")
     reading.documented_keys(top, "name", "version", "description", "owner", "domain")
     reading.documented_keys(top, "created_at", "effective_date", "deprecation_date")
@@ -66,7 +50,7 @@ def _read(reading: ClauseReader) -> Contract:
     )
 
 
-def _incident(reading: ClauseReader) -> IncidentResponse:
+def _incident(reading: clause_reader.ClauseReader) -> IncidentResponse:
     support = reading.mapping(reading.mapping(reading.root, "sla"), "support")
     labels = (("tier", "tier"), ("response_time", "response within"))
     stated = ((word, support.text(key)) for key, word in labels)
@@ -79,7 +63,7 @@ def _incident(reading: ClauseReader) -> IncidentResponse:
     )
 
 
-def _lifecycle(reading: ClauseReader, top: Mapping) -> Lifecycle:
+def _lifecycle(reading: clause_reader.ClauseReader, top: Mapping) -> Lifecycle:
     sla = reading.mapping(reading.root, "sla")
     reading.documented(sla, "concerns the service: the data does not show it")
     usage = reading.mapping(reading.root, "usage")
@@ -97,7 +81,7 @@ def _lifecycle(reading: ClauseReader, top: Mapping) -> Lifecycle:
 # The fields --------------------------------------------------------------------------------------
 
 
-def _model(reading: ClauseReader, name: str) -> Model:
+def _model(reading: clause_reader.ClauseReader, name: str) -> Model:
     schema = reading.mapping(reading.root, "schema")
     quality = reading.mapping(reading.root, "quality")
     freshness = reading.mapping(quality, "freshness")
@@ -107,7 +91,7 @@ def _model(reading: ClauseReader, name: str) -> Model:
     fields = [_field(reading, column) for column in columns]
     promises = (*_completeness(reading, quality), *_uniqueness(reading, quality, key_paths))
     fields = [_valid(reading, quality, item) for item in fields]
-    rules = [*rules_of_no_field(fields, promises)]
+    rules = [*clause_reader.rules_of_no_field(fields, promises)]
     if keys:
         marks = (key.get("business_key") for key in keys)
         rules.insert(0, reading.rule("business_key", demands.Unique(key_paths), *marks))
@@ -118,17 +102,19 @@ def _model(reading: ClauseReader, name: str) -> Model:
     return Model(
         name,
         reading.root.span_of("schema"),
-        with_rules(fields, promises),
-        with_unique_names((*rules, *_freshness(reading, quality), *_retention(reading, freshness))),
+        clause_reader.with_rules(fields, promises),
+        clause_reader.with_unique_names(
+            (*rules, *_freshness(reading, quality), *_retention(reading, freshness))
+        ),
         description=reading.mapping(reading.root, "contract").text("description"),
         is_closed=True,
     )
 
 
-def _field(reading: ClauseReader, column: Mapping) -> Field:
+def _field(reading: clause_reader.ClauseReader, column: Mapping) -> Field:
     examples = column.scalars("examples")
     item = replace(
-        field_of(reading, column),
+        clause_reader.field_of(reading, column),
         semantic=column.text("description"),
         is_key=column.truth("business_key") is True,
         is_sensitive=column.truth("pii") is True,
@@ -148,7 +134,9 @@ def _field(reading: ClauseReader, column: Mapping) -> Field:
     return replace(item, rules=tuple(rules))
 
 
-def _typed(reading: ClauseReader, column: Mapping, item: Field) -> tuple[Field, tuple[Rule, ...]]:
+def _typed(
+    reading: clause_reader.ClauseReader, column: Mapping, item: Field
+) -> tuple[Field, tuple[Rule, ...]]:
     """The field with its type, and the demands of that, including the digits of a number."""
     written = item.written_type or ""
     precision, scale = (column.number(key) for key in ("precision", "scale"))
@@ -156,13 +144,13 @@ def _typed(reading: ClauseReader, column: Mapping, item: Field) -> tuple[Field, 
     if written == "decimal" and precision is not None and scale is not None and scale <= precision:
         item = replace(item, type=f"decimal({int(precision)},{int(scale)})")
         return item, (reading.rule("type", demands.OfType(), column.get("type"), *sizes),)
-    spark_type = spark_type_of(written)
+    spark_type = clause_reader.spark_type_of(written)
     if written in types_named("data product"):
         item = replace(item, type=types_named("data product")[written])
     elif spark_type is not None:
-        item = with_type(item, spark_type)
+        item = clause_reader.with_type(item, spark_type)
     else:
-        report_unknown_type(reading, column, "type")
+        clause_reader.report_unknown_type(reading, column, "type")
         return item, ()
     rules = [reading.rule("type", demands.OfType(), column.get("type"))]
     if precision is not None or scale is not None:
@@ -172,7 +160,7 @@ def _typed(reading: ClauseReader, column: Mapping, item: Field) -> tuple[Field, 
     return item, tuple(rules)
 
 
-def _key_rules(reading: ClauseReader, column: Mapping, item: Field) -> Iterator[Rule]:
+def _key_rules(reading: clause_reader.ClauseReader, column: Mapping, item: Field) -> Iterator[Rule]:
     if column.truth("nullable") is False:
         yield reading.rule("required", demands.Required(), column.get("nullable"))
     elif item.is_key:
@@ -181,10 +169,12 @@ def _key_rules(reading: ClauseReader, column: Mapping, item: Field) -> Iterator[
     reading.documented_keys(column, "business_key", reason="the field is not a key")
     if column.text("foreign_key") is not None:
         wanted = "a dataset and a field: write `dataset.field`"
-        yield from reference_rule(reading, column, item.path, wanted)
+        yield from clause_reader.reference_rule(reading, column, item.path, wanted)
 
 
-def _value_rules(reading: ClauseReader, column: Mapping, item: Field) -> Iterator[Rule]:
+def _value_rules(
+    reading: clause_reader.ClauseReader, column: Mapping, item: Field
+) -> Iterator[Rule]:
     node_of = column.get
     if (pattern := column.text("pattern")) is not None:
         is_anchored = pattern.startswith("^") and "|" not in pattern
@@ -195,7 +185,7 @@ def _value_rules(reading: ClauseReader, column: Mapping, item: Field) -> Iterato
     for key, name, op in (("min_length", "min_length", ">="), ("max_length", "max_length", "<=")):
         if (count := column.number(key)) is not None:
             yield reading.rule(name, demands.Length(op, int(count)), node_of(key))
-    yield from bound_rules(reading, column, "min_value", "max_value", item.type)
+    yield from clause_reader.bound_rules(reading, column, "min_value", "max_value", item.type)
     for key in ("pattern", "valid_values", "min_value", "max_value", "foreign_key"):
         if isinstance(node := node_of(key), Scalar) and node.value is None:
             reading.documented(node)
@@ -204,7 +194,7 @@ def _value_rules(reading: ClauseReader, column: Mapping, item: Field) -> Iterato
 # Quality ------------------------------------------------------------------------------------------
 
 
-def _valid(reading: ClauseReader, quality: Mapping, item: Field) -> Field:
+def _valid(reading: clause_reader.ClauseReader, quality: Mapping, item: Field) -> Field:
     """The field, with the share of `validity` in the rules about single values."""
     share = quality.number("validity")
     node = quality.get("validity")
@@ -219,7 +209,9 @@ def _valid(reading: ClauseReader, quality: Mapping, item: Field) -> Field:
     return replace(item, rules=rules)
 
 
-def _completeness(reading: ClauseReader, quality: Mapping) -> Iterator[PlacedRule]:
+def _completeness(
+    reading: clause_reader.ClauseReader, quality: Mapping
+) -> Iterator[clause_reader.PlacedRule]:
     """Completeness of the named fields; a single share is that of all their values."""
     for column, share, node in _shares(reading, quality, "completeness"):
         yield column, reading.rule("completeness", demands.Complete(column, share), node)
@@ -231,8 +223,8 @@ def _completeness(reading: ClauseReader, quality: Mapping) -> Iterator[PlacedRul
 
 
 def _uniqueness(
-    reading: ClauseReader, quality: Mapping, keys: tuple[str, ...]
-) -> Iterator[PlacedRule]:
+    reading: clause_reader.ClauseReader, quality: Mapping, keys: tuple[str, ...]
+) -> Iterator[clause_reader.PlacedRule]:
     """Uniqueness for the named fields; a single share is that of the business key."""
     for column, share, node in _shares(reading, quality, "uniqueness"):
         demand = demands.Distinct((column,), round(1 - share, 12))
@@ -248,7 +240,9 @@ def _uniqueness(
         )
 
 
-def _shares(reading: ClauseReader, quality: Mapping, key: str) -> Iterator[tuple[str, float, Node]]:
+def _shares(
+    reading: clause_reader.ClauseReader, quality: Mapping, key: str
+) -> Iterator[tuple[str, float, Node]]:
     """The fields in a mapping of `completeness` or `uniqueness`, with their shares."""
     shares = reading.mapping(quality, key)
     for name, entry in shares.entries.items():
@@ -257,7 +251,7 @@ def _shares(reading: ClauseReader, quality: Mapping, key: str) -> Iterator[tuple
             yield column_path(name), float(share), entry.node
 
 
-def _freshness(reading: ClauseReader, quality: Mapping) -> Iterator[Rule]:
+def _freshness(reading: clause_reader.ClauseReader, quality: Mapping) -> Iterator[Rule]:
     """The age of the data: `freshness.max_hours`, or `freshness_hours` next to it."""
     freshness = reading.mapping(quality, "freshness")
     named = freshness.text("column")
@@ -265,10 +259,10 @@ def _freshness(reading: ClauseReader, quality: Mapping) -> Iterator[Rule]:
     column_node = freshness.get("column")
     for node, key in ((freshness, "max_hours"), (quality, "freshness_hours")):
         if (hours := node.number(key)) is not None:
-            demand = demands.Fresh(column, hours * HOUR_S)
+            demand = demands.Fresh(column, hours * clause_reader.HOUR_S)
             yield reading.rule("freshness", demand, node.get(key), column_node)
     frequency = freshness.get("update_frequency")
-    interval = interval_s(freshness.text("update_frequency") or "")
+    interval = clause_reader.interval_s(freshness.text("update_frequency") or "")
     if interval is None:
         reason = "this is not an interval: write hourly, daily, or `6 hours`"
         reading.unsupported(frequency, reason, "E422")
@@ -276,7 +270,7 @@ def _freshness(reading: ClauseReader, quality: Mapping) -> Iterator[Rule]:
         yield reading.rule("frequency", demands.Arrives(column, interval), frequency, column_node)
 
 
-def _retention(reading: ClauseReader, freshness: Mapping) -> Iterator[Rule]:
+def _retention(reading: clause_reader.ClauseReader, freshness: Mapping) -> Iterator[Rule]:
     """The days of `usage`; the column is that of freshness."""
     usage = reading.mapping(reading.root, "usage")
     days, named = usage.number("retention_days"), freshness.text("column")
@@ -284,11 +278,13 @@ def _retention(reading: ClauseReader, freshness: Mapping) -> Iterator[Rule]:
     if days is None:
         reading.unsupported(node, "not a number of days")
     else:
-        demand = demands.Retained(column_path(named) if named is not None else None, days * DAY_S)
+        demand = demands.Retained(
+            column_path(named) if named is not None else None, days * clause_reader.DAY_S
+        )
         yield reading.rule("retention", demand, node, freshness.get("column"))
 
 
-def _unmeasured(reading: ClauseReader, quality: Mapping) -> None:
+def _unmeasured(reading: clause_reader.ClauseReader, quality: Mapping) -> None:
     reading.documented(quality.get("validity"), "no field has a rule for individual values")
     for key in ("accuracy", "accuracy_target"):
         node = quality.get(key)

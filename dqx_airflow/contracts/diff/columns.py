@@ -15,14 +15,6 @@ from difflib import SequenceMatcher
 from typing import TypeAlias, TypeVar
 
 from dqx_airflow.contracts import demands
-from dqx_airflow.contracts.demands import (
-    Demand,
-    Order,
-    all_of,
-    compare_demands,
-    literal_text,
-    rising,
-)
 from dqx_airflow.contracts.diff.kinds import KINDS, Change, Wording, compare_wording
 from dqx_airflow.contracts.model import Field, Model, Renamed, Rule
 from dqx_airflow.metrics.types import parts_of
@@ -69,9 +61,9 @@ class ContractLocation:
 
 
 _KINDS_OF_ORDERS = {
-    Order.LOOSER: ("rule_loosened", "is loosened"),
-    Order.TIGHTER: ("rule_tightened", "is tightened"),
-    Order.OTHER: ("rule_changed", "changes"),
+    demands.Order.LOOSER: ("rule_loosened", "is loosened"),
+    demands.Order.TIGHTER: ("rule_tightened", "is tightened"),
+    demands.Order.OTHER: ("rule_changed", "changes"),
 }
 _NAMED_BY_PEOPLE = (demands.MetricRule, demands.QueryGives, demands.RowsSatisfy)
 _NUMBER = re.compile(r"_\d+$")
@@ -122,7 +114,7 @@ def _renamed(rule: Rule, columns: ColumnChanges) -> Rule:
     return rule if demand is rule.demand else replace(rule, demand=demand)
 
 
-def _comes_with_its_columns(demand: Demand, columns: ColumnChanges) -> bool:
+def _comes_with_its_columns(demand: demands.Demand, columns: ColumnChanges) -> bool:
     named = set(demand.named_columns)
     is_harmless = isinstance(demand, _HARMLESS_FOR_NEW_COLUMNS)
     return is_harmless and bool(named) and named <= columns.added
@@ -132,9 +124,9 @@ def _compared_rules(
     old: Rule, new: Rule, location: ContractLocation, *, is_whole: bool
 ) -> Iterator[Change]:
     place = location.below(new.name, _span(old, location.old_span), _span(new, location.new_span))
-    stricter = compare_demands(old.demand, new.demand, is_whole=is_whole)
-    order = all_of(stricter, rising(old.share, new.share))
-    if order is not Order.SAME:
+    stricter = demands.compare_demands(old.demand, new.demand, is_whole=is_whole)
+    order = demands.all_of(stricter, demands.rising(old.share, new.share))
+    if order is not demands.Order.SAME:
         kind, verb = _KINDS_OF_ORDERS[order]
         before, after = old.text, new.text
         detail = _of_enums(old.demand, new.demand) or f"{before} → {after}"
@@ -156,12 +148,12 @@ def _given_name(rule: Rule) -> str | None:
     return _NUMBER.sub("", rule.name) if isinstance(rule.demand, _NAMED_BY_PEOPLE) else None
 
 
-def _of_enums(old: Demand, new: Demand) -> str | None:
+def _of_enums(old: demands.Demand, new: demands.Demand) -> str | None:
     """The added and removed values, if both demands are lists of values."""
     if not (isinstance(old, demands.OneOf) and isinstance(new, demands.OneOf)):
         return None
-    added = [literal_text(value) for value in new.values if value not in old.values]
-    removed = [literal_text(value) for value in old.values if value not in new.values]
+    added = [demands.literal_text(value) for value in new.values if value not in old.values]
+    removed = [demands.literal_text(value) for value in old.values if value not in new.values]
     parts = [f"{', '.join(added)} added"] if added else []
     parts += [f"{', '.join(removed)} removed"] if removed else []
     return "; ".join(parts) or None
@@ -242,7 +234,10 @@ def renamed_fields(
     places = {id(item): place for items in (old, new) for place, item in enumerate(items)}
 
     def likeness(old_field: Field, new_field: Field) -> float:
-        if compare_types(old_field.type, new_field.type) not in (Order.SAME, Order.LOOSER):
+        if compare_types(old_field.type, new_field.type) not in (
+            demands.Order.SAME,
+            demands.Order.LOOSER,
+        ):
             return 0.0
         is_in_place = places[id(old_field)] == places[id(new_field)]
         return _likeness_of_fields(old_field, new_field) + _SAME_PLACE * is_in_place
@@ -328,7 +323,7 @@ def _likeness_of_texts(old_text: str, new_text: str) -> float:
     return SequenceMatcher(None, first, second, autojunk=False).ratio()
 
 
-def _signs(item: Field) -> tuple[Demand, ...]:
+def _signs(item: Field) -> tuple[demands.Demand, ...]:
     """The demands by which a column is recognised."""
     return tuple(rule.demand for rule in item.rules if not isinstance(rule.demand, _NO_SIGN))
 
@@ -340,19 +335,19 @@ _DIGITS_FOR_WHOLE = {"tinyint": 10, "smallint": 10, "int": 10, "bigint": 20}
 _ANY = "any"
 
 
-def compare_types(old: str | None, new: str | None) -> Order:
+def compare_types(old: str | None, new: str | None) -> demands.Order:
     """The order of two types, `LOOSER` for a widening; `OTHER` also for a change to `any`.
 
     A column that may hold anything breaks every consumer that relies on its type.
     """
     before, after = old or _ANY, new or _ANY
     if before == after or {before, after} == {"string", "text"}:
-        return Order.SAME
+        return demands.Order.SAME
     if _ANY in (before, after):
-        return Order.OTHER
+        return demands.Order.OTHER
     if _is_wider(before, after):
-        return Order.LOOSER
-    return Order.TIGHTER if _is_wider(after, before) else Order.OTHER
+        return demands.Order.LOOSER
+    return demands.Order.TIGHTER if _is_wider(after, before) else demands.Order.OTHER
 
 
 def is_delta_widening(old: str, new: str) -> bool:
@@ -420,9 +415,9 @@ _WORDINGS = {
 }
 """The kinds of changes of a meaning, and of a description."""
 _CHANGES_OF_TYPES = {
-    Order.LOOSER: ("type_widened", "is widened"),
-    Order.TIGHTER: ("type_changed", "is narrowed"),
-    Order.OTHER: ("type_changed", "changes"),
+    demands.Order.LOOSER: ("type_widened", "is widened"),
+    demands.Order.TIGHTER: ("type_changed", "is narrowed"),
+    demands.Order.OTHER: ("type_changed", "changes"),
 }
 
 
@@ -567,10 +562,10 @@ def _types(old: Field, new: Field, location: ContractLocation) -> Iterator[Chang
     order = compare_types(old.type, new.type)
     before, after = old.written_type or old.type or "any", new.written_type or new.type or "any"
     match order:
-        case Order.SAME if before != after and _is_leaf(old) and _is_leaf(new):
+        case demands.Order.SAME if before != after and _is_leaf(old) and _is_leaf(new):
             message = f"the type of {new.path} is now written as {after}"
             yield location.change("type_respelled", message, before, after)
-        case Order.LOOSER | Order.TIGHTER | Order.OTHER:
+        case demands.Order.LOOSER | demands.Order.TIGHTER | demands.Order.OTHER:
             kind, verb = _CHANGES_OF_TYPES[order]
             message = f"the type of {new.path} {verb}: {before} → {after}"
             yield location.change(kind, message, before, after)
@@ -607,7 +602,7 @@ def _meaning(
 
 
 def _defaults(old: Field, new: Field, location: ContractLocation) -> Iterator[Change]:
-    before, after = literal_text(old.default), literal_text(new.default)
+    before, after = demands.literal_text(old.default), demands.literal_text(new.default)
     if old.has_default and not new.has_default:
         kind = "default_removed" if new.is_nullable else "needed_default_removed"
         yield location.change(kind, f"the default of {new.path} is removed", old=before)
@@ -642,7 +637,7 @@ def _remarks(old: Field, new: Field, location: ContractLocation) -> Iterator[Cha
         ("tags_changed", "tags", old.tags, new.tags),
     ):
         if before != after:
-            listed = (", ".join(map(literal_text, values)) for values in (before, after))
+            listed = (", ".join(map(demands.literal_text, values)) for values in (before, after))
             yield location.change(kind, f"the {noun} of {new.path} change", *listed)
     if old.inputs != new.inputs:
         message = f"the source fields of {new.path} change"

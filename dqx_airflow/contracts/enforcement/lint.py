@@ -18,16 +18,6 @@ from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.compile.context import RuleContext
 from dqx_airflow.contracts.compile.ecma_regex import BrokenPatternError, java_pattern
 from dqx_airflow.contracts.compile.suite import compile_contract
-from dqx_airflow.contracts.demands import (
-    Demand,
-    Interval,
-    Literal,
-    Required,
-    RowsSatisfy,
-    Unique,
-    ValueDemand,
-    literal_text,
-)
 from dqx_airflow.contracts.dialects import reader_of
 from dqx_airflow.contracts.dialects.clause_reader import looks_personal
 from dqx_airflow.contracts.field_types import spark_type
@@ -80,14 +70,14 @@ def held(value: object, spark_type: str) -> Any:
         case dict() if fields := fields_of(spark_type):
             return {name: held(value.get(name), inner) for name, inner in fields.items()}
     is_nested = family in (Family.ARRAY, Family.MAP) or bool(fields_of(spark_type))
-    converted = None if is_nested else value_of(literal_text(value), spark_type)
+    converted = None if is_nested else value_of(demands.literal_text(value), spark_type)
     if converted is None:
-        raise NoValueError(literal_text(value))
+        raise NoValueError(demands.literal_text(value))
     return converted
 
 
 _ANY_DAY = date(2000, 1, 1)
-_OF_ROWS = (ValueDemand, Required, RowsSatisfy, Unique)
+_OF_ROWS = (demands.ValueDemand, demands.Required, demands.RowsSatisfy, demands.Unique)
 _NESTED = ("array", "map", "struct")
 _LONGEST_VALUE = 60
 _MOST_ROWS = 50
@@ -127,7 +117,7 @@ def _of_field(contract: Contract, model: Model, item: Field) -> Iterator[BrokenE
     if item.has_default and item.default is not None:
         examples.append(("default", item.default, item.span))
     for kind, example, span in examples:
-        shown = _shown(literal_text(example))
+        shown = _shown(demands.literal_text(example))
         try:
             value = held(example, _type_of(item))
         except NoValueError as error:
@@ -137,7 +127,9 @@ def _of_field(contract: Contract, model: Model, item: Field) -> Iterator[BrokenE
         if value is not None:
             column = replace(item, name=_COLUMN, path=_COLUMN)
             alone = replace(model, fields=(column,), rules=())
-            for rule in _broken_rules(contract, alone, (column,), [[value]], (ValueDemand,)):
+            for rule in _broken_rules(
+                contract, alone, (column,), [[value]], (demands.ValueDemand,)
+            ):
                 yield BrokenExample(f"the {kind} {shown} of {path} is rejected", span, rule, kind)
 
 
@@ -197,7 +189,7 @@ class _Rows:
         owner = next(
             (item for item in fields for nested in item.walk() if rule in nested.rules), None
         )
-        if isinstance(rule.demand, Unique):
+        if isinstance(rule.demand, demands.Unique):
             yield from self._repeated(rule, fields, rows)
             return
         model = replace(self.model, fields=tuple(fields), rules=() if owner else (rule,))
@@ -220,7 +212,7 @@ class _Rows:
     def _repeated(
         self, rule: Rule, fields: Sequence[Field], rows: Sequence[Sequence[Any]]
     ) -> Iterator[BrokenExample]:
-        assert isinstance(rule.demand, Unique)
+        assert isinstance(rule.demand, demands.Unique)
         paths = [item.path for item in fields]
         places = [paths.index(column) for column in rule.demand.columns]
         seen: dict[tuple[Any, ...], int] = {}
@@ -241,7 +233,7 @@ class _Rows:
 
 
 def _cell(value: object) -> str:
-    return "missing" if value is None else _shown(literal_text(value))
+    return "missing" if value is None else _shown(demands.literal_text(value))
 
 
 def _broken_rules(
@@ -249,7 +241,7 @@ def _broken_rules(
     model: Model,
     fields: Sequence[Field],
     rows: Sequence[Sequence[Any]],
-    demands: tuple[type[Demand], ...],
+    demands: tuple[type[demands.Demand], ...],
 ) -> Iterator[Rule]:
     """The rules with one of these demands that rows violate."""
 
@@ -284,8 +276,8 @@ def _broken_rules(
             yield rules[verdict.name]
 
 
-def _columns_of(demand: Demand) -> set[str]:
-    return set(demand.columns) if isinstance(demand, Unique) else set()
+def _columns_of(demand: demands.Demand) -> set[str]:
+    return set(demand.columns) if isinstance(demand, demands.Unique) else set()
 
 
 def _type_of(item: Field) -> str:
@@ -356,7 +348,7 @@ class _ValueLimit:
 
     rule: Rule
     op: str
-    value: Literal
+    value: demands.Literal
 
 
 def contradictions(contract: Contract) -> Iterator[Contradiction]:
@@ -413,7 +405,7 @@ def _crossed(limits: Sequence[_ValueLimit], least: str, most: str) -> Iterator[C
                     yield Contradiction((low.rule, high.rule), message)
 
 
-def _is_above(low: Literal, high: Literal, *, or_equal: bool) -> bool:
+def _is_above(low: demands.Literal, high: demands.Literal, *, or_equal: bool) -> bool:
     """False for values that cannot be compared; dates are compared as ISO strings."""
     if isinstance(low, str) and isinstance(high, str):
         length = min(len(low), len(high))
@@ -435,7 +427,7 @@ def _no_value_left(rules: Sequence[Rule], limits: Sequence[Rule]) -> Iterator[Co
                     yield Contradiction((rule, limit), "none of the values is within the limit")
 
 
-def _keeps(value: Literal, limit: object) -> bool:
+def _keeps(value: demands.Literal, limit: object) -> bool:
     match limit:
         case demands.Length(op=op, count=count) if isinstance(value, str):
             return _holds(len(value), op, count)
@@ -457,7 +449,7 @@ def _holds(value: float, op: str, bound: float) -> bool:
 
 def _conditions(rules: Sequence[Rule]) -> Iterator[Contradiction]:
     """Conditions on the same number that exclude each other, or that no number satisfies."""
-    numbers: dict[object, list[tuple[Rule, Interval]]] = {}
+    numbers: dict[object, list[tuple[Rule, demands.Interval]]] = {}
     for rule in rules:
         match rule.demand:
             case demands.MetricRule() as demand:
@@ -478,7 +470,7 @@ def _conditions(rules: Sequence[Rule]) -> Iterator[Contradiction]:
                     yield Contradiction((other_rule, rule), "no number satisfies both thresholds")
 
 
-def _is_apart(first: Interval, second: Interval) -> bool:
+def _is_apart(first: demands.Interval, second: demands.Interval) -> bool:
     return max(first[0], second[0]) >= min(first[1], second[1])
 
 
@@ -635,7 +627,7 @@ def _references(contract: Contract) -> Iterator[Diagnostic]:
                 yield diagnostic if is_sure else replace(diagnostic, is_mild=True)
 
 
-def _stated_in(demand: Demand) -> tuple[Demand, ...]:
+def _stated_in(demand: demands.Demand) -> tuple[demands.Demand, ...]:
     """The demand; for one on some of the rows, also the predicate that selects them."""
     if isinstance(demand, demands.AmongRows):
         return demands.RowsSatisfy(demand.where, demand.sql_dialect), demand.demand

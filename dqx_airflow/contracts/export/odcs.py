@@ -7,19 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dqx_airflow.contracts import demands
+from dqx_airflow.contracts import demands, export
 from dqx_airflow.contracts.compile.context import ExportedRule
 from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.dialects.clause_reader import DAY_S, HOUR_S, MINUTE_S, is_sensitive
 from dqx_airflow.contracts.dialects.foreign import THRESHOLDS, great_expectations
-from dqx_airflow.contracts.export import (
-    Exported,
-    Loss,
-    filled,
-    loss_of,
-    unsupported_clauses,
-    yaml_text,
-)
 from dqx_airflow.contracts.field_types import names_in, spark_type
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule, Server, Treatment, plain_name
 from dqx_airflow.errors import NoCounterpartError
@@ -248,14 +240,14 @@ class SchemaWriter:
     contract: Contract
     server: str | None
     service: list[dict[str, Any]] = field(default_factory=list)
-    losses: list[Loss] = field(default_factory=list)
+    losses: list[export.Loss] = field(default_factory=list)
 
     def object(self, model: Model) -> dict[str, Any]:
         keys = model.key
         for name in model.partition_by:
             if model.field_at(name) is None:
                 reason = f"partitioned by {name}, which is not one of its columns"
-                self.losses.append(Loss(model.name, reason))
+                self.losses.append(export.Loss(model.name, reason))
         plain: dict[str, Any] = {
             "name": model.name,
             "physicalName": model.location,
@@ -282,7 +274,7 @@ class SchemaWriter:
             else:
                 quality += self._quality(model, None, rule)
         plain |= {"properties": properties, "relationships": relationships, "quality": quality}
-        return filled(plain)
+        return export.filled(plain)
 
     def _property(self, model: Model, item: Field, keys: tuple[str, ...]) -> dict[str, Any]:
         plain: dict[str, Any] = {"name": item.name}
@@ -330,7 +322,7 @@ class SchemaWriter:
         if not is_whole:
             plain |= self._parts(model, item)
         plain["customProperties"] = self._custom(model, item)
-        return filled(plain)
+        return export.filled(plain)
 
     def _parts(self, model: Model, item: Field) -> dict[str, Any]:
         """The parts of a nested value."""
@@ -399,10 +391,10 @@ class SchemaWriter:
         for name, value in (("unit", item.unit), ("default", item.default)):
             if value is not None:
                 reason = f"its {name} is a custom property: the standard has no place for it"
-                self.losses.append(Loss(path, reason))
+                self.losses.append(export.Loss(path, reason))
                 custom.append({"property": name, "value": value})
         if item.inputs:
-            self.losses.append(Loss(path, "what it is made of is left out"))
+            self.losses.append(export.Loss(path, "what it is made of is left out"))
         return custom
 
     def _check_is_plain(self, model: Model, item: Field | None, rule: Rule) -> None:
@@ -411,7 +403,7 @@ class SchemaWriter:
             self._lose(model, item, rule, f"without its severity {rule.severity}")
 
     def _lose(self, model: Model, item: Field | None, rule: Rule, reason: str) -> None:
-        self.losses.append(loss_of(self.contract, model, item, rule, reason))
+        self.losses.append(export.loss_of(self.contract, model, item, rule, reason))
 
 
 def _says_more(item: Field) -> bool:
@@ -473,9 +465,9 @@ _DIALECT_VERSIONS = ("apiVersion", "dataContractSpecification")
 _NO_PLACE = "a custom property: the standard has no place for it, and no other tool reads it"
 
 
-def document(contract: Contract) -> Exported:
+def document(contract: Contract) -> export.Exported:
     """The contract as YAML."""
-    losses: list[Loss] = []
+    losses: list[export.Loss] = []
     servers = [_server(server, losses) for server in contract.servers]
     writer = SchemaWriter(contract, servers[0]["type"] if servers else None)
     objects = [writer.object(model) for model in contract.models]
@@ -488,7 +480,9 @@ def document(contract: Contract) -> Exported:
         if value is not None
     ]
     if contract.version is None:
-        losses.append(Loss("version", f"written as {_FIRST_VERSION}: the standard asks for one"))
+        losses.append(
+            export.Loss("version", f"written as {_FIRST_VERSION}: the standard asks for one")
+        )
     plain = {
         "apiVersion": _WITH_MAPS if _has_maps(contract.models) else _VERSION,
         "kind": "DataContract",
@@ -506,8 +500,8 @@ def document(contract: Contract) -> Exported:
         "customProperties": [*_custom(contract, losses)],
     }
     kept = {key: value for key, value in plain.items() if value not in (None, [], {})}
-    losses += [*writer.losses, *unsupported_clauses(contract), *_left_out(contract, kept)]
-    return Exported(yaml_text(kept), tuple(losses))
+    losses += [*writer.losses, *export.unsupported_clauses(contract), *_left_out(contract, kept)]
+    return export.Exported(export.yaml_text(kept), tuple(losses))
 
 
 def _team(contract: Contract) -> dict[str, Any] | None:
@@ -520,18 +514,18 @@ def _has_maps(models: tuple[Model, ...]) -> bool:
     return any(item.type == "map" for model in models for item in model.walk())
 
 
-def _server(server: Server, losses: list[Loss]) -> dict[str, Any]:
+def _server(server: Server, losses: list[export.Loss]) -> dict[str, Any]:
     """A server of its own type if everything that the standard requires is known, else `custom`."""
     about = {"server": server.name, "environment": server.environment}
     place = _place(server)
     if place is None:
         reason = f"a custom server: not all is known that one of type {server.type} needs"
-        losses.append(Loss(f"servers.{server.name}", reason))
+        losses.append(export.Loss(f"servers.{server.name}", reason))
         properties = [{"property": "serverType", "value": server.type}]
         place = {"type": "custom", "location": server.location, "format": server.format}
         place["customProperties"] = properties
     if server.options:
-        losses.append(Loss(f"servers.{server.name}", "its options are left out"))
+        losses.append(export.Loss(f"servers.{server.name}", "its options are left out"))
     return {key: value for key, value in (about | place).items() if value is not None}
 
 
@@ -547,7 +541,7 @@ def _place(server: Server) -> dict[str, Any] | None:
     return None
 
 
-def _custom(contract: Contract, losses: list[Loss]) -> Iterator[dict[str, Any]]:
+def _custom(contract: Contract, losses: list[export.Loss]) -> Iterator[dict[str, Any]]:
     """What the standard has no place for."""
     life = contract.lifecycle
     consumers = [
@@ -566,11 +560,11 @@ def _custom(contract: Contract, losses: list[Loss]) -> Iterator[dict[str, Any]]:
         ("breakingChangeCadence", life.cadence),
     ):
         if value:
-            losses.append(Loss(name, _NO_PLACE))
+            losses.append(export.Loss(name, _NO_PLACE))
             yield {"property": name, "value": value}
 
 
-def _left_out(contract: Contract, written: Any) -> Iterator[Loss]:
+def _left_out(contract: Contract, written: Any) -> Iterator[export.Loss]:
     """Texts of the document that the export does not contain."""
     known = {demands.one_line(text) for text in _scalars(written)}
     for note in contract.notes:
@@ -579,7 +573,7 @@ def _left_out(contract: Contract, written: Any) -> Iterator[Loss]:
             remark in known or remark.lower() in _NOTHING or _is_said_otherwise(note.clause.path)
         )
         if note.treatment is Treatment.DOCUMENTED and not is_exported:
-            yield Loss(note.clause.path, "the export has no place for it")
+            yield export.Loss(note.clause.path, "the export has no place for it")
 
 
 def _is_said_otherwise(path: str) -> bool:

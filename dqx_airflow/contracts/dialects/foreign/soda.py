@@ -27,22 +27,8 @@ from dqx_airflow.contracts.demands import (
     Required,
     RowsSatisfy,
 )
+from dqx_airflow.contracts.dialects import foreign
 from dqx_airflow.contracts.dialects.clause_reader import DAY_S, HOUR_S, MINUTE_S, seconds_of, slug
-from dqx_airflow.contracts.dialects.foreign import (
-    THRESHOLDS,
-    ColumnDemand,
-    Translation,
-    aggregate_query,
-    all_hold,
-    conditions,
-    invalid_values,
-    is_threshold,
-    literals,
-    permits_none,
-    repeated_rows,
-    rlike,
-    values_in,
-)
 from dqx_airflow.contracts.model import column_path, dotted_path
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.values.exact import finite_number, is_finite_number
@@ -101,7 +87,7 @@ _Found = tuple[Demand, ...]
 
 def translate(
     check: Mapping[str, Any], column: str | None, sql_dialect: str | None = None
-) -> Translation:
+) -> foreign.Translation:
     """The demands of a check on a column, or on a model if `column` is None.
 
     :param sql_dialect: the dialect of the SQL in the check.
@@ -113,7 +99,9 @@ def translate(
     found_kind = _KINDS[kind]
     filters = _FILTER_KEYS if found_kind.takes_filter else ()
     for key in check:
-        if key not in ("type", *_REMARKS, *filters, *found_kind.keys) and not is_threshold(key):
+        if key not in ("type", *_REMARKS, *filters, *found_kind.keys) and not foreign.is_threshold(
+            key
+        ):
             raise NoCounterpartError(f"Soda's '{key}' has no counterpart for {kind}")
     compared = comparisons(check)
     if found_kind.implied is not None and compared:
@@ -132,7 +120,7 @@ def translate(
     if where is not None:
         demands = tuple(AmongRows(demand, where, sql_dialect) for demand in demands)
     name = check.get("name")
-    return Translation(
+    return foreign.Translation(
         kind, demands, column, str(name) if name else None, remarks=tuple({*_REMARKS} & {*check})
     )
 
@@ -142,7 +130,7 @@ def comparisons(check: Mapping[str, Any]) -> tuple[Condition, ...]:
 
     :raises NoCounterpartError: one of them cannot be made.
     """
-    compared = conditions(check)
+    compared = foreign.conditions(check)
     lower = [condition for condition in compared if condition.op in (">", ">=")]
     upper = [condition for condition in compared if condition.op in ("<", "<=")]
     if not (lower and upper) or lower[0].bound <= upper[0].bound:
@@ -167,13 +155,15 @@ def _duplicates(check: _Check) -> _Found:
     return tuple(
         demand
         for condition in check.compared
-        for demand in repeated_rows(columns, condition, is_percent=check.is_percent)
+        for demand in foreign.repeated_rows(columns, condition, is_percent=check.is_percent)
     )
 
 
 def _missing(check: _Check) -> _Found:
     column, pattern = str(check.column), check.first(_MISSING_REGEX_KEYS)
-    counted = values_in(check.keys["missing_values"]) if "missing_values" in check.keys else ()
+    counted = (
+        foreign.values_in(check.keys["missing_values"]) if "missing_values" in check.keys else ()
+    )
     if counted is None or not isinstance(pattern, str | None):
         raise NoCounterpartError("missing_values takes a list of values, missing_regex a string")
     demands: list[Demand] = []
@@ -183,7 +173,7 @@ def _missing(check: _Check) -> _Found:
                 "missing_count", (column,), condition, check.is_percent, counted, pattern
             )
             demands.append(measured)
-        elif permits_none(condition, is_percent=check.is_percent):
+        elif foreign.permits_none(condition, is_percent=check.is_percent):
             demands.append(Required())
         else:
             demands.append(MetricRule("null_count", (column,), condition, check.is_percent))
@@ -196,14 +186,16 @@ def _invalid(check: _Check) -> _Found:
         return _reference(check, reference)
     valid, refused = _valid(check), _refused(check)
     if refused is not None:
-        named = (*refused, f"NOT ({all_hold(str(check.column), valid)})") if valid else refused
+        named = (
+            (*refused, f"NOT ({foreign.all_hold(str(check.column), valid)})") if valid else refused
+        )
         broken = " OR ".join(named)
         counted = f"count_if({broken})"
         counted = f"100 * {counted} / count(*)" if check.is_percent else counted
         return tuple(
             RowsSatisfy(f"NOT ({broken})")
-            if permits_none(condition, is_percent=check.is_percent)
-            else QueryGives(aggregate_query(counted), condition)
+            if foreign.permits_none(condition, is_percent=check.is_percent)
+            else QueryGives(foreign.aggregate_query(counted), condition)
             for condition in check.compared
         )
     if not valid:
@@ -213,7 +205,7 @@ def _invalid(check: _Check) -> _Found:
     return tuple(
         demand
         for condition in check.compared
-        for demand in invalid_values(
+        for demand in foreign.invalid_values(
             str(check.column), valid, condition, is_percent=check.is_percent
         )
     )
@@ -224,21 +216,21 @@ def _refused(check: _Check) -> tuple[str, ...] | None:
     keys, name = check.keys, sql_name(str(check.column))
     refused = []
     if "invalid_values" in keys:
-        values = values_in(keys["invalid_values"])
+        values = foreign.values_in(keys["invalid_values"])
         if values is None:
             raise NoCounterpartError("invalid_values takes a list of values")
-        refused.append(f"{name} IN ({literals(values)})")
+        refused.append(f"{name} IN ({foreign.literals(values)})")
     if "invalid_regex" in keys:
-        refused.append(rlike(name, str(keys["invalid_regex"])))
+        refused.append(foreign.rlike(name, str(keys["invalid_regex"])))
     return tuple(refused) or None
 
 
-def _valid(check: _Check) -> tuple[ColumnDemand, ...]:
+def _valid(check: _Check) -> tuple[foreign.ColumnDemand, ...]:
     """The conditions on a valid value, which must all hold."""
-    keys, demands = check.keys, list[ColumnDemand]()
+    keys, demands = check.keys, list[foreign.ColumnDemand]()
     pattern = check.first(_REGEX_KEYS)
     if "valid_values" in keys:
-        values = values_in(keys["valid_values"])
+        values = foreign.values_in(keys["valid_values"])
         if values is None:
             raise NoCounterpartError("valid_values takes a list of values")
         demands.append(OneOf(values))
@@ -282,7 +274,8 @@ def _reference(check: _Check, reference: object) -> _Found:
             "valid_values_reference_data cannot be combined with other keys for valid values"
         )
     if not all(
-        permits_none(comparison, is_percent=check.is_percent) for comparison in check.compared
+        foreign.permits_none(comparison, is_percent=check.is_percent)
+        for comparison in check.compared
     ):
         raise NoCounterpartError("a reference cannot have a threshold: use no_invalid_values")
     return (Refers((str(check.column),), dataset, (column_path(column),)),)
@@ -295,7 +288,7 @@ def _aggregate(check: _Check) -> _Found:
 
 def _expression(check: _Check) -> _Found:
     value = _EXPRESSIONS[check.kind].format(sql_name(str(check.column)))
-    query = aggregate_query(value)
+    query = foreign.aggregate_query(value)
     return tuple(QueryGives(query, condition) for condition in check.compared)
 
 
@@ -348,7 +341,7 @@ _KINDS = {
     **dict.fromkeys(_EXPRESSIONS, _Kind(_expression)),
     **dict.fromkeys(_AGES, _Kind(_freshness)),
     "metric_expression": _Kind(
-        partial(_query, keys=_EXPRESSION_KEYS, query_of=aggregate_query),
+        partial(_query, keys=_EXPRESSION_KEYS, query_of=foreign.aggregate_query),
         ("metric", *_EXPRESSION_KEYS),
         needs_column=False,
         takes_filter=False,
@@ -371,13 +364,13 @@ _REFERENCE = re.compile(
     r"\s*values\s+in\s+\((?P<columns>[^()]+)\)\s+must\s+exist\s+in\s+"
     r"(?P<dataset>[^\s()]+)\s*\((?P<others>[^()]+)\)\s*"
 )
-_THRESHOLDS = {op: slug(THRESHOLDS[op][0]) for op in ("!=", "<", "<=", ">", ">=")}
+_THRESHOLDS = {op: slug(foreign.THRESHOLDS[op][0]) for op in ("!=", "<", "<=", ">", ">=")}
 _THRESHOLDS |= {"=": "must_be", "<>": "must_not_be"}
 _OF_ROWS = ("row_count",)
 _OF_COLUMNS = ("duplicate_count", "duplicate_percent")
 
 
-def translate_sodacl(check: object) -> Translation:
+def translate_sodacl(check: object) -> foreign.Translation:
     """The demands of a check: a string, or a mapping from one to its configuration.
 
     :raises NoCounterpartError: there are none.
@@ -443,29 +436,29 @@ def threshold(comparison: str) -> dict[str, Any] | None:
     return {_THRESHOLDS[match["op"]]: bound} if match and bound is not None else None
 
 
-def _sodacl_reference(match: re.Match[str]) -> Translation:
+def _sodacl_reference(match: re.Match[str]) -> foreign.Translation:
     columns, other_columns = _names(match["columns"]), _names(match["others"])
     if len(columns) != len(other_columns):
         raise NoCounterpartError("a reference needs the same number of columns on both sides")
     paths, other_paths = tuple(map(dotted_path, columns)), tuple(map(dotted_path, other_columns))
     demand = Refers(paths, match["dataset"], other_paths)
-    return Translation("references", (demand,), paths[0] if len(paths) == 1 else None)
+    return foreign.Translation("references", (demand,), paths[0] if len(paths) == 1 else None)
 
 
-def _sodacl_freshness(arguments: list[str], comparison: str) -> Translation:
+def _sodacl_freshness(arguments: list[str], comparison: str) -> foreign.Translation:
     match = _COMPARISON.fullmatch(comparison)
     seconds = seconds_of(match["bound"]) if match and match["op"] in ("<", "<=") else None
     if seconds is None or len(arguments) != 1 or "::" in arguments[0]:
         raise NoCounterpartError("freshness needs `<` and a duration: write `freshness(at) < 24h`")
     path = dotted_path(arguments[0])
-    return Translation("freshness", (Fresh(path, seconds),), path)
+    return foreign.Translation("freshness", (Fresh(path, seconds),), path)
 
 
-def _percentile(arguments: list[str], threshold: dict[str, Any]) -> Translation:
+def _percentile(arguments: list[str], threshold: dict[str, Any]) -> foreign.Translation:
     share = _number(arguments[1]) if len(arguments) == 2 else None
     if share is None or not 0 <= share <= 1:
         raise NoCounterpartError("a percentile needs a column and a number between 0 and 1")
     path = dotted_path(arguments[0])
-    query = aggregate_query(f"percentile({sql_name(path)}, {share})")
+    query = foreign.aggregate_query(f"percentile({sql_name(path)}, {share})")
     demands = tuple(QueryGives(query, condition) for condition in comparisons(threshold))
-    return Translation("percentile", demands, path)
+    return foreign.Translation("percentile", demands, path)

@@ -17,14 +17,7 @@ from itertools import product
 from typing import Any
 
 from dqx_airflow.contracts.demands import Arrives, Demand, Fresh, Retained
-from dqx_airflow.contracts.dialects.clause_reader import (
-    ClauseReader,
-    PlacedRule,
-    RuleOfModel,
-    check_address,
-    check_location,
-    seconds_of,
-)
+from dqx_airflow.contracts.dialects import clause_reader
 from dqx_airflow.contracts.dialects.foreign import is_threshold
 from dqx_airflow.contracts.dialects.standards import (
     DATABASES,
@@ -56,7 +49,7 @@ class OdcsContext:
     dates and times. `model` is the object being read.
     """
 
-    reading: ClauseReader
+    reading: clause_reader.ClauseReader
     elements: Elements
     sql_dialect: str | None
     is_spark: bool
@@ -84,7 +77,7 @@ _DAYS = {
 }
 
 
-def with_policy(reading: ClauseReader, lifecycle: Lifecycle) -> Lifecycle:
+def with_policy(reading: clause_reader.ClauseReader, lifecycle: Lifecycle) -> Lifecycle:
     """The lifecycle, with the dates, the periods and the cadence that the document adds."""
     policy: dict[str, Any] = {}
     for name, item in _properties(reading):
@@ -95,14 +88,14 @@ def with_policy(reading: ClauseReader, lifecycle: Lifecycle) -> Lifecycle:
     return replace(lifecycle, **policy)
 
 
-def read_consumers(reading: ClauseReader) -> Iterator[Consumer]:
+def read_consumers(reading: clause_reader.ClauseReader) -> Iterator[Consumer]:
     for name, item in _properties(reading):
         for consumer in reading.mappings(item, "value") if name == "consumers" else ():
             if (team := consumer.text("team")) is not None:
                 yield Consumer(team, consumer.text("useCase"), consumer.text("pin"))
 
 
-def _properties(reading: ClauseReader) -> Iterator[tuple[str, Mapping]]:
+def _properties(reading: clause_reader.ClauseReader) -> Iterator[tuple[str, Mapping]]:
     for item in reading.mappings(reading.root, "customProperties"):
         yield item.text("property") or "", item
 
@@ -169,7 +162,7 @@ class Elements:
         return element.name if element is not None else name
 
 
-def elements_of(reading: ClauseReader) -> Elements:
+def elements_of(reading: clause_reader.ClauseReader) -> Elements:
     by_name: dict[str, Element] = {}
     by_id: dict[str, Element] = {}
     objects = []
@@ -188,7 +181,7 @@ def elements_of(reading: ClauseReader) -> Elements:
     return Elements(by_name, by_id, tuple(objects))
 
 
-def physical_name(reading: ClauseReader, item: Mapping) -> str:
+def physical_name(reading: clause_reader.ClauseReader, item: Mapping) -> str:
     """The name of a column in the data."""
     return item.text("physicalName") or item.text("name") or ""
 
@@ -202,7 +195,7 @@ class _Way:
     columns: tuple[str, ...] = ()
 
 
-def _below(reading: ClauseReader, owner: Mapping, way: _Way) -> Iterator[_Way]:
+def _below(reading: clause_reader.ClauseReader, owner: Mapping, way: _Way) -> Iterator[_Way]:
     for item in reading.mappings(owner, "properties"):
         below = _Way(
             (*way.names, item.text("name") or ""),
@@ -224,14 +217,14 @@ _PLACES = ("location", "path")
 _TABLE_PARTS = ("project", "catalog", "database", "namespace", "dataset", "schema")
 
 
-def read_servers(reading: ClauseReader) -> Iterator[Server]:
+def read_servers(reading: clause_reader.ClauseReader) -> Iterator[Server]:
     """The servers; data cannot violate anything about them."""
     reading.documented_keys(reading.root, "servers", reason="the location of the data")
     for server in reading.mappings(reading.root, "servers"):
         kind = (server.text("type") or "").strip().lower()
         reading.one_of(server, "format", STORED_FORMATS)
-        check_address(reading, server, "endpointUrl", "uri")
-        check_location(reading, server, kind)
+        clause_reader.check_address(reading, server, "endpointUrl", "uri")
+        clause_reader.check_location(reading, server, kind)
         yield Server(
             server.text("server") or kind,
             kind,
@@ -244,7 +237,7 @@ def read_servers(reading: ClauseReader) -> Iterator[Server]:
         )
 
 
-def _location(reading: ClauseReader, server: Mapping, kind: str) -> str | None:
+def _location(reading: clause_reader.ClauseReader, server: Mapping, kind: str) -> str | None:
     for key in _PLACES:
         if (place := server.text(key)) is not None:
             return place
@@ -254,7 +247,7 @@ def _location(reading: ClauseReader, server: Mapping, kind: str) -> str | None:
     return ".".join([*filter(None, parts), "{model}"])
 
 
-def _options(reading: ClauseReader, server: Mapping) -> Iterator[tuple[str, str]]:
+def _options(reading: clause_reader.ClauseReader, server: Mapping) -> Iterator[tuple[str, str]]:
     """Reader options for the files: JSON in a single array spans several lines."""
     delimiter, file_format = (server.text(key) for key in ("delimiter", "format"))
     if file_format == "json" and delimiter == "array":
@@ -294,7 +287,7 @@ _SAYING = ("value", "valueExt", "unit", "element")
 _REMARKS = ("property", "driver", "description", "scheduler", "schedule")
 
 
-def read_service(context: OdcsContext) -> Iterator[RuleOfModel]:
+def read_service(context: OdcsContext) -> Iterator[clause_reader.RuleOfModel]:
     """The rules of the service levels."""
     reading = context.reading
     reading.documented_keys(
@@ -345,7 +338,7 @@ def _refuse(context: OdcsContext, level: Mapping, reason: str, code: str | None 
         context.reading.unsupported(level.get(key), reason, code, promise=promise)
 
 
-def _timed(context: OdcsContext, level: Mapping, kind: str) -> Iterator[RuleOfModel]:
+def _timed(context: OdcsContext, level: Mapping, kind: str) -> Iterator[clause_reader.RuleOfModel]:
     reading, objects = context.reading, context.elements.objects
     seconds = _seconds(level, kind)
     written = level.text("element") or reading.root.text("slaDefaultElement")
@@ -391,11 +384,11 @@ def _seconds(level: Mapping, kind: str) -> float | None:
     """
     number, unit = level.number("value"), level.text("unit")
     if number is None:
-        return seconds_of(level.text("value") or "")
+        return clause_reader.seconds_of(level.text("value") or "")
     word = (unit or "d").strip().lower()
     if word == "m":
         word = "months" if kind == "retention" else "minutes"
-    return seconds_of(f"{number} {word}")
+    return clause_reader.seconds_of(f"{number} {word}")
 
 
 _OF_PEOPLE = ("businessImpact", "method", "schedule", "scheduler")
@@ -403,7 +396,7 @@ _OF_PEOPLE = ("businessImpact", "method", "schedule", "scheduler")
 
 def read_rules(
     context: OdcsContext, owner: Mapping, column: str | None = None, columns: tuple[str, ...] = ()
-) -> Iterator[PlacedRule]:
+) -> Iterator[clause_reader.PlacedRule]:
     """The rules of an object with these columns, or of the property with this column."""
     rules = tuple(context.reading.mappings(owner, "quality"))
     metrics = [_as_metric(context, rule) for rule in rules]
