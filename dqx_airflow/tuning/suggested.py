@@ -29,15 +29,34 @@ _FEWEST_DAYS = 14
 _FEWEST_OF_A_WEEKDAY = 2
 _SAME = Fraction(1, 4)
 _FURTHEST = 20
+_SPREADS = 6
+"""So many median deviations of days are beyond the worst one: a fine day crosses that limit about
+once in 5,000 days, if the extremes of days have an exponential tail."""
+
+_LEAST_ROOM = Fraction(1, 20)
+"""Of the usual rows, also if all days have the same number."""
+
+_MOST_REPEATED = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class SeenDays:
-    """The days of a dataset, by its date column: rows, and NULL values by column."""
+    """The days of a dataset, by its date column: rows, and by column NULL values, and the ends of
+    numbers."""
 
     column: str
     rows: Mapping[date, int]
     nulls: Mapping[str, Mapping[date, int]] = field(default_factory=dict)
+    ends: Mapping[str, Mapping[date, tuple[float, float]]] = field(default_factory=dict)
+
+    def is_part_of_the_date(self, column: str) -> bool:
+        """True for a number that follows from the date, such as its month."""
+        ends = self.ends.get(column, {})
+        is_alone = all(low == high for low, high in ends.values())
+        varies = len(set(ends.values())) > 1
+        return is_alone and (
+            varies or any(low in (on.year, on.month) for on, (low, _) in ends.items())
+        )
 
     def shares(self, column: str) -> list[Fraction]:
         """The share of NULL on each day."""
@@ -116,6 +135,10 @@ def _comments(seen: Sequence[Seen], now: datetime) -> Iterator[str]:
                 yield f"{name}: {column.name} is always NULL."
             elif column.is_personal:
                 yield f"{name}: {column.name} looks personal, so its values are omitted."
+            elif column.is_named_like_a_key and column.distinct:
+                others = table.rows - column.distinct
+                if 0 < others <= _MOST_REPEATED * table.rows:
+                    yield f"{name}: {column.name} is almost a key: {others} rows repeat or lack it."
         if not table.key and table.rows:
             yield f"{name}: no column or pair of columns identifies a row."
         if dataset.newest is not None and now - dataset.newest > _OLDEST:
@@ -130,6 +153,7 @@ class _Suggestions:
         self._seen, self._draft, self._now = seen, draft, now
         self._suffix = "" if is_alone else f" of {seen.name}"
         self._prefix = "" if is_alone else f"{seen.name}_"
+        self._measures: list[str] = []
 
     def add(self) -> None:
         columns = [
@@ -142,6 +166,7 @@ class _Suggestions:
             ("Completeness", (text for column in columns for text in self._completeness(column))),
             ("Values", (text for column in columns for text in self._values(column))),
             ("Volume", self._volume()),
+            ("Levels", self._levels()),
             ("Freshness", self._freshness()),
         ):
             self._draft.check(title + self._suffix, self._seen.name, list(suggestions))
@@ -175,25 +200,31 @@ class _Suggestions:
         shares = self._seen.days.shares(column.name) if self._seen.days else []
         shares = shares or [Fraction(column.nulls, rows)]
         least, most = _percent(min(shares)), _percent(max(shares), up=True)
+        limit, worst = most, None
+        if len(shares) >= _FEWEST_DAYS and self._seen.days:
+            found = _limit(dict(zip(self._seen.days.rows, shares, strict=True)), 1)
+            limit, worst = _percent(min(Fraction(1), Fraction(found[0])), up=True), found[1]
         constant = self._draft.constant(
             f"max_nulls_{self._prefix}{column.name}",
-            f"{most}%",
+            f"{limit}%",
             f"{least}%",
-            f"{min(100, 2 * float(most) + 1):g}%",
+            f"{min(100, 2 * float(limit) + 1):g}%",
         )
         observed = f"{least}% to {most}% NULL on {len(shares)} days" if len(shares) > 1 else "NULL"
         yield self._assertion(
             f"null_count({shown_name}) / num_rows() <= {constant}",
             f"{column.name}.nulls",
-            f"{observed}: {column.nulls} of {rows} rows",
+            f"{observed}: {column.nulls} of {rows} rows{_without(worst)}",
         )
 
     def _values(self, column: ObservedColumn) -> Iterator[str]:
         shown_name, rows = show_name(column.name), self._seen.table.rows - column.nulls
         is_key = column.name in self._seen.table.key or column.is_named_like_a_key
         is_number = family_of(column.type) is Family.NUMBER
-        if is_number and not is_key and self._has_values_every_day(column):
+        is_level = is_number and not is_key and self._has_values_every_day(column)
+        if is_level and not (self._days and self._days.is_part_of_the_date(column.name)):
             yield from self._range(column, shown_name)
+            self._measures.append(column.name)
         if column.values:
             listed = ", ".join(map(show_text, column.values))
             evidence = f"{len(column.values)} different values in {rows} rows"
@@ -212,14 +243,30 @@ class _Suggestions:
         """Whether an extreme has a value on each day: it has none if all values are NULL."""
         return self._seen.days is None or max(self._seen.days.shares(column.name), default=1) < 1
 
+    @property
+    def _days(self) -> SeenDays | None:
+        """The days, if they are enough to know how days differ."""
+        days = self._seen.days
+        return days if days is not None and len(days.rows) >= _FEWEST_DAYS else None
+
     def _range(self, column: ObservedColumn, shown_name: str) -> Iterator[str]:
         low, high = column.lowest, column.highest
         if low is None or high is None:
             return
+        seen, ends = f"from {low} to {high}", self._days and self._days.ends.get(column.name)
+        bad: tuple[date | None, date | None] = (None, None)
+        if ends:
+            (below, first), (above, last) = (
+                _limit({on: end[side] for on, end in ends.items()}, sign, apart=5)
+                for side, sign in ((0, -1), (1, 1))
+            )
+            below = max(below, 0) if low >= 0 else below
+            if isinstance(low, int) and isinstance(high, int):
+                below, above = math.floor(below), math.ceil(above)
+            low, high, bad = below, above, (first, last)
         span, middle = (high - low) or abs(low) or 1, low + (high - low) / 2
         below = max(0, low - span) if low >= 0 else low - span
         whole = isinstance(low, int) and isinstance(high, int)
-        evidence = f"from {low} to {high}"
         least = self._draft.constant(
             f"least_{self._prefix}{column.name}",
             repr(low),
@@ -230,8 +277,11 @@ class _Suggestions:
             repr(high),
             *_outward(middle, high, high + span, is_whole=whole),
         )
-        yield self._assertion(f"minimum({shown_name}) >= {least}", f"{column.name}.least", evidence)
-        yield self._assertion(f"maximum({shown_name}) <= {most}", f"{column.name}.most", evidence)
+        yield self._assertion(
+            f"minimum({shown_name}) >= {least}", f"{column.name}.least", seen + _without(bad[0])
+        )
+        most_claim = f"maximum({shown_name}) <= {most}"
+        yield self._assertion(most_claim, f"{column.name}.most", seen + _without(bad[1]))
 
     def _volume(self) -> Iterator[str]:
         days, rows = self._seen.days, self._seen.table.rows
@@ -246,9 +296,15 @@ class _Suggestions:
         if not days.rows:
             return
         factors = _weekday_factors(days.rows)
-        scaled = [count * factors.get(on.weekday(), Fraction(1)) for on, count in days.rows.items()]
-        usual = median(scaled)
-        least, most = math.floor(min(scaled)), math.ceil(max(scaled))
+        scaled = {
+            on: count * factors.get(on.weekday(), Fraction(1)) for on, count in days.rows.items()
+        }
+        usual = median(scaled.values())
+        least, most = math.floor(min(scaled.values())), math.ceil(max(scaled.values()))
+        if self._days:
+            room = usual * _LEAST_ROOM
+            least = max(1, math.floor(min(least - room, _limit(scaled, -1)[0])))
+            most = math.ceil(max(most + room, _limit(scaled, 1)[0]))
         evidence = (
             f"{min(days.rows.values())} to {max(days.rows.values())} rows on {len(days.rows)} days"
         )
@@ -272,6 +328,13 @@ class _Suggestions:
                 f"    from weekday({weekday})\n    to weekday({weekday})\n"
                 f"    scale check {check} by {float(factor):g}x\n}}"
             )
+
+    def _levels(self) -> Iterator[str]:
+        """In a check of their own, which no profile scales: they follow the weekday themselves."""
+        for name in self._measures if self._days else ():
+            metric = f"average({show_name(name)})"
+            claim = f"{metric} within usual({metric})"
+            yield self._assertion(claim, f"{name}.level", "like the days before")
 
     def _freshness(self) -> Iterator[str]:
         clock, newest = self._seen.table.clock, self._seen.newest
@@ -308,6 +371,24 @@ def _weekday_factors(rows: Mapping[date, int]) -> dict[int, Fraction]:
         if is_other and is_apart and 1 / Fraction(_FURTHEST) <= factor <= _FURTHEST:
             factors[weekday] = factor
     return factors
+
+
+def _limit(
+    days: Mapping[date, float | Fraction], sign: int, apart: float = 2
+) -> tuple[float, date | None]:
+    """A limit above (1) or below (-1) the values of days: beyond the worst one by what days differ.
+    A single day that is `apart` times as far away as all others is left out, and returned."""
+    values = {on: float(value) for on, value in days.items()}
+    *_, before, last = sorted(values, key=lambda on: sign * values[on])
+    middle = median(values.values())
+    is_bad = abs(values[last] - middle) > apart * abs(values[before] - middle) > 0
+    bad, end = (last, values[before]) if is_bad else (None, values[last])
+    spread = median(abs(value - middle) for value in values.values())
+    return end + sign * max(_SPREADS * spread, abs(end - middle) / 4), bad
+
+
+def _without(day: date | None) -> str:
+    return "" if day is None else f"; without {day}, which is far from all others"
 
 
 def _percent(share: Fraction, *, up: bool = False) -> str:

@@ -53,7 +53,7 @@ _ENDINGS = {
 _FEWEST_ROWS = 20
 """With fewer rows, few distinct values and similar strings are coincidental."""
 
-_MOST_VALUES = 12
+_MOST_VALUES = 20
 _LONGEST_VALUE = 40
 _MOST_TEXTS = 200_000
 _MOST_KEY_CANDIDATES = 8
@@ -479,6 +479,7 @@ class _Days:
     wanted: Any
     rows: dict[date, int]
     nulls: dict[str, dict[date, int]] = field(default_factory=dict)
+    ends: dict[str, dict[date, tuple[float, float]]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, table: ColumnTable, ref: DatasetRef, days: int) -> _Days:
@@ -506,7 +507,7 @@ class _Days:
 
     @property
     def seen(self) -> SeenDays:
-        return SeenDays(self.column, self.rows, self.nulls)
+        return SeenDays(self.column, self.rows, self.nulls, self.ends)
 
     def table(self, whole: ColumnTable) -> ColumnTable:
         """The rows of these dates. The positions of NULL are recorded while a column is read."""
@@ -515,9 +516,18 @@ class _Days:
             wanted_values = pc.filter(whole.column(name), self.wanted)
             if wanted_values.null_count:
                 self.nulls[name] = _counted(pc.filter(self.dates, pc.is_null(wanted_values)))
+            if family_of(whole.types[name]) is Family.NUMBER and len(wanted_values):
+                self.ends[name] = _ends_of_days(self.dates, wanted_values)
             return wanted_values
 
         return replace(whole, rows=sum(self.rows.values()), column=column)
+
+
+def _ends_of_days(dates: Any, values: Any) -> dict[date, tuple[float, float]]:
+    """The minimum and maximum of numbers on each day that has some."""
+    table = pa.table({"on": dates, "it": pc.cast(values, pa.float64(), safe=False)})
+    found = table.group_by("on").aggregate([("it", "min"), ("it", "max")]).to_pylist()
+    return {row["on"]: (row["it_min"], row["it_max"]) for row in found if row["it_min"] is not None}
 
 
 def _counted(dates: Any) -> dict[date, int]:
