@@ -10,6 +10,7 @@ import importlib.util
 import json
 import logging
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +28,7 @@ collect_ignore_glob = [] if importlib.util.find_spec("airflow") else ["test_*.py
 @pytest.fixture(scope="session")
 def airflow_settings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The environment of Airflow; it is imported for the first time here, with exactly this."""
+    assert "airflow" not in sys.modules, "a module of tests imports Airflow: do it in its tests"
     home = tmp_path_factory.mktemp("airflow")
     (home / "dags").mkdir()
     settings = {

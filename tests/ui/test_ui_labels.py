@@ -12,7 +12,6 @@ import pytest
 from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, ROWS, Html, Scene, report_of
 
 from dqx_airflow.results.labels import Label, read_labels
-from dqx_airflow.ui import responses
 from dqx_airflow.values import GateReport, Outcome
 
 if TYPE_CHECKING:
@@ -170,6 +169,8 @@ def test_a_token_is_of_one_user_and_of_one_purpose(
 def test_a_token_of_yesterday_has_expired(
     post: Get, scene: Scene, form: Fields, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+
+    from dqx_airflow.ui import responses
 
     monkeypatch.setattr(responses, "_VALID_S", -1)
     answer = post("label", **form, said="real")
