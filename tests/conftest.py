@@ -52,16 +52,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """A run of all tests, and of no named file, takes three workers; `-n 0` does without.
+    """A run of all tests, and of no named file, takes two workers; `-n 0` does without.
 
-    Two of them wait for Spark or for a service now and then: the third one fills two cores.
+    A third one takes longer on two cores: it starts one more JVM.
     """
     is_whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
     if (version := config.getoption("--spark")) is not None:
         run_instead(version, list(config.invocation_params.args), has_paths=not is_whole)
     is_open = config.getoption("numprocesses", 0) is None  # of pytest-xdist, and not given
     if is_whole and is_open and not hasattr(config, "workerinput") and not config.option.usepdb:
-        config.option.numprocesses = 3
+        config.option.numprocesses = 2
 
 
 @pytest.hookimpl(wrapper=True)

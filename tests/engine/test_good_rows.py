@@ -174,6 +174,7 @@ def test_anything_but_single_bad_rows_blocks_as_before(
     assert numbers(tmp_path / "silver") == []
 
 
+@pytest.mark.slow
 def test_suites_dates_and_reruns_agree_on_the_rows_that_go_on(
     run: Callable[..., Any], gate: GateRequest, tmp_path: Path
 ) -> None:

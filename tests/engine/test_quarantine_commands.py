@@ -72,6 +72,7 @@ def ids(place: Path, on: date = TODAY) -> list[int]:
     return sorted(row["id"] for row in rows if row["ds"] == on)
 
 
+@pytest.mark.slow
 def test_rows_in_quarantine_are_listed_shown_discarded_and_released_with_a_trace(
     spark: Any,
     gate: GateRequest,

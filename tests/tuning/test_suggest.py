@@ -65,7 +65,7 @@ def verdicts(text: str, rows: list[dict[str, Any]], on: date, **db: Any) -> dict
     return {one.name: one.status for one in report.verdicts}
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("column", ["?date_column=ds", "?date_column=updated_at", ""])
 def test_the_observed_data_passes_the_draft(tmp_path: Path, column: str) -> None:
     rows = orders()
