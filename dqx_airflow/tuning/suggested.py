@@ -303,8 +303,8 @@ class _Suggestions:
         least, most = math.floor(min(scaled.values())), math.ceil(max(scaled.values()))
         if self._days:
             room = usual * _LEAST_ROOM
-            least = max(1, math.floor(min(least - room, _limit(scaled, -1)[0])))
-            most = math.ceil(max(most + room, _limit(scaled, 1)[0]))
+            least = max(1, math.floor(min(float(least - room), _limit(scaled, -1)[0])))
+            most = math.ceil(max(float(most + room), _limit(scaled, 1)[0]))
         evidence = (
             f"{min(days.rows.values())} to {max(days.rows.values())} rows on {len(days.rows)} days"
         )
