@@ -84,14 +84,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """`few(3)`: the default lane has three inputs of the test, the second one nine, and the nightly
+    """`few(3)`: the default lane has three inputs of the test, the second one six, and the nightly
     lane all."""
     inputs: Counter[str] = Counter()
     for item in items:
         if few := item.get_closest_marker("few"):
             test = item.nodeid.partition("[")[0]
             inputs[test] += 1
-            if inputs[test] > 3 * few.args[0]:
+            if inputs[test] > 2 * few.args[0]:
                 item.add_marker(pytest.mark.nightly)
             elif inputs[test] > few.args[0]:
                 item.add_marker(pytest.mark.slow)

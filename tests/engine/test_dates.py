@@ -137,13 +137,9 @@ def without_run_details(report: GateReport) -> GateReport:
 
 @pytest.mark.parametrize(
     ("seed", "looked_at"),
-    [
-        (1, (DATES[2], DATES[4])),
-        pytest.param(2, DATES[::2], marks=pytest.mark.nightly),
-        *(pytest.param(seed, DATES, marks=pytest.mark.nightly) for seed in range(2, 6)),
-    ],
+    [(1, (DATES[2], DATES[4])), (2, DATES[::2]), *((seed, DATES) for seed in range(2, 6))],
 )
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_every_form_has_the_same_verdict_in_a_range_as_alone(
     spark: Any,
     tmp_path: Path,

@@ -157,6 +157,7 @@ def test_the_task_emits_inputs_and_promoted_outputs(events: Callable[..., Events
 
 
 @pytest.mark.e2e
+@pytest.mark.nightly
 def test_the_task_leaves_the_datasets_to_a_job_that_sends_events(
     events: Callable[..., Events],
 ) -> None:

@@ -224,7 +224,7 @@ def test_a_kill_cancels_what_the_server_runs(
     wait_for(lambda: not server.jobs("running"))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_killed_server_is_no_pass_and_the_retry_uses_the_next_server(
     operators: ModuleType,
     gate: Gate,
