@@ -219,7 +219,7 @@ def discard(
     :param reason: Why they are not needed.
     :param gate: Only rows of this gate, or of an instance of it: GATE[3].
     :param on: Only rows of this date.
-    :param older_than: Only rows of dates before so many days, such as 30d.
+    :param older_than: Only rows of dates before a number of days, such as 30d.
     :param author: Who decides; default: the current user.
     """
     from deltalake.exceptions import DeltaError

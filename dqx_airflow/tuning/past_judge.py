@@ -14,7 +14,7 @@ import json
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta, timezone
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.assertions import datasets_of
@@ -32,9 +32,11 @@ from dqx_airflow.plan.term_values import (
     requests_behind,
     value_of,
 )
-from dqx_airflow.results.past_days import AssertionKey, PastDay
 from dqx_airflow.values import DatasetRef, MetricValue, Severity, Status, Verdict
 from dqx_airflow.values.exact import NUMBERS
+
+if TYPE_CHECKING:  # it reads Delta, which a suite in Python needs only for its past
+    from dqx_airflow.results.past_days import AssertionKey, PastDay
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ def with_history(
     return _filled(day, lagged, days)
 
 
-PastDays: TypeAlias = Mapping[date, Sequence[PastDay]]
+PastDays: TypeAlias = "Mapping[date, Sequence[PastDay]]"
 """The days of each date: one, or an instance of a mapped gate each."""
 
 

@@ -30,8 +30,8 @@ _FEWEST_OF_A_WEEKDAY = 2
 _SAME = Fraction(1, 4)
 _FURTHEST = 20
 _SPREADS = 6
-"""So many median deviations of days are beyond the worst one: a fine day crosses that limit about
-once in 5,000 days, if the extremes of days have an exponential tail."""
+"""The median deviations of days between the worst day and a limit: a fine day crosses it about once
+in 5,000 days, if the extremes of days have an exponential tail."""
 
 _LEAST_ROOM = Fraction(1, 20)
 """Of the usual rows, also if all days have the same number."""
