@@ -89,7 +89,6 @@ def test_rows_out_of_range_are_counted_on_each_date(
     assert values(report, ["rates", "mean of nothing", "a8"]) == [0.5, None, 0]
 
 
-@pytest.mark.slow
 def test_with_few_rows_all_is_counted_at_once(
     spark: Any, tmp_path: Path, orders: DatasetRef, monkeypatch: pytest.MonkeyPatch
 ) -> None:
