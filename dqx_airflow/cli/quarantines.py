@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from datetime import date, datetime, time
@@ -30,8 +31,10 @@ from dqx_airflow.errors import RequestError
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-    from dqx_airflow.cli.calls import Options
+    from dqx_airflow.cli.calls import Options, RunCall
     from dqx_airflow.results.quarantines import QuarantinedRows
+    from dqx_airflow.results.query import StoredResults
+    from dqx_airflow.values import RunKey
 
 app = Commands(help="List, show, release and discard rows in quarantine.", no_args_is_help=True)
 
@@ -144,31 +147,22 @@ def release(
     from dqx_airflow.engine.outputs.release import HeldRowsError, Release
     from dqx_airflow.engine.sources.listing import absolute
     from dqx_airflow.results.decisions import waivers_of
-    from dqx_airflow.results.incidents import IncidentNote, write_notes
 
     call = read_call(replace(shared, paths=tuple(suites)), date.today())
     print_diagnostics(call)
     if call.has_errors:
         raise typer.Exit(EXIT_WRONG)
-    first = call.requests[0]
-    if not first.results_root:
-        raise RequestError(
-            "no results root given", "add --results PATH: it keeps who releases rows, and why"
-        )
-    names, by = [ref.name for ref in first.datasets], author or getpass.getuser()
-    if len(call.dates) > 1 or (of or names[0]) not in names or (of is None and len(names) > 1):
-        raise RequestError(
-            "release the rows of one date and one dataset", f"add --date DATE and --name {names[0]}"
-        )
-    results, rows = results_at(first.results_root), 0
+    first, dataset = call.requests[0], _released_dataset(call, of)
+    results, by, rows = results_at(first.results_root), author or getpass.getuser(), 0
     pairs = tuple((text.partition("=")[0], text.partition("=")[2]) for text in promote_slice or ())
-    _, found = _quarantined(place, gate, datetime.combine(first.run_key.date, time()))
+    of_day = datetime.combine(first.run_key.date, time())
+    _, found = _quarantined(place, gate, of_day)
     settings = {**first.session_settings, **call.settings.session}
     with closing(Spark(call.settings.connection, settings)) as spark:
         for key in (key for group in found for key in group.keys):
             asked = [replace(one, run_key=key, promote_slice=pairs) for one in call.requests]
             wanted = Release(
-                of or names[0],
+                dataset,
                 [(one, plan_gate(one)) for one in asked],
                 absolute(place),
                 target,
@@ -184,16 +178,29 @@ def release(
             if done:
                 rows += done
                 text = f"{done} rows from {place} to {target}: {reason}"
-                note = IncidentNote(key.gate, key.date, "released", by, text, key.map_index)
-                write_notes(results, [note])
-    _, found = _quarantined(place, gate, datetime.combine(first.run_key.date, time()))
-    left = sum(group.rows for group in found)
+                _note(results, "released", by, {key: text})
+    left = sum(group.rows for group in _quarantined(place, gate, of_day)[1])
     if shared.output is Output.JSON:
         _print_json({"released": rows, "left": left})
     else:
         typer.echo(f"{rows} rows released to {target}, {left} left in quarantine")
     if left:
         raise typer.Exit(EXIT_FAILED)
+
+
+def _released_dataset(call: RunCall, of: str | None) -> str:
+    """:raises RequestError: there is no results root, or more than a date and a dataset."""
+    first = call.requests[0]
+    if not first.results_root:
+        raise RequestError(
+            "no results root given", "add --results PATH: it keeps who releases rows, and why"
+        )
+    names = [ref.name for ref in first.datasets]
+    if len(call.dates) > 1 or (of or names[0]) not in names or (of is None and len(names) > 1):
+        raise RequestError(
+            "release the rows of one date and one dataset", f"add --date DATE and --name {names[0]}"
+        )
+    return of or names[0]
 
 
 _OF_A_SELECTION = ("only", "tag", "exclude_tag", "severity", "dimension")
@@ -225,7 +232,6 @@ def discard(
     from deltalake.exceptions import DeltaError
 
     from dqx_airflow.results import quarantines
-    from dqx_airflow.results.incidents import IncidentNote, write_notes
 
     if gate is None and on is None and older_than is None:
         raise RequestError(
@@ -241,19 +247,10 @@ def discard(
             raise RequestError(
                 f"nothing was discarded at {place}: {error}", "try again: a gate runs"
             ) from error
-    notes = [
-        IncidentNote(
-            group.keys[0].gate,
-            group.date,
-            "discarded",
-            by,
-            f"{group.rows} rows in quarantine at {place}: {reason}",
-            group.keys[0].map_index,
-        )
-        for group in found
-    ]
-    if notes:
-        write_notes(results, notes)
+    texts = {
+        group.keys[0]: f"{group.rows} rows in quarantine at {place}: {reason}" for group in found
+    }
+    _note(results, "discarded", by, texts)
     if output is TextOrJson.JSON:
         _print_json([group.facts for group in found])
     else:
@@ -269,5 +266,19 @@ def _quarantined(
     return table, quarantined(table, gate, on.date() if on else None, before)
 
 
+def _note(results: StoredResults, kind: str, author: str, texts: Mapping[RunKey, str]) -> None:
+    """Keeps what was done with the rows of runs, in one append."""
+    from dqx_airflow.results.incidents import IncidentNote, write_notes
+
+    if texts:
+        notes = (
+            IncidentNote(key.gate, key.date, kind, author, text, key.map_index)
+            for key, text in texts.items()
+        )
+        write_notes(results, notes)
+
+
 def _print_json(value: Any) -> None:
-    typer.echo(json.dumps(value, default=str, ensure_ascii=False))
+    # JSON has no NaN and no infinity: they are strings.
+    finite = json.loads(json.dumps(value, default=str), parse_constant=str)
+    typer.echo(json.dumps(finite, ensure_ascii=False))

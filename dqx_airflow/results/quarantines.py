@@ -1,4 +1,4 @@
-"""What stands in a quarantine, a Delta table of bad rows, and how it is discarded; without Spark.
+"""What is in a quarantine, a Delta table of bad rows, and how it is discarded; without Spark.
 
 The columns of a gate are before those of the dataset.
 """
@@ -80,7 +80,7 @@ def quarantined(
         for key, reasons in zip(*(column.to_pylist() for column in read.columns), strict=True)
     )
     for (text, reasons), count in counted.items():
-        if (match := _KEY.fullmatch(text)) is None:
+        if (match := _KEY.fullmatch(text or "")) is None:  # a row that no gate has written
             continue
         key = RunKey(match[1], date.fromisoformat(match[2]), match[3])
         is_wanted = gate in (None, key.gate, key.gate_instance) and on in (None, key.date)

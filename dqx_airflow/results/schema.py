@@ -576,7 +576,7 @@ INCIDENT_NOTES_COLUMNS = (
         "kind",
         TEXT,
         "`acknowledged` (the author is handling it), `comment`, `closed` (the incident has ended "
-        "for the author), `accepted` (the author accepts the data that was judged) `released` or "
+        "for the author), `accepted` (the author accepts the data that was judged), `released` or "
         "`discarded` (the author returned rows from a quarantine, or deleted them)",
     ),
     own_column("text", TEXT, "the comment, or the reason", make=_or_empty),

@@ -517,7 +517,7 @@ def require_whole_run(
         )
 
 
-_LIMIT = re.compile(r"(\d+(?:\.\d+)?)%|\d+")
+_LIMIT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,15})?)%|[0-9]{1,18}")
 
 
 def bad_rows_limit(given: object) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from lake import TODAY, YESTERDAY, delta, request
 from typer.testing import CliRunner, Result
 
@@ -116,6 +116,21 @@ def test_rows_in_quarantine_are_listed_shown_discarded_and_released_with_a_trace
     repair(tmp_path)
     assert "1 rows released to" in release()[1]
     assert (ids(tmp_path / "silver"), ids(tmp_path / "quarantine")) == ([1, 2, 4], [3, 5, 5])
+
+
+def test_rows_that_no_gate_has_written_and_numbers_beyond_json_are_no_traceback(
+    tmp_path: Path, dql: Callable[..., Result]
+) -> None:
+    rows = {
+        "dqx_run_key": ["shop.gate/2024-05-17/run", None, "by hand"],
+        "dqx_reasons": pa.array([["rate"], None, None], pa.list_(pa.string())),
+        "rate": [float("nan"), 1.0, 2.0],
+    }
+    write_deltalake(str(tmp_path / "quarantine"), pa.table(rows))
+    (group,) = json.loads(dql("list", "--format", "json").stdout)
+    assert (group["gate"], group["rows"]) == ("shop.gate", 1)
+    (row,) = json.loads(dql("show", "--masked", "name", "--format", "json").stdout)
+    assert row["rate"] == "NaN"
 
 
 def test_a_table_that_is_no_quarantine_is_refused(

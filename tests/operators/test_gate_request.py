@@ -498,6 +498,10 @@ MISUSES: list[tuple[dict[str, Any], str]] = [
         r"max_bad_rows=0.01: write a number of rows, such as 100, or a share",
     ),
     (VALID | {"promote_valid": {"max_bad_rows": "101%"}}, r"max_bad_rows='101%': write a number"),
+    (
+        VALID | {"promote_valid": {"max_bad_rows": "9" * 400}},
+        r"write a number of rows, such as 100",
+    ),
     (VALID | {"promote_valid": {"max_bad_rows": 0}}, r"max_bad_rows=0: write a number"),
     (
         VALID | {"promote_blocked": True, "on_violation": "warn"},
