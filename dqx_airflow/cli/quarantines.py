@@ -260,10 +260,16 @@ def discard(
 def _quarantined(
     place: str, gate: str | None, on: datetime | None, before: date | None = None
 ) -> tuple[DeltaTable, list[QuarantinedRows]]:
+    from dqx_airflow.diagnostics.diagnostic import did_you_mean
     from dqx_airflow.results.quarantines import quarantine_at, quarantined
 
     table = quarantine_at(place, storage_options())
-    return table, quarantined(table, gate, on.date() if on else None, before)
+    found = quarantined(table, gate, on.date() if on else None, before)
+    is_known = gate is None or bool(found or quarantined(table, gate))
+    others = () if is_known else [group.gate for group in quarantined(table)]
+    if gate is not None and (hint := did_you_mean(gate, others)):
+        typer.echo(f"no rows of gate '{gate}': {hint}", err=True)
+    return table, found
 
 
 def _note(results: StoredResults, kind: str, author: str, texts: Mapping[RunKey, str]) -> None:

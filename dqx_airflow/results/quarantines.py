@@ -58,7 +58,10 @@ def quarantine_at(path: str, options: Mapping[str, str] | None) -> DeltaTable:
     try:
         table = DeltaTable(path, storage_options=dict(options or {}))
     except (DeltaError, OSError, ValueError) as error:
-        raise RequestError(f"no quarantine at {path}: {first_line(error)}") from error
+        raise RequestError(
+            f"no quarantine at {path}: {first_line(error)}",
+            f"a gate writes one table for each dataset: {path.rstrip('/')}/DATASET",
+        ) from error
     if RUN_KEY not in {column.name for column in table.schema().fields}:
         raise RequestError(
             f"the table at {path} is not a quarantine", f"it has no column {RUN_KEY}"

@@ -255,16 +255,21 @@ class _Suggestions:
             return
         seen, ends = f"from {low} to {high}", self._days and self._days.ends.get(column.name)
         bad: tuple[date | None, date | None] = (None, None)
-        if ends:
+        if ends and len(ends) > 1:
             (below, first), (above, last) = (
                 _limit({on: end[side] for on, end in ends.items()}, sign, apart=5)
                 for side, sign in ((0, -1), (1, 1))
             )
             below = max(below, 0) if low >= 0 else below
-            if isinstance(low, int) and isinstance(high, int):
-                below, above = math.floor(below), math.ceil(above)
-            low, high, bad = below, above, (first, last)
+            if math.isfinite(below) and math.isfinite(above):
+                if isinstance(low, int) and isinstance(high, int):
+                    below, above = math.floor(below), math.ceil(above)
+                # A float may lie within the numbers that it stands for.
+                low = below if first else min(below, low)
+                high, bad = above if last else max(above, high), (first, last)
         span, middle = (high - low) or abs(low) or 1, low + (high - low) / 2
+        if not (math.isfinite(low - span) and math.isfinite(high + span)):
+            return  # a limit of which no multiple is a number cannot be tuned
         below = max(0, low - span) if low >= 0 else low - span
         whole = isinstance(low, int) and isinstance(high, int)
         least = self._draft.constant(

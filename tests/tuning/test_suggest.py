@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,30 @@ def test_limits_have_a_margin_and_one_bad_day_does_not_set_them(tmp_path: Path) 
     assert "average(price) within usual(average(price))" in text
     assert "order_id is almost a key: 1 rows repeat or lack it" in text
     assert not re.search(r"(minimum|maximum|average)\((month|day_of_month|order_id)\)", text)
+
+
+def test_numbers_at_the_ends_of_their_types_are_drafted_or_left_out(tmp_path: Path) -> None:
+    days = [FIRST + timedelta(days=number) for number in range(20)]
+    rows = [
+        {
+            "ds": on,
+            "huge": 1e308 if row else -1e308,
+            "whole": 2**63 - 1 if row else -(2**63),
+            "exact": Decimal(10) ** 30 + row,
+            "odd": float("inf") if row else 1.5,
+            "once": 1.5 + row if on == days[3] else None,
+            "void": None,
+        }
+        for on in days
+        for row in (0, 1)
+    ]
+    path = written(rows, tmp_path / "o.parquet")
+    text = suggest("--dataset", f"orders={path}?date_column=ds")
+    assert not check_source(SourceFile("draft.dql", text)).diagnostics
+    assert "HUGE" not in text
+    limits = dict(re.findall(r"const (\w+) = (-?[0-9]+)", text))
+    assert int(limits["LEAST_WHOLE"]) <= -(2**63) < 2**63 - 1 <= int(limits["MOST_WHOLE"])
+    assert int(limits["LEAST_EXACT"]) <= 10**30 < 10**30 + 1 <= int(limits["MOST_EXACT"])
 
 
 def test_the_draft_has_the_evidence_and_no_personal_value(tmp_path: Path) -> None:

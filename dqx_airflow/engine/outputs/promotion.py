@@ -434,7 +434,7 @@ def promote(
                 continue
             if done is not None:
                 promoted[name] = replace(done, is_blocked=is_blocked, left_out=target.left_out)
-                _log.info("dataset '%s' is promoted: %s", name, done)
+                _log.info("dataset '%s': %s rows promoted to %s", name, done.rows, done.location)
     return promoted, tuple(refused)
 
 

@@ -120,7 +120,7 @@ def quarantine_rows(
         )
         counts[on, name] = found = quarantine.fill()
         if found:
-            _log.warning("%s rows of dataset '%s' are in quarantine: %s", found, name, path)
+            _log.warning("dataset '%s': %s rows in quarantine at %s", name, found, path)
     return counts
 
 

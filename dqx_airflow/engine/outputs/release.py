@@ -85,7 +85,7 @@ class Release:
         if is_table(self.target):
             raise RequestError(
                 f"rows are not released into {self.target}, a table of a catalog",
-                "give the path of a Delta table",
+                f"give the path of a Delta table; a folder here is ./{self.target}",
             )
         request, started, named = self.suites[0][0], datetime.now(timezone.utc), str(uuid.uuid4())
         refs = {ref.name: ref for suite, _ in self.suites for ref in suite.datasets}
