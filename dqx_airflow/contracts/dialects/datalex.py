@@ -343,7 +343,7 @@ def _output(reading: ClauseReader, node: Mapping) -> Field:
     path = column_path(node.text("name") or "")
     rules = [*_base_rules(reading, node)]
     for item in node.items("constraints"):
-        text = getattr(item, "text", "")
+        text = item.text if isinstance(item, Scalar) else ""
         demand = _demand(text, path)
         if demand is None:
             reason = f"the constraint '{text}' is none that is known"

@@ -399,11 +399,10 @@ def _check_layout(reading: ClauseReader, layout: Mapping, fields: list[Field]) -
     """Whether the table is partitioned and ordered by existing columns."""
     names = [item.name for item in fields]
     for key in ("partition_by", "z_order_by"):
-        for node in layout.items(key):
-            column = getattr(node, "text", "")
-            if column not in names:
-                reason = f"{key} lists '{column}', which is not a column of the schema"
-                reading.mistaken(node, "W037", reason, did_you_mean(column, names))
+        for node in layout.scalars(key):
+            if node.text not in names:
+                reason = f"{key} lists '{node.text}', which is not a column of the schema"
+                reading.mistaken(node, "W037", reason, did_you_mean(node.text, names))
     convention = layout.text("naming_convention")
     reading.documented_keys(
         layout, "naming_convention", reason="the naming convention of the columns"
