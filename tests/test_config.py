@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -452,3 +453,26 @@ def test_a_jvm_of_a_gate_compiles_late_by_default() -> None:
 
 def test_the_archive_may_have_spaces_in_its_path() -> None:
     assert "-XX:SharedArchiveFile='/my lake/a.jsa'" in with_archive("", "/my lake/a.jsa")
+
+
+ODD_VALUES = [
+    *("1" * 330, "-1", "0", "1.5", "nan", "inf", "1e400", "true", "1979-05-27"),
+    *('""', '" "', '"x"', f'"{"x" * 3000}"', r'"\u0000"', '"2024-99-99"', '"yesterday-1"'),
+    *('"s3://"', '"://"', '"jdbc:"', '"http://[::1"', "[]", "[1]", "[[1]]", "{}", "{a = 1}"),
+]
+
+
+@pytest.mark.parametrize("value", ODD_VALUES)
+def test_any_value_of_any_setting_is_valid_or_an_error_at_its_line(
+    value: str, tmp_path: Path
+) -> None:
+    lines = FULL.replace("[datasets]", "max_clock_skew_hours = 24\n[datasets]").splitlines()
+    for number, line in enumerate(lines):
+        key, equals, _ = line.partition("=")
+        if not equals:
+            continue
+        path = tmp_path / "dqx.toml"
+        path.write_text("\n".join((*lines[:number], f"{key}= {value}", *lines[number + 1 :])))
+        with suppress(RequestError):
+            for name, dataset in read_settings(path).datasets.items():
+                datasets_of_arguments({name: dataset})

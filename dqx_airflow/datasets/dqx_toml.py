@@ -45,7 +45,7 @@ from dqx_airflow.datasets.settings import SETTINGS, dataset_ref, mistakes_in
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import DatasetRef, RunOptions, Severity, Span
-from dqx_airflow.values.exact import MANY_DIGITS, TOO_LARGE
+from dqx_airflow.values.exact import MANY_DIGITS, TOO_LARGE, is_finite_number
 from dqx_airflow.values.json_form import setting_text
 from dqx_airflow.values.redact import holds_credentials, is_secret_setting
 from dqx_airflow.values.request import SETTABLE_OPTIONS
@@ -553,7 +553,7 @@ def _date_text(value: Any) -> str | None:
 _OF_TYPE: Mapping[type, tuple[Callable[[Any], Any], str]] = {
     bool: (lambda value: value if isinstance(value, bool) else None, "write true or false"),
     float: (
-        lambda value: float(value) if type(value) in (int, float) and value >= 0 else None,
+        lambda value: float(value) if is_finite_number(value) and value >= 0 else None,
         "write a number of hours",
     ),
     Severity: (
