@@ -9,7 +9,7 @@ import io
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import Field
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -26,7 +26,7 @@ from dqx_airflow.cli.command import (
 from dqx_airflow.datasets.dqx_toml import Output, Unsupported
 from dqx_airflow.errors import DqxError, RequestError
 from dqx_airflow.values import Severity
-from dqx_airflow.values.request import SETTABLE_OPTIONS
+from dqx_airflow.values.request import SETTABLE_OPTIONS, days_before
 
 if TYPE_CHECKING:
     from dqx_airflow.cli.calls import Options
@@ -196,7 +196,7 @@ def first_and_last(
     :raises RequestError: it ends before it begins.
     """
     last = until.date() if until else date.today()
-    first = since.date() if since else last - timedelta(days=default - 1)
+    first = since.date() if since else days_before(last, default - 1)
     if first > last:
         raise RequestError(f"--from {first} is after --to {last}", "swap the two dates")
     return first, last

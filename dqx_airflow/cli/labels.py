@@ -7,7 +7,7 @@ from __future__ import annotations
 import csv
 import getpass
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -45,10 +45,11 @@ def alerts(
     """
     from dqx_airflow.results.alerts import alerts as find_alerts
     from dqx_airflow.results.past_days import runs_of_suite
+    from dqx_airflow.values.request import days_before
 
     stored, name = arguments.results_of(suite, results), arguments.suite_name(suite)
     last = until.date() if until else date.today()
-    first = last - timedelta(days=days - 1)
+    first = days_before(last, days - 1)
     listed = find_alerts(
         stored, name, first, last, unlabelled=unlabeled, gate=gate, map_index=map_index
     )

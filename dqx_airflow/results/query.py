@@ -36,6 +36,7 @@ from dqx_airflow.values import (
     SourceFile,
     from_json,
 )
+from dqx_airflow.values.request import days_before
 
 PARTIAL = "partial"
 """The column that marks runs that judged only some assertions."""
@@ -296,7 +297,7 @@ class StoredResults:
         wanted = RunsWanted(gates, until=until, map_index=map_index if map_index >= 0 else None)
         reports: tuple[GateReport, ...] = ()
         for days in (_FIRST_LOOK_DAYS, _LAST_LOOK_DAYS):
-            recent = replace(wanted, since=_before(until, days - 1))
+            recent = replace(wanted, since=days_before(until, days - 1))
             reports = self._reports(recent, most * len(gates), last=True)
             if len(reports) >= _ENOUGH_RUNS * len(gates):
                 break
@@ -380,7 +381,7 @@ class StoredResults:
         date first."""
         if "contract_id" not in self.columns(schema.RUNS):
             return ()
-        since = _before(until, _LAST_LOOK_DAYS - 1)
+        since = days_before(until, _LAST_LOOK_DAYS - 1)
         wanted = RunsWanted(gates, since=since, until=until, contract_id=contract_id)
         order = f'ORDER BY "dataset_date" DESC, "gate" LIMIT {most}'
         runs = []
@@ -449,11 +450,6 @@ def _selected(name: str) -> str:
     if name in {"started_at", "finished_at", "stored_at", "labelled_at", "event_at"}:
         return f'arrow_cast("{name}", \'Timestamp(Microsecond, None)\') AS "{name}"'
     return f'"{name}"'
-
-
-def _before(day: date, days: int) -> date:
-    """The date n days earlier, or the first possible date if there is none."""
-    return day - timedelta(days=min(days, day.toordinal() - 1))
 
 
 _LAST_CHARACTER = "\U0010ffff"

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, datetime, timezone
 from decimal import Decimal
 from itertools import combinations
 from pathlib import Path
@@ -37,6 +37,7 @@ from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 from dqx_airflow.metrics.types import WHOLE_SIZES, Family, family_of, spark_type_of_arrow
 from dqx_airflow.tuning.suggested import Seen, SeenDays
 from dqx_airflow.values import DatasetRef
+from dqx_airflow.values.request import days_before
 
 T = TypeVar("T")
 _NONE: Mapping[str, Mapping[str, str]] = MappingProxyType({})
@@ -501,7 +502,7 @@ class _Days:
         last = pc.max(dates).as_py()
         if last is None:
             raise DatasetError(f"no row of {ref.name} has a date in {column}")
-        wanted = pc.fill_null(pc.greater(dates, last - timedelta(days=days)), False)
+        wanted = pc.fill_null(pc.greater(dates, days_before(last, days)), False)
         wanted_dates = pc.filter(dates, wanted)
         return cls(column, wanted_dates, wanted, dict(sorted(_counted(wanted_dates).items())))
 

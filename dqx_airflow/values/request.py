@@ -477,6 +477,15 @@ def dates_of_range(text: str, read: Callable[[str], date | None]) -> tuple[date,
     return tuple(first + timedelta(days=number) for number in range(count))
 
 
+def days_before(day: date, count: int) -> date:
+    """The date `count` days earlier, or the first possible date if there is none.
+
+    >>> days_before(date(2024, 3, 1), 1), days_before(date(2024, 3, 1), 10**30)
+    (datetime.date(2024, 2, 29), datetime.date(1, 1, 1))
+    """
+    return date.fromordinal(max(1, day.toordinal() - count))
+
+
 Words: TypeAlias = "str | Sequence[str] | None"
 """One or several words, also comma-separated."""
 

@@ -253,3 +253,19 @@ def test_sixteen_killed_writers_neither_lose_nor_duplicate_labels(tmp_path: Path
         assert len(own) > count
     late = Label("gate0", day(0), "C", "rows", True, "late")
     assert write_labels(root, [late]) == (late,)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("alerts", "--days", "9" * 30),
+        ("alerts", "--until", "0001-01-02"),
+        ("backtest", "--to", "0001-01-02"),
+        ("tune", "--to", "0001-01-02"),
+    ],
+    ids=" ".join,
+)
+def test_a_range_that_begins_before_all_dates_is_cut(root: Path, command: tuple[str, ...]) -> None:
+    verb, *options = command
+    result = CliRunner().invoke(app, [verb, "suite.dql", "--gate", "orders_gate", *options])
+    assert "dql failed" not in result.output
