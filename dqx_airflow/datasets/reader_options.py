@@ -1,80 +1,47 @@
-"""Options of the readers of Spark: which are known, and their values."""
+"""Options of the readers of Spark: which are known, and their values, from `reader_options.md`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from types import MappingProxyType
 
 from dqx_airflow.diagnostics.diagnostic import nearest
 from dqx_airflow.values import JDBC, DatasetRef
 
-Read = Callable[[str], bool]
-
-_BOOLEANS = (
-    "aggregate-push-down-enabled allowBackslashEscapingAnyCharacter allowComments "
-    "allowNonNumericNumbers allowNumericLeadingZeros allowSingleQuotes allowUnquotedControlChars "
-    "allowUnquotedFieldNames columnPruning dropFieldIfAllNull "
-    "enableDateTimeParsingFallback enableStableIdentifiersForUnionType enforceSchema escapeQuotes "
-    "executor-cache-locality-enabled header ignoreExtension ignoreLeadingWhiteSpace "
-    "ignoreNullFields ignoreTrailingWhiteSpace inferSchema inferTimestamp locality mergeSchema "
-    "multiLine positionalFieldMatching preferDate prefersDecimal pretty primitivesAsString "
-    "quoteAll recursiveFileLookup sortKeys useUnsafeRow vectorization-enabled "
-    "writeNonAsciiCharacterAsCodePoint"
-)
-_WHOLE_NUMBERS = (
-    "as-of-timestamp batch-size end-snapshot-id end-timestamp fetchsize file-open-cost "
-    "inputBufferSize lookback maxCharsPerColumn maxColumns numPartitions queryTimeout "
-    "recursiveFieldMaxDepth snapshot-id split-size start-snapshot-id start-timestamp"
-)
-_MODES = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
-_REBASE_MODES = ("EXCEPTION", "CORRECTED", "LEGACY")
-_QUOTE_HANDLING = (
-    *("STOP_AT_CLOSING_QUOTE", "BACK_TO_DELIMITER", "STOP_AT_DELIMITER"),
-    *("SKIP_VALUE", "RAISE_ERROR"),
-)
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}")
 _WHOLE = re.compile(r"-?\d+")
 _SHARE = re.compile(r"0?\.\d+|1(\.0+)?")
+_ONE_OF = "one of "
+_CHECKS: Mapping[str, Callable[[str], bool]] = {
+    "true or false": lambda value: value.lower() in ("true", "false"),
+    "a whole number": lambda value: _WHOLE.fullmatch(value) is not None,
+    "one character": lambda value: len(value) <= 1 or value in ("\\0", "\\t", "\\\\", '\\"'),
+    "a value": bool,
+    "2024-05-17T06:00:00": lambda value: _TIME.fullmatch(value) is not None,
+    "a number above 0, up to 1": lambda value: _SHARE.fullmatch(value) is not None,
+}
+"""Whether a value is one, as `reader_options.md` names them."""
 
 
-def _one_of(words: tuple[str, ...]) -> tuple[Read, str]:
-    return lambda value: value.upper() in words, f"write one of {', '.join(words)}"
+def _rows() -> Iterator[list[str]]:
+    page = files(__package__).joinpath("reader_options.md").read_text("utf-8")
+    for line in page.split("\n"):
+        if line.startswith("| `"):
+            yield [cell.strip(" `") for cell in line.strip("|").split("|")]
 
 
-def _at_most_one(value: str) -> bool:
-    return len(value) <= 1 or value in ("\\0", "\\t", "\\\\", '\\"')
-
-
-_KINDS: Mapping[str, tuple[Read, str]] = MappingProxyType(
-    {
-        **dict.fromkeys(
-            _BOOLEANS.lower().split(),
-            (lambda value: value.lower() in ("true", "false"), "write true or false"),
-        ),
-        **dict.fromkeys(
-            _WHOLE_NUMBERS.lower().split(),
-            (lambda value: _WHOLE.fullmatch(value) is not None, "write a whole number"),
-        ),
-        **dict.fromkeys(
-            ("quote", "escape", "comment", "chartoescapequoteescaping"),
-            (_at_most_one, "write one character"),
-        ),
-        **dict.fromkeys(("sep", "delimiter", "encoding", "charset"), (bool, "write a value")),
-        **dict.fromkeys(
-            ("modifiedafter", "modifiedbefore"),
-            (lambda value: _TIME.fullmatch(value) is not None, "write 2024-05-17T06:00:00"),
-        ),
-        **dict.fromkeys(("datetimerebasemode", "int96rebasemode"), _one_of(_REBASE_MODES)),
-        "samplingratio": (
-            lambda value: _SHARE.fullmatch(value) is not None,
-            "write a number above 0, up to 1",
-        ),
-        "mode": _one_of(_MODES),
-        "unescapedquotehandling": _one_of(_QUOTE_HANDLING),
-    }
-)
+_ROWS = tuple(_rows())
+_OF_ANY = tuple(name for name, *_ in _ROWS)
+_WANTED = {name.lower(): wanted for name, _, wanted in _ROWS}
+FORMATS_WITH_OPTIONS = ("csv", "json", "parquet", "orc", "avro", "iceberg", JDBC)
+"""The formats whose readers take options; a Delta table takes none."""
+_KNOWN = {
+    format: tuple(name for name, formats, _ in _ROWS if format in formats.split())
+    for format in FORMATS_WITH_OPTIONS
+}
 
 
 def hint_for(name: str, value: str) -> str | None:
@@ -82,54 +49,17 @@ def hint_for(name: str, value: str) -> str | None:
 
     :param name: of the option, in lower case.
     """
-    is_sound, hint = _KINDS.get(name, (lambda value: True, ""))
-    return None if is_sound(value) else hint
+    wanted = _WANTED.get(name, "")
+    if wanted.startswith(_ONE_OF):
+        is_sound = value.upper() in wanted.removeprefix(_ONE_OF).split(", ")
+    else:
+        is_sound = not wanted or _CHECKS[wanted](value)
+    return None if is_sound else f"write {wanted}"
 
 
 UNCHECKED = "unchecked."
 """The prefix that passes an unknown option to Spark unchecked."""
 
-_OF_FILES = (
-    "basePath ignoreCorruptFiles ignoreInvalidPartitionPaths ignoreMissingFiles modifiedAfter "
-    "modifiedBefore pathGlobFilter recursiveFileLookup timeZone"
-)
-_OF_TEXTS = (
-    "charset codec columnNameOfCorruptRecord compression dateFormat enableDateTimeParsingFallback "
-    "encoding lineSep locale mode multiLine samplingRatio singleVariantColumn timeFormat "
-    "timestampFormat timestampNTZFormat"
-)
-# The lists are those of Spark 4.2: `getAllOptions` of CSVOptions, JSONOptions and the others.
-_KNOWN: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        format: tuple(names.split())
-        for format, names in {
-            "csv": f"{_OF_FILES} {_OF_TEXTS} charToEscapeQuoteEscaping columnPruning comment "
-            "delimiter emptyValue enforceSchema escape escapeQuotes extension header "
-            "ignoreLeadingWhiteSpace ignoreTrailingWhiteSpace inferSchema inputBufferSize "
-            "maxCharsPerColumn maxColumns nanValue negativeInf nullValue positiveInf preferDate "
-            "quote quoteAll sep unescapedQuoteHandling",
-            "json": f"{_OF_FILES} {_OF_TEXTS} allowBackslashEscapingAnyCharacter allowComments "
-            "allowNonNumericNumbers allowNumericLeadingZeros allowSingleQuotes "
-            "allowUnquotedControlChars allowUnquotedFieldNames dropFieldIfAllNull "
-            "ignoreNullFields inferTimestamp prefersDecimal pretty primitivesAsString sortKeys "
-            "useUnsafeRow writeNonAsciiCharacterAsCodePoint",
-            "parquet": f"{_OF_FILES} compression datetimeRebaseMode int96RebaseMode mergeSchema",
-            "orc": f"{_OF_FILES} compression mergeSchema",
-            "avro": f"{_OF_FILES} avroSchema avroSchemaUrl compression datetimeRebaseMode "
-            "enableStableIdentifiersForUnionType ignoreExtension mergeSchema mode "
-            "positionalFieldMatching recordName recordNamespace recursiveFieldMaxDepth "
-            "stableIdentifierPrefixForUnionType",
-            "iceberg": "aggregate-push-down-enabled as-of-timestamp batch-size branch "
-            "end-snapshot-id end-timestamp executor-cache-locality-enabled file-open-cost "
-            "locality lookback snapshot-id split-size start-snapshot-id start-timestamp tag "
-            "timestampAsOf vectorization-enabled versionAsOf",
-            JDBC: "customSchema fetchsize lowerBound numPartitions partitionColumn queryTimeout "
-            "upperBound",
-        }.items()
-    }
-)
-FORMATS_WITH_OPTIONS = tuple(_KNOWN)
-"""The formats whose readers take options; a Delta table takes none."""
 _SAME = MappingProxyType({"delimiter": "sep", "charset": "encoding"})
 """Synonyms of options: if both are given, Spark ignores the first of a pair."""
 _OF_GATES = (
@@ -281,6 +211,3 @@ def _wrong_value(name: str, value: str) -> WrongOption | None:
             "remove it; use pathGlobFilter and modifiedAfter to select files",
         )
     return None
-
-
-_OF_ANY = tuple(dict.fromkeys(name for names in _KNOWN.values() for name in names))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from airflow.providers.common.compat.sdk import (
     DecoratedOperator,
@@ -14,12 +14,14 @@ from airflow.providers.common.compat.sdk import (
     task_decorator_factory,
 )
 
-from dqx_airflow.datasets.settings import DatasetSetting
 from dqx_airflow.operators.contract_gate import ContractGateOperator
 from dqx_airflow.operators.dql_gate import DqlGateOperator
 from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.gate import GateOperator
 from dqx_airflow.operators.templates import given_fields
+
+if TYPE_CHECKING:
+    from dqx_airflow.datasets.settings import DatasetSetting
 
 
 class _DecoratedGate(DecoratedOperator, GateOperator):
