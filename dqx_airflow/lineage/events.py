@@ -44,7 +44,6 @@ from dqx_airflow.values import (
     ContractDescription,
     DatasetRef,
     DatasetSnapshot,
-    FieldDescription,
     FieldSource,
     GateReport,
     GateRequest,
@@ -77,16 +76,7 @@ def start_event(
 
     :raises ValueError: `run_id` is not a UUID.
     """
-    return _event(
-        RunState.START,
-        request,
-        run_id,
-        when,
-        namespace,
-        run_facets=_run_facets(request),
-        inputs=bare_inputs(request.datasets),
-        outputs=[],
-    )
+    return _event(RunState.START, request, run_id, when, namespace)
 
 
 def terminal_event(
@@ -107,7 +97,8 @@ def terminal_event(
 
     :raises ValueError: the run id of the report is not a UUID.
     """
-    run_facets = _run_facets(request)
+    catalog = catalog or namespace or DEFAULT_NAMESPACE
+    run_facets: dict[str, RunFacet] = {"test": facets.tests(report)}
     if report.spark_version is not None:
         run_facets["processing_engine"] = ours(
             ol.processing_engine_run.ProcessingEngineRunFacet,
@@ -115,7 +106,6 @@ def terminal_event(
             name="spark",
             openlineageAdapterVersion=__version__,
         )
-    run_facets["test"] = facets.tests(report)
     if (tags := facets.tags(report)) is not None:
         run_facets["tags"] = tags
     completed = report.is_released
@@ -127,9 +117,9 @@ def terminal_event(
         report.run_id,
         report.finished_at,
         namespace,
-        run_facets=run_facets,
-        inputs=inputs(request, report, catalog=catalog or namespace or DEFAULT_NAMESPACE),
-        outputs=promoted(report, catalog=catalog or namespace or DEFAULT_NAMESPACE),
+        run_facets,
+        inputs(request, report, catalog=catalog),
+        promoted(report, catalog=catalog),
     )
 
 
@@ -146,16 +136,8 @@ def crash_event(
 
     :raises ValueError: `run_id` is not a UUID.
     """
-    return _event(
-        RunState.FAIL,
-        request,
-        run_id,
-        when,
-        namespace,
-        run_facets={**_run_facets(request), "errorMessage": error_message(redact(message))},
-        inputs=bare_inputs(request.datasets),
-        outputs=[],
-    )
+    run_facets = {"errorMessage": error_message(redact(message))}
+    return _event(RunState.FAIL, request, run_id, when, namespace, run_facets)
 
 
 def inputs(
@@ -308,14 +290,19 @@ def _event(
     run_id: str,
     when: datetime,
     namespace: str,
-    *,
-    run_facets: dict[str, RunFacet],
-    inputs: Sequence[InputDataset],
-    outputs: Sequence[OutputDataset],
+    run_facets: Mapping[str, RunFacet] = MappingProxyType({}),
+    inputs: Sequence[InputDataset] | None = None,
+    outputs: Sequence[OutputDataset] = (),
 ) -> RunEvent:
-    run, job = Run(str(UUID(run_id)), facets=run_facets), job_name(request.job_key.gate)
-    about = facets.origin(request)
-    return job_event(state, run, when, namespace, job, "GATE", inputs, outputs, about)
+    """An event of a gate.
+
+    :param run_facets: besides those that all of its events have.
+    :param inputs: by default those of the request, without any facts about them.
+    """
+    run = Run(str(UUID(run_id)), facets={**_run_facets(request), **run_facets})
+    known = bare_inputs(request.datasets) if inputs is None else inputs
+    job, about = job_name(request.job_key.gate), facets.origin(request)
+    return job_event(state, run, when, namespace, job, "GATE", known, outputs, about)
 
 
 def job_event(
@@ -438,10 +425,7 @@ def contract_event(
             ],
         )
     if contract.fields:
-        dataset_facets["schema"] = ours(
-            ol.schema_dataset.SchemaDatasetFacet,
-            fields=[_schema_field(item) for item in contract.fields],
-        )
+        dataset_facets["schema"] = facets.schema(contract.fields)
     column_fields = {
         sanitize.name(item.name): ol.column_lineage_dataset.Fields(
             inputFields=[_lineage_input(source) for source in item.sources]
@@ -474,15 +458,6 @@ def _contract_tags(contract: ContractDescription) -> ol.tags_dataset.TagsDataset
     )
 
 
-def _schema_field(item: FieldDescription) -> ol.schema_dataset.SchemaDatasetFacetFields:
-    return ol.schema_dataset.SchemaDatasetFacetFields(
-        name=sanitize.name(item.name),
-        type=sanitize.content(item.type),
-        description=sanitize.optional_shortened(item.description, sanitize.DESCRIPTION),
-        fields=None,
-    )
-
-
 def _lineage_input(source: FieldSource) -> ol.column_lineage_dataset.InputField:
     details: dict[str, Any] = {
         "subtype": sanitize.optional_name(source.subtype),
@@ -511,16 +486,12 @@ def block_events(
 
     :param contract: the id with its version: `commerce.Customer.active@1`.
     """
-    begun = _block_event(RunState.START, block, contract, Run(run_id), when, namespace)
-    if problem is None:
-        return begun, _block_event(RunState.COMPLETE, block, contract, Run(run_id), when, namespace)
-    failed = Run(run_id, facets={"errorMessage": error_message(problem)})
-    return begun, _block_event(RunState.FAIL, block, contract, failed, when, namespace)
-
-
-def _block_event(
-    state: RunState, block: str, contract: str, run: Run, when: datetime, namespace: str
-) -> RunEvent:
+    end = RunState.COMPLETE if problem is None else RunState.FAIL
+    run_facets: dict[str, RunFacet] = (
+        {} if problem is None else {"errorMessage": error_message(problem)}
+    )
     job = sanitize.name(f"{block}.block")
     inputs = [InputDataset(_CONTRACTS, sanitize.name(contract))]
-    return job_event(state, run, when, namespace, job, "BLOCK", inputs)
+    begun = job_event(RunState.START, Run(run_id), when, namespace, job, "BLOCK", inputs)
+    run = Run(run_id, facets=run_facets)
+    return begun, job_event(end, run, when, namespace, job, "BLOCK", inputs)

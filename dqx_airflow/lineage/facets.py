@@ -12,7 +12,9 @@ from dqx_airflow import __version__
 from dqx_airflow.lineage import sanitize
 from dqx_airflow.lineage.names import DatasetName
 from dqx_airflow.values import (
+    DatasetField,
     DatasetSnapshot,
+    FieldDescription,
     GateOrigin,
     GateReport,
     GateRequest,
@@ -187,15 +189,7 @@ def data_facets(
     if symlink is not None:
         facets["symlinks"] = symlinks(symlink)
     if snapshot.fields:
-        facets["schema"] = ours(
-            ol.schema_dataset.SchemaDatasetFacet,
-            fields=[
-                ol.schema_dataset.SchemaDatasetFacetFields(
-                    name=sanitize.name(field.name), type=sanitize.content(field.type), fields=None
-                )
-                for field in snapshot.fields
-            ],
-        )
+        facets["schema"] = schema(snapshot.fields)
     if snapshot.version is not None:
         facets["version"] = ours(
             ol.dataset_version_dataset.DatasetVersionDatasetFacet,
@@ -205,6 +199,24 @@ def data_facets(
     return facets | _metrics(
         snapshot, standard.DataQualityMetricsDatasetFacet, standard.ColumnMetrics
     )
+
+
+def schema(
+    fields: Iterable[DatasetField | FieldDescription],
+) -> ol.schema_dataset.SchemaDatasetFacet:
+    """The columns of a dataset, or of a contract, which may describe them."""
+    columns = [
+        ol.schema_dataset.SchemaDatasetFacetFields(
+            name=sanitize.name(field.name),
+            type=sanitize.content(field.type),
+            description=sanitize.optional_shortened(
+                getattr(field, "description", None), sanitize.DESCRIPTION
+            ),
+            fields=None,
+        )
+        for field in fields
+    ]
+    return ours(ol.schema_dataset.SchemaDatasetFacet, fields=columns)
 
 
 def input_metrics(snapshot: DatasetSnapshot) -> dict[str, InputDatasetFacet]:
