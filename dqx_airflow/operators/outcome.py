@@ -5,7 +5,7 @@ assets that a gate declares as its outlets.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
@@ -16,7 +16,7 @@ from airflow.sdk.definitions.asset import AssetRef, BaseAsset
 from dqx_airflow.diagnostics.verdicts import headline, on_call
 from dqx_airflow.lineage.names import location_of
 from dqx_airflow.operators.exceptions import GateBlocked, GateBroken
-from dqx_airflow.values import GateReport, MetricValue, Outcome, RunKey, Status
+from dqx_airflow.values import DatasetSnapshot, GateReport, MetricValue, Outcome, RunKey, Status
 from dqx_airflow.values.exact import exact_as_written, exact_text, is_decimal, nearest_float
 from dqx_airflow.values.redact import redact_urls
 
@@ -70,6 +70,14 @@ XCOM_KEY = "dqx_report"
 NO_REPORT = "no report"
 """The outcome in the summary of a gate that has no report."""
 
+TEXTS_OF_A_VERDICT = (
+    *("name", "expression", "expected", "reason", "clause", "let_by", "waived_by"),
+    "accepted_by",
+)
+TEXTS_OF_A_CONTRACT = ("id", "version", "dialect", "pin", "name", "description", "status")
+COUNTS_OF_A_CONTRACT = ("checked", "documented", "unsupported", "accepted")
+"""What a summary repeats of a verdict and of a contract."""
+
 _MOST_VERDICTS = 20
 _MOST_DATASETS = 25
 _LONGEST_TEXT = 200
@@ -103,21 +111,6 @@ def summary(report: GateReport) -> dict[str, Any]:
     lacking = report.not_evaluated
     is_blocked = report.outcome is Outcome.BLOCKED
     shown = failed + errors + lacking if is_blocked else lacking + failed + errors
-    versions = [
-        (_cut(dataset.name), dataset.version)
-        for dataset in report.datasets
-        if dataset.version is not None
-    ]
-    quarantined = [
-        (_cut(dataset.name), dataset.quarantined)
-        for dataset in report.datasets
-        if dataset.quarantined is not None
-    ]
-    promoted = [
-        (_cut(dataset.name), dataset.promotion.version)
-        for dataset in report.datasets
-        if dataset.promotion is not None
-    ]
     return {
         "run_id": report.run_id,
         "gate": _cut(report.run_key.gate),
@@ -135,28 +128,23 @@ def summary(report: GateReport) -> dict[str, Any]:
         "headline": _cut(headline(report), _LONGEST_MESSAGE),
         "counts": {status.value: report.count(status) for status in Status},
         "not_evaluated": len(lacking),
-        "versions": dict(versions[:_MOST_DATASETS]),
-        "quarantined": dict(quarantined[:_MOST_DATASETS]),
-        "promoted": dict(promoted[:_MOST_DATASETS]),
+        "versions": _by_dataset(report, lambda dataset: dataset.version),
+        "quarantined": _by_dataset(report, lambda dataset: dataset.quarantined),
+        "promoted": _by_dataset(
+            report, lambda dataset: dataset.promotion and dataset.promotion.version
+        ),
         "left_out": [_cut(rows) for rows in report.left_out[:_MOST_DATASETS]],
         "not_promoted": [_cut(name) for name in report.not_promoted[:_MOST_DATASETS]],
         "promoted_blocked": [_cut(name) for name in report.promoted_blocked[:_MOST_DATASETS]],
         "validated": validated_places(report),
         "verdicts": [
             {
-                "name": _cut(verdict.name),
-                "expression": _cut(verdict.expression),
+                **_texts(verdict, TEXTS_OF_A_VERDICT),
                 "status": verdict.status.value,
                 "severity": verdict.severity.value,
                 "value": _cut_value(verdict.scaled_value),
                 "raw_value": _cut_value(verdict.value) if verdict.multiplier != 1 else None,
                 "multiplier": verdict.multiplier,
-                "expected": _cut(verdict.expected),
-                "reason": _cut(verdict.reason) if verdict.reason else None,
-                "clause": _cut(verdict.clause) if verdict.clause else None,
-                "let_by": _cut(verdict.let_by) if verdict.let_by else None,
-                "waived_by": _cut(verdict.waived_by) if verdict.waived_by else None,
-                "accepted_by": _cut(verdict.accepted_by) if verdict.accepted_by else None,
                 "rows_left_out": verdict.rows_left_out,
             }
             for verdict in shown[:_MOST_VERDICTS]
@@ -217,21 +205,24 @@ def _contract(report: GateReport) -> dict[str, Any] | None:
         return None
     responsible = contract.responsible
     return {
-        "id": _cut(contract.id),
-        "version": _cut(contract.version) if contract.version else None,
-        "pin": _cut(contract.pin) if contract.pin else None,
-        "dialect": _cut(contract.dialect),
-        "checked": contract.checked,
-        "documented": contract.documented,
-        "accepted": contract.accepted,
-        "unsupported": contract.unsupported,
-        "name": _cut(contract.name) if contract.name else None,
-        "description": _cut(contract.description) if contract.description else None,
-        "status": _cut(contract.status) if contract.status else None,
+        **_texts(contract, TEXTS_OF_A_CONTRACT),
+        **{name: getattr(contract, name) for name in COUNTS_OF_A_CONTRACT},
         "responsible": {
             name: _cut(text) for name, text in (responsible.facts if responsible else ())
         },
     }
+
+
+def _by_dataset(report: GateReport, fact: Callable[[DatasetSnapshot], object]) -> dict[str, object]:
+    """A fact about each dataset for which it is known."""
+    found = [(_cut(dataset.name), fact(dataset)) for dataset in report.datasets]
+    return dict([pair for pair in found if pair[1] is not None][:_MOST_DATASETS])
+
+
+def _texts(value: object, names: Sequence[str]) -> dict[str, str | None]:
+    """Some texts of a verdict or a contract; None for one that is missing."""
+    texts = {name: getattr(value, name) for name in names}
+    return {name: _cut(text) if text else None for name, text in texts.items()}
 
 
 def _cut(text: str, longest: int = _LONGEST_TEXT) -> str:

@@ -23,6 +23,11 @@ from dqx_airflow.diagnostics.verdicts import (
     unscaled_limit,
 )
 from dqx_airflow.lineage.names import location_of, trimmed_location
+from dqx_airflow.operators.outcome import (
+    COUNTS_OF_A_CONTRACT,
+    TEXTS_OF_A_CONTRACT,
+    TEXTS_OF_A_VERDICT,
+)
 from dqx_airflow.values import (
     DatasetSnapshot,
     EnforcedContract,
@@ -280,26 +285,16 @@ def _promotions(pushed: Mapping[str, Any]) -> tuple[PromotionView, ...]:
 
 def _contract(value: object) -> EnforcedContract | None:
     contract = _mapping(value)
-    if not (contract_id := _string_of(contract.get("id"))):
+    fields: dict[str, Any] = {name: _text(contract.get(name)) for name in TEXTS_OF_A_CONTRACT}
+    if fields["id"] is None:
         return None
-    return EnforcedContract(
-        contract_id,
-        _string_of(contract.get("version")) or None,
-        _string_of(contract.get("dialect")),
-        checked=_count(contract.get("checked")),
-        documented=_count(contract.get("documented")),
-        unsupported=_count(contract.get("unsupported")),
-        pin=_string_of(contract.get("pin")) or None,
-        accepted=_count(contract.get("accepted")),
-        responsible=_responsible(contract.get("responsible")),
-        name=_string_of(contract.get("name")) or None,
-        description=_string_of(contract.get("description")) or None,
-        status=_string_of(contract.get("status")) or None,
-    )
+    fields |= {name: _count(contract.get(name)) for name in COUNTS_OF_A_CONTRACT}
+    dialect, responsible = fields.pop("dialect") or "", _responsible(contract.get("responsible"))
+    return EnforcedContract(dialect=dialect, responsible=responsible, **fields)
 
 
 def _responsible(value: object) -> Responsible | None:
-    texts = {_string_of(name): _string_of(text) or None for name, text in _mapping(value).items()}
+    texts = {_string_of(name): _text(text) for name, text in _mapping(value).items()}
     responsible = Responsible(
         texts.get("owner"),
         tuple(filter(None, [texts.get("contacts")])),
@@ -317,24 +312,18 @@ def _verdict(value: object) -> Verdict | None:
     if status is None or severity is None:
         return None
     multiplier = row.get("multiplier")
-    reason = row.get("reason")
+    texts: dict[str, Any] = {name: _text(row.get(name)) for name in TEXTS_OF_A_VERDICT}
+    texts |= {name: texts[name] or "" for name in ("name", "expression", "expected")}
     return Verdict(
-        name=_string_of(row.get("name")),
         check="",
         datasets=(),
-        expression=_string_of(row.get("expression")),
-        expected=_string_of(row.get("expected")),
         severity=severity,
         status=status,
         value=_metric_value_of(row.get("raw_value")),
         scaled_value=_metric_value_of(row.get("value")),
         multiplier=float(multiplier) if isinstance(multiplier, int | float) else 1.0,
-        reason=_string_of(reason) if reason else None,
-        clause=_string_of(row.get("clause")) or None,
-        let_by=_string_of(row.get("let_by")) or None,
-        waived_by=_string_of(row.get("waived_by")) or None,
-        accepted_by=_string_of(row.get("accepted_by")) or None,
         rows_left_out=row.get("rows_left_out") is True,
+        **texts,
     )
 
 
@@ -347,6 +336,10 @@ def _member(kind: type[E], value: object) -> E | None:
 
 def _string_of(value: object) -> str:
     return value if isinstance(value, str) else "" if value is None else str(value)
+
+
+def _text(value: object) -> str | None:
+    return _string_of(value) or None
 
 
 def _metric_value_of(value: object) -> MetricValue:
