@@ -13,14 +13,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import date, datetime, timezone
 from pathlib import PurePosixPath
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from dqx_airflow.datasets.reader_options import wrong_option
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, did_you_mean, nearest
 from dqx_airflow.errors import RequestError
-from dqx_airflow.values import FORMATS, JDBC, DatasetRef, Span
+from dqx_airflow.values import FORMATS, JDBC, DatasetRef, GateRequest, Span
 from dqx_airflow.values.redact import holds_credentials, is_secret_setting, redact_urls
 
 ISO = "yyyy-MM-dd"
@@ -132,23 +132,6 @@ _OF_OTHER_FORM = frozenset({"options", "version", "keys", "masked", "trust_log"}
 _NO_TEXT = (bool, int, float, bytes, list, tuple, set, dict)
 
 
-class Locations(Protocol):
-    """Where a gate reads and writes; a `GateRequest` is one."""
-
-    @property
-    def datasets(self) -> tuple[DatasetRef, ...]: ...
-    @property
-    def results_root(self) -> str: ...
-    @property
-    def quarantine(self) -> tuple[tuple[str, str], ...]: ...
-    @property
-    def promote_to(self) -> tuple[tuple[str, str], ...]: ...
-    @property
-    def promote_slice(self) -> tuple[tuple[str, str], ...]: ...
-    @property
-    def promote_valid(self) -> str | None: ...
-
-
 _FILE = re.compile(r"file:(//(localhost)?(?=/))?", re.IGNORECASE)
 _S3 = re.compile(r"s3[an]?://", re.IGNORECASE)
 _OF_CATALOG = re.compile(r"`|^`?spark_catalog`?\.(`?default`?\.)?|^`?default`?\.", re.IGNORECASE)
@@ -258,7 +241,7 @@ def check_ref(ref: DatasetRef) -> None:
         raise RequestError(f"dataset '{ref.name}' {wrong.problem}", wrong.hint)
 
 
-def check_locations(request: Locations) -> None:
+def check_locations(request: GateRequest) -> None:
     """Rejects credentials in the locations to which a gate writes.
 
     :raises RequestError: there are some.
@@ -369,7 +352,7 @@ def settings_of(ref: DatasetRef) -> dict[str, Any]:
     return {key: value for key, value in asdict(ref).items() if key in SETTINGS}
 
 
-def check_quarantine(request: Locations) -> None:
+def check_quarantine(request: GateRequest) -> None:
     """Rejects a quarantine below the results, where unmasked rows have no place, or in a dataset.
 
     :raises RequestError: a request asks for one.
@@ -385,7 +368,7 @@ def check_quarantine(request: Locations) -> None:
                 )
 
 
-def check_promotion(request: Locations, dates: Collection[date] = ()) -> None:
+def check_promotion(request: GateRequest, dates: Collection[date] = ()) -> None:
     """Rejects a promotion of a dataset without versions, one into a location that is in use, and
     one of a dataset without dates for several dates.
 

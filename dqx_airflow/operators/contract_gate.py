@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from dqx_airflow.operators.exceptions import GateMisconfigured
+from dqx_airflow.operators.exceptions import GateMisconfigured, as_misconfigured
 from dqx_airflow.operators.gate import GateOperator
 from dqx_airflow.operators.gate_arguments import has_open, is_open, one_of
 from dqx_airflow.operators.templates import given_fields
@@ -137,14 +137,11 @@ class ContractGateOperator(GateOperator):
     def _known_variables(self) -> dict[str, str]:
         """:raises GateMisconfigured: one is invalid, or may be a secret."""
         from dqx_airflow.contracts.document import given_variables
-        from dqx_airflow.errors import RequestError
 
         given = self.variables or {}
         words = (name if value is None else f"{name}={value}" for name, value in given.items())
-        try:
+        with as_misconfigured():
             return given_variables(words, os.environ, "variables:")
-        except RequestError as error:
-            raise GateMisconfigured(error.in_one_line) from None
 
     def own_mistakes(self) -> Iterator[str]:
         """Mistakes in the arguments that only a contract gate has."""
@@ -234,7 +231,6 @@ class ContractGateOperator(GateOperator):
         :raises GateMisconfigured: a model has no dataset, or an invalid one.
         """
         from dqx_airflow.contracts.enforcement.enforced_contract import dataset_settings
-        from dqx_airflow.errors import RequestError
         from dqx_airflow.operators.datasets import rendered
 
         given = {} if self.datasets is None else dict(super().dataset_settings(render))
@@ -247,10 +243,8 @@ class ContractGateOperator(GateOperator):
                     f"write datasets for {', '.join(model.name for model in contract.models)}"
                 )
             given[contract.models[0].name] = rendered(self.data, render)
-        try:
+        with as_misconfigured():
             return dataset_settings(contract, given, self.server)
-        except RequestError as error:
-            raise GateMisconfigured(error.in_one_line) from None
 
     def check_source(self, request: GateRequest) -> GateRequest:
         """The request with the compiled suite and the contract; over a range of dates with those of

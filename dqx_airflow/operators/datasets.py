@@ -20,7 +20,7 @@ from dqx_airflow.datasets.connections import (
 from dqx_airflow.datasets.settings import DatasetSetting, settings_of
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.errors import RequestError
-from dqx_airflow.operators.exceptions import GateMisconfigured
+from dqx_airflow.operators.exceptions import GateMisconfigured, as_misconfigured
 from dqx_airflow.operators.spark_connection import require_connection
 from dqx_airflow.values import DatasetRef
 from dqx_airflow.values.request import bad_rows_limit
@@ -67,7 +67,7 @@ def with_databases(
         conn_id: require_connection(conn_id, "database connection", _DATABASE_EXAMPLE)
         for conn_id in ids
     }
-    try:
+    with as_misconfigured():
         connections = {
             conn_id: database_connection(
                 conn_id, {name: getattr(connection, name) for name in FIELDS}
@@ -75,8 +75,6 @@ def with_databases(
             for conn_id, connection in in_airflow.items()
         }
         return with_lineage_names(refs, connections), connections
-    except RequestError as error:
-        raise GateMisconfigured(error.in_one_line) from None
 
 
 def promotions(
@@ -101,13 +99,7 @@ def promotions(
         raise GateMisconfigured(
             f"promote_to={given!r}: write a path, a table, or a mapping of datasets to them"
         )
-    unknown = [str(name) for name in given if name not in datasets]
-    if unknown:
-        raise GateMisconfigured(
-            f"promote_to has unknown datasets {', '.join(unknown)}; available: "
-            f"{', '.join(datasets)}"
-        )
-    return tuple((str(name), str(place)) for name, place in given.items() if place)
+    return _places("promote_to", given, datasets)
 
 
 def slice_values(given: object) -> tuple[tuple[str, str], ...]:
@@ -164,13 +156,7 @@ def quarantine_paths(
     if not given:
         return ()
     if isinstance(given, Mapping):
-        unknown = [str(name) for name in given if name not in datasets]
-        if unknown:
-            raise GateMisconfigured(
-                f"quarantine has unknown datasets {', '.join(unknown)}; available: "
-                f"{', '.join(datasets)}"
-            )
-        return tuple((str(name), str(path)) for name, path in given.items() if path)
+        return _places("quarantine", given, datasets)
     if not isinstance(given, str | os.PathLike):
         raise GateMisconfigured(
             f"quarantine={given!r}: write a folder, or a mapping of datasets to paths"
@@ -183,6 +169,18 @@ def quarantine_paths(
             "write quarantine as a mapping of datasets to paths"
         )
     return tuple((name, f"{folder}/{name}") for name in datasets)
+
+
+def _places(
+    argument: str, given: Mapping[str, Any], datasets: Sequence[str]
+) -> tuple[tuple[str, str], ...]:
+    """:raises GateMisconfigured: the gate has no such dataset."""
+    if unknown := [str(name) for name in given if name not in datasets]:
+        raise GateMisconfigured(
+            f"{argument} has unknown datasets {', '.join(unknown)}; available: "
+            f"{', '.join(datasets)}"
+        )
+    return tuple((str(name), str(place)) for name, place in given.items() if place)
 
 
 def _require_no_empty_place(argument: str, given: object) -> None:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 # They moved between Airflow 3.1 and 3.3; the Spark provider brings this for all of them.
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
+
+from dqx_airflow.errors import RequestError
 
 
 class GateBlocked(AirflowFailException):
@@ -28,3 +33,15 @@ class GateInfrastructureError(AirflowException):
 
 class GateTimeoutError(GateInfrastructureError):
     """There is no report: the gate took longer than its `timeout` allows. Retried as set."""
+
+
+@contextmanager
+def as_misconfigured() -> Iterator[None]:
+    """Turns a mistake in a request into one of the gate.
+
+    :raises GateMisconfigured: there is one.
+    """
+    try:
+        yield
+    except RequestError as error:
+        raise GateMisconfigured(error.in_one_line) from None

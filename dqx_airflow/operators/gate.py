@@ -7,7 +7,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, wraps
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
@@ -40,6 +40,30 @@ if TYPE_CHECKING:
 _LONGEST_SOURCE = 300
 _ELSEWHERE = "accept the data on the tab of the gate, on its incident, or with dql accept"
 _FAILURES = (GateBlocked, GateBroken, GateMisconfigured, GateInfrastructureError)
+
+
+def _without_frames(run: Callable[..., str]) -> Callable[..., str]:
+    """A method that ends a task, without our frames in its errors, which Airflow would print
+    although their message is complete.
+
+    Stores in XCom why there is no report, for notices, the UI and downstream tasks.
+    """
+
+    @wraps(run)
+    def run_without_frames(gate: GateOperator, context: Any, *given: Any, **named: Any) -> str:
+        try:
+            return run(gate, context, *given, **named)
+        except _FAILURES as error:
+            if isinstance(error, GateMisconfigured | GateInfrastructureError):
+                from dqx_airflow.operators.outcome import XCOM_KEY, failure_summary
+
+                ti = context["ti"]
+                key = gate.request.run_key if gate.request is not None else None
+                name = gate.gate or f"{ti.dag_id}.{ti.task_id}"
+                ti.xcom_push(key=XCOM_KEY, value=failure_summary(error, name, key))
+            raise error.with_traceback(None) from error.__cause__
+
+    return run_without_frames
 
 
 class GateOperator(SparkJobOperator, GateArguments):
@@ -300,6 +324,7 @@ class GateOperator(SparkJobOperator, GateArguments):
             return content
         return super().render_template(content, context, jinja_env, seen_oids)
 
+    @_without_frames
     def execute(self, context: Any) -> str:
         """Returns the outcome, "passed" or "warned" (or "blocked", if that is a warning).
 
@@ -308,12 +333,6 @@ class GateOperator(SparkJobOperator, GateArguments):
         :raises GateMisconfigured: the gate cannot run as it is written.
         :raises GateInfrastructureError: there is no report; the task is retried as it says.
         """
-        try:
-            return self._execute(context)
-        except _FAILURES as error:
-            raise self._without_frames(error, context) from error.__cause__
-
-    def _execute(self, context: Any) -> str:
         self._check_settings()
         self.report = None
         return self._judge(self.check_source(self.build_request(context)), context)
@@ -337,14 +356,9 @@ class GateOperator(SparkJobOperator, GateArguments):
             reports = require_reports(request, self._results_location, ending, self.log)
         return self._end_task(reports, context)
 
+    @_without_frames
     def execute_complete(self, context: Any, event: dict[str, Any]) -> str:
         """Continues a deferred gate when its driver has ended; returns and raises as `execute`."""
-        try:
-            return self._execute_complete(event, context)
-        except _FAILURES as error:
-            raise self._without_frames(error, context) from error.__cause__
-
-    def _execute_complete(self, event: dict[str, Any], context: Any) -> str:
         from dqx_airflow.operators.results_location import require_results_location
         from dqx_airflow.operators.trigger import ending_of_event, require_reports
         from dqx_airflow.values import GateRequest, from_json
@@ -380,19 +394,6 @@ class GateOperator(SparkJobOperator, GateArguments):
     def dataset_arguments(self) -> list[tuple[str, Any]]:
         """The datasets and their settings in the DAG."""
         return list(self.datasets.items()) if isinstance(self.datasets, Mapping) else []
-
-    def _without_frames(self, error: Exception, context: Any) -> Exception:
-        """The error without our frames, which Airflow would print although its message is complete.
-
-        Stores in XCom why there is no report, for notices, the UI and downstream tasks.
-        """
-        if isinstance(error, GateMisconfigured | GateInfrastructureError):
-            from dqx_airflow.operators.outcome import XCOM_KEY, failure_summary
-
-            name = self.gate or f"{context['ti'].dag_id}.{context['ti'].task_id}"
-            key = self.request.run_key if self.request is not None else None
-            context["ti"].xcom_push(key=XCOM_KEY, value=failure_summary(error, name, key))
-        return error.with_traceback(None)
 
     def _end_task(self, reports: Sequence[GateReport], context: Any) -> str:
         from dqx_airflow.operators.notices import run_callbacks
@@ -456,17 +457,12 @@ class GateOperator(SparkJobOperator, GateArguments):
         given = self.ask_timeout
         return timedelta(seconds=given) if isinstance(given, int | float) else given
 
+    @_without_frames
     def answered(self, context: Any, event: dict[str, Any], judged: list[str]) -> str:
         """Continues a gate that asked, with the answer; returns and raises as `execute`.
 
         :param judged: the run ids of the reports that the answer is about.
         """
-        try:
-            return self._answered(event, judged, context)
-        except _FAILURES as error:
-            raise self._without_frames(error, context) from error.__cause__
-
-    def _answered(self, event: dict[str, Any], judged: list[str], context: Any) -> str:
         from dqx_airflow.errors import StoreError
         from dqx_airflow.operators.ask import answer_of, record
         from dqx_airflow.operators.trigger import stored_reports

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dqx_airflow.operators.exceptions import GateMisconfigured
+from dqx_airflow.operators.exceptions import as_misconfigured
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -180,14 +180,11 @@ class GateArguments:
 
         :raises GateMisconfigured: an argument is invalid.
         """
-        from dqx_airflow.errors import RequestError
         from dqx_airflow.values.request import selection_of
 
         given = self.only, self.tags, self.exclude_tags, self.severity, self.dimensions
-        try:
+        with as_misconfigured():
             return selection_of(*given)
-        except RequestError as error:
-            raise GateMisconfigured(error.in_one_line) from None
 
 
 ARGUMENTS = tuple(GateArguments.__annotations__)

@@ -42,7 +42,16 @@ from dqx_airflow.operators.gate_arguments import (
 )
 from dqx_airflow.operators.outcome import OnViolation
 from dqx_airflow.operators.templates import template_mistakes
-from dqx_airflow.values import DatasetRef, EnforcedContract, Selection, Severity, SourceFile
+from dqx_airflow.values import (
+    Attempt,
+    DatasetRef,
+    EnforcedContract,
+    GateRequest,
+    RunKey,
+    Selection,
+    Severity,
+    SourceFile,
+)
 from dqx_airflow.values.request import require_whole_run
 
 if TYPE_CHECKING:
@@ -310,27 +319,20 @@ def location_mistakes(gate: Any, refs: Sequence[DatasetRef]) -> list[str]:
     else:
         parts = read(lambda: slice_values(gate.promote_slice), gate.promote_slice)
     root = gate.results_root
-    locations = _Locations(
+    locations = GateRequest(
+        RunKey("", date.min, ""),
+        Attempt(1, ""),
+        SourceFile("", ""),
         tuple(known.values()),
         os.fspath(root) if root and isinstance(root, str | os.PathLike) else "?",
-        tuple(pair for pair in quarantine if pair[0] in known),
-        tuple(pair for pair in promoted if pair[0] in known),
-        parts if gate.promote_to is None or promoted else (),
-        "?" if gate.promote_valid and quarantine and promoted else None,
+        quarantine=tuple(pair for pair in quarantine if pair[0] in known),
+        promote_to=tuple(pair for pair in promoted if pair[0] in known),
+        promote_slice=parts if gate.promote_to is None or promoted else (),
+        promote_valid="?" if gate.promote_valid and quarantine and promoted else None,
     )
     for check in (check_locations, check_quarantine, check_promotion):
         mistakes += _tried(partial(check, locations))
     return mistakes
-
-
-@dataclass(frozen=True, slots=True)
-class _Locations:
-    datasets: tuple[DatasetRef, ...]
-    results_root: str
-    quarantine: _Pairs
-    promote_to: _Pairs
-    promote_slice: _Pairs
-    promote_valid: str | None
 
 
 def dataset_mistakes(name: str, given: Any) -> list[str]:

@@ -11,7 +11,7 @@ from logging import Logger
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dqx_airflow.operators.exceptions import GateMisconfigured
+from dqx_airflow.operators.exceptions import GateMisconfigured, as_misconfigured
 from dqx_airflow.values import SourceFile
 
 if TYPE_CHECKING:
@@ -144,12 +144,11 @@ def selected_suites(
     """
     if request.selection is None:
         return [(suite, None) for suite, _ in suites]
-    from dqx_airflow.errors import RequestError
     from dqx_airflow.plan.selection import choose_among, chosen_of, require_protected, seen_of
 
     selectables = [seen_of(replace(request, suite=source), suite) for suite, source in suites]
     selected: list[tuple[nodes.Suite | None, Selection | None]] = []
-    try:
+    with as_misconfigured():
         for (suite, source), own, all_of in zip(
             suites, choose_among(selectables, request.selection), selectables, strict=True
         ):
@@ -161,8 +160,6 @@ def selected_suites(
                 continue
             chosen = chosen_of(replace(request, suite=source, selection=own), suite)
             selected.append((suite if chosen is None else chosen.suite, own))
-    except RequestError as error:
-        raise GateMisconfigured(error.in_one_line) from None
     return selected
 
 
