@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from dqx_airflow.operators.exceptions import GateTimeoutError as GateTimeoutError
     from dqx_airflow.operators.notices import GateNotice as GateNotice
     from dqx_airflow.operators.notices import gate_notice as gate_notice
+    from dqx_airflow.operators.notices import notify_on_change as notify_on_change
     from dqx_airflow.operators.notices import notify_with as notify_with
-    from dqx_airflow.operators.state_changes import notify_on_change as notify_on_change
 
 _HOME = {
     "ContractGateOperator": "dqx_airflow.operators.contract_gate",
@@ -31,7 +31,7 @@ _HOME = {
     "GateNotice": "dqx_airflow.operators.notices",
     "GateTimeoutError": "dqx_airflow.operators.exceptions",
     "gate_notice": "dqx_airflow.operators.notices",
-    "notify_on_change": "dqx_airflow.operators.state_changes",
+    "notify_on_change": "dqx_airflow.operators.notices",
     "notify_with": "dqx_airflow.operators.notices",
 }
 

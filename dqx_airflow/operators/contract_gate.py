@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dqx_airflow.operators.exceptions import GateMisconfigured, as_misconfigured
 from dqx_airflow.operators.gate import GateOperator
-from dqx_airflow.operators.gate_arguments import has_open, is_open, one_of
-from dqx_airflow.operators.templates import given_fields
+from dqx_airflow.operators.gate_arguments import given_fields, has_open, is_open, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -231,7 +230,7 @@ class ContractGateOperator(GateOperator):
         :raises GateMisconfigured: a model has no dataset, or an invalid one.
         """
         from dqx_airflow.contracts.enforcement.enforced_contract import dataset_settings
-        from dqx_airflow.operators.datasets import rendered
+        from dqx_airflow.operators.gate_request import rendered
 
         given = {} if self.datasets is None else dict(super().dataset_settings(render))
         contract = self._enforcement.contract

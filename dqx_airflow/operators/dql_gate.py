@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.gate import GateOperator
-from dqx_airflow.operators.gate_arguments import is_open
-from dqx_airflow.operators.templates import given_fields
+from dqx_airflow.operators.gate_arguments import given_fields, is_open
 
 if TYPE_CHECKING:
     from datetime import date

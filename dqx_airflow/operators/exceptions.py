@@ -8,8 +8,6 @@ from contextlib import contextmanager
 # They moved between Airflow 3.1 and 3.3; the Spark provider brings this for all of them.
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
-from dqx_airflow.errors import RequestError
-
 
 class GateBlocked(AirflowFailException):
     """The data breaks a rule at or above `fail_on`. Not retried: the data would be the same."""
@@ -41,6 +39,8 @@ def as_misconfigured() -> Iterator[None]:
 
     :raises GateMisconfigured: there is one.
     """
+    from dqx_airflow.errors import RequestError
+
     try:
         yield
     except RequestError as error:

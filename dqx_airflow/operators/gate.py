@@ -18,10 +18,14 @@ from dqx_airflow.operators.exceptions import (
     GateInfrastructureError,
     GateMisconfigured,
 )
-from dqx_airflow.operators.gate_arguments import ARGUMENTS, TRUE_OR_FALSE, GateArguments
+from dqx_airflow.operators.gate_arguments import (
+    ARGUMENTS,
+    TRUE_OR_FALSE,
+    GateArguments,
+    given_fields,
+)
 from dqx_airflow.operators.links import GateReportLink
 from dqx_airflow.operators.spark_job import SparkJobOperator
-from dqx_airflow.operators.templates import given_fields
 
 # Every file with a gate is parsed repeatedly: what only a worker needs is imported there.
 if TYPE_CHECKING:
@@ -397,8 +401,15 @@ class GateOperator(SparkJobOperator, GateArguments):
 
     def _end_task(self, reports: Sequence[GateReport], context: Any) -> str:
         from dqx_airflow.operators.notices import run_callbacks
-        from dqx_airflow.operators.outcome import XCOM_KEY, announce, end_task, summary
-        from dqx_airflow.operators.parts import combined_report, part_lines, summaries_of_parts
+        from dqx_airflow.operators.outcome import (
+            XCOM_KEY,
+            announce,
+            combined_report,
+            end_task,
+            part_lines,
+            summaries_of_parts,
+            summary,
+        )
         from dqx_airflow.values import Outcome
 
         gate = self.gate or f"{context['ti'].dag_id}.{context['ti'].task_id}"
@@ -485,7 +496,7 @@ class GateOperator(SparkJobOperator, GateArguments):
         self.log.info("%s %s", "accepted" if answer.accepts else "kept blocked", answer)
         if not answer.accepts:
             from dqx_airflow.diagnostics.verdicts import headline
-            from dqx_airflow.operators.parts import combined_report
+            from dqx_airflow.operators.outcome import combined_report
 
             self.report = combined_report(reports, request.run_key.gate)
             raise GateBlocked(f"kept blocked {answer}; {headline(self.report)}")
@@ -528,7 +539,7 @@ class GateOperator(SparkJobOperator, GateArguments):
 
         :raises GateMisconfigured: they are invalid.
         """
-        from dqx_airflow.operators.datasets import rendered
+        from dqx_airflow.operators.gate_request import rendered
 
         if not isinstance(self.datasets, Mapping):
             raise GateMisconfigured(
@@ -553,7 +564,7 @@ class GateOperator(SparkJobOperator, GateArguments):
         raise AssertionError("unreachable: defer raises")
 
     def _log_report(self, report: GateReport) -> None:
-        from dqx_airflow.operators.report_log import report_entries
+        from dqx_airflow.operators.outcome import report_entries
         from dqx_airflow.values import Outcome
 
         fails = report.outcome is Outcome.BROKEN or (

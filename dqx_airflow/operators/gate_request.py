@@ -1,32 +1,40 @@
-"""The request of a task run of a gate: templates rendered, source inlined, locations checked; with
-the key of the run, its attempt and its lineage parent from the context of the task.
-
-Only a worker needs its imports: this module is imported where a gate runs.
-"""
+"""The request of a task run of a gate: its date, templates rendered, source inlined, datasets and
+locations checked; with the key of the run, its attempt and its lineage parent from the context of
+the task."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from datetime import date, timedelta
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dqx_airflow.datasets.settings import check_locations, check_promotion, check_quarantine
-from dqx_airflow.errors import RequestError
-from dqx_airflow.operators.data_date import date_of_run, given_date
-from dqx_airflow.operators.datasets import (
-    dataset_ref,
-    max_bad_rows,
-    promotions,
-    quarantine_paths,
-    slice_values,
-    with_databases,
+from dqx_airflow.datasets import settings as of_datasets
+from dqx_airflow.datasets.connections import (
+    FIELDS,
+    DatabaseConnection,
+    database_connection,
+    with_lineage_names,
 )
-from dqx_airflow.operators.exceptions import GateMisconfigured
+from dqx_airflow.datasets.settings import (
+    DatasetSetting,
+    check_locations,
+    check_promotion,
+    check_quarantine,
+    settings_of,
+)
+from dqx_airflow.diagnostics.diagnostic import did_you_mean, listed
+from dqx_airflow.errors import RequestError
+from dqx_airflow.operators.exceptions import GateMisconfigured, as_misconfigured
 from dqx_airflow.operators.results_location import ResultsLocation, require_results_location
+from dqx_airflow.operators.spark_connection import require_connection
 from dqx_airflow.values import (
     Attempt,
+    DatasetRef,
     GateOrigin,
     GatePart,
     GateRequest,
@@ -34,14 +42,317 @@ from dqx_airflow.values import (
     RunKey,
     Severity,
 )
-from dqx_airflow.values.request import SETTABLE_OPTIONS, require_whole_run
+from dqx_airflow.values.request import (
+    SETTABLE_OPTIONS,
+    bad_rows_limit,
+    dates_of_range,
+    is_range,
+    require_whole_run,
+)
 
 if TYPE_CHECKING:
-    from dqx_airflow.datasets.connections import DatabaseConnection
-    from dqx_airflow.datasets.settings import DatasetSetting
-    from dqx_airflow.operators.data_date import DataDate
     from dqx_airflow.operators.gate_arguments import GateArguments
     from dqx_airflow.values import SourceFile
+
+
+_STARTS_WITH_DAY = re.compile(r"\d{4}-\d{2}-\d{2}([T ]|$)")
+_MOST_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class DataDate:
+    """The date of the data, and its origin in words (`from the logical date`).
+
+    `objection` says why the date is in doubt and what to write instead; None if it is certain.
+    `later` are the other dates of a range.
+    """
+
+    on: date
+    source: str
+    objection: str | None = None
+    later: tuple[date, ...] = ()
+
+    def __str__(self) -> str:
+        if not self.later:
+            return f"date {self.on.isoformat()}, {self.source}"
+        first, last = self.on.isoformat(), self.later[-1].isoformat()
+        return f"{len(self.later) + 1} dates from {first} to {last}, {self.source}"
+
+
+def given_date(value: object, template: object) -> DataDate:
+    """The date, or the range, in `date=`; for a timestamp, its date as written.
+
+    :param value: the value, rendered.
+    :param template: the value as written in the DAG.
+    :raises GateMisconfigured: it is neither a date nor a range.
+    """
+    # A template may yield a timestamp, or, with native rendering, a date or a number like 20240517.
+    text = "" if value is None else str(value).strip()
+    if is_range(text):
+        try:
+            dates = dates_of_range(text, _day_in)
+        except RequestError as error:
+            raise GateMisconfigured(f"date={value!r}: {error.in_one_line}") from None
+        return DataDate(dates[0], f"from date={text!r}", later=dates[1:])
+    on = _day_in(text)
+    if on is None:
+        is_template = isinstance(template, str) and template != value
+        rendered = f"; {template!r} renders to that" if is_template else ""
+        raise GateMisconfigured(
+            f"date={value!r} is not a date: write YYYY-MM-DD, or leave date out to judge the "
+            f"logical date of the run{rendered}"
+        )
+    return DataDate(on, f"from date={text!r}")
+
+
+def date_of_run(context: Any) -> DataDate:
+    """The date of the run: its logical date, or else its partition key or the date in the asset
+    events of the gates that triggered it."""
+    run = context["dag_run"]
+    timestamp = getattr(run, "logical_date", None)
+    if timestamp is not None:
+        return _logical_date(timestamp, getattr(context.get("dag"), "timezone", None))
+    due = DataDate(_day_of(run.run_after), "the scheduled day of the run")
+    named: dict[tuple[date, str], None] = {}
+    key = getattr(run, "partition_key", None)
+    if key:
+        on = _day_in(str(key)) if _STARTS_WITH_DAY.match(str(key)) else None
+        if on is None:
+            return _in_doubt(
+                due,
+                f"the partition key of the run, {str(key)!r}, is not a date",
+                "date= with a template that returns a date from {{ partition_key }}",
+            )
+        named[on, f"the partition key {key}"] = None
+    for event in getattr(run, "consumed_asset_events", None) or ():
+        extra = event.extra
+        if not isinstance(extra, Mapping) or "gate" not in extra:
+            continue
+        on = _day_in(str(extra.get("date")))
+        if on is None:
+            problem = f"the asset event of {extra['gate']} has the date {extra.get('date')!r}"
+            return _in_doubt(due, problem, "date=, a date or a template that returns one")
+        named[on, f"the asset event of {extra['gate']}"] = None
+    dates = {on for on, _ in named}
+    if len(dates) > 1:
+        different = listed(
+            [f"{on.isoformat()} ({origin})" for on, origin in named], most=_MOST_SHOWN
+        )
+        return _in_doubt(
+            due,
+            f"the run was triggered with different dates: {different}",
+            "date= with one of them, or expand the gate over all of them with .expand(date=...)",
+        )
+    if dates:
+        return DataDate(dates.pop(), f"from {next(iter(named))[1]}")
+    return _in_doubt(
+        due,
+        "the run has no logical date, and was not triggered by the asset event of a gate",
+        "date=, such as date=\"{{ dag_run.conf['date'] }}\", or trigger it with a logical date",
+    )
+
+
+def _logical_date(timestamp: datetime, zone: Any) -> DataDate:
+    """The day of a logical date as in `{{ ds }}`, if it is the same day in the time zone of the
+    DAG."""
+    on = _day_of(timestamp)
+    source = "from the logical date of the run"
+    local_day = _day_of(timestamp.astimezone(zone)) if zone is not None else on
+    if local_day == on:
+        return DataDate(on, source)
+    name = getattr(zone, "name", None) or str(zone)
+    return DataDate(
+        on,
+        source,
+        f"the logical date {timestamp.isoformat()} is {on.isoformat()} in UTC and "
+        f"{local_day.isoformat()} "
+        f'in {name}, the time zone of the DAG: write date="{{{{ ds }}}}" for {on.isoformat()}, or '
+        f"date=\"{{{{ logical_date.in_timezone('{name}') | ds }}}}\" for {local_day.isoformat()}",
+    )
+
+
+def _in_doubt(due: DataDate, problem: str, hint: str) -> DataDate:
+    return DataDate(due.on, f"{due.source}: {problem}", f"{problem}: write {hint}")
+
+
+def _day_in(text: str) -> date | None:
+    """The day of an ISO date or timestamp, as written; None for other strings."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        try:
+            return datetime.fromisoformat(text.replace("Z", "+00:00")).date()
+        except ValueError:
+            return None
+
+
+def _day_of(timestamp: datetime) -> date:
+    return date(timestamp.year, timestamp.month, timestamp.day)
+
+
+_DATABASE_EXAMPLE = "--conn-type postgres --conn-host HOST --conn-schema DATABASE`"
+_FOLDER_NAME = re.compile(r"\w[\w.-]*")
+
+
+def rendered(given: DatasetSetting, render: Callable[[Any], Any]) -> DatasetSetting:
+    """The settings of a dataset, with the templates of a `DatasetRef` rendered.
+
+    :param render: renders a value; Airflow has rendered everything but `DatasetRef`s.
+    """
+    if isinstance(given, DatasetRef):
+        return {key: render(value) for key, value in settings_of(given).items()}
+    return given
+
+
+def dataset_ref(name: str, given: DatasetSetting, *, trust_log: bool = True) -> DatasetRef:
+    """The dataset `name`: a path, a table, or its settings.
+
+    :param trust_log: false if no dataset of a gate trusts the log of its table.
+    :raises GateMisconfigured: it is invalid.
+    """
+    try:
+        ref = of_datasets.dataset_ref(name, given)
+        return ref if trust_log else replace(ref, trust_log=False)
+    except RequestError as error:
+        raise GateMisconfigured(str(error)) from None
+
+
+def with_databases(
+    refs: Iterable[DatasetRef],
+) -> tuple[tuple[DatasetRef, ...], dict[str, DatabaseConnection]]:
+    """The datasets, with the lineage names of database tables; and their connections, by ids.
+
+    :raises GateMisconfigured: the connection does not exist, or it is not to a supported database.
+    :raises GateInfrastructureError: the source of connections does not respond; the task is
+        retried.
+    """
+    refs = tuple(refs)
+    ids = dict.fromkeys(ref.conn_id for ref in refs if ref.conn_id is not None)
+    in_airflow = {
+        conn_id: require_connection(conn_id, "database connection", _DATABASE_EXAMPLE)
+        for conn_id in ids
+    }
+    with as_misconfigured():
+        connections = {
+            conn_id: database_connection(
+                conn_id, {name: getattr(connection, name) for name in FIELDS}
+            )
+            for conn_id, connection in in_airflow.items()
+        }
+        return with_lineage_names(refs, connections), connections
+
+
+def promotions(
+    given: str | os.PathLike[str] | Mapping[str, Any] | None, datasets: Sequence[str]
+) -> tuple[tuple[str, str], ...]:
+    """The path or table to which each dataset is promoted, if any.
+
+    :param given: a mapping of datasets to paths or tables; for a single dataset, just its target.
+    :raises GateMisconfigured: it is invalid.
+    """
+    _require_no_empty_place("promote_to", given)
+    if not given:
+        return ()
+    if isinstance(given, str | os.PathLike):
+        if len(datasets) != 1:
+            raise GateMisconfigured(
+                f"promote_to={os.fspath(given)!r}: ambiguous with the datasets "
+                f"{', '.join(datasets)}; write a mapping of datasets to paths or tables"
+            )
+        return ((datasets[0], os.fspath(given)),)
+    if not isinstance(given, Mapping):
+        raise GateMisconfigured(
+            f"promote_to={given!r}: write a path, a table, or a mapping of datasets to them"
+        )
+    return _places("promote_to", given, datasets)
+
+
+def slice_values(given: object) -> tuple[tuple[str, str], ...]:
+    """The columns of a slice, each with its single value as a string.
+
+    :raises GateMisconfigured: it is invalid.
+    """
+    if given is None:
+        return ()
+    if not isinstance(given, Mapping) or not given:
+        raise GateMisconfigured(
+            f"promote_slice={given!r}: write a mapping of columns to their value, such as "
+            '{"store": "zurich"}'
+        )
+    for column, value in given.items():
+        is_plain = isinstance(value, str | int | float | date | Decimal)
+        if not is_plain or str(value).strip() in ("", "None"):
+            raise GateMisconfigured(
+                f"promote_slice has {value!r} for column '{column}': write a string, a "
+                "number or a date"
+            )
+    return tuple(sorted((str(column), str(value)) for column, value in given.items()))
+
+
+def max_bad_rows(given: object) -> str | None:
+    """How many bad rows may stay behind while the others are promoted; None without the setting.
+
+    :raises GateMisconfigured: it is invalid.
+    """
+    if given is None:
+        return None
+    example = "write {'max_bad_rows': '1%'}, or a number of rows"
+    if not isinstance(given, Mapping) or not given:
+        raise GateMisconfigured(f"promote_valid={given!r}: {example}")
+    for key in given:
+        if key != "max_bad_rows":
+            hint = did_you_mean(str(key), ["max_bad_rows"]) or example
+            raise GateMisconfigured(f"promote_valid has the unknown key {key!r}: {hint}")
+    try:
+        return bad_rows_limit(given["max_bad_rows"])
+    except RequestError as error:
+        raise GateMisconfigured(f"promote_valid: {error.problem}") from None
+
+
+def quarantine_paths(
+    given: str | Mapping[str, str] | None, datasets: Sequence[str]
+) -> tuple[tuple[str, str], ...]:
+    """The path of the quarantine of each dataset that has one.
+
+    :param given: a mapping of datasets to paths; or a folder, in which each dataset has its own.
+    :raises GateMisconfigured: it is invalid.
+    """
+    _require_no_empty_place("quarantine", given)
+    if not given:
+        return ()
+    if isinstance(given, Mapping):
+        return _places("quarantine", given, datasets)
+    if not isinstance(given, str | os.PathLike):
+        raise GateMisconfigured(
+            f"quarantine={given!r}: write a folder, or a mapping of datasets to paths"
+        )
+    folder = os.fspath(given).rstrip("/")
+    unfit = [name for name in datasets if not _FOLDER_NAME.fullmatch(name)]
+    if unfit:
+        raise GateMisconfigured(
+            f"dataset '{unfit[0]}' is not a valid folder name: "
+            "write quarantine as a mapping of datasets to paths"
+        )
+    return tuple((name, f"{folder}/{name}") for name in datasets)
+
+
+def _places(
+    argument: str, given: Mapping[str, Any], datasets: Sequence[str]
+) -> tuple[tuple[str, str], ...]:
+    """:raises GateMisconfigured: the gate has no such dataset."""
+    if unknown := [str(name) for name in given if name not in datasets]:
+        raise GateMisconfigured(
+            f"{argument} has unknown datasets {', '.join(unknown)}; available: "
+            f"{', '.join(datasets)}"
+        )
+    return tuple((str(name), str(place)) for name, place in given.items() if place)
+
+
+def _require_no_empty_place(argument: str, given: object) -> None:
+    """:raises GateMisconfigured: a template had no result: nothing would be written there."""
+    places = given.values() if isinstance(given, Mapping) else (given,)
+    if any(isinstance(place, str) and not place.strip() for place in places):
+        raise GateMisconfigured(f"{argument}={given!r}: the location is empty; write one, or None")
 
 
 _AS_GIVEN = (*SETTABLE_OPTIONS, "recompute", "sample_rows", "promote_partial", "accept_required")

@@ -29,8 +29,6 @@ from dqx_airflow.datasets.settings import (
 )
 from dqx_airflow.errors import RequestError
 from dqx_airflow.limits import MOST_SAMPLE_ROWS
-from dqx_airflow.operators.data_date import given_date
-from dqx_airflow.operators.datasets import max_bad_rows, promotions, quarantine_paths, slice_values
 from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.gate_arguments import (
     as_written,
@@ -39,9 +37,16 @@ from dqx_airflow.operators.gate_arguments import (
     is_open,
     one_of,
     spark_mistakes,
+    template_mistakes,
+)
+from dqx_airflow.operators.gate_request import (
+    given_date,
+    max_bad_rows,
+    promotions,
+    quarantine_paths,
+    slice_values,
 )
 from dqx_airflow.operators.outcome import OnViolation
-from dqx_airflow.operators.templates import template_mistakes
 from dqx_airflow.values import (
     Attempt,
     DatasetRef,

@@ -1,22 +1,41 @@
-"""From a report to the end of the task: success, a typed exception, the XCom summary, and the
-assets that a gate declares as its outlets.
-"""
+"""From the reports of a gate to the end of its task: several combined into one, the log, the XCom
+summary, success or a typed exception, and the assets that a gate declares as its outlets."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 from airflow.providers.common.compat.sdk import AirflowSkipException, Asset
 from airflow.sdk.definitions.asset import AssetRef, BaseAsset
 
-from dqx_airflow.diagnostics.verdicts import headline, on_call
+from dqx_airflow.diagnostics.diagnostic import listed
+from dqx_airflow.diagnostics.renderers import printable
+from dqx_airflow.diagnostics.verdicts import (
+    account,
+    draw_verdict,
+    headline,
+    on_call,
+    results_command,
+    scaled_text,
+    shadow_account,
+)
 from dqx_airflow.lineage.names import location_of
 from dqx_airflow.operators.exceptions import GateBlocked, GateBroken
-from dqx_airflow.values import DatasetSnapshot, GateReport, MetricValue, Outcome, RunKey, Status
+from dqx_airflow.values import (
+    DatasetSnapshot,
+    GateReport,
+    MetricValue,
+    Outcome,
+    RunKey,
+    SourceDigest,
+    Status,
+    Verdict,
+    worst_outcome,
+)
 from dqx_airflow.values.exact import exact_as_written, exact_text, is_decimal, nearest_float
 from dqx_airflow.values.redact import redact_urls
 
@@ -236,3 +255,238 @@ def _cut_value(value: MetricValue) -> MetricValue:
         is_told = math.isfinite(near) and (exact_as_written(near) == value or not is_decimal(value))
         return near if is_told else _cut(exact_text(value))
     return _cut(value) if isinstance(value, str) else value
+
+
+_MOST_PARTS = 100
+
+
+_BAD = (Outcome.BLOCKED, Outcome.BROKEN)
+
+
+def combined_report(reports: Sequence[GateReport], gate: str) -> GateReport:
+    """The reports as one, whose assertions are named after their date and their suite.
+
+    Its outcome is the worst, and its run that of the first report with this outcome.
+
+    :param gate: the name of the gate as a whole.
+    """
+    if len(reports) == 1:
+        return reports[0]
+    outcome = worst_outcome(report.outcome for report in reports)
+    worst = next(report for report in reports if report.outcome is outcome)
+    dates = sorted({report.run_key.date for report in reports})
+    suites = tuple(dict.fromkeys(report.suite for report in reports))
+    key = replace(worst.run_key, gate=gate, date=dates[0])
+    return replace(
+        worst,
+        run_key=key,
+        suite=", ".join(suites),
+        outcome=outcome,
+        verdicts=tuple(
+            _named(verdict, report, has_dates=len(dates) > 1, has_suites=len(suites) > 1)
+            for report in reports
+            for verdict in report.verdicts
+        ),
+        datasets=_datasets(reports),
+        started_at=min(report.started_at for report in reports),
+        finished_at=max(report.finished_at for report in reports),
+        sources=_sources(reports),
+        until=dates[-1] if len(dates) > 1 else None,
+        unpromoted=tuple(
+            dict.fromkeys(
+                f"{name} of {report.run_key.date}"
+                for report in (reports if len(dates) > 1 else ())
+                for name in report.not_promoted
+            )
+        ),
+    )
+
+
+def summaries_of_parts(reports: Sequence[GateReport]) -> dict[str, Any]:
+    """The part of the XCom summary about each report; empty for a single one."""
+    if len(reports) == 1:
+        return {}
+    ranked = sorted(reports, key=lambda report: report.outcome not in _BAD)
+    return {
+        "parts": [
+            {
+                "date": report.run_key.date.isoformat(),
+                "suite": report.suite,
+                "outcome": report.outcome.value,
+                "run_id": report.run_id,
+            }
+            for report in ranked[:_MOST_PARTS]
+        ],
+        "more_parts": max(len(reports) - _MOST_PARTS, 0),
+    }
+
+
+def part_lines(reports: Sequence[GateReport]) -> list[str]:
+    """A log line about the reports with each outcome, the worst last; none for one report."""
+    lines = []
+    for outcome in Outcome:
+        own = [report for report in reports if report.outcome is outcome]
+        if own and len(reports) > 1:
+            named = [f"{report.run_key.date.isoformat()} {report.suite}" for report in own]
+            lines.append(f"{outcome.value}: {len(own)} of {len(reports)}: {listed(named, most=5)}")
+    return lines
+
+
+def _named(verdict: Verdict, report: GateReport, *, has_dates: bool, has_suites: bool) -> Verdict:
+    on = f"{report.run_key.date.isoformat()} " if has_dates else ""
+    suite = f"{report.suite}: " if has_suites else ""
+    return replace(verdict, name=f"{on}{suite}{verdict.name}")
+
+
+def _datasets(reports: Sequence[GateReport]) -> tuple[DatasetSnapshot, ...]:
+    """Each dataset once, with the rows of all dates, which were read in one version."""
+    by_name: dict[str, dict[object, DatasetSnapshot]] = {}
+    for report in reports:
+        for snapshot in report.datasets:
+            of_dates = by_name.setdefault(snapshot.name, {})
+            earlier = of_dates.get(report.run_key.date)
+            if earlier is None or earlier.quarantined is None:  # each has the rows of all suites
+                quarantined = snapshot.quarantined
+                of_dates[report.run_key.date] = replace(
+                    earlier or snapshot, quarantined=quarantined
+                )
+    return tuple(_joined(tuple(of_dates.values())) for of_dates in by_name.values())
+
+
+def _joined(items: Sequence[DatasetSnapshot]) -> DatasetSnapshot:
+    """One snapshot of a dataset on several dates."""
+    if len(items) == 1 or all(snapshot.condition is None for snapshot in items):
+        return items[0]
+    promotions = [snapshot.promotion for snapshot in items if snapshot.promotion is not None]
+    newest = max(promotions, key=lambda promotion: promotion.version, default=None)
+    return replace(
+        items[0],
+        rows=_sum([snapshot.rows for snapshot in items]),
+        metrics=(),
+        quarantined=_sum([snapshot.quarantined for snapshot in items]),
+        condition=" OR ".join(f"({snapshot.condition})" for snapshot in items),
+        promotion=newest
+        if newest is None
+        else replace(
+            newest,
+            rows=sum(promotion.rows for promotion in promotions),
+            is_blocked=any(promotion.is_blocked for promotion in promotions),
+            left_out=sum(promotion.left_out for promotion in promotions),
+        ),
+    )
+
+
+def _sum(numbers: Sequence[int | None]) -> int | None:
+    present = [number for number in numbers if number is not None]
+    return sum(present) if present else None
+
+
+def _sources(reports: Sequence[GateReport]) -> tuple[SourceDigest, ...]:
+    return tuple(dict.fromkeys(source for report in reports for source in report.sources))
+
+
+MOST_LINES = 30
+_LEAST_DRAWN = 12
+_MOST_LISTED = 2
+_MOST_NAMED = 4
+
+Level: TypeAlias = Literal["info", "warning", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """An entry of a log; its text may have several lines."""
+
+    level: Level
+    text: str
+
+
+def report_entries(report: GateReport, root: str, *, fails: bool) -> list[LogEntry]:
+    """What the log of a task says about a report, in about `MOST_LINES` lines; the headline last.
+
+    The worst assertions are drawn, others are named or counted.
+
+    :param root: the results root, for the command that shows the rest.
+    :param fails: the task fails because of what the report says.
+    """
+    lacking = report.not_evaluated
+    level: Level = "error" if report.outcome is Outcome.BROKEN else "warning"
+    lists = [
+        _listed(level, "not evaluated", [(v, _graded(v)) for v in lacking]),
+        _listed(
+            "info",
+            "skipped",
+            [(v, v.name) for v in report.with_status(Status.SKIPPED) if v not in lacking],
+        ),
+        _listed(
+            "info", "passed", [(v, v.name) for v in report.with_status(Status.PASSED) if v.note]
+        ),
+    ]
+    before = [entry for entries in lists for entry in entries]
+    after = [LogEntry("warning", line) for line in _first_lines(account(report))]
+    after += [
+        LogEntry("info", printable(line)) for line in _first_lines(shadow_account(report), "shadow")
+    ]
+    if to_do := on_call(report):
+        after.append(LogEntry("warning", to_do))
+    after.append(LogEntry("info", f"all verdicts: {results_command(report, root)}"))
+    last: Level = "info" if report.outcome is Outcome.PASSED else "warning"
+    after.append(LogEntry("error" if fails else last, headline(report)))
+    room = max(MOST_LINES - len(before) - len(after), _LEAST_DRAWN)
+    return [*before, *_drawn(report, root, room, fails=fails), *after]
+
+
+def _drawn(report: GateReport, root: str, room: int, *, fails: bool) -> list[LogEntry]:
+    """The assertions that failed or were not evaluated: as many as there is room for, drawn."""
+    verdicts = [*report.with_status(Status.ERROR), *report.with_status(Status.FAILED)]
+    verdicts.sort(key=lambda verdict: not verdict.can_block(report.fail_on))
+    entries: list[LogEntry] = []
+    for index, verdict in enumerate(verdicts):
+        drawing = draw_verdict(verdict, report, root=root)
+        lines = drawing.count("\n") + 1
+        remaining = len(verdicts) - index - 1
+        if index and lines + min(remaining, _MOST_NAMED + 1) > room:
+            return [*entries, *_named_lines(report, verdicts[index:], fails=fails)]
+        room -= lines
+        entries.append(LogEntry(_level_of(verdict, report, fails=fails), drawing))
+    return entries
+
+
+def _named_lines(report: GateReport, rest: Sequence[Verdict], *, fails: bool) -> list[LogEntry]:
+    """A line for each of the next assertions, and a line with the number of the others."""
+    entries = []
+    for verdict in rest[:_MOST_NAMED]:
+        name = f"{verdict.status.value}: {verdict.name} ({verdict.severity.value})"
+        detail = f"is {scaled_text(verdict)}, expected {verdict.expected}"
+        if verdict.status is not Status.FAILED:
+            detail = verdict.reason or ""
+        level = _level_of(verdict, report, fails=fails)
+        entries.append(LogEntry(level, printable(f"{name}: {detail}")))
+    if len(rest) > _MOST_NAMED:
+        level = _level_of(rest[_MOST_NAMED], report, fails=fails)
+        more = len(rest) - _MOST_NAMED
+        entries.append(LogEntry(level, f"... and {more} more that did not pass"))
+    return entries
+
+
+def _level_of(verdict: Verdict, report: GateReport, *, fails: bool) -> Level:
+    return "error" if fails and verdict.can_block(report.fail_on) else "warning"
+
+
+def _graded(verdict: Verdict) -> str:
+    return f"{verdict.name} ({verdict.severity.value})"
+
+
+def _listed(level: Level, heading: str, verdicts: Sequence[tuple[Verdict, str]]) -> list[LogEntry]:
+    lines = [
+        f"{heading}: {name}: {verdict.note if heading == 'passed' else verdict.reason}"
+        for verdict, name in verdicts
+    ]
+    return [LogEntry(level, printable(line)) for line in _first_lines(lines, heading)]
+
+
+def _first_lines(lines: Sequence[str], heading: str = "") -> list[str]:
+    if len(lines) <= _MOST_LISTED + 1:
+        return [*lines]
+    more = f"{f'{heading}: ' if heading else ''}... and {len(lines) - _MOST_LISTED} more"
+    return [*lines[:_MOST_LISTED], more]

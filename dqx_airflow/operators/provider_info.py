@@ -29,7 +29,7 @@ PROVIDER_INFO: dict[str, Any] = {
     "connection-types": [
         {
             "connection-type": "dqx",
-            "hook-class-name": "dqx_airflow.operators.results_hook.ResultsHook",
+            "hook-class-name": "dqx_airflow.operators.results_location.ResultsHook",
             "hook-name": "DQX results",
             "ui-field-behaviour": {
                 "hidden-fields": ["schema", "port"],

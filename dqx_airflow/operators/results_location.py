@@ -1,4 +1,5 @@
-"""The results root and the options of its storage: from arguments, a connection, settings."""
+"""The results root and the options of its storage: from arguments, a connection, settings; and the
+connection, as Airflow's form of connections tests it."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from airflow.providers.common.compat.sdk import BaseHook
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 
 from dqx_airflow.errors import RequestError
@@ -125,3 +127,38 @@ def _options_of_this_process() -> dict[str, str] | None:
         return storage_options_of(os.environ)
     except RequestError as error:
         raise GateMisconfigured(str(error)) from None
+
+
+class ResultsHook(BaseHook):
+    """Leads to the results store of a connection.
+
+    :param dqx_conn_id: the connection.
+    """
+
+    conn_name_attr = "dqx_conn_id"
+    default_conn_name = "dqx_default"
+    conn_type = CONNECTION_TYPE
+    hook_name = "DQX results"
+
+    def __init__(self, dqx_conn_id: str = default_conn_name, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.dqx_conn_id = dqx_conn_id
+
+    def get_conn(self) -> ResultsLocation:
+        """The location of the results store of the connection, with its credentials.
+
+        :raises AirflowNotFoundException: the connection does not exist.
+        """
+        return location_of_connection(self.get_connection(self.dqx_conn_id))
+
+    def test_connection(self) -> tuple[bool, str]:
+        """Whether this process can read and write the store, and the message about it."""
+        from dqx_airflow.errors import StoreError
+        from dqx_airflow.results.store import ResultsStore
+
+        try:
+            location = self.get_conn()
+            ResultsStore(location.root, location.storage_options).check_writable()
+        except (GateMisconfigured, StoreError) as error:
+            return False, str(error)
+        return True, f"The results store {location.root} can be read and written."

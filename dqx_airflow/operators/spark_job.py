@@ -14,8 +14,7 @@ from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.spark_connection import connect_address, is_connect, master_of
 
 if TYPE_CHECKING:
-    from dqx_airflow.operators.connect import ConnectJob
-    from dqx_airflow.operators.spark_log import SparkLog
+    from dqx_airflow.operators.spark_processes import ConnectJob, SparkLog
     from dqx_airflow.operators.trigger import Driver, Ending
     from dqx_airflow.values import GateRequest
 
@@ -79,7 +78,7 @@ class SparkJobOperator(SparkSubmitOperator):
 
     def _open_spark_log(self, context: Any) -> SparkLog:
         """The destination of Spark's output: with `verbose` the log of the task."""
-        from dqx_airflow.operators.spark_log import SparkLog, spark_log_path
+        from dqx_airflow.operators.spark_processes import SparkLog, spark_log_path
 
         path = None if self._verbose else spark_log_path(context["ti"])
         spark_log = SparkLog(path, self.log.info)
@@ -135,7 +134,7 @@ class SparkJobOperator(SparkSubmitOperator):
         self, request: GateRequest, connection: Any, spark_log: SparkLog
     ) -> Ending:
         """Runs the job in a separate process here, with its Spark on a server."""
-        from dqx_airflow.operators.connect import ConnectJob
+        from dqx_airflow.operators.spark_processes import ConnectJob
         from dqx_airflow.operators.trigger import ending_of_code
         from dqx_airflow.values.json_form import to_arguments
 
@@ -158,7 +157,7 @@ class SparkJobOperator(SparkSubmitOperator):
         self, request: GateRequest, connection: Any, context: Any, spark_log: SparkLog
     ) -> Ending:
         """Runs the job by `spark-submit`."""
-        from dqx_airflow.operators.local_driver import local_driver_conf, local_driver_env
+        from dqx_airflow.operators.spark_processes import local_driver_conf, local_driver_env
         from dqx_airflow.operators.trigger import ending_of_submission
         from dqx_airflow.values.files import shipped
         from dqx_airflow.values.json_form import to_arguments
@@ -234,7 +233,7 @@ class SparkJobOperator(SparkSubmitOperator):
                 f"the Spark connection '{self._conn_id}' leads to Kubernetes, whose client is not "
                 "installed on this worker: pip install 'dqx-airflow[kubernetes]'"
             ) from None
-        from dqx_airflow.operators.spark_log import SubmissionLog
+        from dqx_airflow.operators.spark_processes import SubmissionLog
 
         # One byte of output that is not UTF-8 would end the task while its job continues.
         hook.submit = partial(hook.submit, encoding="utf-8", errors="replace")

@@ -21,7 +21,7 @@ from dqx_airflow.values import GatePart, GateRequest, to_json
 
 if TYPE_CHECKING:
     from dqx_airflow.operators.results_location import ResultsLocation
-    from dqx_airflow.operators.spark_log import SparkLog
+    from dqx_airflow.operators.spark_processes import SparkLog
     from dqx_airflow.values import GateReport
 
 

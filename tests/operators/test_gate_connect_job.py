@@ -17,7 +17,6 @@ import pytest
 from gate_stubs import Log, SparkSubmit, killed, wait_for
 from processes import free_port
 
-from dqx_airflow.operators.connect import ConnectJob
 from dqx_airflow.values.json_form import to_arguments
 
 pytestmark = pytest.mark.airflow
@@ -153,6 +152,8 @@ def arguments(gate: Gate, context: Context) -> list[str]:
 def test_the_token_is_neither_in_the_arguments_nor_in_the_environment(
     silent_server: int, arguments: list[str], tmp_path: Path
 ) -> None:
+    from dqx_airflow.operators.spark_processes import ConnectJob
+
     job = ConnectJob(f"sc://127.0.0.1:{silent_server}/;token={TOKEN}", {"spark.key": "hush"})
     env = {"DQX_TEST": tmp_path}
     thread = threading.Thread(target=job.run, args=(arguments, env, lambda line: None))
@@ -187,7 +188,7 @@ def test_a_kill_of_the_task_ends_the_job(
 
 WORKER = """
 import sys
-from dqx_airflow.operators.spark_connection import ConnectJob
+from dqx_airflow.operators.spark_processes import ConnectJob
 
 address, folder, *arguments = sys.argv[1:]
 ConnectJob(address, {}).run(arguments, {"DQX_TEST": folder}, print)

@@ -85,7 +85,7 @@ def printed_lines(error: Exception) -> int:
     """The lines that Airflow prints of an error below the log, with one frame of the gate."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame.name for frame in frames if "dqx_airflow" in frame.filename]
-    assert own == ["execute"]
+    assert own == ["run_without_frames"]
     return "".join(traceback.format_exception(error)).count("\n")
 
 
@@ -167,7 +167,7 @@ def test_every_try_and_map_index_has_a_file(
     gate: Gate, context: Context, task: FakeTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIRFLOW__DQX__SPARK_LOG_FOLDER", str(tmp_path / "spark"))
-    from dqx_airflow.operators.spark_log import spark_log_path
+    from dqx_airflow.operators.spark_processes import spark_log_path
 
     task.map_index, task.run_id, task.try_number = 3, "manual__2026-11-23T07:00:00+00:00", 2
     expected = "dag_id=lake/run_id=manual__2026-11-23T07:00:00+00:00/task_id=gate/map_index=3"

@@ -454,8 +454,7 @@ def changed(
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example.com")
 
     def notice(*attempts: Sequence[GateReport]) -> Any:
-        from dqx_airflow.operators.outcome import summary
-        from dqx_airflow.operators.parts import combined_report, summaries_of_parts
+        from dqx_airflow.operators.outcome import combined_report, summaries_of_parts, summary
 
         store = ResultsStore(str(tmp_path / "results"))
         for reports in attempts:

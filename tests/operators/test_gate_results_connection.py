@@ -201,7 +201,7 @@ def test_a_job_refuses_storage_options_other_than_an_object(text: str) -> None:
 def test_the_form_of_the_connection_tests_it(
     operators: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dqx_airflow.operators.results_hook import ResultsHook
+    from dqx_airflow.operators.results_location import ResultsHook
 
     connect(monkeypatch, host=str(tmp_path / "results"))
     message = f"The results store {tmp_path / 'results'} can be read and written."
@@ -244,7 +244,7 @@ def test_the_command_line_of_airflow_shows_the_provider_and_its_settings(
     airflow_settings: dict[str, str],
 ) -> None:
     shown = airflow(airflow_settings, "providers", "get", "dqx-airflow", "--full", "-o", "json")
-    assert "dqx_airflow.operators.results_hook.ResultsHook" in shown
+    assert "dqx_airflow.operators.results_location.ResultsHook" in shown
     hooks = airflow(airflow_settings, "providers", "hooks", "-o", "json")
     assert '"dqx"' in hooks
     listed = airflow(

@@ -1,14 +1,20 @@
-"""The output of Spark while a gate runs: kept in a file below Airflow's logs; its last error.
+"""The processes of a gate's Spark: the settings of a driver on the worker itself, the job over
+Spark Connect, and the output of both.
 
-The log of the task is for the verdict of the gate. With `verbose` it gets every line instead.
-"""
+The log of the task is for the verdict of the gate. With `verbose` it gets every line instead; by
+default the output is kept in a file below Airflow's logs."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import subprocess
+import sys
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from logging import Logger
 from pathlib import Path
 from typing import Any, TextIO
 from urllib.parse import quote
@@ -16,7 +22,124 @@ from urllib.parse import quote
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 from airflow.providers.common.compat.sdk import redact
 
-from dqx_airflow.values.redact import redact_urls
+from dqx_airflow.values.redact import HIDDEN, redact_urls
+
+
+def local_driver_conf(
+    conf: Mapping[str, str], env_vars: Mapping[str, Any] | None, log: Logger
+) -> dict[str, str]:
+    """`conf` with these settings; existing ones, or those of the environment, win."""
+    return {**_python(conf, env_vars or {}), **conf, **_jvm(conf, log)}
+
+
+def local_driver_env(env_vars: Mapping[str, Any] | None) -> dict[str, Any]:
+    """`env_vars` with options for a JVM that lives for seconds."""
+    from dqx_airflow.datasets.connections import for_a_short_life
+
+    given = env_vars or {}
+    return {**given, **for_a_short_life({**os.environ, **given})}
+
+
+def _python(conf: Mapping[str, str], env_vars: Mapping[str, Any]) -> dict[str, str]:
+    """The Python of this worker, unless another one is set."""
+    variables = {**os.environ, **env_vars}
+    if variables.keys() & {"PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"}:
+        return {}
+    if "spark.pyspark.python" in conf:
+        return {}
+    return {"spark.pyspark.driver.python": sys.executable}
+
+
+def _jvm(conf: Mapping[str, str], log: Logger) -> dict[str, str]:
+    """The class archive with which the JVM of a driver starts faster, if there is one."""
+    from dqx_airflow.datasets.connections import DRIVER_OPTIONS, with_archive
+
+    archive = airflow_conf.get("dqx", "jvm_archive", fallback=None)
+    if not archive:
+        return {}
+    if not os.path.isfile(archive):
+        log.warning(
+            "file %s not found, which jvm_archive in section [dqx] names: create it with "
+            "`dql package --jvm-archive`; the gate runs without it",
+            archive,
+        )
+        return {}
+    return {DRIVER_OPTIONS: with_archive(conf.get(DRIVER_OPTIONS, ""), archive)}
+
+
+_GRACE_S = 20.0  # within ten seconds the job ends itself
+
+
+class ConnectJob:
+    """One run of the job. Its Spark is at `address`, which may contain the `secrets`.
+
+    The address is sent through a pipe, which neither the list of processes nor the environment
+    shows. The pipe is also a leash: it is closed when this process ends for any reason, and the job
+    then cancels its queries on the server, and ends as well.
+    """
+
+    def __init__(
+        self, address: str, settings: Mapping[str, Any], secrets: Sequence[str] = ()
+    ) -> None:
+        self._opening = {
+            "address": address,
+            "settings": {key: str(value) for key, value in settings.items()},
+        }
+        self._secrets = tuple(secrets)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._is_let_go = False
+
+    def run(
+        self, arguments: Sequence[str], env: Mapping[str, Any], tell: Callable[[str], None]
+    ) -> int:
+        """Waits for the job; returns its exit code.
+
+        :param env: added to the environment of this process.
+        :param tell: is called with each line of the output.
+        """
+        from dqx_airflow.values.files import shipped
+
+        script = str(shipped("spark_jobs/connect_job.py"))
+        self._process = process = subprocess.Popen(  # noqa: S603 (our own program)
+            [sys.executable, script, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **{key: str(value) for key, value in env.items()}},
+            bufsize=0,
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        if self._is_let_go:  # while the process was being started
+            self.end()
+        try:
+            with suppress(BrokenPipeError, ValueError):  # its output says why it does not listen
+                process.stdin.write(f"{json.dumps(self._opening)}\n".encode())
+            number = process.stdout.fileno()
+            with open(number, encoding="utf-8", errors="replace", closefd=False) as output:
+                for line in output:
+                    tell(self._hidden(line.rstrip()))
+            return process.wait()
+        finally:
+            self.end()
+            try:
+                process.wait(_GRACE_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            process.stdout.close()
+
+    def end(self) -> None:
+        """Releases the job without waiting for its end: safe in a signal handler."""
+        self._is_let_go = True
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
+
+    def _hidden(self, line: str) -> str:
+        for secret in self._secrets:
+            line = line.replace(secret, HIDDEN)
+        return line
+
 
 SHOWN_LINES = 10
 """The number of Spark's lines in the log of a task without a report."""
