@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from itertools import islice
 from typing import Annotated, Any, TypeAlias
@@ -230,12 +230,8 @@ def record(
     """
     where: dict[str, Any] = {"dag_id": about}
     if isinstance(about, TaskRef):
-        where = {
-            "dag_id": about.dag_id,
-            "run_id": about.run_id,
-            "task_id": about.task_id,
-            "map_index": about.map_index,
-        }
+        where = asdict(about)
+        del where["label"]
     name = user.get_name()
     extra = json.dumps(facts, ensure_ascii=False, default=str)
     session.add(Log(event=event, owner=name, owner_display_name=name, extra=extra, **where))
@@ -254,8 +250,7 @@ def clear(session: Any, tasks: Sequence[TaskRef]) -> tuple[TaskRef, ...]:
         )
         instances = session.scalars(
             select(TaskInstance).where(
-                TaskInstance.dag_id == task.dag_id,
-                TaskInstance.run_id == task.run_id,
+                *_is_of(TaskInstance, task.dag_id, task.run_id),
                 or_(is_own, TaskInstance.task_id.in_(after)),
             )
         ).all()
@@ -281,13 +276,7 @@ def task_runs(
     session: Any, dag_id: str, run_id: str, task_id: str, map_index: int | None = None
 ) -> tuple[TaskRun, ...]:
     """The instances of a task in a run, or the one with that map index."""
-    where = [
-        TaskInstance.dag_id == dag_id,
-        TaskInstance.run_id == run_id,
-        TaskInstance.task_id == task_id,
-    ]
-    if map_index is not None:
-        where.append(TaskInstance.map_index == map_index)
+    where = _is_of(TaskInstance, dag_id, run_id, task_id, map_index)
     rows = session.execute(
         _instances().where(*where).order_by(TaskInstance.map_index).limit(MOST_INSTANCES)
     )
@@ -298,10 +287,7 @@ def attempts_of(session: Any, run: TaskRun) -> frozenset[str]:
     """The ids of all attempts of a task instance, including those before it was cleared."""
     earlier = session.scalars(
         select(TaskInstanceHistory.task_instance_id).where(
-            TaskInstanceHistory.dag_id == run.dag_id,
-            TaskInstanceHistory.run_id == run.run_id,
-            TaskInstanceHistory.task_id == run.task_id,
-            TaskInstanceHistory.map_index == run.map_index,
+            *_is_of(TaskInstanceHistory, run.dag_id, run.run_id, run.task_id, run.map_index)
         )
     )
     return frozenset({run.attempt_id, *map(str, earlier)})
@@ -317,11 +303,7 @@ def states_of(session: Any, dag_id: str, run_id: str, task_ids: Collection[str])
     """The states of tasks in a run of their DAG; for a mapped one that of its first instance."""
     rows = session.execute(
         select(TaskInstance.task_id, TaskInstance.state)
-        .where(
-            TaskInstance.dag_id == dag_id,
-            TaskInstance.run_id == run_id,
-            TaskInstance.task_id.in_(task_ids),
-        )
+        .where(*_is_of(TaskInstance, dag_id, run_id), TaskInstance.task_id.in_(task_ids))
         .order_by(TaskInstance.map_index.desc())
     )
     return {task_id: str(state or "") for task_id, state in rows}
@@ -361,8 +343,7 @@ def ended_gates(session: Any, run: TaskRun) -> tuple[TaskRun, ...]:
     rows = session.execute(
         _instances()
         .where(
-            TaskInstance.dag_id == run.dag_id,
-            TaskInstance.run_id == run.run_id,
+            *_is_of(TaskInstance, run.dag_id, run.run_id),
             TaskInstance.task_id != run.task_id,
             or_(XComModel.key.is_not(None), TaskInstance.state.in_(("failed", "upstream_failed"))),
         )
@@ -423,6 +404,14 @@ def recent_runs(
     timestamps = {row.id: row.timestamp for row in rows if row.timestamp is not None}
     summaries = summaries_of(session, timestamps)
     return tuple(replace(_task_run(row), pushed=summaries.get(row.id)) for row in rows)
+
+
+def _is_of(
+    model: Any, dag_id: str, run_id: str, task_id: str | None = None, map_index: int | None = None
+) -> list[Any]:
+    """Conditions on the task instances of a run, or of a task in it, or of one instance of it."""
+    names = {"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "map_index": map_index}
+    return [getattr(model, name) == value for name, value in names.items() if value is not None]
 
 
 def known_results() -> ResultsLocation | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import date
 from http import HTTPStatus
 from itertools import chain
@@ -29,6 +29,7 @@ from dqx_airflow.ui.chart import Chart, chart_of, past_of
 from dqx_airflow.ui.gate_page import SPARK_HEIGHT, SPARK_WIDTH
 from dqx_airflow.ui.report_view import reading_of, samples_of
 from dqx_airflow.ui.responses import (
+    Filters,
     Form,
     Refused,
     address,
@@ -48,18 +49,12 @@ MOST_SHOWN = 60
 
 
 @dataclass(frozen=True, slots=True)
-class AlertFilters:
-    """The filters; empty strings mean all. `show` is `all` or empty, which means alerts without a
-    label."""
+class AlertFilters(Filters):
+    """The filters. `show` is `all` or empty, which means alerts without a label."""
 
     dag: str = ""
     task: str = ""
     show: str = ""
-
-    @property
-    def query(self) -> dict[str, str]:
-        """The filters as parameters of an address."""
-        return asdict(self)
 
 
 def chosen_alerts(recent: Iterable[Alert], filters: AlertFilters) -> tuple[tuple[Alert, ...], int]:

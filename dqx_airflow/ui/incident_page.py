@@ -274,19 +274,14 @@ def change(
 ) -> Response:
     """Stores an acknowledgement, a comment or the end of incidents, also in Airflow's audit log; or
     clears the tasks of open ones, oldest data first."""
-    dag_id, task_id = form.get("dag_id", ""), form.get("task_id", "")
     kinds = {kind: kind for kind in (ACKNOWLEDGED, COMMENT, CLOSED, ACCEPTED, _CLEAR)}
     kind, text = responses.chosen(form, kinds, "kind", "text", _LONGEST_TEXT)
-    on, index = responses.day(form.get("on", "")), responses.whole_number(form.get("instance", ""))
-    if on is None:
+    if responses.day(form.get("on", "")) is None:
         raise _FOREIGN_FORM
     if kind in (COMMENT, CLOSED, ACCEPTED) and not text:
         noun = "comment" if kind == COMMENT else "reason"
         raise responses.Refused(HTTPStatus.BAD_REQUEST, f"The {noun} is empty.")
-    _require_editor(request, user, dag_id)
-    task = airflow.TaskRef(dag_id, "", task_id, -1 if index is None else index)
-    client = responses.store_client()
-    found = _find(session, client, task, on, form.get("first", ""))
+    task, on, found = _of_form(request, session, user, form)
     if found.problem and not found.group:
         raise responses.Refused(HTTPStatus.SERVICE_UNAVAILABLE, found.problem)
     only, judged = form.get("only", ""), form.get("report", "")
@@ -297,11 +292,11 @@ def change(
     ]
     if not about:
         raise _GONE
-    back = responses.incident_address(dag_id, task_id, task.map_index, about[0].date, about[0].id)
+    back = _address_of(task, about[0].date, about[0].id)
     if kind == _CLEAR:
         return clear_tasks(request, session, user, about, back)
     if kind == ACCEPTED:
-        return _accept(request, session, user, client, about, text, back)
+        return _accept(request, session, user, about, text, back)
     own, now = _note_id(form.get("note", "")), datetime.now(timezone.utc)
     notes = [
         IncidentNote(
@@ -319,7 +314,13 @@ def change(
         for one in about
     ]
     dates = [one.date for one in about]
-    facts = {"gate": notes[0].gate, "date": on, "kind": kind, "text": text, "note": notes[0].id}
+    facts: dict[str, Any] = {
+        "gate": notes[0].gate,
+        "date": on,
+        "kind": kind,
+        "text": text,
+        "note": notes[0].id,
+    }
     facts |= {"dates": dates} if len(dates) > 1 else {}
     return responses.recorded_change(
         session,
@@ -333,19 +334,13 @@ def change(
 
 
 def _accept(
-    request: Request,
-    session: Any,
-    user: Any,
-    client: StoreClient,
-    about: Sequence[Incident],
-    reason: str,
-    back: str,
+    request: Request, session: Any, user: Any, about: Sequence[Incident], reason: str, back: str
 ) -> Response:
     """Accepts the data of incidents exactly as it was judged, and clears their gates, which then
     promote it."""
     tasks = require_clearable(request, session, user, about)
     author = user.get_name()
-    made = client.ask(lambda store: _acceptances(store, about, author, reason))
+    made = responses.store_client().ask(lambda store: _acceptances(store, about, author, reason))
     notes = [note for note in made.found if isinstance(note, IncidentNote)]
     if made.problem or len(notes) < len(made.found):
         refusal = next((note for note in made.found if isinstance(note, str)), made.problem)
@@ -373,10 +368,21 @@ def _acceptances(
     return tuple(notes)
 
 
-def _require_editor(request: Request, user: Any, dag_id: str) -> None:
+def _of_form(
+    request: Request, session: Any, user: Any, form: Mapping[str, str]
+) -> tuple[airflow.TaskRef, date | None, _Found]:
+    """The task of a form, which the user may edit, the date of its data, and its incidents."""
+    dag_id, index = form.get("dag_id", ""), responses.whole_number(form.get("instance", ""))
     missing = responses.Refused(HTTPStatus.NOT_FOUND, "Gate not found.")
     forbidden = "You do not have permission to edit this DAG."
     responses.require_editor(request, user, [dag_id] if dag_id else [], missing, forbidden)
+    task = airflow.TaskRef(dag_id, "", form.get("task_id", ""), -1 if index is None else index)
+    on, client = responses.day(form.get("on", "")), responses.store_client()
+    return task, on, _find(session, client, task, on, form.get("first", ""))
+
+
+def _address_of(task: airflow.TaskRef, on: object, first: str) -> str:
+    return responses.incident_address(task.dag_id, task.task_id, task.map_index, on, first)
 
 
 @router.post("/waive")
@@ -384,13 +390,8 @@ def waive(
     request: Request, session: airflow.SessionDep, user: airflow.GetUserDep, form: responses.Form
 ) -> Response:
     """Stores a waiver of an assertion of the incident, or ends one, also in the audit log."""
-    dag_id, task_id = form.get("dag_id", ""), form.get("task_id", "")
-    _require_editor(request, user, dag_id)
-    on, index = responses.day(form.get("on", "")), responses.whole_number(form.get("instance", ""))
-    task = airflow.TaskRef(dag_id, "", task_id, -1 if index is None else index)
-    client = responses.store_client()
-    found = _find(session, client, task, on, form.get("first", ""))
-    gate = form.get("gate", "")
+    task, on, found = _of_form(request, session, user, form)
+    client, gate = responses.store_client(), form.get("gate", "")
     if gate not in {run.run_key.gate for one in found.group for run in one.runs}:
         raise _GONE
     if ended := form.get("end", ""):
@@ -414,7 +415,7 @@ def waive(
         [task],
         facts,
         lambda results: decisions.write_waivers(results, waivers),
-        responses.incident_address(dag_id, task_id, task.map_index, on, form.get("first", "")),
+        _address_of(task, on, form.get("first", "")),
     )
 
 

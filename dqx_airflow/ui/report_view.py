@@ -219,10 +219,10 @@ def _view_of(pushed: object) -> ReportView | None:
     outcome = outcome_of_summary(pushed)
     if outcome is None or not isinstance(pushed, Mapping):
         return None
-    counts = _mapping(pushed.get("counts"))
-    quarantined = _mapping(pushed.get("quarantined"))
-    versions = _mapping(pushed.get("versions"))
-    places = _mapping(pushed.get("places"))
+    counts = mapping_of(pushed.get("counts"))
+    quarantined = mapping_of(pushed.get("quarantined"))
+    versions = mapping_of(pushed.get("versions"))
+    places = mapping_of(pushed.get("places"))
     return ReportView(
         run_id=_string_of(pushed.get("run_id")),
         gate=_string_of(pushed.get("gate")),
@@ -232,7 +232,7 @@ def _view_of(pushed: object) -> ReportView | None:
         headline=_string_of(pushed.get("headline")),
         counts={status: _count(counts.get(status.value)) for status in Status},
         verdicts=tuple(
-            verdict for item in _list(pushed.get("verdicts")) if (verdict := _verdict(item))
+            verdict for item in list_of(pushed.get("verdicts")) if (verdict := _verdict(item))
         ),
         datasets=tuple(
             DatasetSnapshot(
@@ -242,7 +242,7 @@ def _view_of(pushed: object) -> ReportView | None:
                 version=_whole(versions.get(name)),
                 quarantined=_whole(quarantined.get(name)),
             )
-            for name in map(_string_of, _list(pushed.get("datasets")))
+            for name in map(_string_of, list_of(pushed.get("datasets")))
         ),
         fail_on=_member(Severity, pushed.get("fail_on")),
         finished_at=_timestamp(pushed.get("finished_at")),
@@ -256,7 +256,7 @@ def _view_of(pushed: object) -> ReportView | None:
 
 
 def _partial(value: object) -> PartialView | None:
-    fields = _mapping(value)
+    fields = mapping_of(value)
     if not fields:
         return None
     selected, assertions = _count(fields.get("selected")), _count(fields.get("assertions"))
@@ -264,13 +264,13 @@ def _partial(value: object) -> PartialView | None:
 
 
 def _promotions(pushed: Mapping[str, Any]) -> tuple[PromotionView, ...]:
-    versions, validated = _mapping(pushed.get("versions")), _mapping(pushed.get("validated"))
+    versions, validated = mapping_of(pushed.get("versions")), mapping_of(pushed.get("validated"))
     done = {
         _string_of(name): _whole(version)
-        for name, version in _mapping(pushed.get("promoted")).items()
+        for name, version in mapping_of(pushed.get("promoted")).items()
     }
-    names = [*done, *map(_string_of, _list(pushed.get("not_promoted")))]
-    places = {name: _mapping(validated.get(name)) for name in done}
+    names = [*done, *map(_string_of, list_of(pushed.get("not_promoted")))]
+    places = {name: mapping_of(validated.get(name)) for name in done}
     return tuple(
         PromotionView(
             dataset=name,
@@ -284,7 +284,7 @@ def _promotions(pushed: Mapping[str, Any]) -> tuple[PromotionView, ...]:
 
 
 def _contract(value: object) -> EnforcedContract | None:
-    contract = _mapping(value)
+    contract = mapping_of(value)
     fields: dict[str, Any] = {name: _text(contract.get(name)) for name in TEXTS_OF_A_CONTRACT}
     if fields["id"] is None:
         return None
@@ -294,7 +294,7 @@ def _contract(value: object) -> EnforcedContract | None:
 
 
 def _responsible(value: object) -> Responsible | None:
-    texts = {_string_of(name): _text(text) for name, text in _mapping(value).items()}
+    texts = {_string_of(name): _text(text) for name, text in mapping_of(value).items()}
     responsible = Responsible(
         texts.get("owner"),
         tuple(filter(None, [texts.get("contacts")])),
@@ -307,7 +307,7 @@ def _responsible(value: object) -> Responsible | None:
 
 
 def _verdict(value: object) -> Verdict | None:
-    row = _mapping(value)
+    row = mapping_of(value)
     status, severity = _member(Status, row.get("status")), _member(Severity, row.get("severity"))
     if status is None or severity is None:
         return None
@@ -354,12 +354,14 @@ def _count(value: object) -> int:
     return max(_whole(value) or 0, 0)
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
+def mapping_of(value: object) -> Mapping[str, Any]:
+    """The value, if it is a mapping; otherwise an empty one."""
     return value if isinstance(value, Mapping) else {}
 
 
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
+def list_of(value: object) -> Sequence[Any]:
+    """The value, if it is a list; otherwise an empty one."""
+    return value if isinstance(value, list | tuple) else ()
 
 
 def _day(value: object) -> date | None:

@@ -23,6 +23,7 @@ from dqx_airflow.tuning.stored_proposals import (
 )
 from dqx_airflow.ui import responses
 from dqx_airflow.ui.airflow import GetUserDep, SessionDep, may_edit, may_read, tasks_of
+from dqx_airflow.ui.report_view import list_of, mapping_of
 from dqx_airflow.ui.store import Answer, StoreClient
 
 _MOST_DAYS, _MOST_CHARTS, _MOST_POINTS = 60, 6, 500
@@ -52,12 +53,12 @@ def _page_of(stored: Sequence[StoredProposal], editable: frozenset[str]) -> dict
 def _view(stored: StoredProposal, can_decide: bool) -> dict[str, Any]:
     """A proposal: named numbers before and after, on held-out days; the days that change sides;
     drawings of cost against threshold."""
-    evidence = _mapping(stored.proposal.evidence)
-    held_out = _mapping(evidence.get("held_out"))
-    before, after = _mapping(held_out.get("before")), _mapping(held_out.get("after"))
+    evidence = mapping_of(stored.proposal.evidence)
+    held_out = mapping_of(evidence.get("held_out"))
+    before, after = mapping_of(held_out.get("before")), mapping_of(held_out.get("after"))
     named = (("false_alarms", "false alarms"), ("missed", "missed issues"), ("cost", "cost"))
-    changes = [change for change in map(_change, _list(evidence.get("changes"))) if change]
-    charts = [_chart(curve) for curve in _list(evidence.get("curves"))[:_MOST_CHARTS]]
+    changes = [change for change in map(_change, list_of(evidence.get("changes"))) if change]
+    charts = [_chart(curve) for curve in list_of(evidence.get("curves"))[:_MOST_CHARTS]]
     return {
         "stored": stored,
         "can_decide": can_decide,
@@ -87,7 +88,7 @@ def _span(evidence: Mapping[str, Any], held_out: Mapping[str, Any]) -> str:
 
 def _change(value: object) -> dict[str, str] | None:
     """A day on which an assertion would change sides; None for anything else."""
-    fields = _mapping(value)
+    fields = mapping_of(value)
     names = ("date", "assertion", "before", "after")
     if any(name not in fields for name in names):
         return None
@@ -100,8 +101,8 @@ def _change(value: object) -> dict[str, str] | None:
 
 def _chart(curve: object) -> Markup | None:
     """The drawing of a curve, which escapes its input; None for invalid input."""
-    fields = _mapping(curve)
-    points = _list(fields.get("points"))
+    fields = mapping_of(curve)
+    points = list_of(fields.get("points"))
     if not 1 < len(points) <= _MOST_POINTS:
         return None
     try:
@@ -116,14 +117,6 @@ def _chart(curve: object) -> Markup | None:
         return Markup(cost_svg(drawn))  # noqa: S704 (numbers, and an escaped name)
     except (KeyError, TypeError, ValueError, OverflowError):
         return None
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _list(value: object) -> Sequence[Any]:
-    return value if isinstance(value, list | tuple) else ()
 
 
 router = APIRouter()
