@@ -40,43 +40,18 @@ if TYPE_CHECKING:
     from dqx_airflow.values import Verdict
 
 
-@dataclass(frozen=True, slots=True)
 class DemoHome:
     """Everything that the demo writes is below `root`, which is absolute."""
 
-    root: Path
-
-    @property
-    def lake(self) -> Path:
-        return self.root / "lake"
-
-    @property
-    def results(self) -> Path:
-        return self.root / "results"
-
-    @property
-    def lineage(self) -> Path:
-        return self.root / "lineage" / "events.jsonl"
-
-    @property
-    def airflow(self) -> Path:
-        return self.root / "airflow"
-
-    @property
-    def database(self) -> Path:
-        return self.airflow / "airflow.db"
-
-    @property
-    def logs(self) -> Path:
-        return self.root / "logs"
-
-    @property
-    def task_logs(self) -> Path:
-        return self.airflow / "logs" / "dag_id=flights_medallion"
-
-    @property
-    def environment_file(self) -> Path:
-        return self.root / "environment.sh"
+    def __init__(self, root: Path) -> None:
+        self.lake = root / "lake"
+        self.results = root / "results"
+        self.lineage = root / "lineage" / "events.jsonl"
+        self.airflow = root / "airflow"
+        self.database = self.airflow / "airflow.db"
+        self.logs = root / "logs"
+        self.task_logs = self.airflow / "logs" / "dag_id=flights_medallion"
+        self.environment_file = root / "environment.sh"
 
     def prepare(self) -> None:
         for folder in (self.lake, self.results, self.lineage.parent, self.airflow, self.logs):

@@ -10,6 +10,7 @@ import re
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import astuple
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -160,15 +161,7 @@ def _tend(root: str | None, work: Callable[..., tuple[Upkeep, ...]], output: Tex
         return
     from dqx_airflow.cli.reports import print_table
 
-    rows = []
-    for upkeep in done:
-        numbers = (
-            upkeep.files_before,
-            upkeep.files_after,
-            upkeep.deleted_rows,
-            upkeep.deleted_files,
-        )
-        rows.append((upkeep.table, *(f"{number:,}" for number in numbers)))
+    rows = [(name, *(f"{number:,}" for number in numbers)) for name, *numbers in map(astuple, done)]
     print_table(("table", "files before", "files after", "deleted rows", "deleted files"), rows)
 
 

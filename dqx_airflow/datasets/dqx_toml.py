@@ -37,6 +37,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -264,8 +265,6 @@ _SECRET = re.compile(r"token|password|secret", re.IGNORECASE)
 
 _PLACE_OF_ERROR = re.compile(r"^(.*) \(at (?:line (\d+), column (\d+)|end of document)\)$", re.S)
 
-_OUTPUTS = tuple(output.value for output in Output)
-
 
 def find_settings(folder: Path) -> Path | None:
     """The nearest `dqx.toml`, in a folder or above it."""
@@ -483,7 +482,7 @@ class _SettingsReader:
                     "options are not supported for Delta tables",
                     "remove [reader.delta]",
                 )
-            self._wrong_key(message, "reader", format, hint=hint)
+            self._wrong(message, "reader", format, hint=hint, is_key=True)
         return options
 
     def _options_of(self, format: str, table: Mapping[str, Any]) -> Mapping[str, str]:
@@ -492,7 +491,8 @@ class _SettingsReader:
         nested = [key for key in _OPTIONS if isinstance(table.get(key), dict)]
         for key in nested:
             hint = f"write them directly below {title}"
-            self._wrong_key(f"{title} takes options without '{key}'", *place, key, hint=hint)
+            message = f"{title} takes options without '{key}'"
+            self._wrong(message, *place, key, hint=hint, is_key=True)
         valid = DatasetRef("", path="", format=format)
         for key, value in _flat({key: table[key] for key in table if key not in nested}).items():
             if not isinstance(value, str | int | float):
@@ -500,13 +500,13 @@ class _SettingsReader:
                 continue
             if is_secret_setting(key) or holds_credentials(str(value)):
                 hint = "do not put secrets here: set them in the environment"
-                self._wrong_key(
-                    f"{title} has a secret in the option '{key}'", *place, key, hint=hint
-                )
+                message = f"{title} has a secret in the option '{key}'"
+                self._wrong(message, *place, key, hint=hint, is_key=True)
                 continue
             candidate = replace(valid, options=(*valid.options, (key, setting_text(value))))
             if (wrong := reader_options.wrong_option(candidate)) is not None:
-                self._wrong_key(f"{title} {wrong.problem}", *place, key, hint=wrong.hint)
+                message = f"{title} {wrong.problem}"
+                self._wrong(message, *place, key, hint=wrong.hint, is_key=True)
             else:
                 valid = candidate
         return dict(valid.options)
@@ -535,18 +535,21 @@ class _SettingsReader:
             datasets[name] = settings if columns is None else {**settings, _COLUMNS: columns}
         return datasets
 
-    def _wrong(self, message: str, *path: str, hint: str | None = None) -> None:
-        span = self.positions.value(*path)
-        self.problems.append(Diagnostic(message, span, help=hint or None))
-
-    def _wrong_key(self, message: str, *path: str, hint: str | None) -> None:
-        span = self.positions.key(*path)
+    def _wrong(
+        self, message: str, *path: str, hint: str | None = None, is_key: bool = False
+    ) -> None:
+        """Reports a value, or its key."""
+        span = self.positions.key(*path) if is_key else self.positions.value(*path)
         self.problems.append(Diagnostic(message, span, help=hint or None))
 
 
 def _date_text(value: Any) -> str | None:
     """A date as a string; TOML has dates."""
     return str(value) if date_of(str(value), date.max) else None
+
+
+def _member(kind: type[Enum], value: Any) -> Enum | None:
+    return kind(value) if value in tuple(kind) else None
 
 
 # The parsed value, or None if it is invalid; and what to write instead.
@@ -556,27 +559,18 @@ _OF_TYPE: Mapping[type, tuple[Callable[[Any], Any], str]] = {
         lambda value: float(value) if is_finite_number(value) and value >= 0 else None,
         "write a number of hours",
     ),
-    Severity: (
-        lambda value: Severity(value) if value in tuple(Severity) else None,
-        'write "P0", "P1", "P2" or "P3"',
-    ),
+    Severity: (partial(_member, Severity), 'write "P0", "P1", "P2" or "P3"'),
 }
 _DEFAULTS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
     "date": (_date_text, 'write "today", "yesterday", or a date such as 2024-12-25'),
-    "output": (
-        lambda value: Output(value) if value in _OUTPUTS else None,
-        f"write one of {', '.join(_OUTPUTS)}",
-    ),
+    "output": (partial(_member, Output), f"write one of {', '.join(Output)}"),
     "results": (
         lambda value: value if isinstance(value, str) and value else None,
         "write the path or URI of a results store",
     ),
     **{name: _OF_TYPE[type(option.default)] for name, option in SETTABLE_OPTIONS.items()},
     "trust_log": _OF_TYPE[bool],
-    "unsupported": (
-        lambda value: Unsupported(value) if value in tuple(Unsupported) else None,
-        'write "error" or "warn"',
-    ),
+    "unsupported": (partial(_member, Unsupported), 'write "error" or "warn"'),
 }
 
 

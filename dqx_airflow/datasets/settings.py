@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import date, datetime, timezone
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Any, TypeAlias
 from urllib.parse import unquote
@@ -128,7 +129,6 @@ _CREDENTIALS = (
 )
 
 
-_OF_OTHER_FORM = frozenset({"options", "version", "keys", "masked", "trust_log"})
 _NO_TEXT = (bool, int, float, bytes, list, tuple, set, dict)
 
 
@@ -166,21 +166,11 @@ def dataset_ref(name: str, given: DatasetSetting) -> DatasetRef:
     if "format" not in settings:
         format_name = JDBC if "conn_id" in settings else format_of(str(settings.get("path", "")))
         settings |= {"format": format_name} if format_name else {}
-    options, version = settings.pop("options", ()), settings.pop("version", None)
-    keys, masked = settings.pop("keys", ()), settings.pop("masked", ())
-    trust_log = settings.pop("trust_log", True)
-    read = options_of(name, options)
+    for key, value in settings.items():
+        settings[key] = _OF_OTHER_FORM[key](name, value) if key in _OF_OTHER_FORM else str(value)
     if "path" in settings:
-        settings["path"] = _spark_path(name, str(settings["path"]), read)
-    ref = DatasetRef(
-        name,
-        options=read,
-        version=_version(name, version),
-        keys=_columns(name, "keys", keys),
-        masked=_columns(name, "masked", masked),
-        trust_log=_truth(name, "trust_log", trust_log),
-        **{key: str(value) for key, value in settings.items()},
-    )
+        settings["path"] = _spark_path(name, settings["path"], settings.get("options", ()))
+    ref = DatasetRef(name, **settings)
     check_ref(ref)
     return ref
 
@@ -453,7 +443,7 @@ def options_of(name: str, given: Any) -> tuple[tuple[str, str], ...]:
         ) from None
 
 
-def _columns(name: str, setting: str, given: Any) -> tuple[str, ...]:
+def _columns(setting: str, name: str, given: Any) -> tuple[str, ...]:
     """The columns of a setting: a list, or one comma-separated string."""
     if isinstance(given, str):
         given = [column.strip() for column in given.split(",")]
@@ -462,11 +452,9 @@ def _columns(name: str, setting: str, given: Any) -> tuple[str, ...]:
     return tuple(column for column in given if column)
 
 
-def _version(name: str, given: Any) -> int | None:
+def _version(name: str, given: Any) -> int:
     """A version, which may come from a template as a string."""
     text = "" if isinstance(given, bool) else str(given).strip()
-    if given is None:
-        return None
     if not re.fullmatch(r"-?[0-9]{1,18}", text):
         raise RequestError(
             f"dataset '{name}' has version={given!r}: write the number of a Delta version"
@@ -474,11 +462,11 @@ def _version(name: str, given: Any) -> int | None:
     return int(text)
 
 
-def _truth(name: str, setting: str, given: Any) -> bool:
+def _truth(name: str, given: Any) -> bool:
     """A boolean, which may come from a template or a command line as a string."""
     truth = {"true": True, "false": False}.get(str(given).strip().lower())
     if truth is None:
-        raise RequestError(f"dataset '{name}' has {setting}={given!r}: write true or false")
+        raise RequestError(f"dataset '{name}' has trust_log={given!r}: write true or false")
     return truth
 
 
@@ -490,7 +478,14 @@ _KEYS = tuple(key for key in SETTINGS if key not in (*_PLACES, "options"))
 _BEFORE_A_SETTING = re.compile(rf"[,;&](?=(?:{'|'.join(_KEYS)})=)")
 _WORDS = {"options": "the option"}
 """The display names of keys that differ from the keys."""
-_NO_TEXTS = ("options", "version", "keys", "masked", "trust_log")
+_OF_OTHER_FORM: Mapping[str, Callable[[str, Any], Any]] = {
+    "options": options_of,
+    "version": _version,
+    "keys": partial(_columns, "keys"),
+    "masked": partial(_columns, "masked"),
+    "trust_log": _truth,
+}
+"""How the settings that are no text are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -530,7 +525,7 @@ def _mistake_of(name: str, key: str, value: Any) -> Mistake | None:
         return Mistake(key, f"unknown format '{value}'", did_you_mean(str(value), known))
     if isinstance(value, str) and not value.strip():
         return Mistake(key, f"'{key}' is empty", "remove it, or write a value")
-    if key not in _NO_TEXTS:
+    if key not in _OF_OTHER_FORM:
         is_text = isinstance(value, str)
         return (
             None if is_text else Mistake(key, f"'{key}' must be a string", f'write {key} = "..."')
