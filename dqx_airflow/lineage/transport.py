@@ -203,9 +203,11 @@ def settings(client: OpenLineageClient) -> dict[str, Any] | None:
     return None
 
 
-def limited(config: dict[str, Any]) -> dict[str, Any]:
+def limited(config: Any) -> Any:
     """`config` with limits where it has none that are narrower, also inside composite and transform
-    transports."""
+    transports; what is no mapping unchanged."""
+    if not isinstance(config, dict):
+        return config
     config = dict(config)
     kind = config.get("type")
     if kind in {"http", "async_http", "datadog"}:
@@ -220,13 +222,10 @@ def limited(config: dict[str, Any]) -> dict[str, Any]:
     elif kind == "composite":
         children = config.get("transports")
         if isinstance(children, dict):
-            config["transports"] = {
-                name: limited(child) if isinstance(child, dict) else child
-                for name, child in children.items()
-            }
+            config["transports"] = {name: limited(child) for name, child in children.items()}
         elif isinstance(children, list):
-            config["transports"] = [limited(c) if isinstance(c, dict) else c for c in children]
-    elif kind == "transform" and isinstance(config.get("transport"), dict):
+            config["transports"] = [limited(child) for child in children]
+    elif kind == "transform" and "transport" in config:
         config["transport"] = limited(config["transport"])
     return config
 
@@ -357,14 +356,14 @@ def _check_file(transport: FileTransport) -> LineageCheck:
         return LineageCheck(True, f"file: {where}, not tried")
     path = Path(urlsplit(config.log_file_path).path if "://" in where else config.log_file_path)
     if config.append and path.exists():
-        if path.is_file() and os.access(path, os.W_OK):
-            return LineageCheck(True, f"file: {where} can be written")
-        return LineageCheck(False, f"file: {where} cannot be written")
+        can_write = path.is_file() and os.access(path, os.W_OK)
+        return LineageCheck(
+            can_write, f"file: {where} {'can' if can_write else 'cannot'} be written"
+        )
     folder = path.parent
     if not folder.is_dir():
-        return LineageCheck(
-            False, f"file: {where} cannot be written: folder {folder} does not exist"
-        )
+        problem = f"{where} cannot be written: folder {folder} does not exist"
+        return LineageCheck(False, f"file: {problem}")
     if not os.access(folder, os.W_OK | os.X_OK):
         return LineageCheck(False, f"file: {where}, the folder {folder} cannot be written")
     return LineageCheck(True, f"file: {where} can be written")

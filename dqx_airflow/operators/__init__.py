@@ -21,19 +21,16 @@ if TYPE_CHECKING:
     from dqx_airflow.operators.notices import notify_on_change as notify_on_change
     from dqx_airflow.operators.notices import notify_with as notify_with
 
-_HOME = {
-    "ContractGateOperator": "dqx_airflow.operators.contract_gate",
-    "DqlGateOperator": "dqx_airflow.operators.dql_gate",
-    "GateBlocked": "dqx_airflow.operators.exceptions",
-    "GateBroken": "dqx_airflow.operators.exceptions",
-    "GateInfrastructureError": "dqx_airflow.operators.exceptions",
-    "GateMisconfigured": "dqx_airflow.operators.exceptions",
-    "GateNotice": "dqx_airflow.operators.notices",
-    "GateTimeoutError": "dqx_airflow.operators.exceptions",
-    "gate_notice": "dqx_airflow.operators.notices",
-    "notify_on_change": "dqx_airflow.operators.notices",
-    "notify_with": "dqx_airflow.operators.notices",
+_MODULES = {
+    "contract_gate": ("ContractGateOperator",),
+    "dql_gate": ("DqlGateOperator",),
+    "exceptions": (
+        *("GateBlocked", "GateBroken", "GateInfrastructureError", "GateMisconfigured"),
+        "GateTimeoutError",
+    ),
+    "notices": ("GateNotice", "gate_notice", "notify_on_change", "notify_with"),
 }
+_HOME = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names}
 
 __all__ = [*_HOME]  # noqa: PLE0604 (the names are those of the table)
 

@@ -17,6 +17,10 @@ from importlib import metadata
 from threading import Thread
 from typing import TypeAlias
 
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
 
 class FindingLevel(str, Enum):
     """The result of a check. A `WARNING` may be intended, a `PROBLEM` prevents a gate from
@@ -151,43 +155,20 @@ def installed_version(package: str) -> str | None:
 
 def wanted_range(package: str) -> str:
     """The required versions of `package`, such as `<3.4,>=3.1`; empty for any."""
-    for requirement in metadata.requires(DISTRIBUTION) or ():
-        match = re.match(r"([\w.-]+)\s*(?:\[[^]]*\])?\s*([^;]*)", requirement)
-        if match and match[1].lower() == package:
-            return match[2].strip(" ()")
+    for text in metadata.requires(DISTRIBUTION) or ():
+        requirement = Requirement(text)
+        if requirement.name.lower() == package:
+            return str(requirement.specifier)
     return ""
 
 
 def is_within(versions: str, version: str) -> bool:
     """Whether `version` is in the range `versions`, such as `>=3.1,<3.4`. Pre-releases count as
     releases."""
-    actual = _release(version)
-    for part in filter(None, (part.strip() for part in versions.split(","))):
-        match = re.fullmatch(r"(>=|<=|==|!=|<|>)\s*([\d.]+)", part)
-        if match is None:
-            continue  # an operator that our own metadata does not use
-        limit = _release(match[2])
-        width = max(len(actual), len(limit))
-        left, right = (number + (0,) * (width - len(number)) for number in (actual, limit))
-        holds = {
-            ">=": left >= right,
-            "<=": left <= right,
-            "==": left == right,
-            "!=": left != right,
-            "<": left < right,
-            ">": left > right,
-        }
-        if not holds[match[1]]:
-            return False
-    return True
+    return SpecifierSet(versions).contains(Version(version).base_version)
 
 
 def in_order(versions: str) -> str:
     """`>=3.1,<3.4` for `<3.4,>=3.1`: metadata sorts the parts, readers expect the lower bound
     first."""
     return ",".join(sorted((part.strip() for part in versions.split(",")), reverse=True))
-
-
-def _release(version: str) -> tuple[int, ...]:
-    numbers = re.match(r"\d+(?:\.\d+)*", version)
-    return tuple(map(int, numbers[0].split("."))) if numbers else ()
