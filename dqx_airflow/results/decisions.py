@@ -23,15 +23,9 @@ def write_waivers(results: StoredResults, waivers: Iterable[Waiver]) -> None:
 
     :raises StoreError: the store cannot be written.
     """
-    from dqx_airflow.results.store import ResultsStore  # pyarrow, which readers do not need
-
-    rows = {
-        f"{waiver.id}{'/ended' if waiver.ended_by else ''}": [
-            schema.written(schema.WAIVERS_COLUMNS, waiver)
-        ]
-        for waiver in waivers
-    }
-    ResultsStore(results.root, results.storage_options).append_rows({schema.WAIVERS: rows})
+    results.write(
+        schema.WAIVERS, {f"{one.id}{'/ended' if one.ended_by else ''}": one for one in waivers}
+    )
 
 
 def waivers_of(
@@ -46,8 +40,7 @@ def waivers_of(
         return ()
     order = 'ORDER BY "event_at", "event_id"'
     found: dict[str, Waiver] = {}
-    for row in opened(results).select(schema.WAIVERS, schema.WAIVERS_SCHEMA.names, where, order):
-        waiver = Waiver(**schema.fields_of(schema.WAIVERS_COLUMNS, row))
+    for waiver in opened(results).read(Waiver, schema.WAIVERS, where, order):
         earlier = found.get(waiver.id)
         by = waiver.ended_by or (earlier.ended_by if earlier else None)
         found[waiver.id] = replace(earlier or waiver, ended_by=by)

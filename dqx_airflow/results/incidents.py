@@ -354,11 +354,7 @@ def write_notes(results: StoredResults, notes: Iterable[IncidentNote]) -> None:
 
     :raises StoreError: the store cannot be written.
     """
-    from dqx_airflow.results.store import ResultsStore  # pyarrow, which readers do not need
-
-    store = ResultsStore(results.root, results.storage_options)
-    rows = {note.id: [schema.written(schema.INCIDENT_NOTES_COLUMNS, note)] for note in notes}
-    store.append_rows({schema.INCIDENT_NOTES: rows})
+    results.write(schema.INCIDENT_NOTES, {note.id: note for note in notes})
 
 
 def notes_from(
@@ -370,8 +366,5 @@ def notes_from(
     """
     where = [is_in("gate", gates), *of_dates(since, until)]
     order = 'ORDER BY "event_at", "event_id"'
-    rows = opened(results).select(
-        schema.INCIDENT_NOTES, schema.INCIDENT_NOTES_SCHEMA.names, where, order
-    )
-    notes = (IncidentNote(**schema.fields_of(schema.INCIDENT_NOTES_COLUMNS, row)) for row in rows)
+    notes = opened(results).read(IncidentNote, schema.INCIDENT_NOTES, where, order)
     return tuple({note.id: note for note in notes}.values())

@@ -72,10 +72,7 @@ def write_labels(results: StoredResults | str, labels: Iterable[Label]) -> tuple
             new.append(label)
             stored[label.key] = label.content
     if new:
-        from dqx_airflow.results.store import ResultsStore  # pyarrow, which readers do not need
-
-        rows = {label.id: [schema.written(schema.LABELS_COLUMNS, label)] for label in new}
-        ResultsStore(results.root, results.storage_options).append_rows({schema.LABELS: rows})
+        results.write(schema.LABELS, {label.id: label for label in new})
     return tuple(new)
 
 

@@ -18,7 +18,7 @@ from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 from arro3.core import DataType, Table
 from deltalake import DeltaTable, QueryBuilder
@@ -37,6 +37,8 @@ from dqx_airflow.values import (
     from_json,
 )
 from dqx_airflow.values.request import days_before
+
+T = TypeVar("T")
 
 PARTIAL = "partial"
 """The column that marks runs that judged only some assertions."""
@@ -234,6 +236,23 @@ class StoredResults:
             for name, table in tables.items():
                 builder.register(name, table)
             return rows_of(builder.execute(sql).read_all())
+
+    def write(self, table: str, values: Mapping[str, object]) -> None:
+        """Appends what people write, such as labels, by keys that are never appended twice.
+
+        :raises StoreError: the store cannot be written.
+        """
+        from dqx_airflow.results.store import ResultsStore  # pyarrow, which readers do not need
+
+        columns = schema.TABLES[table].columns
+        rows = {key: [schema.written(columns, value)] for key, value in values.items()}
+        ResultsStore(self.root, self.storage_options).append_rows({table: rows})
+
+    def read(self, kind: type[T], table: str, where: Sequence[str], order: str) -> list[T]:
+        """What people have written into a table."""
+        columns = schema.TABLES[table].columns
+        rows = self.select(table, [column.name for column in columns], where, order)
+        return [kind(**schema.fields_of(columns, row)) for row in rows]
 
     def run_rows(
         self, wanted: RunsWanted, columns: Iterable[str], order: str = "", *, last: bool = False
@@ -712,11 +731,7 @@ def write_proof(results: StoredResults | str, proof: EngineProof) -> None:
 
     :raises StoreError: the store cannot be written.
     """
-    from dqx_airflow.results.store import ResultsStore  # pyarrow, which readers do not need
-
-    results = opened(results)
-    rows = {str(uuid.uuid4()): [schema.written(schema.PROOFS_COLUMNS, proof)]}
-    ResultsStore(results.root, results.storage_options).append_rows({schema.PROOFS: rows})
+    opened(results).write(schema.PROOFS, {str(uuid.uuid4()): proof})
 
 
 def read_proof(results: StoredResults | str, key: str) -> EngineProof | None:
@@ -725,7 +740,5 @@ def read_proof(results: StoredResults | str, key: str) -> EngineProof | None:
     :raises StoreError: the store exists and cannot be read.
     """
     order = 'ORDER BY "proven_at" DESC LIMIT 1'
-    rows = opened(results).select(
-        schema.PROOFS, schema.PROOFS_SCHEMA.names, [equals("engine_key", key)], order
-    )
-    return EngineProof(**schema.fields_of(schema.PROOFS_COLUMNS, rows[0])) if rows else None
+    where = [equals("engine_key", key)]
+    return next(iter(opened(results).read(EngineProof, schema.PROOFS, where, order)), None)
