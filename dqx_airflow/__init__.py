@@ -67,6 +67,8 @@ def __getattr__(name: str) -> Any:
 
 def get_provider_info() -> dict[str, Any]:
     """The entry of this package under Admin, Providers in Airflow. Called in every process."""
-    from dqx_airflow.operators.provider_info import PROVIDER_INFO
+    import json
+    from importlib.resources import files
 
-    return {**PROVIDER_INFO, "versions": [__version__]}
+    page = files("dqx_airflow.operators").joinpath("provider_info.json").read_text("utf-8")
+    return {**json.loads(page), "versions": [__version__]}

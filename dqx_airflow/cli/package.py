@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from importlib.resources import files
 from itertools import chain
 from pathlib import Path, PurePosixPath
 from shutil import copyfile
@@ -269,20 +270,14 @@ def package(output: Path | None = None, jvm_archive: Path | None = None) -> None
         if jvm_archive is not None:
             typer.echo(_archive(jvm_archive.absolute()))
         if output is not None or jvm_archive is None:
-            typer.echo(_bundle(output))
+            bundle = output or Path(f"dqx-airflow-{dqx_airflow.__version__}.zip")
+            typer.echo(recipe(write_bundle(bundle.absolute()), versions_of_native()))
     except OSError as error:
         path = error.filename or "it"
         raise StoreError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
-def _bundle(output: Path | None) -> str:
-
-    path = output or Path(f"dqx-airflow-{dqx_airflow.__version__}.zip")
-    return recipe(write_bundle(path.absolute()), versions_of_native())
-
-
 def _archive(path: Path) -> str:
-
     size = write_archive(path)
     return f"""\
 wrote {path}: {size / 1e6:.0f} MB, for the Java and the Spark of this machine
@@ -302,24 +297,13 @@ def recipe(bundle: Bundle, native: tuple[tuple[str, str], ...]) -> str:
         f"--platform {tag}_{machine}" for tag in ("manylinux_2_28", "manylinux2014")
     )
     (_, version), *others = bundle.packages
-    return f"""\
-wrote {bundle.path}: {bundle.size / 1e6:.1f} MB
-dqx-airflow {version} and {len(others)} packages, with byte code for Python {python}
-
-Pass it to a gate:
-  DqlGateOperator(..., py_files="{bundle.path}")
-
-Compiled packages are not included. The Python of the driver needs:
-  pip install {needs}
-
-If you cannot install them there, pass them to the gate. For Linux and Python {python}:
-  pip install --target native --only-binary :all: {platforms} \\
-    --python-version {python} {needs}
-  tar -C native -czf native.tar.gz .
-and in cluster mode, on YARN:
-  DqlGateOperator(..., deploy_mode="cluster", archives="native.tar.gz#native",
-    conf={{"spark.yarn.appMasterEnv.PYTHONPATH": "native"}})
-or on Kubernetes:
-  DqlGateOperator(..., deploy_mode="cluster", archives="native.tar.gz#native",
-    conf={{"spark.kubernetes.driverEnv.PYTHONPATH": "native",
-          "spark.kubernetes.file.upload.path": "s3a://lake/uploads"}})  # a folder of yours"""
+    text = files(__package__).joinpath("bundle.txt").read_text("utf-8").rstrip()
+    return text.format(
+        path=bundle.path,
+        megabytes=bundle.size / 1e6,
+        version=version,
+        others=len(others),
+        python=python,
+        needs=needs,
+        platforms=platforms,
+    )
