@@ -5,22 +5,21 @@ from the rules of a tool to a suite, accounting for every rule.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from dqx_airflow.contracts.compile import context, terms
-from dqx_airflow.contracts.demands import AmongRows, Demand, QueryGives, RowsSatisfy, printable_line
-from dqx_airflow.contracts.dialects.clause_reader import slug
+from dqx_airflow.contracts.compile import context, suite, terms
+from dqx_airflow.contracts.demands import AmongRows, Demand, QueryGives, RowsSatisfy
+from dqx_airflow.contracts.dialects.clause_reader import slug, unique_name
 from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.contracts.dialects.standards import sql_dialect_of
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Model, Rule
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.formatter import format_source
-from dqx_airflow.dql.printer import show, show_name, show_text
+from dqx_airflow.dql.printer import show
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing import (
     databricks_dqx,
@@ -80,13 +79,12 @@ def suite_of(name: str, origin: str, rules: Sequence[foreign_rule.ForeignRule]) 
     drafts = [_drafted(rule) for rule in rules]
     while True:
         named = _named(drafts)
-        text, places = _written(name, origin, named)
-        wrong = _errors(text, places)
+        source, wrong = _written(name, origin, named)
         if not wrong:
             break
         for number, reason in wrong.items():
             drafts[number] = _RuleDraft(drafts[number].rule, (), reason)
-    return ImportedSuite(format_source(SourceFile(_FILE, text)), tuple(named))
+    return ImportedSuite(format_source(source), tuple(named))
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,18 +201,13 @@ def _compiled(dataset: str, translation: Translation, demand: Demand) -> context
 
 def _named(drafts: Sequence[_RuleDraft]) -> list[ImportedRule]:
     """The rules with names for their assertions: unique in each dataset."""
-    taken: set[tuple[str, str]] = set()
+    taken: dict[str, set[str]] = {}
     named = []
     for draft in drafts:
         assertions = []
         for claim in draft.claims:
-            base = _base_name(draft)
-            name, number = base, 1
-            while (draft.rule.dataset, name) in taken:
-                number += 1
-                name = f"{base}_{number}"
-            taken.add((draft.rule.dataset, name))
-            assertions.append((name, claim.text))
+            of_dataset = taken.setdefault(draft.rule.dataset, set())
+            assertions.append((unique_name(_base_name(draft), of_dataset), claim.text))
         outcome = ImportOutcome.DIFFERENT if draft.rule.difference else ImportOutcome.TRANSLATED
         outcome = outcome if draft.claims else ImportOutcome.NOT_TRANSLATED
         other_datasets = (other for claim in draft.claims for other in claim.others)
@@ -233,79 +226,34 @@ def _base_name(draft: _RuleDraft) -> str:
 # The text ----------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Lines:
-    """The lines of a suite, and the number of the rule for each line of an assertion."""
-
-    lines: list[str] = field(default_factory=list)
-    places: dict[int, int] = field(default_factory=dict)
-
-    def add(self, text: str, number: int | None = None) -> None:
-        self.lines.append(text)
-        if number is not None:
-            self.places[len(self.lines)] = number
-
-
-def _written(name: str, origin: str, rules: Sequence[ImportedRule]) -> tuple[str, dict[int, int]]:
-    out = _Lines()
-    counts = {outcome: sum(rule.outcome is outcome for rule in rules) for outcome in ImportOutcome}
-    summary = ", ".join(f"{count} {outcome.value}" for outcome, count in counts.items() if count)
-    out.add(f"# {_comment_line(origin)}: {summary or 'no rules'}.")
-    out.add(f"suite {show_text(name)} {{")
-    for datasets, numbers in _checks(rules).items():
-        title = " with ".join(datasets)
-        out.add(f"check {show_text(title)} on {', '.join(map(show_name, datasets))} {{")
-        for number in numbers:
-            _write_rule(out, rules[number], number)
-        out.add("}")
-    out.add("}")
-    untranslated = [
-        imported for imported in rules if imported.outcome is ImportOutcome.NOT_TRANSLATED
-    ]
-    if untranslated:
-        out.add("")
-        out.add("# Not translated:")
-        for imported in untranslated:
-            out.add(f"#   {_comment_line(f'{imported.rule.place}: {imported.rule.shown}')}")
-            out.add(f"#     {_comment_line(imported.reason)}")
-    return "\n".join(out.lines) + "\n", out.places
+def _written(
+    name: str, origin: str, rules: Sequence[ImportedRule]
+) -> tuple[SourceFile, dict[int, str]]:
+    """The suite, and the errors of the language, by the number of the rule at fault."""
+    summary = ", ".join(f"{count} {outcome.value}" for outcome, count in outcome_counts(rules))
+    opening = f"{suite.shortened(origin, _LONGEST_ORIGIN)}: {summary or 'no rules'}."
+    numbers = [number for number, imported in enumerate(rules) for _ in imported.assertions]
+    assertions = [assertion for imported in rules for assertion in _assertions(imported)]
+    untranslated = [rule for rule in rules if rule.outcome is ImportOutcome.NOT_TRANSLATED]
+    closing = ["Not translated:"] if untranslated else []
+    for imported in untranslated:
+        place = f"{imported.rule.place}: {imported.rule.shown}"
+        closing.append(f"  {suite.shortened(place, _LONGEST_ORIGIN)}")
+        closing.append(f"    {suite.shortened(imported.reason, _LONGEST_ORIGIN)}")
+    source, _, wrong = suite.written_suite(_FILE, name, opening, assertions, closing)
+    reasons = {numbers[place]: f"in DQL: {message}" for place, message in reversed(wrong.items())}
+    return source, reasons
 
 
-def _checks(rules: Sequence[ImportedRule]) -> Mapping[tuple[str, ...], list[int]]:
-    """The numbers of the translated rules by the datasets that they read."""
-    grouped: dict[tuple[str, ...], list[int]] = {}
-    for number, rule in enumerate(rules):
-        if rule.assertions:
-            grouped.setdefault(rule.datasets, []).append(number)
-    return grouped
-
-
-def _write_rule(out: _Lines, imported: ImportedRule, number: int) -> None:
-    out.add("")
-    out.add(f"# {_comment_line(imported.rule.shown)}")
+def _assertions(imported: ImportedRule) -> Iterator[suite.SuiteAssertion]:
+    """The assertions of a rule; the rule is a comment above the first one."""
+    comments = [suite.shortened(imported.rule.shown, _LONGEST_ORIGIN)]
     if imported.reason:
-        out.add(f"# Differs: {_comment_line(imported.reason)}")
+        comments.append(f"Differs: {suite.shortened(imported.reason, _LONGEST_ORIGIN)}")
     for name, claim in imported.assertions:
-        out.add(f"assert {claim}", number)
-        out.add(f"name {show_text(name)}", number)
-        if imported.rule.severity is not None:
-            out.add(f"severity {imported.rule.severity.value}", number)
-
-
-def _errors(text: str, places: Mapping[int, int]) -> dict[int, str]:
-    """The errors of the language, by the number of the rule at fault."""
-    checked = check_source(SourceFile(_FILE, text))
-    wrong: dict[int, str] = {}
-    for error in checked.errors:
-        number = places.get(error.span.line)
-        assert number is not None, error.message
-        wrong.setdefault(number, f"in DQL: {error.message}")
-    return wrong
-
-
-def _comment_line(text: str) -> str:
-    shown = printable_line(text)
-    return shown if len(shown) <= _LONGEST_ORIGIN else shown[: _LONGEST_ORIGIN - 3].rstrip() + "..."
+        severity = imported.rule.severity
+        yield suite.SuiteAssertion(name, claim, imported.datasets, tuple(comments), severity)
+        comments = []
 
 
 def outcome_counts(rules: Sequence[ImportedRule]) -> Iterator[tuple[ImportOutcome, int]]:

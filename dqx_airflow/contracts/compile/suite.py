@@ -29,6 +29,7 @@ from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.values import DatasetRef, Severity, SourceFile
 
 _INDENT = " " * 4
+_WIDTH_INSIDE = WIDTH - len(2 * _INDENT + "# ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +83,14 @@ def compile_contract(
     drafting = _Drafting(contract, {ref.name: ref for ref in datasets}, on)
     drafting.draft_all()
     while True:
-        lines, places = drafting.lines()
-        source = SourceFile(name, "\n".join(lines) + "\n")
-        checked = check_source(source)
-        wrong = _errors(checked, lines, places)
+        source, checked, wrong = written_suite(
+            name, *drafting.title(), drafting.assertions(), drafting.unchecked()
+        )
         if not wrong:
             break
         # Claims that the language rejects, such as an empty range.
         drafting.refuse(wrong)
-    if any(len(line) > WIDTH for line in lines):
+    if any(len(line) > WIDTH for line in source.text.splitlines()):
         source = SourceFile(name, format_source(source))
         checked = check_source(source)
     return Compiled(
@@ -246,59 +246,30 @@ class _Drafting:
         name = self.contract.assertion_name(context.model, context.item, context.rule)
         return unique_name(name, self._names)
 
-    # The text
+    def assertions(self) -> list[SuiteAssertion]:
+        """The drafts as text, in order."""
+        return [
+            SuiteAssertion(
+                draft.name,
+                draft.claim,
+                draft.datasets,
+                tuple(filter(None, [shortened(draft.rule.description or "", _WIDTH_INSIDE)])),
+                draft.rule.severity if draft.rule.severity != DEFAULT_SEVERITY else None,
+                tuple(_tags(self.contract, draft.rule)),
+            )
+            for draft in self.drafts
+        ]
 
-    def lines(self) -> tuple[list[str], dict[int, int]]:
-        """The lines of the suite, and for each line of an assertion the number of its draft."""
+    def title(self) -> tuple[str, str]:
+        """The name of the suite, and the comment above it."""
         contract = self.contract
         version = f" {contract.version}" if contract.version else ""
-        name = printable_line(contract.name or contract.id) or "contract"
         source = printable_line(f"{contract.id}{version} ({contract.dialect})")
-        lines = [
-            *_comment(f"Compiled from the contract {source}: change that, not this file.", ""),
-            f"suite {show_text(name)} {{",
-        ]
-        places: dict[int, int] = {}
-        if not self.drafts:
-            return [*lines[:-1], f"{lines[-1]}}}", *self._unchecked()], places
-        for title, datasets, numbers in self._checks():
-            on = ", ".join(map(show_name, datasets))
-            lines += [] if lines[-1].endswith("{") else [""]
-            lines.append(f"{_INDENT}check {show_text(title)} on {on} {{")
-            for number in numbers:
-                lines += [] if lines[-1].endswith("{") else [""]
-                start = len(lines)
-                lines += self._assertion(self.drafts[number])
-                places |= dict.fromkeys(range(start + 1, len(lines) + 1), number)
-            lines.append(f"{_INDENT}}}")
-        lines.append("}")
-        return lines + self._unchecked(), places
+        origin = f"Compiled from the contract {source}: change that, not this file."
+        name = printable_line(contract.name or contract.id) or "contract"
+        return name, shortened(origin, WIDTH - len("# "))
 
-    def _checks(self) -> Iterator[tuple[str, tuple[str, ...], list[int]]]:
-        """The checks: title, datasets, and the numbers of their drafts. One for each model, and one
-        for each combination of several datasets."""
-        grouped: dict[tuple[str, ...], list[int]] = {}
-        for number, draft in enumerate(self.drafts):
-            grouped.setdefault(draft.datasets, []).append(number)
-        taken = {IMPLICIT_CHECK}
-        for datasets, numbers in grouped.items():
-            title = printable_line(" with ".join(datasets)) or "model"
-            while title in taken:
-                title += " (2)"
-            taken.add(title)
-            yield title, datasets, numbers
-
-    def _assertion(self, draft: _AssertionDraft) -> list[str]:
-        rule, deep = draft.rule, _INDENT * 2
-        lines = _comment(rule.description, deep) if rule.description else []
-        lines.append(f"{deep}assert {draft.claim}")
-        lines.append(f"{deep}{_INDENT}name {show_text(draft.name)}")
-        if rule.severity not in (None, DEFAULT_SEVERITY):
-            lines.append(f"{deep}{_INDENT}severity {rule.severity}")
-        lines.append(f"{deep}{_INDENT}tags [{', '.join(_tags(self.contract, rule))}]")
-        return lines
-
-    def _unchecked(self) -> list[str]:
+    def unchecked(self) -> list[str]:
         """What no assertion enforces, as comments."""
         notes = [note for note in self.contract.notes if note.treatment is Treatment.UNSUPPORTED]
         lines = [(note.clause.path, note.reason) for note in notes]
@@ -307,22 +278,88 @@ class _Drafting:
             for refused in self.refused
             for clause in refused.rule.clauses[:1]
         ]
-        if not lines:
-            return []
-        shown = [line for path, reason in lines for line in _comment(f"  {path}: {reason}", "")]
-        return ["", "# Not checked:", *shown]
+        shown = [shortened(f"{path}: {reason}", WIDTH - len("#   ")) for path, reason in lines]
+        return ["Not checked:", *(f"  {line}" for line in shown)] if lines else []
 
 
-def _errors(checked: Checked, lines: Sequence[str], places: dict[int, int]) -> dict[int, str]:
-    """The errors in the suite, by the number of the draft at fault."""
+# The text of a suite -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteAssertion:
+    """An assertion as text, below its comments; `datasets` are those of its check. P1 is the
+    severity without one."""
+
+    name: str
+    claim: str
+    datasets: tuple[str, ...]
+    comments: tuple[str, ...] = ()
+    severity: Severity | None = None
+    tags: tuple[str, ...] = ()
+
+
+def written_suite(
+    file: str, name: str, origin: str, assertions: Sequence[SuiteAssertion], closing: Iterable[str]
+) -> tuple[SourceFile, Checked, dict[int, str]]:
+    """A suite as text and as a tree, and the errors in it, by the number of the assertion at fault.
+
+    It has one check for each model, and one for each combination of several datasets.
+
+    :param file: its name in positions.
+    :param origin: the comment at the top; `closing` are those at the end.
+    """
+    lines = [f"# {origin}", f"suite {show_text(name)} {{"]
+    places: dict[int, int] = {}
+    checks: dict[tuple[str, ...], list[int]] = {}
+    for number, assertion in enumerate(assertions):
+        checks.setdefault(assertion.datasets, []).append(number)
+    taken = {IMPLICIT_CHECK}
+    for datasets, numbers in checks.items():
+        title = printable_line(" with ".join(datasets)) or "model"
+        while title in taken:
+            title += " (2)"
+        taken.add(title)
+        lines += [] if lines[-1].endswith("{") else [""]
+        on = ", ".join(map(show_name, datasets))
+        lines.append(f"{_INDENT}check {show_text(title)} on {on} {{")
+        for number in numbers:
+            lines += [] if lines[-1].endswith("{") else [""]
+            start = len(lines)
+            lines += (f"{_INDENT * 2}{line}" for line in _lines_of(assertions[number]))
+            places |= dict.fromkeys(range(start + 1, len(lines) + 1), number)
+        lines.append(f"{_INDENT}}}")
+    if assertions:
+        lines.append("}")
+    else:
+        lines[-1] += "}"
+    comments = [f"# {line}" for line in closing]
+    lines += ["", *comments] if comments else []
+    source = SourceFile(file, "\n".join(lines) + "\n")
+    checked = check_source(source)
     longest = max(places, key=lambda place: len(lines[place - 1]), default=None)
     wrong: dict[int, str] = {}
     for error in checked.errors:
         # An error of the file as a whole means that it is too large.
-        number = places.get(error.span.line, places[longest] if longest else None)
-        if number is not None:
-            wrong.setdefault(number, error.message)
-    return wrong
+        at_fault = places.get(error.span.line, places[longest] if longest else None)
+        if at_fault is not None:
+            wrong.setdefault(at_fault, error.message)
+    return source, checked, wrong
+
+
+def _lines_of(assertion: SuiteAssertion) -> Iterator[str]:
+    yield from (f"# {comment}" for comment in assertion.comments)
+    yield f"assert {assertion.claim}"
+    yield f"{_INDENT}name {show_text(assertion.name)}"
+    if assertion.severity is not None:
+        yield f"{_INDENT}severity {assertion.severity}"
+    if assertion.tags:
+        yield f"{_INDENT}tags [{', '.join(assertion.tags)}]"
+
+
+def shortened(text: str, most: int) -> str:
+    """A text on one line of at most so many characters."""
+    line = printable_line(text)
+    return line if len(line) <= most else line[: most - 3].rstrip() + "..."
 
 
 def _tags(contract: Contract, rule: Rule) -> Iterable[str]:
@@ -335,12 +372,3 @@ def _tag(text: str) -> str:
     """A string as a tag; empty if none of its characters can be in a tag."""
     words = re.sub(r"[^a-zA-Z0-9_]+", "-", text).strip("-")
     return f"_{words}" if words[:1].isdigit() else words
-
-
-def _comment(text: str, indent: str) -> list[str]:
-    """A text as a one-line comment, truncated to fit."""
-    room = WIDTH - len(indent) - len("# ")
-    blanks = text[: len(text) - len(text.lstrip(" "))] if text.startswith("  ") else ""
-    line = blanks + printable_line(text)
-    shown = line if len(line) <= room else line[: room - 3].rstrip() + "..."
-    return [f"{indent}# {shown}".rstrip()] if line.strip() else []
