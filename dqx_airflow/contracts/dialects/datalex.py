@@ -236,7 +236,6 @@ def _as_datalex(item: Diagnostic) -> Diagnostic:
     return Diagnostic(item.message, item.span, "E501", related=item.related, help=item.help)
 
 
-_BOUND = ("dbt_model", "dbt_source", "view", "table")
 _SENSITIVE = re.compile(r"(?i)\b(pii|phi|pci|sensitive|restricted|confidential|secret)\b")
 _NO_PROMISE = "describes the project: no data can violate it"
 
@@ -294,7 +293,7 @@ def _with_unique_names(models: Iterable[Model]) -> Iterator[Model]:
 
 def _models(reading: ClauseReader, entity: Mapping) -> Iterator[Model]:
     binding = reading.mapping(entity, "binding")
-    is_bound = binding.text("kind") in _BOUND
+    is_bound = binding.text("kind") in _BOUND_TO_TABLES
     reading.documented_keys(entity, "name", "description", "tags", "binding")
     if is_bound:
         name = entity.text("name") or ""

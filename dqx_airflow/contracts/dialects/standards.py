@@ -52,7 +52,7 @@ from dqx_airflow.contracts.document import (
 from dqx_airflow.contracts.model import Model, Promise, Server, column_path
 from dqx_airflow.diagnostics.diagnostic import did_you_mean, slip_of
 from dqx_airflow.errors import NoCounterpartError
-from dqx_airflow.values import FORMATS, SourceFile
+from dqx_airflow.values import FORMATS, SourceFile, Span
 
 DATABASES = {
     **{name: name for name in ("bigquery", "clickhouse", "databricks", "dremio", "duckdb")},
@@ -94,24 +94,39 @@ def read_servers(reading: ClauseReader, servers: Mapping) -> Iterator[Server]:
         if not isinstance(entry.node, Mapping):
             continue
         server = reading.resolved(entry.node)
-        kind = (server.text("type") or "").strip().lower()
         reading.one_of(server, "type", (*SQL_DIALECTS, *_STREAMS), is_open=True)
-        reading.one_of(server, "format", STORED_FORMATS)
-        check_address(reading, server, "endpointUrl", "uri")
-        check_location(reading, server, kind)
-        yield Server(
-            name,
-            kind,
-            entry.span,
-            location=_location(reading, server, kind),
-            format=server.text("format"),
-            environment=server.text("environment"),
-            options=(*_reader_options(reading, server), *endpoint_options(reading, server)),
-            sql_dialect=server_sql(kind),
-        )
+        yield read_server(reading, server, name, entry.span, _location, _reader_options)
 
 
-def server_sql(kind: str) -> str | None:
+def read_server(
+    reading: ClauseReader,
+    server: Mapping,
+    name: str | None,
+    span: Span,
+    location: Callable[[Mapping, str], str | None],
+    options: Callable[[Mapping], Iterable[tuple[str, str]]],
+) -> Server:
+    """A server, without a name called by its type.
+
+    :param location: that of a server of a type; `options` are those of the reader of its files.
+    """
+    kind = (server.text("type") or "").strip().lower()
+    reading.one_of(server, "format", STORED_FORMATS)
+    check_address(reading, server, "endpointUrl", "uri")
+    check_location(reading, server, kind)
+    return Server(
+        name or kind,
+        kind,
+        span,
+        location=location(server, kind),
+        format=server.text("format"),
+        environment=server.text("environment"),
+        options=(*options(server), *_endpoint_options(server)),
+        sql_dialect=_server_sql(kind),
+    )
+
+
+def _server_sql(kind: str) -> str | None:
     """The SQL of rules about a server. If its database is unknown, it is what all have in
     common."""
     return SQL_DIALECTS.get(re.sub(r"[\s_-]", "", kind), "ansi") if kind else None
@@ -125,7 +140,7 @@ def sql_dialect_of(word: str) -> str | None:
     return SQL_DIALECTS[word.strip().lower()]
 
 
-def _location(reading: ClauseReader, server: Mapping, kind: str) -> str | None:
+def _location(server: Mapping, kind: str) -> str | None:
     for key in _PLACES:
         if (place := server.text(key)) is not None:
             return place
@@ -133,7 +148,7 @@ def _location(reading: ClauseReader, server: Mapping, kind: str) -> str | None:
     return ".".join([*filter(None, parts), "{model}"]) if all(parts) and parts else None
 
 
-def _reader_options(reading: ClauseReader, server: Mapping) -> tuple[tuple[str, str], ...]:
+def _reader_options(server: Mapping) -> tuple[tuple[str, str], ...]:
     """Reader options for the files: JSON in a single array spans several lines."""
     delimiter = server.text("delimiter")
     if delimiter == "array":
@@ -143,7 +158,7 @@ def _reader_options(reading: ClauseReader, server: Mapping) -> tuple[tuple[str, 
     return ()
 
 
-def endpoint_options(reading: ClauseReader, server: Mapping) -> Iterator[tuple[str, str]]:
+def _endpoint_options(server: Mapping) -> Iterator[tuple[str, str]]:
     """Hadoop settings for an S3-compatible store that is not AWS."""
     endpoint = server.text("endpointUrl")
     if endpoint is not None:

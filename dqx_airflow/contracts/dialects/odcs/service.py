@@ -19,13 +19,7 @@ from typing import Any
 from dqx_airflow.contracts.demands import Arrives, Demand, Fresh, Retained
 from dqx_airflow.contracts.dialects import clause_reader
 from dqx_airflow.contracts.dialects.foreign import is_threshold
-from dqx_airflow.contracts.dialects.standards import (
-    DATABASES,
-    STORED_FORMATS,
-    endpoint_options,
-    read_quality,
-    server_sql,
-)
+from dqx_airflow.contracts.dialects.standards import DATABASES, read_quality, read_server
 from dqx_airflow.contracts.document import Entry, Mapping, Node, Scalar, Sequence, show_path
 from dqx_airflow.contracts.model import (
     Consumer,
@@ -221,23 +215,12 @@ def read_servers(reading: clause_reader.ClauseReader) -> Iterator[Server]:
     """The servers; data cannot violate anything about them."""
     reading.documented_keys(reading.root, "servers", reason="the location of the data")
     for server in reading.mappings(reading.root, "servers"):
-        kind = (server.text("type") or "").strip().lower()
-        reading.one_of(server, "format", STORED_FORMATS)
-        clause_reader.check_address(reading, server, "endpointUrl", "uri")
-        clause_reader.check_location(reading, server, kind)
-        yield Server(
-            server.text("server") or kind,
-            kind,
-            server.span,
-            location=_location(reading, server, kind),
-            format="iceberg" if kind == "iceberg" else server.text("format"),
-            environment=server.text("environment"),
-            options=(*_options(reading, server), *endpoint_options(reading, server)),
-            sql_dialect=server_sql(kind),
-        )
+        named = server.text("server")
+        read = read_server(reading, server, named, server.span, _location, _options)
+        yield replace(read, format="iceberg") if read.type == "iceberg" else read
 
 
-def _location(reading: clause_reader.ClauseReader, server: Mapping, kind: str) -> str | None:
+def _location(server: Mapping, kind: str) -> str | None:
     for key in _PLACES:
         if (place := server.text(key)) is not None:
             return place
@@ -247,7 +230,7 @@ def _location(reading: clause_reader.ClauseReader, server: Mapping, kind: str) -
     return ".".join([*filter(None, parts), "{model}"])
 
 
-def _options(reading: clause_reader.ClauseReader, server: Mapping) -> Iterator[tuple[str, str]]:
+def _options(server: Mapping) -> Iterator[tuple[str, str]]:
     """Reader options for the files: JSON in a single array spans several lines."""
     delimiter, file_format = (server.text(key) for key in ("delimiter", "format"))
     if file_format == "json" and delimiter == "array":
