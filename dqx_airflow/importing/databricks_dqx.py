@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.demands import Condition, QueryGives, Refers, RowsSatisfy
@@ -21,29 +21,20 @@ from dqx_airflow.importing.foreign_rule import (
     Meaning,
     column_text,
     finite,
+    listed_rules,
     percent_text,
+    refuse_listed,
     rows_text,
     value_text,
     yaml_line,
 )
 from dqx_airflow.metrics.sql import quote_literal
+from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 from dqx_airflow.values import Severity
 
-_AGGREGATES = {
-    "count": "count({})",
-    "sum": "sum({})",
-    "avg": "average({})",
-    "min": "minimum({})",
-    "max": "maximum({})",
-    "count_distinct": "unique_count({})",
-    **dict.fromkeys(("stddev", "stddev_samp"), "sqrt(variance({}))"),
-    **dict.fromkeys(("variance", "var_samp"), "variance({})"),
-    **{f"{name}_pop": f'sql("{name}_pop({{}})")' for name in ("stddev", "var")},
-    "median": "median({})",
-}
-
-
 Arguments = Mapping[str, Any]
+FunctionReader: TypeAlias = "tuple[Callable[[Arguments], Meaning], tuple[str, ...]]"
+"""What a function of DQX becomes, and the arguments that it takes."""
 
 
 def _rows(kind: str, predicate: str) -> Callable[[Arguments], Meaning]:
@@ -187,51 +178,39 @@ def _limit_sql(value: Any) -> str:
     return f"TIMESTAMP '{value}'" if _MOMENT.fullmatch(value) else f"({value})"
 
 
-def _sql_rows(kind: str, predicate: str) -> Callable[[Arguments], Meaning]:
-    """A check of each value that only SQL can express; the braces stand for the column."""
+_HOLE = re.compile(r"\{(?P<key>\w+)(=(?P<default>[^}]*))?\}")
+
+
+def _of_sql(kind: str, template: str, more: str = "") -> FunctionReader:
+    """A check in Spark SQL, and its arguments: those in the SQL, and `more`."""
+    keys = tuple(dict.fromkeys(hole["key"] for hole in _HOLE.finditer(template)))
 
     def meaning(arguments: Arguments) -> Meaning:
-        column = _column(arguments)
-        sql = predicate.format(sql_name(column))
+        def fill(hole: re.Match[str]) -> str:
+            key, given = hole["key"], arguments.get(hole["key"])
+            if key.startswith("column"):
+                return sql_name(_column(arguments, key))
+            if hole["default"] is not None and not given:
+                return hole["default"]
+            if key.endswith("_format"):
+                return f", {quote_literal(str(given))}"
+            return _limit_sql(given) if key == "base_timestamp" else str(finite(given))
+
+        column, sql = _column(arguments, keys[0]), _HOLE.sub(fill, template)
+        _refuse_clock(arguments)
+        if sql.startswith("count_if("):
+            return Claims(kind, (f"sql({value_text(sql)}) == 0",), column)
+        sql = f"NOT ({sql})" if arguments.get("negate") else sql
         return Translation(kind, (RowsSatisfy(sql),), column)
 
-    return meaning
+    return meaning, (*keys, *more.split())
 
 
-def _degrees(most: int) -> Callable[[Arguments], Meaning]:
-    number_ = "TRY_CAST({0} AS DOUBLE)"
-    return _sql_rows("degrees", f"{{0}} IS NULL OR coalesce(abs({number_}) <= {most}, false)")
-
-
-def _parsed(key: str) -> Callable[[Arguments], Meaning]:
-    """A string can be parsed as a date or timestamp, in a format if one is given."""
-
-    def meaning(arguments: Arguments) -> Meaning:
-        column = _column(arguments)
-        form = arguments.get(key)
-        more = f", {quote_literal(str(form))}" if form else ""
-        name = sql_name(column)
-        sql = f"{name} IS NULL OR try_to_timestamp({name}{more}) IS NOT NULL"
-        return Translation(key.removesuffix("_format"), (RowsSatisfy(sql),), column)
-
-    return meaning
-
-
-def _fresh(arguments: Arguments) -> Meaning:
-    column = _column(arguments)
-    minutes = finite(arguments.get("max_age_minutes"))
-    base = arguments.get("base_timestamp")
-    since = "current_timestamp()" if base is None else _limit_sql(base)
-    sql = f"{sql_name(column)} >= timestampadd(MINUTE, -{minutes}, {since})"
-    return Translation("fresh", (RowsSatisfy(sql),), column)
-
-
-def _older_than_other(arguments: Arguments) -> Meaning:
-    column, other_column = (_column(arguments, key) for key in ("column1", "column2"))
-    days, is_negated = finite(arguments.get("days", 0)), arguments.get("negate")
-    compared = f"to_date({sql_name(column)}) < date_sub(to_date({sql_name(other_column)}), {days})"
-    sql = f"NOT ({compared})" if is_negated else compared
-    return Translation("older", (RowsSatisfy(sql),), column)
+def _refuse_clock(arguments: Arguments) -> None:
+    """:raises NoCounterpartError: another time than that of the run is compared with."""
+    for key in ("curr_date", "curr_timestamp"):
+        if arguments.get(key):
+            raise NoCounterpartError(f"{key} has no counterpart")
 
 
 def _case(arguments: Arguments) -> Meaning:
@@ -327,10 +306,10 @@ def _aggregate(op: str) -> Callable[[Arguments], Claims]:
         ):
             share = percent_text(parameters["percentile"])
             subject = f"percentile({column_text(column)}, {share})"
-        elif kind not in _AGGREGATES or parameters:
+        elif kind not in (metrics := listed_rules("databricks-dqx: aggregates")) or parameters:
             raise NoCounterpartError(f"aggr_type '{kind}' has no counterpart")
         else:
-            subject = "num_rows()" if is_rows else _AGGREGATES[kind].format(column_text(column))
+            subject = "num_rows()" if is_rows else metrics[kind][0].format(column_text(column))
         limit = finite(_decimal(arguments.get("limit")))
         about = None if is_rows else column_text(column)
         return Claims(kind, (f"{subject} {op} {value_text(limit)}",), about)
@@ -341,21 +320,10 @@ def _aggregate(op: str) -> Callable[[Arguments], Claims]:
 def _older_than(arguments: Arguments) -> Claims:
     column = _column(arguments)
     days = finite(arguments.get("days"))
-    if arguments.get("curr_date"):
-        raise NoCounterpartError("curr_date has no counterpart")
+    _refuse_clock(arguments)
     is_old = f"{sql_name(column)} < date_sub(current_date(), {days})"
     text = value_text(f"count_if({is_old if arguments.get('negate') else f'NOT ({is_old})'})")
     return Claims("older", (f"sql({text}) == 0",), column)
-
-
-def _not_in_future(arguments: Arguments) -> Claims:
-    column = _column(arguments)
-    offset = finite(arguments.get("offset", 0))
-    if arguments.get("curr_timestamp"):
-        raise NoCounterpartError("curr_timestamp has no counterpart")
-    bare = column.strip("`")
-    late = f"count_if(`{bare}` > timestampadd(SECOND, {offset}, current_timestamp()))"
-    return Claims("not_in_future", (f"sql({value_text(late)}) == 0",), column)
 
 
 def _no_outliers(arguments: Arguments) -> Meaning:
@@ -372,30 +340,18 @@ def _no_outliers(arguments: Arguments) -> Meaning:
     return Translation("no_outliers", (QueryGives(text, Condition("==", 0)),), column)
 
 
-def _near_future(arguments: Arguments) -> Meaning:
-    column, offset = _column(arguments), finite(arguments.get("offset", 0))
-    near = f"timestampadd(SECOND, {offset}, current_timestamp())"
-    name = sql_name(column)
-    sql = f"NOT ({name} > current_timestamp() AND {name} < {near})"
-    return Translation("not_in_near_future", (RowsSatisfy(sql),), column)
-
-
 _COLUMN = ("column",)
 _LIST = ("column", "allowed", "forbidden", "case_sensitive")
 _AGGREGATE = ("column", "limit", "aggr_type", "group_by", "aggr_params")
-FORMATS = {
-    "is_ipv4_address": "ipv4",
-    "is_ipv6_address": "ipv6",
-    "is_valid_ipv4_address": "ipv4",
-    "is_valid_ipv6_address": "ipv6",
-    "is_valid_email": "email",
-    "is_valid_url": "url",
-    "is_valid_uuid": "uuid",
-}
-"""The checks of a format, by function, and the format in DQL."""
-FUNCTIONS: dict[str, tuple[Callable[[Arguments], Meaning], tuple[str, ...]]] = {
-    "is_not_null": (_rows("not_null", "{} is not null"), _COLUMN),
-    "is_null": (_rows("null", "{} is null"), _COLUMN),
+FUNCTIONS: dict[str, FunctionReader] = {
+    **{
+        function: (_rows(*columns), _COLUMN)
+        for function, columns in listed_rules("databricks-dqx: each value").items()
+    },
+    **{
+        function: _of_sql(*columns)
+        for function, columns in listed_rules("databricks-dqx: Spark SQL").items()
+    },
     "is_not_empty": (_not_empty('{1} != ""'), ("column", "trim_strings")),
     "is_not_null_and_not_empty": (
         _not_empty('{0} is not null and {1} != ""'),
@@ -434,44 +390,19 @@ FUNCTIONS: dict[str, tuple[Callable[[Arguments], Meaning], tuple[str, ...]]] = {
     "is_aggr_equal": (_aggregate("=="), _AGGREGATE),
     "is_aggr_not_equal": (_aggregate("!="), _AGGREGATE),
     "is_older_than_n_days": (_older_than, ("column", "days", "curr_date", "negate")),
-    "is_not_in_future": (_not_in_future, ("column", "offset", "curr_timestamp")),
-    "is_older_than_col2_for_n_days": (_older_than_other, ("column1", "column2", "days", "negate")),
-    "is_data_fresh": (_fresh, ("column", "max_age_minutes", "base_timestamp")),
-    "is_not_in_near_future": (_near_future, ("column", "offset")),
-    "is_valid_date": (_parsed("date_format"), ("column", "date_format")),
-    "is_valid_timestamp": (_parsed("timestamp_format"), ("column", "timestamp_format")),
-    "is_not_null_and_not_empty_array": (
-        _sql_rows("not_empty_array", "{0} IS NOT NULL AND size({0}) > 0"),
-        _COLUMN,
-    ),
-    "is_latitude": (_degrees(90), _COLUMN),
-    "is_longitude": (_degrees(180), _COLUMN),
-    "is_valid_json": (_sql_rows("json", "{0} IS NULL OR try_parse_json({0}) IS NOT NULL"), _COLUMN),
     "has_no_outliers": (_no_outliers, _COLUMN),
     "has_valid_string_case": (_case, ("column", "case")),
     "has_valid_schema": (_schema, ("expected_schema", "strict")),
-    **{function: (_rows(name, f"{{}} is {name}"), _COLUMN) for function, name in FORMATS.items()},
 }
 """The checks by function, each with its arguments."""
 
-_REASONS = {
-    "is_in_distribution": "its distance is the sum of the differences between shares, that of "
-    "`distribution(c) matches {...} tolerance 5%` the largest one",
-    "has_no_aggr_outliers": "it depends on earlier windows: write "
-    "`average(x) within 3 stddev of 30 days`",
-    "compare_datasets": "write `rows of data match other on (id) comparing [amount]`",
-    "aggr_matches_dataset": "write `sum(x, dataset data) == sum(x, dataset other)`",
-    "is_valid_national_id": 'write its form, `each row: c matches "..."`',
-    "has_no_gaps_per_time_window": "a run judges a day: write `gap_count(ts, step 1 hour) == 0`",
-    "is_data_fresh_per_time_window": "a run judges a day: write `freshness(ts) < 1 hour`",
-}
 
-
-def reason_against(function: str) -> str:
-    """Why a function has no translation, and what to write instead."""
+def _refuse(function: str) -> None:
+    """:raises NoCounterpartError: why a function has no translation, and what to write instead."""
+    reason = f"the function '{function}' has no counterpart"
     if function.startswith("is_valid_") and function.endswith("_code"):
-        return 'the codes are a list of DQX: write those that may occur, `c in ["CH", "DE"]`'
-    return _REASONS.get(function, f"the function '{function}' has no counterpart")
+        reason = 'the codes are a list of DQX: write those that may occur, `c in ["CH", "DE"]`'
+    refuse_listed("databricks-dqx", function, reason)
 
 
 def recognises(document: Any) -> bool:
@@ -511,7 +442,7 @@ def _rule(
     filters = [f"({condition})" for condition in (entry.get("filter"), own_filter) if condition]
     try:
         if function not in FUNCTIONS:
-            raise NoCounterpartError(reason_against(function))
+            _refuse(function)
         reader, parameters = FUNCTIONS[function]
         for key in arguments:
             if key not in parameters:
@@ -546,6 +477,6 @@ def _difference(function: str, arguments: Arguments, *, is_grouped: bool) -> str
             "words without quotes are strings, as before DQX 0.16; later versions read "
             "them as columns"
         )
-    if function in FORMATS:
+    if listed_rules("databricks-dqx: each value").get(function, ("",))[0] in TEXT_FORMATS:
         return "the format is checked as DQL defines it"
     return "a dataset without rows passes in DQX but fails here" if is_grouped else None

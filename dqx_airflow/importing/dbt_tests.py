@@ -37,7 +37,9 @@ from dqx_airflow.importing.foreign_rule import (
     finite,
     groups_text,
     list_text,
+    listed_rules,
     only_columns,
+    refuse_listed,
     sql_text,
     value_text,
 )
@@ -95,25 +97,6 @@ class Arguments(dict[str, Any]):
 ANOMALIES = "a run judges one day against the days before, and is skipped without enough of them"
 """When the verdicts of the two tools differ."""
 
-_METRICS = {
-    "null_count": "null_count({})",
-    "null_percent": "null_count({}) / num_rows()",
-    "not_null_percent": "count({}) / num_rows()",
-    "missing_count": 'num_rows(where {0} is null or trim({0}) == "")',
-    "missing_percent": 'num_rows(where {0} is null or trim({0}) == "") / num_rows()',
-    "min": "minimum({})",
-    "max": "maximum({})",
-    "min_length": "min_length({})",
-    "max_length": "max_length({})",
-    "average": "average({})",
-    "sum": "sum({})",
-    "standard_deviation": "sqrt(variance({}))",
-    "variance": "variance({})",
-    "zero_count": "count_values({}, 0)",
-    "zero_percent": "count_values({}, 0) / num_rows()",
-    "count_true": "count_values({}, true)",
-    "count_false": "count_values({}, false)",
-}
 _DAYS = {"day": 1, "week": 7}
 _OF_ANOMALIES = (
     *("timestamp_column", "time_bucket", "training_period", "anomaly_sensitivity", "sensitivity"),
@@ -191,35 +174,18 @@ def _column(arguments: Arguments) -> Claims:
         raise NoCounterpartError("name its monitors in column_anomalies: they depend on the type")
     by = arguments.get("dimensions") or []
     groups = groups_text([Arguments({}, column, "data").path for column in by])
-    texts = []
+    texts, monitors = [], listed_rules("dbt: Elementary")
     for name in arguments.list_of("column_anomalies"):
-        if name not in _METRICS:
+        if name not in monitors:
             raise NoCounterpartError(f"the monitor '{name}' has no counterpart")
-        texts.append(_usual(_METRICS[name].format(column), arguments) + groups)
+        texts.append(_usual(monitors[name][0].format(column), arguments) + groups)
     return Claims("column_anomalies", tuple(texts), column)
 
 
-def _refused(reason: str) -> Callable[[Arguments], Claims]:
-    def refuse(arguments: Arguments) -> Claims:
-        raise NoCounterpartError(reason)
-
-    return refuse
-
-
-_LIMIT = "it learns how late data is: write a limit, `freshness(updated_at) < 1 day`"
-_SCHEMA = (
-    "it compares with the columns of an earlier run: write `column id type bigint` for each one, "
-    "and `extra_column_count([id, price]) == 0`"
-)
 _TESTS: Mapping[str, Callable[[Arguments], Claims]] = {
     "volume_anomalies": _volume,
     "dimension_anomalies": _dimensions,
     "column_anomalies": _column,
-    "all_columns_anomalies": _refused("its columns are not in the file: write column_anomalies"),
-    "freshness_anomalies": _refused(_LIMIT),
-    "event_freshness_anomalies": _refused(_LIMIT),
-    "schema_changes": _refused(_SCHEMA),
-    "schema_changes_from_baseline": _refused(_SCHEMA),
 }
 
 
@@ -229,7 +195,10 @@ def elementary_claims(kind: str, arguments: Arguments) -> Claims | None:
     :raises NoCounterpartError: it has no counterpart.
     """
     package, _, bare = kind.rpartition(".")
-    return _TESTS[bare](arguments) if package == "elementary" and bare in _TESTS else None
+    if package != "elementary":
+        return None
+    refuse_listed("dbt", bare)
+    return _TESTS[bare](arguments) if bare in _TESTS else None
 
 
 def is_anomaly_test(kind: str) -> bool:
@@ -480,7 +449,7 @@ def _about_columns(claims: Callable[[list[Any]], tuple[str, ...]]) -> Callable[[
     return lambda arguments: Claims("columns", claims(arguments.list_of("column_list")))
 
 
-def _beside_other(kind: str, metric: str, op: str = "==") -> Callable[[Arguments], Claims]:
+def _beside_other(kind: str, metric: str, op: str) -> Callable[[Arguments], Claims]:
     """A test that compares a metric of two tables; the braces stand for the table."""
 
     def claims(arguments: Arguments) -> Claims:
@@ -692,20 +661,13 @@ _GENERIC: Mapping[str, tuple[Callable[[Arguments], tuple[Demand, ...] | Claims],
         ("equal_expression", "expect_table_aggregation_to_equal_other_table"),
         (_aggregation, ("expression", "compare_expression", "compare_model")),
     ),
-    "expect_table_column_count_to_equal_other_table": (
-        _beside_other("column_count", "column_count(dataset {})"),
-        ("compare_model",),
-    ),
+    **{
+        test: (_beside_other(*columns), ("compare_model", "factor"))
+        for test, columns in listed_rules("dbt: two models").items()
+    },
     "expect_table_columns_to_contain_set": (_about_columns(columns_exist), _COLUMNS),
     "expect_table_columns_to_match_set": (_about_columns(only_columns), _COLUMNS),
     "expect_table_columns_to_match_ordered_list": (_about_columns(columns_in_order), _COLUMNS),
-    **dict.fromkeys(
-        (
-            "expect_table_row_count_to_equal_other_table",
-            "expect_table_row_count_to_equal_other_table_times_factor",
-        ),
-        (_beside_other("row_count", "num_rows(dataset {})"), ("compare_model", "factor")),
-    ),
     "not_null": (lambda arguments: (Required(),), ()),
     "unique": (lambda arguments: (Unique((arguments.path,)),), ()),
     "accepted_values": (_accepted_values, ("values", "quote")),
@@ -739,11 +701,6 @@ _GENERIC: Mapping[str, tuple[Callable[[Arguments], tuple[Demand, ...] | Claims],
     "unique_combination_of_columns": (_combination, ("combination_of_columns", "quote_columns")),
     "recency": (_recency, (*_INTERVAL, "field", "ignore_time_component")),
     "sequential_values": (_sequential_values, _INTERVAL),
-    "equal_rowcount": (_beside_other("row_count", "num_rows(dataset {})"), ("compare_model",)),
-    "fewer_rows_than": (
-        _beside_other("row_count", "num_rows(dataset {})", "<"),
-        ("compare_model",),
-    ),
 }
 """The tests of dbt and its packages with a translation of their own, by the last part of their
 names; each with the arguments that it takes besides the column."""

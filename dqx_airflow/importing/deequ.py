@@ -29,6 +29,7 @@ from dqx_airflow.importing.foreign_rule import (
     columns_text,
     finite,
     list_text,
+    listed_rules,
     percent_text,
     rows_text,
     value_text,
@@ -79,13 +80,14 @@ def _compared(subject: str, condition: Any, *, is_share: bool = False) -> tuple[
     )
 
 
-def _metric(text: str, *, is_share: bool = False) -> Callable[[list[Any]], Meaning]:
+def _metric(text: str, unit: str = "") -> Callable[[list[Any]], Meaning]:
     """A constraint on a metric of a column; the braces stand for it."""
 
     def meaning(given: list[Any]) -> Meaning:
         column = column_text(given[0])
         kind = text.partition("(")[0]
-        return Claims(kind, _compared(text.format(column), given[1], is_share=is_share), column)
+        subject, is_share = text.format(column), unit == "share"
+        return Claims(kind, _compared(subject, given[1], is_share=is_share), column)
 
     return meaning
 
@@ -266,21 +268,14 @@ def _correlation(given: list[Any]) -> Meaning:
 CONSTRAINTS: dict[str, Callable[[list[Any]], Meaning]] = {
     "hasSize": lambda given: Claims("size", _compared("num_rows()", given[0])),
     "isComplete": lambda given: Translation("is_complete", (Required(),), column_text(given[0])),
-    "hasCompleteness": _metric("count({0}) / num_rows()", is_share=True),
+    **{name: _metric(*columns) for name, columns in listed_rules("deequ: metrics").items()},
+    **{name: _pair(*columns) for name, columns in listed_rules("deequ: pairs").items()},
     "isUnique": _unique,
     "isPrimaryKey": _unique,
     "hasUniqueness": _ratio("uniqueness"),
     "hasDistinctness": _ratio("distinctness"),
     "hasUniqueValueRatio": _ratio("unique_value_ratio"),
-    "hasEntropy": _metric("entropy({})"),
-    "hasMin": _metric("minimum({})"),
-    "hasMax": _metric("maximum({})"),
-    "hasMean": _metric("average({})"),
-    "hasSum": _metric("sum({})"),
     "hasStandardDeviation": _standard_deviation,
-    "hasMinLength": _metric("min_length({})"),
-    "hasMaxLength": _metric("max_length({})"),
-    "hasApproxCountDistinct": _metric("unique_count({})"),
     "hasNumberOfDistinctValues": _distinct_values,
     "hasCorrelation": _correlation,
     "hasExactQuantile": _quantile,
@@ -294,10 +289,6 @@ CONSTRAINTS: dict[str, Callable[[list[Any]], Meaning]] = {
     "isNonNegative": _rows("non_negative", "{} >= 0", passes_null=True),
     "isPositive": _rows("positive", "{} > 0", passes_null=True),
     "isContainedIn": _contained,
-    "isLessThan": _pair("<"),
-    "isLessThanOrEqualTo": _pair("<="),
-    "isGreaterThan": _pair(">"),
-    "isGreaterThanOrEqualTo": _pair(">="),
     "satisfies": _satisfies,
     "customSql": _custom_sql,
     "containsEmail": _format("email"),

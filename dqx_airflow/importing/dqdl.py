@@ -26,7 +26,9 @@ from dqx_airflow.importing.foreign_rule import (
     column_text,
     columns_text,
     finite,
+    listed_rules,
     percent_text,
+    refuse_listed,
     rows_text,
     value_text,
 )
@@ -172,7 +174,7 @@ def claims_of(rule: DqdlRule) -> Claims:
     :raises NoCounterpartError: it has no counterpart.
     """
     if rule.name not in _RULES:
-        raise NoCounterpartError(_REASONS.get(rule.name, f"{rule.name} has no counterpart"))
+        refuse_listed("dqdl", rule.name, f"{rule.name} has no counterpart")
     if rule.threshold is not None and rule.name not in _WITH_THRESHOLD:
         raise NoCounterpartError("its threshold has no counterpart")
     return _RULES[rule.name](rule)
@@ -207,7 +209,7 @@ def _compared(subject: str, condition: DqdlCondition | None, *, unit: str = "") 
     raise NoCounterpartError("its negation has no counterpart")
 
 
-def _metric(kind: str, text: str, *, unit: str = "") -> Callable[[DqdlRule], Claims]:
+def _metric(kind: str, text: str, unit: str = "") -> Callable[[DqdlRule], Claims]:
     """A rule about a metric of a column; the braces stand for it."""
 
     def claims(rule: DqdlRule) -> Claims:
@@ -234,11 +236,6 @@ def _custom_sql(rule: DqdlRule) -> Claims:
         )
     query = _PRIMARY.sub(lambda _: rule.dataset, rule.parameters[0].strip().rstrip(";"))
     return Claims("custom_sql", _compared(f"query({value_text(query)})", rule.condition))
-
-
-def _freshness(rule: DqdlRule) -> Claims:
-    column = rule.column
-    return Claims("freshness", _compared(f"freshness({column})", rule.condition), column)
 
 
 def _rows_against(rule: DqdlRule) -> Claims:
@@ -433,22 +430,6 @@ def _listed(
     return " or ".join(parts)
 
 
-_BY_HISTORY = (
-    "Glue learns its limits from past runs: write a limit, or `within 3 stddev of 30 days`"
-)
-_REASONS = {
-    "DetectAnomalies": _BY_HISTORY,
-    "AllStatistics": _BY_HISTORY,
-    "FileFreshness": "it checks files, not rows: use `commit_age()` or `freshness(column)`",
-    "FileUniqueness": "it checks files, not rows",
-    "FileMatch": "it checks files, not rows",
-    "FileSize": "it checks files, not rows",
-    "DatasetMatch": (
-        "it compares all columns without listing them: write `rows of a match b on (key) "
-        "comparing [columns]`"
-    ),
-    "ColumnNamesMatchPattern": "column names must be listed: `extra_column_count([...]) == 0`",
-}
 _WITH_THRESHOLD = ("ColumnValues", "ColumnLength")
 _RULES: Mapping[str, Callable[[DqdlRule], Claims]] = {
     "RowCount": _of_table("row_count", "num_rows()"),
@@ -456,22 +437,14 @@ _RULES: Mapping[str, Callable[[DqdlRule], Claims]] = {
     "ColumnExists": _exists,
     "ColumnDataType": _type,
     "IsComplete": _complete,
-    "Completeness": _metric("completeness", "count({0}) / num_rows()", unit="share"),
+    **{name: _metric(*columns) for name, columns in listed_rules("dqdl: metrics").items()},
     "IsUnique": _unique,
     "IsPrimaryKey": _primary_key,
-    "Uniqueness": _metric("uniqueness", "uniqueness({})", unit="share"),
-    "UniqueValueRatio": _metric("unique_value_ratio", "unique_value_ratio({})", unit="share"),
-    "Entropy": _metric("entropy", "entropy({})"),
-    "DistinctValuesCount": _metric("distinct_values_count", "unique_count({})"),
     "ColumnValues": partial(_of_values, kind="column_values", subject="{}"),
     "ColumnLength": partial(_of_values, kind="column_length", subject="length({})"),
-    "Mean": _metric("mean", "average({})"),
-    "Sum": _metric("sum", "sum({})"),
-    "StandardDeviation": _metric("standard_deviation", 'sql("stddev_pop({})")'),
     "ColumnCorrelation": _correlation,
     "CustomSql": _custom_sql,
     "ReferentialIntegrity": _references,
-    "DataFreshness": _freshness,
     "RowCountMatch": _rows_against,
     "AggregateMatch": _aggregates_match,
     "SchemaMatch": _schemas_match,

@@ -13,6 +13,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
+from functools import cache
+from importlib.resources import files
 from typing import Any, TypeAlias
 
 import yaml
@@ -49,6 +51,27 @@ def meaning_or_reason(translate: Callable[[], Meaning], about: str = "") -> Mean
         return translate()
     except NoCounterpartError as error:
         return f"{about}: {error}" if about else str(error)
+
+
+@cache
+def listed_rules(heading: str) -> dict[str, tuple[str, ...]]:
+    """The rules below a heading of `rules.txt` by their names, each with its other columns."""
+    text = files(__package__).joinpath("rules.txt").read_text("utf-8")
+    found: dict[str, tuple[str, ...]] = {}
+    for line in text.partition(f"\n{heading}\n")[2].partition("\n\n")[0].splitlines():
+        names, *columns = line.strip().split(" | ")
+        found |= dict.fromkeys(names.split(), tuple(columns))
+    return found
+
+
+def refuse_listed(tool: str, name: str, otherwise: str | None = None) -> None:
+    """Refuses a rule that has a reason in `rules.txt`, or any with the reason `otherwise`.
+
+    :raises NoCounterpartError: with the reason.
+    """
+    (reason,) = listed_rules(f"{tool}: refused").get(name, (otherwise,))
+    if reason is not None:
+        raise NoCounterpartError(reason)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,19 +24,10 @@ from dqx_airflow.importing.foreign_rule import (
     Meaning,
     column_text,
     columns_text,
+    listed_rules,
     yaml_line,
 )
 
-_TYPES = {
-    **dict.fromkeys(("int", "int8", "int16", "int32", "int64", "integer"), "bigint"),
-    **dict.fromkeys(("uint8", "uint16", "uint32"), "bigint"),
-    **dict.fromkeys(("float", "float16", "float32", "float64", "double"), "double"),
-    **dict.fromkeys(("str", "string", "object", "string[python]", "string[pyarrow]"), "string"),
-    **dict.fromkeys(("bool", "boolean"), "boolean"),
-    **dict.fromkeys(("datetime64[ns]", "datetime64[us]", "datetime64", "datetime"), "timestamp"),
-    **dict.fromkeys(("datetime64[ns, utc]", "datetime64[us, utc]"), "timestamp"),
-    **dict.fromkeys(("date",), "date"),
-}
 _OF_COLUMNS = (
     *("dtype", "pandas_dtype", "nullable", "unique", "allow_duplicates", "required", "checks"),
     *("coerce", "regex", "title", "description", "metadata", "default", "name"),
@@ -47,12 +38,6 @@ _OF_FRAMES = (
     *("schema_type", "version", "api", "columns", "checks", "index", "coerce", "strict", "name"),
     *("unique", "report_duplicates", "title", "description", "metadata", "drop_invalid_rows"),
 )
-_NO_CLAIMS = {
-    "ordered": "the order of columns is not checked",
-    "dtype": "a type for all columns has no counterpart: write it for each column",
-    "unique_column_names": "a Spark table has each column once",
-    "add_missing_columns": "the data is checked as it is: no column is added",
-}
 _ESCAPED = str.maketrans({sign: f"\\{sign}" for sign in r"\.^$*+?{}[]|()"})
 _WIDER = "Spark's type may be narrower than that of pandas"
 
@@ -100,7 +85,8 @@ def _of_frame(
             yield ForeignRule(dataset, f"{file}: {key}", yaml_line(document[key]), reason)
     for key, value in document.items():
         if key not in _OF_FRAMES and value not in (None, False, []):
-            reason = _NO_CLAIMS.get(key, f"'{key}' has no counterpart")
+            unknown = (f"'{key}' has no counterpart",)
+            (reason,) = listed_rules("pandera: refused").get(key, unknown)
             yield ForeignRule(dataset, f"{file}: {key}", f"{key}: {yaml_line(value)}", reason)
 
 
@@ -117,7 +103,8 @@ def _of_column(
         yield rule("required", Claims("exists", (f"column {path} exists",), path))
     written = described.get("dtype") or described.get("pandas_dtype")
     if written is not None:
-        kind = _TYPES.get(str(written).lower())
+        types = listed_rules("pandera: types")
+        (kind,) = types.get(str(written).lower().replace(", ", ","), (None,))
         if kind is None:
             yield rule(f"dtype {written}", f"Spark has no type '{written}'")
         else:

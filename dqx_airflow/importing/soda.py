@@ -25,7 +25,9 @@ from dqx_airflow.importing.foreign_rule import (
     columns_exist,
     finite,
     list_text,
+    listed_rules,
     meaning_or_reason,
+    refuse_listed,
     sql_text,
     value_text,
     yaml_line,
@@ -144,15 +146,6 @@ CHANGE = re.compile(
     r"(?P<percent>percent\s+)?for\s+"
     r"(?P<metric>\w+)(\((?P<column>[^()]+)\))?\s*(?P<comparison>[<>=!b].*)"
 )
-_CHANGING = {
-    "row_count": "num_rows({})",
-    "avg": "average({})",
-    "sum": "sum({})",
-    "min": "minimum({})",
-    "max": "maximum({})",
-    "missing_count": "null_count({})",
-    "duplicate_count": "repeated_count({})",
-}
 OF_SCANS = "Soda compares with its last scans, DQL with the previous days"
 """How the verdicts of such a check differ."""
 
@@ -162,7 +155,7 @@ def change_claims(match: re.Match[str]) -> Claims:
 
     :raises NoCounterpartError: the metric or the comparison has no counterpart.
     """
-    metric = _CHANGING.get(match["metric"])
+    (metric,) = listed_rules("soda: changes").get(match["metric"], (None,))
     if metric is None or (match["metric"] == "row_count") == bool(match["column"]):
         raise NoCounterpartError(f"a change of {match['metric']} has no counterpart")
     column = column_text(match["column"].strip('"')) if match["column"] else ""
@@ -401,8 +394,7 @@ def _sodacl_meaning(
 
     :raises NoCounterpartError: it has no counterpart.
     """
-    if (kind := re.split(r"[ (]", text, maxsplit=1)[0]) in _REASONS:
-        raise NoCounterpartError(_REASONS[kind])
+    refuse_listed("soda", re.split(r"[ (]", text, maxsplit=1)[0])
     if text == "failed rows" or text.startswith("failed rows "):
         return _failed_rows(text.removeprefix("failed rows").strip(), settings), None
     if (match := _SAME_AS.fullmatch(text)) is not None:
@@ -419,12 +411,6 @@ IS_SHARE = re.compile(r"(missing|invalid|duplicate)_percent\b")
 OF_NO_ROWS = "if no row matches the filter, Soda passes, and this fails"
 _OWN_FORMATS = ("email", "ipv4 address", "ipv6 address")
 """Formats of Soda with a counterpart in DQL that some values distinguish."""
-_REASONS = {
-    "anomaly": "Soda Cloud learns its limits from past scans: write a limit, or `within 3 stddev "
-    "of 30 days`",
-    "distribution_difference": "it compares with a Soda reference file: write the shares, "
-    "`distribution(c) matches {...}`",
-}
 _SAME_AS = re.compile(r'row_count\s+same\s+as\s+"?(?P<other>[\w.]+)"?(?P<source>\s+in\s+\S+)?')
 
 
