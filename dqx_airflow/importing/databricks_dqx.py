@@ -33,11 +33,11 @@ from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 from dqx_airflow.values import Severity
 
 Arguments = Mapping[str, Any]
-FunctionReader: TypeAlias = "tuple[Callable[[Arguments], Meaning], tuple[str, ...]]"
-"""What a function of DQX becomes, and the arguments that it takes."""
+Reader: TypeAlias = Callable[[Arguments], Meaning]
+"""What a function of DQX becomes, with its arguments."""
 
 
-def _rows(kind: str, predicate: str) -> Callable[[Arguments], Meaning]:
+def _rows(kind: str, predicate: str) -> Reader:
     """A check of each value; the braces stand for the column."""
 
     def meaning(arguments: Arguments) -> Meaning:
@@ -75,7 +75,7 @@ def _column(arguments: Arguments, key: str = "column") -> str:
     return column_text(written)
 
 
-def _not_empty(predicate: str) -> Callable[[Arguments], Claims]:
+def _not_empty(predicate: str) -> Reader:
     def claims(arguments: Arguments) -> Claims:
         column = _column(arguments)
         value = f"trim({column})" if arguments.get("trim_strings") else column
@@ -84,7 +84,7 @@ def _not_empty(predicate: str) -> Callable[[Arguments], Claims]:
     return claims
 
 
-def _in_list(predicate: str) -> Callable[[Arguments], Claims]:
+def _in_list(predicate: str) -> Reader:
     def claims(arguments: Arguments) -> Claims:
         column = _column(arguments)
         values = literals_in(arguments)
@@ -148,14 +148,14 @@ class _ExpressionError(NoCounterpartError):
     """A limit is an SQL expression."""
 
 
-def _compared(kind: str, predicate: str, *keys: str) -> Callable[[Arguments], Meaning]:
+def _compared(kind: str, predicate: str, keys: str) -> Reader:
     """A check of each value against limits; those that are expressions are parsed as SQL."""
 
     def meaning(arguments: Arguments) -> Meaning:
         expression = _expression_for(arguments)
-        given = [_decimal(arguments.get(key)) for key in keys]
+        given = [_decimal(arguments.get(key)) for key in keys.split()]
         if any(limit is None for limit in given):
-            raise NoCounterpartError(f"it has no {' and no '.join(keys)}")
+            raise NoCounterpartError(f"it has no {' and no '.join(keys.split())}")
         column = None if expression else _column(arguments)
         try:
             limits = [_limit(limit) for limit in given]
@@ -181,9 +181,9 @@ def _limit_sql(value: Any) -> str:
 _HOLE = re.compile(r"\{(?P<key>\w+)(=(?P<default>[^}]*))?\}")
 
 
-def _of_sql(kind: str, template: str, more: str = "") -> FunctionReader:
-    """A check in Spark SQL, and its arguments: those in the SQL, and `more`."""
-    keys = tuple(dict.fromkeys(hole["key"] for hole in _HOLE.finditer(template)))
+def _of_sql(kind: str, template: str) -> Reader:
+    """A check in Spark SQL; its first argument is the column that it is about."""
+    first = _HOLE.findall(template)[0][0]
 
     def meaning(arguments: Arguments) -> Meaning:
         def fill(hole: re.Match[str]) -> str:
@@ -196,14 +196,14 @@ def _of_sql(kind: str, template: str, more: str = "") -> FunctionReader:
                 return f", {quote_literal(str(given))}"
             return _limit_sql(given) if key == "base_timestamp" else str(finite(given))
 
-        column, sql = _column(arguments, keys[0]), _HOLE.sub(fill, template)
+        column, sql = _column(arguments, first), _HOLE.sub(fill, template)
         _refuse_clock(arguments)
         if sql.startswith("count_if("):
             return Claims(kind, (f"sql({value_text(sql)}) == 0",), column)
         sql = f"NOT ({sql})" if arguments.get("negate") else sql
         return Translation(kind, (RowsSatisfy(sql),), column)
 
-    return meaning, (*keys, *more.split())
+    return meaning
 
 
 def _refuse_clock(arguments: Arguments) -> None:
@@ -294,7 +294,7 @@ def _query(arguments: Arguments) -> Translation:
     return Translation("sql_query", (QueryGives(counted, Condition("==", 0)),))
 
 
-def _aggregate(op: str) -> Callable[[Arguments], Claims]:
+def _aggregate(op: str) -> Reader:
     def claims(arguments: Arguments) -> Claims:
         kind = str(arguments.get("aggr_type") or "count")
         column, parameters = arguments.get("column"), arguments.get("aggr_params")
@@ -340,61 +340,29 @@ def _no_outliers(arguments: Arguments) -> Meaning:
     return Translation("no_outliers", (QueryGives(text, Condition("==", 0)),), column)
 
 
-_COLUMN = ("column",)
-_LIST = ("column", "allowed", "forbidden", "case_sensitive")
-_AGGREGATE = ("column", "limit", "aggr_type", "group_by", "aggr_params")
-FUNCTIONS: dict[str, FunctionReader] = {
-    **{
-        function: (_rows(*columns), _COLUMN)
-        for function, columns in listed_rules("databricks-dqx: each value").items()
-    },
-    **{
-        function: _of_sql(*columns)
-        for function, columns in listed_rules("databricks-dqx: Spark SQL").items()
-    },
-    "is_not_empty": (_not_empty('{1} != ""'), ("column", "trim_strings")),
-    "is_not_null_and_not_empty": (
-        _not_empty('{0} is not null and {1} != ""'),
-        ("column", "trim_strings"),
-    ),
-    "is_empty": (_not_empty('{1} == ""'), ("column", "trim_strings")),
-    "is_null_or_empty": (_not_empty('{0} is null or {1} == ""'), ("column", "trim_strings")),
-    "is_in_list": (_in_list("{0} in {1}"), _LIST),
-    "is_not_in_list": (_in_list("{0} not in {1}"), _LIST),
-    "is_not_null_and_is_in_list": (_in_list("{2} is not null and {0} in {1}"), _LIST),
-    "is_not_less_than": (_compared("minimum", "{} >= {}", "limit"), ("column", "limit")),
-    "is_not_greater_than": (_compared("maximum", "{} <= {}", "limit"), ("column", "limit")),
-    "is_equal_to": (_compared("equal", "{} == {}", "value"), ("column", "value")),
-    "is_not_equal_to": (_compared("not_equal", "{} != {}", "value"), ("column", "value")),
-    "is_in_range": (
-        _compared("range", "{} between {} and {}", "min_limit", "max_limit"),
-        ("column", "min_limit", "max_limit"),
-    ),
-    "is_not_in_range": (
-        _compared("range", "{} not between {} and {}", "min_limit", "max_limit"),
-        ("column", "min_limit", "max_limit"),
-    ),
-    "regex_match": (_regex, ("column", "regex", "negate")),
-    "sql_expression": (_expression, ("expression", "msg", "name", "negate", "columns")),
-    "is_unique": (_unique, ("column", "columns", "nulls_distinct")),
-    "sql_query": (
-        _query,
-        (
-            *("query", "condition_column", "input_placeholder", "negate"),
-            *("merge_columns", "msg", "name"),
-        ),
-    ),
-    "foreign_key": (_foreign_key, ("columns", "ref_columns", "ref_table", "ref_df_name", "negate")),
-    "is_aggr_not_greater_than": (_aggregate("<="), _AGGREGATE),
-    "is_aggr_not_less_than": (_aggregate(">="), _AGGREGATE),
-    "is_aggr_equal": (_aggregate("=="), _AGGREGATE),
-    "is_aggr_not_equal": (_aggregate("!="), _AGGREGATE),
-    "is_older_than_n_days": (_older_than, ("column", "days", "curr_date", "negate")),
-    "has_no_outliers": (_no_outliers, _COLUMN),
-    "has_valid_string_case": (_case, ("column", "case")),
-    "has_valid_schema": (_schema, ("expected_schema", "strict")),
+def _listed(kinds: str, reader: Callable[..., Reader]) -> dict[str, Reader]:
+    """The functions below a heading of the table, each with what it becomes."""
+    listed = listed_rules(f"databricks-dqx: {kinds}").items()
+    return {function: reader(*columns) for function, columns in listed}
+
+
+FUNCTIONS: dict[str, Reader] = {
+    **_listed("each value", _rows),
+    **_listed("Spark SQL", _of_sql),
+    **_listed("not empty", _not_empty),
+    **_listed("lists", _in_list),
+    **_listed("limits", _compared),
+    **_listed("limits of aggregates", _aggregate),
+    "regex_match": _regex,
+    "sql_expression": _expression,
+    "is_unique": _unique,
+    "sql_query": _query,
+    "foreign_key": _foreign_key,
+    "is_older_than_n_days": _older_than,
+    "has_no_outliers": _no_outliers,
+    "has_valid_string_case": _case,
+    "has_valid_schema": _schema,
 }
-"""The checks by function, each with its arguments."""
 
 
 def _refuse(function: str) -> None:
@@ -443,12 +411,12 @@ def _rule(
     try:
         if function not in FUNCTIONS:
             _refuse(function)
-        reader, parameters = FUNCTIONS[function]
+        (parameters,) = listed_rules("databricks-dqx: arguments")[function]
         for key in arguments:
-            if key not in parameters:
+            if key not in parameters.split():
                 raise NoCounterpartError(f"'{key}' has no counterpart for {function}")
         groups = tuple(columns_in(arguments.pop("group_by", None) or []))
-        meaning: Meaning | str = reader(arguments)
+        meaning: Meaning | str = FUNCTIONS[function](arguments)
     except NoCounterpartError as error:
         meaning, groups = str(error), ()
     own_name = entry.get("name") or _name_inside(entry)

@@ -4,7 +4,7 @@ Elementary."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from dqx_airflow.contracts.compile.terms import sql_name
@@ -98,12 +98,6 @@ ANOMALIES = "a run judges one day against the days before, and is skipped withou
 """When the verdicts of the two tools differ."""
 
 _DAYS = {"day": 1, "week": 7}
-_OF_ANOMALIES = (
-    *("timestamp_column", "time_bucket", "training_period", "anomaly_sensitivity", "sensitivity"),
-    *("anomaly_direction", "fail_on_zero"),
-    # They choose the days that are judged, which is the date of a run here.
-    *("detection_period", "backfill_days", "days_back", "min_training_set_size"),
-)
 
 
 def _usual(metric: str, arguments: Arguments) -> str:
@@ -156,19 +150,16 @@ def _rows(arguments: Arguments) -> tuple[str, ...]:
 
 
 def _volume(arguments: Arguments) -> Claims:
-    arguments.only(*_OF_ANOMALIES, "seasonality")
     return Claims("volume_anomalies", _rows(arguments))
 
 
 def _dimensions(arguments: Arguments) -> Claims:
-    arguments.only(*_OF_ANOMALIES, "seasonality", "dimensions")
     columns = [Arguments({}, column, "data").path for column in arguments.list_of("dimensions")]
     texts = (f"{text}{groups_text(columns)}" for text in _rows(arguments))
     return Claims("dimension_anomalies", tuple(texts))
 
 
 def _column(arguments: Arguments) -> Claims:
-    arguments.only(*_OF_ANOMALIES, "seasonality", "column_anomalies", "dimensions")
     column = arguments.path
     if "column_anomalies" not in arguments:
         raise NoCounterpartError("name its monitors in column_anomalies: they depend on the type")
@@ -182,7 +173,7 @@ def _column(arguments: Arguments) -> Claims:
     return Claims("column_anomalies", tuple(texts), column)
 
 
-_TESTS: Mapping[str, Callable[[Arguments], Claims]] = {
+ELEMENTARY: Mapping[str, Callable[[Arguments], Claims]] = {
     "volume_anomalies": _volume,
     "dimension_anomalies": _dimensions,
     "column_anomalies": _column,
@@ -198,7 +189,16 @@ def elementary_claims(kind: str, arguments: Arguments) -> Claims | None:
     if package != "elementary":
         return None
     refuse_listed("dbt", bare)
-    return _TESTS[bare](arguments) if bare in _TESTS else None
+    if bare not in ELEMENTARY:
+        return None
+    arguments.only(*_keys_of(bare))
+    return ELEMENTARY[bare](arguments)
+
+
+def _keys_of(test: str) -> list[str]:
+    """The arguments that a test takes besides the column."""
+    (keys,) = listed_rules("dbt: arguments").get(test, ("",))
+    return keys.split()
 
 
 def is_anomaly_test(kind: str) -> bool:
@@ -296,22 +296,6 @@ _EMPTY = "an empty table passes in dbt but fails here"
 ANY_ROW = "> 0"
 """The default condition under which a test fails."""
 
-_WITHIN_STDEVS = "expect_column_values_to_be_within_n_stdevs"
-_OF_TWO_TABLES = (
-    "equal_expression",
-    "equal_rowcount",
-    "equality",
-    "expect_table_aggregation_to_equal_other_table",
-    "expect_table_row_count_to_equal_other_table",
-    "expect_table_row_count_to_equal_other_table_times_factor",
-    "fewer_rows_than",
-)
-_OF_THE_NEWEST = (
-    "recency",
-    "expect_row_values_to_have_recent_data",
-    "expect_grouped_row_values_to_have_recent_data",
-)
-
 
 def groups_of(kind: str, arguments: dict[str, Any]) -> tuple[str, ...]:
     """The columns by which a test groups the rows, taken from its arguments.
@@ -320,7 +304,7 @@ def groups_of(kind: str, arguments: dict[str, Any]) -> tuple[str, ...]:
     """
     named = [arguments.pop(key, None) for key in ("group_by_columns", "group_by")]
     columns = next((value for value in named if value), ())
-    if columns and kind.rsplit(".", maxsplit=1)[-1] in _OF_TWO_TABLES:
+    if columns and kind.rsplit(".", maxsplit=1)[-1] in listed_rules("dbt: tests of two models"):
         raise NoCounterpartError("comparing groups of two tables has no counterpart")
     names = columns if isinstance(columns, list | tuple) else [columns]
     return tuple(column_text(name) for name in names)
@@ -333,24 +317,12 @@ def difference_of(kind: str, arguments: Collection[str] = (), *, is_grouped: boo
     """
     bare = kind.rsplit(".", maxsplit=1)[-1]
     differences = [ANOMALIES] if is_anomaly_test(kind) else []
-    if bare in ORDERS:
-        differences.append(
-            "NULL is ignored here, while dbt compares each row with the one before it"
-        )
-    if bare == MOST_COMMON_VALUE:
-        differences.append(
-            "NULL is ignored; if several values are equally common, all of them have to be listed"
-        )
+    differences += listed_rules("dbt: differences").get(bare, ())
     if bare == "equality" and "compare_columns" in arguments:
         differences.append("a repeated row must occur the same number of times in both tables")
     if bare == "equality" and "compare_columns" not in arguments:
         differences.append("columns are compared by their position in the tables")
-    if bare == _WITHIN_STDEVS:
-        differences.append(
-            "if all values are equal, the test passes in dbt but has no z-score here"
-        )
-    is_measured = bare in (*ORDERS, *_OF_THE_NEWEST, MOST_COMMON_VALUE, "sequential_values")
-    if is_measured or is_grouped:
+    if is_grouped or bare in listed_rules("dbt: tests that an empty table passes"):
         differences.append(_EMPTY)
     return "; ".join(differences) or None
 
@@ -363,10 +335,9 @@ def meaning_of(kind: str, arguments: Arguments, fails_if: str) -> Meaning:
     bare = kind.rsplit(".", maxsplit=1)[-1]
     if (claims := elementary_claims(kind, arguments)) is not None:
         return _untolerant(claims, fails_if)
-    if bare in _GENERIC:
-        translate, parameters = _GENERIC[bare]
-        arguments.only(*parameters)
-        demands = translate(arguments)
+    if bare in GENERIC:
+        arguments.only(*_keys_of(bare))
+        demands = GENERIC[bare](arguments)
         if isinstance(demands, Claims):
             return _untolerant(demands, fails_if)
         about = arguments.path if arguments.column or "column_name" in arguments else None
@@ -414,12 +385,15 @@ def _recent(arguments: Arguments) -> tuple[Demand, ...]:
     return (Fresh(column, finite(arguments.get("interval")) * PERIOD_S[part]),)
 
 
-def _distinct_count(op: str) -> Callable[[Arguments], tuple[Demand, ...]]:
-    return lambda arguments: (
-        MetricRule(
-            "unique_count", (arguments.path,), Condition(op, finite(arguments.get("value")))
-        ),
-    )
+def _counted(metric: str, op: str, bound: str) -> Callable[[Arguments], tuple[Demand, ...]]:
+    """A test that compares a metric of the column with a number, or with an argument."""
+
+    def demands(arguments: Arguments) -> tuple[Demand, ...]:
+        column = arguments.path
+        value = int(bound) if bound.isdigit() else finite(arguments.get(bound))
+        return (MetricRule(metric, (column,), Condition(op, value)),)
+
+    return demands
 
 
 def _consistent_casing(arguments: Arguments) -> tuple[Demand, ...]:
@@ -641,66 +615,34 @@ def _sequential_values(arguments: Arguments) -> Claims:
     return Claims("sequential_values", (gaps, f"repeated_count({column}) == 0"), column)
 
 
-_COLUMNS = ("column_list", "transform")
-_INTERVAL = ("datepart", "interval")
-_GENERIC: Mapping[str, tuple[Callable[[Arguments], tuple[Demand, ...] | Claims], Sequence[str]]] = {
-    **dict.fromkeys(
-        ("expect_row_values_to_have_recent_data", "expect_grouped_row_values_to_have_recent_data"),
-        (_recent, (*_INTERVAL, "timestamp_column")),
-    ),
-    **{
-        f"expect_column_distinct_count_to_{test}": (_distinct_count(op), ("value", "quote_values"))
-        for test, op in (("equal", "=="), ("be_greater_than", ">"), ("be_less_than", "<"))
-    },
-    "expect_column_values_to_have_consistent_casing": (
-        _consistent_casing,
-        ("display_inconsistent_columns",),
-    ),
-    _WITHIN_STDEVS: (_within_stdevs, ("sigma_threshold",)),
-    **dict.fromkeys(
-        ("equal_expression", "expect_table_aggregation_to_equal_other_table"),
-        (_aggregation, ("expression", "compare_expression", "compare_model")),
-    ),
-    **{
-        test: (_beside_other(*columns), ("compare_model", "factor"))
-        for test, columns in listed_rules("dbt: two models").items()
-    },
-    "expect_table_columns_to_contain_set": (_about_columns(columns_exist), _COLUMNS),
-    "expect_table_columns_to_match_set": (_about_columns(only_columns), _COLUMNS),
-    "expect_table_columns_to_match_ordered_list": (_about_columns(columns_in_order), _COLUMNS),
-    "not_null": (lambda arguments: (Required(),), ()),
-    "unique": (lambda arguments: (Unique((arguments.path,)),), ()),
-    "accepted_values": (_accepted_values, ("values", "quote")),
-    "relationships": (lambda arguments: (_reference(arguments),), ("to", "field")),
-    "relationships_where": (
-        _relationships_where,
-        ("to", "field", "from_condition", "to_condition"),
-    ),
-    "equality": (_equality, ("compare_model", "compare_columns")),
-    "cardinality_equality": (_cardinality_equality, ("field", "to")),
-    "mutually_exclusive_ranges": (
-        _exclusive_ranges,
-        (
-            *("lower_bound_column", "upper_bound_column", "partition_by", "gaps"),
-            "zero_length_range_allowed",
-        ),
-    ),
-    "expression_is_true": (_expression_is_true, ("expression",)),
-    "not_empty_string": (_not_empty_string, ("trim_whitespace",)),
-    "accepted_range": (_accepted_range, ("min_value", "max_value", "inclusive")),
-    "not_null_proportion": (_not_null_proportion, ("at_least", "at_most")),
-    "at_least_one": (
-        lambda arguments: (MetricRule("count", (arguments.path,), Condition(">", 0)),),
-        (),
-    ),
-    "not_constant": (
-        lambda arguments: (MetricRule("unique_count", (arguments.path,), Condition("!=", 1)),),
-        (),
-    ),
-    "not_accepted_values": (_not_accepted_values, ("values", "quote")),
-    "unique_combination_of_columns": (_combination, ("combination_of_columns", "quote_columns")),
-    "recency": (_recency, (*_INTERVAL, "field", "ignore_time_component")),
-    "sequential_values": (_sequential_values, _INTERVAL),
+GENERIC: Mapping[str, Callable[[Arguments], tuple[Demand, ...] | Claims]] = {
+    **{test: _counted(*columns) for test, columns in listed_rules("dbt: counts").items()},
+    **{test: _beside_other(*columns) for test, columns in listed_rules("dbt: two models").items()},
+    "expect_row_values_to_have_recent_data": _recent,
+    "expect_grouped_row_values_to_have_recent_data": _recent,
+    "expect_column_values_to_have_consistent_casing": _consistent_casing,
+    "expect_column_values_to_be_within_n_stdevs": _within_stdevs,
+    "equal_expression": _aggregation,
+    "expect_table_aggregation_to_equal_other_table": _aggregation,
+    "expect_table_columns_to_contain_set": _about_columns(columns_exist),
+    "expect_table_columns_to_match_set": _about_columns(only_columns),
+    "expect_table_columns_to_match_ordered_list": _about_columns(columns_in_order),
+    "not_null": lambda arguments: (Required(),),
+    "unique": lambda arguments: (Unique((arguments.path,)),),
+    "accepted_values": _accepted_values,
+    "relationships": lambda arguments: (_reference(arguments),),
+    "relationships_where": _relationships_where,
+    "equality": _equality,
+    "cardinality_equality": _cardinality_equality,
+    "mutually_exclusive_ranges": _exclusive_ranges,
+    "expression_is_true": _expression_is_true,
+    "not_empty_string": _not_empty_string,
+    "accepted_range": _accepted_range,
+    "not_null_proportion": _not_null_proportion,
+    "not_accepted_values": _not_accepted_values,
+    "unique_combination_of_columns": _combination,
+    "recency": _recency,
+    "sequential_values": _sequential_values,
 }
 """The tests of dbt and its packages with a translation of their own, by the last part of their
-names; each with the arguments that it takes besides the column."""
+names."""

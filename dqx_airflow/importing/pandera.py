@@ -28,16 +28,6 @@ from dqx_airflow.importing.foreign_rule import (
     yaml_line,
 )
 
-_OF_COLUMNS = (
-    *("dtype", "pandas_dtype", "nullable", "unique", "allow_duplicates", "required", "checks"),
-    *("coerce", "regex", "title", "description", "metadata", "default", "name"),
-    *("report_duplicates", "drop_invalid_rows"),
-)
-"""The keys of a column that are not checks."""
-_OF_FRAMES = (
-    *("schema_type", "version", "api", "columns", "checks", "index", "coerce", "strict", "name"),
-    *("unique", "report_duplicates", "title", "description", "metadata", "drop_invalid_rows"),
-)
 _ESCAPED = str.maketrans({sign: f"\\{sign}" for sign in r"\.^$*+?{}[]|()"})
 _WIDER = "Spark's type may be narrower than that of pandas"
 
@@ -84,7 +74,7 @@ def _of_frame(
         if document.get(key):
             yield ForeignRule(dataset, f"{file}: {key}", yaml_line(document[key]), reason)
     for key, value in document.items():
-        if key not in _OF_FRAMES and value not in (None, False, []):
+        if key not in listed_rules("pandera: keys of frames") and value not in (None, False, []):
             unknown = (f"'{key}' has no counterpart",)
             (reason,) = listed_rules("pandera: refused").get(key, unknown)
             yield ForeignRule(dataset, f"{file}: {key}", f"{key}: {yaml_line(value)}", reason)
@@ -118,7 +108,7 @@ def _of_column(
     separate_checks = {
         key: given
         for key, given in described.items()
-        if key not in _OF_COLUMNS and given is not None
+        if key not in listed_rules("pandera: keys of columns") and given is not None
     }
     for kind, given in (*_checks(described.get("checks")), *_checks(separate_checks)):
         try:

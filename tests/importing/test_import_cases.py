@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from typer.testing import CliRunner
 
 from dqx_airflow.cli.main import app
 from dqx_airflow.dql.check import check_source
+from dqx_airflow.importing import databricks_dqx, dbt_tests
+from dqx_airflow.importing.foreign_rule import listed_rules
 from dqx_airflow.importing.tools import ImportOutcome, read_rules, suite_of
 from dqx_airflow.values import SourceFile
 
@@ -228,3 +231,14 @@ def test_double_quotes_mean_what_the_database_says(tmp_path: Path) -> None:
     code, _, message = run(path, "--sql-dialect", "basic")
     assert code == 2
     assert "unknown SQL dialect 'basic'" in " ".join(message.split())
+
+
+def test_the_table_of_rules_has_the_arguments_of_every_function_and_nothing_else() -> None:
+    functions = databricks_dqx.FUNCTIONS
+    assert set(functions) == set(listed_rules("databricks-dqx: arguments"))
+    tests = {*dbt_tests.GENERIC, *dbt_tests.ELEMENTARY}
+    assert set(listed_rules("dbt: arguments")) <= tests
+    table = files("dqx_airflow.importing").joinpath("rules.txt").read_text("utf-8")
+    headings = [line for line in table.splitlines() if line[:1] not in ("", "#", " ")]
+    assert len(set(headings)) == len(headings)
+    assert all(map(listed_rules, headings))
