@@ -17,7 +17,7 @@ from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.errors import NoCounterpartError
 
 if TYPE_CHECKING:
-    from dqx_airflow.contracts.compile.context import (
+    from dqx_airflow.contracts.compile.claims import (
         CompiledClaim,
         EnforcedByType,
         Expectation,

@@ -7,22 +7,8 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from dqx_airflow.contracts import demands as kinds
 from dqx_airflow.contracts.compile.terms import sql_name
-from dqx_airflow.contracts.demands import (
-    AmongRows,
-    Bound,
-    Complete,
-    Condition,
-    Demand,
-    Fresh,
-    MetricRule,
-    OneOf,
-    QueryGives,
-    Refers,
-    Required,
-    RowsSatisfy,
-    Unique,
-)
 from dqx_airflow.contracts.dialects.clause_reader import DAY_S, HOUR_S, MINUTE_S
 from dqx_airflow.contracts.dialects.foreign import Translation, aggregate_query, great_expectations
 from dqx_airflow.contracts.dialects.foreign import predicate as value_predicate
@@ -290,7 +276,7 @@ def _most_common(arguments: Arguments) -> Claims:
     return Claims("most_common", (f"{MOST_COMMON}({column}, {most}) in {listed}",), column)
 
 
-_NONE = Condition("==", 0)
+_NONE = kinds.Condition("==", 0)
 _FAILS_IF = re.compile(r"\s*(?P<op><=|>=|!=|==|=|<|>)\s*(?P<bound>\d+)\s*")
 _EMPTY = "an empty table passes in dbt but fails here"
 ANY_ROW = "> 0"
@@ -354,7 +340,9 @@ def _untolerant(meaning: Meaning, fails_if: str) -> Meaning:
     return meaning
 
 
-def _tolerant(demands: tuple[Demand, ...], fails_if: str, about: str | None) -> tuple[Demand, ...]:
+def _tolerant(
+    demands: tuple[kinds.Demand, ...], fails_if: str, about: str | None
+) -> tuple[kinds.Demand, ...]:
     """The demands of a test that fails at a number of rows, such as `> 10`."""
     if fails_if == ANY_ROW:
         return demands
@@ -362,44 +350,44 @@ def _tolerant(demands: tuple[Demand, ...], fails_if: str, about: str | None) -> 
     opposite = {">": "<=", ">=": "<"}.get(match["op"]) if match else None
     if match is None or opposite is None:
         raise NoCounterpartError(f"failing if rows {fails_if} has no counterpart")
-    condition = Condition(opposite, int(match["bound"]))
+    condition = kinds.Condition(opposite, int(match["bound"]))
     match demands:
-        case (Unique(columns=columns),):
-            return (QueryGives(_repeated_values(columns), condition),)
-        case (Required(),) if about is not None:
-            return (MetricRule("null_count", (about,), condition),)
-        case (RowsSatisfy(predicate, dialect),):
+        case (kinds.Unique(columns=columns),):
+            return (kinds.QueryGives(_repeated_values(columns), condition),)
+        case (kinds.Required(),) if about is not None:
+            return (kinds.MetricRule("null_count", (about,), condition),)
+        case (kinds.RowsSatisfy(predicate, dialect),):
             query = aggregate_query(f"count_if(NOT ({predicate}))")
-            return (QueryGives(query, condition, dialect),)
-        case (OneOf() | Bound() as demand,) if about is not None:
+            return (kinds.QueryGives(query, condition, dialect),)
+        case (kinds.OneOf() | kinds.Bound() as demand,) if about is not None:
             query = aggregate_query(f"count_if(NOT ({value_predicate(about, demand)}))")
-            return (QueryGives(query, condition),)
+            return (kinds.QueryGives(query, condition),)
     raise NoCounterpartError(f"failing if rows {fails_if} has no counterpart here")
 
 
-def _recent(arguments: Arguments) -> tuple[Demand, ...]:
+def _recent(arguments: Arguments) -> tuple[kinds.Demand, ...]:
     part = str(arguments.get("datepart"))
     if part not in PERIOD_S:
         raise NoCounterpartError("its interval must be in minutes, hours, days or weeks")
     column = column_text(arguments.get("timestamp_column") or arguments.path)
-    return (Fresh(column, finite(arguments.get("interval")) * PERIOD_S[part]),)
+    return (kinds.Fresh(column, finite(arguments.get("interval")) * PERIOD_S[part]),)
 
 
-def _counted(metric: str, op: str, bound: str) -> Callable[[Arguments], tuple[Demand, ...]]:
+def _counted(metric: str, op: str, bound: str) -> Callable[[Arguments], tuple[kinds.Demand, ...]]:
     """A test that compares a metric of the column with a number, or with an argument."""
 
-    def demands(arguments: Arguments) -> tuple[Demand, ...]:
+    def demands(arguments: Arguments) -> tuple[kinds.Demand, ...]:
         column = arguments.path
         value = int(bound) if bound.isdigit() else finite(arguments.get(bound))
-        return (MetricRule(metric, (column,), Condition(op, value)),)
+        return (kinds.MetricRule(metric, (column,), kinds.Condition(op, value)),)
 
     return demands
 
 
-def _consistent_casing(arguments: Arguments) -> tuple[Demand, ...]:
+def _consistent_casing(arguments: Arguments) -> tuple[kinds.Demand, ...]:
     name = arguments.sql
     query = aggregate_query(f"count(DISTINCT {name}) - count(DISTINCT lower({name}))")
-    return (QueryGives(query, _NONE),)
+    return (kinds.QueryGives(query, _NONE),)
 
 
 def _within_stdevs(arguments: Arguments) -> Claims:
@@ -436,33 +424,33 @@ def _beside_other(kind: str, metric: str, op: str) -> Callable[[Arguments], Clai
     return claims
 
 
-def _accepted_values(arguments: Arguments) -> tuple[Demand, ...]:
+def _accepted_values(arguments: Arguments) -> tuple[kinds.Demand, ...]:
     values = arguments.list_of("values")
     if arguments.get("quote") is not False:
         # dbt compares strings unless configured otherwise, and casts the column.
-        return (RowsSatisfy(f"{arguments.sql} IN ({_strings(values)})"),)
-    return (OneOf(tuple(values)),)
+        return (kinds.RowsSatisfy(f"{arguments.sql} IN ({_strings(values)})"),)
+    return (kinds.OneOf(tuple(values)),)
 
 
-def _not_accepted_values(arguments: Arguments) -> tuple[Demand, ...]:
-    return (RowsSatisfy(f"{arguments.sql} NOT IN ({_strings(arguments.list_of('values'))})"),)
+def _not_accepted_values(arguments: Arguments) -> tuple[kinds.Demand, ...]:
+    return (kinds.RowsSatisfy(f"{arguments.sql} NOT IN ({_strings(arguments.list_of('values'))})"),)
 
 
 def _strings(values: list[Any]) -> str:
     return ", ".join(quote_literal(value) for value in values)
 
 
-def _reference(arguments: Arguments) -> Refers:
+def _reference(arguments: Arguments) -> kinds.Refers:
     field = column_text(arguments.get("field"))
-    return Refers((arguments.path,), arguments.relation("to"), (field,))
+    return kinds.Refers((arguments.path,), arguments.relation("to"), (field,))
 
 
-def _relationships_where(arguments: Arguments) -> tuple[Demand, ...] | Claims:
+def _relationships_where(arguments: Arguments) -> tuple[kinds.Demand, ...] | Claims:
     among = str(arguments.get("to_condition", "1=1"))
     if among.replace(" ", "") != "1=1":
         return _refers_to_some(arguments, sql_text(among))
     reference, where = _reference(arguments), arguments.get("from_condition")
-    return (AmongRows(reference, str(where)) if where else reference,)
+    return (kinds.AmongRows(reference, str(where)) if where else reference,)
 
 
 def _refers_to_some(arguments: Arguments, among: str) -> Claims:
@@ -524,7 +512,7 @@ _NO_GAPS = {"not_allowed": "=", "allowed": "<=", "required": "<"}
 """How a range ends beside the beginning of the next one, by what is written about gaps."""
 
 
-def _exclusive_ranges(arguments: Arguments) -> tuple[Demand, ...]:
+def _exclusive_ranges(arguments: Arguments) -> tuple[kinds.Demand, ...]:
     """That ranges do not overlap, in the order of their beginnings."""
     lower, upper = (
         sql_name(column_text(arguments.get(f"{end}_bound_column"))) for end in ("lower", "upper")
@@ -546,61 +534,65 @@ def _exclusive_ranges(arguments: Arguments) -> tuple[Demand, ...]:
         f"coalesce(low {within} high, false) AND coalesce(high {beside} following, is_last, false)"
     )
     text = " ".join(("SELECT", f"count_if(NOT ({fits}))", "FROM (", *ranges, ") AS ranges"))
-    return (QueryGives(text, _NONE),)
+    return (kinds.QueryGives(text, _NONE),)
 
 
-def _expression_is_true(arguments: Arguments) -> tuple[Demand, ...]:
+def _expression_is_true(arguments: Arguments) -> tuple[kinds.Demand, ...]:
     expression = sql_text(arguments.get("expression"))
     if arguments.column is not None:
         expression = f"{arguments.sql} {expression}"
-    return (RowsSatisfy(expression),)
+    return (kinds.RowsSatisfy(expression),)
 
 
-def _not_empty_string(arguments: Arguments) -> tuple[Demand, ...]:
+def _not_empty_string(arguments: Arguments) -> tuple[kinds.Demand, ...]:
     trimmed = arguments.get("trim_whitespace", True)
     value = f"trim({arguments.sql})" if trimmed else arguments.sql
-    return (RowsSatisfy(f"{value} <> ''"),)
+    return (kinds.RowsSatisfy(f"{value} <> ''"),)
 
 
-def _accepted_range(arguments: Arguments) -> tuple[Demand, ...]:
+def _accepted_range(arguments: Arguments) -> tuple[kinds.Demand, ...]:
     ends = "=" if arguments.get("inclusive", True) else ""
-    demands: list[Demand] = []
+    demands: list[kinds.Demand] = []
     for key, sign in (("min_value", ">"), ("max_value", "<")):
         if (value := arguments.get(key)) is None:
             continue
         if isinstance(value, str):  # another column, or an expression
-            demands.append(RowsSatisfy(f"{arguments.sql} {sign}{ends} {value}"))
+            demands.append(kinds.RowsSatisfy(f"{arguments.sql} {sign}{ends} {value}"))
         else:
-            demands.append(Bound(f"{sign}{ends}", finite(value)))
+            demands.append(kinds.Bound(f"{sign}{ends}", finite(value)))
     if not demands:
         raise NoCounterpartError("it has neither min_value nor max_value")
     return tuple(demands)
 
 
-def _not_null_proportion(arguments: Arguments) -> tuple[Demand, ...]:
-    demands: list[Demand] = [Complete(arguments.path, float(finite(arguments.get("at_least", 0))))]
+def _not_null_proportion(arguments: Arguments) -> tuple[kinds.Demand, ...]:
+    demands: list[kinds.Demand] = [
+        kinds.Complete(arguments.path, float(finite(arguments.get("at_least", 0))))
+    ]
     if (most := arguments.get("at_most")) is not None and most < 1:
-        least_null = Condition(">=", round(100 * (1 - float(finite(most))), 9))
-        demands.append(MetricRule("null_count", (arguments.path,), least_null, is_percent=True))
+        least_null = kinds.Condition(">=", round(100 * (1 - float(finite(most))), 9))
+        demands.append(
+            kinds.MetricRule("null_count", (arguments.path,), least_null, is_percent=True)
+        )
     return tuple(demands)
 
 
-def _combination(arguments: Arguments) -> tuple[Demand, ...]:
+def _combination(arguments: Arguments) -> tuple[kinds.Demand, ...]:
     columns = arguments.list_of("combination_of_columns")
     names = ", ".join(sql_name(column_text(column)) for column in columns)
     # NULL counts as a value of a combination.
     query = aggregate_query(f"count(*) - count(DISTINCT struct({names}))")
-    return (QueryGives(query, _NONE),)
+    return (kinds.QueryGives(query, _NONE),)
 
 
-def _recency(arguments: Arguments) -> tuple[Demand, ...]:
+def _recency(arguments: Arguments) -> tuple[kinds.Demand, ...]:
     part = str(arguments.get("datepart"))
     if part not in PERIOD_S or arguments.get("ignore_time_component"):
         raise NoCounterpartError(
             "its interval must be in minutes, hours, days or weeks, with their time"
         )
     age = finite(arguments.get("interval")) * PERIOD_S[part]
-    return (Fresh(column_text(arguments.get("field")), age),)
+    return (kinds.Fresh(column_text(arguments.get("field")), age),)
 
 
 def _sequential_values(arguments: Arguments) -> Claims:
@@ -615,7 +607,7 @@ def _sequential_values(arguments: Arguments) -> Claims:
     return Claims("sequential_values", (gaps, f"repeated_count({column}) == 0"), column)
 
 
-GENERIC: Mapping[str, Callable[[Arguments], tuple[Demand, ...] | Claims]] = {
+GENERIC: Mapping[str, Callable[[Arguments], tuple[kinds.Demand, ...] | Claims]] = {
     **{test: _counted(*columns) for test, columns in listed_rules("dbt: counts").items()},
     **{test: _beside_other(*columns) for test, columns in listed_rules("dbt: two models").items()},
     "expect_row_values_to_have_recent_data": _recent,
@@ -627,8 +619,8 @@ GENERIC: Mapping[str, Callable[[Arguments], tuple[Demand, ...] | Claims]] = {
     "expect_table_columns_to_contain_set": _about_columns(columns_exist),
     "expect_table_columns_to_match_set": _about_columns(only_columns),
     "expect_table_columns_to_match_ordered_list": _about_columns(columns_in_order),
-    "not_null": lambda arguments: (Required(),),
-    "unique": lambda arguments: (Unique((arguments.path,)),),
+    "not_null": lambda arguments: (kinds.Required(),),
+    "unique": lambda arguments: (kinds.Unique((arguments.path,)),),
     "accepted_values": _accepted_values,
     "relationships": lambda arguments: (_reference(arguments),),
     "relationships_where": _relationships_where,

@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from dqx_airflow.contracts import demands as kinds
 from dqx_airflow.contracts.compile.terms import sql_name
-from dqx_airflow.contracts.demands import (
-    Bound,
-    Demand,
-    Length,
-    OneOf,
-    Required,
-    RowsSatisfy,
-    Unique,
-)
 from dqx_airflow.contracts.dialects.foreign import Translation, literals, rlike
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing.foreign_rule import (
@@ -101,9 +93,9 @@ def _of_column(
             claims = Claims("type", (f"column {path} fits {kind}",), path)
             yield rule(f"dtype {written}", claims, difference=_WIDER)
     if described.get("nullable", False) is False:
-        yield rule("nullable: false", Translation("not_null", (Required(),), path))
+        yield rule("nullable: false", Translation("not_null", (kinds.Required(),), path))
     if described.get("unique") or described.get("allow_duplicates") is False:
-        yield rule("unique", Translation("unique", (Unique((path,)),), path))
+        yield rule("unique", Translation("unique", (kinds.Unique((path,)),), path))
     # Newer versions write the checks of a column as separate keys.
     separate_checks = {
         key: given
@@ -142,11 +134,11 @@ def _checks(checks: object) -> Iterator[tuple[str, Any]]:
             yield "check", check
 
 
-_Demands = tuple[Demand, ...]
+_Demands = tuple[kinds.Demand, ...]
 
 
 def _bound(op: str) -> Callable[[str, Any], _Demands]:
-    return lambda path, given: (Bound(op, _only(given)),)
+    return lambda path, given: (kinds.Bound(op, _only(given)),)
 
 
 def _only(given: Any) -> Any:
@@ -157,7 +149,7 @@ def _only(given: Any) -> Any:
 def _range(path: str, given: Any) -> _Demands:
     low = ">=" if given.get("include_min", True) else ">"
     high = "<=" if given.get("include_max", True) else "<"
-    return Bound(low, given["min_value"]), Bound(high, given["max_value"])
+    return kinds.Bound(low, given["min_value"]), kinds.Bound(high, given["max_value"])
 
 
 def _lengths(path: str, given: Any) -> _Demands:
@@ -167,17 +159,17 @@ def _lengths(path: str, given: Any) -> _Demands:
         ("exact_value", ">="),
         ("exact_value", "<="),
     )
-    return tuple(Length(op, given[key]) for key, op in bounds if given.get(key) is not None)
+    return tuple(kinds.Length(op, given[key]) for key, op in bounds if given.get(key) is not None)
 
 
 def _none_of(path: str, values: Any) -> _Demands:
     items = values["forbidden_values"] if isinstance(values, Mapping) else values
-    return (RowsSatisfy(f"{sql_name(path)} NOT IN ({literals(tuple(items))})"),)
+    return (kinds.RowsSatisfy(f"{sql_name(path)} NOT IN ({literals(tuple(items))})"),)
 
 
 def _one_of(path: str, values: Any) -> _Demands:
     items = values["allowed_values"] if isinstance(values, Mapping) else values
-    return (OneOf(tuple(items)),)
+    return (kinds.OneOf(tuple(items)),)
 
 
 def _matches(before: str, after: str, *, is_literal: bool) -> Callable[[str, Any], _Demands]:
@@ -186,14 +178,14 @@ def _matches(before: str, after: str, *, is_literal: bool) -> Callable[[str, Any
         if not isinstance(text, str):
             raise NoCounterpartError("its pattern is not a string")
         pattern = text.translate(_ESCAPED) if is_literal else f"(?:{text})"
-        return (RowsSatisfy(rlike(sql_name(path), f"{before}{pattern}{after}")),)
+        return (kinds.RowsSatisfy(rlike(sql_name(path), f"{before}{pattern}{after}")),)
 
     return demands
 
 
 def _equal(op: str) -> Callable[[str, Any], _Demands]:
     def demands(path: str, value: Any) -> _Demands:
-        return (RowsSatisfy(f"{sql_name(path)} {op} {literals((_only(value),))}"),)
+        return (kinds.RowsSatisfy(f"{sql_name(path)} {op} {literals((_only(value),))}"),)
 
     return demands
 

@@ -11,7 +11,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from dqx_airflow.contracts.compile import context, suite, terms
+from dqx_airflow.contracts.compile import claims, suite, terms
 from dqx_airflow.contracts.demands import AmongRows, Demand, QueryGives, RowsSatisfy
 from dqx_airflow.contracts.dialects.clause_reader import slug, unique_name
 from dqx_airflow.contracts.dialects.foreign import Translation
@@ -92,7 +92,7 @@ class _RuleDraft:
     """A rule with its claims, or why it has none."""
 
     rule: foreign_rule.ForeignRule
-    claims: tuple[context.CompiledClaim, ...]
+    compiled: tuple[claims.CompiledClaim, ...]
     reason: str = ""
     kind: str = ""
     column: str | None = None
@@ -107,20 +107,20 @@ def _drafted(rule: foreign_rule.ForeignRule) -> _RuleDraft:
             case foreign_rule.Claims():
                 filter_text = _filter(rule)
                 texts = (f"{text}{filter_text}" for text in meaning.texts)
-                claims = tuple(context.CompiledClaim(text, meaning.others) for text in texts)
+                compiled = tuple(claims.CompiledClaim(text, meaning.others) for text in texts)
                 kind, column = meaning.kind, meaning.column
             case Translation():
                 demands = (_among(rule, meaning, demand) for demand in meaning.demands)
-                claims = tuple(_compiled(rule.dataset, meaning, demand) for demand in demands)
+                compiled = tuple(_compiled(rule.dataset, meaning, demand) for demand in demands)
                 kind, column = meaning.name or meaning.kind, meaning.column
     except NoCounterpartError as error:
         return _RuleDraft(rule, (), str(error))
     if rule.groups:
         groups = foreign_rule.groups_text(rule.groups)
-        claims = tuple(
-            context.CompiledClaim(f"{claim.text}{groups}", claim.others) for claim in claims
+        compiled = tuple(
+            claims.CompiledClaim(f"{claim.text}{groups}", claim.others) for claim in compiled
         )
-    return _RuleDraft(rule, claims, rule.difference or "", rule.name or kind, column)
+    return _RuleDraft(rule, compiled, rule.difference or "", rule.name or kind, column)
 
 
 def _filter(rule: foreign_rule.ForeignRule) -> str:
@@ -131,7 +131,7 @@ def _filter(rule: foreign_rule.ForeignRule) -> str:
     where = _predicate_of_filter(rule)
     if where is None:
         return ""
-    if isinstance(where, context.RowSql):
+    if isinstance(where, claims.RowSql):
         raise NoCounterpartError("its filter is more than a predicate of DQL")
     return f" where {show(where)}"
 
@@ -150,42 +150,40 @@ def _among(rule: foreign_rule.ForeignRule, translation: Translation, demand: Dem
     match demand:
         case RowsSatisfy(predicate, dialect, share) if share == translation.share == 1:
             claim = _meaning(rule, predicate, dialect)
-            if isinstance(where, context.RowSql) or isinstance(claim, context.RowSql):
+            if isinstance(where, claims.RowSql) or isinstance(claim, claims.RowSql):
                 return replace(
                     demand, predicate=f"coalesce(NOT ({rule.where}), true) OR ({predicate})"
                 )
         case QueryGives(query=query):
             chosen = " ".join(("(SELECT * FROM {model} WHERE", rule.where, ")"))
             return replace(demand, query=query.replace("{model}", chosen))
-    if isinstance(where, context.RowSql):
+    if isinstance(where, claims.RowSql):
         raise NoCounterpartError("its filter is more than a predicate of DQL")
     return AmongRows(demand, rule.where)
 
 
 def _meaning(
     rule: foreign_rule.ForeignRule, predicate: str, sql_dialect: str | None = None
-) -> nodes.Expression | context.RowSql | context.TableSql | context.Query:
+) -> nodes.Expression | claims.RowSql | claims.TableSql | claims.Query:
     """:raises NoCounterpartError: the SQL is not a condition over a row."""
     from dqx_airflow.contracts.compile.sql_rules import row_rule  # imports sqlglot
 
-    return row_rule(predicate, sql_dialect, context.SqlScope(rule.dataset))
+    return row_rule(predicate, sql_dialect, claims.SqlScope(rule.dataset))
 
 
-def _predicate_of_filter(
-    rule: foreign_rule.ForeignRule,
-) -> nodes.Expression | context.RowSql | None:
+def _predicate_of_filter(rule: foreign_rule.ForeignRule) -> nodes.Expression | claims.RowSql | None:
     """:raises NoCounterpartError: the filter is not a condition over a row."""
     if rule.where is None:
         return None
     if (variable := foreign_rule.VARIABLE.search(rule.where)) is not None:
         raise NoCounterpartError(f"its filter has the variable {variable[0]}: write its value")
     translated = _meaning(rule, rule.where)
-    if isinstance(translated, context.TableSql | context.Query):
+    if isinstance(translated, claims.TableSql | claims.Query):
         raise NoCounterpartError("its filter is not a condition on a single row")
     return translated
 
 
-def _compiled(dataset: str, translation: Translation, demand: Demand) -> context.CompiledClaim:
+def _compiled(dataset: str, translation: Translation, demand: Demand) -> claims.CompiledClaim:
     """:raises NoCounterpartError: there is no claim for the demand."""
     model = Model(dataset, terms.NOWHERE)
     contract = Contract(Dialect.DCS, None, dataset, None, terms.NOWHERE, models=(model,))
@@ -193,8 +191,8 @@ def _compiled(dataset: str, translation: Translation, demand: Demand) -> context
     name = column.strip("`") if column else ""
     way = (Field(name, column, None, terms.NOWHERE),) if column else ()
     rule = Rule(translation.kind, demand, (), share=translation.share)
-    claim = demand.claim(context.RuleContext(contract, model, way, rule))
-    if not isinstance(claim, context.CompiledClaim):
+    claim = demand.claim(claims.RuleContext(contract, model, way, rule))
+    if not isinstance(claim, claims.CompiledClaim):
         raise NoCounterpartError("the type of the column is unknown")
     return claim
 
@@ -205,12 +203,12 @@ def _named(drafts: Sequence[_RuleDraft]) -> list[ImportedRule]:
     named = []
     for draft in drafts:
         assertions = []
-        for claim in draft.claims:
+        for claim in draft.compiled:
             of_dataset = taken.setdefault(draft.rule.dataset, set())
             assertions.append((unique_name(_base_name(draft), of_dataset), claim.text))
         outcome = ImportOutcome.DIFFERENT if draft.rule.difference else ImportOutcome.TRANSLATED
-        outcome = outcome if draft.claims else ImportOutcome.NOT_TRANSLATED
-        other_datasets = (other for claim in draft.claims for other in claim.others)
+        outcome = outcome if draft.compiled else ImportOutcome.NOT_TRANSLATED
+        other_datasets = (other for claim in draft.compiled for other in claim.others)
         datasets = tuple(dict.fromkeys((draft.rule.dataset, *other_datasets)))
         named.append(ImportedRule(draft.rule, outcome, tuple(assertions), datasets, draft.reason))
     return named

@@ -26,7 +26,7 @@ from written_rules import written_contract
 from dqx_airflow.api.database import SparkDatabase
 from dqx_airflow.api.run import run
 from dqx_airflow.contracts.compile import sql_exact
-from dqx_airflow.contracts.compile.context import (
+from dqx_airflow.contracts.compile.claims import (
     CountOfRows,
     Query,
     SqlAggregate,

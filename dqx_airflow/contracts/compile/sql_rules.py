@@ -15,15 +15,7 @@ import sqlglot
 from sqlglot import ErrorLevel, exp
 from sqlglot.errors import ParseError, SqlglotError, UnsupportedError
 
-from dqx_airflow.contracts.compile import terms
-from dqx_airflow.contracts.compile.context import (
-    CountOfRows,
-    Query,
-    RowSql,
-    SqlAggregate,
-    SqlScope,
-    TableSql,
-)
+from dqx_airflow.contracts.compile import claims, terms
 from dqx_airflow.contracts.compile.sql_exact import exact, sqlglot_dialect
 from dqx_airflow.contracts.field_types import Kind, columns_of
 from dqx_airflow.dql import nodes
@@ -46,8 +38,8 @@ class NotInDqlError(NoCounterpartError):
 
 
 def row_rule(
-    sql: str, sql_dialect: str | None, scope: SqlScope
-) -> nodes.Expression | RowSql | TableSql | Query:
+    sql: str, sql_dialect: str | None, scope: claims.SqlScope
+) -> nodes.Expression | claims.RowSql | claims.TableSql | claims.Query:
     """The meaning of an SQL predicate: a predicate of DQL if the language can express it.
 
     A query counts the rows that violate it.
@@ -67,12 +59,12 @@ def row_rule(
     if tree.find(exp.Query, exp.Window):
         return _breaking_rows(tree, scope)
     spark = _in_spark(tree)
-    return TableSql(spark) if tree.find(exp.AggFunc) else RowSql(spark)
+    return claims.TableSql(spark) if tree.find(exp.AggFunc) else claims.RowSql(spark)
 
 
 def query_rule(
-    sql: str, sql_dialect: str | None, scope: SqlScope
-) -> Query | SqlAggregate | CountOfRows:
+    sql: str, sql_dialect: str | None, scope: claims.SqlScope
+) -> claims.Query | claims.SqlAggregate | claims.CountOfRows:
     """The meaning of a query that returns one value.
 
     :raises NoCounterpartError: it is not a single query, returns several values, or another one in
@@ -91,14 +83,14 @@ def query_rule(
     if simple is not None:
         value, where = simple
         if where is None and not value.find(exp.Query, exp.Window):
-            return SqlAggregate(_in_spark(_without_qualifiers(value, scope)))
+            return claims.SqlAggregate(_in_spark(_without_qualifiers(value, scope)))
         if where is not None and _is_count_of_rows(value):
             try:
                 bare = _without_qualifiers(where, scope)
-                return CountOfRows(predicate_of(bare, scope))
+                return claims.CountOfRows(predicate_of(bare, scope))
             except NotInDqlError:
                 pass
-    return Query(*_over_datasets(tree, scope))
+    return claims.Query(*_over_datasets(tree, scope))
 
 
 def value_in_spark(sql: str, sql_dialect: str) -> str:
@@ -136,7 +128,7 @@ def parsed(sql: str, sql_dialect: str | None) -> Expr:
     return tree
 
 
-def _meant(tree: Expr, sql_dialect: str | None, scope: SqlScope) -> Expr:
+def _meant(tree: Expr, sql_dialect: str | None, scope: claims.SqlScope) -> Expr:
     """The tree in Spark SQL, with the same value."""
     if sql_dialect in (None, _SPARK, "databricks"):
         return tree
@@ -160,7 +152,7 @@ def _in_spark(tree: Expr) -> str:
 # Tables and columns ------------------------------------------------------------------------------
 
 
-def _over_datasets(tree: exp.Query, scope: SqlScope) -> tuple[str, tuple[str, ...]]:
+def _over_datasets(tree: exp.Query, scope: claims.SqlScope) -> tuple[str, tuple[str, ...]]:
     """The query with datasets instead of its tables, and their names."""
     tree = tree.copy()
     defined = {cte.alias_or_name.lower() for cte in tree.find_all(exp.CTE)}
@@ -187,7 +179,7 @@ def _over_datasets(tree: exp.Query, scope: SqlScope) -> tuple[str, tuple[str, ..
     return _in_spark(tree), tuple(datasets)
 
 
-def _without_qualifiers(tree: Expr, scope: SqlScope) -> Expr:
+def _without_qualifiers(tree: Expr, scope: claims.SqlScope) -> Expr:
     """The expression with unqualified columns of the model, except in its queries."""
     tree = tree.copy()
     for column in tree.find_all(exp.Column):
@@ -200,7 +192,7 @@ def _without_qualifiers(tree: Expr, scope: SqlScope) -> Expr:
     return tree
 
 
-def _breaking_rows(tree: Expr, scope: SqlScope) -> Query:
+def _breaking_rows(tree: Expr, scope: claims.SqlScope) -> claims.Query:
     """The query for the number of rows that violate a predicate, which contains windows or
     queries."""
     table = exp.Table(this=exp.to_identifier(scope.name, quoted=True))
@@ -209,7 +201,7 @@ def _breaking_rows(tree: Expr, scope: SqlScope) -> Query:
         broken = exp.select("count(*)").from_(holds.subquery("checked")).where("NOT holds")
     else:
         broken = exp.select("count(*)").from_(table).where(exp.not_(exp.paren(tree.copy())))
-    return Query(*_over_datasets(broken, scope))
+    return claims.Query(*_over_datasets(broken, scope))
 
 
 def _windows_first(tree: exp.Query) -> exp.Query:
@@ -274,7 +266,7 @@ def _own(tree: Expr, kind: type[Expr]) -> Iterator[Expr]:
             yield node
 
 
-def _over_own_rows(tree: exp.Query, scope: SqlScope) -> tuple[Expr, Expr | None] | None:
+def _over_own_rows(tree: exp.Query, scope: claims.SqlScope) -> tuple[Expr, Expr | None] | None:
     """The value and the condition of a query over nothing but the rows of the model."""
     if not isinstance(tree, exp.Select):
         return None
@@ -316,7 +308,7 @@ _FUNCTIONS = {
 }
 
 
-def predicate_of(tree: Expr, scope: SqlScope) -> nodes.Expression:
+def predicate_of(tree: Expr, scope: claims.SqlScope) -> nodes.Expression:
     """:raises NotInDqlError: DQL has no syntax for a part of it."""
     return _Predicate(scope).predicate(tree)
 
@@ -325,7 +317,7 @@ def predicate_of(tree: Expr, scope: SqlScope) -> nodes.Expression:
 class _Predicate:
     """Translates an SQL predicate to DQL. `parameter` is that of the enclosing lambda function."""
 
-    scope: SqlScope
+    scope: claims.SqlScope
     parameter: str | None = None
 
     def predicate(self, tree: Expr) -> nodes.Expression:

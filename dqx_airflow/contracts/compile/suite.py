@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from dqx_airflow.contracts.compile import terms
-from dqx_airflow.contracts.compile.context import CompiledClaim, EnforcedByType, RuleContext, ways
+from dqx_airflow.contracts.compile.claims import CompiledClaim, EnforcedByType, RuleContext, ways
 from dqx_airflow.contracts.demands import OfType, printable_line
 from dqx_airflow.contracts.dialects.clause_reader import unique_name
 from dqx_airflow.contracts.model import Acceptance, Clause, Contract, Note, Promise, Rule, Treatment

@@ -6,25 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dqx_airflow.contracts.compile import terms
-from dqx_airflow.contracts.compile.context import (
-    CompiledClaim,
-    EnforcedByType,
-    Expectation,
-    ExportedRule,
-    RuleContext,
-    column_of,
-    each_row,
-    innermost,
-    is_sayable,
-    nested,
-    no_rows,
-    of_every,
-    query,
-    sql,
-    steps_of,
-    unexpected_rows,
-)
+from dqx_airflow.contracts.compile import claims, terms
 from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.demand import NO_EXPECTATION, Demand, admitting, falling, rising
 from dqx_airflow.contracts.field_types import names_in
@@ -39,20 +21,20 @@ from dqx_airflow.metrics.sql import quote_name
 class Presence(Demand, words="the column exists", dimension="conformity"):
     """The column exists."""
 
-    def claim(self, context: RuleContext) -> CompiledClaim | EnforcedByType:
+    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim | claims.EnforcedByType:
         if not context.is_reachable:
-            return EnforcedByType(context.reachable[-1])
-        return CompiledClaim(f"column {show(column_of(context))} exists")
+            return claims.EnforcedByType(context.reachable[-1])
+        return claims.CompiledClaim(f"column {show(claims.column_of(context))} exists")
 
 
 @dataclass(frozen=True, slots=True)
 class OfType(Demand, words="values of the type", dimension="conformity"):
     """The values of the column are of the type of the field, see `Field.type`."""
 
-    def claim(self, context: RuleContext) -> CompiledClaim | EnforcedByType:
+    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim | claims.EnforcedByType:
         if not context.is_reachable:
-            return EnforcedByType(context.reachable[-1])
-        column, item = column_of(context), context.item
+            return claims.EnforcedByType(context.reachable[-1])
+        column, item = claims.column_of(context), context.item
         assert item is not None
         if item.type == "struct":
             # A field with a rule about its own type is left to that rule.
@@ -60,16 +42,16 @@ class OfType(Demand, words="values of the type", dimension="conformity"):
         wanted = type_text(item)
         bare = wanted.replace(",", ", ")
         written = bare if _SIMPLE_TYPE.fullmatch(bare) else show_text(wanted)
-        return CompiledClaim(f"column {show(column)} fits {written}")
+        return claims.CompiledClaim(f"column {show(column)} fits {written}")
 
-    def expectation(self, place: ExportedRule) -> Expectation:
+    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
         kind = place.item.type if place.item is not None else None
         if (name := type_name(kind)) is not None:
             kwargs: dict[str, Any] = {"column": place.column, "type_": name}
-            return Expectation("expect_column_values_to_be_of_type", kwargs)
+            return claims.Expectation("expect_column_values_to_be_of_type", kwargs)
         if kind in _SEVERAL:
             kwargs = {"column": place.column, "type_list": _SEVERAL[kind]}
-            return Expectation("expect_column_values_to_be_in_type_list", kwargs)
+            return claims.Expectation("expect_column_values_to_be_in_type_list", kwargs)
         raise NoCounterpartError(NO_EXPECTATION)
 
 
@@ -77,33 +59,33 @@ class OfType(Demand, words="values of the type", dimension="conformity"):
 class OnlyColumns(Demand, words="no other columns", dimension="conformity"):
     """The model has no columns other than the fields of the contract."""
 
-    def claim(self, context: RuleContext) -> CompiledClaim:
+    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
         names = ", ".join(show(terms.column_named(item.name)) for item in context.model.fields)
         if not names:
             raise NoCounterpartError("the contract lists no columns")
-        return CompiledClaim(f"extra_column_count([{names}]) == 0")
+        return claims.CompiledClaim(f"extra_column_count([{names}]) == 0")
 
 
 @dataclass(frozen=True, slots=True)
 class Required(Demand, words="not NULL", dimension="completeness", is_required=True):
     """No value is NULL."""
 
-    def claim(self, context: RuleContext) -> CompiledClaim:
-        if not is_sayable(context.way):
-            return no_rows(sql(nested(context.way).count_of_rows_with_null()))
-        way = steps_of(context)
-        *outer, field = innermost(way)
+    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
+        if not claims.is_sayable(context.way):
+            return claims.no_rows(claims.sql(claims.nested(context.way).count_of_rows_with_null()))
+        way = claims.steps_of(context)
+        *outer, field = claims.innermost(way)
         optional = [step.operand for step in outer if step.field.is_nullable]
         if context.is_reachable and not optional:
-            return CompiledClaim(f"null_count({show(field.operand)}) == 0")
+            return claims.CompiledClaim(f"null_count({show(field.operand)}) == 0")
         present = terms.negated(terms.is_null(field.operand))
         if optional:
             # A missing field cannot have missing values.
             present = terms.either(terms.is_null(optional[-1]), present)
-        return each_row(of_every(way, present))
+        return claims.each_row(claims.of_every(way, present))
 
-    def expectation(self, place: ExportedRule) -> Expectation:
-        return Expectation("expect_column_values_to_not_be_null", {"column": place.column})
+    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
+        return claims.Expectation("expect_column_values_to_not_be_null", {"column": place.column})
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +108,10 @@ class Unique(
     def key(self) -> tuple[str, ...]:
         return self.columns
 
-    def claim(self, context: RuleContext) -> CompiledClaim:
-        return CompiledClaim(f"{repeated(self.columns)} == 0")
+    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
+        return claims.CompiledClaim(f"{repeated(self.columns)} == 0")
 
-    def expectation(self, place: ExportedRule) -> Expectation:
+    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
         return _of_keys(self.columns, {"ignore_row_if": "any_value_is_missing"})
 
 
@@ -149,7 +131,7 @@ class Refers(
     dataset: str
     other_columns: tuple[str, ...]
 
-    def claim(self, context: RuleContext) -> CompiledClaim:
+    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
         other = context.dataset(self.dataset)
         if len(self.columns) != len(self.other_columns) or not self.columns:
             raise NoCounterpartError("both sides of a reference need the same number of columns")
@@ -158,7 +140,7 @@ class Refers(
         if len(self.columns) == 1:
             values = terms.values_of(terms.column(self.other_columns[0]).text, other)
             column = terms.column(self.columns[0])
-            return each_row(nodes.Member(column, values, terms.NOWHERE))
+            return claims.each_row(nodes.Member(column, values, terms.NOWHERE))
         pairs = list(zip(self.columns, self.other_columns, strict=True))
         present = " AND ".join(f"own.{terms.quoted(column)} IS NOT NULL" for column, _ in pairs)
         equal = " AND ".join(
@@ -167,12 +149,12 @@ class Refers(
         )
         return _unfound(context, f"{quote_name(context.model.name)} AS own", other, present, equal)
 
-    def expectation(self, place: ExportedRule) -> Expectation:
+    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
         if "." not in self.dataset:
             raise NoCounterpartError(
                 "Great Expectations reads one table: the location of the other one is unknown"
             )
-        return unexpected_rows(self.missing_rows("{batch}"))
+        return claims.unexpected_rows(self.missing_rows("{batch}"))
 
     def missing_rows(self, table: str) -> str:
         """A query for the rows of a table whose values are missing in the other one."""
@@ -201,18 +183,18 @@ class Complete(
     column: str
     share: float
 
-    def claim(self, context: RuleContext) -> CompiledClaim:
+    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
         column = show(terms.column(self.column))
         if self.share >= 1:
-            return CompiledClaim(f"null_count({column}) == 0")
-        return CompiledClaim(
+            return claims.CompiledClaim(f"null_count({column}) == 0")
+        return claims.CompiledClaim(
             f"count({column}) / num_rows() >= {show_number(terms.share(self.share))}"
         )
 
-    def expectation(self, place: ExportedRule) -> Expectation:
+    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
         # Written as a percentage in contracts: 0.0007 is 0.07 / 100, and not its neighbor.
         kwargs = {"column": plain_name(self.column), "mostly": round(self.share * 100, 10) / 100}
-        return Expectation("expect_column_values_to_not_be_null", kwargs)
+        return claims.Expectation("expect_column_values_to_not_be_null", kwargs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,15 +209,17 @@ class AllComplete(
 
     share: float
 
-    def claim(self, context: RuleContext) -> CompiledClaim:
+    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
         counts = [f"null_count({show(terms.column(item.path))})" for item in context.model.fields]
         if not counts:
             raise NoCounterpartError("the contract lists no columns")
         if self.share >= 1:
-            return CompiledClaim(f"{' + '.join(counts)} == 0")
+            return claims.CompiledClaim(f"{' + '.join(counts)} == 0")
         most = show_number(terms.share(round(1 - self.share, 12)))
         missing = f"({' + '.join(counts)})" if len(counts) > 1 else counts[0]
-        return CompiledClaim(f"coalesce({missing} / (num_rows() * {len(counts)}), 0) <= {most}")
+        return claims.CompiledClaim(
+            f"coalesce({missing} / (num_rows() * {len(counts)}), 0) <= {most}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,13 +236,13 @@ class Distinct(
     columns: tuple[str, ...]
     duplicates: float
 
-    def claim(self, context: RuleContext) -> CompiledClaim:
+    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
         if self.duplicates <= 0:
-            return CompiledClaim(f"{repeated(self.columns)} == 0")
+            return claims.CompiledClaim(f"{repeated(self.columns)} == 0")
         most = show_number(terms.share(self.duplicates))
-        return CompiledClaim(f"{repeated(self.columns)} / num_rows() <= {most}")
+        return claims.CompiledClaim(f"{repeated(self.columns)} / num_rows() <= {most}")
 
-    def expectation(self, place: ExportedRule) -> Expectation:
+    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
         if self.duplicates > 0:
             raise NoCounterpartError("Great Expectations permits no share of duplicates")
         return _of_keys(self.columns, {})
@@ -314,26 +298,30 @@ def repeated(columns: tuple[str, ...]) -> str:
     return f"repeated_count({listed if len(columns) == 1 else f'[{listed}]'})"
 
 
-def _refers_from_within(context: RuleContext, other: str, column: str) -> CompiledClaim:
+def _refers_from_within(
+    context: claims.RuleContext, other: str, column: str
+) -> claims.CompiledClaim:
     """A reference of the items of an array."""
-    model, items = quote_name(context.model.name), nested(context.way).sql
+    model, items = quote_name(context.model.name), claims.nested(context.way).sql
     inner = f"SELECT explode({items}) AS item FROM {model}"  # noqa: S608
     equal = f"other.{terms.quoted(column)} = own.item"
     return _unfound(context, f"({inner}) AS own", other, "own.item IS NOT NULL", equal)
 
 
 def _unfound(
-    context: RuleContext, source: str, other: str, present: str, equal: str
-) -> CompiledClaim:
+    context: claims.RuleContext, source: str, other: str, present: str, equal: str
+) -> claims.CompiledClaim:
     """No values are missing in another dataset."""
     partner = f"SELECT 1 FROM {quote_name(other)} AS other WHERE {equal}"  # noqa: S608
     text = f"SELECT count(*) FROM {source} WHERE {present} AND NOT EXISTS ({partner})"  # noqa: S608
-    return CompiledClaim(f"{query(text)} == 0", () if other == context.model.name else (other,))
+    return claims.CompiledClaim(
+        f"{claims.query(text)} == 0", () if other == context.model.name else (other,)
+    )
 
 
-def _of_keys(columns: tuple[str, ...], of_several: dict[str, str]) -> Expectation:
+def _of_keys(columns: tuple[str, ...], of_several: dict[str, str]) -> claims.Expectation:
     names = [plain_name(column) for column in columns]
     if len(names) == 1:
-        return Expectation("expect_column_values_to_be_unique", {"column": names[0]})
+        return claims.Expectation("expect_column_values_to_be_unique", {"column": names[0]})
     kwargs = {"column_list": names, **of_several}
-    return Expectation("expect_compound_columns_to_be_unique", kwargs)
+    return claims.Expectation("expect_compound_columns_to_be_unique", kwargs)

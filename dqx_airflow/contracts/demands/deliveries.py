@@ -9,19 +9,7 @@ from datetime import date, datetime, time, timedelta
 from math import inf
 from typing import Any
 
-from dqx_airflow.contracts.compile import terms
-from dqx_airflow.contracts.compile.context import (
-    CompiledClaim,
-    Expectation,
-    ExportedRule,
-    RuleContext,
-    compared,
-    each_row,
-    query,
-    satisfied,
-    sql,
-    unexpected_rows,
-)
+from dqx_airflow.contracts.compile import claims, terms
 from dqx_airflow.contracts.compile.terms import ValueKind, kind_of, sql_name
 from dqx_airflow.contracts.demand import (
     Condition,
@@ -60,13 +48,13 @@ class DemandOnPeriod(ServiceLevel):
         seconds: float = next(value for name, value in self._values.items() if name in _PERIODS)
         return seconds
 
-    def not_before(self, extreme: str) -> Expectation:
+    def not_before(self, extreme: str) -> claims.Expectation:
         """An extreme of the column is not older than it may be."""
         if self.column is None:
             raise NoCounterpartError("it does not name a column")
         timestamp = f"{extreme}({sql_name(self.column)})"
         oldest = f"current_timestamp() - INTERVAL {self.seconds:.10g} SECONDS"
-        return unexpected_rows(
+        return claims.unexpected_rows(
             f"SELECT {timestamp} AS moment FROM {{batch}} HAVING {timestamp} < {oldest}"  # noqa: S608
         )
 
@@ -89,16 +77,16 @@ class Fresh(
     def text(self) -> str:
         return f"{self.column or 'data'} at most {duration_text(self.seconds)} old"
 
-    def claim(self, context: RuleContext) -> CompiledClaim:
+    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
         try:
             column = self.column or _clock(context)
         except NoCounterpartError:
             if not _is_delta(context):
                 raise
-            return CompiledClaim(f"commit_age() <= {_time(self.seconds)}")
+            return claims.CompiledClaim(f"commit_age() <= {_time(self.seconds)}")
         return _younger(context, column, self.seconds)
 
-    def expectation(self, place: ExportedRule) -> Expectation:
+    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
         return self.not_before("max")
 
 
@@ -121,24 +109,26 @@ class Prompt(
         between = f"from {self.source} to {self.processed}"
         return f"{between} at most {duration_text(self.delay_s)}{share_of_rows(self.share)}"
 
-    def claim(self, context: RuleContext) -> CompiledClaim:
+    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
         share = min(self.share, context.rule.share)
         if any(_is_text(context, column) for column in (self.source, self.processed)):
             passed = f"{_timestamp(context, self.processed)} - {_timestamp(context, self.source)}"
-            return satisfied(f"{passed} <= INTERVAL '{_seconds(self.delay_s)}' SECOND", share)
+            return claims.satisfied(
+                f"{passed} <= INTERVAL '{_seconds(self.delay_s)}' SECOND", share
+            )
         source, processed = terms.column(self.source), terms.column(self.processed)
         delay = terms.arithmetic(processed, "-", source)
         predicate = terms.compare(delay, "<=", terms.duration(self.delay_s))
-        return each_row(predicate, share)
+        return claims.each_row(predicate, share)
 
-    def expectation(self, place: ExportedRule) -> Expectation:
+    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
         if self.share < 1:
             raise NoCounterpartError(
                 "Great Expectations permits no share of rows that a query finds"
             )
         deadline = f"{sql_name(self.source)} + INTERVAL {self.delay_s:.10g} SECONDS"
         late = f"{sql_name(self.processed)} > {deadline}"
-        return unexpected_rows(f"SELECT * FROM {{batch}} WHERE {late}")  # noqa: S608
+        return claims.unexpected_rows(f"SELECT * FROM {{batch}} WHERE {late}")  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,15 +150,17 @@ class Retained(
     def text(self) -> str:
         return f"{self.column or 'data'} at most {duration_text(self.seconds)} back"
 
-    def claim(self, context: RuleContext) -> CompiledClaim:
+    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
         column = self.column or _clock(context)
         _time(self.seconds)
         days, rest = divmod(self.seconds, _DAY_S)
         period = f"{days:.0f}' DAY" if rest == 0 else f"{self.seconds:.0f}' SECOND"
         limit = f"current_timestamp() - INTERVAL '{period}"
-        return CompiledClaim(f"{sql(f'count_if({_timestamp(context, column)} < {limit})')} == 0")
+        return claims.CompiledClaim(
+            f"{claims.sql(f'count_if({_timestamp(context, column)} < {limit})')} == 0"
+        )
 
-    def expectation(self, place: ExportedRule) -> Expectation:
+    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
         return self.not_before("min")
 
 
@@ -213,7 +205,7 @@ class Volume(ServiceLevel, dimension="coverage", is_quality=True):
         low, high = (None if end is None else end * factor for end in (self.low, self.high))
         return low, high
 
-    def claim(self, context: RuleContext) -> CompiledClaim:
+    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
         rows = "num_rows()" if self.days <= 1 else mean_rows(context, self.days)
         if self.baseline is None:
             _need_dates(context)
@@ -245,7 +237,7 @@ class HourlyVolume(
         of_column = f" of {self.column}" if self.column else ""
         return f"{range_text(self.low, self.high)} rows an hour{of_column}"
 
-    def claim(self, context: RuleContext) -> CompiledClaim:
+    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
         bounds = [
             f"found {op} {show(terms.number(limit))}"
             for op, limit in (("<", self.low), (">", self.high))
@@ -265,7 +257,7 @@ class HourlyVolume(
         if self.low is not None:
             hours = _with_empty_hours(context, timestamps, hours, now)
         text = f"SELECT count(*) FROM ({hours}) WHERE {' OR '.join(bounds)}"  # noqa: S608
-        return CompiledClaim(f"{query(text)} == 0")
+        return claims.CompiledClaim(f"{claims.query(text)} == 0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,12 +279,14 @@ class Arrives(DemandOnPeriod, dimension="timeliness", odcs_property="frequency")
             return Order.OTHER
         return falling(self.seconds, new.seconds)
 
-    def claim(self, context: RuleContext) -> CompiledClaim:
+    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
         if self.column is not None:
             return _younger(context, self.column, self.seconds)
         _time(self.seconds)
         days = days_due(self, context.on)
-        return CompiledClaim("num_rows() > 0" if days == 1 else f"{mean_rows(context, days)} > 0")
+        return claims.CompiledClaim(
+            "num_rows() > 0" if days == 1 else f"{mean_rows(context, days)} > 0"
+        )
 
 
 def days_due(demand: Arrives, on: date | None) -> int:
@@ -332,12 +326,12 @@ _MONTH_S = 31_556_952 // 12
 _DAY_S = 86400
 
 
-def _is_delta(context: RuleContext) -> bool:
+def _is_delta(context: claims.RuleContext) -> bool:
     ref = context.ref
     return ref is not None and ref.path is not None and ref.format == "delta"
 
 
-def _clock(context: RuleContext, *, of_what: str = "age", tells_hours: bool = False) -> str:
+def _clock(context: claims.RuleContext, *, of_what: str = "age", tells_hours: bool = False) -> str:
     """The time column of a model if the contract names none: its only timestamp, or the date column
     of the gate's dataset.
 
@@ -361,20 +355,20 @@ def _clock(context: RuleContext, *, of_what: str = "age", tells_hours: bool = Fa
     )
 
 
-def mean_rows(context: RuleContext, days: int) -> str:
+def mean_rows(context: claims.RuleContext, days: int) -> str:
     """The mean number of rows over n days. A day without rows counts: that is the fault."""
     _need_dates(context)
     return f"mean(coalesce(num_rows(), 0), n {days})"
 
 
-def _need_dates(context: RuleContext) -> None:
+def _need_dates(context: claims.RuleContext) -> None:
     """:raises NoCounterpartError: the gate's dataset has no date column."""
     if context.ref is not None and context.ref.date_column is None:
         reason = f"it compares days, but dataset '{context.model.name}' has no date_column"
         raise NoCounterpartError(reason)
 
 
-def _with_empty_hours(context: RuleContext, timestamps: str, hours: str, now: str) -> str:
+def _with_empty_hours(context: claims.RuleContext, timestamps: str, hours: str, now: str) -> str:
     """The hours, including those without rows: all past hours of the days with rows; for a dataset
     without dates from the first hour with rows to the last."""
     first, last = "date_trunc('HOUR', min(moment))", "date_trunc('HOUR', max(moment))"
@@ -400,13 +394,13 @@ def _local(timestamp: str, zone: str | None) -> str:
     return f"from_utc_timestamp(to_utc_timestamp({timestamp}, current_timezone()), '{name}')"
 
 
-def _within(expression: str, low: float | None, high: float | None) -> CompiledClaim:
+def _within(expression: str, low: float | None, high: float | None) -> claims.CompiledClaim:
     if low is not None and high is not None:
-        return CompiledClaim(compared(expression, Condition("between", low, high)))
+        return claims.CompiledClaim(claims.compared(expression, Condition("between", low, high)))
     if low is not None:
-        return CompiledClaim(compared(expression, Condition(">=", low)))
+        return claims.CompiledClaim(claims.compared(expression, Condition(">=", low)))
     if high is not None:
-        return CompiledClaim(compared(expression, Condition("<=", high)))
+        return claims.CompiledClaim(claims.compared(expression, Condition("<=", high)))
     raise NoCounterpartError("it has no limits")
 
 
@@ -415,23 +409,23 @@ def _rounded(value: float) -> float:
     return float(f"{value:.12g}")
 
 
-def _younger(context: RuleContext, column: str, seconds: float) -> CompiledClaim:
+def _younger(context: claims.RuleContext, column: str, seconds: float) -> claims.CompiledClaim:
     """The latest value is at most this old."""
     limit = _time(seconds)
     if not _is_text(context, column):
-        return CompiledClaim(f"freshness({_shown(column)}) <= {limit}")
+        return claims.CompiledClaim(f"freshness({_shown(column)}) <= {limit}")
     oldest = f"current_timestamp() - INTERVAL '{_seconds(seconds)}' SECOND"
     is_young = f"CAST(max({_timestamp(context, column)}) >= {oldest} AS INT)"
-    return CompiledClaim(f"{sql(is_young)} == 1")
+    return claims.CompiledClaim(f"{claims.sql(is_young)} == 1")
 
 
-def _timestamp(context: RuleContext, column: str) -> str:
+def _timestamp(context: claims.RuleContext, column: str) -> str:
     """A column of timestamps, including those written as strings; NULL for other strings."""
     name = terms.quoted(column)
     return f"try_cast({name} AS TIMESTAMP)" if _is_text(context, column) else name
 
 
-def _is_text(context: RuleContext, column: str) -> bool:
+def _is_text(context: claims.RuleContext, column: str) -> bool:
     return kind_of(context.field_at(column)) is ValueKind.TEXT
 
 

@@ -6,42 +6,8 @@ from dataclasses import dataclass, replace
 from math import ceil, floor
 from typing import Any
 
-from dqx_airflow.contracts.compile import terms
-from dqx_airflow.contracts.compile.context import (
-    CompiledClaim,
-    CountOfRows,
-    EnforcedByType,
-    Expectation,
-    ExportedRule,
-    Query,
-    RowSql,
-    RuleContext,
-    SqlAggregate,
-    TableSql,
-    compared,
-    each_row,
-    query,
-    query_meaning,
-    row_meaning,
-    satisfied,
-    spark_text,
-    sql,
-    unexpected_rows,
-)
-from dqx_airflow.contracts.demand import (
-    NO_EXPECTATION,
-    NONE,
-    Condition,
-    Demand,
-    Literal,
-    Order,
-    all_of,
-    compare_demands,
-    one_line,
-    rising,
-    share_of_rows,
-    values_text,
-)
+from dqx_airflow.contracts import demand as base
+from dqx_airflow.contracts.compile import claims, terms
 from dqx_airflow.contracts.demands.columns import repeated
 from dqx_airflow.contracts.demands.values import Pattern, among
 from dqx_airflow.contracts.model import Field, plain_name
@@ -77,10 +43,10 @@ MEASURED = {
 
 @dataclass(frozen=True, slots=True)
 class MetricRule(
-    Demand,
+    base.Demand,
     is_quality=True,
     subject_fields=("metric", "arguments", "is_percent"),
-    stricter={"condition": Condition.order},
+    stricter={"condition": base.Condition.order},
 ):
     """A condition on a metric of DQL. `arguments` are columns; `metric` is one of `metrics`.
 
@@ -91,15 +57,15 @@ class MetricRule(
 
     metric: str
     arguments: tuple[str, ...]
-    condition: Condition
+    condition: base.Condition
     is_percent: bool = False
-    values: tuple[Literal, ...] = ()
+    values: tuple[base.Literal, ...] = ()
     pattern: str | None = None
 
     @property
     def text(self) -> str:
         share = "% of the rows" if self.is_percent else ""
-        of = [f"among {values_text(self.values)}"] if self.values else []
+        of = [f"among {base.values_text(self.values)}"] if self.values else []
         of += [f"matching {self.pattern}"] if self.pattern is not None else []
         named = f"{self.metric}({', '.join(self.arguments)})"
         return " ".join([named, *of, self.condition.text + share])
@@ -108,14 +74,14 @@ class MetricRule(
     def dimension(self) -> str | None:  # type: ignore[override]
         return _OF_METRICS.get(self.metric)
 
-    def claim(self, context: RuleContext) -> CompiledClaim:
+    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
         """A metric with a condition. A count of rows becomes a demand on each of them if
         possible: then failing rows can be shown."""
         if self.metric == MOST_COMMON:
             column, item = _subject(context, self)
             membership = among(column, self.values, item)
             if isinstance(membership, nodes.Member):
-                return CompiledClaim(
+                return claims.CompiledClaim(
                     f"{MOST_COMMON}({show(column)}, 1) in {show(membership.choices)}"
                 )
         counted = _COUNTED.get(self.metric)
@@ -124,39 +90,41 @@ class MetricRule(
         else:
             bad = counted(context, self)
             condition = self.condition
-            if condition == NONE or (condition.op == "<=" and condition.bound == 0):
-                return each_row(terms.negation(bad))
+            if condition == base.NONE or (condition.op == "<=" and condition.bound == 0):
+                return claims.each_row(terms.negation(bad))
             expression = (
                 f"num_rows(where {show(bad)})"
                 if context.is_filtered
-                else sql(f"count_if({spark_text(bad)})")
+                else claims.sql(f"count_if({claims.spark_text(bad)})")
             )
         if self.is_percent:
-            return CompiledClaim(compared(f"{expression} / num_rows()", self.condition, "%"))
-        return CompiledClaim(compared(expression, self.condition))
+            return claims.CompiledClaim(
+                claims.compared(f"{expression} / num_rows()", self.condition, "%")
+            )
+        return claims.CompiledClaim(claims.compared(expression, self.condition))
 
-    def expectation(self, place: ExportedRule) -> Expectation:
+    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
         if self.metric == "null_count" and self.is_percent:
             if self.condition.op != "<=":
-                raise NoCounterpartError(NO_EXPECTATION)
+                raise NoCounterpartError(base.NO_EXPECTATION)
             share = round(1 - self.condition.bound / 100, 12)
             kwargs: dict[str, Any] = {"column": plain_name(self.arguments[0]), "mostly": share}
-            return Expectation("expect_column_values_to_not_be_null", kwargs)
+            return claims.Expectation("expect_column_values_to_not_be_null", kwargs)
         if self.metric == "most_common" and len(self.arguments) == 1:
             values = [value for value in self.values if value is not None]
             kwargs = {"column": plain_name(self.arguments[0]), "value_set": values}
-            return Expectation("expect_column_most_common_value_to_be_in_set", kwargs)
+            return claims.Expectation("expect_column_most_common_value_to_be_in_set", kwargs)
         ends = _ends(self.condition, is_count=self.metric in _COUNTS)
         if ends is None or self.is_percent or self.values or self.pattern is not None:
-            raise NoCounterpartError(NO_EXPECTATION)
+            raise NoCounterpartError(base.NO_EXPECTATION)
         if self.metric == "num_rows":
-            return Expectation("expect_table_row_count_to_be_between", ends)
+            return claims.Expectation("expect_table_row_count_to_be_between", ends)
         if self.metric == "column_count":
-            return Expectation("expect_table_column_count_to_be_between", ends)
+            return claims.Expectation("expect_table_column_count_to_be_between", ends)
         if self.metric not in MEASURED or len(self.arguments) != 1:
-            raise NoCounterpartError(NO_EXPECTATION)
+            raise NoCounterpartError(base.NO_EXPECTATION)
         kwargs = {"column": plain_name(self.arguments[0]), **ends}
-        return Expectation(MEASURED[self.metric], kwargs)
+        return claims.Expectation(MEASURED[self.metric], kwargs)
 
 
 def _metric(demand: MetricRule) -> str:
@@ -169,7 +137,7 @@ def _metric(demand: MetricRule) -> str:
     return f"{demand.metric}({arguments})"
 
 
-def _invalid(context: RuleContext, demand: MetricRule) -> nodes.Expression:
+def _invalid(context: claims.RuleContext, demand: MetricRule) -> nodes.Expression:
     """A value is none of the valid ones."""
     column, item = _subject(context, demand)
     valid = _listed(column, demand, item)
@@ -178,7 +146,7 @@ def _invalid(context: RuleContext, demand: MetricRule) -> nodes.Expression:
     return terms.negated(_joined(valid, "and"))
 
 
-def _missing(context: RuleContext, demand: MetricRule) -> nodes.Expression:
+def _missing(context: claims.RuleContext, demand: MetricRule) -> nodes.Expression:
     """The value is NULL, or one of those that mean a missing value."""
     column, item = _subject(context, demand)
     try:
@@ -190,7 +158,7 @@ def _missing(context: RuleContext, demand: MetricRule) -> nodes.Expression:
     return _joined([terms.is_null(column), *listed], "or")
 
 
-def _equal(context: RuleContext, demand: MetricRule) -> nodes.Expression:
+def _equal(context: claims.RuleContext, demand: MetricRule) -> nodes.Expression:
     """A value is one of those that are counted."""
     column, item = _subject(context, demand)
     predicates = _listed(column, demand, item)
@@ -203,7 +171,7 @@ _COUNTED = {"invalid_count": _invalid, "missing_count": _missing, "count_values"
 """Metrics that count the rows for which a predicate is true."""
 
 
-def _subject(context: RuleContext, demand: MetricRule) -> tuple[nodes.Name, Field | None]:
+def _subject(context: claims.RuleContext, demand: MetricRule) -> tuple[nodes.Name, Field | None]:
     if len(demand.arguments) != 1:
         raise NoCounterpartError(f"{demand.metric} takes exactly one column")
     (path,) = demand.arguments
@@ -229,7 +197,7 @@ def _joined(predicates: list[nodes.Expression], op: str) -> nodes.Expression:
 _COUNTS = ("num_rows", "unique_count", "column_count")
 
 
-def _ends(condition: Condition, *, is_count: bool) -> dict[str, Any] | None:
+def _ends(condition: base.Condition, *, is_count: bool) -> dict[str, Any] | None:
     """A comparison as a range; None if it is not one. Ranges of counts are inclusive."""
     op, bound, high = condition.op, condition.bound, condition.high
     if op == "==" or (op == "between" and high is not None):
@@ -246,7 +214,9 @@ def _ends(condition: Condition, *, is_count: bool) -> dict[str, Any] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class RowsSatisfy(Demand, is_quality=True, subject_fields=("predicate", "sql_dialect", "share")):
+class RowsSatisfy(
+    base.Demand, is_quality=True, subject_fields=("predicate", "sql_dialect", "share")
+):
     """Each row, or at least `share` of them, satisfies a predicate in the SQL dialect of a
     server."""
 
@@ -256,51 +226,51 @@ class RowsSatisfy(Demand, is_quality=True, subject_fields=("predicate", "sql_dia
 
     @property
     def text(self) -> str:
-        return one_line(self.predicate) + share_of_rows(self.share)
+        return base.one_line(self.predicate) + base.share_of_rows(self.share)
 
-    def order(self, new: Any, *, is_whole: bool = False) -> Order:
-        return all_of(self._predicate_order(new), rising(self.share, new.share))
+    def order(self, new: Any, *, is_whole: bool = False) -> base.Order:
+        return base.all_of(self._predicate_order(new), base.rising(self.share, new.share))
 
-    def _predicate_order(self, new: RowsSatisfy) -> Order:
+    def _predicate_order(self, new: RowsSatisfy) -> base.Order:
         if _same_sql(self, new, "predicate"):
-            return Order.SAME
+            return base.Order.SAME
         from dqx_airflow.contracts.compile.sql_rules import comparison
 
         before = comparison(self.predicate, self.sql_dialect)
         after = comparison(new.predicate, new.sql_dialect)
         if before is None or after is None or before[0] != after[0]:
-            return Order.OTHER
-        return Condition(*before[1]).order(Condition(*after[1]))
+            return base.Order.OTHER
+        return base.Condition(*before[1]).order(base.Condition(*after[1]))
 
-    def claim(self, context: RuleContext) -> CompiledClaim:
+    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
         share = min(self.share, context.rule.share)
-        rule = row_meaning(context, self.predicate, self.sql_dialect)
+        rule = claims.row_meaning(context, self.predicate, self.sql_dialect)
         match rule:
-            case RowSql(sql=predicate):
-                return satisfied(predicate, share)
-            case TableSql(sql=predicate):
-                return CompiledClaim(f"{sql(f'CAST({predicate} AS INT)')} == 1")
-            case Query(sql=text, datasets=datasets):
+            case claims.RowSql(sql=predicate):
+                return claims.satisfied(predicate, share)
+            case claims.TableSql(sql=predicate):
+                return claims.CompiledClaim(f"{claims.sql(f'CAST({predicate} AS INT)')} == 1")
+            case claims.Query(sql=text, datasets=datasets):
                 if share < 1:
                     raise NoCounterpartError(
                         "a share of rows cannot be combined with other datasets or window functions"
                     )
                 other_datasets = tuple(name for name in datasets if name != context.model.name)
-                return CompiledClaim(f"{query(text)} == 0", other_datasets)
+                return claims.CompiledClaim(f"{claims.query(text)} == 0", other_datasets)
             case _:
-                return each_row(rule, share)
+                return claims.each_row(rule, share)
 
-    def expectation(self, place: ExportedRule) -> Expectation:
+    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
         if self.share < 1:
             raise NoCounterpartError(
                 "Great Expectations permits no share of rows that a query finds"
             )
-        return unexpected_rows(f"SELECT * FROM {{batch}} WHERE NOT ({self.predicate})")  # noqa: S608
+        return claims.unexpected_rows(f"SELECT * FROM {{batch}} WHERE NOT ({self.predicate})")  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)
 class QueryGives(
-    Demand,
+    base.Demand,
     words="{query} returns {condition}",
     is_quality=True,
     subject_fields=("query", "condition", "sql_dialect"),
@@ -309,32 +279,36 @@ class QueryGives(
     in."""
 
     query: str
-    condition: Condition
+    condition: base.Condition
     sql_dialect: str | None = None
 
-    def order(self, new: Any, *, is_whole: bool = False) -> Order:
+    def order(self, new: Any, *, is_whole: bool = False) -> base.Order:
         is_same = _same_sql(self, new, "query")
-        return self.condition.order(new.condition) if is_same else Order.OTHER
+        return self.condition.order(new.condition) if is_same else base.Order.OTHER
 
-    def claim(self, context: RuleContext) -> CompiledClaim:
-        rule = query_meaning(context, self.query, self.sql_dialect)
-        if isinstance(rule, CountOfRows):
-            if self.condition == NONE:
-                return each_row(terms.negation(rule.predicate))
-            return CompiledClaim(
-                compared(sql(f"count_if({spark_text(rule.predicate)})"), self.condition)
+    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
+        rule = claims.query_meaning(context, self.query, self.sql_dialect)
+        if isinstance(rule, claims.CountOfRows):
+            if self.condition == base.NONE:
+                return claims.each_row(terms.negation(rule.predicate))
+            return claims.CompiledClaim(
+                claims.compared(
+                    claims.sql(f"count_if({claims.spark_text(rule.predicate)})"), self.condition
+                )
             )
-        if isinstance(rule, SqlAggregate):
-            return CompiledClaim(compared(sql(rule.sql), self.condition))
+        if isinstance(rule, claims.SqlAggregate):
+            return claims.CompiledClaim(claims.compared(claims.sql(rule.sql), self.condition))
         other_datasets = tuple(name for name in rule.datasets if name != context.model.name)
-        return CompiledClaim(compared(query(rule.sql), self.condition), other_datasets)
+        return claims.CompiledClaim(
+            claims.compared(claims.query(rule.sql), self.condition), other_datasets
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class AmongRows(Demand, words="{demand} where {where}", is_quality=True):
+class AmongRows(base.Demand, words="{demand} where {where}", is_quality=True):
     """A demand on the rows for which an SQL predicate is true; others are exempt."""
 
-    demand: Demand
+    demand: base.Demand
     where: str
     sql_dialect: str | None = None
 
@@ -350,29 +324,29 @@ class AmongRows(Demand, words="{demand} where {where}", is_quality=True):
     def subject(self) -> tuple[Any, ...]:
         return (type(self), self.where, *self.demand.subject)
 
-    def order(self, new: Any, *, is_whole: bool = False) -> Order:
+    def order(self, new: Any, *, is_whole: bool = False) -> base.Order:
         if not _same_sql(self, new, "where"):
-            return Order.OTHER
-        return compare_demands(self.demand, new.demand, is_whole=is_whole)
+            return base.Order.OTHER
+        return base.compare_demands(self.demand, new.demand, is_whole=is_whole)
 
-    def claim(self, context: RuleContext) -> CompiledClaim | EnforcedByType:
-        where = row_meaning(context, self.where, self.sql_dialect)
-        if isinstance(where, RowSql | TableSql | Query):
+    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim | claims.EnforcedByType:
+        where = claims.row_meaning(context, self.where, self.sql_dialect)
+        if isinstance(where, claims.RowSql | claims.TableSql | claims.Query):
             raise NoCounterpartError(f"DQL cannot express the filter: {self.where}")
         rule = replace(context.rule, demand=self.demand)
         claim = self.demand.claim(replace(context, rule=rule, is_filtered=True))
-        if isinstance(claim, EnforcedByType):
+        if isinstance(claim, claims.EnforcedByType):
             raise NoCounterpartError(
                 "a column has the same type in all rows, so a filter has no effect"
             )
         return replace(claim, text=claim.text + show_where(where))
 
-    def expectation(self, place: ExportedRule) -> Expectation:
+    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
         if self.sql_dialect not in (None, "spark", "databricks"):
-            raise NoCounterpartError(NO_EXPECTATION)
+            raise NoCounterpartError(base.NO_EXPECTATION)
         expectation = place.of(self.demand)
         if "unexpected_rows_query" in expectation.kwargs:
-            raise NoCounterpartError(NO_EXPECTATION)
+            raise NoCounterpartError(base.NO_EXPECTATION)
         where = {"row_condition": self.where, "condition_parser": "spark"}
         return replace(expectation, kwargs={**expectation.kwargs, **where})
 

@@ -9,35 +9,10 @@ from fractions import Fraction
 from math import floor
 from typing import Any, ClassVar
 
-from dqx_airflow.contracts.compile import terms
-from dqx_airflow.contracts.compile.context import (
-    CompiledClaim,
-    Expectation,
-    ExportedRule,
-    RuleContext,
-    column_of,
-    each_row,
-    is_sayable,
-    like_pattern,
-    nested,
-    no_rows,
-    of_every,
-    sql,
-    steps_of,
-    unexpected_rows,
-)
+from dqx_airflow.contracts import demand as base
+from dqx_airflow.contracts.compile import claims, terms
 from dqx_airflow.contracts.compile.ecma_regex import java_pattern
 from dqx_airflow.contracts.compile.terms import ValueKind, kind_of
-from dqx_airflow.contracts.demand import (
-    NO_EXPECTATION,
-    Demand,
-    Literal,
-    Order,
-    admitting,
-    all_of,
-    falling,
-    rising,
-)
 from dqx_airflow.contracts.model import Field, parts_of
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.dql import nodes
@@ -52,25 +27,27 @@ _NUMBERS = ("integer", "number")
 _KEYWORDS = {">=": "minimum", ">": "exclusiveMinimum", "<=": "maximum", "<": "exclusiveMaximum"}
 
 
-class ValueDemand(Demand, dimension="conformity"):
+class ValueDemand(base.Demand, dimension="conformity"):
     """A demand that each value satisfies or not, independently of the others."""
 
     __slots__ = ()
     is_of_text: ClassVar[bool] = False
     """Whether other values are compared in their form as strings."""
 
-    def claim(self, context: RuleContext) -> CompiledClaim:
+    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
         """A self on single values: on those of a column, or on those nested in it."""
         share = context.rule.share
         kind = kind_of(context.item)
         if self.is_of_text and kind not in (ValueKind.TEXT, ValueKind.UNKNOWN):
             return _matches_as_text(context, self, kind)
-        if not is_sayable(context.way):
-            values = nested(context.way)
+        if not claims.is_sayable(context.way):
+            values = claims.nested(context.way)
             predicate = self.predicate(values.operand, context.item)
-            return no_rows(sql(values.count_of_rows_without(predicate)), share)
-        way = steps_of(context)
-        return each_row(of_every(way, self.predicate(way[-1].operand, context.item)), share)
+            return claims.no_rows(claims.sql(values.count_of_rows_without(predicate)), share)
+        way = claims.steps_of(context)
+        return claims.each_row(
+            claims.of_every(way, self.predicate(way[-1].operand, context.item)), share
+        )
 
     def predicate(self, operand: nodes.Expression, item: Field | None) -> nodes.Expression:
         """The predicate over a value; `item` is its field, if it is known.
@@ -99,7 +76,7 @@ class Pattern(ValueDemand, words="matches {expression}", odcs_types=("string",))
     is_of_text = True
     expression: str
 
-    def expectation(self, place: ExportedRule) -> Expectation:
+    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
         return _matching(place, self.expression)
 
     def keywords(self, *, is_array: bool) -> dict[str, Any]:
@@ -135,18 +112,18 @@ class OfFormat(ValueDemand, words="has the format {name}", odcs_types=("string",
             raise NoCounterpartError(f"unknown format '{self.name}': {hint}")
         return nodes.HasFormat(operand, terms.name(self.name), terms.NOWHERE)
 
-    def expectation(self, place: ExportedRule) -> Expectation:
+    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
         form = TEXT_FORMATS[self.name]
         if form.check_digits is not None:
             raise NoCounterpartError("no expectation computes check digits")
         return _matching(place, whole(form.pattern))
 
 
-def _listed_values(old: tuple[Literal, ...], new: tuple[Literal, ...]) -> Order:
-    return admitting(map(_typed, old), map(_typed, new))
+def _listed_values(old: tuple[base.Literal, ...], new: tuple[base.Literal, ...]) -> base.Order:
+    return base.admitting(map(_typed, old), map(_typed, new))
 
 
-def _typed(value: Literal) -> tuple[str, Literal]:
+def _typed(value: base.Literal) -> tuple[str, base.Literal]:
     """A value that equals only itself: `1` is not `true`, but `1.0` is `1`."""
     if isinstance(value, bool):
         return ("bool", value)
@@ -161,14 +138,14 @@ class OneOf(
 ):
     """The value is one of these."""
 
-    values: tuple[Literal, ...]
+    values: tuple[base.Literal, ...]
 
     def predicate(self, operand: nodes.Expression, item: Field | None) -> nodes.Expression:
         return among(operand, self.values, item)
 
-    def expectation(self, place: ExportedRule) -> Expectation:
+    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
         kwargs = {"column": place.column, "value_set": list(self.values), **place.mostly}
-        return Expectation("expect_column_values_to_be_in_set", kwargs)
+        return claims.Expectation("expect_column_values_to_be_in_set", kwargs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,17 +153,17 @@ class Bound(_Limit, words="{op} {value}", odcs_types=(*_NUMBERS, "date", "timest
     """The value satisfies a comparison: op is one of > >= < <=. Dates are ISO strings."""
 
     op: str
-    value: Literal
+    value: base.Literal
 
     def keywords(self, *, is_array: bool) -> dict[str, Any]:
         return {_KEYWORDS[self.op]: self.value}
 
-    def order(self, new: Any, *, is_whole: bool = False) -> Order:
+    def order(self, new: Any, *, is_whole: bool = False) -> base.Order:
         before, after = _comparable(self.value), _comparable(new.value)
         if self.op[0] != new.op[0] or before is None or type(before) is not type(after):
-            return Order.OTHER
+            return base.Order.OTHER
         ranks = _bound_rank(self.op, before, is_whole), _bound_rank(new.op, after, is_whole)
-        return (rising if self.op[0] == ">" else falling)(*ranks)
+        return (base.rising if self.op[0] == ">" else base.falling)(*ranks)
 
     def predicate(self, operand: nodes.Expression, item: Field | None) -> nodes.Expression:
         kind = kind_of(item)
@@ -196,12 +173,12 @@ class Bound(_Limit, words="{op} {value}", odcs_types=(*_NUMBERS, "date", "timest
             raise NoCounterpartError("a string cannot be compared with a number")
         return terms.compare(operand, self.op, terms.literal(self.value, kind))
 
-    def expectation(self, place: ExportedRule) -> Expectation:
+    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
         is_lowest = self.op.startswith(">")
         expectation = bounds_of(
             place.column, self if is_lowest else None, None if is_lowest else self
         )
-        return Expectation(expectation.type, expectation.kwargs | place.mostly)
+        return claims.Expectation(expectation.type, expectation.kwargs | place.mostly)
 
 
 def _bound_rank(op: str, value: Any, is_whole: bool) -> tuple[Any, int]:
@@ -215,7 +192,7 @@ def _bound_rank(op: str, value: Any, is_whole: bool) -> tuple[Any, int]:
     return (value, side if is_exclusive else 0)
 
 
-def _comparable(value: Literal) -> Any:
+def _comparable(value: base.Literal) -> Any:
     """A number or a timestamp; None for values without a common order."""
     if isinstance(value, bool) or value is None:
         return None
@@ -242,10 +219,10 @@ class Length(_Limit, words="length {op} {count}", odcs_types=("string", "array")
         end = "min" if self.op == ">=" else "max"
         return {end + ("Items" if is_array else "Length"): self.count}
 
-    def order(self, new: Any, *, is_whole: bool = False) -> Order:
+    def order(self, new: Any, *, is_whole: bool = False) -> base.Order:
         if self.op != new.op:
-            return Order.OTHER
-        return (rising if self.op == ">=" else falling)(self.count, new.count)
+            return base.Order.OTHER
+        return (base.rising if self.op == ">=" else base.falling)(self.count, new.count)
 
     def predicate(self, operand: nodes.Expression, item: Field | None) -> nodes.Expression:
         kind = kind_of(item)
@@ -258,9 +235,9 @@ class Length(_Limit, words="length {op} {count}", odcs_types=("string", "array")
         measured = terms.call("size" if kind is ValueKind.NESTED else "length", operand)
         return terms.compare(measured, self.op, terms.number(self.count))
 
-    def expectation(self, place: ExportedRule) -> Expectation:
+    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
         if place.item is None or place.item.type == "array":
-            raise NoCounterpartError(NO_EXPECTATION)
+            raise NoCounterpartError(base.NO_EXPECTATION)
         ends = (self.count, None) if self.op == ">=" else (None, self.count)
         kwargs = {
             "column": place.column,
@@ -268,16 +245,16 @@ class Length(_Limit, words="length {op} {count}", odcs_types=("string", "array")
             "max_value": ends[1],
             **place.mostly,
         }
-        return Expectation("expect_column_value_lengths_to_be_between", kwargs)
+        return claims.Expectation("expect_column_value_lengths_to_be_between", kwargs)
 
 
-def _multiples(old: int | float, new: int | float) -> Order:
+def _multiples(old: int | float, new: int | float) -> base.Order:
     before, after = Fraction(str(old)), Fraction(str(new))
     if before == after:
-        return Order.SAME
+        return base.Order.SAME
     if after and (before / after).denominator == 1:
-        return Order.LOOSER
-    return Order.TIGHTER if before and (after / before).denominator == 1 else Order.OTHER
+        return base.Order.LOOSER
+    return base.Order.TIGHTER if before and (after / before).denominator == 1 else base.Order.OTHER
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +286,7 @@ class MultipleOf(
         rest = terms.arithmetic(quotient, "-", terms.call("round", quotient))
         return terms.compare(terms.call("abs", rest), "<=", terms.number(_NEARLY))
 
-    def expectation(self, place: ExportedRule) -> Expectation:
+    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
         return _without(place, f"{place.sql_column} % {self.divisor} <> 0")
 
 
@@ -320,9 +297,9 @@ class Digits(ValueDemand, words="at most {precision} digits, {scale} after the p
     precision: int
     scale: int
 
-    def order(self, new: Any, *, is_whole: bool = False) -> Order:
-        whole = falling(self.precision - self.scale, new.precision - new.scale)
-        return all_of(whole, falling(self.scale, new.scale))
+    def order(self, new: Any, *, is_whole: bool = False) -> base.Order:
+        whole = base.falling(self.precision - self.scale, new.precision - new.scale)
+        return base.all_of(whole, base.falling(self.scale, new.scale))
 
     def predicate(self, operand: nodes.Expression, item: Field | None) -> nodes.Expression:
         _demand_number(item, "digits")
@@ -332,7 +309,7 @@ class Digits(ValueDemand, words="at most {precision} digits, {scale} after the p
         has_room = terms.compare(terms.call("abs", operand), "<", limit)
         return has_room if terms.is_whole(item) else terms.both(has_scale, has_room)
 
-    def expectation(self, place: ExportedRule) -> Expectation:
+    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
         return _without(place, self.too_many(place.sql_column))
 
     def too_many(self, column: str) -> str:
@@ -350,24 +327,26 @@ class UniqueItems(
     def keywords(self, *, is_array: bool) -> dict[str, Any]:
         return {"uniqueItems": True}
 
-    def claim(self, context: RuleContext) -> CompiledClaim:
+    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
         """No array contains a value twice; NULL counts as a value."""
         if context.item is None or context.item.type != "array":
             raise NoCounterpartError("only the items of an array can be unique")
-        if not is_sayable(context.way):
+        if not claims.is_sayable(context.way):
             # As structs, since Spark 3.5 tells 0.0 from -0.0 where these are the items themselves.
             distinct = "array_distinct(transform(item, x -> struct(x)))"
             repeated = f"item -> size(item) <> size({distinct})"
-            repeating = f"exists({nested(context.way).sql}, {repeated})"
-            return no_rows(sql(f"count_if({repeating})"), context.rule.share)
-        way = steps_of(context)
+            repeating = f"exists({claims.nested(context.way).sql}, {repeated})"
+            return claims.no_rows(claims.sql(f"count_if({repeating})"), context.rule.share)
+        way = claims.steps_of(context)
         array = way[-1].operand
         once = terms.call("size", terms.call("distinct", array))
         predicate = terms.compare(terms.call("size", array), "==", once)
-        return each_row(of_every(way, predicate), context.rule.share)
+        return claims.each_row(claims.of_every(way, predicate), context.rule.share)
 
 
-def _matches_as_text(context: RuleContext, demand: ValueDemand, kind: ValueKind) -> CompiledClaim:
+def _matches_as_text(
+    context: claims.RuleContext, demand: ValueDemand, kind: ValueKind
+) -> claims.CompiledClaim:
     """A pattern on values that are not strings, applied to their string form."""
     share = context.rule.share
     if kind in (ValueKind.NESTED, ValueKind.BINARY):
@@ -375,25 +354,25 @@ def _matches_as_text(context: RuleContext, demand: ValueDemand, kind: ValueKind)
             f"only strings can match a pattern, and this is of type {kind.value}"
         )
     if not context.is_reachable:
-        values = nested(context.way)
+        values = claims.nested(context.way)
         claim = demand.predicate(values.operand, None)
-        return no_rows(sql(values.count_of_rows_without(claim)), share)
-    claim = demand.predicate(column_of(context), None)
+        return claims.no_rows(claims.sql(values.count_of_rows_without(claim)), share)
+    claim = demand.predicate(claims.column_of(context), None)
     assert context.item is not None
     column = quote_name(*parts_of(context.item.path))
     text = f"CAST({column} AS STRING)"
     if isinstance(claim, nodes.Matches):
-        like = like_pattern(text, claim.pattern.value)
+        like = claims.like_pattern(text, claim.pattern.value)
     else:
         assert isinstance(claim, nodes.HasFormat)
         form = TEXT_FORMATS[claim.format.text]
-        like = form.sql(text, like_pattern(text, whole(form.pattern)))
+        like = form.sql(text, claims.like_pattern(text, whole(form.pattern)))
     unlike = f"count_if(NOT {like})"
-    return no_rows(sql(unlike), share, sql(f"count({column})"))
+    return claims.no_rows(claims.sql(unlike), share, claims.sql(f"count({column})"))
 
 
 def among(
-    operand: nodes.Expression, values: tuple[Literal, ...], item: Field | None
+    operand: nodes.Expression, values: tuple[base.Literal, ...], item: Field | None
 ) -> nodes.Expression:
     """A value is one of these. NULL and values that the type cannot have are dropped."""
     kind = kind_of(item)
@@ -417,7 +396,7 @@ _NEARLY = 0.000001
 """The tolerance for multiples, as a share of the divisor, for floating-point numbers."""
 
 
-def _sort_of(value: Literal) -> type:
+def _sort_of(value: base.Literal) -> type:
     if isinstance(value, bool | str):
         return type(value)
     return float
@@ -437,7 +416,7 @@ def _times(operand: nodes.Expression, factor: int) -> nodes.Expression:
     return operand if factor == 1 else terms.arithmetic(operand, "*", terms.number(factor))
 
 
-def bounds_of(column: str, lowest: Bound | None, highest: Bound | None) -> Expectation:
+def bounds_of(column: str, lowest: Bound | None, highest: Bound | None) -> claims.Expectation:
     """Both bounds of a range are one expectation."""
     kwargs: dict[str, Any] = {
         "column": column,
@@ -448,15 +427,15 @@ def bounds_of(column: str, lowest: Bound | None, highest: Bound | None) -> Expec
         kwargs["strict_min"] = True
     if highest is not None and highest.op == "<":
         kwargs["strict_max"] = True
-    return Expectation("expect_column_values_to_be_between", kwargs)
+    return claims.Expectation("expect_column_values_to_be_between", kwargs)
 
 
-def _matching(place: ExportedRule, regex: str) -> Expectation:
+def _matching(place: claims.ExportedRule, regex: str) -> claims.Expectation:
     kwargs = {"column": place.column, "regex": regex, **place.mostly}
-    return Expectation("expect_column_values_to_match_regex", kwargs)
+    return claims.Expectation("expect_column_values_to_match_regex", kwargs)
 
 
-def _without(place: ExportedRule, wrong: str) -> Expectation:
+def _without(place: claims.ExportedRule, wrong: str) -> claims.Expectation:
     if place.rule.share < 1:
-        raise NoCounterpartError(NO_EXPECTATION)
-    return unexpected_rows(f"SELECT * FROM {{batch}} WHERE {wrong}")  # noqa: S608
+        raise NoCounterpartError(base.NO_EXPECTATION)
+    return claims.unexpected_rows(f"SELECT * FROM {{batch}} WHERE {wrong}")  # noqa: S608

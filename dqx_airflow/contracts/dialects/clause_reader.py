@@ -65,17 +65,8 @@ from dqx_airflow.contracts.model import (
     dotted_path,
 )
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean, nearest, slip_of
+from dqx_airflow.metrics import types
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
-from dqx_airflow.metrics.types import (
-    LONGEST_DECIMAL,
-    TYPE_NAMES,
-    Family,
-    TypeTextError,
-    canonical_type,
-    family_of,
-    fields_of,
-    parts_of,
-)
 
 NUMBER_WORDS = ("number", "whole_number")
 _ISO_TIME = re.compile(
@@ -86,14 +77,14 @@ _ISO_TIME = re.compile(
 def spark_type_of(text: str) -> str | None:
     """A Spark type as spelled in schemas: `bigint` for `LONG`; None if Spark has no such type."""
     try:
-        return canonical_type(text)
-    except TypeTextError:
+        return types.canonical_type(text)
+    except types.TypeTextError:
         return None
 
 
 def with_type(item: Field, spark_type: str) -> Field:
     """The field with a Spark type; the parts of a nested type become fields."""
-    parts = parts_of(spark_type)
+    parts = types.parts_of(spark_type)
     match spark_type.partition("<")[0]:
         case "array":
             return replace(item, type="array", items=_part(item, "[]", parts[0]))
@@ -102,7 +93,8 @@ def with_type(item: Field, spark_type: str) -> Field:
             return replace(item, type="map", keys=keys, values=values)
         case "struct":
             fields = tuple(
-                _inner(item, name, name_type) for name, name_type in fields_of(spark_type).items()
+                _inner(item, name, name_type)
+                for name, name_type in types.fields_of(spark_type).items()
             )
             return replace(item, type="struct", fields=fields)
     return replace(item, type=spark_type)
@@ -114,7 +106,7 @@ def report_unknown_type(reading: ClauseReader, column: Mapping, key: str) -> Non
     if isinstance(node, Scalar):
         name = re.split(r"[<(]", node.text, maxsplit=1)[0].strip().lower()
         message = f"'{node.text}' is not a Spark type"
-        hint = did_you_mean(name, TYPE_NAMES)
+        hint = did_you_mean(name, types.TYPE_NAMES)
         reading.report(Diagnostic(message, node.span, "E405", help=hint))
 
 
@@ -128,17 +120,17 @@ def bound_rule(
     node = owner.get(key)
     if not isinstance(node, Scalar) or node.value is None:
         return None
-    family = family_of(field_type) if field_type is not None else None
+    family = types.family_of(field_type) if field_type is not None else None
     number = owner.number(key)
     bound: Literal = node.text
-    if family is Family.TIME:
+    if family is types.Family.TIME:
         if not _ISO_TIME.fullmatch(node.text.strip()):
             hint = "write it as `2024-01-31` or `2024-01-31T06:00:00`"
             _report_bound(reading, node, f"not a date, but the field has type {field_type}", hint)
             return None
-    elif number is not None and family is not Family.TEXT:
+    elif number is not None and family is not types.Family.TEXT:
         bound = number
-    elif family is Family.NUMBER or field_type in NUMBER_WORDS:
+    elif family is types.Family.NUMBER or field_type in NUMBER_WORDS:
         _report_bound(reading, node, f"not a number, but the field has type {field_type}", None)
         return None
     return reading.rule(name, Bound(op, bound), node)
@@ -190,8 +182,8 @@ def _report_bound(reading: ClauseReader, node: Scalar, problem: str, help_line: 
 def most_digits(spark_type: str | None) -> int:
     """The maximum number of digits of a decimal; of the longest decimal for every other type."""
     if spark_type is not None and spark_type.startswith("decimal"):
-        return int(parts_of(spark_type)[0])
-    return LONGEST_DECIMAL
+        return int(types.parts_of(spark_type)[0])
+    return types.LONGEST_DECIMAL
 
 
 def _part(item: Field, mark: str, spark_type: str) -> Field:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from dqx_airflow.contracts import demands
+from dqx_airflow.contracts import demands, model
 from dqx_airflow.contracts.demands import Digits, OfType, OneOf, Pattern, Presence, Required
 from dqx_airflow.contracts.dialects import DialectReader
 from dqx_airflow.contracts.dialects.clause_reader import (
@@ -29,17 +29,6 @@ from dqx_airflow.contracts.dialects.clause_reader import (
     with_unique_names,
 )
 from dqx_airflow.contracts.document import NOTHING, Mapping, Node, Scalar, Sequence
-from dqx_airflow.contracts.model import (
-    Consumer,
-    Contract,
-    Dialect,
-    Field,
-    IncidentResponse,
-    Lifecycle,
-    Model,
-    Rule,
-    column_path,
-)
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.values import FORMATS
 
@@ -93,7 +82,7 @@ def _clock(reading: ClauseReader, freshness: Mapping) -> str | None:
     """The column with the time at which a row was created: `event_ts` in `max(event_ts) vs
     now()`."""
     match = _AGE.fullmatch(freshness.text("measured_as") or "")
-    return column_path(match[1]) if match else None
+    return model.column_path(match[1]) if match else None
 
 
 def _completeness(reading: ClauseReader, entry: Mapping) -> Iterator[PlacedRule]:
@@ -101,14 +90,14 @@ def _completeness(reading: ClauseReader, entry: Mapping) -> Iterator[PlacedRule]
     if column is None or percent is None:
         reading.unsupported(entry, "it needs a `column` and a `min_pct`")
     else:
-        path = column_path(column)
+        path = model.column_path(column)
         demand = demands.Complete(path, round(percent / 100, 12))
         nodes = entry.get("min_pct"), entry.get("column")
         yield path, reading.rule("completeness", demand, *nodes)
 
 
 def _uniqueness(reading: ClauseReader, entry: Mapping) -> Iterator[PlacedRule]:
-    columns = tuple(map(column_path, entry.texts("keys")))
+    columns = tuple(map(model.column_path, entry.texts("keys")))
     percent = entry.number("max_dup_pct")
     if not columns:
         reading.unsupported(entry, "it needs the `keys` that are unique")
@@ -171,8 +160,8 @@ def _accuracy(reading: ClauseReader, entry: Mapping, tables: _Tables) -> Iterato
     bare = _BARE_TABLE.search("".join(_STRINGS.split(predicate)[::2]))
     if match := _IN_TABLE.fullmatch(predicate):
         column, other, table = match.groups()
-        demand = demands.Refers((column_path(column),), table, (column_path(other),))
-        yield column_path(column), reading.rule("references", demand, entry.get("rule"))
+        demand = demands.Refers((model.column_path(column),), table, (model.column_path(other),))
+        yield model.column_path(column), reading.rule("references", demand, entry.get("rule"))
     elif bare is not None:
         reason = f"the column is ambiguous in '{bare[0]}'"
         hint = "write `IN (SELECT column FROM table)`"
@@ -264,7 +253,7 @@ def _service(reading: ClauseReader, sla: Mapping) -> Iterator[PlacedRule]:
         elif most is None or most <= 0 or share <= 0:
             reading.unsupported(entry.node, "not a number of minutes above 0")
         else:
-            ends = column_path(source), column_path(processed)
+            ends = model.column_path(source), model.column_path(processed)
             demand = demands.Prompt(*ends, most * _UNITS_S[match["unit"]], share)
             nodes = entry.node, columns.get("from"), columns.get("to")
             yield None, reading.rule(f"{match['what']}_latency", demand, *nodes)
@@ -294,7 +283,7 @@ _MASK_ALL = {"restricted", "confidential", "secret"}
 _DECIMALS = re.compile(r"\s*(\d+)\s+decimals?\b.*", re.IGNORECASE | re.DOTALL)
 
 
-def _read(reading: ClauseReader) -> Contract:
+def _read(reading: ClauseReader) -> model.Contract:
     top = reading.mapping(reading.root, "contract")
     reading.documented_keys(
         top, "id", "version", "status", "description", "owner", "producer", "consumers"
@@ -303,8 +292,8 @@ def _read(reading: ClauseReader) -> Contract:
     versioning = reading.mapping(top, "versioning")
     contacts = (owner.text(key) for key in ("primary", "secondary"))
     sla = reading.mapping(top, "sla")
-    return Contract(
-        Dialect.FABRIC,
+    return model.Contract(
+        model.Dialect.FABRIC,
         dialect_version=None,
         id=top.text("id") or "",
         version=top.text("version") or versioning.text("current_version"),
@@ -317,7 +306,7 @@ def _read(reading: ClauseReader) -> Contract:
         lifecycle=_lifecycle(reading, top, versioning),
         tags=reading.mapping(top, "compliance").texts("classifications"),
         parts=tuple(top.entries),
-        incident=IncidentResponse(
+        incident=model.IncidentResponse(
             channel=owner.text("slack") or owner.text("channel"),
             runbook=sla.text("incident_runbook"),
             response=sla.text("incident_response"),
@@ -326,14 +315,14 @@ def _read(reading: ClauseReader) -> Contract:
     )
 
 
-def _consumers(reading: ClauseReader, top: Mapping) -> Iterator[Consumer]:
+def _consumers(reading: ClauseReader, top: Mapping) -> Iterator[model.Consumer]:
     for item in reading.mappings(top, "consumers"):
         team = item.text("team")
         if team is not None:
-            yield Consumer(team, item.text("use_case"), item.text("pin"))
+            yield model.Consumer(team, item.text("use_case"), item.text("pin"))
 
 
-def _lifecycle(reading: ClauseReader, top: Mapping, versioning: Mapping) -> Lifecycle:
+def _lifecycle(reading: ClauseReader, top: Mapping, versioning: Mapping) -> model.Lifecycle:
     life = reading.mapping(top, "lifecycle")
     reading.documented_keys(life, "status", "deprecation_date", "sunset_date", "successor")
     reading.documented_keys(
@@ -351,7 +340,7 @@ def _lifecycle(reading: ClauseReader, top: Mapping, versioning: Mapping) -> Life
     if cadence is not None and not cadence.strip().lower().startswith((*CADENCES,)):
         reading.one_of(versioning, "breaking_change_cadence", _CADENCES)
     written = life.text("status") or top.text("status")
-    return Lifecycle(
+    return model.Lifecycle(
         status=_STATUS.get(written.lower()) if written else None,
         written_status=written,
         deprecation_date=life.text("deprecation_date"),
@@ -366,7 +355,7 @@ def _lifecycle(reading: ClauseReader, top: Mapping, versioning: Mapping) -> Life
 # The table and its columns -----------------------------------------------------------------------
 
 
-def _model(reading: ClauseReader, top: Mapping) -> Model:
+def _model(reading: ClauseReader, top: Mapping) -> model.Model:
     layout = reading.mapping(top, "format")
     location = layout.text("table_name")
     reading.documented_keys(layout, "table_name", reason="the table of the contract")
@@ -384,7 +373,7 @@ def _model(reading: ClauseReader, top: Mapping) -> Model:
         promises = tuple(promised_rules(reading, top))
     masks_all = _masks_all(reading, top, fields)
     masked = (replace(item, is_sensitive=item.is_sensitive or masks_all) for item in fields)
-    return Model(
+    return model.Model(
         name,
         top.span_of("schema"),
         with_rules(masked, promises),
@@ -395,7 +384,7 @@ def _model(reading: ClauseReader, top: Mapping) -> Model:
     )
 
 
-def _check_layout(reading: ClauseReader, layout: Mapping, fields: list[Field]) -> None:
+def _check_layout(reading: ClauseReader, layout: Mapping, fields: list[model.Field]) -> None:
     """Whether the table is partitioned and ordered by existing columns."""
     names = [item.name for item in fields]
     for key in ("partition_by", "z_order_by"):
@@ -422,7 +411,7 @@ def _check_layout(reading: ClauseReader, layout: Mapping, fields: list[Field]) -
         )
 
 
-def _field(reading: ClauseReader, column: Mapping) -> Field:
+def _field(reading: ClauseReader, column: Mapping) -> model.Field:
     classification = column.text("pii_classification")
     item = replace(
         field_of(reading, column),
@@ -443,7 +432,9 @@ def _field(reading: ClauseReader, column: Mapping) -> Field:
     return replace(item, rules=tuple(_column_rules(reading, column, item)))
 
 
-def _column_rules(reading: ClauseReader, column: Mapping, item: Field) -> Iterator[Rule]:
+def _column_rules(
+    reading: ClauseReader, column: Mapping, item: model.Field
+) -> Iterator[model.Rule]:
     yield reading.rule("exists", Presence(), column.get("name"))
     if item.type:
         yield reading.rule("type", OfType(), column.get("type"))
@@ -461,7 +452,7 @@ def _column_rules(reading: ClauseReader, column: Mapping, item: Field) -> Iterat
     yield from reference_rule(reading, column, item.path, wanted)
 
 
-def _precision(reading: ClauseReader, column: Mapping, item: Field) -> Iterator[Rule]:
+def _precision(reading: ClauseReader, column: Mapping, item: model.Field) -> Iterator[model.Rule]:
     """The decimal places that a text such as `2 decimals (cents)` allows."""
     node, written = column.get("precision"), column.text("precision")
     match = _DECIMALS.fullmatch(written) if written is not None else None
@@ -471,7 +462,7 @@ def _precision(reading: ClauseReader, column: Mapping, item: Field) -> Iterator[
         yield reading.rule("digits", Digits(most_digits(item.type), int(match[1])), node)
 
 
-def _masks_all(reading: ClauseReader, top: Mapping, fields: list[Field]) -> bool:
+def _masks_all(reading: ClauseReader, top: Mapping, fields: list[model.Field]) -> bool:
     """Whether all values are masked: for a restricted table, and for one with personal data in
     unspecified columns."""
     compliance = reading.mapping(top, "compliance")
@@ -485,7 +476,7 @@ def _masks_all(reading: ClauseReader, top: Mapping, fields: list[Field]) -> bool
 
 
 READER = DialectReader(
-    Dialect.FABRIC,
+    model.Dialect.FABRIC,
     _read,
     sign="`contract:` at the top, with `schema.columns` in it",
     meaning_key="semantic",

@@ -8,6 +8,7 @@ from collections.abc import Mapping as MappingType
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dqx_airflow.contracts import document
 from dqx_airflow.contracts.demands import (
     Condition,
     Demand,
@@ -19,6 +20,7 @@ from dqx_airflow.contracts.demands import (
     Required,
     ValueDemand,
 )
+from dqx_airflow.contracts.dialects import foreign
 from dqx_airflow.contracts.dialects.clause_reader import (
     ClauseReader,
     PlacedRule,
@@ -27,28 +29,7 @@ from dqx_airflow.contracts.dialects.clause_reader import (
     check_location,
     slug,
 )
-from dqx_airflow.contracts.dialects.foreign import (
-    ColumnDemand,
-    Translation,
-    conditions,
-    great_expectations,
-    invalid_values,
-    is_threshold,
-    repeated_rows,
-    severity_of,
-    soda,
-    values_in,
-)
-from dqx_airflow.contracts.document import (
-    Mapping,
-    Node,
-    Scalar,
-    Sequence,
-    leaves,
-    plain_value,
-    read_document,
-    show_path,
-)
+from dqx_airflow.contracts.dialects.foreign import great_expectations, soda
 from dqx_airflow.contracts.model import Model, Promise, Server, column_path
 from dqx_airflow.diagnostics.diagnostic import did_you_mean, slip_of
 from dqx_airflow.errors import NoCounterpartError
@@ -87,11 +68,11 @@ STORED_FORMATS = (*FORMATS, "text", "xml", "excel", "protobuf", "hudi")
 _PLACES = ("location", "path", "topic", "stream")
 
 
-def read_servers(reading: ClauseReader, servers: Mapping) -> Iterator[Server]:
+def read_servers(reading: ClauseReader, servers: document.Mapping) -> Iterator[Server]:
     """The servers; data cannot violate anything about them."""
     reading.documented(servers, "the location of the data")
     for name, entry in servers.entries.items():
-        if not isinstance(entry.node, Mapping):
+        if not isinstance(entry.node, document.Mapping):
             continue
         server = reading.resolved(entry.node)
         reading.one_of(server, "type", (*SQL_DIALECTS, *_STREAMS), is_open=True)
@@ -100,11 +81,11 @@ def read_servers(reading: ClauseReader, servers: Mapping) -> Iterator[Server]:
 
 def read_server(
     reading: ClauseReader,
-    server: Mapping,
+    server: document.Mapping,
     name: str | None,
     span: Span,
-    location: Callable[[Mapping, str], str | None],
-    options: Callable[[Mapping], Iterable[tuple[str, str]]],
+    location: Callable[[document.Mapping, str], str | None],
+    options: Callable[[document.Mapping], Iterable[tuple[str, str]]],
 ) -> Server:
     """A server, without a name called by its type.
 
@@ -140,7 +121,7 @@ def sql_dialect_of(word: str) -> str | None:
     return SQL_DIALECTS[word.strip().lower()]
 
 
-def _location(server: Mapping, kind: str) -> str | None:
+def _location(server: document.Mapping, kind: str) -> str | None:
     for key in _PLACES:
         if (place := server.text(key)) is not None:
             return place
@@ -148,7 +129,7 @@ def _location(server: Mapping, kind: str) -> str | None:
     return ".".join([*filter(None, parts), "{model}"]) if all(parts) and parts else None
 
 
-def _reader_options(server: Mapping) -> tuple[tuple[str, str], ...]:
+def _reader_options(server: document.Mapping) -> tuple[tuple[str, str], ...]:
     """Reader options for the files: JSON in a single array spans several lines."""
     delimiter = server.text("delimiter")
     if delimiter == "array":
@@ -158,7 +139,7 @@ def _reader_options(server: Mapping) -> tuple[tuple[str, str], ...]:
     return ()
 
 
-def _endpoint_options(server: Mapping) -> Iterator[tuple[str, str]]:
+def _endpoint_options(server: document.Mapping) -> Iterator[tuple[str, str]]:
     """Hadoop settings for an S3-compatible store that is not AWS."""
     endpoint = server.text("endpointUrl")
     if endpoint is not None:
@@ -180,7 +161,7 @@ _OLDER_NAMES = {
 _ARE_PERCENT = {"rows": False, "percent": True}
 
 
-def translate_metric(rule: MappingType[str, Any], column: str | None) -> Translation:
+def translate_metric(rule: MappingType[str, Any], column: str | None) -> foreign.Translation:
     """The demands of a rule with a `metric` on a column, or on the rows of a model.
 
     :raises NoCounterpartError: there are none.
@@ -189,7 +170,7 @@ def translate_metric(rule: MappingType[str, Any], column: str | None) -> Transla
     metric = _OLDER_NAMES.get(written, written)
     if metric not in _METRICS:
         raise NoCounterpartError(f"unknown metric '{written}': there is {', '.join(_METRICS)}")
-    compared = conditions(rule)
+    compared = foreign.conditions(rule)
     if not compared:
         raise NoCounterpartError("it has no threshold: add one, such as mustBe or mustBeLessThan")
     unit = str(rule.get("unit") or "rows")
@@ -203,7 +184,7 @@ def translate_metric(rule: MappingType[str, Any], column: str | None) -> Transla
         for condition in compared
         for demand in _METRICS[metric](column, arguments, condition, _ARE_PERCENT[unit])
     )
-    return Translation(slug(metric), tuple(demands))
+    return foreign.Translation(slug(metric), tuple(demands))
 
 
 _Found = tuple[Demand, ...]
@@ -223,7 +204,7 @@ def _missing_values(
     missing = arguments.get("missingValues", [None, ""])
     if missing == [None]:
         return _null_values(column, arguments, condition, is_percent)
-    values = values_in(missing)
+    values = foreign.values_in(missing)
     if values is None:
         raise NoCounterpartError("missingValues takes a list of values")
     return (MetricRule("missing_count", (column,), condition, is_percent, values),)
@@ -234,15 +215,15 @@ def _invalid_values(
 ) -> _Found:
     if column is None:
         raise NoCounterpartError("it belongs to a field")
-    values, pattern = values_in(arguments.get("validValues")), arguments.get("pattern")
-    demands: list[ColumnDemand] = []
+    values, pattern = foreign.values_in(arguments.get("validValues")), arguments.get("pattern")
+    demands: list[foreign.ColumnDemand] = []
     if values:
         demands.append(OneOf(values))
     if isinstance(pattern, str):
         demands.append(Pattern(pattern))
     if not demands:
         raise NoCounterpartError("its arguments have neither validValues nor a pattern")
-    return invalid_values(column, tuple(demands), condition, is_percent=is_percent)
+    return foreign.invalid_values(column, tuple(demands), condition, is_percent=is_percent)
 
 
 def _duplicate_values(
@@ -254,7 +235,7 @@ def _duplicate_values(
     columns = (column,) if column is not None else tuple(column_path(str(name)) for name in names)
     if not columns:
         raise NoCounterpartError("its arguments have no properties: list the fields of the key")
-    return repeated_rows(columns, condition, is_percent=is_percent)
+    return foreign.repeated_rows(columns, condition, is_percent=is_percent)
 
 
 def _row_count(_: Any, __: Any, condition: Condition, is_percent: bool) -> _Found:
@@ -279,7 +260,7 @@ _IN_A_FILE = "checks in another file are not read: move them here"
 def read_older_quality(reading: ClauseReader, models: tuple[Model, ...]) -> Iterator[RuleOfModel]:
     """The rules of the checks; the rest is unsupported."""
     quality = reading.root.get("quality")
-    if not isinstance(quality, Mapping):
+    if not isinstance(quality, document.Mapping):
         reading.unsupported(
             quality, "not a valid quality section: move it to models.<model>.quality, as a list"
         )
@@ -292,39 +273,42 @@ def read_older_quality(reading: ClauseReader, models: tuple[Model, ...]) -> Iter
     reading.documented_keys(quality, "type", "description", reason="the format of the checks")
     specification = quality.get("specification")
     top = _parsed(specification)
-    if specification is None or not isinstance(top, Mapping) or "$ref" in top.entries:
+    if specification is None or not isinstance(top, document.Mapping) or "$ref" in top.entries:
         reading.unsupported(specification, _IN_A_FILE)
         return
     translations = list(_translations(kind, specification, top, models))
     # A text with several checks is a single clause: it is checked if all of them are.
     refused = {
-        id(node): read for _, node, read in translations if not isinstance(read, Translation)
+        id(node): read
+        for _, node, read in translations
+        if not isinstance(read, foreign.Translation)
     }
     for model, node, translation in translations:
-        if id(node) in refused or not isinstance(translation, Translation):
+        if id(node) in refused or not isinstance(translation, foreign.Translation):
             with reading.of_model(model):
                 reading.unsupported(node, str(refused[id(node)]))
             continue
         name = slug(translation.name or "") or translation.kind
         for demand in translation.demands:
-            yield model, translation.column, reading.rule(name, demand, *leaves(node))
+            yield model, translation.column, reading.rule(name, demand, *document.leaves(node))
 
 
 def _translations(
-    kind: str, specification: Node, top: Mapping, models: tuple[Model, ...]
-) -> Iterator[tuple[str, Node, Translation | NoCounterpartError]]:
+    kind: str, specification: document.Node, top: document.Mapping, models: tuple[Model, ...]
+) -> Iterator[tuple[str, document.Node, foreign.Translation | NoCounterpartError]]:
     """The demands of each check on a model, or why there are none, with its node."""
     for key, entry in top.entries.items():
         name = key.removeprefix(_ABOUT)
         model = next((model for model in models if model.name == name), None)
         carrier = next(
-            (node for node in (specification, entry.node) if isinstance(node, Scalar)), None
+            (node for node in (specification, entry.node) if isinstance(node, document.Scalar)),
+            None,
         )
         checks = _parsed(entry.node)
         if model is None:
             reason = NoCounterpartError(f"the contract has no model {name}")
             yield name, carrier or entry.node, reason
-        elif not isinstance(checks, Sequence):
+        elif not isinstance(checks, document.Sequence):
             yield name, carrier or entry.node, NoCounterpartError(_IN_A_FILE)
         else:
             for check in checks.items:
@@ -334,29 +318,29 @@ def _translations(
                     yield name, carrier or check, error
 
 
-def _parsed(node: Node | None) -> Node | None:
+def _parsed(node: document.Node | None) -> document.Node | None:
     """A node, or the contents of a YAML or JSON string."""
-    if isinstance(node, Scalar):
-        return read_document(SourceFile("", node.text)).root
+    if isinstance(node, document.Scalar):
+        return document.read_document(SourceFile("", node.text)).root
     return node
 
 
-def _translated(kind: str, check: Node, model: Model) -> Translation:
+def _translated(kind: str, check: document.Node, model: Model) -> foreign.Translation:
     """:raises NoCounterpartError: there are no demands, or the model has no column for them."""
-    translation = _TRANSLATORS[kind](plain_value(check))
+    translation = _TRANSLATORS[kind](document.plain_value(check))
     paths = tuple(item.path for item in model.fields)
     if not has_place(translation, paths):
         raise NoCounterpartError(f"the model {model.name} has no field {translation.column}")
     return translation
 
 
-def _expectation(check: object) -> Translation:
+def _expectation(check: object) -> foreign.Translation:
     if not isinstance(check, dict):
         raise NoCounterpartError("not an expectation: write a mapping")
     return great_expectations.translate(check, None)
 
 
-_TRANSLATORS: dict[str, Callable[[object], Translation]] = {
+_TRANSLATORS: dict[str, Callable[[object], foreign.Translation]] = {
     "soda_cl": soda.translate_sodacl,
     "sodacl": soda.translate_sodacl,
     "great_expectations": _expectation,
@@ -384,7 +368,7 @@ class _Rule:
     """
 
     reading: ClauseReader
-    node: Mapping
+    node: document.Mapping
     column: str | None
     fields: tuple[str, ...]
     sql_dialect: str | None
@@ -403,20 +387,20 @@ class _Rule:
 
 def read_quality(
     reading: ClauseReader,
-    owner: Mapping,
+    owner: document.Mapping,
     column: str | None,
     sql_dialect: str | None,
     fields: tuple[str, ...] = (),
 ) -> Iterator[PlacedRule]:
     """The rules in the `quality` of a model with these fields, or of the field with this column."""
     quality = owner.get("quality")
-    if isinstance(quality, Mapping):
+    if isinstance(quality, document.Mapping):
         reading.unsupported(quality, "quality is a list: put a dash before each rule")
     for node in reading.mappings(owner, "quality"):
         rule = _Rule(reading, node, column, fields, sql_dialect)
         for key in _REMARKS:
             reading.documented(node.get(key), "the name and description of a rule")
-        if severity_of(rule.text("severity")) is None:
+        if foreign.severity_of(rule.text("severity")) is None:
             hint = "unknown severity: write critical, error, warning or info"
             reading.not_understood(node.get("severity"), hint, "E422")
         readers = {"text": _text, "sql": _sql, "library": _library, "custom": _custom}
@@ -445,15 +429,15 @@ def _sql(rule: _Rule) -> Iterable[PlacedRule]:
     except KeyError:
         hint = did_you_mean(str(written), SQL_DIALECTS)
         return _refused(rule, f"unknown SQL dialect '{written}'", "E422", hint)
-    compared = conditions(plain_value(rule.node))
+    compared = foreign.conditions(document.plain_value(rule.node))
     if not compared:
         return _refused(rule, _NO_THRESHOLD, "E425")
     demands = tuple(QueryGives(query.strip(), condition, dialect) for condition in compared)
-    return _rules(rule, Translation("sql", demands, rule.column), "query", "dialect")
+    return _rules(rule, foreign.Translation("sql", demands, rule.column), "query", "dialect")
 
 
 def _library(rule: _Rule) -> Iterable[PlacedRule]:
-    translation = translate_metric(plain_value(rule.node), rule.column)
+    translation = translate_metric(document.plain_value(rule.node), rule.column)
     return _rules(rule, translation, "metric", "rule", "arguments", "unit")
 
 
@@ -472,14 +456,14 @@ def _custom(rule: _Rule) -> Iterable[PlacedRule]:
     return _rules(rule, translate(check, rule.column, rule.sql_dialect), key)
 
 
-def _check(node: Node | None) -> MappingType[str, Any] | None:
+def _check(node: document.Node | None) -> MappingType[str, Any] | None:
     """The rule of another tool, which may also be a YAML string."""
-    if isinstance(node, Scalar):
-        node = read_document(SourceFile("", node.text)).root
-    return plain_value(node) if isinstance(node, Mapping) else None
+    if isinstance(node, document.Scalar):
+        node = document.read_document(SourceFile("", node.text)).root
+    return document.plain_value(node) if isinstance(node, document.Mapping) else None
 
 
-def _rules(rule: _Rule, translation: Translation, *keys: str) -> Iterable[PlacedRule]:
+def _rules(rule: _Rule, translation: foreign.Translation, *keys: str) -> Iterable[PlacedRule]:
     """The rules for the demands, with the values of the keys and the thresholds as their
     clauses.
 
@@ -490,9 +474,9 @@ def _rules(rule: _Rule, translation: Translation, *keys: str) -> Iterable[Placed
     of_a_field = [isinstance(demand, _OF_A_FIELD) for demand in translation.demands]
     if _IN_ARRAY.search(translation.column or "") and not all(of_a_field):
         raise NoCounterpartError("the items of an array or a map are not counted over all rows")
-    reading, carrying = rule.reading, list[Node]()
+    reading, carrying = rule.reading, list[document.Node]()
     for key, entry in rule.node.entries.items():
-        if key in keys or (is_threshold(key) and "engine" not in rule.node.entries):
+        if key in keys or (foreign.is_threshold(key) and "engine" not in rule.node.entries):
             carrying += _carrying(reading, entry.node, translation.remarks)
     name = slug(rule.text("name") or rule.text("id") or translation.name or "") or translation.kind
     return [
@@ -500,7 +484,7 @@ def _rules(rule: _Rule, translation: Translation, *keys: str) -> Iterable[Placed
             translation.column,
             replace(
                 reading.rule(name, demand, *carrying),
-                severity=severity_of(rule.text("severity")) or translation.severity,
+                severity=foreign.severity_of(rule.text("severity")) or translation.severity,
                 dimension=rule.text("dimension"),
                 description=rule.text("description"),
                 tags=rule.node.texts("tags"),
@@ -512,22 +496,24 @@ def _rules(rule: _Rule, translation: Translation, *keys: str) -> Iterable[Placed
     ]
 
 
-def has_place(translation: Translation, columns: Collection[str | None]) -> bool:
+def has_place(translation: foreign.Translation, columns: Collection[str | None]) -> bool:
     """False if demands do not name their column, and there is none to move them to."""
     of_a_field = any(isinstance(demand, _OF_A_FIELD) for demand in translation.demands)
     return translation.column is None or translation.column in columns or not of_a_field
 
 
-def _carrying(reading: ClauseReader, node: Node, remarks: tuple[str, ...]) -> Iterator[Node]:
+def _carrying(
+    reading: ClauseReader, node: document.Node, remarks: tuple[str, ...]
+) -> Iterator[document.Node]:
     """The leaves below a node that form a rule; remarks are documented."""
-    if not isinstance(node, Mapping):
-        yield from leaves(node)
+    if not isinstance(node, document.Mapping):
+        yield from document.leaves(node)
         return
     for key, entry in node.entries.items():
         if key in remarks:
             reading.documented(entry.node, "a remark")
         else:
-            yield from leaves(entry.node)
+            yield from document.leaves(entry.node)
 
 
 def _refused(
@@ -537,9 +523,9 @@ def _refused(
     reading = rule.reading
     called = slug(rule.text("name") or rule.text("id") or "") or rule.kind or "quality"
     name = ".".join(filter(None, (reading.model, rule.column, called)))
-    severity = severity_of(rule.text("severity"))
+    severity = foreign.severity_of(rule.text("severity"))
     promise = Promise(
-        show_path(rule.node.path),
+        document.show_path(rule.node.path),
         name,
         reading.model,
         severity,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from sqlglot import exp
 
-from dqx_airflow.contracts.compile.context import RuleContext, filled_in, placeholders
+from dqx_airflow.contracts.compile.claims import RuleContext, filled_in, placeholders
 from dqx_airflow.contracts.compile.sql_rules import parsed, written_name
 from dqx_airflow.contracts.compile.suite import Compiled, Unenforced, compile_contract
 from dqx_airflow.contracts.demands import Demand, OnlyColumns, QueryGives, RowsSatisfy

@@ -15,7 +15,7 @@ from itertools import combinations
 from typing import Any
 
 from dqx_airflow.contracts import demands
-from dqx_airflow.contracts.compile.context import RuleContext
+from dqx_airflow.contracts.compile.claims import RuleContext
 from dqx_airflow.contracts.compile.ecma_regex import BrokenPatternError, java_pattern
 from dqx_airflow.contracts.compile.suite import compile_contract
 from dqx_airflow.contracts.dialects import reader_of

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dqx_airflow.contracts import demands, export
-from dqx_airflow.contracts.compile.context import ExportedRule
+from dqx_airflow.contracts.compile.claims import ExportedRule
 from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.dialects.clause_reader import DAY_S, HOUR_S, MINUTE_S, is_sensitive
 from dqx_airflow.contracts.dialects.foreign import THRESHOLDS, great_expectations

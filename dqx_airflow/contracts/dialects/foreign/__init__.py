@@ -12,20 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from dqx_airflow.contracts import demands as kinds
 from dqx_airflow.contracts.compile.terms import sql_name
-from dqx_airflow.contracts.demands import (
-    Bound,
-    Condition,
-    Demand,
-    Length,
-    Literal,
-    MetricRule,
-    OfFormat,
-    OneOf,
-    Pattern,
-    QueryGives,
-    Unique,
-)
 from dqx_airflow.contracts.dialects.clause_reader import slug
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.patterns.bounds import ended
@@ -46,7 +34,7 @@ class Translation:
     """
 
     kind: str
-    demands: tuple[Demand, ...]
+    demands: tuple[kinds.Demand, ...]
     column: str | None = None
     name: str | None = None
     severity: Severity | None = None
@@ -86,7 +74,7 @@ def is_threshold(key: str) -> bool:
     return slug(key) in _OPERATORS
 
 
-def conditions(rule: Mapping[str, Any]) -> tuple[Condition, ...]:
+def conditions(rule: Mapping[str, Any]) -> tuple[kinds.Condition, ...]:
     """All comparisons of a rule.
 
     :raises NoCounterpartError: one of them cannot be made.
@@ -104,7 +92,7 @@ def conditions(rule: Mapping[str, Any]) -> tuple[Condition, ...]:
     return tuple(bounds)
 
 
-def permits_none(condition: Condition, *, is_percent: bool = False) -> bool:
+def permits_none(condition: kinds.Condition, *, is_percent: bool = False) -> bool:
     """True if only zero satisfies the condition on a count, or on a percentage of the rows."""
     op, bound = condition.op, condition.bound
     if op == "==" or is_percent:
@@ -112,20 +100,20 @@ def permits_none(condition: Condition, *, is_percent: bool = False) -> bool:
     return (op == "<" and 0 < bound <= 1) or (op == "<=" and 0 <= bound < 1)
 
 
-def _condition(op: str, value: object) -> Condition | None:
+def _condition(op: str, value: object) -> kinds.Condition | None:
     if not op.endswith("between"):
-        return Condition(op, value) if is_finite_number(value) else None
+        return kinds.Condition(op, value) if is_finite_number(value) else None
     match value:
         case [low, high] if is_finite_number(low) and is_finite_number(high) and low <= high:
-            return Condition(op, low, high)
+            return kinds.Condition(op, low, high)
     return None
 
 
-ColumnDemand: TypeAlias = OneOf | Pattern | OfFormat | Bound | Length
+ColumnDemand: TypeAlias = kinds.OneOf | kinds.Pattern | kinds.OfFormat | kinds.Bound | kinds.Length
 """A demand that each value of a column satisfies, or not."""
 
 
-def values_in(items: object) -> tuple[Literal, ...] | None:
+def values_in(items: object) -> tuple[kinds.Literal, ...] | None:
     """The values in a list, without NULL; None if it is not a list, or has nothing to compare
     with."""
     if not isinstance(items, list):
@@ -150,16 +138,16 @@ def predicate(column: str, demand: ColumnDemand) -> str:
     """A Spark SQL predicate that is true if the value of the column satisfies the demand."""
     name = sql_name(column)
     match demand:
-        case OneOf(values):
+        case kinds.OneOf(values):
             return f"{name} IN ({literals(values)})"
-        case Pattern(expression):
+        case kinds.Pattern(expression):
             return rlike(name, expression)
-        case OfFormat(format_name):
+        case kinds.OfFormat(format_name):
             form = TEXT_FORMATS[format_name]
             return form.sql(name, rlike(name, whole(form.pattern)))
-        case Bound(op, value):
+        case kinds.Bound(op, value):
             return f"{name} {op} {literals((value,))}"
-        case Length(op, count):
+        case kinds.Length(op, count):
             return f"char_length({name}) {op} {count}"
 
 
@@ -172,33 +160,33 @@ def aggregate_query(value: str) -> str:
     return " ".join(("SELECT", value.strip(), "FROM {model}"))
 
 
-def literals(values: tuple[Literal, ...]) -> str:
+def literals(values: tuple[kinds.Literal, ...]) -> str:
     return ", ".join("NULL" if value is None else quote_literal(value) for value in values)
 
 
 def invalid_values(
-    column: str, demands: tuple[ColumnDemand, ...], condition: Condition, *, is_percent: bool
-) -> tuple[Demand, ...]:
+    column: str, demands: tuple[ColumnDemand, ...], condition: kinds.Condition, *, is_percent: bool
+) -> tuple[kinds.Demand, ...]:
     """The demands of a condition on the number of invalid values; NULL is not invalid."""
     if permits_none(condition, is_percent=is_percent):
         return demands
     match demands:
-        case (OneOf(values),):
-            return (MetricRule("invalid_count", (column,), condition, is_percent, values),)
-        case (Pattern(expression),):
-            measured = MetricRule(
+        case (kinds.OneOf(values),):
+            return (kinds.MetricRule("invalid_count", (column,), condition, is_percent, values),)
+        case (kinds.Pattern(expression),):
+            measured = kinds.MetricRule(
                 "invalid_count", (column,), condition, is_percent, pattern=expression
             )
             return (measured,)
     invalid = f"count_if(NOT ({all_hold(column, demands)}))"
     value = f"100 * {invalid} / count(*)" if is_percent else invalid
-    return (QueryGives(aggregate_query(value), condition),)
+    return (kinds.QueryGives(aggregate_query(value), condition),)
 
 
 def repeated_rows(
-    columns: tuple[str, ...], condition: Condition, *, is_percent: bool
-) -> tuple[Demand, ...]:
+    columns: tuple[str, ...], condition: kinds.Condition, *, is_percent: bool
+) -> tuple[kinds.Demand, ...]:
     """The demands of a condition on the number of duplicates in columns."""
     if permits_none(condition, is_percent=is_percent):
-        return (Unique(columns),)
-    return (MetricRule("duplicate_count", columns, condition, is_percent),)
+        return (kinds.Unique(columns),)
+    return (kinds.MetricRule("duplicate_count", columns, condition, is_percent),)

@@ -17,25 +17,8 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, TypeAlias
 
+from dqx_airflow.contracts import demands as kinds
 from dqx_airflow.contracts.compile.terms import sql_name
-from dqx_airflow.contracts.demands import (
-    NONE,
-    AmongRows,
-    Bound,
-    Complete,
-    Condition,
-    Demand,
-    Length,
-    Literal,
-    MetricRule,
-    OneOf,
-    Pattern,
-    Presence,
-    QueryGives,
-    Required,
-    RowsSatisfy,
-    Unique,
-)
 from dqx_airflow.contracts.demands.measures import MEASURED
 from dqx_airflow.contracts.dialects.foreign import (
     ColumnDemand,
@@ -247,7 +230,7 @@ def _comparison(op: str, value: Any) -> str:
     raise NoCounterpartError(f"its row_condition compares with {value!r}")
 
 
-Demands: TypeAlias = tuple[Demand, ...]
+Demands: TypeAlias = tuple[kinds.Demand, ...]
 
 
 @dataclass(slots=True)
@@ -280,7 +263,7 @@ class ExpectationArguments:
             raise NoCounterpartError(f"it has no {key}, or an empty one")
         return value
 
-    def values(self, key: str) -> tuple[Literal, ...]:
+    def values(self, key: str) -> tuple[kinds.Literal, ...]:
         literals = values_in(self.take(key))
         if literals is None:
             raise NoCounterpartError(f"its {key} is not a list of values")
@@ -327,12 +310,12 @@ def each_value(arguments: ExpectationArguments, *demands: ColumnDemand) -> Deman
     if len(demands) == 1:
         arguments.share = share
         return demands
-    return (RowsSatisfy(all_hold(arguments.own_column(), demands), share=share),)
+    return (kinds.RowsSatisfy(all_hold(arguments.own_column(), demands), share=share),)
 
 
 def each_row(arguments: ExpectationArguments, predicate: str) -> Demands:
     """A predicate over the rows, or `mostly` of them."""
-    return (RowsSatisfy(predicate, share=arguments.mostly()),)
+    return (kinds.RowsSatisfy(predicate, share=arguments.mostly()),)
 
 
 def bounds_in(arguments: ExpectationArguments) -> Bounds:
@@ -350,15 +333,15 @@ def bounds_in(arguments: ExpectationArguments) -> Bounds:
     return bounds
 
 
-def conditions_in(bounds: Bounds, factor: int = 1) -> tuple[Condition, ...]:
+def conditions_in(bounds: Bounds, factor: int = 1) -> tuple[kinds.Condition, ...]:
     """The bounds as conditions on a number, multiplied by a factor."""
     if not all(is_finite_number(value) for _, value in bounds):
         raise NoCounterpartError("its bounds are not numbers")
     sizes = [value if factor == 1 else round(factor * value, 9) for _, value in bounds]
     match bounds:
         case [(">=", low), ("<=", high)] if low <= high:
-            return (Condition("between", *sizes),)
-    return tuple(Condition(op, size) for (op, _), size in zip(bounds, sizes, strict=True))
+            return (kinds.Condition("between", *sizes),)
+    return tuple(kinds.Condition(op, size) for (op, _), size in zip(bounds, sizes, strict=True))
 
 
 def _measured(
@@ -366,7 +349,7 @@ def _measured(
 ) -> Callable[[ExpectationArguments], Demands]:
     """An expectation about a metric of DQL; a percentage is a share in its bounds."""
     return lambda arguments: tuple(
-        MetricRule(metric, (arguments.own_column(),), condition, is_percent)
+        kinds.MetricRule(metric, (arguments.own_column(),), condition, is_percent)
         for condition in conditions_in(bounds_in(arguments), 100 if is_percent else 1)
     )
 
@@ -376,7 +359,9 @@ def _computed(expression: str) -> Callable[[ExpectationArguments], Demands]:
 
     def demands(arguments: ExpectationArguments) -> Demands:
         query = aggregate_query(expression.format(arguments.name))
-        return tuple(QueryGives(query, bound) for bound in conditions_in(bounds_in(arguments)))
+        return tuple(
+            kinds.QueryGives(query, bound) for bound in conditions_in(bounds_in(arguments))
+        )
 
     return demands
 
@@ -387,38 +372,38 @@ def _quantiles(arguments: ExpectationArguments) -> Demands:
             pass
         case _:
             raise NoCounterpartError("quantile_ranges needs one value range for each quantile")
-    demands: list[Demand] = []
+    demands: list[kinds.Demand] = []
     for share, bounds in zip(shares, ranges, strict=True):
         if not is_finite_number(share) or not 0 <= share <= 1:
             raise NoCounterpartError("a quantile is a number between 0 and 1")
         match bounds:
             case [low, high] if is_finite_number(low) and is_finite_number(high):
-                condition = Condition("between", low, high)
+                condition = kinds.Condition("between", low, high)
             case [None, high] if is_finite_number(high):
-                condition = Condition("<=", high)
+                condition = kinds.Condition("<=", high)
             case [low, None] if is_finite_number(low):
-                condition = Condition(">=", low)
+                condition = kinds.Condition(">=", low)
             case _:
                 raise NoCounterpartError("a value range is a list of two numbers")
         query = aggregate_query(f"percentile({arguments.name}, {share})")
-        demands.append(QueryGives(query, condition))
+        demands.append(kinds.QueryGives(query, condition))
     return tuple(demands)
 
 
 def _distinct_in_set(arguments: ExpectationArguments) -> Demands:
-    return (OneOf(arguments.values("value_set")),)
+    return (kinds.OneOf(arguments.values("value_set")),)
 
 
 def _distinct_contain_set(arguments: ExpectationArguments) -> Demands:
     name, values = arguments.name, tuple(dict.fromkeys(arguments.values("value_set")))
     found = f"count(DISTINCT CASE WHEN {name} IN ({literals(values)}) THEN {name} END)"
-    return (QueryGives(aggregate_query(found), Condition("==", len(values))),)
+    return (kinds.QueryGives(aggregate_query(found), kinds.Condition("==", len(values))),)
 
 
 def _most_common(arguments: ExpectationArguments) -> Demands:
     arguments.take("ties_okay")
     column, values = arguments.own_column(), arguments.values("value_set")
-    return (MetricRule("most_common", (column,), NONE, values=values),)
+    return (kinds.MetricRule("most_common", (column,), kinds.NONE, values=values),)
 
 
 def _z_scores(arguments: ExpectationArguments) -> Demands:
@@ -427,11 +412,11 @@ def _z_scores(arguments: ExpectationArguments) -> Demands:
     if not is_finite_number(threshold):
         raise NoCounterpartError("its threshold is not a number")
     if is_double and share == 1:
-        below = Condition("<", threshold)
-        return (MetricRule("max_z_score", (arguments.own_column(),), below),)
+        below = kinds.Condition("<", threshold)
+        return (kinds.MetricRule("max_z_score", (arguments.own_column(),), below),)
     if share == 1:
         query = aggregate_query(f"(max({name}) - avg({name})) / stddev_samp({name})")
-        return (QueryGives(query, Condition("<", threshold)),)
+        return (kinds.QueryGives(query, kinds.Condition("<", threshold)),)
     distance = f"abs({name} - center)" if is_double else f"({name} - center)"
     near = f"spread > 0 AND {distance} < {threshold} * spread"
     query = " ".join(
@@ -441,7 +426,7 @@ def _z_scores(arguments: ExpectationArguments) -> Demands:
             f"stddev_samp({name}) OVER () AS spread FROM {{model}}) AS rows",
         )
     )
-    return (QueryGives(query, Condition(">=", share)),)
+    return (kinds.QueryGives(query, kinds.Condition(">=", share)),)
 
 
 def _in_order(metric: str) -> Callable[[ExpectationArguments], Demands]:
@@ -469,7 +454,7 @@ _OF_COLUMNS: Expectations = {
     ),
     "expect_column_quantile_values_to_be_between": _quantiles,
     "expect_column_stdev_to_be_between": _computed("stddev_samp({})"),
-    "expect_column_to_exist": lambda _: (Presence(),),
+    "expect_column_to_exist": lambda _: (kinds.Presence(),),
     "expect_column_value_z_scores_to_be_less_than": _z_scores,
     "expect_column_values_to_be_decreasing": _in_order("increase_count"),
     "expect_column_values_to_be_increasing": _in_order("decrease_count"),
@@ -490,13 +475,13 @@ def _compound_unique(arguments: ExpectationArguments) -> Demands:
         raise NoCounterpartError("mostly, a share of rows that are unique, has no counterpart")
     ignored = arguments.take("ignore_row_if", "all_values_are_missing")
     if ignored == "any_value_is_missing":
-        return (Unique(columns),)
+        return (kinds.Unique(columns),)
     # Here a row with some NULLs counts, which `Unique` excludes.
     names = [sql_name(column) for column in columns]
     query = aggregate_query(f"count(*) - count(DISTINCT struct({', '.join(names)}))")
     if ignored == "all_values_are_missing":
         query += " WHERE " + " OR ".join(f"{name} IS NOT NULL" for name in names)
-    return (QueryGives(query, NONE),)
+    return (kinds.QueryGives(query, kinds.NONE),)
 
 
 def _unique_within_record(arguments: ExpectationArguments) -> Demands:
@@ -563,7 +548,7 @@ def _of_kept_rows(
         predicate = f"{missing} OR ({predicate})"
     elif not is_total:
         predicate = f"coalesce({predicate}, {missing if link else 'false'})"
-    return (RowsSatisfy(predicate, dialect, share),)
+    return (kinds.RowsSatisfy(predicate, dialect, share),)
 
 
 def _typed(arguments: ExpectationArguments, names: list[Any]) -> Demands:
@@ -571,7 +556,7 @@ def _typed(arguments: ExpectationArguments, names: list[Any]) -> Demands:
     types = dict.fromkeys(_spark_type(str(written)) for written in names)
     begins = [f"typeof({arguments.name}) LIKE {quote_literal(kind + '%')}" for kind in types]
     arguments.mostly()  # a column has one type
-    return (RowsSatisfy(" OR ".join(begins), "spark"),)
+    return (kinds.RowsSatisfy(" OR ".join(begins), "spark"),)
 
 
 def _spark_type(written: str) -> str:
@@ -594,7 +579,7 @@ def _multicolumn_sum(arguments: ExpectationArguments) -> Demands:
 def _count_between(metric: str) -> Callable[[ExpectationArguments], Demands]:
     """An expectation about a range for the number of rows or columns."""
     return lambda arguments: tuple(
-        MetricRule(metric, (), condition) for condition in conditions_in(bounds_in(arguments))
+        kinds.MetricRule(metric, (), condition) for condition in conditions_in(bounds_in(arguments))
     )
 
 
@@ -605,7 +590,7 @@ def _count_equal(metric: str) -> Callable[[ExpectationArguments], Demands]:
         value = arguments.take("value")
         if not is_finite_number(value):
             raise NoCounterpartError("its value is not a number")
-        return (MetricRule(metric, (), Condition("==", value)),)
+        return (kinds.MetricRule(metric, (), kinds.Condition("==", value)),)
 
     return demands
 
@@ -613,7 +598,7 @@ def _count_equal(metric: str) -> Callable[[ExpectationArguments], Demands]:
 def _unexpected_rows(arguments: ExpectationArguments) -> Demands:
     rows = arguments.text("unexpected_rows_query").strip().rstrip(";")
     query = " ".join(("SELECT count(*) FROM (", rows.replace("{batch}", "{model}"), ") AS rows"))
-    return (QueryGives(query, NONE, arguments.sql_dialect),)
+    return (kinds.QueryGives(query, kinds.NONE, arguments.sql_dialect),)
 
 
 _OF_TABLES: Expectations = {
@@ -642,26 +627,26 @@ _OF_TABLES: Expectations = {
 
 def _not_null(arguments: ExpectationArguments) -> Demands:
     share = arguments.mostly()
-    return (Required(),) if share == 1 else (Complete(arguments.own_column(), share),)
+    return (kinds.Required(),) if share == 1 else (kinds.Complete(arguments.own_column(), share),)
 
 
 def _null(arguments: ExpectationArguments) -> Demands:
     column, share = arguments.own_column(), arguments.mostly()
     if share == 1:
-        return (MetricRule("count", (column,), NONE),)
-    most = Condition("<=", round(100 * (1 - share), 9))
-    return (MetricRule("count", (column,), most, is_percent=True),)
+        return (kinds.MetricRule("count", (column,), kinds.NONE),)
+    most = kinds.Condition("<=", round(100 * (1 - share), 9))
+    return (kinds.MetricRule("count", (column,), most, is_percent=True),)
 
 
 def _unique(arguments: ExpectationArguments) -> Demands:
     column, share = arguments.own_column(), arguments.mostly()
     if share < 1:
-        return (MetricRule("uniqueness", (column,), Condition(">=", share)),)
-    return (Unique((column,)),)
+        return (kinds.MetricRule("uniqueness", (column,), kinds.Condition(">=", share)),)
+    return (kinds.Unique((column,)),)
 
 
 def _values_between(arguments: ExpectationArguments) -> Demands:
-    return each_value(arguments, *(Bound(op, value) for op, value in bounds_in(arguments)))
+    return each_value(arguments, *(kinds.Bound(op, value) for op, value in bounds_in(arguments)))
 
 
 def _lengths_between(arguments: ExpectationArguments) -> Demands:
@@ -670,7 +655,7 @@ def _lengths_between(arguments: ExpectationArguments) -> Demands:
         if not isinstance(value, int):
             raise NoCounterpartError("its bounds are not whole numbers")
         strict = {">": 1, "<": -1}.get(op, 0)
-        lengths.append(Length(f"{op[0]}=", value + strict))
+        lengths.append(kinds.Length(f"{op[0]}=", value + strict))
     return each_value(arguments, *lengths)
 
 
@@ -678,7 +663,7 @@ def _lengths_equal(arguments: ExpectationArguments) -> Demands:
     value = arguments.take("value")
     if not isinstance(value, int):
         raise NoCounterpartError("its value is not a whole number")
-    return each_value(arguments, Length(">=", value), Length("<=", value))
+    return each_value(arguments, kinds.Length(">=", value), kinds.Length("<=", value))
 
 
 def _not_in_set(arguments: ExpectationArguments) -> Demands:
@@ -697,7 +682,7 @@ def _regex(text: object) -> str:
 def _match_regex_list(arguments: ExpectationArguments) -> Demands:
     expressions = [_regex(item) for item in arguments.items("regex_list")]
     if arguments.take("match_on", "any") == "all":
-        return each_value(arguments, *map(Pattern, expressions))
+        return each_value(arguments, *map(kinds.Pattern, expressions))
     return each_row(arguments, " OR ".join(rlike(arguments.name, item) for item in expressions))
 
 
@@ -754,14 +739,14 @@ _OF_VALUES: Expectations = {
     "expect_column_value_lengths_to_equal": _lengths_equal,
     "expect_column_values_to_be_between": _values_between,
     "expect_column_values_to_be_in_set": lambda arguments: each_value(
-        arguments, OneOf(arguments.values("value_set"))
+        arguments, kinds.OneOf(arguments.values("value_set"))
     ),
     "expect_column_values_to_be_null": _null,
     "expect_column_values_to_be_unique": _unique,
     "expect_column_values_to_match_like_pattern": _like("like_pattern"),
     "expect_column_values_to_match_like_pattern_list": _like("like_pattern_list"),
     "expect_column_values_to_match_regex": lambda arguments: each_value(
-        arguments, Pattern(_regex(arguments.take("regex")))
+        arguments, kinds.Pattern(_regex(arguments.take("regex")))
     ),
     "expect_column_values_to_match_strftime_format": _strftime,
     "expect_column_values_to_match_regex_list": _match_regex_list,
@@ -814,7 +799,7 @@ def translate(
     except NoCounterpartError as error:
         raise NoCounterpartError(f"{kind}: {error}") from None
     if where is not None:
-        demands = tuple(AmongRows(demand, where, "spark") for demand in demands)
+        demands = tuple(kinds.AmongRows(demand, where, "spark") for demand in demands)
     for key, value in given.items():
         if key not in arguments.asked and key not in _ARGUMENT_REMARKS and value is not None:
             raise NoCounterpartError(f"{kind}: '{key}' has no counterpart")

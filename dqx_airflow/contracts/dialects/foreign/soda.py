@@ -9,24 +9,8 @@ from functools import partial
 from importlib.resources import files
 from typing import Any
 
+from dqx_airflow.contracts import demands as kinds
 from dqx_airflow.contracts.compile.terms import sql_name
-from dqx_airflow.contracts.demands import (
-    NONE,
-    AmongRows,
-    Bound,
-    Condition,
-    Demand,
-    Fresh,
-    Length,
-    MetricRule,
-    OfFormat,
-    OneOf,
-    Pattern,
-    QueryGives,
-    Refers,
-    Required,
-    RowsSatisfy,
-)
 from dqx_airflow.contracts.dialects import foreign
 from dqx_airflow.contracts.dialects.clause_reader import DAY_S, HOUR_S, MINUTE_S, seconds_of, slug
 from dqx_airflow.contracts.model import column_path, dotted_path
@@ -70,7 +54,7 @@ class _Check:
     kind: str
     keys: Mapping[str, Any]
     column: str | None
-    compared: tuple[Condition, ...]
+    compared: tuple[kinds.Condition, ...]
     sql_dialect: str | None
 
     def first(self, keys: Iterable[str]) -> Any:
@@ -82,7 +66,7 @@ class _Check:
         return self.kind.endswith("_percent")
 
 
-_Found = tuple[Demand, ...]
+_Found = tuple[kinds.Demand, ...]
 
 
 def translate(
@@ -118,14 +102,14 @@ def translate(
     if where is not None and not isinstance(where, str):
         raise NoCounterpartError("a filter must be a SQL condition")
     if where is not None:
-        demands = tuple(AmongRows(demand, where, sql_dialect) for demand in demands)
+        demands = tuple(kinds.AmongRows(demand, where, sql_dialect) for demand in demands)
     name = check.get("name")
     return foreign.Translation(
         kind, demands, column, str(name) if name else None, remarks=tuple({*_REMARKS} & {*check})
     )
 
 
-def comparisons(check: Mapping[str, Any]) -> tuple[Condition, ...]:
+def comparisons(check: Mapping[str, Any]) -> tuple[kinds.Condition, ...]:
     """The comparisons; a lower bound above the upper one means a value outside of both.
 
     :raises NoCounterpartError: one of them cannot be made.
@@ -136,14 +120,14 @@ def comparisons(check: Mapping[str, Any]) -> tuple[Condition, ...]:
     if not (lower and upper) or lower[0].bound <= upper[0].bound:
         return compared
     if lower[0].op == ">" and upper[0].op == "<":
-        return (Condition("not between", upper[0].bound, lower[0].bound),)
+        return (kinds.Condition("not between", upper[0].bound, lower[0].bound),)
     raise NoCounterpartError(
         "the excluded range includes only one of its ends: use must_be_not_between"
     )
 
 
 def _row_count(check: _Check) -> _Found:
-    return tuple(MetricRule("num_rows", (), condition) for condition in check.compared)
+    return tuple(kinds.MetricRule("num_rows", (), condition) for condition in check.compared)
 
 
 def _duplicates(check: _Check) -> _Found:
@@ -166,17 +150,17 @@ def _missing(check: _Check) -> _Found:
     )
     if counted is None or not isinstance(pattern, str | None):
         raise NoCounterpartError("missing_values takes a list of values, missing_regex a string")
-    demands: list[Demand] = []
+    demands: list[kinds.Demand] = []
     for condition in check.compared:
         if counted or pattern:
-            measured = MetricRule(
+            measured = kinds.MetricRule(
                 "missing_count", (column,), condition, check.is_percent, counted, pattern
             )
             demands.append(measured)
         elif foreign.permits_none(condition, is_percent=check.is_percent):
-            demands.append(Required())
+            demands.append(kinds.Required())
         else:
-            demands.append(MetricRule("null_count", (column,), condition, check.is_percent))
+            demands.append(kinds.MetricRule("null_count", (column,), condition, check.is_percent))
     return tuple(demands)
 
 
@@ -193,9 +177,9 @@ def _invalid(check: _Check) -> _Found:
         counted = f"count_if({broken})"
         counted = f"100 * {counted} / count(*)" if check.is_percent else counted
         return tuple(
-            RowsSatisfy(f"NOT ({broken})")
+            kinds.RowsSatisfy(f"NOT ({broken})")
             if foreign.permits_none(condition, is_percent=check.is_percent)
-            else QueryGives(foreign.aggregate_query(counted), condition)
+            else kinds.QueryGives(foreign.aggregate_query(counted), condition)
             for condition in check.compared
         )
     if not valid:
@@ -233,23 +217,23 @@ def _valid(check: _Check) -> tuple[foreign.ColumnDemand, ...]:
         values = foreign.values_in(keys["valid_values"])
         if values is None:
             raise NoCounterpartError("valid_values takes a list of values")
-        demands.append(OneOf(values))
+        demands.append(kinds.OneOf(values))
     if pattern is not None:
-        demands.append(Pattern(str(pattern)))
+        demands.append(kinds.Pattern(str(pattern)))
     if "valid_format" in keys:
         written = str(keys["valid_format"])
         format_name = written.replace("_", " ").lower()
         if format_name in _FORMATS:
-            demands.append(OfFormat(_FORMATS[format_name]))
+            demands.append(kinds.OfFormat(_FORMATS[format_name]))
         elif format_name in SODA_PATTERNS:
-            demands.append(Pattern(SODA_PATTERNS[format_name]))
+            demands.append(kinds.Pattern(SODA_PATTERNS[format_name]))
         else:
             raise NoCounterpartError(f"Soda's format '{written}' has no counterpart")
     for key, op in (("valid_min", ">="), ("valid_max", "<=")):
         if key in keys:
             if not is_finite_number(keys[key]):
                 raise NoCounterpartError(f"{key} takes a number")
-            demands.append(Bound(op, keys[key]))
+            demands.append(kinds.Bound(op, keys[key]))
     for key, ops in (
         ("valid_length", (">=", "<=")),
         ("valid_min_length", (">=",)),
@@ -259,7 +243,7 @@ def _valid(check: _Check) -> tuple[foreign.ColumnDemand, ...]:
             count = keys[key]
             if not isinstance(count, int) or isinstance(count, bool):
                 raise NoCounterpartError(f"{key} takes a whole number")
-            demands += [Length(op, count) for op in ops]
+            demands += [kinds.Length(op, count) for op in ops]
     return tuple(demands)
 
 
@@ -278,18 +262,18 @@ def _reference(check: _Check, reference: object) -> _Found:
         for comparison in check.compared
     ):
         raise NoCounterpartError("a reference cannot have a threshold: use no_invalid_values")
-    return (Refers((str(check.column),), dataset, (column_path(column),)),)
+    return (kinds.Refers((str(check.column),), dataset, (column_path(column),)),)
 
 
 def _aggregate(check: _Check) -> _Found:
     metric, column = _AGGREGATES[check.kind], str(check.column)
-    return tuple(MetricRule(metric, (column,), condition) for condition in check.compared)
+    return tuple(kinds.MetricRule(metric, (column,), condition) for condition in check.compared)
 
 
 def _expression(check: _Check) -> _Found:
     value = _EXPRESSIONS[check.kind].format(sql_name(str(check.column)))
     query = foreign.aggregate_query(value)
-    return tuple(QueryGives(query, condition) for condition in check.compared)
+    return tuple(kinds.QueryGives(query, condition) for condition in check.compared)
 
 
 def _freshness(check: _Check) -> _Found:
@@ -297,7 +281,7 @@ def _freshness(check: _Check) -> _Found:
     for condition in check.compared:
         if condition.op not in ("<", "<="):
             raise NoCounterpartError(f"{check.kind} is an upper limit: use must_be_less_than")
-        ages.append(Fresh(str(check.column), condition.bound * _AGES[check.kind]))
+        ages.append(kinds.Fresh(str(check.column), condition.bound * _AGES[check.kind]))
     return tuple(ages)
 
 
@@ -306,7 +290,9 @@ def _query(check: _Check, keys: tuple[str, ...], query_of: Callable[[str], str])
     if not isinstance(sql, str):
         raise NoCounterpartError(f"{check.kind} has no {keys[0]}")
     query = query_of(sql).replace("{table_name}", "{model}")
-    return tuple(QueryGives(query, condition, check.sql_dialect) for condition in check.compared)
+    return tuple(
+        kinds.QueryGives(query, condition, check.sql_dialect) for condition in check.compared
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,7 +305,7 @@ class _Kind:
     demands: Callable[[_Check], _Found]
     keys: tuple[str, ...] = ()
     needs_column: bool = True
-    implied: tuple[Condition, ...] | None = None
+    implied: tuple[kinds.Condition, ...] | None = None
     takes_filter: bool = True
 
 
@@ -327,14 +313,16 @@ _MISSING_KEYS = ("missing_values", *_MISSING_REGEX_KEYS)
 _INVALID_KEYS = (*_VALIDITY, "invalid_values", "invalid_regex", "valid_values_reference_data")
 _KINDS = {
     "row_count": _Kind(_row_count, needs_column=False),
-    "rows_exist": _Kind(_row_count, needs_column=False, implied=(Condition(">", 0),)),
-    "no_duplicate_values": _Kind(_duplicates, ("columns",), needs_column=False, implied=(NONE,)),
+    "rows_exist": _Kind(_row_count, needs_column=False, implied=(kinds.Condition(">", 0),)),
+    "no_duplicate_values": _Kind(
+        _duplicates, ("columns",), needs_column=False, implied=(kinds.NONE,)
+    ),
     "duplicate_count": _Kind(_duplicates, ("columns",), needs_column=False),
     "duplicate_percent": _Kind(_duplicates, ("columns",), needs_column=False),
-    "no_missing_values": _Kind(_missing, _MISSING_KEYS, implied=(NONE,)),
+    "no_missing_values": _Kind(_missing, _MISSING_KEYS, implied=(kinds.NONE,)),
     "missing_count": _Kind(_missing, _MISSING_KEYS),
     "missing_percent": _Kind(_missing, _MISSING_KEYS),
-    "no_invalid_values": _Kind(_invalid, _INVALID_KEYS, implied=(NONE,)),
+    "no_invalid_values": _Kind(_invalid, _INVALID_KEYS, implied=(kinds.NONE,)),
     "invalid_count": _Kind(_invalid, _INVALID_KEYS),
     "invalid_percent": _Kind(_invalid, _INVALID_KEYS),
     **dict.fromkeys(_AGGREGATES, _Kind(_aggregate)),
@@ -441,7 +429,7 @@ def _sodacl_reference(match: re.Match[str]) -> foreign.Translation:
     if len(columns) != len(other_columns):
         raise NoCounterpartError("a reference needs the same number of columns on both sides")
     paths, other_paths = tuple(map(dotted_path, columns)), tuple(map(dotted_path, other_columns))
-    demand = Refers(paths, match["dataset"], other_paths)
+    demand = kinds.Refers(paths, match["dataset"], other_paths)
     return foreign.Translation("references", (demand,), paths[0] if len(paths) == 1 else None)
 
 
@@ -451,7 +439,7 @@ def _sodacl_freshness(arguments: list[str], comparison: str) -> foreign.Translat
     if seconds is None or len(arguments) != 1 or "::" in arguments[0]:
         raise NoCounterpartError("freshness needs `<` and a duration: write `freshness(at) < 24h`")
     path = dotted_path(arguments[0])
-    return foreign.Translation("freshness", (Fresh(path, seconds),), path)
+    return foreign.Translation("freshness", (kinds.Fresh(path, seconds),), path)
 
 
 def _percentile(arguments: list[str], threshold: dict[str, Any]) -> foreign.Translation:
@@ -460,5 +448,5 @@ def _percentile(arguments: list[str], threshold: dict[str, Any]) -> foreign.Tran
         raise NoCounterpartError("a percentile needs a column and a number between 0 and 1")
     path = dotted_path(arguments[0])
     query = foreign.aggregate_query(f"percentile({sql_name(path)}, {share})")
-    demands = tuple(QueryGives(query, condition) for condition in comparisons(threshold))
+    demands = tuple(kinds.QueryGives(query, condition) for condition in comparisons(threshold))
     return foreign.Translation("percentile", demands, path)

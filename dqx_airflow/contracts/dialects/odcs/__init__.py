@@ -14,22 +14,8 @@ from dqx_airflow.contracts.dialects.clause_reader import (
     check_address,
     with_unique_names,
 )
+from dqx_airflow.contracts.dialects.odcs import service
 from dqx_airflow.contracts.dialects.odcs.properties import is_column, mark_computed, read_property
-from dqx_airflow.contracts.dialects.odcs.service import (
-    FILES,
-    SPARK,
-    VERSIONS,
-    Element,
-    OdcsContext,
-    elements_of,
-    kind_of,
-    physical_name,
-    read_consumers,
-    read_rules,
-    read_servers,
-    read_service,
-    with_policy,
-)
 from dqx_airflow.contracts.document import NOTHING, Mapping
 from dqx_airflow.contracts.model import (
     Contract,
@@ -66,9 +52,9 @@ def _read(reading: ClauseReader) -> Contract:
     for key in ("authoritativeDefinitions", "support"):
         for item in reading.mappings(root, key):
             check_address(reading, item, "url", "uri")
-    servers = tuple(read_servers(reading))
+    servers = tuple(service.read_servers(reading))
     context = _context(reading, servers)
-    service = tuple(read_service(context))
+    levels = tuple(service.read_service(context))
     description = reading.mapping(root, "description")
     purpose = (description.text(key) for key in ("purpose", "usage", "limitations"))
     owner, contacts = _team(reading)
@@ -83,23 +69,23 @@ def _read(reading: ClauseReader) -> Contract:
         owner=owner,
         contacts=contacts,
         domain=root.text("domain"),
-        models=tuple(_models(context, service)),
+        models=tuple(_models(context, levels)),
         servers=servers,
-        consumers=tuple(read_consumers(reading)),
-        lifecycle=with_policy(reading, _lifecycle(context)),
+        consumers=tuple(service.read_consumers(reading)),
+        lifecycle=service.with_policy(reading, _lifecycle(context)),
         tags=root.texts("tags"),
     )
 
 
-def _context(reading: ClauseReader, servers: tuple[Server, ...]) -> OdcsContext:
+def _context(reading: ClauseReader, servers: tuple[Server, ...]) -> service.OdcsContext:
     """The context for reading the document. Of several servers, the first one counts."""
     kind = servers[0].type if servers else None
     version = (reading.root.text("apiVersion") or "").removeprefix("v")
-    return OdcsContext(
+    return service.OdcsContext(
         reading,
-        elements_of(reading),
+        service.elements_of(reading),
         servers[0].sql_dialect if servers else None,
-        is_spark=kind is None or kind in (*FILES, *SPARK),
+        is_spark=kind is None or kind in (*service.FILES, *service.SPARK),
         is_3_0=version.startswith("3.0"),
     )
 
@@ -117,7 +103,7 @@ def _team(reading: ClauseReader) -> tuple[str | None, tuple[str, ...]]:
     return team.text("name") or next(owners, None), tuple(names)
 
 
-def _lifecycle(context: OdcsContext) -> Lifecycle:
+def _lifecycle(context: service.OdcsContext) -> Lifecycle:
     reading = context.reading
     written = reading.root.text("status")
     lifecycle = Lifecycle(
@@ -125,7 +111,7 @@ def _lifecycle(context: OdcsContext) -> Lifecycle:
     )
     dates = {}
     for level in reading.mappings(reading.root, "slaProperties"):
-        name = _DATES.get(kind_of(context, level))
+        name = _DATES.get(service.kind_of(context, level))
         if name is not None:
             dates[name] = level.text("value")
     return replace(
@@ -136,15 +122,15 @@ def _lifecycle(context: OdcsContext) -> Lifecycle:
 # Objects -----------------------------------------------------------------------------------------
 
 
-def _models(context: OdcsContext, service: tuple[RuleOfModel, ...]) -> Iterator[Model]:
+def _models(context: service.OdcsContext, levels: tuple[RuleOfModel, ...]) -> Iterator[Model]:
     reading = context.reading
     for node in reading.mappings(reading.root, "schema"):
         with reading.of_model(node.text("name") or ""):
-            model = _model(context, node, service)
+            model = _model(context, node, levels)
         yield model
 
 
-def _model(context: OdcsContext, node: Mapping, service: tuple[RuleOfModel, ...]) -> Model:
+def _model(context: service.OdcsContext, node: Mapping, levels: tuple[RuleOfModel, ...]) -> Model:
     reading = context.reading
     name = node.text("name") or ""
     context = replace(context, model=name)
@@ -158,8 +144,8 @@ def _model(context: OdcsContext, node: Mapping, service: tuple[RuleOfModel, ...]
             mark_computed(context, other)
     fields = tuple(read_property(context, column) for column in columns)
     paths = tuple(item.path for item in fields)
-    placed: list[PlacedRule] = [(path, rule) for model, path, rule in service if model == name]
-    placed += read_rules(context, node, columns=paths)
+    placed: list[PlacedRule] = [(path, rule) for model, path, rule in levels if model == name]
+    placed += service.read_rules(context, node, columns=paths)
     rules = (rule for path, rule in placed if path is None)
     return Model(
         name,
@@ -184,30 +170,30 @@ def _with_rules(item: Field, placed: Iterable[PlacedRule]) -> Field:
     return replace(item, rules=rules, fields=fields)
 
 
-def _position(context: OdcsContext, column: Mapping, key: str) -> float:
+def _position(context: service.OdcsContext, column: Mapping, key: str) -> float:
     """The position of a column in a key; those without one come last, in document order."""
     position = column.number(key)
     return float("inf") if position is None or position < 0 else position
 
 
-def _primary_key(context: OdcsContext, columns: list[Mapping]) -> Iterator[Rule]:
+def _primary_key(context: service.OdcsContext, columns: list[Mapping]) -> Iterator[Rule]:
     reading = context.reading
     keys = [column for column in columns if column.truth("primaryKey")]
     keys.sort(key=lambda column: _position(context, column, "primaryKeyPosition"))
     if keys:
         marks = [column.get(key) for column in keys for key in ("primaryKey", "primaryKeyPosition")]
-        paths = (column_path(physical_name(reading, column)) for column in keys)
+        paths = (column_path(service.physical_name(reading, column)) for column in keys)
         yield reading.rule("primary_key", Unique(tuple(paths)), *marks)
 
 
-def _partitions(context: OdcsContext, columns: list[Mapping]) -> tuple[str, ...]:
+def _partitions(context: service.OdcsContext, columns: list[Mapping]) -> tuple[str, ...]:
     reading = context.reading
     partitioned = [column for column in columns if column.truth("partitioned")]
     partitioned.sort(key=lambda column: _position(context, column, "partitionKeyPosition"))
-    return tuple(physical_name(reading, column) for column in partitioned)
+    return tuple(service.physical_name(reading, column) for column in partitioned)
 
 
-def _relationships(context: OdcsContext, node: Mapping) -> Iterator[Rule]:
+def _relationships(context: service.OdcsContext, node: Mapping) -> Iterator[Rule]:
     """The references that an object declares with both of their ends, which may be several
     columns."""
     reading = context.reading
@@ -219,7 +205,7 @@ def _relationships(context: OdcsContext, node: Mapping) -> Iterator[Rule]:
         ]
         wrong = [end for elements in ends for end in elements if isinstance(end, str)]
         own_ends, other_ends = (
-            [end for end in elements if isinstance(end, Element)] for elements in ends
+            [end for end in elements if isinstance(end, service.Element)] for elements in ends
         )
         reason = wrong[0] if wrong else _odd_ends(node.text("name") or "", own_ends, other_ends)
         if reason is not None:
@@ -234,7 +220,9 @@ def _relationships(context: OdcsContext, node: Mapping) -> Iterator[Rule]:
         yield reading.rule("references", demand, relation.get("to"), relation.get("from"))
 
 
-def _odd_ends(model: str, own_ends: list[Element], other_ends: list[Element]) -> str | None:
+def _odd_ends(
+    model: str, own_ends: list[service.Element], other_ends: list[service.Element]
+) -> str | None:
     """Why two ends are not those of a reference of the model."""
     if len(own_ends) != len(other_ends) or not own_ends:
         numbers = f"{len(own_ends)} in `from` and {len(other_ends)} in `to`"
@@ -251,7 +239,7 @@ READER = DialectReader(
     _read,
     sign="`apiVersion: v3.2.0` and `kind: DataContract`",
     version_key="apiVersion",
-    versions=VERSIONS,
+    versions=service.VERSIONS,
     is_open=True,
     change_kinds=((("dataGranularityDescription",), "grain_changed"),),
 )

@@ -17,12 +17,7 @@ from dqx_airflow.contracts.dialects.clause_reader import (
     with_type,
     with_unique_names,
 )
-from dqx_airflow.contracts.dialects.odcs.service import (
-    Element,
-    OdcsContext,
-    physical_name,
-    read_rules,
-)
+from dqx_airflow.contracts.dialects.odcs import service
 from dqx_airflow.contracts.document import NOTHING, Mapping, Node, Scalar, Sequence, plain_value
 from dqx_airflow.contracts.field_types import types_named
 from dqx_airflow.contracts.model import Field, Rule, column_path
@@ -342,14 +337,14 @@ _TIMES = ("date", "timestamp", "time")
 _VECTOR_ITEMS = {"float32": "float", "float64": "double", "int8": "tinyint", "uint8": "smallint"}
 
 
-def read_property(context: OdcsContext, node: Mapping, path: str | None = None) -> Field:
+def read_property(context: service.OdcsContext, node: Mapping, path: str | None = None) -> Field:
     """A property with everything nested in it. `path` is that of its parent."""
-    name = physical_name(context.reading, node)
+    name = service.physical_name(context.reading, node)
     step = column_path(name)
     return _read(context, node, name, step if path is None else f"{path}.{step}")
 
 
-def is_column(context: OdcsContext, node: Mapping) -> bool:
+def is_column(context: service.OdcsContext, node: Mapping) -> bool:
     """False for a measure, and for a computed dimension: data has no such column."""
     semantic = node.text("semanticType")
     return semantic != "measure" and not (
@@ -357,7 +352,7 @@ def is_column(context: OdcsContext, node: Mapping) -> bool:
     )
 
 
-def mark_computed(context: OdcsContext, node: Mapping) -> None:
+def mark_computed(context: service.OdcsContext, node: Mapping) -> None:
     """Marks a property that is not a column of the data."""
     reading = context.reading
     for key, entry in node.entries.items():
@@ -367,7 +362,7 @@ def mark_computed(context: OdcsContext, node: Mapping) -> None:
             reading.documented(entry.node, "computed on request: not a column of the data")
 
 
-def _read(context: OdcsContext, node: Mapping, name: str, path: str) -> Field:
+def _read(context: service.OdcsContext, node: Mapping, name: str, path: str) -> Field:
     reading = context.reading
     classification, tags = node.text("classification"), node.texts("tags")
     examples = node.scalars("examples")
@@ -398,7 +393,7 @@ def _read(context: OdcsContext, node: Mapping, name: str, path: str) -> Field:
     rules += _key_rules(context, node, item)
     rules += option_rules(reading, node, item, logical)
     rules += _relationships(context, node, item)
-    rules += (rule for _, rule in read_rules(context, node, path))
+    rules += (rule for _, rule in service.read_rules(context, node, path))
     if "name" in node.entries and not path.endswith(("]", "}")):
         mark = node.get("physicalName") or node.get("name")
         rules.insert(0, reading.rule("exists", demands.Presence(), mark))
@@ -417,7 +412,7 @@ class _Declared:
     rules: list[Rule] = field(default_factory=list)
 
 
-def _typed(context: OdcsContext, node: Mapping, item: Field) -> tuple[Field, list[Rule]]:
+def _typed(context: service.OdcsContext, node: Mapping, item: Field) -> tuple[Field, list[Rule]]:
     """The field with its type, and the rules for its logical and physical type."""
     reading = context.reading
     logical, written = (node.text(key) for key in ("logicalType", "physicalType"))
@@ -441,7 +436,7 @@ def _typed(context: OdcsContext, node: Mapping, item: Field) -> tuple[Field, lis
     return item, declared.rules
 
 
-def _by_logical(context: OdcsContext, node: Mapping, logical: str | None) -> _Declared:
+def _by_logical(context: service.OdcsContext, node: Mapping, logical: str | None) -> _Declared:
     """The type by its logical type, if there is no physical type of Spark."""
     reading = context.reading
     written, physical_node = node.text("physicalType"), node.get("physicalType")
@@ -468,7 +463,7 @@ def _by_logical(context: OdcsContext, node: Mapping, logical: str | None) -> _De
 
 
 def _by_physical(
-    context: OdcsContext, node: Mapping, logical: str | None, spark_type: str
+    context: service.OdcsContext, node: Mapping, logical: str | None, spark_type: str
 ) -> _Declared:
     """The type by its physical type, which is closer to the data.
 
@@ -499,7 +494,7 @@ def _has_parts(node: Mapping) -> bool:
     return any(part is not None and bool(plain_value(part)) for part in parts)
 
 
-def _with_parts(context: OdcsContext, node: Mapping, item: Field, spark_type: str) -> Field:
+def _with_parts(context: service.OdcsContext, node: Mapping, item: Field, spark_type: str) -> Field:
     """The field with a type, and with the parts that the document describes."""
     reading = context.reading
     item = with_type(item, spark_type) if "<" in spark_type else replace(item, type=spark_type)
@@ -534,7 +529,9 @@ def _with_parts(context: OdcsContext, node: Mapping, item: Field, spark_type: st
     return item
 
 
-def _demanded(context: OdcsContext, node: Mapping, fields: Iterable[Field]) -> tuple[Field, ...]:
+def _demanded(
+    context: service.OdcsContext, node: Mapping, fields: Iterable[Field]
+) -> tuple[Field, ...]:
     """The fields of an object; those that its options require are never NULL."""
     reading = context.reading
     options = reading.mapping(node, "logicalTypeOptions")
@@ -549,7 +546,7 @@ def _demanded(context: OdcsContext, node: Mapping, fields: Iterable[Field]) -> t
     return tuple(demanded)
 
 
-def _vector(context: OdcsContext, node: Mapping, item: Field) -> Field:
+def _vector(context: service.OdcsContext, node: Mapping, item: Field) -> Field:
     options = context.reading.mapping(node, "logicalTypeOptions")
     written = options.text("elementType") or "float32"
     element = options.get("elementType")
@@ -564,7 +561,7 @@ def _vector(context: OdcsContext, node: Mapping, item: Field) -> Field:
 # Keys and references -----------------------------------------------------------------------------
 
 
-def _key_rules(context: OdcsContext, node: Mapping, item: Field) -> Iterator[Rule]:
+def _key_rules(context: service.OdcsContext, node: Mapping, item: Field) -> Iterator[Rule]:
     reading = context.reading
     if node.truth("required"):
         yield reading.rule("required", demands.Required(), node.get("required"))
@@ -585,7 +582,7 @@ def _key_rules(context: OdcsContext, node: Mapping, item: Field) -> Iterator[Rul
             reading.unsupported(mark, "not checked: list it as a separate property")
 
 
-def _relationships(context: OdcsContext, node: Mapping, item: Field) -> Iterator[Rule]:
+def _relationships(context: service.OdcsContext, node: Mapping, item: Field) -> Iterator[Rule]:
     for relation in context.reading.mappings(node, "relationships"):
         context.document_remarks(relation, "type", "description")
         if (target := _target(context, relation)) is not None:
@@ -593,7 +590,7 @@ def _relationships(context: OdcsContext, node: Mapping, item: Field) -> Iterator
             yield context.reading.rule("references", demand, relation.get("to"))
 
 
-def _target(context: OdcsContext, relation: Mapping) -> Element | None:
+def _target(context: service.OdcsContext, relation: Mapping) -> service.Element | None:
     reading = context.reading
     written = relation.texts("to")
     if len(written) != 1:
