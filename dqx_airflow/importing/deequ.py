@@ -80,14 +80,15 @@ def _compared(subject: str, condition: Any, *, is_share: bool = False) -> tuple[
     )
 
 
-def _metric(text: str, unit: str = "") -> Callable[[list[Any]], Meaning]:
-    """A constraint on a metric of a column; the braces stand for it."""
+def _metric(kind: str, text: str, unit: str = "") -> Callable[[list[Any]], Meaning]:
+    """A constraint on a metric; the braces stand for its columns."""
+    count = text.count(",") + 1 if "{" in text else 0
 
     def meaning(given: list[Any]) -> Meaning:
-        column = column_text(given[0])
-        kind = text.partition("(")[0]
-        subject, is_share = text.format(column), unit == "share"
-        return Claims(kind, _compared(subject, given[1], is_share=is_share), column)
+        columns = [column_text(name) for name in given[:count]]
+        subject = text.format(*columns)
+        about = columns[0] if count == 1 else None
+        return Claims(kind, _compared(subject, given[count], is_share=unit == "share"), about)
 
     return meaning
 
@@ -260,13 +261,7 @@ def _standard_deviation(given: list[Any]) -> Meaning:
     return _aggregate("deviation", f"stddev_pop({sql_name(column)})", given[1], column)
 
 
-def _correlation(given: list[Any]) -> Meaning:
-    columns = columns_text(given[:2])
-    return Claims("correlation", _compared(f"correlation({columns})", given[2]))
-
-
 CONSTRAINTS: dict[str, Callable[[list[Any]], Meaning]] = {
-    "hasSize": lambda given: Claims("size", _compared("num_rows()", given[0])),
     "isComplete": lambda given: Translation("is_complete", (Required(),), column_text(given[0])),
     **{name: _metric(*columns) for name, columns in listed_rules("deequ: metrics").items()},
     **{name: _pair(*columns) for name, columns in listed_rules("deequ: pairs").items()},
@@ -277,11 +272,9 @@ CONSTRAINTS: dict[str, Callable[[list[Any]], Meaning]] = {
     "hasUniqueValueRatio": _ratio("unique_value_ratio"),
     "hasStandardDeviation": _standard_deviation,
     "hasNumberOfDistinctValues": _distinct_values,
-    "hasCorrelation": _correlation,
     "hasExactQuantile": _quantile,
     "hasApproxQuantile": _quantile,
     "areUnique": lambda given: _ratio("uniqueness")([given[0], _ALL]),
-    "hasColumnCount": lambda given: Claims("columns", _compared("column_count()", given[0])),
     **dict.fromkeys(("areComplete", "haveCompleteness"), _complete_columns("and")),
     **dict.fromkeys(("areAnyComplete", "haveAnyCompleteness"), _complete_columns("or")),
     "hasPattern": _pattern,

@@ -210,18 +210,18 @@ def _compared(subject: str, condition: DqdlCondition | None, *, unit: str = "") 
 
 
 def _metric(kind: str, text: str, unit: str = "") -> Callable[[DqdlRule], Claims]:
-    """A rule about a metric of a column; the braces stand for it."""
+    """A rule about a metric of the table, or of a column: the braces stand for it."""
 
     def claims(rule: DqdlRule) -> Claims:
-        column = rule.column
+        column = rule.column if "{" in text else None
         return Claims(kind, _compared(text.format(column), rule.condition, unit=unit), column)
 
     return claims
 
 
-def _of_table(kind: str, metric: str) -> Callable[[DqdlRule], Claims]:
-    """A rule about a metric of the whole table."""
-    return lambda rule: Claims(kind, _compared(metric, rule.condition))
+def _claim(kind: str, text: str) -> Callable[[DqdlRule], Claims]:
+    """A rule that claims something of a column; the braces stand for it."""
+    return lambda rule: Claims(kind, (text.format(rule.column),), rule.column)
 
 
 def _correlation(rule: DqdlRule) -> Claims:
@@ -277,10 +277,6 @@ def _schemas_match(rule: DqdlRule) -> Claims:
 # Rules about columns -----------------------------------------------------------------------------
 
 
-def _complete(rule: DqdlRule) -> Claims:
-    return Claims("is_complete", (f"null_count({rule.column}) == 0",), rule.column)
-
-
 def _unique(rule: DqdlRule) -> Claims:
     """Rows in which all of the columns are NULL do not count."""
     if len(rule.parameters) == 1:
@@ -294,11 +290,6 @@ def _primary_key(rule: DqdlRule) -> Claims:
     unique = _unique(rule)
     complete = tuple(f"null_count({column_text(column)}) == 0" for column in rule.parameters)
     return Claims("is_primary_key", (*unique.texts, *complete), unique.column)
-
-
-def _exists(rule: DqdlRule) -> Claims:
-    column = rule.column
-    return Claims("column_exists", (f"column {column} exists",), column)
 
 
 def _type(rule: DqdlRule) -> Claims:
@@ -432,12 +423,9 @@ def _listed(
 
 _WITH_THRESHOLD = ("ColumnValues", "ColumnLength")
 _RULES: Mapping[str, Callable[[DqdlRule], Claims]] = {
-    "RowCount": _of_table("row_count", "num_rows()"),
-    "ColumnCount": _of_table("column_count", "column_count()"),
-    "ColumnExists": _exists,
     "ColumnDataType": _type,
-    "IsComplete": _complete,
     **{name: _metric(*columns) for name, columns in listed_rules("dqdl: metrics").items()},
+    **{name: _claim(*columns) for name, columns in listed_rules("dqdl: claims").items()},
     "IsUnique": _unique,
     "IsPrimaryKey": _primary_key,
     "ColumnValues": partial(_of_values, kind="column_values", subject="{}"),

@@ -179,6 +179,15 @@ def _report_bound(reading: ClauseReader, node: Scalar, problem: str, help_line: 
     reading.report(Diagnostic(message, node.span, "E405", help=help_line))
 
 
+_MEANT = {"proposed": "draft", "in development": "draft", "stable": "active", "retired": "sunset"}
+
+
+def status_of(written: str | None, statuses: Collection[str]) -> str | None:
+    """The status of `Lifecycle` for a status of a dialect; None for none, and an unknown one."""
+    word = (written or "").lower()
+    return _MEANT.get(word, word) if word in statuses else None
+
+
 def most_digits(spark_type: str | None) -> int:
     """The maximum number of digits of a decimal; of the longest decimal for every other type."""
     if spark_type is not None and spark_type.startswith("decimal"):

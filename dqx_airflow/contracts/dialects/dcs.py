@@ -22,6 +22,7 @@ from dqx_airflow.contracts.dialects.clause_reader import (
     rules_of_no_field,
     schedule_of,
     spark_type_of,
+    status_of,
     with_rules,
     with_type,
     with_unique_names,
@@ -550,14 +551,7 @@ def _refuse_keys(reading: ClauseReader, node: Mapping, keys: Iterable[str], of_w
 
 _VERSION_KEY = "dataContractSpecification"
 _DESCRIBED = ("info", "terms", "links", "tags", "id", _VERSION_KEY)
-_STATUS = {
-    "proposed": "draft",
-    "in development": "draft",
-    "draft": "draft",
-    "active": "active",
-    "deprecated": "deprecated",
-    "retired": "sunset",
-}
+_STATUSES = ("proposed", "in development", "draft", "active", "deprecated", "retired")
 _MODEL_REMARKS = (
     "type",
     "title",
@@ -581,7 +575,7 @@ def _read(reading: ClauseReader) -> Contract:
         root.get("schema"), "deprecated, and not in the language of the specification: write models"
     )
     info = reading.mapping(root, "info")
-    reading.one_of(info, "status", _STATUS)
+    reading.one_of(info, "status", _STATUSES)
     contact = reading.mapping(info, "contact")
     check_address(reading, contact, "url", "uri")
     check_address(reading, contact, "email", "email")
@@ -614,7 +608,7 @@ def _lifecycle(reading: ClauseReader, info: Mapping) -> Lifecycle:
     terms = reading.mapping(reading.root, "terms")
     seconds = text_duration_s(reading, terms.get("noticePeriod"))
     return Lifecycle(
-        status=_STATUS.get(written.lower()) if written is not None else None,
+        status=status_of(written, _STATUSES),
         written_status=written,
         notice_days=ceil(seconds / DAY_S) if seconds is not None else None,
     )

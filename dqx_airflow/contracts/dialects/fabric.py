@@ -24,6 +24,7 @@ from dqx_airflow.contracts.dialects.clause_reader import (
     report_unknown_type,
     rules_of_no_field,
     spark_type_of,
+    status_of,
     with_rules,
     with_type,
     with_unique_names,
@@ -259,14 +260,7 @@ def _service(reading: ClauseReader, sla: Mapping) -> Iterator[PlacedRule]:
             yield None, reading.rule(f"{match['what']}_latency", demand, *nodes)
 
 
-_STATUS = {
-    "draft": "draft",
-    "proposed": "draft",
-    "stable": "active",
-    "active": "active",
-    "deprecated": "deprecated",
-    "sunset": "sunset",
-}
+_STATUSES = ("draft", "proposed", "stable", "active", "deprecated", "sunset")
 _CADENCES = ("weekly_max", "monthly_max", "quarterly_max", "yearly_max")
 _CONVENTIONS = {
     "snake_case": r"[a-z][a-z0-9]*(_[a-z0-9]+)*",
@@ -333,15 +327,15 @@ def _lifecycle(reading: ClauseReader, top: Mapping, versioning: Mapping) -> mode
         "deprecation_notice_days",
         "dual_write_window_days",
     )
-    reading.one_of(top, "status", _STATUS)
-    reading.one_of(life, "status", _STATUS)
+    reading.one_of(top, "status", _STATUSES)
+    reading.one_of(life, "status", _STATUSES)
     reading.one_of(versioning, "scheme", ("semver",))
     cadence = versioning.text("breaking_change_cadence")
     if cadence is not None and not cadence.strip().lower().startswith((*CADENCES,)):
         reading.one_of(versioning, "breaking_change_cadence", _CADENCES)
     written = life.text("status") or top.text("status")
     return model.Lifecycle(
-        status=_STATUS.get(written.lower()) if written else None,
+        status=status_of(written, _STATUSES),
         written_status=written,
         deprecation_date=life.text("deprecation_date"),
         sunset_date=life.text("sunset_date"),

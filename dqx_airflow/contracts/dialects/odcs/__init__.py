@@ -12,6 +12,7 @@ from dqx_airflow.contracts.dialects.clause_reader import (
     PlacedRule,
     RuleOfModel,
     check_address,
+    status_of,
     with_unique_names,
 )
 from dqx_airflow.contracts.dialects.odcs import service
@@ -28,13 +29,7 @@ from dqx_airflow.contracts.model import (
     column_path,
 )
 
-_STATUS = {
-    "proposed": "draft",
-    "draft": "draft",
-    "active": "active",
-    "deprecated": "deprecated",
-    "retired": "sunset",
-}
+_STATUSES = ("proposed", "draft", "active", "deprecated", "retired")
 _FUNDAMENTALS = (
     *("apiVersion", "kind", "id", "name", "version", "status", "description", "domain", "tenant"),
     *("dataProduct", "tags", "context", "support", "price", "team", "roles"),
@@ -48,7 +43,7 @@ def _read(reading: ClauseReader) -> Contract:
     reading.documented_keys(root, *_FUNDAMENTALS)
     if not root.items("schema"):
         reading.documented_keys(root, "schema", reason="does not name an object")
-    reading.one_of(root, "status", _STATUS, is_open=True)
+    reading.one_of(root, "status", _STATUSES, is_open=True)
     for key in ("authoritativeDefinitions", "support"):
         for item in reading.mappings(root, key):
             check_address(reading, item, "url", "uri")
@@ -106,17 +101,12 @@ def _team(reading: ClauseReader) -> tuple[str | None, tuple[str, ...]]:
 def _lifecycle(context: service.OdcsContext) -> Lifecycle:
     reading = context.reading
     written = reading.root.text("status")
-    lifecycle = Lifecycle(
-        status=_STATUS.get(written.lower()) if written is not None else None, written_status=written
-    )
-    dates = {}
+    dates: dict[str, str | None] = {}
     for level in reading.mappings(reading.root, "slaProperties"):
         name = _DATES.get(service.kind_of(context, level))
         if name is not None:
             dates[name] = level.text("value")
-    return replace(
-        lifecycle, effective_date=dates.get("effective_date"), sunset_date=dates.get("sunset_date")
-    )
+    return Lifecycle(status_of(written, _STATUSES), written, **dates)
 
 
 # Objects -----------------------------------------------------------------------------------------
