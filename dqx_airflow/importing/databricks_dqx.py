@@ -256,15 +256,9 @@ def _unique(arguments: Arguments) -> Claims:
         names = ", ".join(f"`{str(column).strip('`')}`" for column in columns)
         text = value_text(f"count(*) - count(DISTINCT struct({names}))")
         return Claims("unique", (f"sql({text}) == 0",))
-    return Claims("unique", (f"repeated_count({_key(columns)}) == 0",), _single(columns))
-
-
-def _key(columns: list[str]) -> str:
-    return columns[0] if len(columns) == 1 else f"[{', '.join(columns)}]"
-
-
-def _single(columns: list[str]) -> str | None:
-    return columns[0] if len(columns) == 1 else None
+    about = columns[0] if len(columns) == 1 else None
+    key = about or f"[{', '.join(columns)}]"
+    return Claims("unique", (f"repeated_count({key}) == 0",), about)
 
 
 def _foreign_key(arguments: Arguments) -> Translation:
@@ -419,7 +413,7 @@ def _rule(
         meaning: Meaning | str = FUNCTIONS[function](arguments)
     except NoCounterpartError as error:
         meaning, groups = str(error), ()
-    own_name = entry.get("name") or _name_inside(entry)
+    own_name = entry.get("name") or entry["check"].get("name")
     return ForeignRule(
         dataset,
         place,
@@ -431,11 +425,6 @@ def _rule(
         groups=groups,
         difference=_difference(function, arguments, is_grouped=bool(groups)),
     )
-
-
-def _name_inside(entry: Mapping[str, Any]) -> object:
-    check = entry.get("check")
-    return check.get("name") if isinstance(check, Mapping) else None
 
 
 def _difference(function: str, arguments: Arguments, *, is_grouped: bool) -> str | None:

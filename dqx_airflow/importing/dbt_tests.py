@@ -135,10 +135,6 @@ def _rows(arguments: Arguments) -> tuple[str, ...]:
     return (*more, _usual("num_rows()", arguments))
 
 
-def _volume(arguments: Arguments) -> Claims:
-    return Claims("volume_anomalies", _rows(arguments))
-
-
 def _dimensions(arguments: Arguments) -> Claims:
     columns = [Arguments({}, column, "data").path for column in arguments.list_of("dimensions")]
     texts = (f"{text}{groups_text(columns)}" for text in _rows(arguments))
@@ -160,7 +156,7 @@ def _column(arguments: Arguments) -> Claims:
 
 
 ELEMENTARY: Mapping[str, Callable[[Arguments], Claims]] = {
-    "volume_anomalies": _volume,
+    "volume_anomalies": lambda arguments: Claims("volume_anomalies", _rows(arguments)),
     "dimension_anomalies": _dimensions,
     "column_anomalies": _column,
 }

@@ -5,7 +5,6 @@ Expectations are translated as in contracts. A `row_condition` is a filter.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -105,7 +104,7 @@ def _rule(expectation: Mapping[str, Any], dataset: str, place: str) -> ForeignRu
     given = expectation.get("kwargs")
     arguments = dict(given) if isinstance(given, Mapping) else {}
     bare = {key: value for key, value in arguments.items() if key not in _OF_CONDITIONS}
-    kind = _snake_case(str(_kind(expectation)))
+    kind = great_expectations.snake_case(str(_kind(expectation)))
     if "table_row_count" in kind or "table_column" in kind:
         bare.pop("mostly", None)  # profilers write it, and nothing reads it
     is_parsed = bool(bare.pop("parse_strings_as_datetimes", None))
@@ -142,10 +141,6 @@ def _difference(kind: str, arguments: Mapping[str, Any]) -> str | None:
         return None
     theirs = "one of them may be" if arguments.get("ties_okay") else "none may be"
     return f"of equally common values {theirs} in the set there; here all have to be in it"
-
-
-def _snake_case(kind: str) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind).lower()
 
 
 def _kind(expectation: Mapping[str, Any]) -> object:

@@ -45,7 +45,7 @@ def check_block(block: Block, manifest: Manifest | None) -> tuple[Diagnostic, ..
     is_certified = block.text("status") == CERTIFIED
     if "datalex_contract" in block.settings:
         named = _bound(block, manifest)
-        diagnostics += named if is_certified else map(_as_mild, named)
+        diagnostics += (item if is_certified else replace(item, is_mild=True) for item in named)
     return tuple(diagnostics)
 
 
@@ -198,10 +198,6 @@ def _missing(name: str, outputs: Outputs, promise: ManifestContract, place: Span
     message = f"the query does not return '{name}', which {promise.id} promises"
     hint = did_you_mean(name, names)
     return Diagnostic(message, place, "E506", related=related, help=hint)
-
-
-def _as_mild(diagnostic: Diagnostic) -> Diagnostic:
-    return replace(diagnostic, is_mild=True)
 
 
 Tables: TypeAlias = Mapping[str, "tuple[str, ...]"]

@@ -81,7 +81,8 @@ class Fresh(
         try:
             column = self.column or _clock(context)
         except NoCounterpartError:
-            if not _is_delta(context):
+            ref = context.ref
+            if ref is None or ref.path is None or ref.format != "delta":
                 raise
             return claims.CompiledClaim(f"commit_age() <= {_time(self.seconds)}")
         return _younger(context, column, self.seconds)
@@ -211,8 +212,9 @@ class Volume(ServiceLevel, dimension="coverage", is_quality=True):
             _need_dates(context)
             days = max(self.days, 2)
             return _within(f"num_rows() / mean(num_rows(), n {days}, lag 1)", self.low, self.high)
+        # Without binary rounding errors in late digits: 1.1 times 3 is 3.3.
         low, high = (
-            None if factor is None else _rounded(factor * self.baseline)
+            None if factor is None else float(f"{factor * self.baseline:.12g}")
             for factor in (self.low, self.high)
         )
         return _within(rows, low, high)
@@ -326,11 +328,6 @@ _MONTH_S = 31_556_952 // 12
 _DAY_S = 86400
 
 
-def _is_delta(context: claims.RuleContext) -> bool:
-    ref = context.ref
-    return ref is not None and ref.path is not None and ref.format == "delta"
-
-
 def _clock(context: claims.RuleContext, *, of_what: str = "age", tells_hours: bool = False) -> str:
     """The time column of a model if the contract names none: its only timestamp, or the date column
     of the gate's dataset.
@@ -404,16 +401,11 @@ def _within(expression: str, low: float | None, high: float | None) -> claims.Co
     raise NoCounterpartError("it has no limits")
 
 
-def _rounded(value: float) -> float:
-    """The number without binary rounding errors in late digits: 1.1 times 3 is 3.3."""
-    return float(f"{value:.12g}")
-
-
 def _younger(context: claims.RuleContext, column: str, seconds: float) -> claims.CompiledClaim:
     """The latest value is at most this old."""
     limit = _time(seconds)
     if not _is_text(context, column):
-        return claims.CompiledClaim(f"freshness({_shown(column)}) <= {limit}")
+        return claims.CompiledClaim(f"freshness({show(terms.column(column))}) <= {limit}")
     oldest = f"current_timestamp() - INTERVAL '{_seconds(seconds)}' SECOND"
     is_young = f"CAST(max({_timestamp(context, column)}) >= {oldest} AS INT)"
     return claims.CompiledClaim(f"{claims.sql(is_young)} == 1")
@@ -438,7 +430,3 @@ def _time(seconds: float) -> str:
     if seconds <= 0:
         raise NoCounterpartError("a time must be above 0")
     return show_number(terms.duration(seconds))
-
-
-def _shown(path: str) -> str:
-    return show(terms.column(path))

@@ -20,15 +20,7 @@ from dqx_airflow.contracts.dialects.clause_reader import (
     unique_name,
     with_unique_names,
 )
-from dqx_airflow.contracts.document import (
-    Mapping,
-    Node,
-    Path,
-    Scalar,
-    Sequence,
-    find,
-    read_document,
-)
+from dqx_airflow.contracts.document import NOTHING, Mapping, Path, Scalar, read_document
 from dqx_airflow.contracts.field_types import types_named
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Model, Rule, column_path
 from dqx_airflow.contracts.schema import load_schema, schema_errors
@@ -114,14 +106,14 @@ def read_manifest(source: SourceFile) -> Manifest:
     diagnostics += [_as_datalex(error) for error in errors]
     promises: list[ManifestContract] = []
     tables: dict[str, tuple[str, ...]] = {}
-    for domain in _mappings(root.get("domains")):
-        for entity in _mappings(domain.get("entities")):
+    for domain in _mappings(root, "domains"):
+        for entity in _mappings(domain, "entities"):
             promises += _promises(entity)
             tables |= _table_of(entity)
     diagnostics += _repeated(promises)
     project = root.get("project")
-    dialect = _text(project.get("dialect")) if isinstance(project, Mapping) else None
-    version = _version(_text(root.get("datalexVersion")))
+    dialect = project.text("dialect") if isinstance(project, Mapping) else None
+    version = _version(root.text("datalexVersion"))
     diagnostics += doubts_about(root)
     return Manifest(source, tuple(promises), dialect, version, tables, tuple(diagnostics))
 
@@ -130,11 +122,11 @@ def doubts_about(root: Mapping) -> Iterator[Diagnostic]:
     """Warnings about a valid manifest: an unsupported version, and ids that name another domain,
     entity or contract than the enclosing one."""
     yield from _unsupported_version(root)
-    for domain in _mappings(root.get("domains")):
-        for entity in _mappings(domain.get("entities")):
-            for contract in _mappings(entity.get("contracts")):
-                names = [_text(part.get("name")) for part in (domain, entity, contract)]
-                contract_id = _text(contract.get("id"))
+    for domain in _mappings(root, "domains"):
+        for entity in _mappings(domain, "entities"):
+            for contract in _mappings(entity, "contracts"):
+                names = [part.text("name") for part in (domain, entity, contract)]
+                contract_id = contract.text("id")
                 expected = ".".join(name or "" for name in names)
                 if contract_id is not None and all(names) and contract_id != expected:
                     message = f"the id {contract_id} stands where {expected} belongs"
@@ -144,7 +136,7 @@ def doubts_about(root: Mapping) -> Iterator[Diagnostic]:
 
 
 def _unsupported_version(root: Mapping) -> Iterator[Diagnostic]:
-    version = _version(_text(root.get("datalexVersion")))
+    version = _version(root.text("datalexVersion"))
     if version and not _OLDEST <= version < _FIRST_UNREAD:
         shown = ".".join(map(str, version))
         message = f"DataLex {shown} is not supported: manifests of 1.8 to 2.x are read"
@@ -158,52 +150,46 @@ def _from_yaml(source: SourceFile, root: Mapping, diagnostics: list[Diagnostic])
     help_line = "compile it and pass the manifest, since only the compiler validates the source"
     diagnostics.append(Diagnostic(message, root.span, "W042", help=help_line))
     promises: list[ManifestContract] = []
-    for entity in _mappings(root.get("entities")):
+    for entity in _mappings(root, "entities"):
         promises += _promises(entity)
     diagnostics += _repeated(promises)
     return Manifest(source, tuple(promises), None, (), {}, tuple(diagnostics))
 
 
 def _promises(entity: Mapping) -> Iterator[ManifestContract]:
-    for node in _mappings(entity.get("contracts")):
-        contract_id, version = _text(node.get("id")), find(node, ("version",))
-        number = version.value if isinstance(version, Scalar) else None
+    for node in _mappings(entity, "contracts"):
+        contract_id, number = node.text("id"), node.literal("version")
         if contract_id is None or not isinstance(number, int) or isinstance(number, bool):
             continue
         signature = node.get("signature")
-        sides = signature if isinstance(signature, Mapping) else Mapping({}, node.path, node.span)
+        sides = signature if isinstance(signature, Mapping) else NOTHING
         yield ManifestContract(
             contract_id,
             number,
-            tuple(_parameters(sides.get("inputs"))),
-            tuple(_parameters(sides.get("outputs"))),
-            _text(node.get("owner")),
+            tuple(_parameters(sides, "inputs")),
+            tuple(_parameters(sides, "outputs")),
+            node.text("owner"),
             node.path,
             node.span_of("id"),
         )
 
 
-def _parameters(node: Node | None) -> Iterator[ContractPort]:
-    for item in _mappings(node):
-        name = _text(item.get("name"))
+def _parameters(sides: Mapping, key: str) -> Iterator[ContractPort]:
+    for item in _mappings(sides, key):
+        name = item.text("name")
         if name is not None:
-            listed = item.get("constraints")
-            texts = listed.items if isinstance(listed, Sequence) else ()
-            constraints = tuple(
-                text for constraint in texts if (text := _text(constraint)) is not None
-            )
-            written = _text(item.get("type")) or ""
+            listed = item.scalars("constraints")
+            constraints = tuple(each.text for each in listed if each.value is not None)
+            written = item.text("type") or ""
             yield ContractPort(name, written, constraints, item.path, item.span_of("name"))
 
 
 def _table_of(entity: Mapping) -> dict[str, tuple[str, ...]]:
     binding = entity.get("binding")
-    if not isinstance(binding, Mapping) or _text(binding.get("kind")) not in _BOUND_TO_TABLES:
+    if not isinstance(binding, Mapping) or binding.text("kind") not in _BOUND_TO_TABLES:
         return {}
-    table = _text(binding.get("ref"))
-    fields = tuple(
-        name for item in _mappings(entity.get("fields")) if (name := _text(item.get("name")))
-    )
+    table = binding.text("ref")
+    fields = tuple(name for item in _mappings(entity, "fields") if (name := item.text("name")))
     return {table.lower(): fields} if table and fields else {}
 
 
@@ -217,14 +203,8 @@ def _repeated(promises: list[ManifestContract]) -> Iterator[Diagnostic]:
         seen[key] = promise
 
 
-def _mappings(node: Node | None) -> Iterator[Mapping]:
-    for item in node.items if isinstance(node, Sequence) else ():
-        if isinstance(item, Mapping):
-            yield item
-
-
-def _text(node: Node | None) -> str | None:
-    return node.text if isinstance(node, Scalar) and node.value is not None else None
+def _mappings(owner: Mapping, key: str) -> Iterator[Mapping]:
+    return (item for item in owner.items(key) if isinstance(item, Mapping))
 
 
 def _version(text: str | None) -> tuple[int, ...]:
@@ -269,7 +249,7 @@ def _read(reading: ClauseReader) -> Contract:
                 reading.documented(domain.get(key), _NO_PROMISE)
         for entity in reading.mappings(domain, "entities"):
             models += _models(reading, entity)
-    owners = project.texts("owners")
+    owners, taken = project.texts("owners"), set[str]()
     return Contract(
         Dialect.DATALEX,
         dialect_version=reading.root.text("manifestSpecVersion"),
@@ -280,15 +260,8 @@ def _read(reading: ClauseReader) -> Contract:
         description=project.text("description"),
         owner=owners[0] if owners else None,
         contacts=owners[1:],
-        models=tuple(_with_unique_names(models)),
+        models=tuple(replace(model, name=unique_name(model.name, taken)) for model in models),
     )
-
-
-def _with_unique_names(models: Iterable[Model]) -> Iterator[Model]:
-    """The models, with a number after repeated names."""
-    taken: set[str] = set()
-    for model in models:
-        yield replace(model, name=unique_name(model.name, taken))
 
 
 def _models(reading: ClauseReader, entity: Mapping) -> Iterator[Model]:

@@ -265,7 +265,8 @@ class SchemaWriter:
             properties.append(written)
         relationships, quality = [], []
         for rule in model.rules:
-            if _is_the_key(rule, keys) or self._is_service(model, rule):
+            is_key = isinstance(rule.demand, demands.Unique) and {*rule.demand.columns} == {*keys}
+            if is_key or self._is_service(model, rule):
                 self._check_is_plain(model, None, rule)
             elif isinstance(rule.demand, demands.Refers) and self._is_object(rule.demand.dataset):
                 relationships.append(_relationship(model, rule.demand))
@@ -419,10 +420,6 @@ def _is_known(item: Field) -> bool:
     return inner is None or (bool(inner) and all(part and _is_known(part) for part in inner))
 
 
-def _is_the_key(rule: Rule, keys: tuple[str, ...]) -> bool:
-    return isinstance(rule.demand, demands.Unique) and set(rule.demand.columns) == set(keys)
-
-
 def _relationship(model: Model, demand: demands.Refers) -> dict[str, Any]:
     ends = (
         [f"{name}.{plain_name(column)}" for column in columns]
@@ -483,8 +480,9 @@ def document(contract: Contract) -> export.Exported:
         losses.append(
             export.Loss("version", f"written as {_FIRST_VERSION}: the standard asks for one")
         )
+    has_maps = any(item.type == "map" for model in contract.models for item in model.walk())
     plain = {
-        "apiVersion": _WITH_MAPS if _has_maps(contract.models) else _VERSION,
+        "apiVersion": _WITH_MAPS if has_maps else _VERSION,
         "kind": "DataContract",
         "id": contract.id,
         "name": contract.name,
@@ -508,10 +506,6 @@ def _team(contract: Contract) -> dict[str, Any] | None:
     members = [{"username": name} for name in contract.contacts]
     team = {"name": contract.owner, "members": members}
     return {key: value for key, value in team.items() if value} or None
-
-
-def _has_maps(models: tuple[Model, ...]) -> bool:
-    return any(item.type == "map" for model in models for item in model.walk())
 
 
 def _server(server: Server, losses: list[export.Loss]) -> dict[str, Any]:

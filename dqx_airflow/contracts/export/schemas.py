@@ -29,14 +29,18 @@ def columns(contract: Contract) -> Exported:
     (model,) = contract.models
     text = ",\n".join(_column(item) for item in model.fields) + "\n"
     losses = [
-        Loss(f"{model.name}.{item.path}", f"written as {spark_type(item)}: {_why(item)}")
+        Loss(
+            f"{model.name}.{item.path}",
+            f"written as {spark_type(item)}: "
+            + (f"Spark has no type {item.type}" if item.type else "no type is named"),
+        )
         for item in model.walk()
         if item.type in _WORDS and table_type(item) == spark_type(item)
     ]
     left_out = [
         rule
         for _, item, rule in contract.rules()
-        if not _is_said(rule, is_column=item in model.fields)
+        if not isinstance(rule.demand, _SAID if item in model.fields else _SAID[:2])
     ]
     if left_out:
         reason = f"a schema says types and NULL alone: {len(left_out)} rules are not in it"
@@ -44,19 +48,11 @@ def columns(contract: Contract) -> Exported:
     return Exported(text, (*losses, *unsupported_clauses(contract)))
 
 
-def _is_said(rule: Rule, *, is_column: bool) -> bool:
-    return isinstance(rule.demand, _SAID if is_column else (Presence, OfType))
-
-
 def _column(item: Field) -> str:
     null = "" if item.is_nullable else " NOT NULL"
     text = column_comment(item)
     comment = f" COMMENT {quote_literal(text)}" if text else ""
     return f"{column_path(item.name)} {table_type(item)}{null}{comment}"
-
-
-def _why(item: Field) -> str:
-    return "no type is named" if item.type is None else f"Spark has no type {item.type}"
 
 
 def description_of(contract: Contract, model: Model) -> ContractDescription:
@@ -67,13 +63,12 @@ def description_of(contract: Contract, model: Model) -> ContractDescription:
         contract.version,
         _line(model.description or contract.description),
         tuple(dict.fromkeys(owner for owner in owners if owner)),
-        tuple(_described(item) for item in model.fields),
-    )
-
-
-def _described(item: Field) -> FieldDescription:
-    return FieldDescription(
-        item.name, item.written_type or spark_type(item), column_comment(item), item.inputs
+        tuple(
+            FieldDescription(
+                item.name, item.written_type or spark_type(item), column_comment(item), item.inputs
+            )
+            for item in model.fields
+        ),
     )
 
 
@@ -197,8 +192,9 @@ class _SchemaWriter:
             case demands.Bound(value=value) if not is_finite_number(value):
                 self.lose(item, rule, "JSON compares numbers alone")
                 return {}
-            case demands.OneOf() as demand:
-                return _enum(item, demand)
+            case demands.OneOf(values=values):
+                is_added = item.is_nullable and None not in values
+                return {"enum": [*values, None] if is_added else [*values]}
             case demands.OfFormat() as demand:
                 if TEXT_FORMATS[demand.name].check_digits is not None:
                     self.lose(item, rule, "a JSON Schema computes no check digits")
@@ -217,11 +213,6 @@ def _meaning(item: Field) -> str | None:
     if item.unit:
         words = f"{words}\nUnit: {item.unit}."
     return words
-
-
-def _enum(item: Field, demand: demands.OneOf) -> dict[str, Any]:
-    values = list(demand.values)
-    return {"enum": [*values, None] if item.is_nullable and None not in values else values}
 
 
 def _format(demand: demands.OfFormat) -> dict[str, Any]:

@@ -772,6 +772,11 @@ _STRUCTURE = ("type", "expectation_type", "kwargs")
 _KINDS = {**_OF_VALUES, **_OF_COLUMNS, **_OF_TABLES}
 
 
+def snake_case(kind: str) -> str:
+    """The name of an expectation as in 0.x: that of 1.x is the name of a class."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind).lower()
+
+
 def translate(
     expectation: Mapping[str, Any], column: str | None, sql_dialect: str | None = None
 ) -> Translation:
@@ -781,7 +786,7 @@ def translate(
     :raises NoCounterpartError: there are none.
     """
     written = str(expectation.get("type") or expectation.get("expectation_type") or "")
-    kind = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", written).lower()
+    kind = snake_case(written)
     if kind not in _KINDS:
         raise NoCounterpartError(f"the expectation '{written}' has no counterpart")
     extra = [key for key in expectation if key not in (*_REMARKS, *_STRUCTURE)]

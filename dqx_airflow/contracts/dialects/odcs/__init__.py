@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from dqx_airflow.contracts.demands import Refers, Unique
 from dqx_airflow.contracts.dialects import DialectReader
@@ -101,7 +102,7 @@ def _team(reading: ClauseReader) -> tuple[str | None, tuple[str, ...]]:
 def _lifecycle(context: service.OdcsContext) -> Lifecycle:
     reading = context.reading
     written = reading.root.text("status")
-    dates: dict[str, str | None] = {}
+    dates: dict[str, Any] = {}
     for level in reading.mappings(reading.root, "slaProperties"):
         name = _DATES.get(service.kind_of(context, level))
         if name is not None:
