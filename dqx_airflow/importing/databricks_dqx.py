@@ -19,6 +19,7 @@ from dqx_airflow.importing.foreign_rule import (
     ForeignRule,
     ImportRequest,
     Meaning,
+    all_hold,
     column_text,
     finite,
     listed_rules,
@@ -401,7 +402,6 @@ def _rule(
 ) -> ForeignRule:
     shown = f"{function}({', '.join(f'{k}={v!r}' for k, v in arguments.items())})"
     own_filter = arguments.pop("row_filter", None)
-    filters = [f"({condition})" for condition in (entry.get("filter"), own_filter) if condition]
     try:
         if function not in FUNCTIONS:
             _refuse(function)
@@ -421,7 +421,7 @@ def _rule(
         meaning,
         name=str(own_name) if own_name else None,
         severity=Severity.P3 if entry.get("criticality") == "warn" else None,
-        where=" AND ".join(filters) or None,
+        where=all_hold(entry.get("filter"), own_filter),
         groups=groups,
         difference=_difference(function, arguments, is_grouped=bool(groups)),
     )

@@ -27,6 +27,7 @@ from dqx_airflow.importing.foreign_rule import (
     ForeignRule,
     ImportRequest,
     Meaning,
+    all_hold,
     column_text,
     meaning_or_reason,
     sql_text,
@@ -179,9 +180,7 @@ def _rules(test: object, column: str | None, dataset: str, place: str) -> Iterat
         key: value for key, value in written_arguments.items() if key not in (*_CONFIG, *_REMARKS)
     }
     own_conditions = (arguments.pop(key, None) for key in ("row_condition", "where_expression"))
-    filters = [
-        f"({condition})" for condition in (config.get("where"), *own_conditions) if condition
-    ]
+    where = all_hold(config.get("where"), *own_conditions)
     named = str(given["name"]) if isinstance(given.get("name"), str) else None
     for fails_if, severity in _limits(config):
         try:
@@ -200,7 +199,7 @@ def _rules(test: object, column: str | None, dataset: str, place: str) -> Iterat
             meaning,
             name=named,
             severity=severity,
-            where=" AND ".join(filters) or None,
+            where=where,
             groups=groups,
             difference=difference_of(kind, arguments, is_grouped=bool(groups)),
         )

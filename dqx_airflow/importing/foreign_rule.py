@@ -205,6 +205,11 @@ def list_text(values: Iterable[object]) -> str:
     return f"[{', '.join(items)}]"
 
 
+def all_hold(*conditions: object) -> str | None:
+    """The condition in SQL that all of these hold; None without any."""
+    return " AND ".join(f"({condition})" for condition in conditions if condition) or None
+
+
 def percent_text(share: float) -> str:
     """A share as a percentage: 0.95 is `95%`.
 

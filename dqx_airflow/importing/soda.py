@@ -21,6 +21,7 @@ from dqx_airflow.importing.foreign_rule import (
     ForeignRule,
     ImportRequest,
     Meaning,
+    all_hold,
     column_text,
     columns_exist,
     finite,
@@ -188,7 +189,7 @@ def rules_of_groups(
     except NoCounterpartError as error:
         yield ForeignRule(dataset, place, shown, f"group by: {error}")
         return
-    filters = [f"({condition})" for condition in (own_filter, where) if condition]
+    filters = all_hold(own_filter, where)
     for check in checks if isinstance(checks, list) else []:
         given = next(iter(check.values())) if isinstance(check, Mapping) else None
         text = str(next(iter(check)) if isinstance(check, Mapping) else check)
@@ -203,7 +204,7 @@ def rules_of_groups(
                 meaning_or_reason(claimed, "group by"),
                 name=str(settings_of_check["name"]) if settings_of_check.get("name") else None,
                 severity=severity,
-                where=" AND ".join(filters) or None,
+                where=filters,
                 groups=groups,
                 difference="a dataset without rows passes in Soda but fails here",
             )
@@ -346,7 +347,7 @@ def _sodacl_rules(check: object, at: _Place) -> Iterator[ForeignRule]:
     name, own_filter = settings.get("name"), settings.pop("filter", None)
     for key in _NO_CLAIMS:
         settings.pop(key, None)
-    filters = [f"({condition})" for condition in (at.where, own_filter) if condition]
+    filters = all_hold(at.where, own_filter)
     shown = check if isinstance(check, str) else yaml_line(check)
     of_no_rows = OF_NO_ROWS if filters and IS_SHARE.match(str(text)) else None
 
@@ -360,7 +361,7 @@ def _sodacl_rules(check: object, at: _Place) -> Iterator[ForeignRule]:
             meaning,
             name=str(name) if name else None,
             severity=severity,
-            where=" AND ".join(filters) or None,
+            where=filters,
             difference=difference or of_no_rows,
         )
 
@@ -551,7 +552,7 @@ def _contract_rule(
     settings.pop("attributes", None)
     threshold = settings.pop("threshold", None)
     threshold = dict(threshold) if isinstance(threshold, Mapping) else {}
-    filters = [f"({condition})" for condition in (where, own_filter) if condition]
+    filters = all_hold(where, own_filter)
     settings = {**inherited, **settings}
     meaning = meaning_or_reason(lambda: _older(str(kind), settings, threshold, path))
     return ForeignRule(
@@ -561,7 +562,7 @@ def _contract_rule(
         meaning,
         name=str(name) if name else None,
         severity=Severity.P3 if threshold.get("level") == "warn" else None,
-        where=" AND ".join(filters) or None,
+        where=filters,
         difference=OF_NO_ROWS if filters and threshold.get("metric") == "percent" else None,
     )
 
@@ -607,19 +608,15 @@ def _older(
                     "freshness needs a column and a threshold in minutes, hours or days"
                 )
             return soda.translate({"type": _UNITS[unit], **compared}, column_text(of))
-        case "metric":
-            key = "expression_sql" if "expression" in settings else "query_sql"
-            kind = "metric_expression" if "expression" in settings else "metric_query"
-            text = settings.pop("expression", None) or settings.pop("query", None)
-            check = {"type": kind, key: text, **settings, **compared}
-        case "failed_rows" if isinstance(settings.get("expression"), str):
-            sql = f"count_if({settings.pop('expression')})"
-            compared = compared or {"must_be": 0}
-            check = {"type": "metric_expression", "expression_sql": sql, **settings, **compared}
-        case "failed_rows" if isinstance(settings.get("query"), str):
-            sql = count_of(settings.pop("query"))
-            compared = compared or {"must_be": 0}
-            check = {"type": "metric_query", "query_sql": sql, **settings, **compared}
+        case "metric" | "failed_rows":
+            form = "expression" if "expression" in settings else "query"
+            sql = settings.pop(form, None)
+            if kind == "failed_rows":
+                if not isinstance(sql, str):
+                    raise NoCounterpartError(f"Soda's check '{kind}' has no counterpart")
+                sql = f"count_if({sql})" if form == "expression" else count_of(sql)
+                compared = compared or {"must_be": 0}
+            check = {"type": f"metric_{form}", f"{form}_sql": sql, **settings, **compared}
         case _:
             raise NoCounterpartError(f"Soda's check '{kind}' has no counterpart")
     return soda.translate(check, column)

@@ -52,7 +52,7 @@ WITHOUT_ORDER = (
     *(demands.Pattern, demands.OfFormat, demands.UniqueItems),
 )
 WITHOUT_EXPECTATION = (
-    *(demands.Presence, demands.OnlyColumns, demands.AllComplete, demands.UniqueItems),
+    *(demands.OnlyColumns, demands.AllComplete, demands.UniqueItems),
     *(demands.QueryGives, demands.Volume, demands.HourlyVolume, demands.Arrives),
 )
 MORE_THAN_A_SCHEMA = (

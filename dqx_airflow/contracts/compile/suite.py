@@ -195,40 +195,25 @@ class _Drafting:
     def unenforced(self) -> Iterator[Unenforced]:
         """What the contract states and no assertion checks, each once: first rules, then what could
         not become a rule."""
-        contract = self.contract
         for refused in self.refused:
             rule = refused.rule
-            if refused.is_part or not rule.clauses:
-                continue
-            severity = Severity(rule.severity or DEFAULT_SEVERITY)
-            accepted = contract.acceptance_of(
-                refused.name, *(clause.path for clause in rule.clauses)
-            )
-            yield Unenforced(
-                refused.name,
-                refused.dataset,
-                rule.clauses,
-                severity,
-                refused.reason,
-                accepted,
-                rule,
-            )
+            if not refused.is_part and rule.clauses:
+                paths = [clause.path for clause in rule.clauses]
+                accepted = self.contract.acceptance_of(refused.name, *paths)
+                place = refused.name, refused.dataset, rule.clauses
+                yield Unenforced(*place, _severity(rule), refused.reason, accepted, rule)
         promised: dict[Promise, list[Note]] = {}
-        for note in contract.notes:
+        for note in self.contract.notes:
             if note.promise is not None:
                 promised.setdefault(note.promise, []).append(note)
-        names = [model.name for model in contract.models]
-        for promise, notes in promised.items():
-            dataset = promise.model if promise.model in names else next(iter(names), None)
-            if dataset is None:
-                continue
+        names = [model.name for model in self.contract.models]
+        for promise, notes in promised.items() if names else ():
+            dataset = promise.model if promise.model in names else names[0]
             clauses = tuple(note.clause for note in notes)
-            severity = Severity(promise.severity or DEFAULT_SEVERITY)
-            paths = (promise.path, *(clause.path for clause in clauses))
-            accepted = contract.acceptance_of(promise.name, *paths)
-            name = unique_name(promise.name, self._names)
-            reason = notes[0].reason
-            yield Unenforced(name, dataset, clauses, severity, reason, accepted, promise)
+            paths = [promise.path, *(clause.path for clause in clauses)]
+            accepted = self.contract.acceptance_of(promise.name, *paths)
+            place = unique_name(promise.name, self._names), str(dataset), clauses
+            yield Unenforced(*place, _severity(promise), notes[0].reason, accepted, promise)
 
     def _claim(self, context: RuleContext) -> CompiledClaim | EnforcedByType:
         try:
@@ -360,6 +345,10 @@ def shortened(text: str, most: int) -> str:
     """A text on one line of at most so many characters."""
     line = printable_line(text)
     return line if len(line) <= most else line[: most - 3].rstrip() + "..."
+
+
+def _severity(source: Rule | Promise) -> Severity:
+    return Severity(source.severity or DEFAULT_SEVERITY)
 
 
 def _tags(contract: Contract, rule: Rule) -> Iterable[str]:

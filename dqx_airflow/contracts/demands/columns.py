@@ -26,6 +26,9 @@ class Presence(Demand, words="the column exists", dimension="conformity"):
             return claims.EnforcedByType(context.reachable[-1])
         return claims.CompiledClaim(f"column {show(claims.column_of(context))} exists")
 
+    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
+        return claims.Expectation("expect_column_to_exist", {"column": place.column})
+
 
 @dataclass(frozen=True, slots=True)
 class OfType(Demand, words="values of the type", dimension="conformity"):

@@ -113,22 +113,16 @@ class _SuiteWriter:
 
     def _of_column(self, item: Field) -> Iterator[Expectation]:
         rules = [rule for rule in item.rules if rule.share >= 1]
-        column = item.name
-        for rule in rules:
-            if isinstance(rule.demand, demands.Presence):
-                self._mark_written(rule)
-                yield Expectation("expect_column_to_exist", {"column": column})
-        for rule in rules:
-            if isinstance(rule.demand, demands.OfType) and self._has_type(item):
-                yield from self._as_expectation(item, rule)
-        for rule in rules:
-            if isinstance(rule.demand, demands.Required):
-                yield from self._as_expectation(item, rule)
-        yield from self._range(column, rules)
-        for kind in (demands.Pattern, demands.OneOf):
-            for rule in rules:
-                if isinstance(rule.demand, kind):
-                    yield from self._as_expectation(item, rule)
+        for kind in (
+            *(demands.Presence, demands.OfType, demands.Required),
+            *(demands.Bound, demands.Pattern, demands.OneOf),
+        ):
+            if kind is demands.Bound:
+                yield from self._range(item.name, rules)
+            elif kind is not demands.OfType or self._has_type(item):
+                for rule in rules:
+                    if isinstance(rule.demand, kind):
+                        yield from self._as_expectation(item, rule)
 
     def _as_expectation(self, item: Field, rule: Rule) -> Iterator[Expectation]:
         with suppress(NoCounterpartError):
