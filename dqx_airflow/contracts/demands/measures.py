@@ -37,8 +37,10 @@ MEASURED = {
     "median": "expect_column_median_to_be_between",
     "distinctness": "expect_column_proportion_of_unique_values_to_be_between",
     "unique_count": "expect_column_unique_value_count_to_be_between",
+    "num_rows": "expect_table_row_count_to_be_between",
+    "column_count": "expect_table_column_count_to_be_between",
 }
-"""The expectations about a range for a metric of a column, by the metric."""
+"""The expectations about a range for a metric of a column, or of the table, by the metric."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +117,12 @@ class MetricRule(
             kwargs = {"column": plain_name(self.arguments[0]), "value_set": values}
             return claims.Expectation("expect_column_most_common_value_to_be_in_set", kwargs)
         ends = _ends(self.condition, is_count=self.metric in _COUNTS)
-        if ends is None or self.is_percent or self.values or self.pattern is not None:
+        kind = MEASURED.get(self.metric, "")
+        column = {"column": plain_name(self.arguments[0])} if self.arguments else {}
+        is_plain = not (self.is_percent or self.values or self.pattern is not None)
+        if len(self.arguments) != ("_table_" not in kind) or not (kind and ends and is_plain):
             raise NoCounterpartError(base.NO_EXPECTATION)
-        if self.metric == "num_rows":
-            return claims.Expectation("expect_table_row_count_to_be_between", ends)
-        if self.metric == "column_count":
-            return claims.Expectation("expect_table_column_count_to_be_between", ends)
-        if self.metric not in MEASURED or len(self.arguments) != 1:
-            raise NoCounterpartError(base.NO_EXPECTATION)
-        kwargs = {"column": plain_name(self.arguments[0]), **ends}
-        return claims.Expectation(MEASURED[self.metric], kwargs)
+        return claims.Expectation(kind, {**column, **ends})
 
 
 def _metric(demand: MetricRule) -> str:

@@ -174,10 +174,8 @@ class Bound(_Limit, words="{op} {value}", odcs_types=(*_NUMBERS, "date", "timest
         return terms.compare(operand, self.op, terms.literal(self.value, kind))
 
     def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
-        is_lowest = self.op.startswith(">")
-        expectation = bounds_of(
-            place.column, self if is_lowest else None, None if is_lowest else self
-        )
+        ends = (self, None) if self.op.startswith(">") else (None, self)
+        expectation = bounds_of(place.column, *ends)
         return claims.Expectation(expectation.type, expectation.kwargs | place.mostly)
 
 
@@ -239,12 +237,8 @@ class Length(_Limit, words="length {op} {count}", odcs_types=("string", "array")
         if place.item is None or place.item.type == "array":
             raise NoCounterpartError(base.NO_EXPECTATION)
         ends = (self.count, None) if self.op == ">=" else (None, self.count)
-        kwargs = {
-            "column": place.column,
-            "min_value": ends[0],
-            "max_value": ends[1],
-            **place.mostly,
-        }
+        bounds = {"min_value": ends[0], "max_value": ends[1]}
+        kwargs = {"column": place.column, **bounds, **place.mostly}
         return claims.Expectation("expect_column_value_lengths_to_be_between", kwargs)
 
 

@@ -344,14 +344,19 @@ def conditions_in(bounds: Bounds, factor: int = 1) -> tuple[kinds.Condition, ...
     return tuple(kinds.Condition(op, size) for (op, _), size in zip(bounds, sizes, strict=True))
 
 
-def _measured(
-    metric: str, *, is_percent: bool = False
-) -> Callable[[ExpectationArguments], Demands]:
-    """An expectation about a metric of DQL; a percentage is a share in its bounds."""
-    return lambda arguments: tuple(
-        kinds.MetricRule(metric, (arguments.own_column(),), condition, is_percent)
-        for condition in conditions_in(bounds_in(arguments), 100 if is_percent else 1)
-    )
+def _measured(metric: str, kind: str = "") -> Callable[[ExpectationArguments], Demands]:
+    """An expectation about a metric of DQL, of the table or of a column; a percentage is a share in
+    its bounds."""
+
+    def demands(arguments: ExpectationArguments) -> Demands:
+        columns = () if "_table_" in kind else (arguments.own_column(),)
+        is_share = metric == "count"
+        return tuple(
+            kinds.MetricRule(metric, columns, condition, is_share)
+            for condition in conditions_in(bounds_in(arguments), 100 if is_share else 1)
+        )
+
+    return demands
 
 
 def _computed(expression: str) -> Callable[[ExpectationArguments], Demands]:
@@ -440,7 +445,7 @@ def _in_order(metric: str) -> Callable[[ExpectationArguments], Demands]:
 
 
 _OF_COLUMNS: Expectations = {
-    **{kind: _measured(metric) for metric, kind in MEASURED.items()},
+    **{kind: _measured(metric) for metric, kind in MEASURED.items() if "_table_" not in kind},
     "expect_column_unique_value_proportion_to_be_between": _measured("distinctness"),
     "expect_column_distinct_values_to_be_in_set": _distinct_in_set,
     "expect_column_distinct_values_to_contain_set": _distinct_contain_set,
@@ -449,9 +454,7 @@ _OF_COLUMNS: Expectations = {
         *_distinct_contain_set(arguments),
     ),
     "expect_column_most_common_value_to_be_in_set": _most_common,
-    "expect_column_proportion_of_non_null_values_to_be_between": _measured(
-        "count", is_percent=True
-    ),
+    "expect_column_proportion_of_non_null_values_to_be_between": _measured("count"),
     "expect_column_quantile_values_to_be_between": _quantiles,
     "expect_column_stdev_to_be_between": _computed("stddev_samp({})"),
     "expect_column_to_exist": lambda _: (kinds.Presence(),),
@@ -576,13 +579,6 @@ def _multicolumn_sum(arguments: ExpectationArguments) -> Demands:
     return _of_kept_rows(arguments, names, f"{' + '.join(names)} = {total}", "spark")
 
 
-def _count_between(metric: str) -> Callable[[ExpectationArguments], Demands]:
-    """An expectation about a range for the number of rows or columns."""
-    return lambda arguments: tuple(
-        kinds.MetricRule(metric, (), condition) for condition in conditions_in(bounds_in(arguments))
-    )
-
-
 def _count_equal(metric: str) -> Callable[[ExpectationArguments], Demands]:
     """An expectation about the number of rows or columns."""
 
@@ -602,6 +598,7 @@ def _unexpected_rows(arguments: ExpectationArguments) -> Demands:
 
 
 _OF_TABLES: Expectations = {
+    **{kind: _measured(metric, kind) for metric, kind in MEASURED.items() if "_table_" in kind},
     "expect_column_pair_values_a_to_be_greater_than_b": lambda arguments: _pair(
         arguments, ">=" if arguments.take("or_equal", False) is True else ">"
     ),
@@ -617,9 +614,7 @@ _OF_TABLES: Expectations = {
     "expect_multicolumn_sum_to_equal": _multicolumn_sum,
     "expect_multicolumn_values_to_be_unique": _unique_within_record,
     "expect_select_column_values_to_be_unique_within_record": _unique_within_record,
-    "expect_table_column_count_to_be_between": _count_between("column_count"),
     "expect_table_column_count_to_equal": _count_equal("column_count"),
-    "expect_table_row_count_to_be_between": _count_between("num_rows"),
     "expect_table_row_count_to_equal": _count_equal("num_rows"),
     "unexpected_rows_expectation": _unexpected_rows,
 }
