@@ -9,10 +9,10 @@ types are widenings too.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
-from typing import TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.diff.kinds import KINDS, Change, Wording, compare_wording
@@ -21,8 +21,7 @@ from dqx_airflow.metrics.types import parts_of
 from dqx_airflow.values import Span
 
 
-@dataclass(frozen=True, slots=True)
-class ContractLocation:
+class ContractLocation(NamedTuple):
     """An element of a contract, in both versions; a span is None if it is missing."""
 
     path: str
@@ -31,33 +30,85 @@ class ContractLocation:
     model: str | None = None
     column: str | None = None
 
-    def below(self, name: str, old_span: Span | None, new_span: Span | None) -> ContractLocation:
-        """The location of a part of the element."""
-        path = f"{self.path}.{name}" if self.path else name
-        return replace(self, path=path, old_span=old_span, new_span=new_span)
+    def below(self, name: str, **spans: Any) -> ContractLocation:
+        """The location of a part of the element; it has the same spans if no others are given."""
+        return self._replace(path=f"{self.path}.{name}" if self.path else name, **spans)
 
     def change(
         self, kind: str, message: str, old: str | None = None, new: str | None = None
     ) -> Change:
-        change_kind = KINDS[kind]
-        return Change(
-            change_kind,
-            self.path,
-            message,
-            change_kind.bump,
-            old,
-            new,
-            self.old_span,
-            self.new_span,
-            self.model,
-            self.column,
-        )
+        return Change(KINDS[kind], message, KINDS[kind].bump, old, new, *self)
 
-    def compared(self, kind: str, what: str, old: str | None, new: str | None) -> Iterator[Change]:
-        """The change of a value, if it differs: `the unit of price changes: EUR → USD`."""
-        if old != new:
-            message = f"{what} changes: {old or 'none'} → {new or 'none'}"
-            yield self.change(kind, message, old, new)
+
+def value_text(value: object) -> str | None:
+    """A value as a change shows it; None for none, and for an empty list."""
+    if isinstance(value, tuple):
+        return ", ".join(value) or None
+    return None if value is None else str(value)
+
+
+def _items_text(values: Iterable[object]) -> str:
+    return ", ".join(map(demands.literal_text, values))
+
+
+class Property(NamedTuple):
+    """A property of an element: the kind of a change of its value, and the message.
+
+    `{words}` in the message is the name of the property, `{path}` that of the element. `show` gives
+    the texts of the change. If `is_prose`, a corrected wording is another kind.
+    """
+
+    name: str
+    kind: str
+    message: str
+    show: Callable[[Any], str | None] = value_text
+    is_prose: bool = False
+
+
+def compare_properties(
+    old: object,
+    new: object,
+    location: ContractLocation,
+    properties: Iterable[Property],
+    *,
+    are_below: bool = False,
+) -> Iterator[Change]:
+    """The changes of properties of an element.
+
+    :param are_below: each of them has a location of its own, below that of the element.
+    """
+    for name, kind, message, show, is_prose in properties:
+        values = getattr(old, name), getattr(new, name)
+        if values[0] == values[1]:
+            continue
+        before, after = map(show, values)
+        is_corrected = (
+            is_prose and before and after and compare_wording(before, after) is Wording.CORRECTED
+        )
+        place = location.below(name) if are_below else location
+        shown = {"old": before or "none", "new": after or "none", "words": name.replace("_", " ")}
+        text = message.format(path=location.column or location.path, **shown)
+        yield place.change("wording_corrected" if is_corrected else kind, text, before, after)
+
+
+T = TypeVar("T")
+
+
+def both_versions(
+    old: Iterable[T],
+    new: Iterable[T],
+    names: Mapping[str, str] | None = None,
+    name_of: Callable[[T], str] = lambda item: item.name,  # type: ignore[attr-defined]
+) -> Iterator[tuple[T | None, T | None]]:
+    """Each item in its old and its new version, None if it has none; last those that are added.
+
+    :param names: the new names by the old ones, where they differ.
+    """
+    after = {name_of(item): item for item in new}
+    for item in old:
+        name = name_of(item)
+        yield item, after.pop((names or {}).get(name, name), None)
+    yield from ((None, item) for item in after.values())
 
 
 _KINDS_OF_ORDERS = {
@@ -96,22 +147,14 @@ def compare_rules(
 
     :param is_whole: the column holds integers.
     """
-    before = [
-        _renamed(rule, columns) for rule in old if not isinstance(rule.demand, demands.OfType)
-    ]
-    after = [rule for rule in new if not isinstance(rule.demand, demands.OfType)]
-    for old_rule, new_rule in _pairs_of_rules(before, after):
+    before = [replace(rule, demand=rule.demand.renamed(columns.renamed)) for rule in old]
+    for old_rule, new_rule in _pairs_of_rules(before, new):
         if old_rule is not None and new_rule is not None:
             yield from _compared_rules(old_rule, new_rule, location, is_whole=is_whole)
         elif old_rule is not None and not set(old_rule.demand.named_columns) & columns.dropped:
             yield _removed(old_rule, location)
         elif new_rule is not None and not _comes_with_its_columns(new_rule.demand, columns):
             yield _added(new_rule, location)
-
-
-def _renamed(rule: Rule, columns: ColumnChanges) -> Rule:
-    demand = rule.demand.renamed(columns.renamed)
-    return rule if demand is rule.demand else replace(rule, demand=demand)
 
 
 def _comes_with_its_columns(demand: demands.Demand, columns: ColumnChanges) -> bool:
@@ -123,7 +166,8 @@ def _comes_with_its_columns(demand: demands.Demand, columns: ColumnChanges) -> b
 def _compared_rules(
     old: Rule, new: Rule, location: ContractLocation, *, is_whole: bool
 ) -> Iterator[Change]:
-    place = location.below(new.name, _span(old, location.old_span), _span(new, location.new_span))
+    spans = {"old_span": _span(old, location.old_span), "new_span": _span(new, location.new_span)}
+    place = location.below(new.name, **spans)
     stricter = demands.compare_demands(old.demand, new.demand, is_whole=is_whole)
     order = demands.all_of(stricter, demands.rising(old.share, new.share))
     if order is not demands.Order.SAME:
@@ -160,7 +204,7 @@ def _of_enums(old: demands.Demand, new: demands.Demand) -> str | None:
 
 
 def _removed(rule: Rule, location: ContractLocation) -> Change:
-    place = location.below(rule.name, _span(rule, location.old_span), location.new_span)
+    place = location.below(rule.name, old_span=_span(rule, location.old_span))
     message = f"`{rule.name}` is removed: {rule.text}"
     if isinstance(rule.demand, demands.Required):
         message = "NULL is allowed"
@@ -168,7 +212,7 @@ def _removed(rule: Rule, location: ContractLocation) -> Change:
 
 
 def _added(rule: Rule, location: ContractLocation) -> Change:
-    place = location.below(rule.name, location.old_span, _span(rule, location.new_span))
+    place = location.below(rule.name, new_span=_span(rule, location.new_span))
     if isinstance(rule.demand, demands.Required):
         return place.change("rule_tightened", "NULL is no longer allowed", new=rule.text)
     return place.change("rule_added", f"`{rule.name}` is added: {rule.text}", new=rule.text)
@@ -181,17 +225,13 @@ def _span(rule: Rule, otherwise: Span | None) -> Span | None:
 # Matching rules of both versions ------------------------------------------------------------------
 
 
-def _is_about_the_same(old: Rule, new: Rule) -> bool:
-    return old.demand.subject == new.demand.subject
-
-
 _Likeness: TypeAlias = Callable[[Rule, Rule], bool]
 
 _LIKENESSES: tuple[_Likeness, ...] = (
     lambda old, new: old.name == new.name and old.demand == new.demand,
     lambda old, new: old.demand == new.demand,
-    lambda old, new: old.name == new.name and _is_about_the_same(old, new),
-    _is_about_the_same,
+    lambda old, new: old.name == new.name and old.demand.subject == new.demand.subject,
+    lambda old, new: old.demand.subject == new.demand.subject,
     lambda old, new: old.name == new.name and type(old.demand) is type(new.demand),
 )
 
@@ -200,21 +240,22 @@ def _pairs_of_rules(
     old: Sequence[Rule], new: Sequence[Rule]
 ) -> Iterator[tuple[Rule | None, Rule | None]]:
     """Each rule with its other version, the most certain pairs first; None if it has none."""
-    left, right = list(old), list(new)
-    pairs: list[tuple[Rule | None, Rule | None]] = []
+    left, right = (
+        [rule for rule in rules if not isinstance(rule.demand, demands.OfType)]
+        for rules in (old, new)
+    )
     for is_alike in _LIKENESSES:
         for old_rule in tuple(left):
             new_rule = next((rule for rule in right if is_alike(old_rule, rule)), None)
             if new_rule is not None:
                 left.remove(old_rule)
                 right.remove(new_rule)
-                pairs.append((old_rule, new_rule))
-    yield from pairs
+                yield old_rule, new_rule
     yield from ((old_rule, None) for old_rule in left)
     yield from ((None, new_rule) for new_rule in right)
 
 
-T = TypeVar("T", Field, Model)
+FieldOrModel = TypeVar("FieldOrModel", Field, Model)
 
 _ALIKE = 0.4
 _SAME_PLACE = 0.2
@@ -265,9 +306,9 @@ def renamed_models(
 
 
 def _pairs(
-    old: Sequence[T],
-    new: Sequence[T],
-    likeness: Callable[[T, T], float],
+    old: Sequence[FieldOrModel],
+    new: Sequence[FieldOrModel],
+    likeness: Callable[[FieldOrModel, FieldOrModel], float],
     declared: Mapping[str, str],
 ) -> dict[str, str]:
     """The declared pairs, old name by new one, and then similar ones, best first; each name occurs
@@ -331,6 +372,16 @@ def _signs(item: Field) -> tuple[demands.Demand, ...]:
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 _NUMBERS = (*_WHOLE, "float", "double", "decimal")
 _TEXTS = ("string", "varchar", "char")
+_NARROWER: Mapping[str, Collection[str]] = {
+    **{wide: _WHOLE[:place] for place, wide in enumerate(_WHOLE)},
+    "number": (*_NUMBERS, "whole_number"),
+    "whole_number": _WHOLE,
+    "text": _TEXTS,
+    "string": ("varchar", "char"),
+    "double": ("tinyint", "smallint", "int", "float"),
+    "timestamp_ntz": ("date",),
+}
+"""The types that are narrower than a type, except for those that depend on sizes."""
 _DIGITS_FOR_WHOLE = {"tinyint": 10, "smallint": 10, "int": 10, "bigint": 20}
 _ANY = "any"
 
@@ -359,47 +410,28 @@ def is_delta_widening(old: str, new: str) -> bool:
 
 def _is_wider(narrow: str, wide: str) -> bool:
     kind, other = _kind(narrow), _kind(wide)
-    match other:
-        case "number":
-            return kind in (*_NUMBERS, "whole_number")
-        case "whole_number":
-            return kind in _WHOLE
-        case "text":
-            return kind in _TEXTS
-        case "string":
-            return kind in ("varchar", "char")
-        case "varchar":
-            return kind in ("varchar", "char") and _length(wide) > _length(narrow)
-        case "double":
-            return kind in ("tinyint", "smallint", "int", "float")
-        case "decimal":
-            return _fits_decimal(narrow, wide)
-        case "timestamp_ntz":
-            return kind == "date"
-    both_whole = kind in _WHOLE and other in _WHOLE
-    return both_whole and _WHOLE.index(kind) < _WHOLE.index(other)
+    if other == "varchar":
+        return kind in ("varchar", "char") and _sizes(wide, 0) > _sizes(narrow, 0)
+    if other == "decimal":
+        return _fits_decimal(narrow, wide)
+    return kind in _NARROWER.get(other, ())
 
 
 def _fits_decimal(narrow: str, wide: str) -> bool:
-    precision, scale = _decimal(wide)
+    precision, scale = _sizes(wide, 10, 0)
     kind = _kind(narrow)
     if kind in _DIGITS_FOR_WHOLE:
         return precision - scale >= _DIGITS_FOR_WHOLE[kind]
     if kind != "decimal" or narrow == wide:
         return False
-    old_precision, old_scale = _decimal(narrow)
+    old_precision, old_scale = _sizes(narrow, 10, 0)
     return precision - scale >= old_precision - old_scale and scale >= old_scale
 
 
-def _decimal(spark_type: str) -> tuple[int, int]:
+def _sizes(spark_type: str, *defaults: int) -> list[int]:
+    """The sizes of a type, such as its length, with defaults for those that it does not state."""
     sizes = [int(part) for part in parts_of(spark_type)]
-    precision, scale = [*sizes, *(10, 0)[len(sizes) :]]
-    return precision, scale
-
-
-def _length(spark_type: str) -> int:
-    sizes = parts_of(spark_type)
-    return int(sizes[0]) if sizes else 0
+    return [*sizes, *defaults[len(sizes) :]]
 
 
 def _kind(spark_type: str) -> str:
@@ -407,7 +439,6 @@ def _kind(spark_type: str) -> str:
 
 
 _WHOLE_TYPES = {"tinyint", "smallint", "int", "bigint", "whole_number"}
-_NO_COLUMN_CHANGES = ColumnChanges()
 _WORDINGS = {
     Wording.CORRECTED: ("wording_corrected", "wording_corrected"),
     Wording.REWORDED: ("semantic_changed", "description_changed"),
@@ -419,6 +450,26 @@ _CHANGES_OF_TYPES = {
     demands.Order.TIGHTER: ("type_changed", "is narrowed"),
     demands.Order.OTHER: ("type_changed", "changes"),
 }
+
+
+_SENSITIVITY = {
+    True: ("sensitivity_raised", "becomes sensitive"),
+    False: ("sensitivity_lowered", "is no longer sensitive"),
+}
+_VALUES = "the {words} of {path} changes: {old} → {new}"
+_UNIT = Property("unit", "unit_changed", _VALUES)
+_PROPERTIES = (
+    Property("classification", "classification_changed", _VALUES),
+    Property("title", "description_changed", "the title of {path} changes"),
+    Property("examples", "example_changed", "the examples of {path} change", _items_text),
+    Property("tags", "tags_changed", "the tags of {path} change", _items_text),
+    Property(
+        "inputs",
+        "lineage_changed",
+        "the source fields of {path} change",
+        lambda inputs: ", ".join(f"{item.name}.{item.field}" for item in inputs),
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -476,40 +527,36 @@ def compare_columns(
 
     :param columns: the result of `column_changes` for them.
     """
-    after = {item.name: item for item in new}
-    for item in old:
-        if item.path in columns.dropped:
-            place = _located(location, item.path, item, None)
-            yield place.change("column_removed", f"column {item.path} is dropped", old=item.name)
-            continue
-        other = after[columns.names.get(item.name, item.name)]
-        place = _located(location, other.path, item, other)
-        if item.name in columns.names:
-            message = f"column {item.path} is renamed to {other.path}"
-            yield place.change("column_renamed", message, item.name, other.name)
-        yield from _compared(item, other, place, habits)
-    for item in new:
-        if item.path in columns.added:
-            place = _located(location, item.path, None, item)
-            needed = not item.has_default and _must_be_there(item)
-            kind = "column_added"
-            message = f"column {item.path} is added"
-            if needed or habits.needs_every_column:
-                kind = "required_column_added"
-                message += ", must not be NULL, and has no default" if needed else ""
-            yield place.change(kind, message, new=item.name)
+    for before, after in both_versions(old, new, columns.names):
+        if before is not None and after is not None:
+            place = _located(location, after.path, before, after)
+            if before.name in columns.names:
+                message = f"column {before.path} is renamed to {after.path}"
+                yield place.change("column_renamed", message, before.name, after.name)
+            yield from _compared(before, after, place, habits)
+        elif before is not None:
+            place = _located(location, before.path, before, None)
+            message = f"column {before.path} is dropped"
+            yield place.change("column_removed", message, old=before.name)
+        elif after is not None:
+            place = _located(location, after.path, None, after)
+            needed = not after.has_default and _must_be_there(after)
+            is_required = needed or habits.needs_every_column
+            message = f"column {after.path} is added"
+            message += ", must not be NULL, and has no default" if needed else ""
+            kind = "required_column_added" if is_required else "column_added"
+            yield place.change(kind, message, new=after.name)
     yield from _order(old, new, columns, location)
 
 
 def _located(
     location: ContractLocation, path: str, old: Field | None, new: Field | None
 ) -> ContractLocation:
-    return ContractLocation(
-        f"{location.model}.{path}",
-        old.span if old else location.old_span,
-        new.span if new else location.new_span,
-        location.model,
-        path,
+    return location._replace(
+        path=f"{location.model}.{path}",
+        old_span=old.span if old else location.old_span,
+        new_span=new.span if new else location.new_span,
+        column=path,
     )
 
 
@@ -529,12 +576,8 @@ def _order(
     ]
     after = [item.name for item in new if item.path not in columns.added]
     if before != after and sorted(before) == sorted(after):
-        yield location.change(
-            "columns_reordered",
-            "columns are reordered",
-            ", ".join(item.name for item in old),
-            ", ".join(item.name for item in new),
-        )
+        names = (", ".join(item.name for item in items) for items in (old, new))
+        yield location.change("columns_reordered", "columns are reordered", *names)
 
 
 def _compared(
@@ -542,13 +585,15 @@ def _compared(
 ) -> Iterator[Change]:
     yield from _types(old, new, location)
     is_whole = {old.type, new.type} <= _WHOLE_TYPES
-    renamed = {old.path: new.path} if old.path != new.path else {}
-    columns = ColumnChanges(renamed) if renamed else _NO_COLUMN_CHANGES
+    columns = ColumnChanges({old.path: new.path} if old.path != new.path else {})
     yield from compare_rules(old.rules, new.rules, location, columns, is_whole=is_whole)
     yield from _meaning(old, new, location, habits)
     yield from _defaults(old, new, location)
-    yield from _treatment(old, new, location)
-    yield from _remarks(old, new, location)
+    if old.is_sensitive != new.is_sensitive:
+        kind, verb = _SENSITIVITY[new.is_sensitive]
+        texts = (demands.literal_text(item.is_sensitive) for item in (old, new))
+        yield location.change(kind, f"{new.path} {verb}", *texts)
+    yield from compare_properties(old, new, location, _PROPERTIES)
     inner = column_changes(old.fields, new.fields, habits.renamed_columns(location.model))
     yield from compare_columns(old.fields, new.fields, inner, location, habits)
     parts = ((item.items, item.keys, item.values) for item in (old, new))
@@ -591,14 +636,11 @@ def _meaning(
         yield location.change(kind, f"{subject} is removed", old=old.semantic)
     elif new.semantic is not None:
         yield location.change("description_changed", f"{subject} is added", new=new.semantic)
-    if old.unit != new.unit:
-        if old.unit is None:
-            message = f"the unit of {new.path} is added: {new.unit}"
-            yield location.change("unit_added", message, new=new.unit)
-        else:
-            yield from location.compared(
-                "unit_changed", f"the unit of {new.path}", old.unit, new.unit
-            )
+    if old.unit is None and new.unit is not None:
+        message = f"the unit of {new.path} is added: {new.unit}"
+        yield location.change("unit_added", message, new=new.unit)
+    else:
+        yield from compare_properties(old, new, location, [_UNIT])
 
 
 def _defaults(old: Field, new: Field, location: ContractLocation) -> Iterator[Change]:
@@ -609,40 +651,6 @@ def _defaults(old: Field, new: Field, location: ContractLocation) -> Iterator[Ch
     elif new.has_default and not old.has_default:
         message = f"{new.path} now has the default {after}"
         yield location.change("default_added", message, new=after)
-    else:
-        what = f"the default of {new.path}"
-        yield from location.compared("default_changed", what, before, after)
-
-
-def _treatment(old: Field, new: Field, location: ContractLocation) -> Iterator[Change]:
-    """Who may see the values."""
-    if new.is_sensitive and not old.is_sensitive:
-        message = f"{new.path} becomes sensitive"
-        yield location.change("sensitivity_raised", message, "false", "true")
-    if old.is_sensitive and not new.is_sensitive:
-        message = f"{new.path} is no longer sensitive"
-        yield location.change("sensitivity_lowered", message, "true", "false")
-    what = f"the classification of {new.path}"
-    yield from location.compared(
-        "classification_changed", what, old.classification, new.classification
-    )
-
-
-def _remarks(old: Field, new: Field, location: ContractLocation) -> Iterator[Change]:
-    if old.title != new.title:
-        message = f"the title of {new.path} changes"
-        yield location.change("description_changed", message, old.title, new.title)
-    for kind, noun, before, after in (
-        ("example_changed", "examples", old.examples, new.examples),
-        ("tags_changed", "tags", old.tags, new.tags),
-    ):
-        if before != after:
-            listed = (", ".join(map(demands.literal_text, values)) for values in (before, after))
-            yield location.change(kind, f"the {noun} of {new.path} change", *listed)
-    if old.inputs != new.inputs:
-        message = f"the source fields of {new.path} change"
-        texts = (
-            ", ".join(f"{item.name}.{item.field}" for item in inputs)
-            for inputs in (old.inputs, new.inputs)
-        )
-        yield location.change("lineage_changed", message, *texts)
+    elif before != after:
+        message = f"the default of {new.path} changes: {before} → {after}"
+        yield location.change("default_changed", message, before, after)

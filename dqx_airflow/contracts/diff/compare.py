@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from dqx_airflow.contracts.demands import Unique, one_line
@@ -17,8 +17,11 @@ from dqx_airflow.contracts.diff.columns import (
     ColumnChanges,
     ContractLocation,
     Habits,
+    Property,
+    both_versions,
     column_changes,
     compare_columns,
+    compare_properties,
     compare_rules,
     renamed_models,
 )
@@ -26,7 +29,6 @@ from dqx_airflow.contracts.diff.kinds import Change, Diff, Wording, compare_word
 from dqx_airflow.contracts.model import (
     Bump,
     Contract,
-    Dialect,
     Lifecycle,
     Model,
     Note,
@@ -36,7 +38,7 @@ from dqx_airflow.contracts.model import (
 )
 from dqx_airflow.values import Span
 
-_PART = re.compile(r"\[(\d+)\]|`([^`]*)`|([^.\[`]+)")
+_PART = re.compile(r"(\[\d+\])|`([^`]*)`|([^.\[`]+)")
 _NAME = re.compile(r"[^.`\[\]{}]+")
 _NAMING_KEYS = ("name", "id", "column", "field", "property", "team", "server", "key", "url", "rule")
 _NOTHING = ("", "null", "~")
@@ -65,7 +67,7 @@ def compare_clauses(
         if come_and_gone & names or known.has(names, *texts) or known.has_rule(old_leaf, new_leaf):
             continue
         if parts_of_rules.isdisjoint(path[:end] for end in range(1, len(path))):
-            yield _change(path, old_leaf, new_leaf, special=_special_kind(new.dialect, path))
+            yield _change(path, old_leaf, new_leaf, reader_of(new.dialect).change_kinds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +136,7 @@ def _named_leaves(
 
 def _parts(path: str) -> tuple[str, ...]:
     """`columns`, `[0]`, `name` for `columns[0].name`."""
-    return tuple(
-        f"[{match[1]}]" if match[1] is not None else match[2] if match[2] is not None else match[3]
-        for match in _PART.finditer(path)
-    )
+    return tuple(match[match.lastindex or 0] for match in _PART.finditer(path))
 
 
 def _item_names(leaves: dict[tuple[str, ...], _Leaf]) -> dict[tuple[str, ...], str]:
@@ -171,68 +170,59 @@ def _text_of(leaf: _Leaf | None) -> str | None:
     return leaf.text if leaf is not None and leaf.text not in _NOTHING else None
 
 
-def _special_kind(dialect: Dialect, path: tuple[str, ...]) -> str | None:
-    """The kind of a change of a clause that only one dialect has, and consumers rely on."""
-    kinds = (
-        kind
-        for part, kind in reader_of(dialect).change_kinds
-        if part == path[-1:] or any(part == pair for pair in pairwise(path))
-    )
-    return None if path[-1] == "description" else next(kinds, None)
-
-
 def _change(
-    path: tuple[str, ...], old: _Leaf | None, new: _Leaf | None, *, special: str | None
+    path: tuple[str, ...],
+    old: _Leaf | None,
+    new: _Leaf | None,
+    special: Collection[tuple[tuple[str, ...], str]],
 ) -> Change:
-    leaf = new or old
-    assert leaf is not None
+    """:param special: the clauses that only the dialect has, and consumers rely on; each with the
+    kind of its change."""
+    notes = [leaf.note for leaf in (old, new) if leaf is not None and leaf.note is not None]
+    kind = "documented_clause_changed"
+    if any(note.treatment is Treatment.UNSUPPORTED for note in notes):
+        kind = "unsupported_clause_changed"
+    if path[-1] != "description":
+        pairs = (path[-1:], *pairwise(path))
+        kind = next((name for part, name in special if part in pairs), kind)
     shown = ".".join(path).replace(".[", "[")
-    is_checked_nowhere = any(
-        item is not None and item.note is not None and item.note.treatment is Treatment.UNSUPPORTED
-        for item in (old, new)
-    )
-    kind = "unsupported_clause_changed" if is_checked_nowhere else "documented_clause_changed"
     verb = "is added" if old is None else "is removed" if new is None else "changes"
-    place = ContractLocation(shown, old.span if old else None, new.span if new else None)
-    return place.change(
-        special or kind, f"{shown} {verb}", old.text if old else None, new.text if new else None
-    )
+    spans = (leaf.span if leaf else None for leaf in (old, new))
+    texts = (leaf.text if leaf else None for leaf in (old, new))
+    return ContractLocation(shown, *spans).change(kind, f"{shown} {verb}", *texts)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Reported:
-    """What other changes report: their paths, and the texts, whole and as list items.
+    """What other changes report: their paths, and the pairs of texts, whole and as list items.
 
-    Each text is stored with the names of its column; with none if it is about no column.
+    Each pair is stored with the names of its columns; with none if it is about no column.
     """
 
-    texts: frozenset[tuple[frozenset[str], str | None, str | None]]
-    paths: frozenset[str]
-    spans: frozenset[Span | None]
+    texts: dict[tuple[str | None, str | None], list[frozenset[str]]] = field(default_factory=dict)
+    paths: set[str] = field(default_factory=set)
+    spans: set[Span | None] = field(default_factory=set)
 
     @classmethod
     def of(cls, changes: Collection[Change], old: Contract, new: Contract) -> _Reported:
-        no_names: frozenset[str] = frozenset()
-        texts = {
-            (
-                no_names,
-                (old.version and one_line(old.version)),
-                (new.version and one_line(new.version)),
-            )
-        }
+        known = cls()
+        known._add(frozenset(), (old.version, new.version))
         for change in changes:
-            names = frozenset(_NAME.findall(change.column or ""))
+            known.paths.update(_reported_paths(change))
+            known.spans |= {change.old_span, change.new_span}
             before, after = _listed(change.old), _listed(change.new)
-            pairs = {((change.old and one_line(change.old)), (change.new and one_line(change.new)))}
-            pairs |= {(item, None) for item in before - after}
-            pairs |= {(None, item) for item in after - before}
-            pairs |= {(old_text, new_text) for old_text in before for new_text in after}
-            texts |= {(names, *pair) for pair in pairs}
-        return cls(
-            frozenset(texts),
-            frozenset(path for change in changes for path in _reported_paths(change)),
-            frozenset(span for change in changes for span in (change.old_span, change.new_span)),
-        )
+            known._add(
+                frozenset(_NAME.findall(change.column or "")),
+                (change.old, change.new),
+                *((item, None) for item in before - after),
+                *((None, item) for item in after - before),
+                *((old_text, new_text) for old_text in before for new_text in after),
+            )
+        return known
+
+    def _add(self, names: frozenset[str], *pairs: tuple[str | None, str | None]) -> None:
+        for old, new in pairs:
+            self.texts.setdefault((old and one_line(old), new and one_line(new)), []).append(names)
 
     def has_rule(self, *leaves: _Leaf | None) -> bool:
         """True if a change of a rule or its column reports a clause of the rule."""
@@ -244,11 +234,8 @@ class _Reported:
         )
 
     def has(self, names: frozenset[str], old: str | None, new: str | None) -> bool:
-        wanted = (old and one_line(old)), (new and one_line(new))
-        return any(
-            (old_text, new_text) == wanted and (not about or about & names)
-            for about, old_text, new_text in self.texts
-        )
+        reported = self.texts.get((old and one_line(old), new and one_line(new)), ())
+        return any(not about or about & names for about in reported)
 
 
 def _reported_paths(change: Change) -> Iterator[str]:
@@ -266,62 +253,57 @@ def _listed(text: str | None) -> set[str | None]:
     return {item.strip() for item in text.split(",")}
 
 
-_FORWARD = {"draft": 0, "active": 1, "deprecated": 2}
-_DATES = ("effective_date", "deprecation_date", "sunset_date")
-_POLICY = ("successor", "notice_days", "breaking_notice_days", "dual_write_days", "cadence")
+_FORWARD = ("draft", "active", "deprecated")
+_OTHER_VALUE = "the {words} changes: {old} → {new}"
+_FORMAT = (
+    Property("id", "id_changed", _OTHER_VALUE),
+    Property("dialect", "dialect_changed", _OTHER_VALUE),
+    Property("dialect_version", "dialect_changed", _OTHER_VALUE),
+)
+_TEXTS = dict.fromkeys(("name", "description", "owner", "contacts", "domain", "tags"), "changes")
+_TEXTS |= dict.fromkeys(("contacts", "tags"), "change")
+_ABOUT = tuple(
+    Property(name, "about_changed", f"the {name} of the contract {verb}", is_prose=True)
+    for name, verb in _TEXTS.items()
+)
+_POLICY = tuple(
+    Property(name, "policy_changed", "{words} changes: {old} → {new}")
+    for name in ("successor", "notice_days", "breaking_notice_days", "dual_write_days", "cadence")
+)
 
 
 def compare_identity(old: Contract, new: Contract) -> Iterator[Change]:
     """The id, the dialect, and the descriptions of the contract."""
     location = ContractLocation("", old.span, new.span)
-    place = location.below("id", old.span, new.span)
-    yield from place.compared("id_changed", "the id", old.id, new.id)
-    for name in ("dialect", "dialect_version"):
-        before, after = getattr(old, name), getattr(new, name)
-        if before != after:
-            message = f"the {_words(name)} changes: {before or 'none'} → {after or 'none'}"
-            place = location.below(name, old.span, new.span)
-            yield place.change("dialect_changed", message, before and str(before), str(after or ""))
-    for name in ("name", "description", "owner", "contacts", "domain", "tags"):
-        before, after = (_text(getattr(contract, name)) for contract in (old, new))
-        if before == after:
-            continue
-        corrected = before and after and compare_wording(before, after) is Wording.CORRECTED
-        kind = "wording_corrected" if corrected else "about_changed"
-        place = location.below(name, old.span, new.span)
-        verb = "change" if name in ("contacts", "tags") else "changes"
-        yield place.change(kind, f"the {name} of the contract {verb}", before, after)
+    yield from compare_properties(old, new, location, (*_FORMAT, *_ABOUT), are_below=True)
 
 
 def compare_parties(old: Contract, new: Contract) -> Iterator[Change]:
     """The servers, and the consumers."""
-    servers = {server.name: server for server in old.servers}
-    for server in new.servers:
-        before = servers.pop(server.name, None)
-        if before is None:
+    for server, before in both_versions(new.servers, old.servers):
+        if server is None and before is not None:
+            place = ContractLocation(f"servers.{before.name}", before.span, None)
+            message = f"server {before.name} is removed"
+            yield place.change("server_changed", message, old=before.name)
+        elif server is not None and before is None:
             place = ContractLocation(f"servers.{server.name}", None, server.span)
             message = f"server {server.name} is added"
             yield place.change("server_added", message, new=server.name)
-        else:
+        elif server is not None and before is not None:
             yield from _server(before, server)
-    for name, removed in servers.items():
-        place = ContractLocation(f"servers.{name}", removed.span, None)
-        yield place.change("server_changed", f"server {name} is removed", old=name)
-    consumers = {consumer.team: consumer for consumer in old.consumers}
-    for consumer in new.consumers:
-        previous = consumers.pop(consumer.team, None)
-        if previous != consumer:
-            place = ContractLocation(f"consumers.{consumer.team}", old.span, new.span)
+    teams = both_versions(new.consumers, old.consumers, name_of=lambda consumer: consumer.team)
+    for consumer, previous in teams:
+        if consumer == previous:
+            continue
+        verb = "is no longer listed"
+        if consumer is not None:
             verb = "is listed" if previous is None else "has a changed description"
             if previous is not None and previous.pin != consumer.pin:
                 verb = f"pins version {consumer.pin}" if consumer.pin else "does not pin a version"
-            message = f"consumer {consumer.team} {verb}"
-            yield place.change(
-                "consumers_changed", message, previous.team if previous else None, consumer.team
-            )
-    for team in consumers:
-        place = ContractLocation(f"consumers.{team}", old.span, new.span)
-        yield place.change("consumers_changed", f"consumer {team} is no longer listed", old=team)
+        before_team, team = (side.team if side else None for side in (previous, consumer))
+        place = ContractLocation(f"consumers.{team or before_team}", old.span, new.span)
+        message = f"consumer {team or before_team} {verb}"
+        yield place.change("consumers_changed", message, before_team, team)
 
 
 def _server(old: Server, new: Server) -> Iterator[Change]:
@@ -340,39 +322,23 @@ def compare_lifecycles(old: Contract, new: Contract) -> Iterator[Change]:
     """The status of the contract, its dates, and its promises about changes."""
     before, after = old.lifecycle, new.lifecycle
     location = ContractLocation("lifecycle", old.span, new.span)
-    yield from _status(before, after, location.below("status", old.span, new.span))
-    for name in _DATES:
-        old_date, new_date = getattr(before, name), getattr(after, name)
-        is_earlier = name == "sunset_date" and old_date and new_date and new_date < old_date
-        kind = "sunset_advanced" if is_earlier else "dates_changed"
-        place = location.below(name, old.span, new.span)
-        yield from place.compared(kind, f"the {_words(name)}", old_date, new_date)
-    for name in _POLICY:
-        first, second = (_text(getattr(lifecycle, name)) for lifecycle in (before, after))
-        place = location.below(name, old.span, new.span)
-        yield from place.compared("policy_changed", _words(name), first, second)
+    yield from _status(before, after, location.below("status"))
+    is_earlier = before.sunset_date and after.sunset_date and after.sunset_date < before.sunset_date
+    dates = (
+        Property("effective_date", "dates_changed", _OTHER_VALUE),
+        Property("deprecation_date", "dates_changed", _OTHER_VALUE),
+        Property("sunset_date", "sunset_advanced" if is_earlier else "dates_changed", _OTHER_VALUE),
+    )
+    yield from compare_properties(before, after, location, (*dates, *_POLICY), are_below=True)
 
 
 def _status(old: Lifecycle, new: Lifecycle, location: ContractLocation) -> Iterator[Change]:
-    if old.status == new.status:
-        return
     before, after = old.status or "active", new.status or "active"
-    if before == after:
-        return
-    ends = after == "sunset" or (after == "draft" and before in _FORWARD)
-    message = f"the status changes: {before} → {after}"
-    kind = "status_withdrawn" if ends else "status_advanced"
-    yield location.change(kind, message, old.written_status, new.written_status)
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")
-
-
-def _text(value: object) -> str | None:
-    if isinstance(value, tuple):
-        return ", ".join(value) or None
-    return None if value is None else str(value)
+    if before != after:
+        ends = after == "sunset" or (after == "draft" and before in _FORWARD)
+        kind = "status_withdrawn" if ends else "status_advanced"
+        message = f"the status changes: {before} → {after}"
+        yield location.change(kind, message, old.written_status, new.written_status)
 
 
 _KEY = "primary_key"
@@ -382,23 +348,20 @@ def compare_models(old: Sequence[Model], new: Sequence[Model], habits: Habits) -
     """The changes of the models and of everything in them."""
     declared = {rename.model: rename.old for rename in habits.renames if rename.field is None}
     names = renamed_models(old, new, declared)
-    after = {model.name: model for model in new}
-    for model in old:
-        other = after.get(names.get(model.name, model.name))
-        if other is None:
-            place = ContractLocation(model.name, model.span, None, model.name)
-            yield place.change("model_removed", f"model {model.name} is dropped", old=model.name)
-            continue
-        place = ContractLocation(other.name, model.span, other.span, other.name)
-        if model.name in names:
-            message = f"model {model.name} is renamed to {other.name}"
-            yield place.change("model_renamed", message, model.name, other.name)
-        yield from _compared(model, other, place, habits)
-    old_names = {model.name for model in old} | set(names.values())
-    for model in new:
-        if model.name not in old_names:
-            place = ContractLocation(model.name, None, model.span, model.name)
-            yield place.change("model_added", f"model {model.name} is added", new=model.name)
+    for before, after in both_versions(old, new, names):
+        if before is not None and after is not None:
+            place = ContractLocation(after.name, before.span, after.span, after.name)
+            if before.name in names:
+                message = f"model {before.name} is renamed to {after.name}"
+                yield place.change("model_renamed", message, before.name, after.name)
+            yield from _compared(before, after, place, habits)
+        elif before is not None:
+            place = ContractLocation(before.name, before.span, None, before.name)
+            message = f"model {before.name} is dropped"
+            yield place.change("model_removed", message, old=before.name)
+        elif after is not None:
+            place = ContractLocation(after.name, None, after.span, after.name)
+            yield place.change("model_added", f"model {after.name} is added", new=after.name)
 
 
 def _compared(
@@ -406,43 +369,36 @@ def _compared(
 ) -> Iterator[Change]:
     columns = column_changes(old.fields, new.fields, habits.renamed_columns(new.name))
     yield from compare_columns(old.fields, new.fields, columns, location, habits)
-    keys = tuple(_keys(old, columns)), tuple(_keys(new, ColumnChanges()))
-    yield from _key(*keys, location)
+    keys = _key(old, columns), _key(new, ColumnChanges())
     rules = old.rules, new.rules
     if keys[0] and keys[0] != keys[1]:
         # A change of the key is reported separately.
         rules = _but_the_key(old.rules), _but_the_key(new.rules)
+    if set(keys[0]) != set(keys[1]):
+        names, new_names = (", ".join(key) for key in keys)
+        message = f"{new_names} becomes the key of {location.path}"
+        if names:
+            message = f"the key of {location.path} changes: {names} → {new_names or 'none'}"
+        kind = "key_changed" if names else "key_added"
+        yield location.below(_KEY).change(kind, message, names or None, new_names or None)
     yield from compare_rules(*rules, location, columns)
     yield from _storage(old, new, location, columns)
-    yield from _remarks(old, new, location)
+    if old.description != new.description:
+        yield _described(old.description, new.description, location)
+    yield from compare_properties(old, new, location, _PROPERTIES)
 
 
-def _keys(model: Model, columns: ColumnChanges) -> Iterator[str]:
+def _key(model: Model, columns: ColumnChanges) -> tuple[str, ...]:
     """The columns of the key by their new names."""
     key = next((rule.demand for rule in model.rules if rule.name == _KEY), None)
+    named = tuple(item.path for item in model.walk() if item.is_key)
     if isinstance(key, Unique):
         named = key.columns
-    else:
-        named = tuple(item.path for item in model.walk() if item.is_key)
-    return (columns.renamed.get(path, path) for path in named)
+    return tuple(columns.renamed.get(path, path) for path in named)
 
 
 def _but_the_key(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
     return tuple(rule for rule in rules if rule.name != _KEY)
-
-
-def _key(
-    old: tuple[str, ...], new: tuple[str, ...], location: ContractLocation
-) -> Iterator[Change]:
-    if set(old) == set(new):
-        return
-    before, after = ", ".join(old), ", ".join(new)
-    place = location.below(_KEY, location.old_span, location.new_span)
-    if not old:
-        yield place.change("key_added", f"{after} becomes the key of {location.path}", new=after)
-    else:
-        message = f"the key of {location.path} changes: {before} → {after or 'none'}"
-        yield place.change("key_changed", message, before, after or None)
 
 
 def _storage(
@@ -477,19 +433,11 @@ def _is_named_by_its_place(model: Model) -> bool:
     return (model.location or "").rpartition(".")[2] == model.name
 
 
-def _remarks(old: Model, new: Model, location: ContractLocation) -> Iterator[Change]:
-    if old.description != new.description:
-        yield _described(old.description, new.description, location)
-    if old.title != new.title:
-        same = old.title and new.title and compare_wording(old.title, new.title)
-        kind = "wording_corrected" if same is Wording.CORRECTED else "description_changed"
-        message = f"the title of {location.path} changes"
-        yield location.change(kind, message, old.title, new.title)
-    if old.tags != new.tags:
-        texts = ", ".join(old.tags), ", ".join(new.tags)
-        yield location.change("tags_changed", f"the tags of {location.path} change", *texts)
-    if old.examples != new.examples:
-        yield location.change("example_changed", f"the examples of {location.path} change")
+_PROPERTIES = (
+    Property("title", "description_changed", "the title of {path} changes", is_prose=True),
+    Property("tags", "tags_changed", "the tags of {path} change", ", ".join),
+    Property("examples", "example_changed", "the examples of {path} change", lambda _: None),
+)
 
 
 _COME_AND_GO = {

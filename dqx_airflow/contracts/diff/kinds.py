@@ -60,16 +60,10 @@ _TWO_SLIPS = 8
 
 
 def _words(text: str) -> list[str]:
-    """Words, numbers and symbols; a hyphen separates words like a space."""
-    return [
-        _plain(word)
-        for word in _WORD.findall(text.lower().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"))
-    ]
-
-
-def _plain(word: str) -> str:
-    """Contracted negations in a countable form: `doesn't` is a `not`."""
-    return "not" if word.endswith("n't") else word
+    """Words, numbers and symbols; a hyphen separates words like a space. Contracted negations are
+    in a countable form: `doesn't` is a `not`."""
+    words = _WORD.findall(text.lower().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'"))
+    return ["not" if word.endswith("n't") else word for word in words]
 
 
 def _stem(word: str) -> str:
@@ -156,11 +150,11 @@ class Change:
     """
 
     kind: ChangeKind
-    path: str
     message: str
     bump: Bump
-    old: str | None = None
-    new: str | None = None
+    old: str | None
+    new: str | None
+    path: str
     old_span: Span | None = field(default=None, compare=False)
     new_span: Span | None = field(default=None, compare=False)
     model: str | None = None
