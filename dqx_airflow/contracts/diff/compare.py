@@ -26,16 +26,7 @@ from dqx_airflow.contracts.diff.columns import (
     renamed_models,
 )
 from dqx_airflow.contracts.diff.kinds import Change, Diff, Wording, compare_wording
-from dqx_airflow.contracts.model import (
-    Bump,
-    Contract,
-    Lifecycle,
-    Model,
-    Note,
-    Rule,
-    Server,
-    Treatment,
-)
+from dqx_airflow.contracts.model import Bump, Contract, Lifecycle, Model, Note, Server, Treatment
 from dqx_airflow.values import Span
 
 _PART = re.compile(r"(\[\d+\])|`([^`]*)`|([^.\[`]+)")
@@ -187,9 +178,9 @@ def _change(
         kind = next((name for part, name in special if part in pairs), kind)
     shown = ".".join(path).replace(".[", "[")
     verb = "is added" if old is None else "is removed" if new is None else "changes"
-    spans = (leaf.span if leaf else None for leaf in (old, new))
+    place = ContractLocation(shown, old.span if old else None, new.span if new else None)
     texts = (leaf.text if leaf else None for leaf in (old, new))
-    return ContractLocation(shown, *spans).change(kind, f"{shown} {verb}", *texts)
+    return place.change(kind, f"{shown} {verb}", *texts)
 
 
 @dataclass(slots=True)
@@ -370,10 +361,10 @@ def _compared(
     columns = column_changes(old.fields, new.fields, habits.renamed_columns(new.name))
     yield from compare_columns(old.fields, new.fields, columns, location, habits)
     keys = _key(old, columns), _key(new, ColumnChanges())
-    rules = old.rules, new.rules
+    rules = [old.rules, new.rules]
     if keys[0] and keys[0] != keys[1]:
         # A change of the key is reported separately.
-        rules = _but_the_key(old.rules), _but_the_key(new.rules)
+        rules = [tuple(rule for rule in side if rule.name != _KEY) for side in rules]
     if set(keys[0]) != set(keys[1]):
         names, new_names = (", ".join(key) for key in keys)
         message = f"{new_names} becomes the key of {location.path}"
@@ -381,7 +372,7 @@ def _compared(
             message = f"the key of {location.path} changes: {names} → {new_names or 'none'}"
         kind = "key_changed" if names else "key_added"
         yield location.below(_KEY).change(kind, message, names or None, new_names or None)
-    yield from compare_rules(*rules, location, columns)
+    yield from compare_rules(rules[0], rules[1], location, columns)
     yield from _storage(old, new, location, columns)
     if old.description != new.description:
         yield _described(old.description, new.description, location)
@@ -395,10 +386,6 @@ def _key(model: Model, columns: ColumnChanges) -> tuple[str, ...]:
     if isinstance(key, Unique):
         named = key.columns
     return tuple(columns.renamed.get(path, path) for path in named)
-
-
-def _but_the_key(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
-    return tuple(rule for rule in rules if rule.name != _KEY)
 
 
 def _storage(
