@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import IntEnum
+from typing import NamedTuple
 
 from dqx_airflow.contracts.demands import one_line, printable_line
 from dqx_airflow.contracts.diff import Change, Diff
@@ -102,178 +103,187 @@ def steps_of(changes: Iterable[Change], scene: Scene) -> Iterator[EvolutionStep]
             succeeded.add(change.column)
         for step in make(change, scene):
             # A property stays set.
-            statements = tuple(
-                statement for statement in step.statements if (step.phase, statement) not in done
-            )
-            done.update(
-                (step.phase, statement)
-                for statement in statements
-                if "SET TBLPROPERTIES" in statement
-            )
-            yield replace(step, statements=statements)
+            kept = tuple(text for text in step.statements if (step.phase, text) not in done)
+            done.update((step.phase, text) for text in kept if "SET TBLPROPERTIES" in text)
+            yield replace(step, statements=kept)
+
+
+class TableColumn(NamedTuple):
+    """A column, and the names that lead to it in Delta."""
+
+    item: Field
+    parts: tuple[str, ...]
+
+    @property
+    def path(self) -> str:
+        return self.item.path
+
+    @property
+    def name(self) -> str:
+        """Its quoted name."""
+        return quote_name(*self.parts)
+
+    @property
+    def type(self) -> str:
+        return table_type(self.item)
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
     """The context of the steps of one table.
 
-    `old` and `new` are the columns by their paths, the parts are their names in Delta. `partitions`
-    are those of the new table, `old_partitions` the current ones. `major` is the number of the
-    breaking version.
+    `old` and `new` are the columns by their paths. `partitions` are those of the new table,
+    `old_partitions` the current ones. `major` is the number of the breaking version.
     """
 
     table: str
     name: str
-    old: Mapping[str, Field]
-    new: Mapping[str, Field]
-    old_parts: Mapping[str, tuple[str, ...]]
-    new_parts: Mapping[str, tuple[str, ...]]
+    old: Mapping[str | None, TableColumn]
+    new: Mapping[str | None, TableColumn]
     partitions: tuple[str, ...]
     old_partitions: tuple[str, ...]
     major: str
 
     @classmethod
     def of(cls, old: Model, new: Model, table: str, major: str) -> Scene:
-        return cls(
-            quoted_table(table),
-            table,
-            {item.path: item for item in old.walk()},
-            {item.path: item for item in new.walk()},
-            dict(_parts_of(old.fields, ())),
-            dict(_parts_of(new.fields, ())),
-            new.partition_by,
-            old.partition_by,
-            major,
-        )
+        columns = _by_path(old), _by_path(new)
+        return cls(quoted_table(table), table, *columns, new.partition_by, old.partition_by, major)
 
     def alter(self, change: str) -> str:
         return f"ALTER TABLE {self.table} {change}"
 
+    def alter_column(self, column: TableColumn, change: str) -> str:
+        return self.alter(f"ALTER COLUMN {column.name} {change}")
+
     def set_property(self, key: str, value: str) -> str:
         return self.alter(f"SET TBLPROPERTIES ({quote_literal(key)} = {quote_literal(value)})")
 
-    def comment(self, parts: tuple[str, ...], text: str) -> str:
-        return self.alter(f"ALTER COLUMN {quote_name(*parts)} COMMENT {quote_literal(text)}")
-
-    def add(self, parts: tuple[str, ...], spark: str, text: str | None) -> tuple[str, ...]:
+    def add(self, column: TableColumn) -> list[str]:
+        text = column_comment(column.item)
         comment = f" COMMENT {quote_literal(text)}" if text else ""
-        statement = self.alter(f"ADD COLUMNS ({quote_name(*parts)} {spark}{comment})")
-        return (*self.mapping(), statement) if SIGNS_OF_NO_FILE & set(parts[-1]) else (statement,)
+        statement = self.alter(f"ADD COLUMNS ({column.name} {column.type}{comment})")
+        is_mapped = SIGNS_OF_NO_FILE & set(column.parts[-1])
+        return [self.mapping(), statement] if is_mapped else [statement]
 
-    def mapping(self) -> tuple[str, ...]:
+    def mapping(self) -> str:
         """Column mapping, which separates names from those in the files: to drop or rename columns,
         or for any characters in a name."""
-        return (self.set_property("delta.columnMapping.mode", "name"),)
+        return self.set_property("delta.columnMapping.mode", "name")
 
-    def not_null(self, parts: tuple[str, ...]) -> str:
+    def not_null(self, column: TableColumn) -> EvolutionStep:
         # Delta does not allow changing a nullable column to NOT NULL.
-        constraint = quote_name(f"{'_'.join(parts)}_not_null")
-        return self.alter(f"ADD CONSTRAINT {constraint} CHECK ({quote_name(*parts)} IS NOT NULL)")
+        constraint = quote_name(f"{'_'.join(column.parts)}_not_null")
+        statement = self.alter(f"ADD CONSTRAINT {constraint} CHECK ({column.name} IS NOT NULL)")
+        return _drop(f"{column.path} must not be NULL", statement)
 
-    def drop(self, parts: tuple[str, ...]) -> tuple[str, ...]:
-        return (*self.mapping(), self.alter(f"DROP COLUMN {quote_name(*parts)}"))
+    def drop(self, message: str, column: TableColumn, *statements: str) -> EvolutionStep:
+        dropped = self.alter(f"DROP COLUMN {column.name}")
+        return _drop(message, self.mapping(), dropped, *statements)
 
-    def written_anew(self, columns: str, partitions: Iterable[str]) -> tuple[str, ...]:
-        """The table rewritten with these columns and partitions, under its current name.
+    def rewrite(self, message: str, columns: str, partitions: Iterable[str]) -> EvolutionStep:
+        """The table is rewritten with these columns and partitions, under its current name.
 
         Delta does not drop a partition column.
         """
-        by = ", ".join(map(quoted_column, partitions))
-        by = f" PARTITIONED BY ({by})" if by else ""
+        by = _partitioned_by(partitions)
         staged, old = (quoted_table(f"{self.name}_{word}") for word in ("repartitioned", "before"))
         # The properties of the old table are not kept, and its columns may have any name.
         kept = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
         source = f"SELECT {columns} FROM {self.table}"  # noqa: S608
-        return (
+        return _drop(
+            f"{message}, in a maintenance window",
             f"CREATE TABLE {staged} USING DELTA{by} {kept} AS {source}",
             f"ALTER TABLE {self.table} RENAME TO {old}",
             f"ALTER TABLE {staged} RENAME TO {self.table}",
         )
 
+    def fill(self, column: TableColumn, source: str, message: str) -> EvolutionStep:
+        if {"element", "key", "value"} & set(column.parts[:-1]):
+            return _fill(f"{message}: the producer rewrites the rows")
+        name = column.name
+        statement = f"UPDATE {self.table} SET {name} = {source} WHERE {name} IS NULL"  # noqa: S608
+        return _fill(f"{message}, also by the producer in all writes", statement)
+
+    def deprecate(self, column: TableColumn, advice: str) -> EvolutionStep:
+        notice = f"DEPRECATED until version {self.major}: {advice}."
+        comment = " ".join(filter(None, (notice, column_comment(column.item))))
+        message = f"{column.path} is deprecated; check who still reads it"
+        statement = self.alter_column(column, f"COMMENT {quote_literal(comment)}")
+        return _fill(message, statement)
+
 
 def _added(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
-    item, parts = _new(change, scene)
-    yield _add(change.message, *_additions(item, parts, scene))
-
-
-def _additions(item: Field, parts: tuple[str, ...], scene: Scene) -> Iterator[str]:
-    yield from scene.add(parts, table_type(item), column_comment(item))
-    if item.has_default and item.default is not None:
-        yield scene.set_property("delta.feature.allowColumnDefaults", "supported")
-        yield scene.alter(f"ALTER COLUMN {quote_name(*parts)} SET DEFAULT {_default_value(item)}")
+    column = scene.new[change.column]
+    statements = scene.add(column)
+    if column.item.has_default and column.item.default is not None:
+        statements += _defaults(column, scene)
+    yield _add(change.message, *statements)
 
 
 def _added_required(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
-    item, parts = _new(change, scene)
-    added = scene.add(parts, table_type(item), column_comment(item))
-    yield _add(f"add {item.path}, which may be NULL for now", *added)
-    yield _fill(f"all producers fill {item.path}; set a value in older rows")
-    if not item.is_nullable:
-        yield _drop(f"{item.path} must not be NULL", scene.not_null(parts))
+    column = scene.new[change.column]
+    yield _add(f"add {column.path}, which may be NULL for now", *scene.add(column))
+    yield _fill(f"all producers fill {column.path}; set a value in older rows")
+    if not column.item.is_nullable:
+        yield scene.not_null(column)
 
 
 def _removed(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
-    item, parts = _old(change, scene)
-    yield _deprecation(item, parts, "it will be dropped", scene)
-    yield _drop(change.message, *scene.drop(parts))
+    column = scene.old[change.column]
+    yield scene.deprecate(column, "it will be dropped")
+    yield scene.drop(change.message, column)
 
 
 def _renamed(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
-    item, parts = _new(change, scene)
+    column = scene.new[change.column]
     before = next(
         old
-        for path, old in scene.old.items()
-        if old.name == change.old and scene.old_parts[path][:-1] == parts[:-1]
+        for old in scene.old.values()
+        if old.item.name == change.old and old.parts[:-1] == column.parts[:-1]
     )
-    old_parts = scene.old_parts[before.path]
-    added = scene.add(parts, table_type(item), column_comment(item))
-    yield _add(f"add {item.path}, which replaces {before.path}", *added)
-    yield _filling(parts, quote_name(*old_parts), f"fill {item.path} from the old column", scene)
-    yield _deprecation(before, old_parts, f"use {item.path}", scene)
-    if before.path in scene.old_partitions and item.path in scene.partitions:
-        message = f"rewrite the table without {before.path}, in a maintenance window"
-        columns = f"* EXCEPT ({quote_name(*old_parts)})"
-        yield _drop(message, *scene.written_anew(columns, scene.partitions))
-        return
-    yield _drop(f"drop {before.path}", *scene.drop(old_parts))
+    yield _add(f"add {column.path}, which replaces {before.path}", *scene.add(column))
+    yield scene.fill(column, before.name, f"fill {column.path} from the old column")
+    yield scene.deprecate(before, f"use {column.path}")
+    if before.path in scene.old_partitions and column.path in scene.partitions:
+        message = f"rewrite the table without {before.path}"
+        yield scene.rewrite(message, f"* EXCEPT ({before.name})", scene.partitions)
+    else:
+        yield scene.drop(f"drop {before.path}", before)
 
 
 def _widened(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
-    item, parts = _new(change, scene)
-    before, after = table_type(_before(change, scene)), table_type(item)
+    column = scene.new[change.column]
+    before, after = scene.old.get(change.column, column).type, column.type
     if before == after:
         yield _add(f"{change.message}: the table has this type already")
     elif (is_delta := is_delta_widening(before, after)) or after.startswith(("varchar", "string")):
         allowed = [scene.set_property("delta.enableTypeWidening", "true")] if is_delta else []
-        statement = scene.alter(f"ALTER COLUMN {quote_name(*parts)} TYPE {after}")
-        yield _add(change.message, *allowed, statement)
+        yield _add(change.message, *allowed, scene.alter_column(column, f"TYPE {after}"))
     else:
         yield from _replaced(change, scene)
 
 
 def _replaced(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
     """A column with another meaning or type: a successor replaces it."""
-    item, parts = _new(change, scene)
-    before = _before(change, scene)
-    successor = (*parts[:-1], f"{parts[-1]}_v{scene.major}")
-    shown, spark = ".".join(successor), table_type(item)
-    added = scene.add(successor, spark, column_comment(item))
-    yield _add(f"{change.message}: {shown} takes its place", *added)
-    if change.kind.name not in _OTHER_MEANING and _can_be_cast(table_type(before), spark):
-        source = f"try_cast({quote_name(*parts)} AS {spark})"
+    column = scene.new[change.column]
+    before = scene.old.get(change.column, column)  # a renamed one is only found by its new name
+    *above, name = column.parts
+    successor = TableColumn(column.item, (*above, f"{name}_v{scene.major}"))
+    shown, spark = ".".join(successor.parts), column.type
+    yield _add(f"{change.message}: {shown} takes its place", *scene.add(successor))
+    if change.kind.name not in _OTHER_MEANING and _can_be_cast(before.type, spark):
         message = f"fill {shown}; values that do not fit become NULL: count them first"
-        yield _filling(successor, source, message, scene)
+        yield scene.fill(successor, f"try_cast({column.name} AS {spark})", message)
     else:
         yield _fill(f"the producer fills {shown} with the new meaning")
-    yield _deprecation(before, parts, f"use {shown}", scene)
-    if item.path in scene.partitions:
-        was, name = quote_name(*parts), quote_name(*successor)
-        columns = f"* EXCEPT ({was}, {name}), {name} AS {was}"
-        message = f"rewrite the table with {shown} under the name, in a maintenance window"
-        yield _drop(message, *scene.written_anew(columns, scene.partitions))
-        return
-    rename = scene.alter(f"RENAME COLUMN {quote_name(*successor)} TO {quote_name(parts[-1])}")
-    yield _drop(f"{shown} gets the name", *scene.drop(parts), rename)
+    yield scene.deprecate(TableColumn(before.item, column.parts), f"use {shown}")
+    if column.path in scene.partitions:
+        columns = f"* EXCEPT ({column.name}, {successor.name}), {successor.name} AS {column.name}"
+        message = f"rewrite the table with {shown} under the name"
+        yield scene.rewrite(message, columns, scene.partitions)
+    else:
+        rename = scene.alter(f"RENAME COLUMN {successor.name} TO {quote_name(name)}")
+        yield scene.drop(f"{shown} gets the name", column, rename)
 
 
 _OTHER_MEANING = ("semantic_changed", "unit_changed")
@@ -283,21 +293,6 @@ def _can_be_cast(old: str, new: str) -> bool:
     """True if Spark converts values of one type to another, if only via strings."""
     families = {family_of(old), family_of(new)}
     return Family.OTHER not in families and (len(families) == 1 or Family.TEXT in families)
-
-
-def _filling(parts: tuple[str, ...], source: str, message: str, scene: Scene) -> EvolutionStep:
-    if {"element", "key", "value"} & set(parts[:-1]):
-        return _fill(f"{message}: the producer rewrites the rows")
-    name = quote_name(*parts)
-    statement = f"UPDATE {scene.table} SET {name} = {source} WHERE {name} IS NULL"  # noqa: S608
-    return _fill(f"{message}, also by the producer in all writes", statement)
-
-
-def _deprecation(item: Field, parts: tuple[str, ...], advice: str, scene: Scene) -> EvolutionStep:
-    notice = f"DEPRECATED until version {scene.major}: {advice}."
-    comment = " ".join(filter(None, (notice, column_comment(item))))
-    message = f"{item.path} is deprecated; check who still reads it"
-    return _fill(message, scene.comment(parts, comment))
 
 
 def _rule(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
@@ -314,50 +309,48 @@ def _rule(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
 
 
 def _required(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
-    item, parts = _new(change, scene)
-    name = quote_name(*parts)
+    column = scene.new[change.column]
     if change.bump is Bump.MAJOR:
-        yield _fill(f"set a value in all rows of {item.path}: count NULL first")
-        yield _drop(f"{item.path} must not be NULL", scene.not_null(parts))
+        yield _fill(f"set a value in all rows of {column.path}: count NULL first")
+        yield scene.not_null(column)
     else:
-        statement = scene.alter(f"ALTER COLUMN {name} DROP NOT NULL")
-        yield _add(f"{item.path} may be NULL", statement)
+        statement = scene.alter_column(column, "DROP NOT NULL")
+        yield _add(f"{column.path} may be NULL", statement)
 
 
 def _described(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
-    if change.column is None:
-        if change.new is not None:
-            statement = f"COMMENT ON TABLE {scene.table} IS {quote_literal(one_line(change.new))}"
-            yield _add(change.message, statement)
-        return
-    item, parts = _new(change, scene)
-    yield _add(change.message, scene.comment(parts, column_comment(item) or ""))
+    if change.column is not None:
+        column = scene.new[change.column]
+        comment = quote_literal(column_comment(column.item) or "")
+        yield _add(change.message, scene.alter_column(column, f"COMMENT {comment}"))
+    elif change.new is not None:
+        statement = f"COMMENT ON TABLE {scene.table} IS {quote_literal(one_line(change.new))}"
+        yield _add(change.message, statement)
 
 
 def _default(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
-    item, parts = _new(change, scene)
-    name = quote_name(*parts)
-    if not item.has_default or item.default is None:
-        yield _add(change.message, scene.alter(f"ALTER COLUMN {name} DROP DEFAULT"))
-        return
-    statement = scene.alter(f"ALTER COLUMN {name} SET DEFAULT {_default_value(item)}")
-    allowed = scene.set_property("delta.feature.allowColumnDefaults", "supported")
-    yield _add(change.message, allowed, statement)
+    column = scene.new[change.column]
+    if column.item.has_default and column.item.default is not None:
+        yield _add(change.message, *_defaults(column, scene))
+    else:
+        yield _add(change.message, scene.alter_column(column, "DROP DEFAULT"))
+
+
+def _defaults(column: TableColumn, scene: Scene) -> Iterator[str]:
+    """The statements that set the default of a column, as an expression of its type."""
+    value = column.item.default
+    if isinstance(value, bool) or (isinstance(value, str) and column.item.type == "string"):
+        expression = quote_literal(value)
+    else:
+        text = value if isinstance(value, str) else format(Decimal(str(value)), "f")
+        expression = f"CAST({quote_literal(text)} AS {column.type})"
+    yield scene.set_property("delta.feature.allowColumnDefaults", "supported")
+    yield scene.alter_column(column, f"SET DEFAULT {expression}")
 
 
 def _repartitioned(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
     columns = [part.strip() for part in (change.new or "").split(",") if part.strip() != "none"]
-    message = f"{change.message}: rewrite the table, in a maintenance window"
-    yield _drop(message, *scene.written_anew("*", columns))
-
-
-def _default_value(item: Field) -> str:
-    """The default as an expression of the column's type."""
-    value = item.default
-    if isinstance(value, bool) or (isinstance(value, str) and item.type == "string"):
-        return quote_literal(value)
-    text = value if isinstance(value, str) else format(Decimal(str(value)), "f")
-    return f"CAST({quote_literal(text)} AS {table_type(item)})"
+    yield scene.rewrite(f"{change.message}: rewrite the table", "*", columns)
 
 
 def _nothing_to_alter(change: Change, _scene: Scene) -> Iterator[EvolutionStep]:
@@ -372,64 +365,41 @@ _STEPS: dict[str, Callable[[Change, Scene], Iterator[EvolutionStep]]] = {
     "column_removed": _removed,
     "column_renamed": _renamed,
     "type_widened": _widened,
-    "type_changed": _replaced,
-    "semantic_changed": _replaced,
-    "unit_changed": _replaced,
-    "rule_tightened": _rule,
-    "rule_changed": _rule,
-    "rule_loosened": _rule,
-    "rule_removed": _rule,
-    "wording_corrected": _described,
-    "description_changed": _described,
-    "grain_changed": _described,
-    "default_added": _default,
-    "default_changed": _default,
-    "default_removed": _default,
+    **dict.fromkeys(("type_changed", "semantic_changed", "unit_changed"), _replaced),
+    **dict.fromkeys(("rule_tightened", "rule_changed", "rule_loosened", "rule_removed"), _rule),
+    **dict.fromkeys(("wording_corrected", "description_changed", "grain_changed"), _described),
+    **dict.fromkeys(("default_added", "default_changed", "default_removed"), _default),
     "needed_default_removed": _default,
     "partition_changed": _repartitioned,
 }
 
 
-def _new(change: Change, scene: Scene) -> tuple[Field, tuple[str, ...]]:
-    assert change.column is not None
-    return scene.new[change.column], scene.new_parts[change.column]
+def _by_path(model: Model) -> Mapping[str | None, TableColumn]:
+    return {column.path: column for column in _columns(model.fields, ())}
 
 
-def _old(change: Change, scene: Scene) -> tuple[Field, tuple[str, ...]]:
-    assert change.column is not None
-    return scene.old[change.column], scene.old_parts[change.column]
-
-
-def _before(change: Change, scene: Scene) -> Field:
-    """The previous version of the column; a renamed one is only found by its new name."""
-    assert change.column is not None
-    return scene.old.get(change.column, scene.new[change.column])
-
-
-def _parts_of(
-    fields: tuple[Field, ...], above: tuple[str, ...]
-) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The names that lead to each field in Delta, by its path."""
+def _columns(fields: Iterable[Field], above: tuple[str, ...]) -> Iterator[TableColumn]:
+    """The columns, and those within them."""
     for item in fields:
-        yield from _parts_below(item, (*above, item.name))
+        yield from _columns_at(item, (*above, item.name))
 
 
-def _parts_below(item: Field, parts: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    yield item.path, parts
-    yield from _parts_of(item.fields, parts)
+def _columns_at(item: Field, parts: tuple[str, ...]) -> Iterator[TableColumn]:
+    yield TableColumn(item, parts)
+    yield from _columns(item.fields, parts)
     for inner, name in ((item.items, "element"), (item.keys, "key"), (item.values, "value")):
         if inner is not None:
-            yield from _parts_below(inner, (*parts, name))
+            yield from _columns_at(inner, (*parts, name))
+
+
+def _partitioned_by(paths: Iterable[str]) -> str:
+    columns = ", ".join(quote_name(path.strip("`")) for path in paths)
+    return f" PARTITIONED BY ({columns})" if columns else ""
 
 
 def quoted_table(name: str) -> str:
     """A table as SQL writes it: each part of its name in backticks."""
     return quote_name(*name.split("."))
-
-
-def quoted_column(path: str) -> str:
-    """A column of a table by its path."""
-    return quote_name(path.strip("`"))
 
 
 def evolution(diff: Diff, model: Model, table: str) -> Evolution:
@@ -493,8 +463,7 @@ def versioned_evolution(diff: Diff, model: Model, table: str) -> Evolution:
 def _create(model: Model, table: str) -> str:
     columns = ", ".join(_definition(item) for item in model.fields)
     known = {item.path for item in model.fields}
-    partitions = ", ".join(quoted_column(path) for path in model.partition_by if path in known)
-    by = f" PARTITIONED BY ({partitions})" if partitions else ""
+    by = _partitioned_by(path for path in model.partition_by if path in known)
     if any(SIGNS_OF_NO_FILE & set(item.name) for item in model.fields):
         by += " TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
     return f"CREATE TABLE IF NOT EXISTS {quoted_table(table)} ({columns}) USING DELTA{by}"
