@@ -7,7 +7,7 @@ are informed in time. The date is an argument.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import pairwise
@@ -298,40 +298,31 @@ def rfc_draft(contract: Contract) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Deletion:
-    """A deleted contract. `is_due`: consumers may no longer rely on it."""
+class ReleaseRemark:
+    """What a release does to a contract besides changing it: it is new, it is deleted, or one of
+    its consumers pins a version that no contract has any longer.
+
+    `facts` are its machine-readable form. `falls_short`: consumers may still rely on it.
+    """
 
     contract: Contract
-    is_due: bool
-
-
-@dataclass(frozen=True, slots=True)
-class StrandedPin:
-    """A consumer of a contract that pins a version which no contract has."""
-
-    contract: Contract
-    team: str
-    pin: str
+    message: str
+    facts: Mapping[str, object]
+    falls_short: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ReleasedContracts:
-    """The contracts that change, those that are added and deleted, and the pins without a
-    version."""
+    """The contracts that change, and what there is to say about others."""
 
     diffs: tuple[Diff, ...]
-    added: tuple[Contract, ...]
-    deleted: tuple[Deletion, ...]
-    stranded: tuple[StrandedPin, ...]
+    remarks: tuple[ReleaseRemark, ...]
 
     @property
     def falls_short(self) -> bool:
         """True if something breaks consumers of a contract without the required bump."""
-        return (
-            any(item.falls_short for item in self.diffs)
-            or any(not deletion.is_due for deletion in self.deleted)
-            or bool(self.stranded)
-        )
+        remarks = any(remark.falls_short for remark in self.remarks)
+        return remarks or any(item.falls_short for item in self.diffs)
 
 
 def release_of(
@@ -346,32 +337,53 @@ def release_of(
     :param semantic: the bump for a change of meaning in words.
     """
     versions = list(pairs)
-    deleted = [
-        Deletion(old, _is_over(old, on)) for old, new in versions if old is not None and new is None
-    ]
+    both = [(old, new) for old, new in versions if old and new]
     after = [new for _, new in versions if new is not None]
     return ReleasedContracts(
-        tuple(diff(old, new, semantic=semantic) for old, new in versions if old and new),
-        tuple(new for old, new in versions if old is None and new is not None),
-        tuple(deleted),
-        tuple(pin for old, new in versions if old and new for pin in _stranded(old, new, after)),
+        tuple(diff(old, new, semantic=semantic) for old, new in both),
+        (
+            *(_addition(new) for old, new in versions if new and not old),
+            *(_deletion(old, on) for old, new in versions if old and not new),
+            *(pin for old, new in both for pin in _stranded(old, new, after)),
+        ),
     )
 
 
-def _is_over(contract: Contract, on: date) -> bool:
+def _addition(contract: Contract) -> ReleaseRemark:
+    facts = {"id": contract.id, "new_version": contract.version, "status": "new"}
+    return ReleaseRemark(contract, f"{_title(contract)}: a new contract", facts)
+
+
+def _deletion(contract: Contract, on: date) -> ReleaseRemark:
     state = lifecycle_status(contract, on)
-    return contract.lifecycle.status == "draft" or (state is not None and state.is_refused)
+    is_due = contract.lifecycle.status == "draft" or (state is not None and state.is_refused)
+    models = ", ".join(model.name for model in contract.models)
+    message = "deleted after its sunset"
+    if not is_due:
+        message = f"deleted while consumers may rely on {models or 'it'}: "
+        message += "sunset it first, or put it back"
+    facts = {"id": contract.id, "old_version": contract.version, "status": "deleted"}
+    text = f"{_title(contract)}: {message}"
+    return ReleaseRemark(contract, text, {**facts, "falls_short": not is_due}, not is_due)
 
 
-def _stranded(old: Contract, new: Contract, after: Sequence[Contract]) -> list[StrandedPin]:
+def _stranded(old: Contract, new: Contract, after: Sequence[Contract]) -> Iterator[ReleaseRemark]:
     """The pins that the old version satisfied, and no version of the contract satisfies any
     longer."""
     versions = [contract for contract in after if contract.id == new.id]
-    return [
-        StrandedPin(new, consumer.team, consumer.pin)
-        for consumer in new.consumers
-        if consumer.pin is not None
-        and is_version(consumer.pin)
-        and objection_to_version(old, consumer.pin) is None
-        and all(objection_to_version(contract, consumer.pin) is not None for contract in versions)
-    ]
+    for consumer in new.consumers:
+        pin = consumer.pin
+        if pin is None or not is_version(pin) or objection_to_version(old, pin) is not None:
+            continue
+        if all(objection_to_version(contract, pin) is not None for contract in versions):
+            message = (
+                f"{_title(new)}: {consumer.team} pins {pin}, and no contract has this version "
+                "any longer: keep it beside the new one, or update the pin"
+            )
+            facts = {"id": new.id, "new_version": new.version, "status": "pinned"}
+            of_pin = {"team": consumer.team, "pin": pin, "falls_short": True}
+            yield ReleaseRemark(new, message, {**facts, **of_pin}, falls_short=True)
+
+
+def _title(contract: Contract) -> str:
+    return f"{contract.id} {contract.version or 'no version'}"

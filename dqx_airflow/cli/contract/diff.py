@@ -17,7 +17,7 @@ from dqx_airflow.cli.contract.versions import contract_pairs, read_versions
 from dqx_airflow.cli.reports import console_for, printable, table_of
 from dqx_airflow.contracts.diff import Change, Diff
 from dqx_airflow.contracts.model import Bump
-from dqx_airflow.contracts.publishing import Deletion, ReleasedContracts, StrandedPin, release_of
+from dqx_airflow.contracts.publishing import ReleasedContracts, release_of
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.renderers import draw, github_annotations, json_text
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
@@ -72,124 +72,59 @@ def diff(
 
     weight = Bump[semantic.name]
     if git:
-        pairs = [(pair.old, pair.new) for pair in contract_pairs(git, places)]
+        pairs = contract_pairs(git, places)
         release = release_of(pairs, datetime.now(timezone.utc).date(), semantic=weight)
-        print_diffs(release, format.value)
-        if release.falls_short:
-            raise typer.Exit(EXIT_FAILED)
-        return
-    if len(places) != 2:
+    elif len(places) == 2:
+        old, new = read_versions(places)
+        release = ReleasedContracts((compare(old, new, semantic=weight),), ())
+    else:
         raise RequestError(
             f"expected 2 files, got {len(places)}", "write OLD NEW, or --git REV PATH..."
         )
-    old, new = read_versions(places)
-    changes = compare(old, new, semantic=weight)
-    print_diff(changes, format.value)
-    if changes.falls_short:
+    _print_release(release, format, is_alone=not git)
+    if release.falls_short:
         raise typer.Exit(EXIT_FAILED)
 
 
 _COLOURS = {Bump.MAJOR: "red", Bump.MINOR: "yellow", Bump.PATCH: "dim"}
 
 
-def print_diff(diff: Diff, format: str) -> None:
-    """Prints the diff in one of the formats `text`, `json`, `markdown` and `github`."""
-    match format:
-        case "text":
-            _print_text(diff)
-        case "json":
-            typer.echo(json_text(diff.as_plain()))
-        case "markdown":
-            typer.echo(_markdown(diff))
-        case "github":
-            if annotations := github_annotations(_annotations(diff)):
-                typer.echo(annotations)
+def _print_release(release: ReleasedContracts, format: DiffFormat, *, is_alone: bool) -> None:
+    """Prints the changes of contracts, and remarks about others.
 
-
-def print_diffs(release: ReleasedContracts, format: str) -> None:
-    """Prints the changes of several contracts, in one of the formats of `print_diff`."""
-    diffs = [diff for diff in release.diffs if diff.changes or format == "json"]
+    :param is_alone: there is one diff, which is displayed even without changes.
+    """
+    diffs = [diff for diff in release.diffs if diff.changes or is_alone]
+    lines = [remark.message for remark in release.remarks]
+    if not is_alone:
+        total = len(release.diffs) + sum("pin" not in remark.facts for remark in release.remarks)
+        lines += [
+            f"{total} contract{'' if total == 1 else 's'} compared, {len(diffs) or 'none'} changed"
+        ]
     match format:
-        case "text":
+        case DiffFormat.TEXT:
             for number, diff in enumerate(diffs):
                 if number:
                     typer.echo("")
                 _print_text(diff)
-            for line in _remarks(release):
+            for line in lines:
                 typer.echo(printable(line))
-        case "json":
+        case DiffFormat.JSON:
+            plain = [diff.as_plain() for diff in release.diffs]
+            facts = (remark.facts for remark in release.remarks)
+            typer.echo(json_text(plain[0] if is_alone else [*plain, *facts]))
+        case DiffFormat.MARKDOWN:
             typer.echo(
-                json_text([*(diff.as_plain() for diff in diffs), *_release_as_json(release)])
+                "\n\n".join([*map(_markdown, diffs), *(f"- {_cell(line)}" for line in lines)])
             )
-        case "markdown":
-            parts = [_markdown(diff) for diff in diffs]
-            typer.echo("\n\n".join([*parts, *(f"- {_cell(line)}" for line in _remarks(release))]))
-        case "github":
-            diagnostics = [note for diff in diffs for note in _annotations(diff)]
-            if annotations := github_annotations([*diagnostics, *_release_annotations(release)]):
+        case DiffFormat.GITHUB:
+            notes = [note for diff in diffs for note in _annotations(diff)]
+            for remark in release.remarks:
+                if remark.facts["status"] != "new":
+                    span = _in_file(remark.contract.span)
+                    notes += [Diagnostic(remark.message, span, is_mild=not remark.falls_short)]
+            if annotations := github_annotations(notes):
                 typer.echo(annotations)
-
-
-def _remarks(release: ReleasedContracts) -> Iterator[str]:
-    """A line for each contract without a diff, and for each pin without a version."""
-    for contract in release.added:
-        yield f"{contract.id} {contract.version or 'no version'}: a new contract"
-    for deletion in release.deleted:
-        yield _deletion(deletion)
-    for pin in release.stranded:
-        yield _stranded_pin(pin)
-    changed = sum(bool(diff.changes) for diff in release.diffs)
-    total = len(release.diffs) + len(release.added) + len(release.deleted)
-    yield f"{total} contract{'' if total == 1 else 's'} compared, {changed or 'none'} changed"
-
-
-def _deletion(deletion: Deletion) -> str:
-    contract = deletion.contract
-    title = f"{contract.id} {contract.version or 'no version'}"
-    if deletion.is_due:
-        return f"{title}: deleted after its sunset"
-    models = ", ".join(model.name for model in contract.models)
-    hint = "sunset it first, or put it back"
-    return f"{title}: deleted while consumers may rely on {models or 'it'}: {hint}"
-
-
-def _stranded_pin(pin: StrandedPin) -> str:
-    contract = pin.contract
-    return (
-        f"{contract.id} {contract.version or 'no version'}: {pin.team} pins {pin.pin}, and no "
-        "contract has this version any longer: keep it beside the new one, or update the pin"
-    )
-
-
-def _release_as_json(release: ReleasedContracts) -> Iterator[dict[str, object]]:
-    for contract in release.added:
-        yield {"id": contract.id, "new_version": contract.version, "status": "new"}
-    for deletion in release.deleted:
-        contract = deletion.contract
-        yield {
-            "id": contract.id,
-            "old_version": contract.version,
-            "status": "deleted",
-            "falls_short": not deletion.is_due,
-        }
-    for pin in release.stranded:
-        yield {
-            "id": pin.contract.id,
-            "new_version": pin.contract.version,
-            "status": "pinned",
-            "team": pin.team,
-            "pin": pin.pin,
-            "falls_short": True,
-        }
-
-
-def _release_annotations(release: ReleasedContracts) -> Iterator[Diagnostic]:
-    for deletion in release.deleted:
-        yield Diagnostic(
-            _deletion(deletion), _in_file(deletion.contract.span), is_mild=deletion.is_due
-        )
-    for pin in release.stranded:
-        yield Diagnostic(_stranded_pin(pin), _in_file(pin.contract.span))
 
 
 def headline(diff: Diff) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from os.path import relpath
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
+from typing import TypeAlias
 
 import typer
 
@@ -24,13 +25,8 @@ from dqx_airflow.dql.syntax.source_file import Unreadable, read_source, source_o
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import SourceFile
 
-
-@dataclass(frozen=True, slots=True)
-class ContractPair:
-    """A contract before and after: None if it is new, or deleted."""
-
-    old: Contract | None
-    new: Contract | None
+ContractPair: TypeAlias = tuple[Contract | None, Contract | None]
+"""A contract before and after: None if it is new, or deleted."""
 
 
 def contract_pairs(revision: str, paths: Sequence[str]) -> tuple[ContractPair, ...]:
@@ -49,10 +45,10 @@ def contract_pairs(revision: str, paths: Sequence[str]) -> tuple[ContractPair, .
     if not before and not after:
         shown = ", ".join(paths)
         raise RequestError(f"no contract found at {shown}, neither now nor at {revision}")
-    pairs = []
+    pairs: list[ContractPair] = []
     for path in [path for path in after if path in before]:
         if before[path].id == after[path].id:
-            pairs.append(ContractPair(before.pop(path), after.pop(path)))
+            pairs.append((before.pop(path), after.pop(path)))
     for path, contract in list(before.items()):
         moved = [
             new_path for new_path, new_contract in after.items() if new_contract.id == contract.id
@@ -60,11 +56,10 @@ def contract_pairs(revision: str, paths: Sequence[str]) -> tuple[ContractPair, .
         # Of several versions that were moved, those with the same number belong together.
         moved.sort(key=lambda new_path: after[new_path].version != contract.version)
         if moved:
-            pairs.append(ContractPair(before.pop(path), after.pop(moved[0])))
-    for path in [path for path in after if path in before]:
-        pairs.append(ContractPair(before.pop(path), after.pop(path)))
-    pairs += [ContractPair(contract, None) for contract in before.values()]
-    pairs += [ContractPair(None, contract) for contract in after.values()]
+            pairs.append((before.pop(path), after.pop(moved[0])))
+    pairs += [(before.pop(path), after.pop(path)) for path in [*after] if path in before]
+    pairs += [(contract, None) for contract in before.values()]
+    pairs += [(None, contract) for contract in after.values()]
     return tuple(sorted(pairs, key=_file))
 
 
@@ -79,13 +74,12 @@ def _gone(revision: str, known_paths: Collection[str]) -> Iterator[tuple[str, Co
 
 
 def _file(pair: ContractPair) -> str:
-    contract = pair.new or pair.old
+    contract = pair[1] or pair[0]
     return contract.span.file if contract is not None else ""
 
 
 def _present(paths: Sequence[str]) -> Iterator[tuple[str, Path]]:
-    files, _ = contract_files(map(Path, paths))
-    return ((_key(str(file)), file) for file in files)
+    return ((_key(str(file)), file) for file in contract_files(map(Path, paths))[0])
 
 
 def _git_files(revision: str, paths: Sequence[str]) -> Iterator[tuple[str, GitFile]]:
@@ -98,23 +92,11 @@ def _git_files(revision: str, paths: Sequence[str]) -> Iterator[tuple[str, GitFi
         raise RequestError(
             f"{outside[0]} is outside this folder: run the command in a folder that contains both"
         )
-    try:
-        run = subprocess.run(  # noqa: S603
-            ["git", "ls-tree", "-r", "-z", "--name-only", revision, "--", *keys],  # noqa: S607
-            capture_output=True,
-            check=False,
-            timeout=GIT_TIMEOUT_S,
-        )
-    except FileNotFoundError:
-        raise RequestError("git is not installed") from None
-    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        raise RequestError(f"git did not respond: {error}") from error
-    if run.returncode != 0:
-        answer = run.stderr.decode(errors="replace").strip().splitlines()
-        raise RequestError(
-            f"git cannot list {revision}: {answer[0] if answer else 'no reason given'}"
-        )
-    for name in filter(None, run.stdout.decode(errors="replace").split("\0")):
+    arguments = "ls-tree", "-r", "-z", "--name-only", revision, "--", *keys
+    listed = _git(arguments, "git did not respond", f"git cannot list {revision}")
+    if isinstance(listed, str):
+        raise RequestError(listed)
+    for name in filter(None, listed.decode(errors="replace").split("\0")):
         place = GitFile(revision, name)
         is_named = name in keys
         if is_named or Path(name).suffix in CONTRACT_ENDINGS:
@@ -128,6 +110,25 @@ def _key(path: str) -> str:
 
 
 GIT_TIMEOUT_S = 60
+
+
+def _git(arguments: Sequence[str], no_answer: str, refused: str) -> bytes | str:
+    """The output of a git command, or why there is none.
+
+    :param no_answer: begins the reason if git does not run.
+    :param refused: begins the reason if git refuses.
+    """
+    command = ["git", *arguments]
+    try:
+        run = subprocess.run(command, capture_output=True, check=False, timeout=GIT_TIMEOUT_S)  # noqa: S603
+    except FileNotFoundError:
+        return "git is not installed"
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        return f"{no_answer}: {error}"
+    if run.returncode != 0:
+        errors = run.stderr.decode(errors="replace").strip().splitlines()
+        return f"{refused}: {errors[0] if errors else 'no reason given'}"
+    return run.stdout
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,33 +146,21 @@ class GitFile:
         name = f"{self.revision}:./{self.path}"
         if self.path.startswith("/"):
             return "write the path relative to this folder, without a leading /"
-        try:
-            run = subprocess.run(  # noqa: S603
-                ["git", "show", "--no-textconv", "--end-of-options", name],  # noqa: S607
-                capture_output=True,
-                check=False,
-                timeout=GIT_TIMEOUT_S,
-            )
-        except FileNotFoundError:
-            return "git is not installed"
-        except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-            return f"git failed: {error}"
-        if run.returncode != 0:
-            errors = run.stderr.decode(errors="replace").strip().splitlines()
-            return f"not found in git: {errors[0] if errors else 'no reason given'}"
-        source = source_of(run.stdout, f"{self.revision}:{self.path}")
+        arguments = "show", "--no-textconv", "--end-of-options", name
+        content = _git(arguments, "git failed", "not found in git")
+        if isinstance(content, str):
+            return content
+        source = source_of(content, f"{self.revision}:{self.path}")
         return source.reason if isinstance(source, Unreadable) else source
 
 
-def read_versions(places: Iterable[str | GitFile]) -> tuple[Contract, ...]:
+def read_versions(places: Iterable[str]) -> tuple[Contract, ...]:
     """The contracts at these places; mistakes in them are printed, and end the command.
 
     A text such as `HEAD~1:contracts/orders.yaml` names a file at a revision, unless there is a file
     with that name.
     """
-    named_places = (
-        (_shown(place), _place_of(place) if isinstance(place, str) else place) for place in places
-    )
+    named_places = ((place, _place_of(place)) for place in places)
     return tuple(contract for _, contract in valid_contracts(named_places))
 
 
@@ -205,10 +194,6 @@ def model_of(contract: Contract, place: str, name: str | None) -> Model:
     problem = f"{place} has no model '{name}'" if name else f"{place} has {len(names)} models"
     hint = did_you_mean(name or "", names)
     raise RequestError(problem, f"--model: {hint}" if hint else "")
-
-
-def _shown(place: str | GitFile) -> str:
-    return place if isinstance(place, str) else f"{place.revision}:{place.path}"
 
 
 def _place_of(text: str) -> Path | GitFile:
@@ -278,20 +263,16 @@ def contract_files(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
     missing = []
     for path in paths:
         contracts = [path] if path.is_file() else []
-        if path.is_dir():
-            candidates = (
-                file for file in sorted(path.rglob("*")) if file.suffix in CONTRACT_ENDINGS
-            )
-            contracts = [file for file in candidates if _holds_contract(file)]
+        for file in sorted(path.rglob("*")) if path.is_dir() else ():
+            if file.suffix in CONTRACT_ENDINGS:
+                source = read_source(file, str(file))
+                contracts += (
+                    [file] if isinstance(source, SourceFile) and is_contract(source) else []
+                )
         files += contracts
         if not contracts:
             missing.append(path)
     return list(dict.fromkeys(files)), missing
-
-
-def _holds_contract(path: Path) -> bool:
-    source = read_source(path, str(path))
-    return not isinstance(source, Unreadable) and is_contract(source)
 
 
 def is_contract(source: SourceFile) -> bool:
