@@ -16,7 +16,7 @@ from dqx_airflow.diagnostics.diagnostic import define_constant, did_you_mean, ne
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks import call_arguments
 from dqx_airflow.dql.printer import show, show_columns, show_name
-from dqx_airflow.dql.satisfiability.metric_ranges import Surroundings
+from dqx_airflow.dql.satisfiability import Surroundings
 from dqx_airflow.dql.walk import calls_in, expressions_in, fold, is_about_items
 from dqx_airflow.metrics.aliases import function_elsewhere, measure_elsewhere, name_alone
 from dqx_airflow.metrics.builtin import CALLABLE, METRICS

@@ -23,8 +23,13 @@ from dqx_airflow.dql.checks.assertions import (
 from dqx_airflow.dql.checks.expressions import is_about_share
 from dqx_airflow.dql.dates import check_date, is_backwards
 from dqx_airflow.dql.linking import placeholders_in, placeholders_of
-from dqx_airflow.dql.satisfiability import assertions
-from dqx_airflow.dql.satisfiability.metric_ranges import constant_ranges
+from dqx_airflow.dql.satisfiability import (
+    Range,
+    Surroundings,
+    check_measure,
+    check_rows,
+    constant_ranges,
+)
 from dqx_airflow.dql.walk import filters_over, fold, joined, settle_one
 from dqx_airflow.values import Severity, Span
 from dqx_airflow.values.exact import NUMBERS, Exact, exact, exact_text
@@ -302,14 +307,12 @@ class MeaningChecker:
     """Checks the assertions of one suite, with the units and ranges of its constants."""
 
     quantities: Mapping[str, Quantity]
-    certainty: assertions.CertaintyChecker
+    ranges: Mapping[str, Range]
 
     @classmethod
     def of(cls, constants: Iterable[nodes.Constant]) -> MeaningChecker:
         constants = tuple(constants)
-        return cls(
-            constant_quantities(constants), assertions.CertaintyChecker(constant_ranges(constants))
-        )
+        return cls(constant_quantities(constants), constant_ranges(constants))
 
     def check(
         self, assertion: nodes.Assertion, check: nodes.Check, *, is_scaled: bool
@@ -325,16 +328,16 @@ class MeaningChecker:
                 yield from self.check(part, inner, is_scaled=False)
             return
         for where in filters_over(check, assertion):
-            yield from assertions.check_filter(where, self.certainty.constants)
+            yield from check_rows(where, where.span, self.ranges, is_filter=True)
         misfits = tuple(check_units(claim, self.quantities))
         yield from misfits
         if misfits or is_scaled:
             return
         if isinstance(claim, nodes.Rows):
-            yield from assertions.check_predicate(claim, self.certainty.constants)
+            yield from check_rows(claim.predicate, claim.span, self.ranges)
         else:
-            dataset = check.datasets[0].text
-            yield from self.certainty.check(claim, assertion.tolerance, dataset)
+            surroundings = Surroundings(self.ranges, check.datasets[0].text)
+            yield from check_measure(claim, assertion.tolerance, surroundings)
 
 
 IMPLICIT_CHECK = "implicit"
