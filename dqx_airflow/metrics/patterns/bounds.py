@@ -20,7 +20,6 @@ from typing import TypeAlias
 
 from dqx_airflow.metrics.patterns import syntax as chars
 from dqx_airflow.metrics.patterns.syntax import (
-    NOTHING,
     Anything,
     Characters,
     Choice,
@@ -33,6 +32,7 @@ from dqx_airflow.metrics.patterns.syntax import (
     Repeat,
     Start,
     ZeroWidth,
+    longest,
     parts_of,
     pattern_tree,
     shortest,
@@ -47,13 +47,14 @@ _HINT = (
     "do not let a repetition begin with what may follow it: "
     "^[a-z]+(,[a-z]+)*$ instead of ^([a-z]+,?)+$"
 )
-_MOST_POSITIONS = 90
-"""A loop with more positions cannot be analysed in reasonable time."""
+_MOST_PAIRS = 8_000
+"""Loops with more pairs of states cannot be analysed in reasonable time."""
 _LONGEST_BY_POWER = {1: 100_000_000, 2: 10_000, 3: 700, 4: 150}
 """The number of characters that take about a second."""
 _FEW_WAYS = 100
 _PLAIN_GROUP = re.compile(r"\((?:\?:|\?<[a-zA-Z]\w*>|(?!\?))(?:(?!\(\?).)*", re.DOTALL)
 Edit: TypeAlias = tuple[int, int, str]
+_Rest: TypeAlias = tuple[Node, ...]
 _FRAMES = 5_000
 """The number of Java stack frames that a match may use. A thread of 1 MB has room for at least
 13,000."""
@@ -93,7 +94,11 @@ def bounded(pattern: str, *, is_as_written: bool = False) -> BoundedPattern:
         frames = 3 + _size(repeat.body)
         if repeat.high is not None and repeat.high * frames <= _FRAMES // 8:
             continue
-        if not is_as_written and _is_left_in_one_way(repeat, follow):
+        # A lazy part may be asked for more characters later, which `++` would not allow.
+        is_lazy = any(
+            isinstance(part, Repeat) and part.mode == "lazy" for part in parts_of(repeat.body)
+        )
+        if not (is_as_written or is_lazy) and _is_left_in_one_way(repeat, follow):
             edits.append((repeat.end, repeat.end + (repeat.mode == "lazy"), "+"))
         else:
             frames_a_character += frames / max(1, shortest(repeat.body))
@@ -135,39 +140,37 @@ def _power(tree: Node, *, is_anchored: bool) -> int:
     :raises PatternError: the time may be exponential.
     """
     search = _Search()
-    everywhere = () if is_anchored or _starts_anchored(tree) else (_Loop(_ANY_ONE, 1),)
+    is_anchored = is_anchored or _starts_anchored(tree)
+    everywhere = () if is_anchored else (_Loop(chars.EVERYTHING, 1, ()),)
     search.walk(tree, chars.NO_CHARACTERS, everywhere)
     if _ways(tree, chars.NO_CHARACTERS) > _MOST_WAYS:
         raise ExplodingError(f"{_EXPLODES}many optional parts", _HINT)
     return search.degree + search.inner - 1
 
 
-_ANY_ONE = One(chars.EVERYTHING)
-
-
 @dataclass(frozen=True, slots=True)
 class _Loop:
-    """An unbounded repetition that can be left at several points, and the parts behind it."""
+    """An unbounded repetition that can be left at several points.
 
-    body: Node
+    `needed` are sets of characters of which an iteration, and what follows the repetition, take at
+    least one each.
+    """
+
+    characters: Characters
     degree: int
-    behind: tuple[Node, ...] = ()
+    needed: tuple[Characters, ...]
 
-    def shares(self, body: Node) -> bool:
-        """True if a string may be split anywhere between this loop and a later one.
-
-        Both then repeat it, and it leads from one to the other (Weber and Seidl, "On the degree of
-        ambiguity of finite automata", 1991).
-        """
-        shared = _characters_in(self.body) & _characters_in(body)
-        return all(_may_consist_of(part, shared) for part in (self.body, *self.behind, body))
+    def shares(self, characters: Characters) -> bool:
+        """True if a string may be split anywhere between this loop and a later one."""
+        shared = self.characters & characters
+        return bool(shared) and all(needed & shared for needed in self.needed)
 
 
 @dataclass(slots=True)
 class _Search:
     """The largest number of loops that share strings, each with the next one.
 
-    `inner` is the power of lookarounds and atomic groups by themselves.
+    `inner` is the power of lookarounds by themselves.
     """
 
     degree: int = 1
@@ -176,7 +179,7 @@ class _Search:
     def walk(self, node: Node, follow: Characters, before: tuple[_Loop, ...]) -> tuple[_Loop, ...]:
         """The loops before the end of a part, given those before it.
 
-        :raises PatternError: a loop is ambiguous.
+        :raises PatternError: iterations of a loop are ambiguous.
         """
         match node:
             case Group(kind="ahead" | "behind", body=body):
@@ -184,8 +187,6 @@ class _Search:
                 return before
             case _ if not _has_loop(node):
                 return _passed(before, node)
-            case Group(kind="atomic", body=body):
-                return self._taken_for_good(node, body, before)
             case Group(body=body):
                 return self.walk(body, follow, before)
             case Concatenation(items=items):
@@ -198,12 +199,10 @@ class _Search:
             case Repeat(body=body, low=low, high=1):
                 loops = [*self.walk(body, follow, before), *(before if low == 0 else ())]
                 return tuple(dict.fromkeys(loops))
-            case Repeat(body=body):
-                if node.mode == "possessive" and not isinstance(body, One):
-                    return self._taken_for_good(node, body, before)
+            case Repeat():
                 return self._repeated(node, follow, before)
             case _:
-                return (*_passed(before, node), self._reached(_ANY_ONE, before))
+                return (*_passed(before, node), self._reached(node, before))
 
     def _repeated(
         self, node: Repeat, follow: Characters, before: tuple[_Loop, ...]
@@ -211,150 +210,117 @@ class _Search:
         body, again = node.body, _first(node.body)
         inside: tuple[_Loop, ...] = ()
         if not isinstance(body, One):
-            if _is_empty(body) and node.low > 1:
-                raise ExplodingError(
-                    f"{_EXPLODES}iterations of a repetition that may be empty",
-                    "let each iteration match at least one character",
-                )
-            if _is_empty(body) or not _is_decided(body, again, is_given_back=True):
-                _Positions().refuse_doubling(body)
+            if node.mode != "possessive":
+                _refuse_ambiguous(node)
             inside = self.walk(body, follow | again, before)
         # The last repetition is never repeated in another way: nothing behind it can fail.
-        loop = self._reached(body, before) if follow else _Loop(body, 1)
-        is_left_anywhere = bool(again & follow)
+        loop = self._reached(body, before if follow else ())
+        is_left_anywhere = node.mode != "possessive" and again & follow
         return (*_passed(before, node), *inside, *((loop,) if is_left_anywhere else ()))
 
     def _reached(self, body: Node, before: Iterable[_Loop]) -> _Loop:
-        earlier = (loop.degree for loop in before if loop.shares(body))
-        loop = _Loop(body, 1 + max(earlier, default=0))
+        characters = _characters_in(body)
+        earlier = (loop.degree for loop in before if loop.shares(characters))
+        loop = _Loop(characters, 1 + max(earlier, default=0), _needed(body))
         self.degree = max(self.degree, loop.degree)
         return loop
 
-    def _taken_for_good(
-        self, node: Node, body: Node, before: tuple[_Loop, ...]
-    ) -> tuple[_Loop, ...]:
-        """A part that never backtracks: there is one way to match it."""
-        self.inner = max(self.inner, _power(body, is_anchored=True))
-        self._reached(One(_characters_in(body)), before)
-        return _passed(before, node)
 
+def _refuse_ambiguous(repeat: Repeat) -> None:
+    """Two runs of a repetition over one string must not part and meet again.
 
-class _Positions:
-    """The positions of a repeated group, each with those that may follow (Glushkov's automaton)."""
-
-    def __init__(self) -> None:
-        self.sets: list[Characters] = []
-        self.after: list[set[int]] = []
-
-    def refuse_doubling(self, body: Node) -> None:
-        """:raises PatternError: two paths lead from a position to another over one string."""
-        first, last, _ = self._read(body)
-        self._join(last, first)
-        back: dict[tuple[int, int], set[tuple[int, int]]] = {}
-        new = [(at, at) for at in range(len(self.sets))]
-        seen = set(new)
-        while new:
-            pair = new.pop()
-            for to in product(self.after[pair[0]], self.after[pair[1]]):
-                if self.sets[to[0]] & self.sets[to[1]]:
-                    back.setdefault(to, set()).add(pair)
-                    if to not in seen:
-                        seen.add(to)
-                        new.append(to)
-        if any(a != b for at in range(len(self.sets)) for a, b in back.get((at, at), ())):
-            raise ExplodingError(
-                f"{_EXPLODES}iterations of a repetition whose alternatives or parts overlap", _HINT
-            )
-
-    def _read(self, node: Node) -> tuple[set[int], set[int], bool]:
-        """The first and last positions of a part, and whether it may be empty."""
-        match node:
-            case One(characters=characters):
-                return self._position(characters)
-            case Anything(length=int(length)):
-                return self._read(Concatenation((_ANY_ONE,) * length))
-            case Anything():
-                at, _, _ = self._position(chars.EVERYTHING)
-                self._join(at, at)
-                return at, at, True
-            case Concatenation(items=items):
-                first, last, is_empty = set[int](), set[int](), True
-                for item in items:
-                    starts, ends, may_be_empty = self._read(item)
-                    self._join(last, starts)
-                    first = first | starts if is_empty else first
-                    last = last | ends if may_be_empty else ends
-                    is_empty = is_empty and may_be_empty
-                return first, last, is_empty
-            case Choice(branches=branches):
-                parts = [self._read(branch) for branch in branches]
-                return (
-                    set[int]().union(*(part[0] for part in parts)),
-                    set[int]().union(*(part[1] for part in parts)),
-                    any(part[2] for part in parts),
-                )
-            case Repeat(body=body, low=low) if _is_loop(node):
-                first, last, is_empty = self._read(body)
-                self._join(last, first, is_doubled=is_empty)
-                return first, last, is_empty or low == 0
-            case Repeat(body=body, low=low, high=int(high)):
-                rest: Node = NOTHING
-                for _ in range(high - low):
-                    rest = Choice((Concatenation((body, rest)), NOTHING))
-                return self._read(Concatenation((*(body,) * low, rest)))
-            case Group(body=body, kind="plain"):
-                return self._read(body)
-            case Group(body=body, kind="atomic"):
-                # There is one way to match it: as its characters, in any order.
-                at, _, _ = self._position(_characters_in(body))
-                if sum(isinstance(part, One) for part in parts_of(body)) > 1:
-                    self._join(at, at)
-                return at, at, _is_empty(body)
-            case _:
-                return set(), set(), True
-
-    def _position(self, characters: Characters) -> tuple[set[int], set[int], bool]:
-        if len(self.sets) == _MOST_POSITIONS:
+    :raises PatternError: they do, or may do.
+    """
+    body = repeat.body
+    if _is_empty(body) and repeat.low > 1:
+        raise ExplodingError(
+            f"{_EXPLODES}iterations of a repetition that may be empty",
+            "let each iteration match at least one character",
+        )
+    if _is_decided(body, _first(body)) and not _is_empty(body):
+        return
+    flat = "repetition whose alternatives or parts overlap"
+    kind = "nested repetition" if _has_loop(body) else flat
+    ambiguous = ExplodingError(f"{_EXPLODES}iterations of a {kind}", _HINT)
+    if any(isinstance(part, Repeat) and _is_empty(part.body) for part in parts_of(body)):
+        raise ambiguous
+    steps = cache(lambda rest: tuple(enumerate(_steps(rest))))
+    start: _Rest = (replace(repeat, low=0, high=None),)
+    seen = {(start, start)}
+    waiting = [*seen]
+    while waiting:
+        left, right = waiting.pop()
+        for (one, (some, a)), (other, (more, b)) in product(steps(left), steps(right)):
+            if some & more:
+                if a == b and (left != right or one != other):
+                    raise ambiguous
+                if (a, b) not in seen:
+                    seen.add((a, b))
+                    waiting.append((a, b))
+        if len(seen) > _MOST_PAIRS:
             raise ExplodingError(
                 "the pattern is too large to bound its run time",
                 "use several assertions, or `in [...]`",
             )
-        self.sets.append(characters)
-        self.after.append(set())
-        return {len(self.sets) - 1}, {len(self.sets) - 1}, False
 
-    def _join(self, ends: set[int], starts: set[int], *, is_doubled: bool = False) -> None:
-        """:raises PatternError: there is another path already."""
-        for end in ends:
-            if is_doubled or self.after[end] & starts:
-                raise ExplodingError(f"{_EXPLODES}iterations of a nested repetition", _HINT)
-            self.after[end] |= starts
+
+def _steps(items: _Rest) -> Iterator[tuple[Characters, _Rest]]:
+    """The next character in each way to match the items, with what is left to match behind it.
+
+    These are the partial derivatives of Antimirov, "Partial derivatives of regular expressions and
+    finite automaton constructions" (1996), each as often as it occurs.
+    """
+    if not items:
+        return
+    node, rest = items[0], items[1:]
+    match node:
+        case One(characters=characters):
+            yield characters, rest
+        case Concatenation(items=inner):
+            yield from _steps((*inner, *rest))
+        case Choice(branches=branches):
+            for branch in branches:
+                yield from _steps((branch, *rest))
+        case Group(kind="plain", body=body):
+            yield from _steps((body, *rest))
+        case Group(kind="atomic") | Anything():
+            # There is one way to match it: as its characters, in any order.
+            any_of_it = One(_characters_in(node))
+            yield from _steps(
+                (Repeat(any_of_it, shortest(node), longest(node), "greedy", 0), *rest)
+            )
+        case Repeat(body=body, low=low, high=high):
+            if _is_loop(node):
+                low, high = min(low, 1), None
+            if high != 0:
+                again = replace(node, low=max(low - 1, 0), high=high and high - 1)
+                for characters, behind in _steps((body,)):
+                    yield characters, (*behind, again, *rest)
+            if low == 0 or _is_empty(body):
+                yield from _steps(rest)
+        case _:
+            yield from _steps(rest)
 
 
 def _passed(loops: Iterable[_Loop], node: Node) -> tuple[_Loop, ...]:
-    """The loops from which a string may lead past a part, without a character of others."""
-    return tuple(
-        replace(loop, behind=(*loop.behind, node))
-        for loop in loops
-        if _may_consist_of(node, _characters_in(loop.body))
-    )
+    """The loops before a part, behind it."""
+    needed = _needed(node)
+    return tuple(replace(loop, needed=(*loop.needed, *needed)) for loop in loops)
 
 
-def _may_consist_of(node: Node, characters: Characters) -> bool:
-    """False if a part contains others than these characters in any case."""
+def _needed(node: Node) -> tuple[Characters, ...]:
+    """Sets of characters of which a part takes at least one each."""
     match node:
-        case One(characters=matched):
-            return bool(matched & characters)
+        case One(characters=characters):
+            return (characters,)
         case Concatenation(items=items):
-            return all(_may_consist_of(item, characters) for item in items)
-        case Choice(branches=branches):
-            return any(_may_consist_of(branch, characters) for branch in branches)
-        case Repeat(body=body, low=low):
-            return low == 0 or _may_consist_of(body, characters)
+            return tuple(characters for item in items for characters in _needed(item))
+        case Repeat(body=body, low=low) if low > 0:
+            return _needed(body)
         case Group(body=body, kind="plain" | "atomic"):
-            return _may_consist_of(body, characters)
+            return _needed(body)
         case _:
-            return True
+            return ()
 
 
 def _has_loop(node: Node) -> bool:
@@ -546,46 +512,39 @@ def _with_classes(node: Node, pattern: str, edits: list[Edit]) -> Node:
             return node
 
 
-def _is_left_in_one_way(repeat: Repeat, follow: Characters, *, is_given_back: bool = False) -> bool:
+def _is_left_in_one_way(repeat: Repeat, follow: Characters) -> bool:
     """True if the next character determines whether there is another iteration, and its path."""
     body = repeat.body
     again = _first(body)
-    is_decided = _is_decided(body, follow | again, is_given_back=is_given_back)
+    is_decided = _is_decided(body, follow | again)
     return not _is_empty(body) and is_decided and (repeat.low == repeat.high or not again & follow)
 
 
-def _is_decided(node: Node, follow: Characters, *, is_given_back: bool = False) -> bool:
-    """True if the next character always determines the path.
-
-    :param is_given_back: a reluctant part may be asked for more characters later.
-    """
+def _is_decided(node: Node, follow: Characters) -> bool:
+    """True if the next character always determines the path."""
     match node:
         case Concatenation(items=items):
             return all(
-                _is_decided(item, _behind(items[number + 1 :], follow), is_given_back=is_given_back)
+                _is_decided(item, _behind(items[number + 1 :], follow))
                 for number, item in enumerate(items)
             )
         case Choice(branches=branches):
             seen = chars.NO_CHARACTERS
             for branch in branches:
                 first = _first(branch) | (follow if _is_empty(branch) else chars.NO_CHARACTERS)
-                if seen & first:
+                if seen & first or not _is_decided(branch, follow):
                     return False
                 seen |= first
-            return all(
-                _is_decided(branch, follow, is_given_back=is_given_back) for branch in branches
-            )
-        case Repeat(body=body, low=low, high=high):
-            if isinstance(body, One) and low == high:
-                return True
-            is_tried = is_given_back or node.mode != "lazy"
-            return is_tried and _is_left_in_one_way(node, follow, is_given_back=is_given_back)
-        case Group(body=body, kind="plain"):
-            return _is_decided(body, follow, is_given_back=is_given_back)
-        case One() | End() | Start() | ZeroWidth():
             return True
-        case _:
+        case Repeat(body=body, low=low, high=high):
+            is_fixed = isinstance(body, One) and low == high
+            return is_fixed or _is_left_in_one_way(node, follow)
+        case Group(body=body, kind="plain"):
+            return _is_decided(body, follow)
+        case Group(kind="atomic") | Anything():
             return False
+        case _:
+            return True
 
 
 def _behind(items: tuple[Node, ...], follow: Characters) -> Characters:
