@@ -31,11 +31,9 @@ from dqx_airflow.metrics.patterns.syntax import (
     One,
     Repeat,
     Start,
-    ZeroWidth,
-    longest,
+    lengths,
     parts_of,
     pattern_tree,
-    shortest,
 )
 
 _MOST_TURNS = 10
@@ -101,7 +99,7 @@ def bounded(pattern: str, *, is_as_written: bool = False) -> BoundedPattern:
         if not (is_as_written or is_lazy) and _is_left_in_one_way(repeat, follow):
             edits.append((repeat.end, repeat.end + (repeat.mode == "lazy"), "+"))
         else:
-            frames_a_character += frames / max(1, shortest(repeat.body))
+            frames_a_character += frames / max(1, lengths(repeat.body)[0])
     if frames_a_character:
         limits.append(int(_FRAMES / frames_a_character))
     text = pattern
@@ -285,10 +283,9 @@ def _steps(items: _Rest) -> Iterator[tuple[Characters, _Rest]]:
             yield from _steps((body, *rest))
         case Group(kind="atomic") | Anything():
             # There is one way to match it: as its characters, in any order.
+            fewest, most = lengths(node)
             any_of_it = One(_characters_in(node))
-            yield from _steps(
-                (Repeat(any_of_it, shortest(node), longest(node), "greedy", 0), *rest)
-            )
+            yield from _steps((Repeat(any_of_it, min(fewest, 1), most, "greedy", 0), *rest))
         case Repeat(body=body, low=low, high=high):
             if _is_loop(node):
                 low, high = min(low, 1), None
@@ -340,23 +337,18 @@ def _starts_anchored(node: Node) -> bool:
         case Start():
             return True
         case Concatenation(items=items):
-            first = next((item for item in items if not _looks_around(item)), None)
-            return first is not None and _starts_anchored(first)
+            for item in items:
+                if _starts_anchored(item):
+                    return True
+                if lengths(item) != (0, 0):
+                    return False
+            return False
         case Choice(branches=branches):
             return all(map(_starts_anchored, branches))
         case Group(body=body, kind="plain" | "atomic"):
             return _starts_anchored(body)
-        case Repeat(body=body, low=low):
-            return low > 0 and _starts_anchored(body)
         case _:
             return False
-
-
-def _looks_around(node: Node) -> bool:
-    """True for a part that takes no character, whatever it looks at."""
-    return isinstance(node, ZeroWidth) or (
-        isinstance(node, Group) and node.kind in ("ahead", "behind")
-    )
 
 
 def _ways(node: Node, follow: Characters) -> int:
@@ -440,22 +432,10 @@ def _ends(tree: Node) -> list[tuple[int, int]]:
 
 
 def _size(node: Node) -> int:
-    """The approximate number of frames of one iteration."""
-    match node:
-        case One():
-            return 1
-        case Choice(branches=branches):
-            return 2 + max(map(_size, branches))
-        case Concatenation(items=items):
-            return sum(map(_size, items))
-        case Repeat(body=One()):
-            return 1
-        case Repeat(body=body):
-            return 3 + _size(body)
-        case Group(body=body):
-            return 2 + _size(body)
-        case _:
-            return 1
+    """At least the number of frames of one iteration, which tries a single branch of a choice."""
+    sizes = {Concatenation: 0, Group: 2, Choice: 2, Repeat: 3}
+    of_one = sum(isinstance(part, Repeat) and isinstance(part.body, One) for part in parts_of(node))
+    return sum(sizes.get(type(part), 1) for part in parts_of(node)) - 3 * of_one
 
 
 def _repeated_groups(
@@ -578,18 +558,4 @@ def _first(node: Node) -> Characters:
 
 def _is_empty(node: Node) -> bool:
     """True if a part may match the empty string."""
-    match node:
-        case Concatenation(items=items):
-            return all(map(_is_empty, items))
-        case Choice(branches=branches):
-            return any(map(_is_empty, branches))
-        case Repeat(body=body, low=low):
-            return low == 0 or _is_empty(body)
-        case Group(body=body, kind="plain" | "atomic"):
-            return _is_empty(body)
-        case Anything(length=int(length)):
-            return length == 0
-        case One() | End():
-            return False
-        case _:
-            return True
+    return lengths(node)[0] == 0

@@ -117,45 +117,35 @@ def parts_of(node: Node) -> Iterator[Node]:
             yield from parts_of(body)
 
 
-def longest(node: Node) -> int | None:
-    """The most characters that a part can take; None without end."""
+def lengths(node: Node) -> tuple[int, int | None]:
+    """The fewest and the most characters that a part can take; None without a maximum.
+
+    The end of the string is one of the fewest: it is a position that nothing else takes.
+    """
     match node:
         case One():
-            return 1
-        case Concatenation(items=parts):
-            lengths = [longest(part) for part in parts]
-            return None if None in lengths else sum(filter(None, lengths))
-        case Choice(branches=parts):
-            lengths = [longest(part) for part in parts]
-            return None if None in lengths else max(filter(None, lengths), default=0)
-        case Repeat(body=body, high=high):
-            length = longest(body)
-            return 0 if length == 0 else None if length is None or high is None else length * high
-        case Group(body=body, kind=kind):
-            return longest(body) if kind in ("plain", "atomic") else 0
+            return 1, 1
+        case End():
+            return 1, 0
+        case Concatenation(items=parts) | Choice(branches=parts):
+            each = [lengths(part) for part in parts]
+            fewest = [low for low, _ in each]
+            most = [high for _, high in each if high is not None]
+            is_choice = isinstance(node, Choice)
+            longest = max(most, default=0) if is_choice else sum(most)
+            return min(fewest) if is_choice else sum(fewest), (
+                longest if len(most) == len(each) else None
+            )
+        case Repeat(body=body, low=low, high=high):
+            least, length = lengths(body)
+            is_endless = length is None or (high is None and length > 0)
+            return least * low, None if is_endless else (length or 0) * (high or 0)
+        case Group(body=body, kind="plain" | "atomic"):
+            return lengths(body)
         case Anything(length=length):
-            return length
+            return length or 0, length
         case _:
-            return 0
-
-
-def shortest(node: Node) -> int:
-    """The fewest characters that a part can take."""
-    match node:
-        case One():
-            return 1
-        case Concatenation(items=parts):
-            return sum(map(shortest, parts))
-        case Choice(branches=parts):
-            return min(map(shortest, parts))
-        case Repeat(body=body, low=low):
-            return shortest(body) * low
-        case Group(body=body, kind=kind):
-            return shortest(body) if kind in ("plain", "atomic") else 0
-        case Anything(length=length):
-            return length or 0
-        case _:
-            return 0
+            return 0, 0
 
 
 _LAST = 0x10FFFF
@@ -489,10 +479,11 @@ class _PatternReader:
         self.flags = before
         if number is not None:
             self.groups[number] = body
-        if kind == "behind" and (longest(body) or 0) > _MOST_BEHIND:
-            raise PatternError(f"the look-behind spans more than {_MOST_BEHIND} characters")
-        if kind == "behind" and longest(body) is None:
+        most = lengths(body)[1] if kind == "behind" else 0
+        if most is None:
             raise PatternError("the look-behind is unbounded: give the repetition a maximum")
+        if most > _MOST_BEHIND:
+            raise PatternError(f"the look-behind spans more than {_MOST_BEHIND} characters")
         return [Group(body, kind, start, self.position, opening)]
 
     def _escape(self, start: int) -> list[Node]:
@@ -538,9 +529,8 @@ class _PatternReader:
         if number > len(self.groups):
             raise PatternError(f"invalid group reference {number}")
         group = self.groups[number - 1]
-        if group is None or longest(group) != shortest(group):
-            return Anything(number)
-        return Anything(number, longest(group))
+        fewest, most = (0, None) if group is None else lengths(group)
+        return Anything(number, most if fewest == most else None)
 
     def _character(self) -> Characters:
         """One character, or a class of them, after a backslash, which has been consumed."""
