@@ -4,10 +4,11 @@ Everything that is reported here is proved. An assertion that can never fail che
 one that can never pass blocks every run (E104), and one without a metric or a column is not about
 data (W009).
 
-For metrics, the ranges of both sides decide, or that one counts some of the other's rows. A row
-predicate is judged for the literals that a column is compared with, for a number of each interval
-between them and for NULL, one column at a time, for any values of the other columns: every other
-value gives the same result as one of these. A comparison with NULL is neither true nor false.
+For metrics, the ranges of both sides decide, or that one counts some of the other's rows, or, if a
+count occurs more than once, the sign of their difference (`equations`). A row predicate is judged
+for the literals that a column is compared with, for a number of each interval between them and for
+NULL, one column at a time, for any values of the other columns: every other value gives the same
+result as one of these. A comparison with NULL is neither true nor false.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise, product
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
@@ -26,9 +28,17 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.walk import expressions_in, fold, settle
 from dqx_airflow.metrics.builtin import METRICS
-from dqx_airflow.metrics.derived import ARITY, CHANGES, FUNCTIONS, USUAL, USUAL_LIMITS, WINDOWS
+from dqx_airflow.metrics.derived import (
+    ARITY,
+    CHANGES,
+    FUNCTIONS,
+    USUAL,
+    USUAL_LIMITS,
+    WINDOWS,
+    apply,
+)
 from dqx_airflow.metrics.spark_values import COMPARATORS, MIRRORED
-from dqx_airflow.values import Span
+from dqx_airflow.values import MetricValue, Span
 from dqx_airflow.values.exact import NUMBERS, Number, bounded, magnitude, nearest_float
 
 # Ranges of metric expressions: an operation has its extremes at the extremes of its operands.
@@ -283,15 +293,27 @@ _MARGIN = 1 + 1e-8
 _NEAR = 1e-8
 """Floats that differ by at most this, relative to the larger one, may compare as equal."""
 
+_MOST = 12
+"""Sympy would take too long to expand products of more counts."""
+
+MOST_SYMBOLIC_QUESTIONS = 50
+
 _LOOSEN = "loosen the condition, or remove the assertion"
 _TIGHTEN = "tighten the condition, or remove the assertion"
 _ABOUT_NONE = (nodes.Keyword.NONE, nodes.Keyword.NOT_NONE)
 
 
 def check_measure(
-    claim: nodes.Claim, tolerance: nodes.Number | None, surroundings: Surroundings
+    claim: nodes.Claim,
+    tolerance: nodes.Number | None,
+    surroundings: Surroundings,
+    questions_left: Iterator[int],
 ) -> Iterator[Diagnostic]:
-    """What is certain about a valid assertion over metrics; nothing about other kinds of claims."""
+    """What is certain about a valid assertion over metrics; nothing about other kinds of claims.
+
+    :param questions_left: as many numbers as assertions that may still be given to sympy, which
+        takes 20 ms for each.
+    """
     condition = claim.condition if isinstance(claim, nodes.Measure) else None
     if not isinstance(condition, nodes.Comparison | nodes.Between | nodes.Is):
         return
@@ -303,7 +325,7 @@ def check_measure(
         yield Diagnostic(message, claim.span, code="W009", help=help_line)
         return
     margin = 0 if tolerance is None else tolerance.value
-    finding = _Question(claim.expression, condition, margin, surroundings).answer()
+    finding = _Question(claim.expression, condition, margin, surroundings, questions_left).answer()
     if finding is not None:
         yield finding
 
@@ -343,6 +365,7 @@ class _Question:
     condition: nodes.Comparison | nodes.Between | nodes.Is
     tolerance: Number
     surroundings: Surroundings
+    questions_left: Iterator[int]
 
     def answer(self) -> Diagnostic | None:
         """The finding; None if it depends on the data, or cannot be proved."""
@@ -353,7 +376,7 @@ class _Question:
         for side in sides:
             if side.range.is_empty:
                 return self._without_value(side)
-        certain = self._compared(sides)
+        certain = self._compared(sides) or self._solved(sides)
         if certain is None:
             return None
         if not certain.holds:
@@ -362,6 +385,10 @@ class _Question:
 
     def _side(self, node: nodes.Expression) -> _Side:
         return _Side(node, range_of(node, self.surroundings))
+
+    @property
+    def _zero(self) -> _Side:
+        return self._side(nodes.Number(0, nodes.Unit.PLAIN, self.condition.span))
 
     def _always(self, reason: str, sides: list[_Side]) -> Diagnostic:
         lacking = list(dict.fromkeys(side.text for side in sides if not side.range.is_certain))
@@ -389,7 +416,6 @@ class _Question:
 
     def _compared(self, sides: list[_Side]) -> _Certain | None:
         subject = sides[0]
-        zero = self._side(nodes.Number(0, nodes.Unit.PLAIN, self.condition.span))
         match self.condition:
             case nodes.Between():
                 return self._between(subject, sides[1], sides[2])
@@ -403,9 +429,46 @@ class _Question:
             case nodes.Comparison(op=op):
                 return self._below(sides[1], subject, is_strict=op == ">")
             case nodes.Is(keyword=nodes.Keyword.POSITIVE):
-                return self._below(zero, subject, is_strict=True)
+                return self._below(self._zero, subject, is_strict=True)
             case nodes.Is():
-                return self._below(subject, zero, is_strict=True)
+                return self._below(subject, self._zero, is_strict=True)
+
+    def _solved(self, sides: list[_Side]) -> _Certain | None:
+        """The answer if all occurrences of a count are the same number."""
+        calls = _counts_in(tuple(side.node for side in sides))
+        if isinstance(self.condition, nodes.Between) or not len({*calls}) < len(calls) <= _MOST:
+            return None
+        subject, other = sides[0], sides[1] if len(sides) > 1 else self._zero
+        if _is_open(subject.node, other.node) or next(self.questions_left, None) is None:
+            return None
+        from dqx_airflow.dql.equations import difference
+
+        low, high = difference(
+            subject.node, other.node, partial(_is_part, surroundings=self.surroundings)
+        )
+        holds = self._holds(low, high)
+        return None if holds is None else _Certain(holds, _distance(subject, other, low, high))
+
+    def _holds(self, low: Number, high: Number) -> bool | None:
+        """Whether the condition holds, by the range of the difference of its sides."""
+        match self.condition:
+            case nodes.Comparison(op=op):
+                pass
+            case nodes.Is(keyword=nodes.Keyword.POSITIVE):
+                op = ">"
+            case _:
+                op = "<"
+        if op in ("==", "!="):
+            near = self.tolerance * _MARGIN
+            is_equal = -near <= low and high <= near
+            is_known = is_equal or low > near or high < -near
+            return is_equal == (op == "==") if is_known else None
+        if op in (">", ">="):
+            low, high = -high, -low
+        is_strict = op in ("<", ">")
+        if high < 0 or (high == 0 and not is_strict):
+            return True
+        return False if low > 0 or (low == 0 and is_strict) else None
 
     def _below(self, left: _Side, right: _Side, *, is_strict: bool) -> _Certain | None:
         """Whether `left < right`, or `left <= right`."""
@@ -445,6 +508,54 @@ class _Question:
 
 def _never(reason: str, span: Span, help_line: str = _LOOSEN) -> Diagnostic:
     return Diagnostic(f"this can never pass: {reason}", span, code="E104", help=help_line)
+
+
+def _counts_in(sides: tuple[nodes.Expression, ...]) -> list[nodes.Call]:
+    """The calls of metrics that count something."""
+    calls = (part for part in expressions_in(sides) if isinstance(part, nodes.Call))
+    return [
+        call
+        for call in calls
+        if call.name.text in METRICS and METRICS[call.name.text].unit.is_whole
+    ]
+
+
+_ROWS = 60
+
+
+def _is_open(left: nodes.Expression, right: nodes.Expression) -> bool:
+    """True if counts of no and of all rows give differences of both signs, so that nothing is
+    certain, and sympy need not be asked."""
+    difference = nodes.Arithmetic("-", left, right, left.span)
+    return {-1, 1} <= {_sign(_counted(difference, share)) for share in (0, 1)}
+
+
+def _counted(node: nodes.Expression, share: int) -> MetricValue:
+    """The value for 60 rows, of which each metric counts none or all; None if that is unknown."""
+    match node:
+        case nodes.Number(value=value):
+            return value
+        case nodes.Negative(operand=operand):
+            return apply("negative", (_counted(operand, share),))
+        case nodes.Arithmetic(op=op, left=left, right=right):
+            return apply(op, (_counted(left, share), _counted(right, share)))
+        case nodes.Call(name=name) if name.text not in ARITY:
+            return _ROWS if name.text == "num_rows" else _ROWS * share
+        case _:
+            return None
+
+
+def _sign(value: MetricValue) -> int:
+    return (value > 0) - (value < 0) if isinstance(value, NUMBERS) else 0
+
+
+def _distance(subject: _Side, other: _Side, low: Number, high: Number) -> str:
+    """How far the subject is from the other side, in words."""
+    if low != high:
+        return f"{subject.text} is at {'least' if low == 0 else 'most'} {other.text}"
+    if other.range.is_point:
+        return f"{subject.text} is {format_value(other.range.low + low)}"
+    return f"{subject.text} is {other.text}" + (f" + {format_value(low)}" if low else "")
 
 
 def _relation(smaller: _Side, larger: _Side) -> str:

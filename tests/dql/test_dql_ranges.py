@@ -5,8 +5,12 @@ from __future__ import annotations
 import math
 import operator
 import random
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from datetime import date, timedelta
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -20,6 +24,7 @@ from dqx_airflow.plan.model import MetricRequest, Plan, Scanned
 from dqx_airflow.plan.resolve import QUIET, resolve
 from dqx_airflow.values import DatasetRef, MetricValue, SourceFile, Status, Verdict
 
+REPOSITORY = Path(__file__).parents[2]
 ON = date(2024, 11, 29)
 
 COUNTS = ("num_rows()", "null_count(a)", "unique_count(a)", "duplicate_count(a)")
@@ -236,3 +241,52 @@ def test_certain_row_predicates_hold_for_every_row(predicate: Predicate) -> None
             truths = {judge({"x": x, "y": y}) for x in CELLS for y in CELLS}
             assert item.code == "W008" or True not in truths, text
             assert item.code == "E104" or False not in truths, text
+
+
+# What it costs
+
+
+@pytest.mark.slow
+def test_ordinary_suites_are_checked_without_sympy() -> None:
+    suites = [*REPOSITORY.glob("tests/dql/seed/*.dql"), *REPOSITORY.glob("dags_examples/**/*.dql")]
+    assert suites
+    claims = (
+        "(num_rows() - null_count(a)) / num_rows() > 95%",
+        "(maximum(a) - minimum(a)) / maximum(a) < 50%",
+        "average(a) - average(a, lag 1) between -5 and 5",
+        "num_rows() - num_rows() == 0",
+        "null_count(a) <= num_rows()",
+    )
+    texts = [path.read_text(encoding="utf-8") for path in suites]
+    texts += [SUITE.format(low=1, high=50, claim=claim) for claim in claims]
+    assert "sympy" not in _loaded_by_checking(texts)
+
+
+@pytest.mark.slow
+def test_a_metric_that_occurs_twice_may_need_sympy() -> None:
+    claim = "2 * num_rows() - num_rows() >= 0"
+    assert "sympy" in _loaded_by_checking([SUITE.format(low=1, high=50, claim=claim)])
+
+
+@pytest.mark.nightly
+def test_sympy_is_not_asked_thousands_of_times() -> None:
+    claims = (f"count(c{i}) * count(c{i}) - count(c{i}) >= 0" for i in range(3000))
+    lines = "\n".join(f'assert {claim} name "{claim}"' for claim in claims)
+    started = time.process_time()
+    check_source(SourceFile("s", f'suite "S" {{ check "C" on orders {{\n{lines}\n}} }}'))
+    assert time.process_time() - started < 10
+
+
+def _loaded_by_checking(texts: list[str]) -> set[str]:
+    """The modules that a fresh interpreter has loaded after checking the suites."""
+    code = (
+        "import sys\n"
+        "from dqx_airflow.dql.check import check_source\n"
+        "from dqx_airflow.values import SourceFile\n"
+        f"for text in {texts!r}:\n"
+        "    check_source(SourceFile('suite.dql', text))\n"
+        "print('\\n'.join(sys.modules))"
+    )
+    run = [sys.executable, "-c", code]
+    done = subprocess.run(run, capture_output=True, text=True, check=True, timeout=120)
+    return set(done.stdout.splitlines())

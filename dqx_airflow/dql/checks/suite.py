@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -24,6 +24,7 @@ from dqx_airflow.dql.checks.expressions import is_about_share
 from dqx_airflow.dql.dates import check_date, is_backwards
 from dqx_airflow.dql.linking import placeholders_in, placeholders_of
 from dqx_airflow.dql.satisfiability import (
+    MOST_SYMBOLIC_QUESTIONS,
     Range,
     Surroundings,
     check_measure,
@@ -308,6 +309,9 @@ class MeaningChecker:
 
     quantities: Mapping[str, Quantity]
     ranges: Mapping[str, Range]
+    questions_left: Iterator[int] = field(
+        default_factory=lambda: iter(range(MOST_SYMBOLIC_QUESTIONS))
+    )
 
     @classmethod
     def of(cls, constants: Iterable[nodes.Constant]) -> MeaningChecker:
@@ -337,7 +341,7 @@ class MeaningChecker:
             yield from check_rows(claim.predicate, claim.span, self.ranges)
         else:
             surroundings = Surroundings(self.ranges, check.datasets[0].text)
-            yield from check_measure(claim, assertion.tolerance, surroundings)
+            yield from check_measure(claim, assertion.tolerance, surroundings, self.questions_left)
 
 
 IMPLICIT_CHECK = "implicit"
