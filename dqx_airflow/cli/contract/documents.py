@@ -125,30 +125,40 @@ def coverage(
     from dqx_airflow.contracts.compile.suite import compile_contract
     from dqx_airflow.contracts.enforcement.enforced_contract import counts
     from dqx_airflow.contracts.enforcement.enforced_contract import coverage as coverage_of
-    from dqx_airflow.contracts.model import Treatment
 
-    covered = [
-        Covered(contract.id, contract.span.file, coverage_of(contract, compile_contract(contract)))
-        for contract in read_versions(files)
-    ]
+    covered = []
+    for contract in read_versions(files):
+        clauses = coverage_of(contract, compile_contract(contract))
+        counted = {treatment.value: number for treatment, number in counts(clauses).items()}
+        covered.append(Covered(contract.id, contract.span.file, clauses, counted))
     match format:
         case CoverageFormat.JSON:
-            typer.echo(_as_json(covered))
+            typer.echo(json_text(list(map(_as_plain, covered))))
         case CoverageFormat.MARKDOWN:
             typer.echo("\n\n".join(map(_as_markdown, covered)))
         case CoverageFormat.TABLE:
             _print_tables(covered)
-    unsupported = sum(counts(clauses)[Treatment.UNSUPPORTED] for _, _, clauses in covered)
-    if fail_on is FailOnUnsupported.UNSUPPORTED and unsupported:
+    is_left = any(contract.counts["unsupported"] for contract in covered)
+    if fail_on is FailOnUnsupported.UNSUPPORTED and is_left:
         raise typer.Exit(EXIT_FAILED)
 
 
 class Covered(NamedTuple):
-    """A contract, its file, and the treatment of its clauses."""
+    """A contract, its file, and the treatment of its clauses, with their numbers."""
 
     id: str
     file: str
     clauses: tuple[ClauseCoverage, ...]
+    counts: dict[str, int]
+
+    @property
+    def summary(self) -> str:
+        shown = (
+            f"{number} {treatment}"
+            for treatment, number in self.counts.items()
+            if number or treatment != "accepted"
+        )
+        return f"{len(self.clauses)} clauses: {', '.join(shown)}"
 
     def line_of(self, clause: ClauseCoverage) -> str:
         """The line of a clause, with its file if that is not the contract's."""
@@ -156,45 +166,26 @@ class Covered(NamedTuple):
         return line if clause.span.file == self.file else f"{clause.span.file}:{line}"
 
 
-def _summary(clauses: Sequence[ClauseCoverage]) -> str:
-    from dqx_airflow.contracts.enforcement.enforced_contract import counts
-    from dqx_airflow.contracts.model import Treatment
-
-    counted = counts(clauses).items()
-    summary = ", ".join(
-        f"{number} {treatment}"
-        for treatment, number in counted
-        if number or treatment is not Treatment.ACCEPTED
-    )
-    return f"{len(clauses)} clauses: {summary}"
-
-
 def _because(clause: ClauseCoverage) -> str:
     return clause.reason or ", ".join(clause.assertions)
 
 
-def _as_json(covered: Sequence[Covered]) -> str:
-    from dqx_airflow.contracts.enforcement.enforced_contract import counts
-
-    contracts = [
-        {
-            "contract": name,
-            "counts": {treatment.value: count for treatment, count in counts(clauses).items()},
-            "clauses": [
-                {
-                    "path": clause.path,
-                    "file": clause.span.file,
-                    "line": clause.span.line,
-                    "treatment": clause.treatment.value,
-                    "reason": clause.reason,
-                    "assertions": list(clause.assertions),
-                }
-                for clause in clauses
-            ],
-        }
-        for name, _, clauses in covered
-    ]
-    return json_text(contracts)
+def _as_plain(contract: Covered) -> dict[str, object]:
+    return {
+        "contract": contract.id,
+        "counts": contract.counts,
+        "clauses": [
+            {
+                "path": clause.path,
+                "file": clause.span.file,
+                "line": clause.span.line,
+                "treatment": clause.treatment.value,
+                "reason": clause.reason,
+                "assertions": list(clause.assertions),
+            }
+            for clause in contract.clauses
+        ],
+    }
 
 
 def _as_markdown(contract: Covered) -> str:
@@ -204,11 +195,10 @@ def _as_markdown(contract: Covered) -> str:
         for clause in contract.clauses
     ]
     head = ["| treatment | line | clause | assertion or reason |", "| --- | --- | --- | --- |"]
-    return "\n".join([f"## {_cell(contract.id)}", "", _summary(contract.clauses), "", *head, *rows])
+    return "\n".join([f"## {_cell(contract.id)}", "", contract.summary, "", *head, *rows])
 
 
 def _cell(text: str) -> str:
-
     return printable(text).replace("|", "\\|")
 
 
@@ -220,16 +210,12 @@ def _print_tables(covered: Sequence[Covered]) -> None:
     for number, contract in enumerate(covered):
         table = table_of("treatment", "line", "place", "why")
         for clause in contract.clauses:
-            treatment = clause.treatment.value
-            table.add_row(
-                Text(treatment, style=colours[treatment]),
-                Text(printable(contract.line_of(clause))),
-                Text(printable(clause.path)),
-                Text(printable(_because(clause))),
-            )
+            cells = (contract.line_of(clause), clause.path, _because(clause))
+            treatment = Text(clause.treatment.value, style=colours[clause.treatment.value])
+            table.add_row(treatment, *(Text(printable(cell)) for cell in cells))
         console.print(Text("\n" * bool(number) + printable(contract.id), style="bold"))
         console.print(table)
-        console.print(Text(_summary(contract.clauses)), soft_wrap=True)
+        console.print(Text(contract.summary), soft_wrap=True)
 
 
 @with_shared_options

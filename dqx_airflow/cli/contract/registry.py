@@ -128,12 +128,15 @@ def consumers(
     :param days: Only gates that ran in the last N days.
     :param datalex: The DataLex manifest that lists the versions; default: the nearest one.
     """
+    from dqx_airflow.contracts.datalex.binding import parsed_reference
+
     day = day_of(on)
     uses = [
         *_in_code(code or (), contract_id),
         *(_gates(results, contract_id, end_of_period(day, -days)) if results else ()),
     ]
-    if _is_of_datalex(contract_id) and (datalex is not None or place is None):
+    is_of_datalex = parsed_reference(contract_id) is not None
+    if is_of_datalex and (datalex is not None or place is None):
         relying = _by_manifest(datalex, code or (), contract_id, uses)
     elif place is None:
         raise RequestError(
@@ -149,9 +152,8 @@ def consumers(
     elif shown:
         print_table(("consumer", "pin", "version", "use", "state"), list(map(_row, shown)))
     else:
-        typer.echo(
-            "no outdated consumers" if outdated else f"no consumers of {contract_id} are known"
-        )
+        unknown = f"no consumers of {contract_id} are known"
+        typer.echo("no outdated consumers" if outdated else unknown)
     if outdated and shown:
         raise typer.Exit(EXIT_FAILED)
 
@@ -189,15 +191,8 @@ def _gates(results: str, contract_id: str, since: date) -> Iterator[ConsumerUse]
     stored = StoredResults(results, storage_options())
     for use in contract_uses(stored, contract_id, since):
         runs = f"{use.runs} run{'' if use.runs == 1 else 's'}"
-        yield ConsumerUse(
-            use.gate, f"gate: {runs}, most recently on {use.last}", use.pin, use.version
-        )
-
-
-def _is_of_datalex(contract_id: str) -> bool:
-    from dqx_airflow.contracts.datalex.binding import parsed_reference
-
-    return parsed_reference(contract_id) is not None
+        how = f"gate: {runs}, most recently on {use.last}"
+        yield ConsumerUse(use.gate, how, use.pin, use.version)
 
 
 def _by_manifest(
@@ -233,13 +228,8 @@ def _by_manifest(
 def _row(reliance: Reliance) -> tuple[str, ...]:
     use = reliance.use
     name = f"{use.name} ({use.span.file}:{use.span.line})" if use.span else use.name
-    return (
-        name,
-        use.pin or "",
-        reliance.version or "",
-        use.how or "",
-        reliance.concern or "up to date",
-    )
+    texts = (name, use.pin, reliance.version, use.how, reliance.concern or "up to date")
+    return tuple(text or "" for text in texts)
 
 
 def _reliance_as_json(reliance: Reliance) -> dict[str, object]:
@@ -305,31 +295,16 @@ def list_(*, place: PlaceOption, on: DayOption = None, as_json: JsonOption = Fal
     """List the contracts, each with its newest version and state."""
 
     registry, day = registry_at(place), day_of(on)
-    newest = [
-        (max(versions, key=lambda published: published.version), len(versions))
+    facts = [
+        _facts(max(versions, key=lambda published: published.version), day)
+        | {"versions": len(versions)}
         for versions in map(registry.versions, registry.ids())
     ]
-    if as_json:
-        rows = [
-            {**_version_as_json(published, day), "versions": count} for published, count in newest
-        ]
-        typer.echo(json_text(rows))
-    elif not newest:
-        typer.echo("no contracts are published yet")
+    if facts or as_json:
+        names = ("contract", "version", "published", "owner", "versions", "state")
+        _print_facts(facts, names, as_json=as_json)
     else:
-        print_table(
-            ("contract", "version", "published", "owner", "versions", "state"),
-            [
-                (
-                    published.contract.id,
-                    *_facts(published),
-                    published.contract.owner or "",
-                    str(count),
-                    _state(published, day),
-                )
-                for published, count in newest
-            ],
-        )
+        typer.echo("no contracts are published yet")
 
 
 @app.command("show")
@@ -350,27 +325,15 @@ def show(
     registry, day = registry_at(place), day_of(on)
     versions = versions_of(registry, contract_id)
     if version is None:
-        if as_json:
-            rows = [_version_as_json(published, day) for published in versions]
-            typer.echo(json_text(rows))
-            return
-        print_table(
-            ("version", "published", "state"),
-            [(*_facts(published), _state(published, day)) for published in versions],
-        )
+        facts = [_facts(published, day) for published in versions]
+        _print_facts(facts, ("version", "published", "state"), as_json=as_json)
         return
-    matching = [
-        published
-        for published in versions
-        if objection_to_version(published.contract, version) is None
-    ]
+    matching = [item for item in versions if objection_to_version(item.contract, version) is None]
     if not matching:
         numbers = ", ".join(str(published.contract.version) for published in versions)
         raise RequestError(f"{contract_id} has no version {version}", f"there is {numbers}")
-    texts = registry.texts(
-        contract_id, max(matching, key=lambda published: published.version).number
-    )
-    typer.echo(next(iter(texts.values())), nl=False)
+    newest = max(matching, key=lambda published: published.version)
+    typer.echo(next(iter(registry.texts(contract_id, newest.number).values())), nl=False)
 
 
 def _read(path: Path) -> tuple[Path, Contract, Mapping[str, str]]:
@@ -394,20 +357,29 @@ def _state(published: PublishedVersion, day: date) -> str:
     return state.message if state is not None else published.contract.lifecycle.status or "active"
 
 
-def _facts(published: PublishedVersion) -> tuple[str, str]:
-    return str(published.contract.version), published.on.isoformat()
-
-
-def _version_as_json(published: PublishedVersion, day: date) -> dict[str, object]:
-    version, on = _facts(published)
+def _facts(published: PublishedVersion, day: date) -> dict[str, object]:
     return {
         "id": published.contract.id,
-        "version": version,
-        "published_on": on,
+        "version": str(published.contract.version),
+        "published_on": published.on.isoformat(),
         "digest": published.digest,
         "owner": published.contract.owner,
         "state": _state(published, day),
     }
+
+
+_FACTS_OF_COLUMNS = {"contract": "id", "published": "published_on"}
+
+
+def _print_facts(
+    facts: Sequence[Mapping[str, object]], columns: Sequence[str], *, as_json: bool
+) -> None:
+    """Prints facts as JSON, or some of them as the columns of a table."""
+    if as_json:
+        typer.echo(json_text(facts))
+        return
+    names = [_FACTS_OF_COLUMNS.get(column, column) for column in columns]
+    print_table(columns, [[str(row[name] or "") for name in names] for row in facts])
 
 
 def publish_to_table(
