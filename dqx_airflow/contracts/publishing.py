@@ -16,6 +16,7 @@ from dqx_airflow.contracts.dialects import reader_of
 from dqx_airflow.contracts.dialects.clause_reader import CADENCES
 from dqx_airflow.contracts.diff import Diff, diff
 from dqx_airflow.contracts.enforcement.enforced_contract import (
+    end_of,
     is_version,
     lifecycle_status,
     objection_to_version,
@@ -24,7 +25,6 @@ from dqx_airflow.contracts.export import filled_template
 from dqx_airflow.contracts.model import (
     Bump,
     Contract,
-    Lifecycle,
     Version,
     bump_between,
     day_of,
@@ -238,14 +238,6 @@ def _overlap_too_short(base: PublishedVersion, contract: Contract, on: date) -> 
     )
     hint = f"first publish {base.version.major}.x with a sunset on {earliest} or later"
     return [Blocker(problem, hint)]
-
-
-def end_of(life: Lifecycle) -> date | None:
-    """The date from which a version must not be relied on: its sunset, or the end of its notice."""
-    sunset, deprecated = day_of(life.sunset_date), day_of(life.deprecation_date)
-    if sunset is not None or deprecated is None or life.notice_days is None:
-        return sunset
-    return end_of_period(deprecated, life.notice_days)
 
 
 def _ends_too_soon(base: PublishedVersion, contract: Contract, on: date) -> list[Blocker]:

@@ -21,11 +21,12 @@ from dqx_airflow.contracts.demands import Demand, OnlyColumns, QueryGives, RowsS
 from dqx_airflow.contracts.document import FileReader, no_files
 from dqx_airflow.contracts.field_types import spark_schema
 from dqx_airflow.contracts.model import (
+    Acceptance,
     Clause,
     Contract,
     Field,
+    Lifecycle,
     Model,
-    Note,
     Promise,
     Rule,
     Server,
@@ -175,34 +176,32 @@ def lifecycle_status(contract: Contract, on: date) -> LifecycleStatus | None:
     A contract past its sunset is refused, and a deprecated one when its notice period has ended.
     """
     cycle = contract.lifecycle
-    sunset, deprecated = day_of(cycle.sunset_date), day_of(cycle.deprecation_date)
+    deprecated, starts = day_of(cycle.deprecation_date), day_of(cycle.effective_date)
+    sunset, end = day_of(cycle.sunset_date), end_of(cycle)
     use = f"; its successor is {cycle.successor}" if cycle.successor else ""
     if cycle.status == "sunset" or (sunset is not None and sunset <= on):
         when = f" on {sunset}" if sunset is not None else ""
         return LifecycleStatus(f"{contract.id} was sunset{when}{use}", is_refused=True)
     if deprecated is not None and deprecated > on:
-        return LifecycleStatus(
-            f"{contract.id} will be deprecated on {deprecated}{use}", is_refused=False
-        )
+        message = f"{contract.id} will be deprecated on {deprecated}{use}"
+        return LifecycleStatus(message, is_refused=False)
     if cycle.status == "deprecated" or deprecated is not None:
         since = f" since {deprecated}" if deprecated is not None else ""
-        notice = cycle.notice_days
-        if sunset is None and deprecated is not None and notice is not None:
-            end = end_of_period(deprecated, notice)
-            if end <= on:
-                message = (
-                    f"{contract.id} is deprecated{since}, its notice period ended on {end}{use}"
-                )
-                return LifecycleStatus(message, is_refused=True)
-            return LifecycleStatus(
-                f"{contract.id} is deprecated{since}, until {end}{use}", is_refused=False
-            )
-        until = f", until {sunset}" if sunset is not None else ""
-        return LifecycleStatus(f"{contract.id} is deprecated{since}{until}{use}", is_refused=False)
-    starts = day_of(cycle.effective_date)
+        is_over = end is not None and end <= on
+        until = f", until {end}" if end is not None else ""
+        until = f", its notice period ended on {end}" if is_over else until
+        return LifecycleStatus(f"{contract.id} is deprecated{since}{until}{use}", is_over)
     if starts is not None and starts > on:
         return LifecycleStatus(f"{contract.id} is not in effect before {starts}", is_refused=False)
     return None
+
+
+def end_of(life: Lifecycle) -> date | None:
+    """The date from which a version must not be relied on: its sunset, or the end of its notice."""
+    sunset, deprecated = day_of(life.sunset_date), day_of(life.deprecation_date)
+    if sunset is not None or deprecated is None or life.notice_days is None:
+        return sunset
+    return end_of_period(deprecated, life.notice_days)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,36 +222,28 @@ class ClauseCoverage:
 def coverage(contract: Contract, compiled: Compiled) -> tuple[ClauseCoverage, ...]:
     """All clauses in the order of the document, each once, followed by those of other files."""
     coverages: dict[tuple[str, str], ClauseCoverage] = {}
-    accepted = {
-        _key(clause): refused.acceptance
-        for refused in compiled.unenforced
-        for clause in refused.clauses
-        if refused.acceptance is not None
-    }
+    unenforced = _unenforced(compiled)
     for note in (*contract.notes, *compiled.notes):
         clause, treatment, reason = note.clause, note.treatment, note.reason
-        acceptance = accepted.get(_key(clause)) or contract.acceptance_of("", clause.path)
+        acceptance = unenforced.get(_key(clause)) or contract.acceptance_of("", clause.path)
         if treatment is Treatment.UNSUPPORTED and acceptance is not None:
             treatment = Treatment.ACCEPTED
             reason = f"{reason}; accepted by {acceptance.owner}: {acceptance.reason}"
         coverages[_key(clause)] = ClauseCoverage(clause.path, clause.span, treatment, reason)
-    unenforced = {_key(clause) for refused in compiled.unenforced for clause in refused.clauses}
     for key, (clause, assertions) in _enforced(compiled).items():
         # A definition that not all of its fields enforce.
         if key in unenforced and key in coverages:
             coverages[key] = replace(coverages[key], assertions=assertions)
         else:
-            coverages[key] = ClauseCoverage(
-                clause.path, clause.span, Treatment.CHECKED, "", assertions
-            )
+            place = clause.path, clause.span
+            coverages[key] = ClauseCoverage(*place, Treatment.CHECKED, "", assertions)
     files = dict.fromkeys((contract.span.file, *(file for file, _ in coverages)))
     order = {file: number for number, file in enumerate(files)}
-    return tuple(
-        sorted(
-            coverages.values(),
-            key=lambda item: (order[item.span.file], item.span.line, item.span.column),
-        )
-    )
+
+    def place_of(item: ClauseCoverage) -> tuple[int, int, int]:
+        return order[item.span.file], item.span.line, item.span.column
+
+    return tuple(sorted(coverages.values(), key=place_of))
 
 
 def counts(clauses: Iterable[ClauseCoverage]) -> dict[Treatment, int]:
@@ -272,7 +263,13 @@ def _enforced(compiled: Compiled) -> dict[tuple[str, str], tuple[Clause, tuple[s
     return enforced
 
 
-def _key(clause: Clause) -> tuple[str, str]:
+def _unenforced(compiled: Compiled) -> dict[tuple[str, str], Acceptance | None]:
+    """The clauses that state a check and are not enforced, with their acceptance."""
+    refusals = sorted(compiled.unenforced, key=lambda refused: refused.acceptance is not None)
+    return {_key(clause): refused.acceptance for refused in refusals for clause in refused.clauses}
+
+
+def _key(clause: Clause | ClauseCoverage) -> tuple[str, str]:
     return clause.span.file, clause.path
 
 
@@ -390,13 +387,11 @@ class Enforcement:
 
 def _not_understood(clauses: Iterable[ClauseCoverage], compiled: Compiled) -> tuple[str, ...]:
     """A line for each clause that is not checked and states no check."""
-    unenforced = (clause for refused in compiled.unenforced for clause in refused.clauses)
-    reported = {(clause.span.file, clause.path) for clause in unenforced}
+    reported = _unenforced(compiled)
     lines = [
         f"not checked: {clause.path}: {clause.reason}"
         for clause in clauses
-        if clause.treatment is Treatment.UNSUPPORTED
-        and (clause.span.file, clause.path) not in reported
+        if clause.treatment is Treatment.UNSUPPORTED and _key(clause) not in reported
     ]
     more = len(lines) - _MOST_NOT_UNDERSTOOD
     rest = (f"not checked: {more} more; see `dql contract coverage`",) if more > 0 else ()
@@ -537,26 +532,21 @@ def _with_rules(model: Model, is_kept: Callable[[Demand], bool]) -> Model:
 
 
 def _restricted(contract: Contract, models: Sequence[str], *, is_strict: bool) -> Contract:
-    """The contract with only these models, all of them closed if it is strict."""
+    """The contract with only these models and promises, all of them closed if it is strict."""
     kept = [model for model in contract.models if not models or model.name in models]
     excluded = {model.name for model in contract.models} - {model.name for model in kept}
+    notes = (
+        replace(note, promise=None) if note.promise and note.promise.model in excluded else note
+        for note in contract.notes
+    )
     if is_strict:
-        kept = [model if _is_closed(model) else _closed(model) for model in kept]
-    return replace(contract, models=tuple(kept), notes=tuple(_without(contract.notes, excluded)))
-
-
-def _without(notes: Iterable[Note], models: Collection[str]) -> Iterator[Note]:
-    """The notes without the promises of these models."""
-    for note in notes:
-        is_left_out = note.promise is not None and note.promise.model in models
-        yield replace(note, promise=None) if is_left_out else note
-
-
-def _is_closed(model: Model) -> bool:
-    return any(isinstance(rule.demand, OnlyColumns) for rule in model.rules)
+        kept = [_closed(model) for model in kept]
+    return replace(contract, models=tuple(kept), notes=tuple(notes))
 
 
 def _closed(model: Model) -> Model:
+    if any(isinstance(rule.demand, OnlyColumns) for rule in model.rules):
+        return model
     only = Rule("only_columns", OnlyColumns(), ())
     return replace(model, rules=(*model.rules, only), is_closed=True)
 
@@ -585,7 +575,7 @@ def dataset_settings(
 
     :raises RequestError: the contract has no such server, or the location of a model is unknown.
     """
-    chosen = _server(contract, server) if server is not None else _only_server(contract)
+    chosen = _server(contract, server)
     settings: dict[str, Any] = {}
     for model in contract.models:
         place = given.get(model.name)
@@ -622,7 +612,9 @@ def known_of(model: Model, *, file_format: str | None) -> dict[str, Any]:
     known: dict[str, Any] = {}
     if model.key:
         known["keys"] = list(map(plain_name, model.key))
-    if masked := [item.name for item in model.fields if _holds_sensitive(item)]:
+    if masked := [
+        item.name for item in model.fields if any(inner.is_sensitive for inner in item.walk())
+    ]:
         known["masked"] = masked
     if file_format in _TEXT_FORMATS and model.fields:
         known["schema"] = spark_schema(model)
@@ -642,12 +634,8 @@ def _as_settings(given: Any) -> dict[str, Any] | None:
     if not isinstance(given, Mapping):
         return None
     settings = {key: value for key, value in given.items() if value not in (None, "", ())}
-    if (
-        "path" in settings
-        and "format" not in settings
-        and (format_name := format_of(str(settings["path"])))
-    ):
-        settings["format"] = format_name
+    if format_name := format_of(str(settings.get("path", ""))):
+        settings.setdefault("format", format_name)
     return settings
 
 
@@ -658,21 +646,16 @@ def _columns(given: Any) -> list[str]:
     return list(given)
 
 
-def _holds_sensitive(item: Field) -> bool:
-    return any(inner.is_sensitive for inner in item.walk())
-
-
-def _server(contract: Contract, name: str) -> Server:
-    for server in contract.servers:
-        if server.name == name:
-            return server
-    names = [server.name for server in contract.servers]
-    hint = did_you_mean(name, names) or "the contract has no server: give the datasets"
-    raise RequestError(f"the contract {contract.id} has no server '{name}'", hint)
-
-
-def _only_server(contract: Contract) -> Server | None:
-    return contract.servers[0] if len(contract.servers) == 1 else None
+def _server(contract: Contract, name: str | None) -> Server | None:
+    """The server with a name, or else the only one."""
+    if name is None:
+        return contract.servers[0] if len(contract.servers) == 1 else None
+    servers = {server.name: server for server in reversed(contract.servers)}
+    if name not in servers:
+        hint = did_you_mean(name, [server.name for server in contract.servers])
+        hint = hint or "the contract has no server: give the datasets"
+        raise RequestError(f"the contract {contract.id} has no server '{name}'", hint)
+    return servers[name]
 
 
 def _place_of(model: Model, server: Server) -> dict[str, Any] | None:
@@ -686,15 +669,10 @@ def _place_of(model: Model, server: Server) -> dict[str, Any] | None:
     if server.type in _FILES or "/" in location:
         format_name = server.format or format_of(location)
         options = dict(server.options)
-        path = spark_location(
-            location.replace("/**/", _FOLDERS_BELOW), has_endpoint=S3A_ENDPOINT in options
-        )
-        place: dict[str, Any] = {"path": path}
-        if format_name in FORMATS:
-            place["format"] = format_name
-        if options:
-            place["options"] = options
-        return place
+        files = location.replace("/**/", _FOLDERS_BELOW)
+        path = spark_location(files, has_endpoint=S3A_ENDPOINT in options)
+        of_format = {"format": format_name} if format_name in FORMATS else {}
+        return {"path": path, **of_format, **({"options": options} if options else {})}
     return {"table": location} if server.type == "table" else None
 
 

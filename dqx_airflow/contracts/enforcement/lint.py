@@ -381,13 +381,9 @@ def _among(rules: Sequence[Rule]) -> Iterator[Contradiction]:
             case demands.Digits(precision=precision, scale=scale) if scale > precision:
                 message = f"the scale {scale} is larger than the precision {precision}"
                 yield Contradiction((rule,), message)
-            case demands.Volume(low=float() | int() as low, high=float() | int() as high) if (
-                low > high
-            ):
+            case demands.Volume(low=low, high=high) if _is_above(low, high):
                 yield Contradiction((rule,), f"the band starts at {low}, above its end at {high}")
-            case demands.HourlyVolume(low=float() | int() as low, high=float() | int() as high) if (
-                low > high
-            ):
+            case demands.HourlyVolume(low=low, high=high) if _is_above(low, high):
                 yield Contradiction((rule,), f"at least {low} rows per hour, but at most {high}")
 
 
@@ -405,7 +401,7 @@ def _crossed(limits: Sequence[_ValueLimit], least: str, most: str) -> Iterator[C
                     yield Contradiction((low.rule, high.rule), message)
 
 
-def _is_above(low: demands.Literal, high: demands.Literal, *, or_equal: bool) -> bool:
+def _is_above(low: demands.Literal, high: demands.Literal, *, or_equal: bool = False) -> bool:
     """False for values that cannot be compared; dates are compared as ISO strings."""
     if isinstance(low, str) and isinstance(high, str):
         length = min(len(low), len(high))
