@@ -170,17 +170,20 @@ def plain_value(node: Node | None) -> Any:
     return None
 
 
+def children(node: Node) -> tuple[Node, ...]:
+    """What is in a mapping or a sequence."""
+    if isinstance(node, Mapping):
+        return tuple(entry.node for entry in node.entries.values())
+    return node.items if isinstance(node, Sequence) else ()
+
+
 def leaves(node: Node) -> Iterator[Node]:
     """The scalars below a node, and empty mappings and sequences."""
-    match node:
-        case Mapping(entries=entries) if entries:
-            for entry in entries.values():
-                yield from leaves(entry.node)
-        case Sequence(items=items) if items:
-            for item in items:
-                yield from leaves(item)
-        case _ if node is not NOTHING:
-            yield node
+    inner = children(node)
+    for item in inner:
+        yield from leaves(item)
+    if not inner and node is not NOTHING:
+        yield node
 
 
 def find(root: Node, path: Path) -> Node | None:
@@ -269,16 +272,14 @@ class _Composer:
                         help_line = "a file has one contract: move it to a separate file"
                         self._refuse("E401", message, self._span(event), help_line)
                     root = self._node(next(self.events), ())
-        except _RefusedYamlError:
+        except (_RefusedYamlError, yaml.YAMLError) as error:
             root = None
-        except yaml.YAMLError as error:
-            self._report_syntax(error)
-            root = None
+            if isinstance(error, yaml.YAMLError):
+                self._report_syntax(error)
         if root is None and not self.found:
             start = Span(self.source.name, 1, 1, 1, 2)
-            self._report(
-                "E401", "the file is empty", start, "write a contract into it, or give another file"
-            )
+            help_line = "write a contract into it, or give another file"
+            self._report("E401", "the file is empty", start, help_line)
         return Document(self.source, root, tuple(self.found))
 
     def _node(self, event: Any, path: Path) -> Node:
@@ -298,12 +299,7 @@ class _Composer:
             is_mapping = isinstance(event, yaml.MappingStartEvent)
             node = self._mapping(path, span) if is_mapping else self._sequence(path, span)
             self.unfinished.pop()
-            inner = (
-                [entry.node for entry in node.entries.values()]
-                if isinstance(node, Mapping)
-                else node.items
-            )
-            size = 1 + sum(self.sizes[id(item)] for item in inner)
+            size = 1 + sum(self.sizes[id(item)] for item in children(node))
         self.sizes[id(node)] = size
         self.nodes += 1
         if self.nodes > MOST_NODES:
@@ -317,9 +313,8 @@ class _Composer:
         is_text = name == "str" or (name is None and not event.implicit[0])
         value = event.value if is_text else _resolved(event.value)
         if exact.MANY_DIGITS.search(event.value) or (not is_text and _is_too_large(event.value)):
-            self._report(
-                "E405", exact.TOO_LARGE, span, "write a smaller one, or a string in quotes"
-            )
+            help_line = "write a smaller one, or a string in quotes"
+            self._report("E405", exact.TOO_LARGE, span, help_line)
         return Scalar(value, event.value, path, span, event.style == "|")
 
     def _repeated(self, anchor: str | None, span: Span) -> Node:
@@ -348,11 +343,8 @@ class _Composer:
                 merged.append(node)
             elif key in entries:
                 first = Related(entries[key].span, "first here")
-                message = f"duplicate key '{key}'"
                 help_line = "remove one of them: other tools would silently use the last one"
-                self.found.append(
-                    Diagnostic(message, key_span, "E402", related=(first,), help=help_line)
-                )
+                self._report("E402", f"duplicate key '{key}'", key_span, help_line, first)
             else:
                 entries[key] = Entry(key, node, key_span)
         for node in merged:
@@ -411,8 +403,10 @@ class _Composer:
         message = f"the document has more than {MOST_NODES:,} nodes"
         self._refuse("E409", message, node.span, help_line)
 
-    def _report(self, code: str, message: str, span: Span, help_line: str | None) -> None:
-        self.found.append(Diagnostic(message, span, code, help=help_line))
+    def _report(
+        self, code: str, message: str, span: Span, help_line: str | None, *related: Related
+    ) -> None:
+        self.found.append(Diagnostic(message, span, code, related=related, help=help_line))
 
     def _refuse(self, code: str, message: str, span: Span, help_line: str) -> NoReturn:
         self._report(code, message, span, help_line)
@@ -442,9 +436,7 @@ def example_rows(node: Node) -> ExampleRows:
         return _of_text(node, node.value)
     rows = node.items if isinstance(node, Sequence) else (node,)
     mappings = [row for row in rows if isinstance(row, Mapping)]
-    return _of_mappings(
-        [plain_value(row) for row in mappings], node.span, tuple(row.span for row in mappings)
-    )
+    return _of_mappings(map(plain_value, mappings), node.span, [row.span for row in mappings])
 
 
 def _of_text(node: Scalar, text: str) -> ExampleRows:
@@ -455,10 +447,10 @@ def _of_text(node: Scalar, text: str) -> ExampleRows:
             try:
                 parsed = [json.loads(line) for line in text.splitlines() if line.strip()]
             except ValueError:
-                return ExampleRows((), (), node.span)
+                parsed = []
         rows = parsed if isinstance(parsed, list) else [parsed]
         mappings = [row for row in rows if isinstance(row, dict)]
-        return _of_mappings(mappings, node.span, (node.span,) * len(mappings))
+        return _of_mappings(mappings, node.span, [node.span] * len(mappings))
     lines = [
         (number, line)
         for number, line in enumerate(csv.reader(io.StringIO(text)))
@@ -468,13 +460,8 @@ def _of_text(node: Scalar, text: str) -> ExampleRows:
         return ExampleRows((), (), node.span)
     names = tuple(name.strip() for name in lines[0][1])
     cells = tuple(tuple(cell if cell else None for cell in line) for _, line in lines[1:])
-    return ExampleRows(
-        names,
-        cells,
-        node.span,
-        tuple(_line_of(node, number) for number, _ in lines[1:]),
-        is_text=True,
-    )
+    places = tuple(_line_of(node, number) for number, _ in lines[1:])
+    return ExampleRows(names, cells, node.span, places, is_text=True)
 
 
 def _line_of(node: Scalar, number: int) -> Span:
@@ -485,11 +472,13 @@ def _line_of(node: Scalar, number: int) -> Span:
     return Span(node.span.file, line, 1, line, 2)
 
 
-def _of_mappings(rows: list[dict[str, object]], span: Span, spans: tuple[Span, ...]) -> ExampleRows:
+def _of_mappings(
+    mappings: Iterable[dict[str, object]], span: Span, spans: Iterable[Span]
+) -> ExampleRows:
+    rows = list(mappings)
     names = tuple(dict.fromkeys(str(name) for row in rows for name in row))
-    return ExampleRows(
-        names, tuple(tuple(row.get(name) for name in names) for row in rows), span, spans
-    )
+    cells = tuple(tuple(row.get(name) for name in names) for row in rows)
+    return ExampleRows(names, cells, span, tuple(spans))
 
 
 FileReader: TypeAlias = Callable[[str, str], "SourceFile | str"]
@@ -555,15 +544,15 @@ class References:
                 first = spans.index(reference.span) if reference.span in spans else 0
                 circle = " → ".join(str(link.value) for link in (*chain[first:], reference))
                 related = tuple(Related(span, "through this") for span in spans[first + 1 :])
-                self._error("E407", f"circular $ref: {circle}", reference, None, related)
+                self._error("E407", f"circular $ref: {circle}", reference, None, *related)
                 break
             chain.append(reference)
             target = self.target(reference)
             if target is None:
                 break
             if self._leads_back(target, reference):
-                circle = f"{reference.value} contains this $ref"
-                self._error("E407", f"circular $ref: {circle}", reference, None)
+                message = f"circular $ref: {reference.value} contains this $ref"
+                self._error("E407", message, reference)
                 break
             self.used.add(id(target))
             for key, entry in target.entries.items():
@@ -581,7 +570,7 @@ class References:
         mapping: Mapping | None = target
         while mapping is not None and id(mapping) not in chain:
             chain.add(id(mapping))
-            waiting += [entry.node for entry in mapping.entries.values()]
+            waiting += children(mapping)
             further = mapping.get("$ref")
             mapping = self.target(further) if isinstance(further, Scalar) else None
         seen: set[int] = set()
@@ -590,11 +579,8 @@ class References:
             if isinstance(node, Scalar) or id(node) in seen:
                 continue
             seen.add(id(node))
-            if isinstance(node, Sequence):
-                waiting += node.items
-                continue
-            waiting += [entry.node for entry in node.entries.values()]
-            inner = node.get("$ref")
+            waiting += children(node)
+            inner = node.get("$ref") if isinstance(node, Mapping) else None
             if isinstance(inner, Scalar):
                 if inner.span == reference.span:
                     return True
@@ -606,7 +592,8 @@ class References:
         """The mapping that a reference leads to; None, and reported, if there is none."""
         written = str(reference.value)
         place, _, pointer = written.partition("#")
-        document = self._document(place, reference) if place else self._home(reference)
+        home = self._documents.get(reference.span.file, self.top)
+        document = self._document(place, reference) if place else home
         if document is None or document.root is None:
             return None
         target: Node | None = document.root
@@ -625,12 +612,9 @@ class References:
                 return None
             walked.append(step)
         if not isinstance(target, Mapping):
-            self._error("E406", f"$ref does not point to a mapping: {written}", reference, None)
+            self._error("E406", f"$ref does not point to a mapping: {written}", reference)
             return None
         return target
-
-    def _home(self, reference: Scalar) -> Document:
-        return self._documents.get(reference.span.file, self.top)
 
     def _document(self, place: str, reference: Scalar) -> Document | None:
         source = self.read(reference.span.file, place)
@@ -654,8 +638,8 @@ class References:
         code: str,
         message: str,
         reference: Scalar,
-        help_line: str | None,
-        related: tuple[Related, ...] = (),
+        help_line: str | None = None,
+        *related: Related,
     ) -> None:
         if reference.span not in self._told:
             self._told.add(reference.span)
@@ -727,11 +711,10 @@ class Variables:
         elif isinstance(node, Sequence):
             resolved = replace(node, items=tuple(map(self._node, node.items)))
         else:
-            entries = {
-                key: replace(entry, node=self._node(entry.node))
-                for key, entry in node.entries.items()
-            }
-            resolved = replace(node, entries=entries)
+            entries = (
+                replace(entry, node=self._node(entry.node)) for entry in node.entries.values()
+            )
+            resolved = replace(node, entries={entry.key: entry for entry in entries})
         self._resolved[id(node)] = node, resolved
         return resolved
 

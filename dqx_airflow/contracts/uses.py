@@ -33,21 +33,180 @@ _WRAPPING_METHODS = ("resolve", "absolute", "as_posix", "expanduser")
 _JOINING_CALLS = ("Path", "PurePath", "join")
 
 
-@dataclass(frozen=True, slots=True)
-class Constants:
-    """The names that a file binds once, with their values."""
+def name_of(function: ast.expr) -> str:
+    """The last part of the name of a called function: `join` for `os.path.join`."""
+    match function:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+    return ""
 
+
+def _assignment(node: ast.AST) -> tuple[str, ast.expr] | None:
+    match node:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            return name, value
+        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+            return name, value
+    return None
+
+
+def _names_bound(node: ast.AST) -> Iterator[str]:
+    """The names that a node binds."""
+    match node:
+        case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
+            yield name
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            yield name
+        case ast.alias(name=name, asname=other):
+            yield other or name.partition(".")[0]
+        case ast.ExceptHandler(name=str(name)):
+            yield name
+        case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+            yield name
+
+
+@dataclass(frozen=True, slots=True)
+class ContractCall:
+    """A call of `function` that names a contract.
+
+    `name` is the task's, if it has one. `contract` is the path, or the text, and None if it is
+    unknown before run time. `pin` is None if the call names no version; one that is unknown before
+    run time is given as written.
+    """
+
+    function: str
+    name: str | None
+    contract: str | None
+    pin: str | None
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Signature:
+    """The arguments of a function that name a contract and its version."""
+
+    contract: str
+    pin: str
+    position: int | None = None
+
+
+_GATE = _Signature("contract", "expect_version")
+_LOAD = _Signature("path", "version", 0)
+_ASSERT = _Signature("contract", "version", 1)
+_FUNCTIONS = {
+    "ContractGateOperator": _GATE,
+    "contract_gate": _GATE,
+    "assert_contract": _ASSERT,
+    "Contract.load": _LOAD,
+}
+
+
+def contract_calls(source: SourceFile, place: Path) -> tuple[ContractCall, ...] | str:
+    """The calls in a file that name a contract, in order; or why it cannot be read.
+
+    :param place: the path of the file, for `__file__`.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(source.text)
+        calls = list(_CodeReader.of(source, tree, place).calls())
+    except (SyntaxError, ValueError) as error:
+        return f"invalid Python: {error}"
+    except (RecursionError, MemoryError):
+        return "it is nested too deep"
+    return tuple(sorted(calls, key=lambda item: (item.span.line, item.span.column)))
+
+
+@dataclass(frozen=True, slots=True)
+class _CodeReader:
+    """Reads the calls of a file. `bound` are the names that it binds once, with their values, and
+    `names` its imports from this package."""
+
+    source: SourceFile
     place: Path
-    bound: dict[str, ast.expr]
+    nodes: Sequence[ast.AST]
+    bound: Mapping[str, ast.expr]
+    names: Mapping[str, str]
 
     @classmethod
-    def of(cls, tree: ast.Module, place: Path) -> Constants:
+    def of(cls, source: SourceFile, tree: ast.Module, place: Path) -> _CodeReader:
         """:param place: the file, for `__file__`."""
-        count = Counter(name for node in ast.walk(tree) for name in _names_bound(node))
-        values = (
-            assignment for node in ast.walk(tree) if (assignment := _assignment(node)) is not None
+        nodes = list(ast.walk(tree))
+        count = Counter(name for node in nodes for name in _names_bound(node))
+        values = filter(None, map(_assignment, nodes))
+        bound = {name: value for name, value in values if count[name] == 1}
+        names = {
+            alias.asname or alias.name: alias.name
+            for node in nodes
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dqx_airflow")
+            for alias in node.names
+        }
+        return cls(source, place, nodes, bound, names)
+
+    def calls(self) -> Iterator[ContractCall]:
+        calls = [node for node in self.nodes if isinstance(node, ast.Call)]
+        tasks = {
+            id(decorator): node.name
+            for node in self.nodes
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            for decorator in node.decorator_list
+        }
+        # A contract that is loaded and then asserted: both calls are one use.
+        loads = {
+            id(self.behind(contract))
+            for call in calls
+            if _function(call.func, self.names) == "assert_contract"
+            and (contract := _argument(call, _ASSERT, self._keywords(call))) is not None
+        }
+        for call in calls:
+            function = _function(call.func, self.names)
+            if id(call) not in loads and function in _FUNCTIONS:
+                yield self._call(function, call, tasks.get(id(call)))
+
+    def _call(self, function: str, call: ast.Call, task: str | None) -> ContractCall:
+        signature, keywords = _FUNCTIONS[function], self._keywords(call)
+        argument, pin = _argument(call, signature, keywords), keywords.get(signature.pin)
+        loaded = self.behind(argument) if argument is not None else None
+        if isinstance(loaded, ast.Call) and _function(loaded.func, self.names) == "Contract.load":
+            inner = self._keywords(loaded)
+            argument, pin = _argument(loaded, _LOAD, inner), pin or inner.get(_LOAD.pin)
+        contract = self.text(argument)
+        return ContractCall(
+            function,
+            self.text(keywords.get("task_id")) or task,
+            None if contract is not None and "{{" in contract else contract,
+            self._pin(pin) if pin is not None else None,
+            self._span(call),
         )
-        return cls(place, {name: value for name, value in values if count[name] == 1})
+
+    def _keywords(self, call: ast.Call) -> dict[str, ast.expr]:
+        """The arguments by name, including those from a mapping: `**SETTINGS`."""
+        keywords: dict[str, ast.expr] = {}
+        for keyword in call.keywords:
+            if keyword.arg is not None:
+                keywords[keyword.arg] = keyword.value
+                continue
+            match self.behind(keyword.value):
+                case ast.Dict(keys=keys, values=values):
+                    for key, value in zip(keys, values, strict=True):
+                        if isinstance(key, ast.Constant):
+                            keywords.setdefault(str(key.value), value)
+                case ast.Call(func=ast.Name(id="dict"), keywords=inner):
+                    for item in inner:
+                        keywords.setdefault(item.arg or "", item.value)
+        return keywords
+
+    def _pin(self, node: ast.expr) -> str | None:
+        match self.behind(node):
+            case ast.Constant(value=None | ""):
+                return None
+        return self.text(node) or ast.unparse(node)
+
+    def _span(self, call: ast.Call) -> Span:
+        end_line = call.func.end_lineno or call.lineno
+        end = (call.func.end_col_offset or call.col_offset) + 1
+        return Span(self.source.name, call.lineno, call.col_offset + 1, end_line, end)
 
     def behind(self, node: ast.expr) -> ast.expr:
         """The value of a name; any other expression unchanged."""
@@ -113,169 +272,6 @@ class Constants:
         return str(parents[up]) if 0 <= up < len(parents) else None
 
 
-def name_of(function: ast.expr) -> str:
-    """The last part of the name of a called function: `join` for `os.path.join`."""
-    match function:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name
-    return ""
-
-
-def _assignment(node: ast.AST) -> tuple[str, ast.expr] | None:
-    match node:
-        case ast.Assign(targets=[ast.Name(id=name)], value=value):
-            return name, value
-        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-            return name, value
-    return None
-
-
-def _names_bound(node: ast.AST) -> Iterator[str]:
-    """The names that a node binds."""
-    match node:
-        case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
-            yield name
-        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-            yield name
-        case ast.alias(name=name, asname=other):
-            yield other or name.partition(".")[0]
-        case ast.ExceptHandler(name=str(name)):
-            yield name
-        case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-            yield name
-
-
-@dataclass(frozen=True, slots=True)
-class ContractCall:
-    """A call of `function` that names a contract.
-
-    `name` is the task's, if it has one. `contract` is the path, or the text, and None if it is
-    unknown before run time. `pin` is None if the call names no version; one that is unknown before
-    run time is given as written.
-    """
-
-    function: str
-    name: str | None
-    contract: str | None
-    pin: str | None
-    span: Span = field(compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class _Signature:
-    """The arguments of a function that name a contract and its version."""
-
-    contract: str
-    pin: str
-    position: int | None = None
-
-
-_GATE = _Signature("contract", "expect_version")
-_LOAD = _Signature("path", "version", 0)
-_FUNCTIONS = {
-    "ContractGateOperator": _GATE,
-    "contract_gate": _GATE,
-    "assert_contract": _Signature("contract", "version", 1),
-    "Contract.load": _LOAD,
-}
-
-
-def contract_calls(source: SourceFile, place: Path) -> tuple[ContractCall, ...] | str:
-    """The calls in a file that name a contract, in order; or why it cannot be read.
-
-    :param place: the path of the file, for `__file__`.
-    """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(source.text)
-        reader = _CodeReader(source, tree, Constants.of(tree, place), _imported_as(tree))
-        calls = list(reader.calls())
-    except (SyntaxError, ValueError) as error:
-        return f"invalid Python: {error}"
-    except (RecursionError, MemoryError):
-        return "it is nested too deep"
-    return tuple(sorted(calls, key=lambda item: (item.span.line, item.span.column)))
-
-
-@dataclass(frozen=True, slots=True)
-class _CodeReader:
-    """Reads the calls of a file. `names` are its imports from this package."""
-
-    source: SourceFile
-    tree: ast.Module
-    constants: Constants
-    names: Mapping[str, str]
-
-    def calls(self) -> Iterator[ContractCall]:
-        decorated = {
-            id(decorator): node.name
-            for node in ast.walk(self.tree)
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-            for decorator in node.decorator_list
-        }
-        loads = {id(load) for load in self._loads_of_asserts()}
-        for node in ast.walk(self.tree):
-            if not isinstance(node, ast.Call) or id(node) in loads:
-                continue
-            function = _function(node.func, self.names)
-            if function in _FUNCTIONS:
-                yield self._call(function, node, decorated.get(id(node)))
-
-    def _loads_of_asserts(self) -> Iterator[ast.expr]:
-        """The contracts that are loaded and then asserted: both calls are one use."""
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.Call) and _function(node.func, self.names) == "assert_contract":
-                contract = _argument(node, _FUNCTIONS["assert_contract"], self._keywords(node))
-                if contract is not None:
-                    yield self.constants.behind(contract)
-
-    def _call(self, function: str, call: ast.Call, task: str | None) -> ContractCall:
-        signature, keywords = _FUNCTIONS[function], self._keywords(call)
-        argument, pin = _argument(call, signature, keywords), keywords.get(signature.pin)
-        loaded = self.constants.behind(argument) if argument is not None else None
-        if isinstance(loaded, ast.Call) and _function(loaded.func, self.names) == "Contract.load":
-            inner = self._keywords(loaded)
-            argument, pin = _argument(loaded, _LOAD, inner), pin or inner.get(_LOAD.pin)
-        contract = self.constants.text(argument)
-        is_template = contract is not None and "{{" in contract
-        return ContractCall(
-            function,
-            self.constants.text(keywords.get("task_id")) or task,
-            None if is_template else contract,
-            self._pin(pin) if pin is not None else None,
-            self._span(call),
-        )
-
-    def _keywords(self, call: ast.Call) -> dict[str, ast.expr]:
-        """The arguments by name, including those from a mapping: `**SETTINGS`."""
-        keywords: dict[str, ast.expr] = {}
-        for keyword in call.keywords:
-            if keyword.arg is not None:
-                keywords[keyword.arg] = keyword.value
-                continue
-            match self.constants.behind(keyword.value):
-                case ast.Dict(keys=keys, values=values):
-                    for key, value in zip(keys, values, strict=True):
-                        if isinstance(key, ast.Constant):
-                            keywords.setdefault(str(key.value), value)
-                case ast.Call(func=ast.Name(id="dict"), keywords=inner):
-                    for item in inner:
-                        keywords.setdefault(item.arg or "", item.value)
-        return keywords
-
-    def _pin(self, node: ast.expr) -> str | None:
-        match self.constants.behind(node):
-            case ast.Constant(value=None | ""):
-                return None
-        return self.constants.text(node) or ast.unparse(node)
-
-    def _span(self, call: ast.Call) -> Span:
-        end_line = call.func.end_lineno or call.lineno
-        end = (call.func.end_col_offset or call.col_offset) + 1
-        return Span(self.source.name, call.lineno, call.col_offset + 1, end_line, end)
-
-
 def _function(function: ast.expr, names: Mapping[str, str]) -> str:
     """The public name of a called function: `ContractGateOperator`, `Contract.load`.
 
@@ -291,16 +287,6 @@ def _function(function: ast.expr, names: Mapping[str, str]) -> str:
     return names.get(name, name) if isinstance(function, ast.Name) else name
 
 
-def _imported_as(tree: ast.Module) -> dict[str, str]:
-    """The imports of a file from this package, by their local names."""
-    return {
-        alias.asname or alias.name: alias.name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dqx_airflow")
-        for alias in node.names
-    }
-
-
 def _argument(
     call: ast.Call, signature: _Signature, keywords: dict[str, ast.expr]
 ) -> ast.expr | None:
@@ -313,29 +299,23 @@ def _argument(
 CODE_ENDINGS = (".py", ".dql")
 
 
-@dataclass(frozen=True, slots=True)
-class UsesInCode:
-    """The uses of a contract, and what could not be analysed: a missing path, a file that is not
-    Python."""
-
-    uses: tuple[ConsumerUse, ...]
-    unknown: tuple[str, ...]
-
-
 def uses_in(files: Iterable[Path], contract_id: str) -> UsesInCode:
     """The uses of a contract in files, in order.
 
     The path of a contract is resolved as by a gate: next to the file that names it, then in the
     working directory.
     """
-    reader = _FileReader(contract_id)
+    found = UsesInCode(contract_id)
     for file in files:
-        reader.read(file)
-    return UsesInCode(tuple(reader.uses), tuple(reader.unknown))
+        found.read(file)
+    return found
 
 
 @dataclass(slots=True)
-class _FileReader:
+class UsesInCode:
+    """The uses of a contract, and what could not be analysed: a missing path, a file that is not
+    Python."""
+
     contract_id: str
     uses: list[ConsumerUse] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
@@ -381,11 +361,10 @@ class _FileReader:
     def _contract_at(self, place: Path) -> Contract | None:
         if place not in self._contracts:
             source = read_source(place, place.name)
-            self._contracts[place] = (
-                read_contract(source, FolderReader(place.parent), variables=None).contract
-                if isinstance(source, SourceFile)
-                else None
-            )
+            self._contracts[place] = None
+            if isinstance(source, SourceFile):
+                result = read_contract(source, FolderReader(place.parent), variables=None)
+                self._contracts[place] = result.contract
         return self._contracts[place]
 
 

@@ -158,7 +158,7 @@ def consumers(
         raise typer.Exit(EXIT_FAILED)
 
 
-def _in_code(paths: Sequence[Path], contract_id: str) -> tuple[ConsumerUse, ...]:
+def _in_code(paths: Sequence[Path], contract_id: str) -> list[ConsumerUse]:
     """The uses in files; a warning is printed for what could not be analysed."""
     from dqx_airflow.contracts.uses import uses_in
 
