@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 from dqx_airflow.contracts import demands
@@ -154,9 +154,7 @@ class _Rows:
             return
         rows: list[list[Any]] = [[None] * len(fields) for _ in cells]
         for position, item in enumerate(fields):
-            place = (
-                columns.index(item.name.lower()) if item.name.lower() in columns else len(columns)
-            )
+            place = [*columns, item.name.lower()].index(item.name.lower())
             for number, row in enumerate(cells):
                 cell = row[place] if place < len(row) else None
                 try:
@@ -192,22 +190,21 @@ class _Rows:
         if isinstance(rule.demand, demands.Unique):
             yield from self._repeated(rule, fields, rows)
             return
-        model = replace(self.model, fields=tuple(fields), rules=() if owner else (rule,))
-        if owner is not None:
-            model = replace(model, fields=(owner,))
-        broken: list[tuple[int, str]] = []
+        kept = tuple(fields) if owner is None else (owner,)
+        model = replace(self.model, fields=kept, rules=() if owner else (rule,))
+        places = [fields.index(item) for item in kept]
+        broken = []
         for number, row in enumerate(rows[:_MOST_ROWS]):
-            cells = [row[fields.index(owner)]] if owner is not None else row
-            if rule in _broken_rules(self.contract, model, model.fields, [cells], _OF_ROWS):
-                message = "it is rejected"
-                if owner is not None:
-                    is_plain = owner.type not in _NESTED
-                    message = f"{owner.path} is {_cell(cells[0]) if is_plain else 'rejected'}"
-                broken.append((number, message))
+            cells = [row[place] for place in places]
+            if rule in _broken_rules(self.contract, model, kept, [cells], _OF_ROWS):
+                broken.append(number)
         if broken:
+            message = "it is rejected"
+            if owner is not None:
+                cell = _cell(rows[broken[0]][places[0]])
+                message = f"{owner.path} is {'rejected' if owner.type in _NESTED else cell}"
             more = f", and {len(broken) - 1} more of this kind" if len(broken) > 1 else ""
-            number, message = broken[0]
-            yield self._in_row(number, message + more, rule)
+            yield self._in_row(broken[0], message + more, rule)
 
     def _repeated(
         self, rule: Rule, fields: Sequence[Field], rows: Sequence[Sequence[Any]]
@@ -291,7 +288,7 @@ def _shown(text: str) -> str:
 _TO_WRITE = "write a date such as 2026-03-31"
 
 
-def contradicting_dates(contract: Contract) -> Iterator[Diagnostic]:
+def _dates(contract: Contract) -> Iterator[Diagnostic]:
     """The contradictions in the lifecycle of a contract."""
     life = contract.lifecycle
     named = (
@@ -388,17 +385,14 @@ def _among(rules: Sequence[Rule]) -> Iterator[Contradiction]:
 
 
 def _crossed(limits: Sequence[_ValueLimit], least: str, most: str) -> Iterator[Contradiction]:
-    for low in limits:
-        for high in limits:
-            if low.op in _LOWER and high.op in _UPPER:
-                is_strict = "=" not in low.op or "=" not in high.op
-                if _is_above(low.value, high.value, or_equal=is_strict):
-                    message = f"the {least} {low.value} is above the {most} {high.value}"
-                    if low.value == high.value:
-                        message = (
-                            f"no value is between {low.value} and {high.value}, which are excluded"
-                        )
-                    yield Contradiction((low.rule, high.rule), message)
+    for low, high in product(limits, repeat=2):
+        is_strict = "=" not in low.op or "=" not in high.op
+        is_band = low.op in _LOWER and high.op in _UPPER
+        if is_band and _is_above(low.value, high.value, or_equal=is_strict):
+            message = f"the {least} {low.value} is above the {most} {high.value}"
+            if low.value == high.value:
+                message = f"no value is between {low.value} and {high.value}, which are excluded"
+            yield Contradiction((low.rule, high.rule), message)
 
 
 def _is_above(low: demands.Literal, high: demands.Literal, *, or_equal: bool = False) -> bool:
@@ -462,12 +456,9 @@ def _conditions(rules: Sequence[Rule]) -> Iterator[Contradiction]:
                 yield Contradiction((rule,), "no number is between these bounds")
                 continue
             for other_rule, other in group[:position]:
-                if other[0] <= other[1] and _is_apart(other, interval):
+                is_apart = max(other[0], interval[0]) >= min(other[1], interval[1])
+                if other[0] <= other[1] and is_apart:
                     yield Contradiction((other_rule, rule), "no number satisfies both thresholds")
-
-
-def _is_apart(first: demands.Interval, second: demands.Interval) -> bool:
-    return max(first[0], second[0]) >= min(first[1], second[1])
 
 
 _OWN_KEY = "let the name of your own key begin with x-"
@@ -658,8 +649,7 @@ def _semantics(contract: Contract) -> Iterator[Diagnostic]:
 def _owner(contract: Contract) -> Iterator[Diagnostic]:
     if not contract.owner and not contract.contacts:
         message = f"the contract {contract.id} has no owner"
-        help_line = "add the responsible team"
-        yield Diagnostic(message, contract.span, "W031", help=help_line)
+        yield Diagnostic(message, contract.span, "W031", help="add the responsible team")
 
 
 def _version(contract: Contract) -> Iterator[Diagnostic]:
@@ -686,9 +676,8 @@ def _keys(contract: Contract) -> Iterator[Diagnostic]:
 def _quality(contract: Contract) -> Iterator[Diagnostic]:
     if contract.models and not any(rule.demand.is_quality for _, _, rule in contract.rules()):
         message = f"the contract {contract.id} promises only a schema"
-        help_line = (
-            "add freshness, completeness or volume: a stale table still has the right schema"
-        )
+        help_line = "add freshness, completeness or volume: "
+        help_line += "a stale table still has the right schema"
         yield Diagnostic(message, contract.span, "W034", help=help_line)
 
 
@@ -718,9 +707,8 @@ def _patterns(contract: Contract) -> Iterator[Diagnostic]:
 
 def _broken_patterns(contract: Contract) -> Iterator[tuple[Rule, str]]:
     for _, _, rule in contract.rules():
-        expression = getattr(rule.demand, "expression", None) or getattr(
-            rule.demand, "pattern", None
-        )
+        pattern = getattr(rule.demand, "pattern", None)
+        expression = getattr(rule.demand, "expression", None) or pattern
         if isinstance(expression, str) and rule.clauses:
             try:
                 java_pattern(expression)
@@ -733,8 +721,7 @@ def _broken_patterns(contract: Contract) -> Iterator[tuple[Rule, str]]:
 def _models(contract: Contract) -> Iterator[Diagnostic]:
     if not contract.models:
         message = f"the contract {contract.id} has no models, so nothing can be checked"
-        help_line = "add its tables with their fields"
-        yield Diagnostic(message, contract.span, "W036", help=help_line)
+        yield Diagnostic(message, contract.span, "W036", help="add its tables with their fields")
     for model in contract.models:
         if not model.fields:
             message = f"'{model.name}' has no fields"
@@ -759,12 +746,7 @@ RULES: tuple[LintRule, ...] = (
     LintRule("patterns", "E424", "Patterns are regular expressions.", _patterns),
     LintRule("thresholds", "E425", "Queries have a threshold.", _mistakes("E425")),
     LintRule("addresses", "E426", "Addresses are valid.", _mistakes("E426")),
-    LintRule(
-        "dates",
-        "E427",
-        "Lifecycle dates and periods do not contradict each other.",
-        contradicting_dates,
-    ),
+    LintRule("dates", "E427", "Lifecycle dates and periods do not contradict each other.", _dates),
     LintRule("constraints", "E428", "No constraint has an unknown key.", _constraints),
     LintRule("enforceable", "W020", "Every clause that promises a check has one.", _enforceable),
     LintRule("spelling", "W021", "Keys are known.", _spelling),
