@@ -153,6 +153,17 @@ class GitFile:
         source = source_of(content, f"{self.revision}:{self.path}")
         return source.reason if isinstance(source, Unreadable) else source
 
+    def read_near(self, referrer: str, path: str) -> SourceFile | str:
+        """A file next to this one at the same revision."""
+        if "://" in path:
+            return "only local files are read: download it and refer to the copy"
+        folder = PurePosixPath(self.path).parent
+        referrer_folder = PurePosixPath(referrer.removeprefix(f"{self.revision}:")).parent
+        place = PurePosixPath(normpath(referrer_folder / path))
+        if not place.is_relative_to(normpath(folder)) or ".." in place.parts:
+            return f"'{path}' is outside the folder of the contract: move it there"
+        return GitFile(self.revision, place.as_posix()).read()
+
 
 def read_versions(places: Iterable[str]) -> tuple[Contract, ...]:
     """The contracts at these places; mistakes in them are printed, and end the command.
@@ -209,49 +220,24 @@ def read_place(place: Path | GitFile) -> ReadContract | str:
         text = place.read()
         if isinstance(text, str):
             return text
-        return read_contract(text, _GitFolder(place), variables=_variables_at(Path(place.path)))
+        return read_contract(text, place.read_near, variables=_variables_at(Path(place.path)))
     source = read_source(place, str(place))
     if isinstance(source, Unreadable):
         return source.reason
-    return read_contract(source, _Folder(place.parent), variables=_variables_at(place))
+
+    def read_near(referrer: str, path: str) -> SourceFile | str:
+        """A file next to the contract, which like that is named from the working directory."""
+        inner = Path(referrer).relative_to(place.parent).as_posix()
+        near = FolderReader(place.parent)(inner, path)
+        return near if isinstance(near, str) else replace(near, name=str(place.parent / near.name))
+
+    return read_contract(source, read_near, variables=_variables_at(place))
 
 
 def _variables_at(place: Path) -> dict[str, str]:
     """The variables that a contract may know, by the nearest `dqx.toml`."""
     path = find_settings(place.parent)
     return variables_in(read_settings(path) if path is not None else Settings())
-
-
-@dataclass(frozen=True, slots=True)
-class _Folder:
-    """Reads the files next to a contract; they are named relative to the working directory, like
-    the contract."""
-
-    folder: Path
-
-    def __call__(self, referrer: str, path: str) -> SourceFile | str:
-        inner = Path(referrer).relative_to(self.folder).as_posix()
-        source = FolderReader(self.folder)(inner, path)
-        if isinstance(source, str):
-            return source
-        return replace(source, name=str(self.folder / source.name))
-
-
-@dataclass(frozen=True, slots=True)
-class _GitFolder:
-    """Reads the files next to a contract at the same revision."""
-
-    contract: GitFile
-
-    def __call__(self, referrer: str, path: str) -> SourceFile | str:
-        if "://" in path:
-            return "only local files are read: download it and refer to the copy"
-        folder = PurePosixPath(self.contract.path).parent
-        referrer_folder = PurePosixPath(referrer.removeprefix(f"{self.contract.revision}:")).parent
-        place = PurePosixPath(normpath(referrer_folder / path))
-        if not place.is_relative_to(normpath(folder)) or ".." in place.parts:
-            return f"'{path}' is outside the folder of the contract: move it there"
-        return GitFile(self.contract.revision, place.as_posix()).read()
 
 
 def contract_files(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:

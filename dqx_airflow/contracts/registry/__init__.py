@@ -95,9 +95,8 @@ class Registry:
 
     def texts(self, contract_id: str, number: int) -> Mapping[str, str]:
         """The files of a version by name, the contract itself first."""
-        return next(
-            entry.files for entry in self.home.entries(contract_id) if entry.number == number
-        )
+        entries = self.home.entries(contract_id)
+        return next(entry.files for entry in entries if entry.number == number)
 
     def publish(
         self,
@@ -152,27 +151,20 @@ def _entry(published: PublishedVersion, texts: Mapping[str, str]) -> VersionEntr
 def _read(entry: VersionEntry) -> PublishedVersion:
     shown = f"version {entry.version} of {entry.contract_id}"
     if digest_of(entry.files) != entry.digest:
-        raise RegistryError(
-            f"{shown} was changed after it was published", "restore it from a backup"
-        )
+        problem = f"{shown} was changed after it was published"
+        raise RegistryError(problem, "restore it from a backup")
     main, text = next(iter(entry.files.items()))
-    result = read_contract(SourceFile(main, text), _FilesReader(entry.files), variables=None)
+
+    def read(referrer: str, path: str) -> SourceFile | str:
+        name = normpath(PurePosixPath(referrer).parent / path)
+        if name not in entry.files:
+            return f"'{path}' was not published with the contract"
+        return SourceFile(name, entry.files[name])
+
+    result = read_contract(SourceFile(main, text), read, variables=None)
     if result.contract is None:
         raise RegistryError(f"{shown} is not a contract", "restore it from a backup")
     return PublishedVersion(result.contract, entry.number, entry.on, entry.digest)
-
-
-@dataclass(frozen=True, slots=True)
-class _FilesReader:
-    """Reads the files that were published with a contract."""
-
-    files: Mapping[str, str]
-
-    def __call__(self, referrer: str, path: str) -> SourceFile | str:
-        name = normpath(PurePosixPath(referrer).parent / path)
-        if name not in self.files:
-            return f"'{path}' was not published with the contract"
-        return SourceFile(name, self.files[name])
 
 
 _ENTRY = "entry.json"

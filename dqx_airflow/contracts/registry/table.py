@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -137,16 +137,8 @@ class TableHome:
 
 
 def _row(entry: VersionEntry) -> dict[str, Any]:
-    return {
-        "contract_id": entry.contract_id,
-        "number": entry.number,
-        "version": entry.version,
-        "dialect": entry.dialect,
-        "published_on": entry.on,
-        "digest": entry.digest,
-        "files": [{"name": name, "text": text} for name, text in entry.files.items()],
-        "format": FORMAT,
-    }
+    files = [{"name": name, "text": text} for name, text in entry.files.items()]
+    return asdict(entry) | {"published_on": entry.on, "files": files, "format": FORMAT}
 
 
 def _has_log(path: str) -> bool:
