@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import TypeAlias
 
 from dqx_airflow.contracts.demands import Unique, one_line
 from dqx_airflow.contracts.dialects import reader_of
@@ -73,9 +74,12 @@ class _Leaf:
     columns: frozenset[str] = frozenset()
 
 
-def _parts_of_rules(
-    leaves: dict[tuple[str, ...], _Leaf], other_leaves: dict[tuple[str, ...], _Leaf]
-) -> set[tuple[str, ...]]:
+_Keys: TypeAlias = tuple[str, ...]
+"""The keys on the path to a clause, and the indexes or names of items: `[0]`, `[amount]`."""
+_Leaves: TypeAlias = dict[_Keys, _Leaf]
+
+
+def _parts_of_rules(leaves: _Leaves, other_leaves: _Leaves) -> set[_Keys]:
     """The mappings and list items that are in only one version, and contain a rule: they are added
     and removed as one change, that of the rule."""
     known = {path[:end] for path in other_leaves for end in range(len(path))}
@@ -88,9 +92,9 @@ def _parts_of_rules(
     } - known
 
 
-def _leaves(contract: Contract) -> dict[tuple[str, ...], _Leaf]:
+def _leaves(contract: Contract) -> _Leaves:
     """All clauses by their paths."""
-    leaves: dict[tuple[str, ...], _Leaf] = {}
+    leaves: _Leaves = {}
     for note in contract.notes:
         clause = note.clause
         leaves[_parts(clause.path)] = _Leaf(clause.text, clause.span, note)
@@ -104,9 +108,7 @@ def _leaves(contract: Contract) -> dict[tuple[str, ...], _Leaf]:
     return leaves
 
 
-def _named_leaves(
-    old: dict[tuple[str, ...], _Leaf], new: dict[tuple[str, ...], _Leaf]
-) -> tuple[dict[tuple[str, ...], _Leaf], dict[tuple[str, ...], _Leaf]]:
+def _named_leaves(old: _Leaves, new: _Leaves) -> tuple[_Leaves, _Leaves]:
     """The clauses of both versions by their paths with names in them.
 
     An item with another name in the place of a removed one keeps the name of that one.
@@ -125,16 +127,16 @@ def _named_leaves(
     )
 
 
-def _parts(path: str) -> tuple[str, ...]:
+def _parts(path: str) -> _Keys:
     """`columns`, `[0]`, `name` for `columns[0].name`."""
     return tuple(match[match.lastindex or 0] for match in _PART.finditer(path))
 
 
-def _item_names(leaves: dict[tuple[str, ...], _Leaf]) -> dict[tuple[str, ...], str]:
+def _item_names(leaves: _Leaves) -> dict[_Keys, str]:
     """The names of list items: their own name, or their text."""
     texts = {path: leaf.text for path, leaf in leaves.items()}
-    names: dict[tuple[str, ...], str] = {}
-    taken: dict[tuple[tuple[str, ...], str], int] = {}
+    names: dict[_Keys, str] = {}
+    taken: dict[tuple[_Keys, str], int] = {}
     items = dict.fromkeys(
         path[: place + 1]
         for path in texts
@@ -152,7 +154,7 @@ def _item_names(leaves: dict[tuple[str, ...], _Leaf]) -> dict[tuple[str, ...], s
     return names
 
 
-def _named(path: tuple[str, ...], names: dict[tuple[str, ...], str]) -> tuple[str, ...]:
+def _named(path: _Keys, names: dict[_Keys, str]) -> _Keys:
     return tuple(names.get(path[: place + 1], part) for place, part in enumerate(path))
 
 
@@ -162,10 +164,7 @@ def _text_of(leaf: _Leaf | None) -> str | None:
 
 
 def _change(
-    path: tuple[str, ...],
-    old: _Leaf | None,
-    new: _Leaf | None,
-    special: Collection[tuple[tuple[str, ...], str]],
+    path: _Keys, old: _Leaf | None, new: _Leaf | None, special: Collection[tuple[_Keys, str]]
 ) -> Change:
     """:param special: the clauses that only the dialect has, and consumers rely on; each with the
     kind of its change."""
@@ -379,7 +378,7 @@ def _compared(
     yield from compare_properties(old, new, location, _PROPERTIES)
 
 
-def _key(model: Model, columns: ColumnChanges) -> tuple[str, ...]:
+def _key(model: Model, columns: ColumnChanges) -> _Keys:
     """The columns of the key by their new names."""
     key = next((rule.demand for rule in model.rules if rule.name == _KEY), None)
     named = tuple(item.path for item in model.walk() if item.is_key)
