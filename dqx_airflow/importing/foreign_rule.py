@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import cache
-from importlib.resources import files
 from typing import Any, TypeAlias
 
 import yaml
 
+from dqx_airflow.contracts.dialects.clause_reader import table_rows
 from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.contracts.document import plain_value, read_document
 from dqx_airflow.diagnostics.diagnostic import Level
@@ -56,10 +56,8 @@ def meaning_or_reason(translate: Callable[[], Meaning], about: str = "") -> Mean
 @cache
 def listed_rules(heading: str) -> dict[str, tuple[str, ...]]:
     """The rules below a heading of `rules.txt` by their names, each with its other columns."""
-    text = files(__package__).joinpath("rules.txt").read_text("utf-8")
     found: dict[str, tuple[str, ...]] = {}
-    for line in text.partition(f"\n{heading}\n")[2].partition("\n\n")[0].splitlines():
-        names, *columns = line.strip().split(" | ")
+    for names, *columns in table_rows(__package__, "rules.txt", heading):
         found |= dict.fromkeys(names.split(), tuple(columns))
     return found
 

@@ -33,6 +33,8 @@ from collections.abc import Mapping as MappingType
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
+from functools import cache
+from importlib.resources import files
 from itertools import pairwise
 from math import isfinite
 from typing import TypeAlias
@@ -162,7 +164,6 @@ def reference_rule(reading: ClauseReader, owner: Mapping, path: str, wanted: str
 def field_of(reading: ClauseReader, column: Mapping) -> Field:
     """The field of a column in a list, with its name, its written type and its default."""
     name = column.text("name") or ""
-    reading.documented_keys(column, "default", reason="filled by the producer")
     return Field(
         name,
         column_path(name),
@@ -203,6 +204,14 @@ def _part(item: Field, mark: str, spark_type: str) -> Field:
 def _inner(item: Field, name: str, spark_type: str) -> Field:
     inner = Field(name, f"{item.path}.{column_path(name)}", None, item.span, spark_type)
     return with_type(inner, spark_type)
+
+
+@cache
+def table_rows(package: str, name: str, heading: str) -> tuple[list[str], ...]:
+    """The rows below a heading of a text in a package, each as its columns."""
+    text = files(package).joinpath(name).read_text("utf-8")
+    rows = text.partition(f"\n{heading}\n")[2].partition("\n\n")[0]
+    return tuple(line.strip().split(" | ") for line in rows.splitlines())
 
 
 _EXTENSION = "an extension that the dialect does not define"
@@ -344,6 +353,11 @@ class ClauseReader:
         """Marks the values of these keys of a mapping as documented."""
         for key in keys:
             self.documented(node.get(key), reason)
+
+    def remarks(self, node: Mapping, place: str) -> None:
+        """Marks the keys that `remarks.txt` lists for a place as documented."""
+        for keys, *reason in table_rows(__package__, "remarks.txt", place):
+            self.documented_keys(node, *keys.split(), reason="".join(reason))
 
     def notes(self, unknown: Collection[UnknownKey] = ()) -> tuple[Note, ...]:
         """All leaves without a rule, in the order of the document.

@@ -267,7 +267,7 @@ def _read(reading: ClauseReader) -> Contract:
 def _models(reading: ClauseReader, entity: Mapping) -> Iterator[Model]:
     binding = reading.mapping(entity, "binding")
     is_bound = binding.text("kind") in _BOUND_TO_TABLES
-    reading.documented_keys(entity, "name", "description", "tags", "binding")
+    reading.remarks(entity, "DataLex: entity")
     if is_bound:
         name = entity.text("name") or ""
         with reading.of_model(name):
@@ -296,7 +296,7 @@ def _name_of(reading: ClauseReader, contract: Mapping) -> str:
 
 
 def _promise(reading: ClauseReader, contract: Mapping) -> Model:
-    reading.documented_keys(contract, "id", "name", "description", "version", "owner", "tags")
+    reading.remarks(contract, "DataLex: contract")
     signature = reading.mapping(contract, "signature")
     reading.documented_keys(signature, "inputs", reason="an input of the query")
     outputs = tuple(_output(reading, item) for item in reading.mappings(signature, "outputs"))
@@ -329,6 +329,7 @@ def _output(reading: ClauseReader, node: Mapping) -> Field:
 def _field(reading: ClauseReader, node: Mapping) -> Field:
     path = column_path(node.text("name") or "")
     rules = [*_base_rules(reading, node)]
+    reading.remarks(node, "DataLex: field")
     is_key = node.truth("primary_key") is True
     marks: tuple[tuple[str, str, Demand, bool], ...] = (
         ("nullable", "required", Required(), node.truth("nullable") is False),
@@ -338,11 +339,8 @@ def _field(reading: ClauseReader, node: Mapping) -> Field:
     for key, name, demand, is_asked in marks:
         if is_asked:
             rules.append(reading.rule(name, demand, node.get(key)))
-        else:
-            reading.documented_keys(node, key, reason="requires nothing")
     if is_key and node.truth("nullable") is not False:
         rules.append(reading.rule("required", Required(), node.get("primary_key")))
-    reading.documented_keys(node, "tags", "classification")
     return _as_field(reading, node, path, rules, is_key=is_key)
 
 

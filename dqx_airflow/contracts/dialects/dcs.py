@@ -250,7 +250,6 @@ _BOUNDS = {
     "exclusiveMaximum": ("exclusive_maximum", "<"),
 }
 _LENGTHS = {"minLength": ("min_length", ">="), "maxLength": ("max_length", "<=")}
-_REMARKS = ("title", "description", "example", "examples", "tags", "links", "lineage", "config")
 
 _SUBTYPES = (
     *("IDENTITY", "TRANSFORMATION", "AGGREGATION"),
@@ -296,8 +295,7 @@ def _with_properties(
     if not isinstance(written, Mapping):
         return item
     reading, node = around.reading, around.reading.resolved(written)
-    reading.documented_keys(node, *_REMARKS, "domain", "name")
-    reading.documented_keys(node, "pii", "classification", reason="determines what is masked")
+    reading.remarks(node, "DCS: field")
     item = _typed(around, node, _described(reading, node, item))
     rules = (
         *_type_rules(reading, node, item),
@@ -550,27 +548,12 @@ def _refuse_keys(reading: ClauseReader, node: Mapping, keys: Iterable[str], of_w
 
 
 _VERSION_KEY = "dataContractSpecification"
-_DESCRIBED = ("info", "terms", "links", "tags", "id", _VERSION_KEY)
 _STATUSES = ("proposed", "in development", "draft", "active", "deprecated", "retired")
-_MODEL_REMARKS = (
-    "type",
-    "title",
-    "description",
-    "examples",
-    "config",
-    "tags",
-    "links",
-    "namespace",
-)
 
 
 def _read(reading: ClauseReader) -> Contract:
     root = reading.root
-    reading.documented_keys(root, *_DESCRIBED)
-    reading.documented(
-        root.get("definitions"), "a definition: applies wherever a field refers to it"
-    )
-    reading.documented(root.get("examples"), "example data")
+    reading.remarks(root, "DCS: document")
     reading.unsupported(
         root.get("schema"), "deprecated, and not in the language of the specification: write models"
     )
@@ -635,7 +618,7 @@ def _models(reading: ClauseReader, servers: tuple[Server, ...]) -> Iterator[Mode
 
 def _model(around: FieldContext, name: str, entry: Entry, node: Mapping) -> Model:
     reading = around.reading
-    reading.documented_keys(node, *_MODEL_REMARKS)
+    reading.remarks(node, "DCS: model")
     keys = _key_nodes(reading, node)
     fields = reading.mapping(node, "fields")
     columns = tuple(

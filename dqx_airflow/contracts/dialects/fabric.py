@@ -230,13 +230,7 @@ def _retention(reading: ClauseReader, life: Mapping, clock: str | None) -> Itera
 def _service(reading: ClauseReader, sla: Mapping) -> Iterator[PlacedRule]:
     """The delays: `x-bronze_landing: {from: event_ts, to: landed_at}` names the two columns of
     `bronze_landing_p99_minutes`."""
-    reading.documented_keys(
-        sla,
-        "incident_response",
-        "incident_runbook",
-        "business_hours",
-        reason="shown when a rule fails",
-    )
+    reading.remarks(sla, "fabric: sla")
     for key, entry in sla.entries.items():
         if (match := _DELAY.fullmatch(key)) is None:
             continue
@@ -279,9 +273,7 @@ _DECIMALS = re.compile(r"\s*(\d+)\s+decimals?\b.*", re.IGNORECASE | re.DOTALL)
 
 def _read(reading: ClauseReader) -> model.Contract:
     top = reading.mapping(reading.root, "contract")
-    reading.documented_keys(
-        top, "id", "version", "status", "description", "owner", "producer", "consumers"
-    )
+    reading.remarks(top, "fabric: contract")
     owner = reading.mapping(top, "owner")
     versioning = reading.mapping(top, "versioning")
     contacts = (owner.text(key) for key in ("primary", "secondary"))
@@ -318,15 +310,8 @@ def _consumers(reading: ClauseReader, top: Mapping) -> Iterator[model.Consumer]:
 
 def _lifecycle(reading: ClauseReader, top: Mapping, versioning: Mapping) -> model.Lifecycle:
     life = reading.mapping(top, "lifecycle")
-    reading.documented_keys(life, "status", "deprecation_date", "sunset_date", "successor")
-    reading.documented_keys(
-        versioning,
-        "scheme",
-        "current_version",
-        "breaking_change_cadence",
-        "deprecation_notice_days",
-        "dual_write_window_days",
-    )
+    reading.remarks(life, "fabric: lifecycle")
+    reading.remarks(versioning, "fabric: versioning")
     reading.one_of(top, "status", _STATUSES)
     reading.one_of(life, "status", _STATUSES)
     reading.one_of(versioning, "scheme", ("semver",))
@@ -352,12 +337,7 @@ def _lifecycle(reading: ClauseReader, top: Mapping, versioning: Mapping) -> mode
 def _model(reading: ClauseReader, top: Mapping) -> model.Model:
     layout = reading.mapping(top, "format")
     location = layout.text("table_name")
-    reading.documented_keys(layout, "table_name", reason="the table of the contract")
-    stored = "a storage setting: it does not affect values"
-    reading.documented_keys(
-        layout, "storage", "partition_by", "z_order_by", "v_order", reason=stored
-    )
-    reading.documented_keys(layout, "rls_policy", reason="access rules for rows")
+    reading.remarks(layout, "fabric: format")
     reading.one_of(layout, "storage", (*FORMATS, "hudi"))
     schema = reading.mapping(top, "schema")
     name = (location or top.text("id") or "data").rpartition(".")[2]
@@ -387,9 +367,6 @@ def _check_layout(reading: ClauseReader, layout: Mapping, fields: list[model.Fie
                 reason = f"{key} lists '{node.text}', which is not a column of the schema"
                 reading.mistaken(node, "W037", reason, did_you_mean(node.text, names))
     convention = layout.text("naming_convention")
-    reading.documented_keys(
-        layout, "naming_convention", reason="the naming convention of the columns"
-    )
     if convention is None:
         return
     form = _CONVENTIONS.get(convention.strip().lower().replace("-", "_"))
@@ -414,10 +391,7 @@ def _field(reading: ClauseReader, column: Mapping) -> model.Field:
         is_sensitive=is_sensitive(classification),
         classification=classification,
     )
-    reading.documented_keys(column, "semantic", "description", "unit")
-    reading.documented_keys(
-        column, "pii_classification", reason="determines which values are masked"
-    )
+    reading.remarks(column, "fabric: column")
     spark_type = spark_type_of(item.written_type) if item.written_type else None
     if spark_type is None:
         report_unknown_type(reading, column, "type")
@@ -434,8 +408,6 @@ def _column_rules(
         yield reading.rule("type", OfType(), column.get("type"))
     if column.truth("nullable") is False:
         yield reading.rule("required", Required(), column.get("nullable"))
-    else:
-        reading.documented_keys(column, "nullable", reason="NULL is permitted")
     if (expression := column.text("regex")) is not None:
         yield reading.rule("pattern", Pattern(expression), column.get("regex"))
     if accepted := column.values("enum"):
@@ -460,9 +432,7 @@ def _masks_all(reading: ClauseReader, top: Mapping, fields: list[model.Field]) -
     """Whether all values are masked: for a restricted table, and for one with personal data in
     unspecified columns."""
     compliance = reading.mapping(top, "compliance")
-    reading.documented_keys(
-        compliance, "classifications", "sensitivity_label", "regulations", "requires_sorn"
-    )
+    reading.remarks(compliance, "fabric: compliance")
     classes = {name.lower() for name in compliance.texts("classifications")}
     is_personal = any(name.startswith("pii") for name in classes)
     is_marked = any(item.is_sensitive for item in fields)

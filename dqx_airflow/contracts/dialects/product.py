@@ -28,8 +28,7 @@ from dqx_airflow.metrics.types import LONGEST_DECIMAL
 
 def _read(reading: clause_reader.ClauseReader) -> Contract:
     top = reading.mapping(reading.root, "contract")
-    reading.documented_keys(top, "name", "version", "description", "owner", "domain")
-    reading.documented_keys(top, "created_at", "effective_date", "deprecation_date")
+    reading.remarks(top, "data product: contract")
     name = top.text("name") or ""
     lifecycle = _lifecycle(reading, top)
     with reading.of_model(name):
@@ -122,8 +121,7 @@ def _field(reading: clause_reader.ClauseReader, column: Mapping) -> Field:
         examples=tuple(example.value for example in examples),
         example_spans=tuple(example.span for example in examples),
     )
-    reading.documented_keys(column, "description", "examples")
-    reading.documented_keys(column, "pii", reason="determines which values are masked")
+    reading.remarks(column, "data product: field")
     item, type_rules = _typed(reading, column, item)
     rules = [
         reading.rule("exists", demands.Presence(), column.get("name")),
@@ -165,8 +163,6 @@ def _key_rules(reading: clause_reader.ClauseReader, column: Mapping, item: Field
         yield reading.rule("required", demands.Required(), column.get("nullable"))
     elif item.is_key:
         yield reading.rule("required", demands.Required(), column.get("business_key"))
-    reading.documented_keys(column, "nullable", reason="NULL is permitted")
-    reading.documented_keys(column, "business_key", reason="the field is not a key")
     if column.text("foreign_key") is not None:
         wanted = "a dataset and a field: write `dataset.field`"
         yield from clause_reader.reference_rule(reading, column, item.path, wanted)

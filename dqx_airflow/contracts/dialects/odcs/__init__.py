@@ -31,17 +31,12 @@ from dqx_airflow.contracts.model import (
 )
 
 _STATUSES = ("proposed", "draft", "active", "deprecated", "retired")
-_FUNDAMENTALS = (
-    *("apiVersion", "kind", "id", "name", "version", "status", "description", "domain", "tenant"),
-    *("dataProduct", "tags", "context", "support", "price", "team", "roles"),
-    *("customProperties", "authoritativeDefinitions", "contractCreatedTs"),
-)
 _DATES = {"generalavailability": "effective_date", "endoflife": "sunset_date"}
 
 
 def _read(reading: ClauseReader) -> Contract:
     root = reading.root
-    reading.documented_keys(root, *_FUNDAMENTALS)
+    reading.remarks(root, "ODCS: document")
     if not root.items("schema"):
         reading.documented_keys(root, "schema", reason="does not name an object")
     reading.one_of(root, "status", _STATUSES, is_open=True)

@@ -157,6 +157,7 @@ def option_rules(
 ) -> Iterator[Rule]:
     """The rules for the options of a property, whose logical type may be unknown."""
     options = reading.mapping(owner, "logicalTypeOptions")
+    reading.remarks(options, "ODCS: options")
     yield from _bounds(reading, options, item, logical)
     if (divisor := options.number("multipleOf")) is not None:
         yield reading.rule("multiple_of", demands.MultipleOf(divisor), options.get("multipleOf"))
@@ -170,7 +171,6 @@ def option_rules(
 
 def _enum(reading: ClauseReader, owner: Mapping) -> Iterator[Rule]:
     entries = tuple(reading.mappings(owner, "enum"))
-    reading.documented_keys(owner, "enum", reason="the meaning of a value")
     values = [entry.get("value") for entry in entries]
     accepted = tuple(value.value for value in values if isinstance(value, Scalar))
     if accepted:
@@ -222,7 +222,6 @@ def _lengths(reading: ClauseReader, options: Mapping) -> Iterator[Rule]:
             yield reading.rule(name, demands.Length(op, int(count)), options.get(key))
     if options.truth("uniqueItems"):
         yield reading.rule("unique_items", demands.UniqueItems(), options.get("uniqueItems"))
-    reading.documented_keys(options, "uniqueItems", reason="duplicate items are allowed")
     if (dimensions := options.number("dimensions")) is not None:
         node = options.get("dimensions")
         yield reading.rule("min_items", demands.Length(">=", int(dimensions)), node)
@@ -230,12 +229,6 @@ def _lengths(reading: ClauseReader, options: Mapping) -> Iterator[Rule]:
 
 
 def _mark_others(reading: ClauseReader, options: Mapping) -> None:
-    zone = "the notation of the time zone: Spark stores only the timestamp"
-    reading.documented_keys(options, "timezone", "defaultTimezone", reason=zone)
-    advice = "how vectors are computed and compared"
-    reading.documented_keys(
-        options, "distanceMetric", "embeddingModel", "embeddingModelVersion", reason=advice
-    )
     if options.truth("normalized"):
         reading.unsupported(options.get("normalized"), "no rule computes the length of a vector")
     reading.documented_keys(options, "normalized")
@@ -322,7 +315,6 @@ def _meant(item: Field, logical: str | None, written: str | None) -> str | None:
     return None
 
 
-_STORED = "a storage setting: it does not affect values"
 _IN_TEXT = ("date", "timestamp", "time", "integer", "number")
 """The logical types whose values strings may represent; the format of these has the same name."""
 
@@ -385,9 +377,7 @@ def _read(context: service.OdcsContext, node: Mapping, name: str, path: str) -> 
     context.document_element(
         node, "semanticType", "examples", "transformDescription", "transformLogic"
     )
-    reading.documented_keys(node, "transformSourceObjects", "criticalDataElement")
-    reading.documented_keys(node, "classification", reason="determines which values are masked")
-    reading.documented_keys(node, "partitioned", "partitionKeyPosition", reason=_STORED)
+    reading.remarks(node, "ODCS: property")
     item, rules = _typed(context, node, item)
     logical = node.text("logicalType")
     rules += _key_rules(context, node, item)
@@ -567,13 +557,8 @@ def _key_rules(context: service.OdcsContext, node: Mapping, item: Field) -> Iter
         yield reading.rule("required", demands.Required(), node.get("required"))
     elif item.is_key:
         yield reading.rule("required", demands.Required(), node.get("primaryKey"))
-    reading.documented_keys(node, "required", reason="NULL is permitted")
     if node.truth("unique"):
         yield reading.rule("unique", demands.Unique((item.path,)), node.get("unique"))
-    reading.documented_keys(node, "unique", reason="duplicate values are allowed")
-    reading.documented_keys(
-        node, "primaryKey", "primaryKeyPosition", reason="part of the primary key"
-    )
     if (encrypted := node.text("encryptedName")) is not None:
         mark = node.get("encryptedName")
         if any(other.path == column_path(encrypted) for other in context.elements.by_name.values()):

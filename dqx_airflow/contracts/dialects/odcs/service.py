@@ -213,7 +213,6 @@ _TABLE_PARTS = ("project", "catalog", "database", "namespace", "dataset", "schem
 
 def read_servers(reading: clause_reader.ClauseReader) -> Iterator[Server]:
     """The servers; data cannot violate anything about them."""
-    reading.documented_keys(reading.root, "servers", reason="the location of the data")
     for server in reading.mappings(reading.root, "servers"):
         named = server.text("server")
         read = read_server(reading, server, named, server.span, _location, _options)
@@ -273,9 +272,6 @@ _REMARKS = ("property", "driver", "description", "scheduler", "schedule")
 def read_service(context: OdcsContext) -> Iterator[clause_reader.RuleOfModel]:
     """The rules of the service levels."""
     reading = context.reading
-    reading.documented_keys(
-        reading.root, "slaDefaultElement", reason="applies to levels without an element"
-    )
     for level in reading.mappings(reading.root, "slaProperties"):
         context.document_remarks(level, *_REMARKS)
         kind = kind_of(context, level)
