@@ -37,17 +37,6 @@ from dqx_airflow.importing.foreign_rule import (
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.values import Severity
 
-_INTEGRAL = r"^(-|\+)? ?\d+$"
-_FRACTIONAL = r"^(-|\+)? ?\d+((\.\d+)|((?:\.\d+)?[Ee][-+]?\d+))$"
-_BOOLEAN = "^(true|false)$"
-_TYPES = {
-    "Integral": (_INTEGRAL,),
-    "Fractional": (_FRACTIONAL,),
-    "Numeric": (_INTEGRAL, _FRACTIONAL),
-    "Boolean": (_BOOLEAN,),
-}
-"""The patterns by which Deequ recognises the type of a value, written as a string."""
-
 _EXACT = "Deequ approximates the value; here it is exact"
 _FORMAT = "the format is checked as DQL defines it"
 _NO_ROWS = "if no row meets the filter, the constraint fails in Deequ but passes here"
@@ -240,11 +229,12 @@ def _data_type(given: list[Any]) -> Meaning:
         subject = f"null_count({column}) / num_rows()"
         return Claims("data_type", _compared(subject, condition, is_share=True), column)
     name = sql_name(column)
-    patterns = _TYPES.get(kind) or (*_TYPES["Numeric"], _BOOLEAN)
+    types = listed_rules("deequ: types")
+    patterns = types.get(kind) or (*types["Numeric"], *types["Boolean"])
     fits = " OR ".join(
         f"CAST({name} AS STRING) RLIKE {quote_literal(pattern)}" for pattern in patterns
     )
-    counted = fits if kind in _TYPES else f"NOT ({fits})"
+    counted = fits if kind in types else f"NOT ({fits})"
     share = f"coalesce(try_divide(count_if({counted}), count({name})), 0)"
     return _aggregate("data_type", share, condition, column)
 

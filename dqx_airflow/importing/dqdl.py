@@ -162,8 +162,6 @@ def _operand(tree: Any) -> Any:
     )
 
 
-_TYPES = {"boolean": "boolean", "date": "date", "timestamp": "timestamp", "integer": "int"}
-_TYPES |= {"double": "double", "float": "float", "long": "bigint"}
 _PRIMARY = re.compile(r"\bprimary\b")
 """What a query calls the dataset of its rule."""
 
@@ -293,10 +291,10 @@ def _primary_key(rule: DqdlRule) -> Claims:
 
 
 def _type(rule: DqdlRule) -> Claims:
-    column, condition = rule.column, rule.condition
-    match condition:
-        case DqdlCondition("==", (str(kind),), False) if kind.lower() in _TYPES:
-            name = _TYPES[kind.lower()]
+    column, types = rule.column, listed_rules("dqdl: types")
+    match rule.condition:
+        case DqdlCondition("==", (str(kind),), False) if kind.lower() in types:
+            (name,) = types[kind.lower()]
             text = value_text(
                 f"count_if(`{column.strip('`')}` IS NOT NULL AND "
                 f"TRY_CAST(`{column.strip('`')}` AS {name}) IS NULL)"

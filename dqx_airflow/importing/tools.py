@@ -19,7 +19,7 @@ from dqx_airflow.contracts.dialects.standards import sql_dialect_of
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Model, Rule
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.formatter import format_source
-from dqx_airflow.dql.printer import show
+from dqx_airflow.dql.printer import show_where
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing import (
     databricks_dqx,
@@ -105,7 +105,7 @@ def _drafted(rule: foreign_rule.ForeignRule) -> _RuleDraft:
             case str():
                 return _RuleDraft(rule, (), meaning)
             case foreign_rule.Claims():
-                filter_text = _filter(rule)
+                filter_text = show_where(_sayable_filter(rule))
                 texts = (f"{text}{filter_text}" for text in meaning.texts)
                 compiled = tuple(claims.CompiledClaim(text, meaning.others) for text in texts)
                 kind, column = meaning.kind, meaning.column
@@ -123,17 +123,15 @@ def _drafted(rule: foreign_rule.ForeignRule) -> _RuleDraft:
     return _RuleDraft(rule, compiled, rule.difference or "", rule.name or kind, column)
 
 
-def _filter(rule: foreign_rule.ForeignRule) -> str:
-    """The filter of a rule as a modifier of its assertions; empty if it has none.
+def _sayable_filter(rule: foreign_rule.ForeignRule) -> nodes.Expression | None:
+    """The filter of a rule as a predicate of DQL; None if it has none.
 
     :raises NoCounterpartError: DQL cannot express it.
     """
     where = _predicate_of_filter(rule)
-    if where is None:
-        return ""
     if isinstance(where, claims.RowSql):
         raise NoCounterpartError("its filter is more than a predicate of DQL")
-    return f" where {show(where)}"
+    return where
 
 
 def _among(rule: foreign_rule.ForeignRule, translation: Translation, demand: Demand) -> Demand:
@@ -157,8 +155,7 @@ def _among(rule: foreign_rule.ForeignRule, translation: Translation, demand: Dem
         case QueryGives(query=query):
             chosen = " ".join(("(SELECT * FROM {model} WHERE", rule.where, ")"))
             return replace(demand, query=query.replace("{model}", chosen))
-    if isinstance(where, claims.RowSql):
-        raise NoCounterpartError("its filter is more than a predicate of DQL")
+    _sayable_filter(rule)
     return AmongRows(demand, rule.where)
 
 

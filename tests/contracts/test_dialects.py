@@ -3,8 +3,10 @@ parts."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from contract_text import misaccounted, show_contract
@@ -12,6 +14,7 @@ from dialect_parts import EXAMPLES, HERE, contracts_of, part_cases, read_text, s
 from markdown_cases import Case, cases
 from standard_schemas import SCHEMAS, schema_text, stored_at
 
+from dqx_airflow.contracts.dialects import clause_reader
 from dqx_airflow.contracts.model import Dialect
 from dqx_airflow.diagnostics import draw
 
@@ -20,6 +23,18 @@ DIALECTS = ("fabric", "odcs", "product")
 MALFORMED = [case for name in DIALECTS for case in cases(CASES / f"{name}_malformed.md")]
 WHOLE = {name: list(cases(CASES / f"{name}_examples.md", fewest_blocks=1)) for name in DIALECTS}
 CONTRACTS = [(name, title) for name in DIALECTS for title in contracts_of(name)]
+
+
+def test_every_place_of_the_table_of_remarks_is_read_and_has_keys() -> None:
+    folder = Path(clause_reader.__file__).parent
+    table = (folder / "remarks.txt").read_text("utf-8").splitlines()
+    places = [line for line in table if line[:1] not in ("", "#", " ")]
+    sources = "".join(path.read_text("utf-8") for path in folder.rglob("*.py"))
+    assert sorted(set(re.findall(r'\.remarks\(\w+, "([^"]+)"\)', sources))) == sorted(places)
+    assert all(
+        clause_reader.table_rows("dqx_airflow.contracts.dialects", "remarks.txt", place)
+        for place in places
+    )
 
 
 @pytest.mark.parametrize("case", [case for name in DIALECTS for case in part_cases(name)], ids=str)

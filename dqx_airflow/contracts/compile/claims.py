@@ -293,12 +293,7 @@ def satisfied(predicate: str, share: float) -> CompiledClaim:
     return no_rows(sql(f"count_if(NOT ({predicate}))"), share, sql(f"count(({predicate}))"))
 
 
-_SEVERITIES = {
-    Severity.P0: "critical",
-    Severity.P1: "critical",
-    Severity.P2: "warning",
-    Severity.P3: "info",
-}
+_SEVERITIES = dict(zip(Severity, ("critical", "critical", "warning", "info"), strict=True))
 
 
 @dataclass(frozen=True, slots=True)

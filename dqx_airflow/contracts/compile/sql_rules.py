@@ -84,7 +84,8 @@ def query_rule(
         value, where = simple
         if where is None and not value.find(exp.Query, exp.Window):
             return claims.SqlAggregate(_in_spark(_without_qualifiers(value, scope)))
-        if where is not None and _is_count_of_rows(value):
+        counted = value.this if isinstance(value, exp.Count) else None
+        if where is not None and isinstance(counted, exp.Star | exp.Literal):
             try:
                 bare = _without_qualifiers(where, scope)
                 return claims.CountOfRows(predicate_of(bare, scope))
@@ -285,12 +286,6 @@ def _over_own_rows(tree: exp.Query, scope: claims.SqlScope) -> tuple[Expr, Expr 
         return None
     where = tree.args.get("where")
     return tree.selects[0].unalias(), where.this if where is not None else None
-
-
-def _is_count_of_rows(value: Expr) -> bool:
-    if not isinstance(value, exp.Count):
-        return False
-    return isinstance(value.this, exp.Star | exp.Literal)
 
 
 # Predicates of DQL -------------------------------------------------------------------------------

@@ -34,16 +34,11 @@ class ValueKind(str, Enum):
     UNKNOWN = "value of any type"
 
 
-_WORDS = {
-    None: ValueKind.UNKNOWN,
-    "any": ValueKind.UNKNOWN,
-    "text": ValueKind.TEXT,
-    "number": ValueKind.NUMBER,
-    "whole_number": ValueKind.NUMBER,
-    "array": ValueKind.NESTED,
-    "map": ValueKind.NESTED,
-    "struct": ValueKind.NESTED,
-    "date": ValueKind.DATE,
+_WORDS: dict[str | None, ValueKind] = {
+    **dict.fromkeys((None, "any"), ValueKind.UNKNOWN),
+    **dict.fromkeys(("number", "whole_number"), ValueKind.NUMBER),
+    **dict.fromkeys(("array", "map", "struct"), ValueKind.NESTED),
+    **{"text": ValueKind.TEXT, "date": ValueKind.DATE},
 }
 _FAMILIES = {
     Family.TEXT: ValueKind.TEXT,

@@ -19,12 +19,9 @@ from dqx_airflow.metrics.builtin import CALLABLE
 from dqx_airflow.metrics.derived import MOST_COMMON
 
 _OF_METRICS = {
-    "null_count": "completeness",
-    "missing_count": "completeness",
-    "duplicate_count": "uniqueness",
-    "unique_count": "uniqueness",
-    "malformed_count": "conformity",
-    "invalid_count": "conformity",
+    **dict.fromkeys(("null_count", "missing_count"), "completeness"),
+    **dict.fromkeys(("duplicate_count", "unique_count"), "uniqueness"),
+    **dict.fromkeys(("malformed_count", "invalid_count"), "conformity"),
     "num_rows": "coverage",
 }
 

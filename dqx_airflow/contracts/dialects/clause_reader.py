@@ -733,13 +733,8 @@ def _hint(text: str) -> str:
 
 
 _WORDS: dict[str, float] = {
-    "hourly": HOUR_S,
-    "daily": DAY_S,
-    "weekly": WEEK_S,
-    "monthly": MONTH_S,
-    "quarterly": 3 * MONTH_S,
-    "yearly": YEAR_S,
-    "annually": YEAR_S,
+    **{f"{unit}ly": _UNITS[unit] for unit in ("hour", "week", "month", "quarter", "year")},
+    **{"daily": DAY_S, "annually": YEAR_S},
 }
 _SHORTHANDS = {
     "@hourly": "0 * * * *",

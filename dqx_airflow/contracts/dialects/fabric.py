@@ -65,7 +65,9 @@ def promised_rules(reading: ClauseReader, top: Mapping) -> Iterator[PlacedRule]:
     """The rules, each with the path of its column; None for the table."""
     quality = reading.mapping(top, "quality")
     freshness = reading.mapping(quality, "freshness")
-    clock = _clock(reading, freshness)
+    # The time at which a row was created: `event_ts` in `max(event_ts) vs now()`.
+    match = _AGE.fullmatch(freshness.text("measured_as") or "")
+    clock = model.column_path(match[1]) if match else None
     for entry in reading.mappings(quality, "completeness"):
         yield from _completeness(reading, entry)
     for entry in reading.mappings(quality, "uniqueness"):
@@ -77,13 +79,6 @@ def promised_rules(reading: ClauseReader, top: Mapping) -> Iterator[PlacedRule]:
     yield from _volume(reading, reading.mapping(top, "volume"), clock)
     yield from _retention(reading, reading.mapping(top, "lifecycle"), clock)
     yield from _service(reading, reading.mapping(top, "sla"))
-
-
-def _clock(reading: ClauseReader, freshness: Mapping) -> str | None:
-    """The column with the time at which a row was created: `event_ts` in `max(event_ts) vs
-    now()`."""
-    match = _AGE.fullmatch(freshness.text("measured_as") or "")
-    return model.column_path(match[1]) if match else None
 
 
 def _completeness(reading: ClauseReader, entry: Mapping) -> Iterator[PlacedRule]:

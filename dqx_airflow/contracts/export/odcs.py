@@ -18,12 +18,7 @@ from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.values import Severity
 from dqx_airflow.values.exact import is_finite_number
 
-_SEVERITIES = {
-    Severity.P0: "critical",
-    Severity.P1: "error",
-    Severity.P2: "warning",
-    Severity.P3: "info",
-}
+_SEVERITIES = dict(zip(Severity, ("critical", "error", "warning", "info"), strict=True))
 _DIMENSIONS = (
     *("accuracy", "completeness", "conformity", "consistency", "coverage", "timeliness"),
     "uniqueness",
@@ -130,12 +125,9 @@ def _metric(
     *,
     is_percent: bool = False,
 ) -> dict[str, Any]:
-    metric: dict[str, Any] = {"type": "library", "metric": name}
-    if arguments:
-        metric["arguments"] = arguments
-    if is_percent:
-        metric["unit"] = "percent"
-    return metric | _compared(condition)
+    unit = "percent" if is_percent else None
+    metric = {"type": "library", "metric": name, "arguments": arguments, "unit": unit}
+    return export.filled(metric) | _compared(condition)
 
 
 # Expectations ------------------------------------------------------------------------------------

@@ -120,9 +120,7 @@ def _model(context: service.OdcsContext, node: Mapping, levels: tuple[RuleOfMode
     reading = context.reading
     name = node.text("name") or ""
     context = replace(context, model=name)
-    kind = "the kind of object"
-    reading.documented_keys(node, "physicalType", "logicalType", reason=kind)
-    context.document_element(node, "dataGranularityDescription")
+    reading.remarks(node, "ODCS: object")
     properties = tuple(reading.mappings(node, "properties"))
     columns = [column for column in properties if is_column(context, column)]
     for other in properties:
@@ -184,7 +182,7 @@ def _relationships(context: service.OdcsContext, node: Mapping) -> Iterator[Rule
     columns."""
     reading = context.reading
     for relation in reading.mappings(node, "relationships"):
-        context.document_remarks(relation, "type", "description")
+        reading.remarks(relation, "ODCS: relationship")
         ends = [
             [context.elements.referred(name) for name in relation.texts(key)]
             for key in ("from", "to")

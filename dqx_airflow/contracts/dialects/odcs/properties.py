@@ -374,9 +374,6 @@ def _read(context: service.OdcsContext, node: Mapping, name: str, path: str) -> 
         example_spans=tuple(example.span for example in examples),
         id=node.text("id"),
     )
-    context.document_element(
-        node, "semanticType", "examples", "transformDescription", "transformLogic"
-    )
     reading.remarks(node, "ODCS: property")
     item, rules = _typed(context, node, item)
     logical = node.text("logicalType")
@@ -569,7 +566,7 @@ def _key_rules(context: service.OdcsContext, node: Mapping, item: Field) -> Iter
 
 def _relationships(context: service.OdcsContext, node: Mapping, item: Field) -> Iterator[Rule]:
     for relation in context.reading.mappings(node, "relationships"):
-        context.document_remarks(relation, "type", "description")
+        context.reading.remarks(relation, "ODCS: relationship")
         if (target := _target(context, relation)) is not None:
             demand = demands.Refers((item.path,), target.model, (target.path,))
             yield context.reading.rule("references", demand, relation.get("to"))

@@ -31,9 +31,6 @@ from dqx_airflow.contracts.model import (
 )
 from dqx_airflow.diagnostics.diagnostic import nearest, slip_of
 
-_ABOUT = ("id", "tags", "customProperties", "authoritativeDefinitions")
-_ABOUT_ELEMENTS = ("name", "physicalName", "businessName", "description", "synonyms", "context")
-
 
 @dataclass(frozen=True, slots=True)
 class OdcsContext:
@@ -50,21 +47,11 @@ class OdcsContext:
     is_3_0: bool
     model: str = ""
 
-    def document_remarks(self, node: Mapping, *keys: str) -> None:
-        """Marks what is for readers, and data cannot violate."""
-        self.reading.documented_keys(node, *_ABOUT, *keys)
 
-    def document_element(self, node: Mapping, *keys: str) -> None:
-        """Marks the description of an object or a property."""
-        self.document_remarks(node, *_ABOUT_ELEMENTS, "deprecated", *keys)
-
-
-_TEXTS = {
+_POLICY = {
     "deprecationDate": "deprecation_date",
     "successor": "successor",
     "breakingChangeCadence": "cadence",
-}
-_DAYS = {
     "deprecationNoticeDays": "notice_days",
     "breakingChangeNoticeDays": "breaking_notice_days",
     "dualWriteDays": "dual_write_days",
@@ -75,10 +62,9 @@ def with_policy(reading: clause_reader.ClauseReader, lifecycle: Lifecycle) -> Li
     """The lifecycle, with the dates, the periods and the cadence that the document adds."""
     policy: dict[str, Any] = {}
     for name, item in _properties(reading):
-        if name in _TEXTS:
-            policy[_TEXTS[name]] = item.text("value")
-        elif name in _DAYS and (days := item.number("value")) is not None:
-            policy[_DAYS[name]] = int(days)
+        if name in _POLICY:
+            read = item.whole_number if name.endswith("Days") else item.text
+            policy[_POLICY[name]] = read("value")
     return replace(lifecycle, **policy)
 
 
@@ -266,19 +252,20 @@ _OF_THE_DATA = (
 _DATES = {"generalavailability", "endofsupport", "endoflife"}
 _TIMED = ("freshness", "latency", "retention", "frequency")
 _SAYING = ("value", "valueExt", "unit", "element")
-_REMARKS = ("property", "driver", "description", "scheduler", "schedule")
 
 
 def read_service(context: OdcsContext) -> Iterator[clause_reader.RuleOfModel]:
     """The rules of the service levels."""
     reading = context.reading
     for level in reading.mappings(reading.root, "slaProperties"):
-        context.document_remarks(level, *_REMARKS)
+        reading.remarks(level, "ODCS: service level")
         kind = kind_of(context, level)
         if kind in _OF_THE_SERVICE:
-            _mark(context, level, "concerns the service: the data does not show it")
+            reading.documented_keys(
+                level, *_SAYING, reason="concerns the service: the data does not show it"
+            )
         elif kind in _DATES:
-            _mark(context, level, "a lifecycle date of the contract")
+            reading.documented_keys(level, *_SAYING, reason="a lifecycle date of the contract")
         elif kind in _TIMED:
             yield from _timed(context, level, kind)
         elif meant := slip_of(kind, [*_SYNONYMS.values(), "freshness"]):
@@ -303,10 +290,6 @@ def kind_of(context: OdcsContext, level: Mapping) -> str:
     """The property of a service level by its long name, in lower case."""
     written = (level.text("property") or "").strip().lower()
     return _SYNONYMS.get(written, written)
-
-
-def _mark(context: OdcsContext, level: Mapping, reason: str) -> None:
-    context.reading.documented_keys(level, *_SAYING, reason=reason)
 
 
 def _refuse(context: OdcsContext, level: Mapping, reason: str, code: str | None = None) -> None:
@@ -370,9 +353,6 @@ def _seconds(level: Mapping, kind: str) -> float | None:
     return clause_reader.seconds_of(f"{number} {word}")
 
 
-_OF_PEOPLE = ("businessImpact", "method", "schedule", "scheduler")
-
-
 def read_rules(
     context: OdcsContext, owner: Mapping, column: str | None = None, columns: tuple[str, ...] = ()
 ) -> Iterator[clause_reader.PlacedRule]:
@@ -384,7 +364,7 @@ def read_rules(
     stand_in = Mapping(quality, owner.path, owner.span)
     yield from read_quality(context.reading, stand_in, column, context.sql_dialect, columns)
     for rule in rules:
-        context.document_remarks(rule, *_OF_PEOPLE)
+        context.reading.remarks(rule, "ODCS: rule")
         if "query" in rule.entries:
             context.reading.documented_keys(rule, "unit", reason="what the query counts")
 
