@@ -20,6 +20,7 @@ from dqx_airflow.operators.exceptions import (
 )
 from dqx_airflow.operators.gate_arguments import (
     ARGUMENTS,
+    TEMPLATED,
     TRUE_OR_FALSE,
     GateArguments,
     given_fields,
@@ -181,21 +182,7 @@ class GateOperator(SparkJobOperator, GateArguments):
         Works for drivers on YARN and Kubernetes with `deploy_mode="cluster"`.
     """
 
-    template_fields: Sequence[str] = given_fields(
-        *SparkJobOperator.template_fields,
-        "datasets",
-        "date",
-        "results_root",
-        "results_conn_id",
-        "quarantine",
-        "promote_to",
-        "promote_slice",
-        "only",
-        "tags",
-        "exclude_tags",
-        "severity",
-        "dimensions",
-    )
+    template_fields: Sequence[str] = given_fields(*SparkJobOperator.template_fields, *TEMPLATED)
     checked_arguments: ClassVar[tuple[str, ...]] = (*ARGUMENTS, "outlets", "deferrable", "conf")
     """The arguments that are checked when the DAG is parsed."""
     true_or_false: ClassVar[tuple[str, ...]] = (*TRUE_OR_FALSE, "deferrable")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, cast
 
 from airflow.sdk.definitions.context import Context
 
@@ -142,13 +142,17 @@ def as_written(given: list[Any]) -> Any:
     return "".join(given) if is_split else given
 
 
+T = TypeVar("T")
+Templated: TypeAlias = Annotated[T, "rendered by Airflow"]
+
+
 class GateArguments:
     """The arguments of a gate that `__init__` sets."""
 
-    datasets: Mapping[str, DatasetSetting] | None
-    date: str | None
-    results_root: str | None
-    results_conn_id: str | None
+    datasets: Templated[Mapping[str, DatasetSetting] | None]
+    date: Templated[str | None]
+    results_root: Templated[str | None]
+    results_conn_id: Templated[str | None]
     gate: str | None
     fail_on: str
     on_violation: OnViolation
@@ -159,14 +163,14 @@ class GateArguments:
     recompute: bool
     trust_log: bool
     sample_rows: int
-    quarantine: str | Mapping[str, str] | None
-    promote_to: str | os.PathLike[str] | Mapping[str, str] | None
-    promote_slice: Mapping[str, Any] | None
-    only: Words
-    tags: Words
-    exclude_tags: Words
-    severity: str | None
-    dimensions: Words
+    quarantine: Templated[str | Mapping[str, str] | None]
+    promote_to: Templated[str | os.PathLike[str] | Mapping[str, str] | None]
+    promote_slice: Templated[Mapping[str, Any] | None]
+    only: Templated[Words]
+    tags: Templated[Words]
+    exclude_tags: Templated[Words]
+    severity: Templated[str | None]
+    dimensions: Templated[Words]
     promote_partial: bool
     promote_blocked: bool | None
     promote_valid: Mapping[str, Any] | None
@@ -189,12 +193,13 @@ class GateArguments:
             return selection_of(*given)
 
 
-ARGUMENTS = tuple(GateArguments.__annotations__)
+_TYPES: Mapping[str, str] = GateArguments.__annotations__
+ARGUMENTS = tuple(_TYPES)
 """Their names."""
-TRUE_OR_FALSE = tuple(
-    name for name, type_name in GateArguments.__annotations__.items() if type_name == "bool"
-)
+TRUE_OR_FALSE = tuple(name for name, type_name in _TYPES.items() if type_name == "bool")
 """The names of those that are booleans."""
+TEMPLATED = tuple(name for name, type_name in _TYPES.items() if type_name.startswith("Templated["))
+"""The names of those that Airflow renders."""
 
 
 def given_fields(*names: str) -> Sequence[str]:

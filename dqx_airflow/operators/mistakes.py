@@ -198,28 +198,25 @@ def _ask_mistakes(gate: Any) -> Iterator[str]:
 def known_selection(gate: Any) -> Selection | None:
     """The valid selection of a gate, as far as it is known before its task runs; None if there is
     none, or it is unknown."""
-    given = (gate.only, gate.tags, gate.exclude_tags, gate.severity, gate.dimensions)
-    if any(map(has_open, given)):
-        return None
     try:
-        selection: Selection | None = gate.selection
+        return _selection_before(gate)
     except GateMisconfigured:
         return None
+
+
+def _selection_before(gate: Any) -> Selection | None:
+    """:raises GateMisconfigured: it is invalid."""
+    given = (gate.only, gate.tags, gate.exclude_tags, gate.severity, gate.dimensions)
+    selection: Selection | None = None if any(map(has_open, given)) else gate.selection
     return selection
 
 
 def _selection_mistakes(gate: Any) -> Iterator[str]:
-    given = (gate.only, gate.tags, gate.exclude_tags, gate.severity, gate.dimensions)
-    if any(map(has_open, given)):
-        return
-    try:
-        selection = gate.selection
-    except GateMisconfigured as error:
-        yield str(error)
-        return
     targets = (gate.promote_to,) if gate.promote_to else ()
     is_told = gate.promote_partial is True
-    yield from _tried(lambda: require_whole_run(selection, targets, promote_partial=is_told))
+    yield from _tried(
+        lambda: require_whole_run(_selection_before(gate), targets, promote_partial=is_told)
+    )
 
 
 def _outlet_mistakes(gate: Any) -> Iterator[str]:
