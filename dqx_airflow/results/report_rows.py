@@ -6,8 +6,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import datetime
 from types import MappingProxyType
+from typing import Any
 
 from dqx_airflow import values
 from dqx_airflow.limits import LONGEST_KEPT_SOURCE
@@ -109,24 +110,15 @@ def report_from_rows(
     )
     contract, accepted = run.get("contract"), run.get("accepted")
     return values.GateReport(
-        run_id=run["run_id"],
-        run_key=_run_key(run),
-        attempt=_attempt(run),
-        suite=run["suite"],
-        fail_on=values.Severity(run["fail_on"]),
-        outcome=values.Outcome(run["outcome"]),
+        **_of_run(run),
         verdicts=tuple(
             verdict_from_row(by_position[position], samples.get(position, {}))
             for position in range(expected)
         ),
         datasets=snapshots,
-        started_at=as_utc(run["started_at"]),
-        finished_at=as_utc(run["finished_at"]),
         contract=values.from_json(values.EnforcedContract, contract) if contract else None,
         sources=values.from_json(tuple[values.SourceDigest, ...], run.get("sources") or "[]"),
         shadow=_shadow(run, shadow),
-        partial=_partial(run),
-        slice=run.get("slice"),
         accepted=values.from_json(Acceptance, accepted) if accepted else None,
         answered=run.get("answered"),
         accept_required=bool(run.get("accept_required")),
@@ -134,11 +126,6 @@ def report_from_rows(
         ansi=run.get("ansi"),
         engine_proof=run.get("engine_proof"),
     )
-
-
-def _partial(run: Row) -> values.PartialRun | None:
-    text = run.get("selection")
-    return values.from_json(values.PartialRun, text) if text else None
 
 
 def _shadow(run: Row, rows: Iterable[Row]) -> values.ShadowReport | None:
@@ -157,33 +144,28 @@ def run_from_row(run: Row) -> RunRow:
     """
     severity = run.get("worst_severity")
     return RunRow(
-        run_id=run["run_id"],
-        run_key=_run_key(run),
-        attempt=_attempt(run),
-        suite=run["suite"],
-        outcome=values.Outcome(run["outcome"]),
-        fail_on=values.Severity(run["fail_on"]),
-        assertions=run["assertions"],
-        passed=run["passed"],
-        failed=run["failed"],
-        skipped=run["skipped"],
-        errors=run["errors"],
+        **_of_run(run),
+        **{name: run[name] for name in ("assertions", "passed", "failed", "skipped", "errors")},
         worst=run.get("worst"),
         worst_severity=values.Severity(severity) if severity else None,
-        started_at=as_utc(run["started_at"]),
-        finished_at=as_utc(run["finished_at"]),
-        partial=_partial(run),
-        slice=run.get("slice"),
     )
 
 
-def _run_key(row: Row) -> values.RunKey:
-    on: date = row["dataset_date"]
-    return values.RunKey(gate=row["gate"], date=on, scheduler_run=row["scheduler_run"])
-
-
-def _attempt(row: Row) -> values.Attempt:
-    return values.Attempt(number=row["attempt"], id=row["attempt_id"])
+def _of_run(run: Row) -> dict[str, Any]:
+    """The fields that a report and its row in a list have in common."""
+    selection = run.get("selection")
+    return {
+        "run_id": run["run_id"],
+        "run_key": values.RunKey(run["gate"], run["dataset_date"], run["scheduler_run"]),
+        "attempt": values.Attempt(run["attempt"], run["attempt_id"]),
+        "suite": run["suite"],
+        "outcome": values.Outcome(run["outcome"]),
+        "fail_on": values.Severity(run["fail_on"]),
+        "started_at": as_utc(run["started_at"]),
+        "finished_at": as_utc(run["finished_at"]),
+        "partial": values.from_json(values.PartialRun, selection) if selection else None,
+        "slice": run.get("slice"),
+    }
 
 
 def verdict_from_row(
