@@ -528,16 +528,9 @@ def _scaled(verdict: Verdict) -> str:
 
 
 def _is_expected(day: DemoDay, states: Mapping[str, str]) -> bool:
-
-    expected = "success"
-    for task in TASKS:
-        if task == day.blocked_at:
-            if states.get(task) != "failed":
-                return False
-            expected = "upstream_failed"
-        elif states.get(task) != expected:
-            return False
-    return True
+    before = TASKS.index(day.blocked_at) if day.blocked_at else len(TASKS)
+    expected = [*["success"] * before, "failed", *["upstream_failed"] * len(TASKS)]
+    return [states.get(task) for task in TASKS] == expected[: len(TASKS)]
 
 
 def _print_next_steps(home: DemoHome, console: Console) -> None:

@@ -344,11 +344,12 @@ def calendar_lines(title: str, outcomes: dict[date, Outcome]) -> list[Text]:
     days = "".join(f"{day:>3}" for day in range(1, 32))
     width = max(len(title), len("2026-01"))
     lines = [Text(f"{title:<{width}}{days}", style="bold")]
+    by_day = {(on.year, on.month, on.day): outcome for on, outcome in outcomes.items()}
     months = dict.fromkeys((on.year, on.month) for on in sorted(outcomes))
     for year, month in months:
         line = Text(f"{f'{year}-{month:02}':<{width}}")
         for day in range(1, 32):
-            outcome = _outcome_on(outcomes, year, month, day)
+            outcome = by_day.get((year, month, day))
             mark = "   " if outcome is None else f"  {_MARKS[outcome]}"
             line.append(mark, style=COLOURS[outcome.value] if outcome else "")
         line.rstrip()
@@ -369,10 +370,3 @@ def calendar_lines(title: str, outcomes: dict[date, Outcome]) -> list[Text]:
             line.stylize(COLOURS[bad_outcome.value], 0, len(bad_outcome.value))
             lines.append(line)
     return lines
-
-
-def _outcome_on(outcomes: dict[date, Outcome], year: int, month: int, day: int) -> Outcome | None:
-    try:
-        return outcomes.get(date(year, month, day))
-    except ValueError:  # the month is shorter
-        return None

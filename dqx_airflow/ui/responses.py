@@ -142,14 +142,8 @@ def incident_address(
 
 def report_address(dag_id: str, task_id: str, key: RunKey, attempt: str, report: str = "") -> str:
     """The page of an attempt's report; of several reports that of a run id."""
-    return address(
-        "gate",
-        dag_id=dag_id,
-        run_id=key.dag_run_id,
-        task_id=task_id,
-        map_index=key.map_index,
-        attempt=report_name(attempt, report),
-    )
+    task = TaskRef(dag_id, key.dag_run_id, task_id, key.map_index)
+    return gate_address(task, report_name(attempt, report))
 
 
 def report_name(attempt: str, report: str = "") -> str:
