@@ -55,7 +55,7 @@ def _without_frames(run: Callable[..., str]) -> Callable[..., str]:
     """
 
     @wraps(run)
-    def run_without_frames(gate: GateOperator, context: Any, *given: Any, **named: Any) -> str:
+    def _run_without_frames(gate: GateOperator, context: Any, *given: Any, **named: Any) -> str:
         try:
             return run(gate, context, *given, **named)
         except _FAILURES as error:
@@ -68,7 +68,7 @@ def _without_frames(run: Callable[..., str]) -> Callable[..., str]:
                 ti.xcom_push(key=XCOM_KEY, value=failure_summary(error, name, key))
             raise error.with_traceback(None) from error.__cause__
 
-    return run_without_frames
+    return _run_without_frames
 
 
 class GateOperator(SparkJobOperator, GateArguments):

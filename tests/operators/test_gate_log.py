@@ -85,7 +85,7 @@ def printed_lines(error: Exception) -> int:
     """The lines that Airflow prints of an error below the log, with one frame of the gate."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame.name for frame in frames if "dqx_airflow" in frame.filename]
-    assert own == ["run_without_frames"]
+    assert own == ["_run_without_frames"]
     return "".join(traceback.format_exception(error)).count("\n")
 
 
