@@ -28,15 +28,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.walk import expressions_in, fold, settle
 from dqx_airflow.metrics.builtin import METRICS
-from dqx_airflow.metrics.derived import (
-    ARITY,
-    CHANGES,
-    FUNCTIONS,
-    USUAL,
-    USUAL_LIMITS,
-    WINDOWS,
-    apply,
-)
+from dqx_airflow.metrics.derived import ARITY, CHANGES, FUNCTIONS, apply
 from dqx_airflow.metrics.spark_values import COMPARATORS, MIRRORED
 from dqx_airflow.values import MetricValue, Span
 from dqx_airflow.values.exact import NUMBERS, Number, bounded, magnitude, nearest_float
@@ -187,18 +179,7 @@ def _range_of_call(call: nodes.Call, surroundings: Surroundings) -> Range:
         return replace(span, is_certain=False) if surroundings.is_lagged else span
     if name in ARITY:
         return _applied(name, [range_of(argument, surroundings) for argument in call.arguments])
-    if name in CHANGES:
-        return Range(0, _INFINITY)
-    if name not in WINDOWS or name in USUAL_LIMITS:
-        return ANYTHING
-    # The value of its last day is enough for a window; `usual` consists of other days only.
-    inner = range_of(call.arguments[0], surroundings)
-    is_certain = inner.is_certain and name != USUAL
-    if inner.is_empty:
-        return NOTHING
-    if name == "stddev":  # less than the distance of the values
-        return _loosened(0, inner.high - inner.low, is_certain)
-    return _loosened(inner.low, inner.high, is_certain)
+    return Range(0, _INFINITY) if name in CHANGES else ANYTHING
 
 
 def _applied(function: str, parts: list[Range]) -> Range:
