@@ -21,7 +21,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.syntax.parser import parse
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
-from dqx_airflow.dql.walk import parts_of, rebound, rewritten, settle
+from dqx_airflow.dql.walk import parts_of, rebound, repetitions, rewritten, settle
 from dqx_airflow.dql.watches import unstated
 from dqx_airflow.values import ImportedFile, SourceFile, Span
 
@@ -99,13 +99,10 @@ class Linker:
     def _report_duplicates(
         self, code: str, kind: str, definitions: Iterable[nodes.Constant | nodes.Macro]
     ) -> None:
-        first: dict[str, nodes.Name] = {}
-        for name in (definition.name for definition in definitions):
-            if name.text in first:
-                related = (Related(first[name.text].span, "first defined here"),)
-                message = f"{kind} '{name.text}' is defined twice"
-                self.report(Diagnostic(message, name.span, code=code, related=related))
-            first.setdefault(name.text, name)
+        for name, first in repetitions(definition.name for definition in definitions):
+            related = (Related(first, "first defined here"),)
+            message = f"{kind} '{name.text}' is defined twice"
+            self.report(Diagnostic(message, name.span, code=code, related=related))
 
     def _warn_of_hidden(self, name: nodes.Name, scope: Scope) -> None:
         """Warns about a definition that hides an imported name."""

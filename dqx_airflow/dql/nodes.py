@@ -243,31 +243,11 @@ class Item:
     span: Span = field(compare=False)
 
 
-Expression: TypeAlias = (
-    Name
-    | Text
-    | Number
-    | Day
-    | Truth
-    | Null
-    | Call
-    | Placeholder
-    | Listing
-    | Negative
-    | Arithmetic
-    | Junction
-    | Not
-    | Compare
-    | Within
-    | Member
-    | Matches
-    | Like
-    | HasFormat
-    | IsNull
-    | IsNan
-    | Quantified
-    | Item
-)
+Literal: TypeAlias = Text | Number | Day | Truth | Null
+Test: TypeAlias = Compare | Within | Member | Matches | Like | HasFormat | IsNull | IsNan
+Predicate: TypeAlias = Junction | Not | Test | Quantified
+Value: TypeAlias = Name | Literal | Item | Call | Placeholder | Listing | Negative | Arithmetic
+Expression: TypeAlias = Value | Predicate
 
 
 # Assertions: their claims and conditions

@@ -143,6 +143,16 @@ def _array_of(part: object) -> nodes.Expression | None:
     return part.array if isinstance(part, nodes.Quantified) else None
 
 
+def repetitions(names: Iterable[nodes.Name | nodes.Text]) -> Iterator[tuple[Any, Span]]:
+    """The names that occur before, each with the place of the first one."""
+    first: dict[str, Span] = {}
+    for name in names:
+        text = name.text if isinstance(name, nodes.Name) else name.value
+        if text in first:
+            yield name, first[text]
+        first.setdefault(text, name.span)
+
+
 def joined(*filters: nodes.Expression | None) -> nodes.Expression | None:
     """The conjunction of some filters; None if there is none."""
     whole: nodes.Expression | None = None

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from fractions import Fraction
+from functools import reduce
 
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
@@ -392,14 +393,9 @@ class ClaimCompiler:
             return self._violating_rows(nodes.Member(column, choices, call.span), call)
         columns = tuple(column_name(argument) for argument in call.arguments)
 
-        def each(metric: str) -> tuple[Term, ...]:
-            return tuple(self.terms.measured(metric, (column,), call) for column in columns)
-
-        def over_all(function: str, terms: tuple[Term, ...]) -> Term:
-            term = terms[0]
-            for other in terms[1:]:
-                term = Applied(function, (term, other))
-            return term
+        def over_all(function: str, metric: str) -> Term:
+            each: list[Term] = [self.terms.measured(metric, (name,), call) for name in columns]
+            return reduce(lambda term, other: Applied(function, (term, other)), each)
 
         zero = (ConstantTerm(0),)
         match call.name.text:
@@ -412,13 +408,11 @@ class ClaimCompiler:
                 term = self.terms.measured("decrease_count", (*columns, column_name(order)), call)
                 return term, PlannedCondition("==", zero, "== 0 decreases")
             case "not_null":
-                return over_all("+", each("null_count")), PlannedCondition("==", zero, "== 0 nulls")
+                return over_all("+", "null_count"), PlannedCondition("==", zero, "== 0 nulls")
             case "positive":
-                return over_all("min", each("minimum")), PlannedCondition(">", zero, "minimum > 0")
+                return over_all("min", "minimum"), PlannedCondition(">", zero, "minimum > 0")
             case "non_negative":
-                return over_all("min", each("minimum")), PlannedCondition(
-                    ">=", zero, "minimum >= 0"
-                )
+                return over_all("min", "minimum"), PlannedCondition(">=", zero, "minimum >= 0")
             case _:
                 return self.terms.measured("num_rows", (), call), PlannedCondition(">", zero, "> 0")
 
@@ -431,16 +425,14 @@ class ClaimCompiler:
                 if tolerance is not None:
                     text += f" +/- {format_value(tolerance)}"
                 return PlannedCondition(op, (self._bound(bound),), text, tolerance)
-            case nodes.Between(low=low, high=high) as between if nodes.usual_of(between):
-                text = show_condition(between)
-                return PlannedCondition("between", (self._bound(low), self._bound(high)), text)
-            case nodes.Between(low=low, high=high):
+            case nodes.Between(low=low, high=high) as between:
                 text = f"between {self._bound_text(low)} and {self._bound_text(high)}"
+                if nodes.usual_of(between):
+                    text = show_condition(between)
                 return PlannedCondition("between", (self._bound(low), self._bound(high)), text)
-            case nodes.Is(keyword=nodes.Keyword.POSITIVE):
-                return PlannedCondition(">", (ConstantTerm(0),), "> 0")
-            case nodes.Is(keyword=nodes.Keyword.NEGATIVE):
-                return PlannedCondition("<", (ConstantTerm(0),), "< 0")
+            case nodes.Is(keyword=nodes.Keyword.POSITIVE | nodes.Keyword.NEGATIVE as keyword):
+                op = ">" if keyword is nodes.Keyword.POSITIVE else "<"
+                return PlannedCondition(op, (ConstantTerm(0),), f"{op} 0")
             case nodes.Is(keyword=keyword):
                 return PlannedCondition(f"is {keyword.value}", (), f"is {keyword.value}")
 

@@ -25,7 +25,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks import expressions
 from dqx_airflow.dql.checks.call_arguments import COLUMN, ArgumentChecker, takes_where
 from dqx_airflow.dql.printer import show, show_claim
-from dqx_airflow.dql.walk import calls_in, filters_over, fold, simple_claims
+from dqx_airflow.dql.walk import calls_in, expressions_in, filters_over, fold, simple_claims
 from dqx_airflow.metrics import derived
 from dqx_airflow.metrics.aliases import assertion_elsewhere
 from dqx_airflow.metrics.builtin import METRICS
@@ -36,12 +36,6 @@ from dqx_airflow.values.exact import NUMBERS, Number
 
 MOST_VALUES = 10_000
 """The maximum number of metric values in one assertion: nested windows multiply."""
-
-_BOOLEAN = (
-    *(nodes.Junction, nodes.Not, nodes.Compare, nodes.Within, nodes.Member),
-    *(nodes.IsNull, nodes.IsNan),
-)
-_PREDICATES = (*_BOOLEAN, nodes.Matches, nodes.Like, nodes.HasFormat, nodes.Quantified)
 
 
 @dataclass(slots=True)
@@ -153,7 +147,7 @@ class ClaimChecker:
 
     def _check_condition(self, claim: nodes.Measure) -> None:
         match claim.condition:
-            case None if isinstance(claim.expression, _PREDICATES):
+            case None if isinstance(claim.expression, nodes.Predicate):
                 pass  # a predicate in place of a metric, which was reported before
             case None:
                 if not _is_assertion_elsewhere(claim.expression):
@@ -451,15 +445,7 @@ def compares_datasets(call: nodes.Call) -> bool:
 
 def members_in(node: nodes.Expression) -> list[nodes.Member]:
     """The membership tests in a predicate."""
-    match node:
-        case nodes.Junction(left=left, right=right):
-            return members_in(left) + members_in(right)
-        case nodes.Not(operand=operand) | nodes.Quantified(predicate=operand):
-            return members_in(operand)
-        case nodes.Member():
-            return [node]
-        case _:
-            return []
+    return [part for part in expressions_in(node) if isinstance(part, nodes.Member)]
 
 
 def _dataset_names(choices: nodes.Expression) -> list[str]:

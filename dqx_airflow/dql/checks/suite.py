@@ -31,7 +31,7 @@ from dqx_airflow.dql.satisfiability import (
     check_rows,
     constant_ranges,
 )
-from dqx_airflow.dql.walk import filters_over, fold, joined, settle_one
+from dqx_airflow.dql.walk import filters_over, fold, joined, repetitions, settle_one
 from dqx_airflow.values import Severity, Span
 from dqx_airflow.values.exact import NUMBERS, Exact, exact, exact_text
 
@@ -426,14 +426,10 @@ def _check_title(title: nodes.Text) -> Iterator[Diagnostic]:
 
 def _check_head(check: nodes.Check) -> Iterator[Diagnostic]:
     yield from _check_title(check.name)
-    first: dict[str, Span] = {}
-    for dataset in check.datasets:
-        if dataset.text in first:
-            message = f"dataset '{dataset.text}' is listed twice"
-            related = (Related(first[dataset.text], "first given here"),)
-            help_line = "remove one of them"
-            yield Diagnostic(message, dataset.span, code="E017", related=related, help=help_line)
-        first.setdefault(dataset.text, dataset.span)
+    for dataset, first in repetitions(check.datasets):
+        message = f"dataset '{dataset.text}' is listed twice"
+        related, help_line = (Related(first, "first given here"),), "remove one of them"
+        yield Diagnostic(message, dataset.span, code="E017", related=related, help=help_line)
 
 
 def _check_filter(check: nodes.Check, checker: ClaimChecker) -> nodes.Expression | None:
@@ -540,20 +536,10 @@ def _check_assertion(assertion: nodes.Assertion) -> Iterator[Diagnostic]:
 
 
 def _check_names(check: nodes.Check) -> Iterator[Diagnostic]:
-    first: dict[str, nodes.Text] = {}
-    for assertion in check.assertions:
-        name = assertion.name
-        if name is None:
-            continue
-        if name.value in first:
-            yield Diagnostic(
-                "duplicate assertion name",
-                name.span,
-                code="E002",
-                label="duplicate",
-                related=(Related(first[name.value].span, "first defined here"),),
-            )
-        first.setdefault(name.value, name)
+    names = (assertion.name for assertion in check.assertions)
+    for name, first in repetitions(name for name in names if name is not None):
+        message, related = "duplicate assertion name", (Related(first, "first defined here"),)
+        yield Diagnostic(message, name.span, code="E002", label="duplicate", related=related)
 
 
 def _check_unique_titles(suite: nodes.Suite) -> Iterator[Diagnostic]:
@@ -562,14 +548,10 @@ def _check_unique_titles(suite: nodes.Suite) -> Iterator[Diagnostic]:
             message = f"'{IMPLICIT_CHECK}' is the name of the implicit check of every dataset"
             yield Diagnostic(message, check.name.span, code="E002", help="choose another name")
     for kind, items in (("check", suite.checks), ("profile", suite.profiles)):
-        first: dict[str, nodes.Text] = {}
-        for item in items:
-            title = item.name
-            if title.value in first:
-                message = f"there are two {kind}s named '{title.value}'"
-                related = (Related(first[title.value].span, "first defined here"),)
-                yield Diagnostic(message, title.span, code="E002", related=related)
-            first.setdefault(title.value, title)
+        for title, first in repetitions(item.name for item in items):
+            message = f"there are two {kind}s named '{title.value}'"
+            related = (Related(first, "first defined here"),)
+            yield Diagnostic(message, title.span, code="E002", related=related)
 
 
 def _check_that_something_is_checked(suite: nodes.Suite) -> Iterator[Diagnostic]:
