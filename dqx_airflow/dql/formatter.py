@@ -66,22 +66,6 @@ class Word:
     comments: tuple[Comment, ...] = ()
     after_blank: bool = False
 
-    @property
-    def first(self) -> Word:
-        return self
-
-    @property
-    def width(self) -> int:
-        return len(self.text)
-
-    @property
-    def head(self) -> int:
-        return len(self.text)
-
-    @property
-    def is_breakable(self) -> bool:
-        return False
-
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -91,7 +75,7 @@ class Part:
     that `closes` belong to the closed block, and are indented one level deeper.
     """
 
-    content: Content
+    content: LineGroup
     blanks: int = 1
     breaks: Break = Break.NEVER
     depth: int = 0
@@ -101,7 +85,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class LineGroup:
-    """Parts on one line if they fit; otherwise all optional breaks are taken.
+    """Parts on one line if they fit; otherwise all optional breaks are taken. A word has no parts.
 
     `width` is None if a forced break or a comment is between its parts. `head` is the width before
     the first possible break.
@@ -114,7 +98,9 @@ class LineGroup:
     is_breakable: bool
 
 
-Content: TypeAlias = Word | LineGroup
+def alone(word: Word) -> LineGroup:
+    """A word as a group."""
+    return LineGroup((), word, len(word.text), len(word.text), False)
 
 
 def group(parts: Sequence[Part]) -> LineGroup:
@@ -133,7 +119,7 @@ def group(parts: Sequence[Part]) -> LineGroup:
     return LineGroup(tuple(parts), parts[0].content.first, width, head, is_breakable)
 
 
-def lay_out(content: Content) -> str:
+def lay_out(content: LineGroup) -> str:
     r"""The text of a whole file. Each line ends with `\n`, and none with a space."""
     writer = _LayoutWriter()
     writer.break_line(content.first, 0, 0, Blank.KEPT)
@@ -149,10 +135,10 @@ class _LayoutWriter:
         self.line: list[str] = []
         self.column = 0
 
-    def write(self, content: Content, indent: int, tail: int) -> None:
+    def write(self, content: LineGroup, indent: int, tail: int) -> None:
         """Writes on the current line; `tail` is the width of what has to follow on the last one."""
-        if isinstance(content, Word):
-            self._put(content.text)
+        if not content.parts:
+            self._put(content.first.text)
             return
         fits = content.width is not None and self.column + content.width + tail <= WIDTH
         tails = [tail] * len(content.parts) if fits else _tails(content.parts, tail)
@@ -269,11 +255,11 @@ class _Formatter:
     def file(self, tree: Tree[Token]) -> LineGroup:
         items = self._statements(tree.children, depth=0)
         end = Word("", self._gap(len(self.text))[0])
-        return group([*items, Part(end, breaks=Break.ALWAYS, blank=Blank.KEPT)])
+        return group([*items, Part(alone(end), breaks=Break.ALWAYS, blank=Blank.KEPT)])
 
-    def _content(self, written: Written) -> Content:
+    def _content(self, written: Written) -> LineGroup:
         if isinstance(written, Token):
-            return self._word(written)
+            return alone(self._word(written))
         if written.data in _BLOCKS:
             return self._block(written)
         if written.data in ("assertion", "part"):
@@ -303,8 +289,9 @@ class _Formatter:
         closing = replace(self._word(_last(tree)), after_blank=False)
         parts = [*lines, Part(head, breaks=Break.ALWAYS), Part(opening), *items]
         if not items and not closing.comments:
-            return group([*parts, Part(closing, blanks=0)])
-        return group([*parts, Part(closing, breaks=Break.ALWAYS, closes=True, blank=Blank.KEPT)])
+            return group([*parts, Part(alone(closing), blanks=0)])
+        end = Part(alone(closing), breaks=Break.ALWAYS, closes=True, blank=Blank.KEPT)
+        return group([*parts, end])
 
     def _assertion(self, tree: Tree[Token]) -> LineGroup:
         """Annotations above the claim, modifiers below it; a part of the claim follows it, a filter

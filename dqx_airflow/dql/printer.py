@@ -143,7 +143,8 @@ def show_claim(claim: nodes.Claim) -> str:
 
 def _show_part(part: nodes.Assertion) -> str:
     tolerance = f" tolerance {show_number(part.tolerance)}" if part.tolerance else ""
-    return f"assert {show_claim(part.claim)}{tolerance}{show_where(part.where)}"
+    groups = f" {show_for_each(part.for_each)}" if part.for_each is not None else ""
+    return f"assert {show_claim(part.claim)}{tolerance}{show_where(part.where)}{groups}"
 
 
 def _show_rows_match(claim: nodes.RowsMatch) -> str:
@@ -171,22 +172,16 @@ def show_columns(columns: Sequence[nodes.Expression]) -> str:
     return f"({shown})" if len(columns) > 1 else shown
 
 
-def _show_groups(groups: nodes.Expression) -> str:
+def _show_groups(groups: nodes.Expression, brackets: str = "[]") -> str:
+    """The list of groups, in which a group of several columns is in parentheses."""
     match groups:
         case nodes.Listing(items=items):
-            return f"[{', '.join(map(_show_group, items))}]"
-        case _:
-            return show(groups)
-
-
-def _show_group(group: nodes.Expression) -> str:
-    match group:
+            inner = ", ".join(_show_groups(item, "()") for item in items)
+            return f"{brackets[0]}{inner}{brackets[1]}"
         case nodes.Null():
             return "null"
-        case nodes.Listing(items=items):
-            return f"({', '.join(map(_show_group, items))})"
         case _:
-            return show(group)
+            return show(groups)
 
 
 def _show(node: nodes.Expression) -> tuple[str, int]:
@@ -374,13 +369,7 @@ def show_watch(watch: nodes.Watch) -> str:
 
 def show_assertion(assertion: nodes.Assertion) -> list[str]:
     lines = [_show_annotation(annotation) for annotation in assertion.annotations]
-    claim = show_claim(assertion.claim)
-    if assertion.tolerance:
-        claim += f" tolerance {show_number(assertion.tolerance)}"
-    claim += show_where(assertion.where)
-    if assertion.for_each is not None:
-        claim += f" {show_for_each(assertion.for_each)}"
-    lines.append(f"assert {claim}")
+    lines.append(_show_part(assertion))
     if assertion.name is not None:
         lines.append(f"    name {show_text(assertion.name.value)}")
     if assertion.severity is not None:
