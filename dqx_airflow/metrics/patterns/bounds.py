@@ -118,7 +118,7 @@ def longest_in_python(pattern: str) -> int | None:
 
 
 def _longest_by_time(tree: Node) -> int | None:
-    by_power = _power(_without_rest(tree), is_anchored=False)
+    by_power = _power(tree, is_anchored=False)
     if by_power > max(_LONGEST_BY_POWER):
         raise ExplodingError(
             f"for some strings the time would grow with power {by_power} of their length, "
@@ -212,7 +212,8 @@ class _Search:
                 _refuse_ambiguous(node)
             inside = self.walk(body, follow | again, before)
         # The last repetition is never repeated in another way: nothing behind it can fail.
-        loop = self._reached(body, before if follow else ())
+        is_rest = node.low == 0 and (again, follow) == (chars.EVERYTHING, chars.END)
+        loop = self._reached(body, before if follow and not is_rest else ())
         is_left_anywhere = node.mode != "possessive" and again & follow
         return (*_passed(before, node), *inside, *((loop,) if is_left_anywhere else ()))
 
@@ -387,19 +388,6 @@ def _characters_in(node: Node) -> Characters:
             case Anything():
                 characters |= chars.EVERYTHING
     return characters
-
-
-def _without_rest(tree: Node) -> Node:
-    """The tree without a suffix that matches everything, such as `(?s).*$`."""
-    match tree:
-        case Concatenation(
-            items=(*items, Repeat(body=One(characters=rest), low=0, high=None), End())
-        ) if rest.ranges == chars.EVERYTHING.ranges:
-            return Concatenation(tuple(items))
-        case Concatenation(items=(*items, Group(kind="plain", body=body) as group)):
-            return Concatenation((*items, replace(group, body=_without_rest(body))))
-        case _:
-            return tree
 
 
 @cache
