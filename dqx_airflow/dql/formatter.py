@@ -408,16 +408,14 @@ def _lines_of(assertion: Tree[Token]) -> tuple[list[Written], list[Written], lis
     return above, rest[:claim], rest[claim:]
 
 
-def _first(written: Written) -> Token:
+def _first(written: Written, at: int = 0) -> Token:
     while isinstance(written, Tree):
-        written = written.children[0]
+        written = written.children[at]
     return written
 
 
 def _last(written: Written) -> Token:
-    while isinstance(written, Tree):
-        written = written.children[-1]
-    return written
+    return _first(written, -1)
 
 
 def _spread(children: Sequence[Written]) -> Iterator[Written]:

@@ -281,18 +281,19 @@ class _PredicateWriter:
 
     def _test(self, node: nodes.Expression) -> tuple[str, list[row_values.Cause]]:
         """A test as Spark SQL, and why it may have no answer."""
+        parts: tuple[nodes.Expression, ...]
         match node:
             case nodes.Compare(op=op, left=left, right=right):
-                parts = [left, right]
-                values = [self._value(part) for part in parts]
+                parts = (left, right)
+                values = [*map(self._value, parts)]
                 return row_values.comparison_sql(op, *values), _causes(parts, values)
             case nodes.Within(operand=operand, low=low, high=high):
-                parts = [operand, low, high]
-                values = [self._value(part) for part in parts]
+                parts = (operand, low, high)
+                values = [*map(self._value, parts)]
                 return row_values.within(*values), _causes(parts, values)
             case nodes.Member(operand=operand, choices=nodes.Listing(items=items)):
-                parts = [operand, *items]
-                values = [self._value(part) for part in parts]
+                parts = (operand, *items)
+                values = [*map(self._value, parts)]
                 return row_values.among(values[0], values[1:]), _causes(parts, values)
             case nodes.Member(operand=operand):
                 # NULL if the column is NULL: such a row is not evaluated.
@@ -480,10 +481,9 @@ def misfit(judged: model.JudgedGroups, types: Mapping[str, tuple[str, ...]]) -> 
             where = f" in dataset '{dataset}'" if len(types) > 1 else ""
             for column, value, kind in zip(judged.columns, group, kinds, strict=True):
                 if value is not None and not _can_hold(kind, value):
-                    problem = (
-                        f"{_show(value)} is a {_word(value)}, and the values of '{column}'{where}"
-                    )
-                    return f"{problem} are {_written(kind)}"
+                    word = "string" if isinstance(value, str) else "number"
+                    problem = f"{_show(value)} is a {word}, and the values of '{column}'{where}"
+                    return f"{problem} are {_WRITTEN.get(family_of(kind), 'strings')}"
     for (first_dataset, kinds), (second_dataset, other_kinds) in pairwise(types.items()):
         for column, kind, different in zip(judged.columns, kinds, other_kinds, strict=True):
             if family_of(kind) is not family_of(different):
@@ -496,34 +496,20 @@ def misfit(judged: model.JudgedGroups, types: Mapping[str, tuple[str, ...]]) -> 
 
 def _can_hold(kind: str, value: MetricValue) -> bool:
     """Whether a column of a type can have a value, as it is spelled."""
-    if not isinstance(value, str):
-        return family_of(kind) is Family.NUMBER
-    match family_of(kind):
-        case Family.TIME:
-            return spark_values.is_day(value)
-        case Family.BOOLEAN:
-            return value in ("true", "false")
-        case Family.NUMBER:
-            return False
-        case _:
-            return True
+    family = family_of(kind)
+    if not isinstance(value, str) or family is Family.NUMBER:
+        return not isinstance(value, str) and family is Family.NUMBER
+    if family is Family.TIME:
+        return spark_values.is_day(value)
+    return family is not Family.BOOLEAN or value in ("true", "false")
 
 
-def _word(value: MetricValue) -> str:
-    return "string" if isinstance(value, str) else "number"
-
-
-def _written(kind: str) -> str:
-    """The kind of values of a column, and how they are written if that is special."""
-    match family_of(kind):
-        case Family.TIME:
-            return "dates: write 2024-03-02"
-        case Family.BOOLEAN:
-            return "true and false"
-        case Family.NUMBER:
-            return "numbers"
-        case _:
-            return "strings"
+_WRITTEN = {
+    Family.TIME: "dates: write 2024-03-02",
+    Family.BOOLEAN: "true and false",
+    Family.NUMBER: "numbers",
+}
+"""The values of a column, by their kind, and how they are written if that is special."""
 
 
 def show_columns(columns: tuple[str, ...]) -> str:
@@ -555,12 +541,14 @@ def _value(node: nodes.Expression, constants: Mapping[str, nodes.Constant]) -> M
 
 def _most(assertion: nodes.Assertion) -> int:
     """The maximum number of groups."""
-    for annotation in assertion.annotations:
-        if annotation.name.text == "max_groups":
-            for _, value in annotation.arguments:
-                if isinstance(value, nodes.Number):
-                    return int(value.value)
-    return DEFAULT_MOST_GROUPS
+    given = (
+        int(value.value)
+        for annotation in assertion.annotations
+        if annotation.name.text == "max_groups"
+        for _, value in annotation.arguments
+        if isinstance(value, nodes.Number)
+    )
+    return next(given, DEFAULT_MOST_GROUPS)
 
 
 def _listed(for_each: nodes.ForEach) -> list[tuple[nodes.Expression, ...]]:

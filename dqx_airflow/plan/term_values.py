@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 from hashlib import sha256
@@ -57,15 +57,8 @@ class Measurements:
 
     def __or__(self, other: Measurements) -> Measurements:
         """The union of both; for the same day they agree."""
-        return Measurements(
-            {**self.values, **other.values},
-            {**self.failures, **other.failures},
-            {**self.details, **other.details},
-            self.skipped | other.skipped,
-            {**self.reads, **other.reads},
-            {**self.groups, **other.groups},
-            self.hidden | other.hidden,
-        )
+        names = (part.name for part in fields(self))
+        return Measurements(*(getattr(self, name) | getattr(other, name) for name in names))
 
     def gap(self, key: str) -> str:
         """Why there is no value of a key."""
@@ -151,7 +144,7 @@ def measured_json(
     measured = measurements_of(assertion, plan, scanned, skip_dates)
     if not (measured.values or measured.failures or measured.groups or measured.hidden):
         return None
-    fields = {
+    parts = {
         "values": dict(measured.values),
         "failures": dict(measured.failures),
         "details": dict(measured.details),
@@ -161,7 +154,7 @@ def measured_json(
         "group_types": {key: groups.types for key, groups in measured.groups.items()},
         "hidden": sorted(measured.hidden),
     }
-    kept = {name: part for name, part in fields.items() if part}
+    kept = {name: part for name, part in parts.items() if part}
     separators = (",", ":")
     return json.dumps(
         kept, ensure_ascii=False, separators=separators, allow_nan=False, default=_plain
@@ -171,18 +164,18 @@ def measured_json(
 def measurements_from(text: str | None) -> Measurements:
     """The measurements from their JSON; empty if it is None, or cannot be read."""
     try:
-        fields = json.loads(text or "{}")
+        parts = json.loads(text or "{}")
         return Measurements(
-            {key: _exactly(value) for key, value in fields.get("values", {}).items()},
-            fields.get("failures", {}),
-            fields.get("details", {}),
-            frozenset(fields.get("skipped", ())),
-            fields.get("reads", {}),
+            {key: _exactly(value) for key, value in parts.get("values", {}).items()},
+            parts.get("failures", {}),
+            parts.get("details", {}),
+            frozenset(parts.get("skipped", ())),
+            parts.get("reads", {}),
             {
-                key: _read_groups(rows, fields.get("group_types", {}).get(key, ()))
-                for key, rows in fields.get("groups", {}).items()
+                key: _read_groups(rows, parts.get("group_types", {}).get(key, ()))
+                for key, rows in parts.get("groups", {}).items()
             },
-            frozenset(fields.get("hidden", ())),
+            frozenset(parts.get("hidden", ())),
         )
     except (ValueError, AttributeError, TypeError, KeyError):
         return Measurements()
