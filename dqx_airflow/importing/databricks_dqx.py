@@ -15,6 +15,8 @@ from dqx_airflow.contracts.demands import Condition, QueryGives, Refers, RowsSat
 from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing.foreign_rule import (
+    MISSHAPEN,
+    NOT_AS_WRITTEN,
     Claims,
     ForeignRule,
     ImportRequest,
@@ -388,7 +390,7 @@ def rules_of(document: list[Any], request: ImportRequest) -> Iterator[ForeignRul
 
 def _each(check: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The arguments of the check, for each of its columns."""
-    arguments = dict(check.get("arguments") or {})
+    arguments = {**(check.get("arguments") or {})}
     every = check.get("for_each_column")
     if not isinstance(every, list):
         yield arguments
@@ -413,6 +415,8 @@ def _rule(
         meaning: Meaning | str = FUNCTIONS[function](arguments)
     except NoCounterpartError as error:
         meaning, groups = str(error), ()
+    except MISSHAPEN:
+        meaning, groups = NOT_AS_WRITTEN, ()
     own_name = entry.get("name") or entry["check"].get("name")
     return ForeignRule(
         dataset,

@@ -23,6 +23,8 @@ from dqx_airflow.importing.dbt_tests import (
     meaning_of,
 )
 from dqx_airflow.importing.foreign_rule import (
+    MISSHAPEN,
+    NOT_AS_WRITTEN,
     Claims,
     ForeignRule,
     ImportRequest,
@@ -189,8 +191,9 @@ def _rules(test: object, column: str | None, dataset: str, place: str) -> Iterat
             rest = dict(arguments)
             groups = groups_of(kind, rest)
             meaning = meaning_of(kind, Arguments(rest, column, dataset), fails_if)
-        except NoCounterpartError as error:
-            yield ForeignRule(dataset, place, shown, f"{kind}: {error}", severity=severity)
+        except (NoCounterpartError, *MISSHAPEN) as error:
+            reason = error if isinstance(error, NoCounterpartError) else NOT_AS_WRITTEN
+            yield ForeignRule(dataset, place, shown, f"{kind}: {reason}", severity=severity)
             continue
         yield ForeignRule(
             dataset,

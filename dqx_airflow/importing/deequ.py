@@ -21,6 +21,7 @@ from dqx_airflow.contracts.demands import Condition, QueryGives, Required
 from dqx_airflow.contracts.dialects.foreign import Translation, aggregate_query
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing.foreign_rule import (
+    MISSHAPEN,
     Claims,
     ForeignRule,
     ImportRequest,
@@ -463,7 +464,7 @@ def _of_links(
             meaning: Meaning | str = CONSTRAINTS[name](given)
         except NoCounterpartError as error:
             meaning = str(error)
-        except (IndexError, TypeError):
+        except MISSHAPEN:
             meaning = f"{name} has unsupported arguments"
         difference = difference_of(name, is_filtered=where is not None)
         yield ForeignRule(

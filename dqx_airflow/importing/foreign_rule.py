@@ -45,12 +45,21 @@ Meaning: TypeAlias = Claims | Translation
 """The translation of a rule: claims in DQL, or demands, which are compiled to them."""
 
 
+MISSHAPEN = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+"""Raised by the translation of a rule whose parts are of other kinds than its tool writes."""
+
+NOT_AS_WRITTEN = "its arguments are not as the tool writes them"
+
+
 def meaning_or_reason(translate: Callable[[], Meaning], about: str = "") -> Meaning | str:
     """The translation of a rule, or why it has no counterpart; `about` begins the reason."""
     try:
         return translate()
     except NoCounterpartError as error:
-        return f"{about}: {error}" if about else str(error)
+        reason = str(error)
+    except MISSHAPEN:
+        reason = NOT_AS_WRITTEN
+    return f"{about}: {reason}" if about else reason
 
 
 @cache

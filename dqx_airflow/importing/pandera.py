@@ -10,6 +10,7 @@ from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.dialects.foreign import Translation, literals, rlike
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing.foreign_rule import (
+    MISSHAPEN,
     Claims,
     ForeignRule,
     ImportRequest,
@@ -109,7 +110,7 @@ def _of_column(
             meaning: Translation | str = Translation(kind, _CHECKS[kind](path, given), path)
         except NoCounterpartError as error:
             meaning = str(error)
-        except (KeyError, TypeError, AttributeError):
+        except MISSHAPEN:
             meaning = f"the check '{kind}' has unsupported arguments"
         yield rule(f"{kind}: {yaml_line(given)}", meaning)
 

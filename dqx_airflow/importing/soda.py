@@ -16,6 +16,8 @@ from dqx_airflow.contracts.demands import QueryGives, RowsSatisfy
 from dqx_airflow.contracts.dialects.foreign import Translation, aggregate_query, soda
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing.foreign_rule import (
+    MISSHAPEN,
+    NOT_AS_WRITTEN,
     VARIABLE,
     Claims,
     ForeignRule,
@@ -386,6 +388,8 @@ def _sodacl_rules(check: object, at: _Place) -> Iterator[ForeignRule]:
             yield rule(meaning, severity, difference)
         except NoCounterpartError as error:
             yield rule(str(error), severity)
+        except MISSHAPEN:
+            yield rule(NOT_AS_WRITTEN, severity)
 
 
 def _sodacl_meaning(

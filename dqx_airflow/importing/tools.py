@@ -5,7 +5,7 @@ from the rules of a tool to a suite, accounting for every rule.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -328,9 +328,22 @@ def read_rules(
             dialect = (sql_dialect_of(sql_dialect) or "spark") if sql_dialect else "any"
             sql = foreign_rule.SqlOfTool(dialect, candidate.sql)
             found = candidate.of_document[1](sql.rewritten(document), request)
-            return name, tuple(map(sql.accounted, found))
+            return name, tuple(map(sql.accounted, _well_formed(found, candidate.title)))
     titles = ", ".join(candidate.title for candidate in candidates.values())
     raise NoCounterpartError(f"not recognised as a file of {titles}")
+
+
+def _well_formed(
+    found: Iterable[foreign_rule.ForeignRule], title: str
+) -> Iterator[foreign_rule.ForeignRule]:
+    """:raises NoCounterpartError: the file has another structure than its tool writes."""
+    place = "at the beginning"
+    try:
+        for rule in found:
+            yield rule
+            place = f"behind {rule.place}"
+    except foreign_rule.MISSHAPEN:
+        raise NoCounterpartError(f"{place}: not as a file of {title} is written") from None
 
 
 def _beside(file: Path) -> Callable[[str], Any]:

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-from datetime import date, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from odd_values import text_of, with_odd_values
 from typer.testing import CliRunner
 
 from dqx_airflow.cli.main import app
 
 EXAMPLES = Path(__file__).parent / "examples"
 DOCUMENTS = sorted(path for path in EXAMPLES.rglob("*.*") if path.parent.name != "shared")
-ODD_VALUES: list[Any] = [
-    *(10**330, -(10**330), float("nan"), float("-inf"), 1e308, 0, -1, 2.5, True, False, None),
-    *([], {}, [None], [[]], [{}], {"a": None}, {1: {2: 3}}, date(1, 1, 1), datetime(9999, 12, 31)),
-    *("", " ", "\n\n", "x" * 5000, "ß", "İ", "😀", "%%", "= 1", "'; drop", "{{ x }}", "null"),
-    *("${X}", "${X:-}", "$", "${", "[", "(?P<a", "a{999999999}", "\\", "1e999", "0x10", "1_000"),
-    *("2024-13-45", "P1Y", "99999999d", "-1d"),
-]
 COMMANDS = [
     ("lint",),
     ("to-suite",),
@@ -33,39 +24,12 @@ COMMANDS = [
 ]
 
 
-def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    inner = (
-        value.items()
-        if isinstance(value, dict)
-        else enumerate(value)
-        if isinstance(value, list)
-        else ()
-    )
-    return [path, *(place for key, item in inner for place in _places(item, (*path, key)))]
-
-
-def _replaced(value: Any, path: tuple[Any, ...], new: Any) -> Any:
-    if not path:
-        return new
-    copy = dict(value) if isinstance(value, dict) else list(value)
-    copy[path[0]] = _replaced(value[path[0]], path[1:], new)
-    return copy
-
-
 def _check(data: st.DataObject, folder: Path) -> None:
     shutil.copytree(EXAMPLES / "dcs" / "shared", folder / "shared", dirs_exist_ok=True)
     original = data.draw(st.sampled_from(DOCUMENTS))
-    document = yaml.safe_load(original.read_text("utf-8"))
-    for _ in range(data.draw(st.integers(1, 4))):
-        place = data.draw(st.sampled_from(_places(document)))
-        document = _replaced(document, place, data.draw(st.sampled_from(ODD_VALUES)))
+    document = data.draw(with_odd_values(yaml.safe_load(original.read_text("utf-8"))))
     changed = folder / f"changed{original.suffix}"
-    changed.write_text(
-        json.dumps(document, default=str)
-        if original.suffix == ".json"
-        else yaml.safe_dump(document, allow_unicode=True),
-        "utf-8",
-    )
+    changed.write_text(text_of(document, original.suffix), "utf-8")
     command = data.draw(st.sampled_from(COMMANDS))
     for arguments in ((*command, changed), ("diff", original, changed)):
         result = CliRunner().invoke(app, ["contract", *map(str, arguments)])
