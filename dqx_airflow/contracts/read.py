@@ -107,27 +107,24 @@ def _reader(
 ) -> DialectReader | None:
     root = document.root
     assert root is not None
+    readers = recognised(root) if isinstance(root, Mapping) else ()
+    help_line = _signs()
     if not isinstance(root, Mapping):
         message, help_line = "a contract must be a mapping", "write its keys, such as `id: ...`"
-        diagnostics.append(Diagnostic(message, root.span, "E403", help=help_line))
-        return None
-    readers = recognised(root)
-    if not readers:
+    elif not readers:
         message = "unknown contract dialect"
-        diagnostics.append(Diagnostic(message, root.span, "E403", help=_signs()))
-        return None
-    if dialect is not None:
-        if all(reader.dialect is not dialect for reader in readers):
-            message = f"this contract is in the dialect {readers[0].dialect}, not {dialect}"
-            diagnostics.append(Diagnostic(message, root.span, "E403", help=reader_of(dialect).sign))
-            return None
-        return reader_of(dialect)
-    if len(readers) > 1:
+    elif dialect is not None:
+        if any(reader.dialect is dialect for reader in readers):
+            return reader_of(dialect)
+        message = f"this contract is in the dialect {readers[0].dialect}, not {dialect}"
+        help_line = reader_of(dialect).sign
+    elif len(readers) > 1:
         names = " and ".join(reader.dialect for reader in readers)
         message = f"this contract mixes the dialects {names}"
-        diagnostics.append(Diagnostic(message, root.span, "E403", help=_signs()))
-        return None
-    return readers[0]
+    else:
+        return readers[0]
+    diagnostics.append(Diagnostic(message, root.span, "E403", help=help_line))
+    return None
 
 
 def _signs() -> str:

@@ -279,34 +279,29 @@ def _causes(error: Any) -> Iterator[Any]:
 def _diagnostic(root: Node, error: Any) -> Diagnostic:
     path = tuple(error.absolute_path)
     node = find(root, path) or root
-    span, where = node.span, show_path(path) or "the document"
-    wanted, actual = error.validator_value, error.instance
+    span, hint, where = node.span, None, show_path(path) or "the document"
+    wanted, actual, shown = error.validator_value, error.instance, _shown_value(error.instance)
     match error.validator:
         case "required":
             missing = [key for key in wanted if key not in actual]
             keys = ", ".join(f"'{key}'" for key in missing)
             known = error.schema.get("properties", {})
-            slips = (key for key in actual if key not in known and meant_key(key, missing))
-            slip = next(slips, None)
-            if slip is not None and isinstance(node, Mapping):
-                meant = meant_key(slip, missing)
-                return Diagnostic(
-                    f"{where} has no '{meant}', and the key '{slip}' is unknown",
-                    node.span_of(slip),
-                    "E405",
-                    help=f"write '{meant}' instead of '{slip}'",
-                )
-            return Diagnostic(f"{where} has no {keys}", span, "E405", help=f"add {keys}")
+            slips = [key for key in actual if key not in known and meant_key(key, missing)]
+            message, hint = f"{where} has no {keys}", f"add {keys}"
+            if slips and isinstance(node, Mapping):
+                meant, span = meant_key(slips[0], missing), node.span_of(slips[0])
+                message = f"{where} has no '{meant}', and the key '{slips[0]}' is unknown"
+                hint = f"write '{meant}' instead of '{slips[0]}'"
         case "type":
             names = [wanted] if isinstance(wanted, str) else wanted
             meant = " or ".join(_TYPE_NAMES.get(name, name) for name in names)
-            message = f"{where} is {_shown_value(actual)}, not {meant}"
-            hint = "put it in quotes" if names == ["string"] and not _is_nested(actual) else None
-            return Diagnostic(message, span, "E405", help=hint)
+            message = f"{where} is {shown}, not {meant}"
+            if names == ["string"] and not isinstance(actual, dict | list):
+                hint = "put it in quotes"
         case "enum" | "const":
-            choices = [str(item) for item in (wanted if error.validator == "enum" else [wanted])]
-            message = f"{where}: {_shown_value(actual)} is not an allowed value"
-            return Diagnostic(message, span, "E405", help=did_you_mean(str(actual), choices))
+            choices = wanted if error.validator == "enum" else [wanted]
+            hint = did_you_mean(str(actual), list(map(str, choices)))
+            message = f"{where}: {shown} is not an allowed value"
         case "additionalProperties" | "unevaluatedProperties":
             properties = list(error.schema.get("properties", ()))
             patterns = error.schema.get("patternProperties", ())
@@ -315,37 +310,29 @@ def _diagnostic(root: Node, error: Any) -> Diagnostic:
                 for key in actual
                 if key not in properties and not any(re.search(name, key) for name in patterns)
             ]
-            place = node.span_of(extra[0]) if extra and isinstance(node, Mapping) else span
+            span = node.span_of(extra[0]) if extra and isinstance(node, Mapping) else span
             keys = ", ".join(f"'{key}'" for key in extra)
             message = f"{where} has unknown keys: {keys}"
             meant = meant_key(extra[0], properties) if extra else None
             hint = f"did you mean '{meant}'?" if meant else did_you_mean("", properties)
-            return Diagnostic(message, place, "E405", help=hint)
         case "not" if list(wanted) == ["required"]:
             keys = ", ".join(f"'{key}'" for key in wanted["required"])
-            return Diagnostic(f"{where} may not have {keys}", span, "E405", help="remove it")
+            message, hint = f"{where} may not have {keys}", "remove it"
         case "uniqueItems":
-            return Diagnostic(f"{where} has a duplicate item", span, "E405", help="remove it")
+            message, hint = f"{where} has a duplicate item", "remove it"
         case "pattern":
-            message = f"{where}: {_shown_value(actual)} does not match {wanted}"
-            examples = error.schema.get("examples") or [None]
-            hint = f"write it as {examples[0]}" if examples[0] is not None else None
-            return Diagnostic(message, span, "E405", help=hint)
+            message = f"{where}: {shown} does not match {wanted}"
+            for example in error.schema.get("examples", ())[:1]:
+                hint = f"write it as {example}"
         case "minItems" | "minLength" | "minProperties":
-            return Diagnostic(f"{where} is too short: the minimum is {wanted}", span, "E405")
+            message = f"{where} is too short: the minimum is {wanted}"
         case "minimum" | "exclusiveMinimum" | "maximum" | "exclusiveMaximum":
             side = "small" if error.validator.lower().endswith("minimum") else "large"
-            return Diagnostic(f"{where} is too {side}: the limit is {wanted}", span, "E405")
+            message = f"{where} is too {side}: the limit is {wanted}"
         case _:
             first = str(error.message).splitlines()[0]
-            summary = (
-                first if len(first) <= 2 * _LONGEST else f"{_shown_value(actual)} is not valid"
-            )
-            return Diagnostic(f"{where}: {summary}", span, "E405")
-
-
-def _is_nested(value: object) -> bool:
-    return isinstance(value, dict | list)
+            message = f"{where}: {first if len(first) <= 2 * _LONGEST else f'{shown} is not valid'}"
+    return Diagnostic(message, span, "E405", help=hint)
 
 
 def _shown_value(value: object) -> str:
