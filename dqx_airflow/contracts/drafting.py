@@ -5,8 +5,10 @@ An observation is not a promise: a draft is a proposal, and says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from math import floor
 from typing import Any
 
@@ -85,23 +87,8 @@ def is_personal(name: str, texts_look_personal: bool) -> bool:
 
 _LONGEST_TEXT = 40
 _MOST_RUNS = 9
-_CLASSES = (("[0-9]", str.isdigit), ("[A-Z]", str.isupper), ("[a-z]", str.islower))
-
-
-@dataclass(slots=True)
-class _CharacterRun:
-    """Adjacent characters of one class, in all strings."""
-
-    kind: str
-    shortest: int
-    longest: int
-    text: str | None
-
-    def pattern(self) -> str:
-        if self.text is not None:
-            return "".join(map(_escaped, self.text))
-        least, most = self.shortest, self.longest
-        return self.kind + (f"{{{least}}}" if least == most else f"{{{least},{most}}}")
+_DIGITS = "[0-9]"
+_CLASSES = ((_DIGITS, str.isdigit), ("[A-Z]", str.isupper), ("[a-z]", str.islower))
 
 
 def common_pattern(texts: list[str]) -> str | None:
@@ -110,42 +97,32 @@ def common_pattern(texts: list[str]) -> str | None:
     >>> common_pattern(["M0001", "M0317"])
     '^M[0-9]{4}$'
     """
-    runs: list[_CharacterRun] | None = None
+    kinds: tuple[str, ...] = ()
+    split: list[tuple[str, ...]] = []
     for text in texts:
-        runs_of_text = _runs(text)
-        if runs_of_text is None or (runs is not None and len(runs) != len(runs_of_text)):
+        if not text or len(text) > _LONGEST_TEXT or not text.isascii():
             return None
-        if runs is None:
-            runs = runs_of_text
-            continue
-        for run, other in zip(runs, runs_of_text, strict=True):
-            if run.kind != other.kind:
-                return None
-            run.shortest = min(run.shortest, other.shortest)
-            run.longest = max(run.longest, other.longest)
-            run.text = run.text if run.text == other.text and run.kind != _CLASSES[0][0] else None
-    if not runs or all(run.kind != _CLASSES[0][0] for run in runs):
+        runs = [(kind, "".join(signs)) for kind, signs in groupby(text, _class_of)]
+        kinds_of_text, parts = zip(*runs, strict=True)
+        if len(runs) > _MOST_RUNS or kinds_of_text != (kinds or kinds_of_text):
+            return None
+        kinds = kinds_of_text
+        split.append(parts)
+    if _DIGITS not in kinds:
         return None
-    return f"^{''.join(run.pattern() for run in runs)}$"
+    return f"^{''.join(map(_pattern_of, kinds, zip(*split, strict=True)))}$"
 
 
-def _runs(text: str) -> list[_CharacterRun] | None:
-    if not text or len(text) > _LONGEST_TEXT or not text.isascii():
-        return None
-    runs: list[_CharacterRun] = []
-    for sign in text:
-        kind = next((name for name, is_one in _CLASSES if is_one(sign)), sign)
-        if runs and runs[-1].kind == kind:
-            runs[-1].longest += 1
-            runs[-1].shortest += 1
-            runs[-1].text = (runs[-1].text or "") + sign
-        else:
-            runs.append(_CharacterRun(kind, 1, 1, sign))
-    return runs if len(runs) <= _MOST_RUNS else None
+def _class_of(sign: str) -> str:
+    return next((name for name, is_one in _CLASSES if is_one(sign)), sign)
 
 
-def _escaped(sign: str) -> str:
-    return "\\" + sign if sign in r".^$*+?()[]{}|\/" else sign
+def _pattern_of(kind: str, parts: Sequence[str]) -> str:
+    """The pattern of adjacent characters of one class, in all strings."""
+    if len(set(parts)) == 1 and (kind != _DIGITS or len(parts) == 1):
+        return re.sub(r"[.^$*+?()\[\]{}|\\/]", r"\\\g<0>", parts[0])
+    least, most = min(map(len, parts)), max(map(len, parts))
+    return kind + (f"{{{least}}}" if least == most else f"{{{least},{most}}}")
 
 
 FIRST_VERSION = "0.1.0"
@@ -213,13 +190,10 @@ def _demands(column: ObservedColumn, table: ObservedTable) -> Iterator[tuple[str
         yield "pattern", demands.Pattern(column.pattern)
     if column.values:
         yield "enum", demands.OneOf(column.values)
-    if 0 < column.nulls < table.rows and (percent := _percent(column, table)) > 0:
+    # The share of existing values in whole percents: the exact number is meaningless.
+    percent = floor(100 * (table.rows - column.nulls) / table.rows) if table.rows else 0
+    if column.nulls > 0 and percent > 0:
         yield "completeness", demands.Complete(column_path(column.name), percent / 100)
-
-
-def _percent(column: ObservedColumn, table: ObservedTable) -> float:
-    """The share of existing values in whole percents: the exact number is meaningless."""
-    return floor(100 * (table.rows - column.nulls) / table.rows)
 
 
 def _rule(name: str, demand: demands.Demand) -> Rule:
