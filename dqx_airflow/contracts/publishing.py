@@ -107,7 +107,7 @@ def objections(
     problems = []
     if changes.shortfall is not None:
         problems.append(Blocker(changes.shortfall, _summary(changes)))
-    elif _breaks(changes, base.version, version):
+    elif changes.breaking and base.version.major > 0 and version.is_release:
         problems += _too_often(base, published, on)
         problems += _too_soon(base, contract, published, on)
         problems += _overlap_too_short(base, contract, on)
@@ -131,10 +131,6 @@ def _base(published: Sequence[PublishedVersion]) -> PublishedVersion | None:
         if earlier.version.is_release and earlier.contract.lifecycle.status != "draft"
     ]
     return max(promised, key=lambda earlier: earlier.version, default=None)
-
-
-def _breaks(changes: Diff, old: Version, new: Version) -> bool:
-    return bool(changes.breaking) and old.major > 0 and new.is_release
 
 
 def _summary(changes: Diff) -> str:
@@ -184,17 +180,12 @@ def _too_often(
 # Notice --------------------------------------------------------------------------------------
 
 
-def _notice(contract: Contract) -> int:
-    life = contract.lifecycle
-    periods = life.breaking_notice_days, life.notice_days
-    return next((days for days in periods if days is not None), 0)
-
-
 def _too_soon(
     base: PublishedVersion, contract: Contract, published: Sequence[PublishedVersion], on: date
 ) -> list[Blocker]:
     """A breaking version takes effect at least this many days after its announcement."""
-    days = _notice(base.contract)
+    promised = base.contract.lifecycle.breaking_notice_days
+    days = (base.contract.lifecycle.notice_days or 0) if promised is None else promised
     begin = max(day_of(contract.lifecycle.effective_date) or on, on)
     announced = _announced(base, published)
     if days == 0 or begin >= end_of_period(announced or on, days):

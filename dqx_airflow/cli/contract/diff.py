@@ -5,6 +5,7 @@ required bump, and the blocks that a new manifest breaks.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -136,7 +137,7 @@ def headline(diff: Diff) -> str:
     breaking = len(diff.breaking)
     breaks = f", {breaking} of them {'break' if breaking != 1 else 'breaks'}" if breaking else ""
     due = f"a {diff.due.word} bump is required"
-    return f"{diff.new.id} {versions}: {_count(count)}{breaks}; {due}"
+    return f"{diff.new.id} {versions}: {count} change{'' if count == 1 else 's'}{breaks}; {due}"
 
 
 def _verdict(diff: Diff) -> str:
@@ -202,17 +203,12 @@ def _annotations(diff: Diff) -> Iterator[Diagnostic]:
 
 def _in_file(span: Span) -> Span:
     """The span in the file of the checkout, if the new version is one of a revision."""
-    file = span.file.partition(":")[2] or span.file
-    return Span(file, span.line, span.column, span.end_line, span.end_column)
+    return replace(span, file=span.file.partition(":")[2] or span.file)
 
 
 def _where(change: Change) -> str:
     span = change.new_span or change.old_span
     return f"{change.path} ({span.file}:{span.line})" if span else change.path
-
-
-def _count(number: int) -> str:
-    return f"{number} change{'' if number == 1 else 's'}"
 
 
 def impact(
@@ -237,15 +233,12 @@ def impact(
     from dqx_airflow.contracts.datalex.binding import impact as impact_of
     from dqx_airflow.dql.syntax.datalex_blocks import is_block_file, read_blocks
 
-    manifests = _manifest(old), _manifest(new)
+    before, after = _manifest(old), _manifest(new)
     files, missing = suite_files(blocks)
     for path in missing:
         typer.echo(f"error: no .dql file found at {path}\n  help: {what_to_give(path)}", err=True)
-    if missing or None in manifests:
+    if missing or before is None or after is None:
         raise typer.Exit(EXIT_WRONG)
-    before, after = manifests
-    assert before is not None
-    assert after is not None
     impacts: list[Impact] = []
     for file in files:
         source = read_source(file, str(file))
@@ -257,12 +250,8 @@ def impact(
         from dqx_airflow.cli.suites import emit_block_events
 
         emit_block_events(
-            (
-                affected.block,
-                affected.contract,
-                f"{affected.contract} changed: {'; '.join(affected.reasons)}",
-            )
-            for affected in broken
+            (item.block, item.contract, f"{item.contract} changed: {'; '.join(item.reasons)}")
+            for item in broken
         )
     if broken:
         raise typer.Exit(EXIT_FAILED)

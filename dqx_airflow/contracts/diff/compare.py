@@ -453,18 +453,16 @@ def diff(old: Contract, new: Contract, *, semantic: Bump = Bump.MAJOR) -> Diff:
     ]
     if old.dialect is new.dialect:
         # In another dialect everything is written elsewhere, even if it means the same.
-        changes += compare_clauses(old, new, changes, _come_and_gone(changes))
+        names = {
+            name
+            for change in changes
+            if change.kind.name in _COME_AND_GO
+            for name in (change.old, change.new)
+            if name is not None
+        }
+        changes += compare_clauses(old, new, changes, frozenset(names))
     weighed = (
         replace(change, bump=semantic) if change.kind.name in _SEMANTIC else change
         for change in changes
     )
     return Diff(old, new, tuple(sorted(weighed, key=lambda change: -change.bump)))
-
-
-def _come_and_gone(changes: list[Change]) -> frozenset[str]:
-    """The names of what is in only one of the versions, or renamed."""
-    names = set()
-    for change in changes:
-        if change.kind.name in _COME_AND_GO:
-            names |= {change.old, change.new} - {None}
-    return frozenset(name for name in names if name is not None)
