@@ -108,7 +108,7 @@ def _reader(
     root = document.root
     assert root is not None
     readers = recognised(root) if isinstance(root, Mapping) else ()
-    help_line = _signs()
+    help_line = None
     if not isinstance(root, Mapping):
         message, help_line = "a contract must be a mapping", "write its keys, such as `id: ...`"
     elif not readers:
@@ -123,7 +123,7 @@ def _reader(
         message = f"this contract mixes the dialects {names}"
     else:
         return readers[0]
-    diagnostics.append(Diagnostic(message, root.span, "E403", help=help_line))
+    diagnostics.append(Diagnostic(message, root.span, "E403", help=help_line or _signs()))
     return None
 
 
