@@ -421,12 +421,9 @@ def evolution(diff: Diff, model: Model, table: str) -> Evolution:
 
 
 def _model_before(diff: Diff, model: Model) -> Model | None:
-    renamed = (
-        change.old
-        for change in diff.changes
-        if change.kind.name == "model_renamed" and change.new == model.name
-    )
-    return diff.old.model(next(renamed, None) or model.name)
+    renamed = (change for change in diff.changes if change.kind.name == "model_renamed")
+    old_names = {change.new: change.old for change in renamed}
+    return diff.old.model(old_names.get(model.name) or model.name)
 
 
 def versioned_evolution(diff: Diff, model: Model, table: str) -> Evolution:
@@ -438,7 +435,8 @@ def versioned_evolution(diff: Diff, model: Model, table: str) -> Evolution:
     before = f"{table}_v{old.major if old is not None else diff.old.version}"
     if not diff.breaking:
         return evolution(diff, model, before)
-    declared = version_of(_release_names(diff)[2])
+    *_, last = _release_names(diff)
+    declared = version_of(last)
     major = declared.major if declared is not None else diff.new.version
     after = f"{table}_v{major}"
     # Names are quoted.
@@ -452,12 +450,9 @@ def versioned_evolution(diff: Diff, model: Model, table: str) -> Evolution:
         _drop("the alias shows the new version", view),
         _drop(f"when {before} is no longer read", f"DROP TABLE {quoted_table(before)}"),
     )
-    releases = (
-        EvolutionRelease(_release_names(diff)[2], "both tables are written", both_written),
-        EvolutionRelease(f"after {_release_names(diff)[2]}", _waiting(diff), alone),
-    )
     title = f"{diff.new.id} {diff.old.version} → {diff.new.version}, tables of {table}"
-    return Evolution(title, releases)
+    first = EvolutionRelease(last, "both tables are written", both_written)
+    return Evolution(title, (first, EvolutionRelease(f"after {last}", _waiting(diff), alone)))
 
 
 def _create(model: Model, table: str) -> str:
@@ -483,14 +478,11 @@ def _releases(diff: Diff, steps: list[EvolutionStep]) -> Iterator[EvolutionRelea
     if not by_phase[Phase.FILL] and not by_phase[Phase.DROP]:
         yield EvolutionRelease(new, "", by_phase[Phase.ADD])
         return
-    names = _release_names(diff)
-    if by_phase[Phase.ADD]:
-        yield EvolutionRelease(names[0], "add the successors", by_phase[Phase.ADD])
-    if by_phase[Phase.FILL]:
-        yield EvolutionRelease(
-            names[1], "fill them, and deprecate what will be removed", by_phase[Phase.FILL]
-        )
-    yield EvolutionRelease(names[2], _waiting(diff), by_phase[Phase.DROP])
+    filling = "fill them, and deprecate what will be removed"
+    conditions = ("add the successors", filling, _waiting(diff))
+    for phase, name, condition in zip(Phase, _release_names(diff), conditions, strict=True):
+        if by_phase[phase] or phase is Phase.DROP:
+            yield EvolutionRelease(name, condition, by_phase[phase])
 
 
 def _release_names(diff: Diff) -> tuple[str, str, str]:
@@ -517,11 +509,6 @@ def _waiting(diff: Diff) -> str:
 
 def _definition(item: Field) -> str:
     comment = column_comment(item)
-    return " ".join(
-        (
-            quote_name(item.name),
-            table_type(item),
-            *(() if item.is_nullable else ("NOT NULL",)),
-            *((f"COMMENT {quote_literal(comment)}",) if comment else ()),
-        )
-    )
+    required = "" if item.is_nullable else " NOT NULL"
+    described = f" COMMENT {quote_literal(comment)}" if comment else ""
+    return f"{quote_name(item.name)} {table_type(item)}{required}{described}"
