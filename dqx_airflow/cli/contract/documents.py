@@ -46,6 +46,8 @@ def lint(
     :param rules: List the rules and exit.
     """
     from dqx_airflow.contracts.enforcement.lint import RULES, unknown_rules
+    from dqx_airflow.contracts.enforcement.lint import lint as lint_contract
+    from dqx_airflow.diagnostics.diagnostic import Diagnostic
 
     if rules:
         for rule in RULES:
@@ -69,7 +71,13 @@ def lint(
         typer.echo(f"error: no contract found at {path}\n  help: {hint}", err=True)
     found = Findings()
     for file in files:
-        _lint_file(file, ignored, found)
+        result = read_place(file)
+        if isinstance(result, str):
+            found.add([Diagnostic(result, Span(str(file), 1, 1, 1, 2), "E010")], {})
+            continue
+        found.add(result.diagnostics, result.sources)
+        if result.contract is not None and not result.errors:
+            found.add(lint_contract(result.contract, ignored=ignored), {})
     is_text = found.print(format)
     errors = len(missing) + found.errors
     if format is DiagnosticFormat.TEXT:
@@ -79,19 +87,6 @@ def lint(
         typer.echo(summary, err=not sys.stdout.isatty() and not is_text)
     if errors or (strict and found.diagnostics):
         raise typer.Exit(EXIT_WRONG)
-
-
-def _lint_file(file: Path, ignored: frozenset[str], found: Findings) -> None:
-    from dqx_airflow.contracts.enforcement.lint import lint as lint_contract
-    from dqx_airflow.diagnostics.diagnostic import Diagnostic
-
-    result = read_place(file)
-    if isinstance(result, str):
-        found.add([Diagnostic(result, Span(str(file), 1, 1, 1, 2), "E010")], {})
-        return
-    found.add(result.diagnostics, result.sources)
-    if result.contract is not None and not result.errors:
-        found.add(lint_contract(result.contract, ignored=ignored), {})
 
 
 class CoverageFormat(str, Enum):

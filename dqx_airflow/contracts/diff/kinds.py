@@ -179,11 +179,7 @@ class Change:
             "class": self.change_class.value,
             "bump": self.bump.word,
             "breaks": [view.value for view in self.breaks],
-            "path": self.path,
-            "message": self.message,
-            "reason": self.reason,
-            "old": self.old,
-            "new": self.new,
+            **{name: getattr(self, name) for name in ("path", "message", "reason", "old", "new")},
             "old_span": _plain_span(self.old_span),
             "new_span": _plain_span(self.new_span),
         }

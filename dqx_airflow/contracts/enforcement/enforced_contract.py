@@ -483,11 +483,11 @@ def enforce(
     if contract is None or document.errors:
         return Enforcement(source, None, (), (), document.diagnostics, document.sources)
     refused: list[str] = []
+    warnings: list[str] = []
     if expect_version is not None:
         refused += filter(None, [objection_to_version(contract, expect_version, models)])
-    state = lifecycle_status(contract, on) if on is not None else None
-    warnings = [state.message] if state is not None and not state.is_refused else []
-    refused += [state.message] if state is not None and state.is_refused else []
+    if on is not None and (state := lifecycle_status(contract, on)) is not None:
+        (refused if state.is_refused else warnings).append(state.message)
     for name in models:
         if contract.model(name) is None:
             hint = did_you_mean(name, [model.name for model in contract.models])
