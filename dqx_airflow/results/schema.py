@@ -202,7 +202,7 @@ _READ: Mapping[str, Callable[[Row], Any]] = {
 _TYPES: Mapping[str, tuple[DataType, Callable[[Any], Any] | None]] = {
     "text": (DataType.string(), None),
     "json": (DataType.string(), None),
-    "texts": (DataType.list(Field("item", DataType.string())), lambda value: tuple(value or ())),
+    "strings": (DataType.list(Field("item", DataType.string())), lambda value: tuple(value or ())),
     "integer": (DataType.int64(), None),
     "number": (DataType.float64(), None),
     "boolean": (DataType.bool(), bool),
