@@ -485,7 +485,7 @@ _OF_OTHER_FORM: Mapping[str, Callable[[str, Any], Any]] = {
     "masked": partial(_columns, "masked"),
     "trust_log": _truth,
 }
-"""How the settings that are no text are read."""
+"""How the settings that are not strings are read."""
 
 
 @dataclass(frozen=True, slots=True)
