@@ -161,8 +161,7 @@ def _too_often(
     base: PublishedVersion, published: Sequence[PublishedVersion], on: date
 ) -> list[Blocker]:
     cadence = base.contract.lifecycle.cadence
-    current = period_of(cadence, on) if cadence else None
-    if current is None:
+    if cadence is None or (current := period_of(cadence, on)) is None:
         return []
     begin, period = current
     ordered = sorted(published, key=lambda earlier: earlier.version)
@@ -234,16 +233,12 @@ def _overlap_too_short(base: PublishedVersion, contract: Contract, on: date) -> 
 def _ends_too_soon(base: PublishedVersion, contract: Contract, on: date) -> list[Blocker]:
     """A sunset is announced this many days in advance."""
     life, before = contract.lifecycle, base.contract.lifecycle
-    sunset = day_of(life.sunset_date)
-    ended = life.status == "sunset" and before.status != "sunset"
-    if sunset is None and ended:
+    sunset, promised = day_of(life.sunset_date), day_of(before.sunset_date)
+    if sunset is None and life.status == "sunset" and before.status != "sunset":
         sunset = on
-    promised = day_of(before.sunset_date)
     days = before.notice_days or 0
-    if sunset is None or (promised is not None and promised <= sunset):
-        return []
     earliest = end_of_period(on, days)
-    if sunset >= earliest:
+    if sunset is None or sunset >= min(promised or earliest, earliest):
         return []
     problem = f"the sunset on {sunset} gives less than the {days} days of notice that are promised"
     return [Blocker(problem, f"set it to {earliest} or later")]

@@ -359,16 +359,13 @@ def contradictions(contract: Contract) -> Iterator[Contradiction]:
 def _among(rules: Sequence[Rule]) -> Iterator[Contradiction]:
     # A share of the rows leaves room for others.
     strict = [rule for rule in rules if rule.share >= 1]
-    bounds = [
-        _ValueLimit(rule, rule.demand.op, rule.demand.value)
-        for rule in strict
-        if isinstance(rule.demand, demands.Bound)
-    ]
-    lengths = [
-        _ValueLimit(rule, rule.demand.op, rule.demand.count)
-        for rule in strict
-        if isinstance(rule.demand, demands.Length)
-    ]
+    bounds, lengths = [], []
+    for rule in strict:
+        match rule.demand:
+            case demands.Bound(op=op, value=value):
+                bounds.append(_ValueLimit(rule, op, value))
+            case demands.Length(op=op, count=count):
+                lengths.append(_ValueLimit(rule, op, count))
     yield from _crossed(bounds, "minimum", "maximum")
     yield from _crossed(lengths, "least length", "greatest length")
     yield from _no_value_left(strict, [limit.rule for limit in (*bounds, *lengths)])
