@@ -193,8 +193,10 @@ def _of_sql(kind: str, template: str) -> Reader:
             key, given = hole["key"], arguments.get(hole["key"])
             if key.startswith("column"):
                 return sql_name(_column(arguments, key))
-            if hole["default"] is not None and not given:
-                return hole["default"]
+            default = hole["default"]
+            # A number may be left out, but not be null.
+            if default is not None and not given and not (default.isdigit() and key in arguments):
+                return default
             if key.endswith("_format"):
                 return f", {quote_literal(str(given))}"
             return _limit_sql(given) if key == "base_timestamp" else str(finite(given))
