@@ -342,7 +342,7 @@ def _lines_of(assertion: SuiteAssertion) -> Iterator[str]:
 
 
 def shortened(text: str, most: int) -> str:
-    """A text on one line of at most so many characters."""
+    """A text on one line, cut after a maximum number of characters."""
     line = printable_line(text)
     return line if len(line) <= most else line[: most - 3].rstrip() + "..."
 
