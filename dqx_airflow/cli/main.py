@@ -20,6 +20,7 @@ VERBS = {
     "contract": "dqx_airflow.cli.contract:app",
     "package": "dqx_airflow.cli.package:package",
     "explain": "dqx_airflow.cli.explain:explain",
+    "mutate": "dqx_airflow.cli.mutation:mutate",
     "doctor": "dqx_airflow.cli.doctor:doctor",
     "lsp": "dqx_airflow.cli.suites:lsp",
     "results": "dqx_airflow.cli.stores:app",

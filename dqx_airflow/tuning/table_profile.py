@@ -88,10 +88,12 @@ def read_files(
     file_format: str | None,
     use: Callable[[ColumnTable], T],
     options: tuple[tuple[str, str], ...] = (),
+    version: int | str | None = None,
 ) -> T:
     """A result computed from the table at a path.
 
     :param options: those of Spark's reader.
+    :param version: of a Delta table, or the ISO timestamp at which it was the newest.
     :raises DatasetError: there is none, or it cannot be read.
     """
     format_name = file_format or _format_of(place)
@@ -100,7 +102,8 @@ def read_files(
             f"{place} has the format {format_name}", f"a draft reads only {', '.join(FORMATS)}"
         )
     try:
-        return use(_READERS[format_name](place, ReaderOptions.of(format_name, options)))
+        taken = replace(ReaderOptions.of(format_name, options), version=version)
+        return use(_READERS[format_name](place, taken))
     except DqxError:
         raise
     except Exception as error:  # deltalake has no base class for its exceptions
@@ -159,9 +162,10 @@ _OPTIONS_WITHOUT_EFFECT = ("inferschema", "mode", "enforceschema", "columnprunin
 
 @dataclass(frozen=True, slots=True)
 class ReaderOptions:
-    """The options that a draft supports, in lower case."""
+    """The options that a draft supports, in lower case, and the version of a Delta table."""
 
     given: dict[str, str]
+    version: int | str | None = None
 
     @classmethod
     def of(cls, file_format: str, options: tuple[tuple[str, str], ...]) -> ReaderOptions:
@@ -216,10 +220,12 @@ class ColumnTable:
     column: Callable[[str], Any]
 
 
-def _delta(place: str, _: ReaderOptions) -> ColumnTable:
+def _delta(place: str, options: ReaderOptions) -> ColumnTable:
     from deltalake import DeltaTable
 
     table = DeltaTable(place)
+    if options.version is not None:
+        table.load_as_version(options.version)
     require_whole_commits(place, table.version())
     return _of_dataset(table.to_pyarrow_dataset())
 
@@ -489,22 +495,13 @@ class _Days:
         :raises RequestError: it has no such date column.
         :raises DatasetError: no row has a date.
         """
-        assert ref.date_column is not None
-        column = next(
-            (name for name in table.names if name.lower() == ref.date_column.lower()), None
-        )
-        if column is None:
-            raise RequestError(
-                f"{ref.name} has no column '{ref.date_column}'",
-                f"its columns are {', '.join(table.names)}",
-            )
-        dates = _dates(table.column(column), ref)
+        column, dates = date_column_of(table, ref)
         last = pc.max(dates).as_py()
         if last is None:
             raise DatasetError(f"no row of {ref.name} has a date in {column}")
         wanted = pc.fill_null(pc.greater(dates, days_before(last, days)), False)
         wanted_dates = pc.filter(dates, wanted)
-        return cls(column, wanted_dates, wanted, dict(sorted(_counted(wanted_dates).items())))
+        return cls(column, wanted_dates, wanted, dict(sorted(counted(wanted_dates).items())))
 
     @property
     def seen(self) -> SeenDays:
@@ -516,7 +513,7 @@ class _Days:
         def column(name: str) -> Any:
             wanted_values = pc.filter(whole.column(name), self.wanted)
             if wanted_values.null_count:
-                self.nulls[name] = _counted(pc.filter(self.dates, pc.is_null(wanted_values)))
+                self.nulls[name] = counted(pc.filter(self.dates, pc.is_null(wanted_values)))
             if family_of(whole.types[name]) is Family.NUMBER and len(wanted_values):
                 self.ends[name] = _ends_of_days(self.dates, wanted_values)
             return wanted_values
@@ -531,8 +528,23 @@ def _ends_of_days(dates: Any, values: Any) -> dict[date, tuple[float, float]]:
     return {row["on"]: (row["it_min"], row["it_max"]) for row in found if row["it_min"] is not None}
 
 
-def _counted(dates: Any) -> dict[date, int]:
+def counted(dates: Any) -> dict[date, int]:
     return {entry["values"]: entry["counts"] for entry in pc.value_counts(dates).to_pylist()}
+
+
+def date_column_of(table: ColumnTable, ref: DatasetRef) -> tuple[str, Any]:
+    """The name of the date column, and the date of each row.
+
+    :raises RequestError: there is no such column.
+    """
+    assert ref.date_column is not None
+    column = next((name for name in table.names if name.lower() == ref.date_column.lower()), None)
+    if column is None:
+        raise RequestError(
+            f"{ref.name} has no column '{ref.date_column}'",
+            f"its columns are {', '.join(table.names)}",
+        )
+    return column, _dates(table.column(column), ref)
 
 
 def _dates(column: Any, ref: DatasetRef) -> Any:

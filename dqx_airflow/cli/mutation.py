@@ -1,0 +1,154 @@
+"""`dql mutate`: which faults in its data a suite would miss."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from dataclasses import asdict, replace
+from datetime import date, datetime, time, timedelta, timezone
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dqx_airflow.cli.arguments import (
+    ConfigOption,
+    DatasetOption,
+    OutputFileOption,
+    ResultsOption,
+    SuiteArgument,
+)
+from dqx_airflow.cli.command import EXIT_FAILED, print_or_write, storage_options
+from dqx_airflow.cli.reports import printable
+from dqx_airflow.datasets.dqx_toml import Output
+from dqx_airflow.diagnostics.renderers import drawn_error, json_text
+from dqx_airflow.errors import RequestError
+from dqx_airflow.values import Outcome
+
+if TYPE_CHECKING:
+    from dqx_airflow.cli.calls import Options
+    from dqx_airflow.tuning.mutation import Fault, Mutation
+    from dqx_airflow.values import GateRequest
+
+_LEAST_DAYS = 37
+"""The days before the fine one that are read: those on which lines are tried, and a week before."""
+
+
+def mutate(
+    suite: SuiteArgument,
+    *,
+    on: Annotated[str | None, typer.Option("--date")] = None,
+    results: ResultsOption = None,
+    dataset: DatasetOption = None,
+    config: ConfigOption = None,
+    least: Annotated[float, typer.Option("--min", min=0, max=100, metavar="PERCENT")] = 0,
+    rows: Annotated[int, typer.Option(min=1)] = 100_000,
+    seed: int = 0,
+    output: Output = Output.TABLE,
+    output_file: OutputFileOption = None,
+) -> None:
+    """Plant faults in the data of a fine day, one at a time, and list those that block nothing.
+
+    The fine day is the last one on which the suite passed or warned, in the version that was judged
+    then. Everything is judged in memory, without Spark; what needs Spark notices nothing, and is
+    listed. Each missed fault comes with an assertion that would notice it, if one was found that
+    holds on the fine day and on up to 30 days before it. Exit code 1 if fewer faults than --min
+    block.
+
+    :param on: Another fine day: 2024-12-25, today or yesterday.
+    :param least: The share of faults that must block, in percent.
+    :param rows: The most rows to read; of a larger day a sample.
+    :param seed: Another number hits other rows.
+    :param output: Output format: table, json, summary or junit.
+    """
+    from dqx_airflow.cli.calls import Options
+    from dqx_airflow.dql.check import check_source
+    from dqx_airflow.dql.linking import inlined
+    from dqx_airflow.plan.selection import plan_of
+    from dqx_airflow.tuning.mutation import MemoryJudge, mutate, read_days
+
+    datasets = tuple(dataset or ())
+    request, now = _fine_day(Options((suite,), None, on, (), datasets, config, results=results))
+    checked, day = check_source(request.suite, inlined(request.imports)), request.run_key.date
+    asked = [(day - one.date).days for one in plan_of(request, checked).requests if one.date]
+    data = {
+        ref.name: read_days(ref, day, days=max(_LEAST_DAYS, *asked, 0), most=rows, seed=seed)
+        for ref in request.datasets
+    }
+    done = mutate(MemoryJudge(request, data, now), checked, seed)
+    write = {Output.JSON: _json, Output.SUMMARY: _summary, Output.JUNIT: _junit}.get(output, _table)
+    print_or_write(write(done), output_file)
+    if 100 * done.score < least:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _fine_day(options: Options) -> tuple[GateRequest, datetime]:
+    """The request of the last run on the fine day, with the versions that it read, and its time."""
+    from dqx_airflow.cli.calls import read_call
+    from dqx_airflow.results.query import RunsWanted, StoredResults, find_report
+
+    call = read_call(options, date.today())
+    if call.has_errors:
+        raise drawn_error(call.diagnostics, call.sources)
+    if len(call.requests) > 1:
+        raise RequestError("several suites or dates", "give one suite, and one --date")
+    request = call.requests[0]
+    key, root = request.run_key, request.results_root
+    day = key.date if options.date else None
+    wanted = RunsWanted(suite=key.gate, since=day, until=day, is_partial=False)
+    stored = StoredResults(root, storage_options())
+    for run in stored.runs(wanted) if root else ():
+        report = find_report(stored, run.run_id)
+        if report is not None and run.outcome in (Outcome.PASSED, Outcome.WARNED):
+            read = {(one.name, one.location): one.version for one in report.datasets}
+            refs = tuple(
+                replace(ref, version=read.get((ref.name, ref.location), ref.version))
+                for ref in request.datasets
+            )
+            key = replace(key, date=run.run_key.date)
+            return replace(request, run_key=key, datasets=refs), report.started_at
+    if day is None:
+        raise RequestError(
+            f"no run of {key.gate} that passed or warned is known",
+            "add --date with a fine day, or --results with the store of its gate",
+        )
+    night = datetime.combine(day + timedelta(days=1), time(), timezone.utc)
+    return request, min(night, datetime.now(timezone.utc))
+
+
+def _table(done: Mutation) -> str:
+    lines = [f"{name} on {done.date}: {rows}" for name, rows in done.rows.items()]
+    for fault in done.missed:
+        lines += ["", f"missed: {fault.dataset}: {fault.text} ({fault.kind})"]
+        lines += [f"    only warns: {name}" for name in fault.warned_by]
+        lines.append(f"    {_advice(fault)}")
+    lines += [f"\nnot judged: {name}: {reason}" for name, reason in done.not_judged.items()]
+    return printable("\n".join([*lines, "", _summary(done)]), keep="\n")
+
+
+def _summary(done: Mutation) -> str:
+    noticed = f"{len(done.faults) - len(done.missed)} of {len(done.faults)}"
+    return printable(f"{done.suite}: {noticed} faults block ({float(done.score):.0%})") + "\n"
+
+
+def _advice(fault: Fault) -> str:
+    if fault.line is None:
+        return "no line was found that notices it and holds on the fine days"
+    before = f" and on {fault.days} days before" if fault.days else ""
+    return f"{fault.line}  # holds on the fine day{before}"
+
+
+def _json(done: Mutation) -> str:
+    facts = {**asdict(done), "date": done.date.isoformat(), "score": float(done.score)}
+    return json_text(facts) + "\n"
+
+
+def _junit(done: Mutation) -> str:
+    counts = {"tests": str(len(done.faults)), "failures": str(len(done.missed))}
+    suite = ET.Element("testsuite", counts, name=printable(f"dql mutate {done.suite}"))
+    for fault in done.faults:
+        name = printable(f"{fault.dataset}: {fault.text}")
+        case = ET.SubElement(suite, "testcase", classname=fault.kind, name=name)
+        if not fault.noticed_by:
+            text = printable(_advice(fault))
+            ET.SubElement(case, "failure", message="nothing blocks").text = text
+    ET.indent(suite)
+    return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"

@@ -1,0 +1,536 @@
+"""What a suite would miss: faults planted in the rows of a fine day, one at a time, and for each
+that no assertion notices a line of DQL that would.
+
+This is mutation testing (DeMillo, Lipton and Sayward, "Hints on test data selection", 1978), of
+rules about data.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise, takewhile
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dqx_airflow.contracts.drafting import ObservedColumn, ObservedTable
+from dqx_airflow.dql.check import Checked, check_source
+from dqx_airflow.dql.printer import show_name, show_text
+from dqx_airflow.dql.watches import claims_on, watched_in
+from dqx_airflow.errors import RequestError
+from dqx_airflow.metrics.metric import Scan
+from dqx_airflow.metrics.types import Family, family_of
+from dqx_airflow.plan.evaluate import evaluate
+from dqx_airflow.plan.in_memory.measure import measure
+from dqx_airflow.plan.in_memory.table import Table, calculate, value_of
+from dqx_airflow.plan.masks import is_masked
+from dqx_airflow.plan.model import Lookup, MetricRequest, Plan, Scanned
+from dqx_airflow.plan.selection import plan_of
+from dqx_airflow.tuning import table_profile
+from dqx_airflow.values import MASK, DatasetRef, GateRequest, SourceFile, Status, Verdict
+
+_WORST_FIRST = (
+    "lost rows, lost group, yesterday again, duplicated rows, duplicated keys, broken reference, "
+    "other unit, swapped columns, changed type, shifted dates, late rows, NULLs, new value, blanks"
+)
+_LOST = 0.3
+"""The share of the rows that are lost."""
+_HIT = 0.1
+"""The share of the rows that are repeated or late, or of whose values some are wrong."""
+_DAY = timedelta(days=1)
+_MOST_DAYS = 30
+"""The days before the fine one on which a suggested line is tried."""
+_NEVER_SEEN = {"string": "never seen before", "int": -(2**31), "bigint": -(2**63)}
+_ROWS = ("num_rows()", "num_rows() / num_rows(lag 7)", "num_rows() / num_rows(lag 1)")
+
+
+# The rows of a day -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DayRows:
+    """The rows of a dataset on a date, and on the days before it, by date. Without a date column
+    all rows belong to every date, by None.
+
+    Days without rows are among them. `rows` is the number of rows of the date, more than were read
+    if these are a sample. `seen` is the profile of what was read.
+    """
+
+    ref: DatasetRef
+    tables: Mapping[date | None, Table]
+    rows: int
+    seen: ObservedTable
+
+    def judged(self, on: date) -> str:
+        """How many rows of the date are here, and of how many they are a sample."""
+        return f"{len(self.on(on).rows):,} of {self.rows:,} rows"
+
+    def on(self, *days: date) -> Table:
+        """The rows of some days; all of a dataset without dates."""
+        wanted = dict.fromkeys(days) if self.ref.date_column else (None,)
+        rows = tuple(row for day in wanted if day in self.tables for row in self.tables[day].rows)
+        return replace(next(iter(self.tables.values())), rows=rows)
+
+
+def read_days(ref: DatasetRef, on: date, *, days: int, most: int, seed: int = 0) -> DayRows:
+    """The rows of a dataset as a gate reads them, without Spark.
+
+    :param days: how many days before the date are wanted; those beyond `most` rows in all are not
+        read.
+    :param most: the number of rows above which those of the date are sampled.
+    :raises RequestError: only Spark can read them.
+    :raises DatasetError: they cannot be read.
+    """
+    if ref.path is None or ref.filter or ref.schema or ref.format not in table_profile.FORMATS:
+        raise RequestError(
+            f"dataset '{ref.name}' can only be read with Spark: it has a filter, a declared schema "
+            "or another format, or it is not a path",
+            f"add --dataset '{ref.name}=PATH?date_column=COLUMN' with its rows as Parquet or Delta",
+        )
+
+    def read(table: table_profile.ColumnTable) -> DayRows:
+        places: dict[date | None, Any] = {None: pa.array(range(table.rows), pa.int64())}
+        column = None
+        if ref.date_column:
+            column, dates = table_profile.date_column_of(table, ref)
+            counts, wanted = table_profile.counted(dates), [on]
+            while len(wanted) <= days and sum(counts.get(day, 0) for day in wanted) <= most:
+                wanted.append(on - timedelta(days=len(wanted)))
+            places = {day: pc.indices_nonzero(pc.equal(dates, day)) for day in wanted}
+            if len(places) > 1 and sum(map(len, places.values())) > most:
+                places.popitem()
+        newest = next(iter(places))
+        rows = len(places[newest])
+        if rows > most:
+            chosen = random.Random(seed).sample(range(rows), most)  # noqa: S311
+            places[newest] = places[newest].take(pa.array(sorted(chosen)))
+        chosen_rows = pa.concat_arrays([*places.values()])
+        columns = {name: table.column(name).take(chosen_rows) for name in table.names}
+        part = replace(table, rows=len(chosen_rows), column=columns.__getitem__)
+        values = {name: _values_of(column, table.types[name]) for name, column in columns.items()}
+        whole = Table.of_columns(values, table.types)
+        unread, tables = iter(whole.rows), {}
+        for day, found in places.items():
+            tables[day] = replace(whole, rows=tuple(next(unread) for _ in found))
+        seen = table_profile.observed(part, ref.name, ref.location)
+        return DayRows(replace(ref, date_column=column), tables, rows, seen)
+
+    version = ref.version if ref.version is not None else ref.timestamp
+    return table_profile.read_files(ref.path, ref.format, read, ref.options, version)
+
+
+def _values_of(column: Any, spark_type: str) -> list[Any]:
+    """The values of a column in Python, also those of strings that stand for another type."""
+    if pa.types.is_timestamp(column.type):
+        column = pc.cast(column, pa.timestamp("us", column.type.tz), safe=False)
+    is_read = pa.types.is_string(column.type) and family_of(spark_type) is not Family.TEXT
+    values = column.to_pylist()
+    return [value_of(it, spark_type) if is_read and it is not None else it for it in values]
+
+
+_Changed: TypeAlias = tuple[str, Table]
+"""A dataset and its rows, instead of those that were read."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryJudge:
+    """Judges suites over the rows of a day in plain Python, with the rules of a gate.
+
+    :param request: the gate, its datasets and options.
+    :param data: the rows by dataset.
+    :param now: the time from which ages on the date are measured.
+    """
+
+    request: GateRequest
+    data: Mapping[str, DayRows]
+    now: datetime
+
+    def plan(self, checked: Checked, on: date | None = None) -> Plan:
+        """The plan of a suite over these datasets."""
+        watched = {
+            name: claims_on(
+                {column.name: column.type for column in self.data[name].on().fields},
+                self.data[name].ref.date_column,
+            )
+            for name in watched_in(checked.valid_suite)
+        }
+        key = replace(self.request.run_key, date=on or self.request.run_key.date)
+        return plan_of(replace(self.request, run_key=key), checked, watched)
+
+    def scan(self, plan: Plan, changed: _Changed | None, known: Scanned | None = None) -> Scanned:
+        """The values of the requests of a plan. Days that were not read have none.
+
+        :param changed: other rows of a dataset on the date of the plan.
+        :param known: the values without them: only what may differ is measured again.
+        """
+        own, scanned, wanted = (None, plan.date), Scanned(), set(plan.requests)
+        if changed is not None and known is not None:
+            columns = _differing(self.data[changed[0]].on(plan.date), changed[1])
+            wanted = {it for it in wanted if it.date in own and _reads(it, changed[0], columns)}
+            scanned = known.of(one for one in plan.requests if one not in wanted)
+        for day in {one.date for one in wanted}:
+            requests = tuple(one for one in plan.requests if one in wanted and one.date == day)
+            tables = {
+                name: rows.on(day or plan.date, plan.date)
+                for name, rows in self.data.items()
+                if day is None or rows.ref.date_column is None or day in rows.tables
+            }
+            if changed is not None and day in own:
+                tables[changed[0]] = changed[1]
+            refs = [rows.ref for rows in self.data.values()]
+            scanned.add(measure(replace(plan, requests=requests), refs, tables))
+        return scanned
+
+    def judge(self, plan: Plan, scanned: Scanned) -> tuple[Verdict, ...]:
+        """The verdicts, as at the same time of day on the date of the plan."""
+        now = self.now - (self.request.run_key.date - plan.date)
+        return evaluate(plan, scanned, self.request.skip_dates, now=now)
+
+
+def _differing(was: Table, now: Table) -> tuple[str, ...] | None:
+    """The columns whose values differ; None if rows come or go, or types differ."""
+    if was.fields != now.fields or len(was.rows) != len(now.rows):
+        return None
+    columns = zip(was.fields, zip(*was.rows, strict=True), zip(*now.rows, strict=True), strict=True)
+    return tuple(column.name.lower() for column, before, after in columns if before != after)
+
+
+def _reads(request: MetricRequest, dataset: str, columns: tuple[str, ...] | None) -> bool:
+    """Whether the value of a request may differ. The names in an argument or a predicate are
+    somewhere in it."""
+    written = repr((request.arguments, request.where, request.grouping)).lower()
+    if request.dataset != dataset:
+        return dataset.lower() in written
+    is_whole = columns is None or request.definition.scan is Scan.MATCH
+    return is_whole or any(name in written for name in columns or ())
+
+
+# Faults ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A fault in the `rows` of a dataset, and the assertions that fail because of it: those that
+    block, and those that only warn. If none blocks, `line` is an assertion that would, which holds
+    on the fine day and on `days` days before it; None if none was found."""
+
+    kind: str
+    dataset: str
+    text: str
+    rows: int
+    noticed_by: tuple[str, ...] = ()
+    warned_by: tuple[str, ...] = ()
+    line: str | None = None
+    days: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """The faults of a suite on a day, those that block nothing first, the worst first; the
+    assertions that were not judged, with the reason: they notice nothing; and how many rows of each
+    dataset were judged, as text."""
+
+    suite: str
+    date: date
+    faults: tuple[Fault, ...]
+    not_judged: Mapping[str, str]
+    rows: Mapping[str, str]
+
+    @property
+    def missed(self) -> tuple[Fault, ...]:
+        """The faults that block nothing."""
+        return tuple(fault for fault in self.faults if not fault.noticed_by)
+
+    @property
+    def score(self) -> Fraction:
+        """The share of the faults that block."""
+        return 1 - Fraction(len(self.missed), len(self.faults))
+
+
+def mutate(judge: MemoryJudge, checked: Checked, seed: int = 0) -> Mutation:
+    """Plants all faults, one at a time, and judges the suite on each. If some datasets have dates,
+    the others are references, and get none.
+
+    :raises RequestError: no assertion passes without a fault, or there is none to plant.
+    """
+    plan, fail_on = judge.plan(checked), judge.request.fail_on
+    fine = judge.scan(plan, None)
+    before = judge.judge(plan, fine)
+    others = [one for one in before if one.status is not Status.PASSED]
+    if len(others) == len(before):
+        raise RequestError(
+            f"no assertion of {plan.suite} passes on {plan.date}, judged in memory",
+            "choose a fine day with --date; `dql run` shows what fails",
+        )
+    lines, faults = _Lines(judge), []
+    dated = [rows for rows in judge.data.values() if rows.ref.date_column]
+    for rows in dated or judge.data.values():
+        for fault, table, hints in _Planter(rows, plan.date, seed).faults(plan.lookups):
+            scanned = judge.scan(plan, (fault.dataset, table), fine)
+            after = zip(before, judge.judge(plan, scanned), strict=True)
+            bad = (Status.FAILED, Status.ERROR)
+            hit = [now for was, now in after if was not in others and now.status in bad]
+            noticed = tuple(one.name for one in hit if one.can_block(fail_on))
+            warned = tuple(one.name for one in hit if not one.can_block(fail_on))
+            line, days = (None, 0) if noticed else lines.noticing(fault.dataset, table, hints)
+            found = replace(fault, noticed_by=noticed, warned_by=warned, line=line, days=days)
+            faults.append(found)
+    if not faults:
+        raise RequestError(f"no fault can be planted: no dataset has rows on {plan.date}")
+    rank = _WORST_FIRST.index
+    faults.sort(key=lambda one: (bool(one.noticed_by), rank(one.kind), -one.rows))
+    reasons = {one.name: one.reason or "it fails without a fault" for one in others}
+    read = {name: rows.judged(plan.date) for name, rows in judge.data.items()}
+    return Mutation(plan.suite, plan.date, tuple(faults), reasons, read)
+
+
+_Cells: TypeAlias = Mapping[str, Sequence[Any]]
+"""The values of columns, by name."""
+_Planted: TypeAlias = tuple[Fault, Table, Sequence[str]]
+"""A fault, the rows with it, and claims that may notice it, or metrics for such a claim, the best
+first."""
+
+
+class _Planter:
+    """Plants faults in a dataset, the same ones for the same seed."""
+
+    def __init__(self, rows: DayRows, on: date, seed: int) -> None:
+        self.name, self.rows, self.on, self.seed = rows.ref.name, rows, on, seed
+        self.table = rows.on(on)
+        self.types = {column.name: column.type for column in self.table.fields}
+        self.cells = dict(zip(self.types, zip(*self.table.rows, strict=True), strict=False))
+        self.every = range(len(self.table.rows))
+        self.key = [name for name in rows.ref.keys or rows.seen.key if name in self.cells]
+        self.dated = rows.ref.date_column
+        self.columns = [one for one in rows.seen.columns if one.name != self.dated]
+
+    def faults(self, references: Iterable[Lookup]) -> Iterator[_Planted]:
+        """The faults that change something."""
+        if self.every:
+            of_columns = (one for column in self.columns for one in self._of_column(column))
+            found = (*self._of_rows(), *self._of_keys(references), *of_columns, *self._swapped())
+            yield from (planted for planted in found if planted[1] != self.table)
+
+    def _of_rows(self) -> Iterator[_Planted]:
+        lost = self._hit("lost", self.every, _LOST)
+        kept = [place for place in self.every if place not in lost]
+        yield self._planted("lost rows", f"{_LOST:.0%} of the rows are lost", self._at(kept), _ROWS)
+        grouped = (one.name for one in self.columns if one.values and any(self.cells[one.name]))
+        for name in grouped:
+            groups = sorted({*self.cells[name]} - {None})
+            gone = self._chance(name).choice(groups)
+            kept = [place for place in self.every if self.cells[name][place] != gone]
+            is_hidden = is_masked(name, self.rows.ref.masked)
+            text = f"the rows with {name} {MASK if is_hidden else gone} are lost"
+            lists = [", ".join(map(show_text, some)) for some in (groups, [gone])]
+            claims = [f"num_rows() > 0 for each {show_name(name)} in [{some}]" for some in lists]
+            yield self._planted("lost group", text, self._at(kept), _ROWS if is_hidden else claims)
+        before = self.rows.tables.get(self.on - _DAY)
+        if self.dated and self.types[self.dated] != "string" and before and before.rows:
+            earlier = _Planter(self.rows, self.on - _DAY, self.seed)
+            cells = {self.dated: earlier.changed(self.dated, lambda it: it + _DAY)}
+            sums = [f"sum({show_name(one.name)}" for one in self.columns if self._is_measure(one)]
+            lines = [*(f"{metric}) != {metric}, lag 1)" for metric in sums), *_ROWS]
+            text = "the rows are those of the day before"
+            yield self._planted("yesterday again", text, earlier.with_cells(cells), lines)
+        places = [*self.every, *self._hit("repeated", self.every)]
+        names = [name for name in self.types if family_of(self.types[name]) is not Family.OTHER]
+        count = f"duplicate_count([{', '.join(map(show_name, self.key or names))}])"
+        text, lines = f"{_HIT:.0%} of the rows are there twice", [f"{count} == 0", count, *_ROWS]
+        yield self._planted("duplicated rows", text, self._at(places), lines)
+        clock = self.rows.seen.clock
+        if clock is not None and clock != self.dated:
+            known = [place for place in self.every if self.cells[clock][place] is not None]
+            known.sort(key=self.cells[clock].__getitem__)
+            late = known[round((1 - _HIT) * len(known)) :]
+            text = f"the last {_HIT:.0%} of the rows by {clock} are not there yet"
+            yield self._planted("late rows", text, self._at({*self.every} - {*late}), _ROWS)
+
+    def _of_keys(self, references: Iterable[Lookup]) -> Iterator[_Planted]:
+        hit, key = self._hit("key", self.every), ", ".join(map(show_name, self.key))
+        cells = {
+            name: [self.cells[name][place - (place in hit)] for place in self.every]
+            for name in self.key
+        }
+        text = f"{_HIT:.0%} of the rows have the {key} of the row before"
+        yield self._planted("duplicated keys", text, cells, [f"duplicate_count([{key}]) == 0"])
+        own = (one for one in references if one.dataset == self.name)
+        for one in {(it.column, it.reference): it for it in own}.values():
+            if (value := _NEVER_SEEN.get(self.types.get(one.column, ""))) is not None:
+                name, other = show_name(one.column), show_name(one.reference_column)
+                looked_up = f"{name} in values({other}, dataset {show_name(one.reference)})"
+                lines = [f"{rows}: {looked_up}" for rows in ("each row", "95% of rows")]
+                text = f"are not in {one.reference}.{one.reference_column}"
+                yield self._wrong("broken reference", one.column, text, value, lines)
+
+    def _of_column(self, column: ObservedColumn) -> Iterator[_Planted]:
+        name, shown, kind = column.name, show_name(column.name), self.types[column.name]
+        nulls, lines = f"null_count({shown})", self._lines(column)
+        filled = [f"{nulls} == 0", f"{nulls} / num_rows()"]
+        yield self._wrong("NULLs", name, "become NULL", None, filled)
+        if family_of(kind) is Family.TEXT:
+            claims = [f'each row: trim({shown}) != ""']
+            yield self._wrong("blanks", name, "become blank", " ", claims)
+        if column.values:
+            yield self._wrong("new value", name, "become a new value", _NEVER_SEEN["string"], lines)
+        changes: dict[str, tuple[str, Callable[[Any], Any]]] = {}
+        if self._is_measure(column):
+            changes["is multiplied by 100"] = "other unit", lambda it: calculate("*", it, 100, kind)
+            changes["is divided by 1000"] = "other unit", lambda it: type(it)(it / 1000)
+        if family_of(kind) is Family.TIME:
+            changes["is a day earlier"] = (
+                "shifted dates",
+                lambda it: it - _DAY if it.year > 1 else it,
+            )
+        for text, (fault, change) in changes.items():
+            cells = {name: self.changed(name, change)}
+            yield self._planted(fault, f"{name} {text}", cells, lines)
+        if family_of(kind) in (Family.NUMBER, Family.TIME):
+            table = self.with_cells({name: self.changed(name, str)}, name)
+            lines = [f"column {shown} type {kind}"]
+            yield self._planted("changed type", f"{name} becomes a string", table, lines)
+
+    def _swapped(self) -> Iterator[_Planted]:
+        """Neighbours among the columns of each type."""
+        for kind in dict.fromkeys(self.types.values()):
+            for one, other in pairwise(it for it in self.columns if self.types[it.name] == kind):
+                cells = {one.name: self.cells[other.name], other.name: self.cells[one.name]}
+                lines = [*self._lines(one), *self._lines(other)]
+                text = f"{one.name} and {other.name} are swapped"
+                yield self._planted("swapped columns", text, cells, lines)
+
+    def changed(self, name: str, change: Callable[[Any], Any]) -> list[Any]:
+        """The values of a column, those that are not NULL changed."""
+        return [None if value is None else change(value) for value in self.cells[name]]
+
+    def with_cells(self, cells: _Cells, retyped: str | None = None) -> Table:
+        """The rows with other values in some columns, of which one is now a string."""
+        columns = [cells.get(name, self.cells[name]) for name in self.types]
+        fields = (
+            replace(one, type="string") if one.name == retyped else one for one in self.table.fields
+        )
+        return Table(tuple(fields), tuple(zip(*columns, strict=True)))
+
+    def _wrong(self, kind: str, name: str, text: str, value: Any, lines: Sequence[str]) -> _Planted:
+        """A share of the values that are not NULL become another one."""
+        values = list(self.cells[name])
+        filled = [place for place in self.every if values[place] is not None]
+        for place in self._hit(f"{kind} {name}", filled):
+            values[place] = value
+        return self._planted(kind, f"{_HIT:.0%} of {name} {text}", {name: values}, lines)
+
+    def _at(self, places: Iterable[int]) -> Table:
+        return replace(self.table, rows=tuple(self.table.rows[place] for place in places))
+
+    def _planted(
+        self, kind: str, text: str, changed: Table | _Cells, lines: Sequence[str]
+    ) -> _Planted:
+        table = changed if isinstance(changed, Table) else self.with_cells(changed)
+        pairs = zip(self.table.rows, table.rows, strict=False)
+        differing = sum(was != row for was, row in pairs)
+        rows = abs(len(table.rows) - len(self.every)) or differing
+        return Fault(kind, self.name, text, rows), table, lines
+
+    def _is_measure(self, column: ObservedColumn) -> bool:
+        is_number = family_of(self.types[column.name]) is Family.NUMBER
+        return is_number and not column.is_named_like_a_key and column.name not in self.key
+
+    def _lines(self, column: ObservedColumn) -> list[str]:
+        """What may be claimed of the values of a column; of masked ones only their number."""
+        name = self._shown(column.name)
+        lines = [f"unique_count({show_name(column.name)})"]
+        if is_masked(column.name, self.rows.ref.masked):
+            return lines
+        if self._is_measure(column):
+            lines = [f"{metric}({name})" for metric in ("maximum", "average", "minimum")] + lines
+        if column.values:
+            lines.insert(0, f"each row: {name} in [{', '.join(map(show_text, column.values))}]")
+        if family_of(self.types[column.name]) is Family.TIME:
+            for other in self.types:
+                if family_of(self.types[other]) is Family.TIME and other != column.name:
+                    sides = [f"{name} {op} {self._shown(other)}" for op in ("==", "<=", ">=")]
+                    lines += [f"each row: {claim}" for claim in sides]
+        return lines
+
+    def _shown(self, name: str) -> str:
+        is_timestamp = self.types[name].startswith("timestamp")
+        return f"date({show_name(name)})" if is_timestamp else show_name(name)
+
+    def _chance(self, what: str) -> random.Random:
+        return random.Random(f"{self.seed} {self.name} {what}")  # noqa: S311
+
+    def _hit(self, what: str, places: Sequence[int], share: float = _HIT) -> set[int]:
+        """A share of all rows, of those at some places."""
+        wanted = max(1, round(share * len(self.every)))
+        return set(self._chance(what).sample(places, min(wanted, len(places))))
+
+
+_checked = lru_cache(maxsize=4096)(check_source)
+
+
+@dataclass(slots=True)
+class _Lines:
+    """Finds assertions that notice a fault. What holds on days without it is kept."""
+
+    judge: MemoryJudge
+    _fine: dict[tuple[str, str, date | None], Verdict] = field(default_factory=dict)
+
+    def noticing(self, dataset: str, table: Table, lines: Sequence[str]) -> tuple[str | None, int]:
+        """The first line that fails with the fault and holds on all days without it, and the number
+        of days before on which it was tried."""
+        days = self._days(dataset)
+        for line in lines:
+            is_metric = line.endswith(")") and " in " not in line and "= " not in line
+            claim = self._limited(line, dataset, table) if is_metric else line
+            if claim is None or self._judge(claim, dataset, table).status is not Status.FAILED:
+                continue
+            fine = (self._judge(claim, dataset, None, on).status for on in days)
+            held = [*takewhile(lambda status: status is not Status.FAILED, fine)]
+            if len(held) == len(days) and held[0] is Status.PASSED:
+                return f"assert {claim}", held.count(Status.PASSED) - 1
+        return None, 0
+
+    def _days(self, dataset: str) -> list[date]:
+        """The fine day, and those before it with rows, newest first."""
+        on, tables = self.judge.request.run_key.date, self.judge.data[dataset].tables
+        before = [day for day, table in tables.items() if day and day != on and table.rows]
+        return [on, *before[:_MOST_DAYS]]
+
+    def _limited(self, metric: str, dataset: str, table: Table) -> str | None:
+        """A claim about a metric: a short limit beyond its values on the fine days, by a quarter of
+        the way to that with the fault."""
+        claim = f"{metric} is not None"
+        verdicts = [self._judge(claim, dataset, None, on) for on in self._days(dataset)]
+        values = [one.value for one in (*verdicts, self._judge(claim, dataset, table))]
+        *fine, bad = (
+            float(it) if isinstance(it, int | float | Fraction) else None for it in values
+        )
+        known = [value for value in fine if value is not None]
+        if bad is None or not known or min(known) <= bad <= max(known):
+            return None
+        near, op = (max(known), "<=") if bad > max(known) else (min(known), ">=")
+        limits = (float(f"{(3 * near + bad) / 4:.{digits}g}") for digits in range(2, 18))
+        limit = next((it for it in limits if min(near, bad) < it < max(near, bad)), near)
+        return f"{metric} {op} {Decimal(repr(limit)).normalize():f}"
+
+    def _judge(
+        self, claim: str, dataset: str, table: Table | None, on: date | None = None
+    ) -> Verdict:
+        """The verdict on a claim, with other rows on the fine day or on a day as it is."""
+        text = f'suite "S" {{ check "C" on {show_name(dataset)} {{ assert {claim} name "it" }} }}'
+        source, key = SourceFile("line", text), (claim, dataset, on)
+        if key not in self._fine or table is not None:
+            request = replace(self.judge.request, suite=source, imports=(), contract=None)
+            judge = replace(self.judge, request=replace(request, allow_empty=True, selection=None))
+            plan = judge.plan(_checked(source), on)
+            if table is not None:
+                return judge.judge(plan, judge.scan(plan, (dataset, table)))[-1]
+            self._fine[key] = judge.judge(plan, judge.scan(plan, None))[-1]
+        return self._fine[key]

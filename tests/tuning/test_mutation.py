@@ -1,0 +1,231 @@
+"""`dql mutate`: which planted faults a suite notices, and what it says of those that it misses."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from dataclasses import replace
+from datetime import date, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import write_deltalake
+from typer.testing import CliRunner
+
+from dqx_airflow import MemoryDatabase, Suite
+from dqx_airflow.cli.main import app
+from dqx_airflow.results.store import ResultsStore
+
+FIRST, DAYS = date(2024, 5, 1), 10
+LAST = FIRST + timedelta(days=DAYS - 1)
+
+
+def orders(days: int = DAYS) -> list[dict[str, Any]]:
+    chance = random.Random(5)
+    return [
+        {
+            "id": f"M{number:03}-{place}",
+            "customer": chance.choice(["ann", "bob", "cy"]),
+            "status": chance.choice(["open", "paid"]),
+            "amount": round(chance.uniform(10, 90), 2),
+            "secret": f"s{chance.random()}",
+            "paid_on": FIRST + timedelta(days=number),
+            "updated_at": datetime(2024, 5, 1 + number, 8, place, tzinfo=timezone.utc),
+            "ds": FIRST + timedelta(days=number),
+        }
+        for number in range(days)
+        for place in range(30 + chance.randint(0, 2))
+    ]
+
+
+KNOWN_CUSTOMERS = "each row: customer in values(customer, dataset customers)"
+CUSTOMERS = [{"customer": name} for name in ("ann", "bob", "cy")]
+
+
+@pytest.fixture
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("dqx.toml").touch()
+    pq.write_table(pa.Table.from_pylist(orders()), "orders.parquet")
+    pq.write_table(pa.Table.from_pylist(CUSTOMERS), "customers.parquet")
+    return tmp_path
+
+
+def suite(*claims: str) -> str:
+    asserted = "\n".join(f'assert {claim} name "claim {n}"' for n, claim in enumerate(claims))
+    return f'suite "Orders" {{ check "All" on orders {{\n{asserted}\n}} }}'
+
+
+def mutate(text: str, *arguments: str, code: int = 0) -> str:
+    Path("orders.dql").write_text(text)
+    data = ["orders=orders.parquet?format=parquet&date_column=ds&keys=id&masked=secret"]
+    data += ["customers=customers.parquet?format=parquet"] if "customers" in text else []
+    datasets = [part for one in data for part in ("--dataset", one)]
+    done = CliRunner().invoke(
+        app, ["mutate", "orders.dql", *datasets, "--date", LAST.isoformat(), *arguments]
+    )
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+def faults(text: str, *arguments: str) -> dict[str, dict[str, Any]]:
+    listed = json.loads(mutate(text, "--output", "json", *arguments))["faults"]
+    return {fault["text"]: fault for fault in listed}
+
+
+@pytest.mark.parametrize(
+    ("claim", "noticed"),
+    [
+        ("num_rows() >= 28", {"30% of the rows are lost"}),
+        ("num_rows() <= 32", {"10% of the rows are there twice"}),
+        (
+            'num_rows() > 0 for each status in ["open", "paid"]',
+            {"the rows with status paid are lost"},
+        ),
+        ("sum(amount) != sum(amount, lag 1)", {"the rows are those of the day before"}),
+        ("unique(id)", {"10% of the rows have the id of the row before"}),
+        (KNOWN_CUSTOMERS, {"10% of customer are not in customers.customer"}),
+        ("maximum(amount) < 100", {"amount is multiplied by 100"}),
+        ("minimum(amount) > 5", {"amount is divided by 1000"}),
+        ('each row: status in ["open", "paid"]', {"customer and status are swapped"}),
+        ('each row: status in ["open", "paid"]', {"10% of status become a new value"}),
+        ("column amount type double", {"amount becomes a string"}),
+        ("each row: paid_on == ds", {"paid_on is a day earlier"}),
+        ("num_rows() >= 30", {"the last 10% of the rows by updated_at are not there yet"}),
+        ("null_count(amount) == 0", {"10% of amount become NULL"}),
+        ('each row: trim(id) != ""', {"10% of id become blank"}),
+    ],
+)
+def test_an_assertion_notices_the_faults_that_it_is_about(
+    lake: Path, claim: str, noticed: set[str]
+) -> None:
+    found = {text for text, fault in faults(suite(claim)).items() if fault["noticed_by"]}
+    assert noticed <= found, found
+
+
+def test_each_suggested_line_holds_on_the_past_days_and_notices_its_fault(lake: Path) -> None:
+    missed = {
+        text: one for text, one in faults(suite(KNOWN_CUSTOMERS)).items() if not one["noticed_by"]
+    }
+    lines = {text: one["line"] for text, one in missed.items() if one["line"]}
+    assert len(lines) > 20, missed
+    claims = list(dict.fromkeys(line.removeprefix("assert ") for line in lines.values()))
+    db = MemoryDatabase({"orders": orders(), "customers": CUSTOMERS}, date_columns={"orders": "ds"})
+    results = Suite.from_string(suite(*claims)).run_dates(db, f"{FIRST}..{LAST}")
+    failed = [one.name for of in results.values() for one in of if one.status == "failed"]
+    assert failed == []
+    after = faults(suite(KNOWN_CUSTOMERS, *claims))
+    assert [text for text in lines if not after[text]["noticed_by"]] == []
+
+
+def test_the_same_seed_hits_the_same_rows(lake: Path) -> None:
+    text = suite("num_rows() > 0")
+    first = mutate(text, "--output", "json")
+    assert mutate(text, "--output", "json") == first
+    assert mutate(text, "--output", "json", "--seed", "1") != first
+
+
+def test_what_only_warns_is_said_and_does_not_count(lake: Path) -> None:
+    fault = faults(suite("num_rows() >= 28 severity P3"))["30% of the rows are lost"]
+    assert (fault["noticed_by"], fault["warned_by"]) == ([], ["claim 0"])
+    assert "    only warns: claim 0" in mutate(suite("num_rows() >= 28 severity P3"))
+
+
+@pytest.mark.parametrize(
+    ("claim", "reason"),
+    [
+        ('sql("sum(amount)") > 0', "`sql` needs Spark"),
+        ("num_rows() > 1000", "it fails without a fault"),
+        ("num_rows(lag 60) > 0", "no data of orders"),
+    ],
+)
+def test_what_cannot_be_judged_is_said_and_notices_nothing(
+    lake: Path, claim: str, reason: str
+) -> None:
+    done = json.loads(mutate(suite(claim, "num_rows() > 0"), "--output", "json"))
+    assert reason in done["not_judged"]["claim 0"]
+    assert all("claim 0" not in fault["noticed_by"] for fault in done["faults"])
+
+
+def test_a_score_below_the_least_one_ends_with_1(lake: Path) -> None:
+    text = suite("num_rows() between 28 and 32")
+    score = 100 * json.loads(mutate(text, "--output", "json"))["score"]
+    mutate(text, "--min", f"{score - 1}")
+    assert "faults block (" in mutate(text, "--min", f"{score + 1}", "--output", "summary", code=1)
+
+
+def test_junit_has_a_failure_for_each_missed_fault(lake: Path) -> None:
+    text = suite("num_rows() >= 28")
+    root = ET.fromstring(mutate(text, "--output", "junit"))
+    missed = {name for name, fault in faults(text).items() if not fault["noticed_by"]}
+    failed = {
+        case.get("name") for case in root.iter("testcase") if case.find("failure") is not None
+    }
+    assert failed == {f"orders: {name}" for name in missed}
+    assert root.get("failures") == str(len(missed))
+
+
+def test_no_value_of_a_masked_column_is_shown(lake: Path) -> None:
+    rows = [{**row, "secret": "tiger" if row["amount"] > 50 else "lion"} for row in orders()]
+    pq.write_table(pa.Table.from_pylist(rows), "orders.parquet")
+    output = mutate(suite("num_rows() > 0"))
+    assert "the rows with secret *** are lost" in output
+    assert not re.search("tiger|lion", output)
+
+
+def test_a_large_day_is_a_sample(lake: Path) -> None:
+    assert f"orders on {LAST}: 20 of 3" in mutate(suite("null_count(id) == 0"), "--rows", "20")
+
+
+def test_the_fine_day_is_the_last_one_that_passed_in_the_version_of_then(lake: Path) -> None:
+    text = suite("num_rows() >= 28", "null_count(amount) == 0")
+    Path("orders.dql").write_text(text)
+    Path("dqx.toml").write_text(
+        '[defaults]\nresults = "results"\n[datasets.orders]\npath = "orders"\ndate_column = "ds"\n'
+    )
+    schema = pa.Table.from_pylist(orders()).schema
+    for version, rows in enumerate((orders(), [{**row, "amount": None} for row in orders()])):
+        table = pa.Table.from_pylist(rows, schema=schema)
+        write_deltalake("orders", table, mode="overwrite")
+        db = MemoryDatabase({"orders": table}, date_columns={"orders": "ds"})
+        on = LAST - timedelta(days=1 - version)
+        report = Suite.from_string(text).run(db, on).report
+        assert report.outcome == ("blocked" if version else "passed")
+        read = replace(report.datasets[0], location=str(lake / "orders"), version=version)
+        ResultsStore("results").write(replace(report, datasets=(read,)))
+    done = CliRunner().invoke(app, ["mutate", "orders.dql", "--output", "json"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.output)
+    assert found["date"] == (LAST - timedelta(days=1)).isoformat()
+    noticed = {fault["text"] for fault in found["faults"] if fault["noticed_by"]}
+    assert "10% of amount become NULL" in noticed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ([], "no run of Orders that passed"),
+        (
+            ["--date", LAST.isoformat(), "--dataset", "orders=table:lake.orders"],
+            "only be read with",
+        ),
+        (["--date", f"{FIRST}..{LAST}"], "several suites or dates"),
+        (["--date", "2025-05-09"], "no assertion of Orders passes"),
+    ],
+)
+def test_what_cannot_be_mutated_is_an_error_with_a_hint(
+    lake: Path, arguments: list[str], problem: str
+) -> None:
+    Path("orders.dql").write_text(suite("num_rows() > 0"))
+    Path("dqx.toml").write_text(
+        '[datasets.orders]\npath = "orders.parquet"\nformat = "parquet"\ndate_column = "ds"\n'
+    )
+    done = CliRunner().invoke(app, ["mutate", "orders.dql", *arguments])
+    assert done.exit_code == 2
+    assert problem in done.output
+    assert "help: " in done.output
