@@ -38,7 +38,8 @@ from dqx_airflow.values import MASK, DatasetRef, GateRequest, SourceFile, Status
 
 _WORST_FIRST = (
     "lost rows, lost group, yesterday again, duplicated rows, duplicated keys, broken reference, "
-    "other unit, swapped columns, changed type, shifted dates, late rows, NULLs, new value, blanks"
+    "other unit, swapped columns, changed type, shifted dates, late rows, NULLs, new value, "
+    "blank value"
 )
 _LOST = 0.3
 """The share of the rows that are lost."""
@@ -377,7 +378,7 @@ class _Planter:
         yield self._wrong("NULLs", name, "become NULL", None, filled)
         if family_of(kind) is Family.TEXT:
             claims = [f'each row: trim({shown}) != ""']
-            yield self._wrong("blanks", name, "become blank", " ", claims)
+            yield self._wrong("blank value", name, "become blank", " ", claims)
         if column.values:
             yield self._wrong("new value", name, "become a new value", _NEVER_SEEN["string"], lines)
         changes: dict[str, tuple[str, Callable[[Any], Any]]] = {}
@@ -487,7 +488,7 @@ class _Lines:
         of days before on which it was tried."""
         days = self._days(dataset)
         for line in lines:
-            is_metric = line.endswith(")") and " in " not in line and "= " not in line
+            is_metric = not any(mark in line for mark in (" in ", "= ", " type "))
             claim = self._limited(line, dataset, table) if is_metric else line
             if claim is None or self._judge(claim, dataset, table).status is not Status.FAILED:
                 continue

@@ -535,7 +535,7 @@ def counted(dates: Any) -> dict[date, int]:
 def date_column_of(table: ColumnTable, ref: DatasetRef) -> tuple[str, Any]:
     """The name of the date column, and the date of each row.
 
-    :raises RequestError: there is no such column.
+    :raises RequestError: the table lacks it.
     """
     assert ref.date_column is not None
     column = next((name for name in table.names if name.lower() == ref.date_column.lower()), None)

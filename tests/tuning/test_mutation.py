@@ -7,6 +7,7 @@ import random
 import re
 from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -33,6 +34,7 @@ def orders(days: int = DAYS) -> list[dict[str, Any]]:
             "customer": chance.choice(["ann", "bob", "cy"]),
             "status": chance.choice(["open", "paid"]),
             "amount": round(chance.uniform(10, 90), 2),
+            "price": Decimal(chance.randint(101, 999)) / 100,
             "secret": f"s{chance.random()}",
             "paid_on": FIRST + timedelta(days=number),
             "updated_at": datetime(2024, 5, 1 + number, 8, place, tzinfo=timezone.utc),
@@ -114,6 +116,7 @@ def test_each_suggested_line_holds_on_the_past_days_and_notices_its_fault(lake: 
     }
     lines = {text: one["line"] for text, one in missed.items() if one["line"]}
     assert len(lines) > 20, missed
+    assert lines["price becomes a string"] == "assert column price type decimal(3,2)"
     claims = list(dict.fromkeys(line.removeprefix("assert ") for line in lines.values()))
     db = MemoryDatabase({"orders": orders(), "customers": CUSTOMERS}, date_columns={"orders": "ds"})
     results = Suite.from_string(suite(*claims)).run_dates(db, f"{FIRST}..{LAST}")
