@@ -90,7 +90,7 @@ def test_every_example_has_a_tested_language() -> None:
         for path in PAGES
         for kind in re.findall(r"^```(\w+)\n.*?^```$", path.read_text(), re.M | re.S)
     }
-    assert kinds == {"dql", "json", "lua", "mermaid", "python", "sh", "text", "toml", "yaml"}
+    assert kinds == {"dql", "json", "lua", "mermaid", "python", "sh", "text", "toml", "yaml", "yml"}
 
 
 @pytest.mark.parametrize(("place", "text"), examples("dql"), ids=lambda value: value[:40])

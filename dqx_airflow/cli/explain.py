@@ -6,7 +6,8 @@ import json
 import os
 import re
 import sys
-from dataclasses import replace
+from collections.abc import Collection
+from dataclasses import asdict, replace
 from datetime import date
 from enum import Enum
 from functools import partial
@@ -27,7 +28,8 @@ from dqx_airflow.values import Span
 if TYPE_CHECKING:
     from dqx_airflow.cli.calls import Options
     from dqx_airflow.dql.check import Checked
-    from dqx_airflow.values import SourceFile
+    from dqx_airflow.plan.model import Plan
+    from dqx_airflow.values import DatasetRef, SourceFile
 
 _ASSUMED = "the datasets of checks are assumed to have dates, all others to have none"
 _WITHOUT_EFFECT = ("connection", "output", "output_file", "results", "recompute", "watch")
@@ -49,6 +51,7 @@ def explain(
     path: Annotated[Path, typer.Argument(metavar="SUITE|CODE")],
     stage: SuiteStage = SuiteStage.PLAN,
     *,
+    cost: bool = False,
     format: TextFormatOption = TextOrJson.TEXT,
     shared: Options,
 ) -> None:
@@ -61,6 +64,7 @@ def explain(
 
     :param path: A suite, a contract, or a code such as E001.
     :param stage: Show the tokens, the syntax tree, the suite with macros expanded, or the plan.
+    :param cost: Show what each assertion would read on the datasets, estimated without Spark.
     """
     if _CODE.fullmatch(str(path)) and not path.exists():
         _explain_code(str(path).upper(), format)
@@ -73,7 +77,7 @@ def explain(
     from dqx_airflow.dql.linking import FileReader, search_path
 
     if stage is SuiteStage.PLAN:
-        typer.echo(_plan(replace(shared, paths=(path,)), format))
+        typer.echo(_plan(replace(shared, paths=(path,)), format, shows_cost=cost))
         return
     source = read_source(path, str(path))
     if isinstance(source, Unreadable):
@@ -133,8 +137,8 @@ def _shown(source: SourceFile, checked: Checked, stage: SuiteStage, format: Text
     return _json(suite) if format is TextOrJson.JSON else show_suite(suite).rstrip()
 
 
-def _plan(options: Options, format: TextOrJson) -> str:
-    """The plan of each date of a call of `dql run`.
+def _plan(options: Options, format: TextOrJson, *, shows_cost: bool) -> str:
+    """The plan of each date of a call of `dql run`, or the cost of its assertions.
 
     :raises SourceError: that call has errors, other than datasets that are not given.
     """
@@ -156,15 +160,36 @@ def _plan(options: Options, format: TextOrJson) -> str:
         given = {ref.name for ref in request.datasets}
         unknown |= dict.fromkeys(name for name in plan.reads if name not in given)
         plans.append(plan)
+    if shows_cost:
+        refs = {ref.name: ref for request in call.requests for ref in request.datasets}
+        return "\n\n".join(_costs(plan, refs.values(), format) for plan in plans)
     if format is TextOrJson.JSON:
         return "\n".join(map(_json, plans))
     assumption = f"without {listed(tuple(unknown))}: {_ASSUMED}\n\n" if unknown else ""
     return assumption + describe_plans(plans)
 
 
-def _json(value: object) -> str:
-    from dataclasses import asdict
+def _costs(plan: Plan, refs: Collection[DatasetRef], format: TextOrJson) -> str:
+    """An estimate of what the assertions of a plan read."""
+    from rich.filesize import decimal
 
+    from dqx_airflow.engine.cost import HOW, costs_of
+
+    total, costs = costs_of(plan, refs)
+    if format is TextOrJson.JSON:
+        return json_text(list(map(asdict, costs)))
+    sized = listed([ref.name for ref in refs if ref.path]) or "no dataset of known size"
+    lines = [f"{plan.suite} on {plan.date} reads {decimal(total)} of {sized}, {HOW}"]
+    for cost in costs:
+        lines.append(
+            f"\n{cost.name}: {decimal(cost.bytes_read)}, {decimal(cost.bytes_more)} for it alone\n"
+            f"    passes: {cost.passes}, columns: {', '.join(cost.columns) or 'none'}, values "
+            f"answered by the log: {cost.by_log}, by states: {cost.by_states}"
+        )
+    return "\n".join(lines)
+
+
+def _json(value: object) -> str:
     return json_text(asdict(value), default=str)  # type: ignore[call-overload]
 
 

@@ -13,6 +13,7 @@ from dqx_airflow.cli.short_process import collect_rarely, leave, open_closed_str
 VERBS = {
     "init": "dqx_airflow.cli.drafts:init",
     "check": "dqx_airflow.cli.suites:check",
+    "diff": "dqx_airflow.cli.diff:diff",
     "fmt": "dqx_airflow.cli.suites:fmt",
     "run": "dqx_airflow.cli.run:run",
     "import": "dqx_airflow.cli.drafts:import_rules",

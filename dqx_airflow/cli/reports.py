@@ -127,6 +127,12 @@ def printable(text: str, keep: str = "") -> str:
     )
 
 
+def markdown_cell(text: str) -> str:
+    """A text that stays in its table cell, and is not read as markup."""
+    escaped = "".join(f"\\{letter}" if letter in "|<>*_[]" else letter for letter in text)
+    return " ".join(printable(escaped).split())
+
+
 def printable_verdict(verdict: Verdict) -> Verdict:
     """The verdict with all texts printable. The source line keeps its length for the carets."""
     return replace(

@@ -134,6 +134,7 @@ CODES: dict[str, str] = {
     "W042": "DataLex without a manifest",
     "W043": "unknown block status",
     "W050": "damaged line in a history",
+    "W051": "past days turn with a change",
     "W060": "missing groups are not seen",
 }
 

@@ -235,7 +235,7 @@ def _rule(code: str) -> dict[str, Any]:
 def _result(diagnostic: Diagnostic) -> dict[str, Any]:
     text = diagnostic.message + (f"\nhelp: {diagnostic.help}" if diagnostic.help else "")
     result: dict[str, Any] = {
-        "ruleId": diagnostic.code,
+        "ruleId": diagnostic.code or diagnostic.level.value,
         "level": diagnostic.level.value,
         "message": {"text": text},
         "locations": [_location(diagnostic.span)],

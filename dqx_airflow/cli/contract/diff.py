@@ -4,8 +4,9 @@ required bump, and the blocks that a new manifest breaks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from datetime import date, datetime, timezone
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,14 +14,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
+from dqx_airflow.cli.arguments import GateOption, ResultsOption, SinceOption, UntilOption
 from dqx_airflow.cli.command import EXIT_FAILED, EXIT_WRONG, TextFormatOption, TextOrJson
-from dqx_airflow.cli.contract.versions import contract_pairs, read_versions
-from dqx_airflow.cli.reports import console_for, printable, table_of
+from dqx_airflow.cli.contract.versions import ContractPair, contract_pairs, read_versions
+from dqx_airflow.cli.diff import DiffFormat, PastWanted, suite_diff, written
+from dqx_airflow.cli.reports import console_for, markdown_cell, printable, table_of
+from dqx_airflow.cli.suites import count_text
 from dqx_airflow.contracts.diff import Change, Diff
-from dqx_airflow.contracts.model import Bump
-from dqx_airflow.contracts.publishing import ReleasedContracts, release_of
+from dqx_airflow.contracts.model import Bump, Contract, version_of
+from dqx_airflow.contracts.publishing import PublishedVersion, ReleasedContracts, release_of
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
-from dqx_airflow.diagnostics.renderers import draw, github_annotations, json_text
+from dqx_airflow.diagnostics.renderers import draw, github_annotations, json_text, sarif_log
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import Span
@@ -28,15 +32,6 @@ from dqx_airflow.values import Span
 if TYPE_CHECKING:
     from dqx_airflow.contracts.datalex.binding import Impact
     from dqx_airflow.contracts.dialects.datalex import Manifest
-
-
-class DiffFormat(str, Enum):
-    """The output format of changes."""
-
-    TEXT = "text"
-    JSON = "json"
-    MARKDOWN = "markdown"
-    GITHUB = "github"
 
 
 class Weight(str, Enum):
@@ -53,6 +48,12 @@ def diff(
     git: Annotated[str | None, typer.Option(metavar="REV")] = None,
     format: DiffFormat = DiffFormat.TEXT,
     semantic: Weight = Weight.MAJOR,
+    backtest: bool = False,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    gate: GateOption = None,
+    results: ResultsOption = None,
+    registry: Annotated[str | None, typer.Option(metavar="LOCATION")] = None,
 ) -> None:
     """Compare two versions of a contract: every change, who is affected, and the required version
     bump.
@@ -64,11 +65,12 @@ def diff(
 
     :param places: Two files, or files at git revisions: REV:FILE. With --git: PATH...
     :param git: Compare files and folders with their content at this revision.
-    :param format: Output format: table, json, markdown or github.
+    :param format: Output format: text, json, markdown, github or sarif.
     :param semantic: The version bump for a change of meaning in descriptions.
+    :param backtest: Also judge past days with both versions, from the results store: by default the
+        last 90. With --format json or sarif, only these are printed.
+    :param registry: The published versions, for the versions that consumers pin.
     """
-    from datetime import datetime, timezone
-
     from dqx_airflow.contracts.diff import diff as compare
 
     weight = Bump[semantic.name]
@@ -77,14 +79,53 @@ def diff(
         release = release_of(pairs, datetime.now(timezone.utc).date(), semantic=weight)
     elif len(places) == 2:
         old, new = read_versions(places)
+        pairs = ((old, new),)
         release = ReleasedContracts((compare(old, new, semantic=weight),), ())
     else:
         raise RequestError(
             f"expected 2 files, got {len(places)}", "write OLD NEW, or --git REV PATH..."
         )
-    _print_release(release, format, is_alone=not git)
+    if not backtest or format not in (DiffFormat.JSON, DiffFormat.SARIF):
+        _print_release(release, format, is_alone=not git)
+    if backtest:
+        _print_past(pairs, PastWanted(results, since, until, gate), registry, format)
     if release.falls_short:
         raise typer.Exit(EXIT_FAILED)
+
+
+def _print_past(
+    pairs: Iterable[ContractPair], wanted: PastWanted, registry: str | None, format: DiffFormat
+) -> None:
+    """Prints which past days turn with the new versions, and which consumers these reach."""
+    from dqx_airflow.contracts.compile.suite import compile_contract
+
+    diffs = []
+    for old, new in [(old, new) for old, new in pairs if old and new]:
+        before, after = (compile_contract(contract).checked.suite for contract in (old, new))
+        found = suite_diff(Path(_in_file(new.span).file), before, after, wanted)
+        if found.changes:
+            # The compiled suite is in no file.
+            changes = tuple(replace(change, span=None) for change in found.changes)
+            notes = (*found.notes, *_reached(old, new, registry))
+            diffs.append(replace(found, changes=changes, notes=notes))
+    typer.echo(f"\n{written(diffs, format, 'the old version')}", nl=False)
+
+
+def _reached(old: Contract, new: Contract, registry: str | None) -> Iterator[str]:
+    """A sentence for each listed consumer: whether the new version reaches it, by its pin."""
+    from dqx_airflow.cli.contract.registry import registry_at
+    from dqx_airflow.contracts.uses import reliances
+
+    if version_of(old.version) is None or version_of(new.version) is None:
+        return
+    published = registry_at(registry).versions(new.id) if registry else ()
+    versions = [*published, *(PublishedVersion(one, 0, date.today(), "") for one in (old, new))]
+    for reliance in reliances(versions, date.today()):
+        pin = f"pins {reliance.use.pin}" if reliance.use.pin else "pins no version"
+        reach = f"reads {reliance.version}" if reliance.version else (reliance.concern or "")
+        if reliance.version == new.version:
+            reach = f"is reached by {new.version}"
+        yield f"consumer {reliance.use.name} {pin}: {reach}"
 
 
 _COLOURS = {Bump.MAJOR: "red", Bump.MINOR: "yellow", Bump.PATCH: "dim"}
@@ -99,9 +140,12 @@ def _print_release(release: ReleasedContracts, format: DiffFormat, *, is_alone: 
     lines = [remark.message for remark in release.remarks]
     if not is_alone:
         total = len(release.diffs) + sum("pin" not in remark.facts for remark in release.remarks)
-        lines += [
-            f"{total} contract{'' if total == 1 else 's'} compared, {len(diffs) or 'none'} changed"
-        ]
+        lines += [f"{count_text(total, 'contract')} compared, {len(diffs) or 'none'} changed"]
+    notes = [note for diff in diffs for note in _annotations(diff)]
+    for remark in release.remarks:
+        if remark.facts["status"] != "new":
+            span = _in_file(remark.contract.span)
+            notes += [Diagnostic(remark.message, span, is_mild=not remark.falls_short)]
     match format:
         case DiffFormat.TEXT:
             for number, diff in enumerate(diffs):
@@ -116,16 +160,15 @@ def _print_release(release: ReleasedContracts, format: DiffFormat, *, is_alone: 
             typer.echo(json_text(plain[0] if is_alone else [*plain, *facts]))
         case DiffFormat.MARKDOWN:
             typer.echo(
-                "\n\n".join([*map(_markdown, diffs), *(f"- {_cell(line)}" for line in lines)])
+                "\n\n".join(
+                    [*map(_markdown, diffs), *(f"- {markdown_cell(line)}" for line in lines)]
+                )
             )
         case DiffFormat.GITHUB:
-            notes = [note for diff in diffs for note in _annotations(diff)]
-            for remark in release.remarks:
-                if remark.facts["status"] != "new":
-                    span = _in_file(remark.contract.span)
-                    notes += [Diagnostic(remark.message, span, is_mild=not remark.falls_short)]
             if annotations := github_annotations(notes):
                 typer.echo(annotations)
+        case DiffFormat.SARIF:
+            typer.echo(sarif_log(notes))
 
 
 def headline(diff: Diff) -> str:
@@ -137,7 +180,7 @@ def headline(diff: Diff) -> str:
     breaking = len(diff.breaking)
     breaks = f", {breaking} of them {'break' if breaking != 1 else 'breaks'}" if breaking else ""
     due = f"a {diff.due.word} bump is required"
-    return f"{diff.new.id} {versions}: {count} change{'' if count == 1 else 's'}{breaks}; {due}"
+    return f"{diff.new.id} {versions}: {count_text(count, 'change')}{breaks}; {due}"
 
 
 def _verdict(diff: Diff) -> str:
@@ -164,10 +207,10 @@ def _print_text(diff: Diff) -> None:
 
 
 def _markdown(diff: Diff) -> str:
-    lines = [f"**{_cell(headline(diff))}**"]
+    lines = [f"**{markdown_cell(headline(diff))}**"]
     if diff.changes:
         mark = "❌" if diff.falls_short else "✅"
-        lines += ["", f"{mark} {_cell(_verdict(diff))}", ""]
+        lines += ["", f"{mark} {markdown_cell(_verdict(diff))}", ""]
         lines += ["| bump | breaks | place | change | why |", "|---|---|---|---|---|"]
         lines += [f"| {' | '.join(_cells(change))} |" for change in diff.changes]
     return "\n".join(lines)
@@ -177,14 +220,8 @@ def _cells(change: Change) -> Iterator[str]:
     yield f"**{change.bump.word}**" if change.bump is Bump.MAJOR else change.bump.word
     yield ", ".join(change.breaks) or "no one"
     yield f"`{printable(change.path).replace('|', '/').replace('`', '')}`"
-    yield _cell(change.message)
-    yield _cell(change.reason)
-
-
-def _cell(text: str) -> str:
-    """A text that stays in its table cell, and is not read as markup."""
-    escaped = "".join(f"\\{letter}" if letter in "|<>*_[]" else letter for letter in text)
-    return " ".join(printable(escaped).split())
+    yield markdown_cell(change.message)
+    yield markdown_cell(change.reason)
 
 
 def _annotations(diff: Diff) -> Iterator[Diagnostic]:

@@ -92,10 +92,7 @@ def _git_files(revision: str, paths: Sequence[str]) -> Iterator[tuple[str, GitFi
         raise RequestError(
             f"{outside[0]} is outside this folder: run the command in a folder that contains both"
         )
-    arguments = "ls-tree", "-r", "-z", "--name-only", revision, "--", *keys
-    listed = _git(arguments, "git did not respond", f"git cannot list {revision}")
-    if isinstance(listed, str):
-        raise RequestError(listed)
+    listed = git("ls-tree", "-r", "-z", "--name-only", revision, "--", *keys)
     for name in filter(None, listed.decode(errors="replace").split("\0")):
         place = GitFile(revision, name)
         is_named = name in keys
@@ -112,23 +109,23 @@ def _key(path: str) -> str:
 GIT_TIMEOUT_S = 60
 
 
-def _git(arguments: Sequence[str], no_answer: str, refused: str) -> bytes | str:
-    """The output of a git command, or why there is none.
+def git(*arguments: str) -> bytes:
+    """The output of git in the working directory.
 
-    :param no_answer: begins the reason if git does not run.
-    :param refused: begins the reason if git refuses.
+    :raises RequestError: there is none.
     """
+    hint = "run this in a repository that has the revision; in CI, fetch it first"
     command = ["git", *arguments]
     try:
         run = subprocess.run(command, capture_output=True, check=False, timeout=GIT_TIMEOUT_S)  # noqa: S603
     except FileNotFoundError:
-        return "git is not installed"
+        raise RequestError("git is not installed") from None
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        return f"{no_answer}: {error}"
-    if run.returncode != 0:
-        errors = run.stderr.decode(errors="replace").strip().splitlines()
-        return f"{refused}: {errors[0] if errors else 'no reason given'}"
-    return run.stdout
+        raise RequestError(f"git did not respond: {error}") from error
+    if run.returncode == 0:
+        return run.stdout
+    errors = run.stderr.decode(errors="replace").strip().splitlines()
+    raise RequestError(f"git failed: {errors[0] if errors else 'no reason given'}", hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +143,10 @@ class GitFile:
         name = f"{self.revision}:./{self.path}"
         if self.path.startswith("/"):
             return "write the path relative to this folder, without a leading /"
-        arguments = "show", "--no-textconv", "--end-of-options", name
-        content = _git(arguments, "git failed", "not found in git")
-        if isinstance(content, str):
-            return content
+        try:
+            content = git("show", "--no-textconv", "--end-of-options", name)
+        except RequestError as error:
+            return f"not found in git: {error.problem}"
         source = source_of(content, f"{self.revision}:{self.path}")
         return source.reason if isinstance(source, Unreadable) else source
 

@@ -1,0 +1,302 @@
+"""`dql diff`: the assertions that changed since a git revision, and the past days whose verdict
+turns with them; for contracts as `dql contract diff --backtest`."""
+
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import date, datetime, timedelta
+from enum import Enum
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+from rich.filesize import decimal
+
+from dqx_airflow.cli.arguments import (
+    ConfigOption,
+    DatasetOption,
+    GateOption,
+    OutputFileOption,
+    ResultsOption,
+    SinceOption,
+    UntilOption,
+    first_and_last,
+    require_days,
+    results_of,
+)
+from dqx_airflow.cli.calls import Options, read_call
+from dqx_airflow.cli.command import from_here, print_or_write, suite_files, what_to_give
+from dqx_airflow.cli.contract.versions import git
+from dqx_airflow.cli.reports import markdown_cell, printable
+from dqx_airflow.cli.suites import Findings, count_text
+from dqx_airflow.diagnostics import renderers
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, listed
+from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
+from dqx_airflow.errors import RequestError
+from dqx_airflow.plan.resolve import QUIET, resolve
+from dqx_airflow.plan.selection import assumed
+from dqx_airflow.tuning.suite_diff import ChangedAssertion, changed_assertions
+from dqx_airflow.values import SourceFile, Span
+
+if TYPE_CHECKING:
+    from dqx_airflow.dql import nodes
+    from dqx_airflow.results.past_days import PastDay
+
+    Pair: TypeAlias = tuple[Path, nodes.Suite | None, nodes.Suite | None]
+
+
+class DiffFormat(str, Enum):
+    """The output format of changes."""
+
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+    GITHUB = "github"
+    SARIF = "sarif"
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteDiff:
+    """The changed assertions of a suite in a file; `notes` say what was judged and what was not."""
+
+    suite: str
+    file: str
+    changes: tuple[ChangedAssertion, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PastWanted:
+    """The past days to judge: those in a store, of a period and a gate, as they were typed; by
+    default those of the last 90."""
+
+    results: str | None
+    since: datetime | None
+    until: datetime | None
+    gate: str | None = None
+
+    def days_of(self, suite: str, path: Path) -> tuple[tuple[PastDay, ...], str]:
+        """The days of a suite, and a sentence about them.
+
+        :raises RequestError: no store is configured.
+        :raises StoreError: it cannot be read.
+        """
+        from dqx_airflow.results.past_days import past_days, runs_of_suite
+
+        stored = results_of(path, self.results)
+        first, last = first_and_last(self.since, self.until, default=90)
+        try:
+            days = past_days(stored, suite, first, last, gate=self.gate)
+            require_days(days, stored, runs_of_suite(suite, first, last, self.gate))
+        except RequestError as error:
+            return (), f"no past day was judged: {error.problem}; {error.hint}"
+        known = len({day.date for day in days})
+        return days, f"{known} of {(last - first).days + 1} days until {last} have stored values"
+
+
+def diff(
+    paths: Annotated[list[Path] | None, typer.Argument(metavar="[PATH...]")] = None,
+    *,
+    revision: Annotated[str, typer.Option("--git", metavar="REV")] = "HEAD",
+    backtest: bool = False,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    gate: GateOption = None,
+    results: ResultsOption = None,
+    cost: bool = False,
+    dataset: DatasetOption = None,
+    config: ConfigOption = None,
+    output: Annotated[DiffFormat, typer.Option("--output", "--format")] = DiffFormat.TEXT,
+    output_file: OutputFileOption = None,
+) -> None:
+    """List the assertions that differ from a git revision, and with --backtest the past days whose
+    verdict would turn.
+
+    Days are judged from the values in the results store, without Spark: by default those of the
+    last 90. For contracts there is `dql contract diff`. Exit code 2 if a suite has errors, else 0.
+
+    :param paths: Suite files, or folders with .dql files; default: the working directory.
+    :param revision: The revision to compare with, such as origin/main.
+    :param backtest: Judge past days with both versions.
+    :param cost: Estimate how much more a gate reads: for the day of --to, by default yesterday.
+    :param output: Output format: text, json, markdown, github or sarif.
+    """
+    files, missing = suite_files(paths or [Path()])
+    for path in missing if paths else ():
+        typer.echo(f"warning: no .dql file found at {path}: {what_to_give(path)}", err=True)
+    wanted = PastWanted(results, since, until, gate) if backtest else None
+    with TemporaryDirectory() as folder:
+        before = _suites_at(revision, Path(folder))
+    pairs = list(_pairs(files, paths or [Path()], before))
+    diffs = [suite_diff(*pair, wanted) for pair in pairs]
+    if cost:
+        on = until.date() if until else date.today() - timedelta(days=1)
+        options = Options((), datasets=tuple(dataset or ()), config=config)
+        diffs = [_with_cost(*of_suite, options, on) for of_suite in zip(diffs, pairs, strict=True)]
+    print_or_write(written([one for one in diffs if one.changes], output, revision), output_file)
+
+
+def suite_diff(
+    path: Path, old: nodes.Suite | None, new: nodes.Suite | None, wanted: PastWanted | None
+) -> SuiteDiff:
+    """The changes of a suite, and what is known of past days with both versions.
+
+    :param old: without errors, its macros expanded, as is `new`; one of them may be missing.
+    """
+    some = old or new
+    assert some is not None
+    around = wanted.until.date() if wanted and wanted.until else date.today()
+    found = SuiteDiff(some.name.value, from_here(path), changed_assertions(old, new, around))
+    if not found.changes or wanted is None:
+        return found
+    days, note = wanted.days_of(found.suite, path)
+    changes = changed_assertions(old, new, around, days) if days else found.changes
+    return replace(found, changes=changes, notes=(note,))
+
+
+def _with_cost(diff: SuiteDiff, pair: Pair, options: Options, on: date) -> SuiteDiff:
+    """With a note of how much more or less the gate reads for a day than before."""
+    from dqx_airflow.engine.cost import HOW, costs_of
+
+    path, old, new = pair
+    if not diff.changes or new is None:
+        return diff
+    requests = read_call(replace(options, paths=(path,)), on).requests
+    refs = [ref for request in requests for ref in request.datasets]
+    before, after = (
+        costs_of(resolve(suite, SourceFile("", ""), assumed(suite, refs), on, QUIET), refs)[0]
+        for suite in (old or replace(new, checks=()), new)
+    )
+    more = f"{decimal(abs(after - before))} {'less' if after < before else 'more'}"
+    known = ", ".join(ref.name for ref in refs if ref.path) or "no dataset of known size"
+    note = f"the gate reads {more} of {known} for {on}: {decimal(after)}, {HOW}"
+    return replace(diff, notes=(*diff.notes, note))
+
+
+def _suites_at(revision: str, folder: Path) -> dict[Path, nodes.Suite]:
+    """The suites at a revision by their present paths, read from a copy of their files in a folder;
+    without those that have errors, of which a warning says so.
+
+    :raises RequestError: git cannot read it.
+    """
+    top = git("rev-parse", "--show-toplevel").decode().strip()
+    listing = git("-C", top, "ls-tree", "-r", "-z", "--name-only", "--end-of-options", revision)
+    # A `dqx.toml` marks the root of a project, where imports are searched.
+    kept = (".dql", "/dqx.toml")
+    names = [name for name in os.fsdecode(listing).split("\0") if f"/{name}".endswith(kept)]
+    if names:
+        archive = git("-C", top, "archive", "--format=tar", revision, "--", *names)
+        with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+            files.extractall(folder, filter="data")
+    suites = {}
+    for name in names:
+        found = Findings()
+        suite = _suite_in(folder / name, folder, found) if name.endswith(".dql") else None
+        if found.errors:
+            typer.echo(f"warning: {name} has errors at {revision}: it counts as new", err=True)
+        elif suite is not None:
+            suites[Path(top, name)] = suite
+    return suites
+
+
+def _suite_in(path: Path, root: Path, found: Findings) -> nodes.Suite | None:
+    """The suite in a file, whose errors are added to the findings; None for a library or blocks."""
+    from dqx_airflow.dql.check import check_source
+    from dqx_airflow.dql.linking import FileReader, search_path
+
+    source = read_source(path, from_here(path))
+    if isinstance(source, Unreadable):
+        found.add([source.diagnostic], {})
+        return None
+    checked = check_source(source, FileReader(source.name, path, root, search_path(os.environ)))
+    found.add(checked.errors, checked.sources)
+    return checked.suite
+
+
+def _pairs(
+    files: Sequence[Path], paths: Sequence[Path], before: Mapping[Path, nodes.Suite]
+) -> Iterator[Pair]:
+    """Each suite with its earlier version: that of the same path, or else one of the same name
+    whose file is gone.
+
+    :raises SourceError: a suite has errors.
+    """
+    found = Findings()
+    suites = {file: suite for file in files if (suite := _suite_in(file, Path.cwd(), found))}
+    if found.errors:
+        raise renderers.drawn_error(found.diagnostics, found.sources)
+    gone = {path: suite for path, suite in before.items() if not path.exists()}
+    for file, suite in suites.items():
+        old = before.get(Path(os.path.realpath(file)))
+        moved = [path for path, other in gone.items() if other.name.value == suite.name.value]
+        yield file, gone.pop(moved[0]) if moved and old is None else old, suite
+    for place, old in gone.items():
+        if any(place.is_relative_to(os.path.realpath(path)) for path in paths):
+            yield place, old, None
+
+
+def written(diffs: Sequence[SuiteDiff], output: DiffFormat, revision: str) -> str:
+    """The changes in a format, with a line end; empty if there is nothing to display."""
+    notes = [note for one in diffs for note in _annotations(one)]
+    match output:
+        case DiffFormat.JSON:
+            plain = {"revision": revision, "suites": [asdict(one) for one in diffs]}
+            text = renderers.json_text(plain)
+        case DiffFormat.MARKDOWN:
+            text = "\n\n".join(map(_markdown, diffs)) or f"No assertion differs from `{revision}`."
+        case DiffFormat.TEXT:
+            text = "\n\n".join(map(_text, diffs)) or f"no assertion differs from {revision}"
+        case DiffFormat.GITHUB:
+            text = renderers.github_annotations(notes)
+        case DiffFormat.SARIF:
+            text = renderers.sarif_log(notes)
+    return f"{text}\n" if text else ""
+
+
+def _text(diff: SuiteDiff) -> str:
+    number = count_text(len(diff.changes), "assertion")
+    lines = [f"{diff.suite} ({diff.file}): {number} changed", *(f"  {note}" for note in diff.notes)]
+    for change in diff.changes:
+        place = f" ({change.span.file}:{change.span.line})" if change.span else ""
+        lines += ["", f"  {change.kind}: {change.name}{place}"]
+        lines += [f"    - {change.before}"] if change.before else []
+        lines += [f"    + {change.after}"] if change.after else []
+        lines += [f"    {fact}" for fact in _facts(change)]
+    return printable("\n".join(lines), keep="\n")
+
+
+def _facts(change: ChangedAssertion) -> list[str]:
+    """What past days say about a change; nothing if none was judged."""
+    facts = [
+        f"{turn} on {count_text(len(days), 'day')}: {listed(days)}"
+        for turn, days in change.turned.items()
+    ]
+    if change.known and not facts:
+        facts.append(f"no verdict turns on {count_text(change.known, 'day')}")
+    for reason, days in change.unknown.items():
+        facts.append(f"not known on {count_text(days, 'day')}: {reason}")
+    return facts
+
+
+def _markdown(diff: SuiteDiff) -> str:
+    lines = [f"**{markdown_cell(diff.suite)}** (`{diff.file}`)", ""]
+    lines += ["| | assertion | was | is | past days |", "|---|---|---|---|---|"]
+    for change in diff.changes:
+        cells = map(markdown_cell, (change.name, change.before or "-", change.after or "-"))
+        facts = "<br>".join(map(markdown_cell, _facts(change)))
+        lines.append(f"| {change.kind} | {' | '.join(cells)} | {facts} |")
+    return "\n".join([*lines, "", *(f"- {markdown_cell(note)}" for note in diff.notes)]).rstrip()
+
+
+def _annotations(diff: SuiteDiff) -> Iterator[Diagnostic]:
+    """A warning for each assertion whose verdict turns on past days, or is not known."""
+    for change in diff.changes:
+        if change.turned or change.unknown:
+            span = change.span or Span(diff.file, 1, 1, 1, 2)
+            message = f"{change.kind} assertion '{change.name}': {'; '.join(_facts(change))}"
+            yield Diagnostic(message, span, code="W051")

@@ -1,0 +1,147 @@
+"""What the assertions of a plan would read: an estimate from the sizes of files, the Delta log and
+the footers of Parquet files. No rows are read, and no JVM is started."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from itertools import chain
+
+import pyarrow.parquet as pq
+from pyarrow.fs import FileSystem
+
+from dqx_airflow.datasets.delta_log import table_files
+from dqx_airflow.engine.sources.date_column import DateColumn
+from dqx_airflow.engine.sources.delta.log import DeltaLog, struct_of
+from dqx_airflow.engine.sources.delta.snapshot import table_at
+from dqx_airflow.engine.sources.listing import DataFile, absolute, files_at
+from dqx_airflow.metrics.metric import Scan
+from dqx_airflow.plan.model import MetricRequest, Plan
+from dqx_airflow.plan.passes import LATER, Pass, passes_over
+from dqx_airflow.plan.predicates import aggregates_of
+from dqx_airflow.values import DatasetRef
+
+HOW = "estimated from file sizes, Delta logs and Parquet footers"
+_MOST_FOOTERS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class AssertionCost:
+    """What an assertion makes a gate read: `bytes_read` on its own, in `passes` over `columns`, and
+    `bytes_more`, what the gate would not read without it.
+
+    `by_log` and `by_states` count the values that need no read.
+    """
+
+    name: str
+    bytes_read: int
+    bytes_more: int
+    passes: int
+    columns: tuple[str, ...]
+    by_log: int
+    by_states: int
+
+
+@dataclass(frozen=True)
+class _Files:
+    """The files of a dataset at a path."""
+
+    ref: DatasetRef
+    path: str
+
+    @cached_property
+    def log(self) -> DeltaLog | None:
+        """:raises DatasetError: the Delta table does not exist."""
+        if self.ref.format != "delta":
+            return None
+        table = table_at(self.ref, self.path)
+        struct, is_of_now = struct_of(table), self.ref.version is None and not self.ref.timestamp
+        dates = DateColumn.of(self.ref, struct)
+        return DeltaLog(table, self.path, struct, dates, is_of_now, self.ref.trust_log)
+
+    @cached_property
+    def _listed(self) -> tuple[DataFile, ...]:
+        return files_at(self.path) or ()
+
+    def bytes_of(self, scan_pass: Pass) -> float:
+        """The size of what a pass reads."""
+        log, dates = self.log, scan_pass.dates or (None,)
+        if log is not None:
+            files = {file for on in dates for file in log.files_of(on)}
+        else:
+            column = DateColumn(self.ref.date_column or "", "date")
+            files = {
+                file
+                for file in self._listed
+                if any(on is None or column.may_be_in(on, file.path) for on in dates)
+            }
+        named = {*scan_pass.columns, *filter(None, [self.ref.date_column])}
+        # Features such as column mapping name columns differently.
+        is_whole = scan_pass.has_sql or "all" in named or self.ref.filter or (log and log.features)
+        return sum(file.size for file in files) * (1.0 if is_whole else self._share(files, named))
+
+    def _share(self, files: Collection[DataFile], columns: Collection[str]) -> float:
+        """The share of the bytes of Parquet files that some columns have, by the footers of the
+        largest ones; 1 for other formats, whose rows are read as a whole."""
+        if self.ref.format not in ("delta", "parquet"):
+            return 1.0
+        largest = sorted(files, key=lambda file: -file.size)[:_MOST_FOOTERS]
+        sizes = [_column_sizes(self.path, self.ref.format, file.path) for file in largest]
+        total = sum(of_file.total() for of_file in sizes)
+        return sum(of_file[name] for of_file in sizes for name in columns) / total if total else 0.0
+
+
+@cache
+def _column_sizes(root: str, file_format: str, path: str) -> Counter[str]:
+    """The compressed bytes of each column of a Parquet file below a root."""
+    system = table_files(root) if file_format == "delta" else FileSystem.from_uri(root)[0]
+    sizes = Counter[str]()
+    groups = pq.read_metadata(path, filesystem=system).to_dict()["row_groups"]
+    for chunk in chain.from_iterable(group["columns"] for group in groups):
+        sizes[chunk["path_in_schema"].partition(".")[0]] += chunk["total_compressed_size"]
+    return sizes
+
+
+def costs_of(plan: Plan, refs: Iterable[DatasetRef]) -> tuple[int, tuple[AssertionCost, ...]]:
+    """The bytes that a gate reads on an ordinary day, and the cost of each assertion: the states of
+    earlier runs answer what is needed from days before, whose files are assumed to be as they were.
+    Datasets without a path have no known size, and count as empty.
+
+    :raises DatasetError: a Delta table does not exist, or its log is broken.
+    """
+    sized = {ref.name: _Files(ref, absolute(ref.path)) for ref in refs if ref.path}
+
+    def is_in_log(request: MetricRequest) -> bool:
+        files = sized.get(request.dataset)
+        if files is None or files.log is None or files.ref.filter is not None:
+            return False
+        parts = aggregates_of(request) if request.definition.scan is Scan.FLAT else ()
+        answered = files.log.answers(parts, request.date)
+        return bool(parts) and all(part.sql in answered for part in parts)
+
+    in_log = frozenset(filter(is_in_log, plan.requests))
+    stored = {request for request in plan.requests if request.date and request.date < plan.date}
+
+    def reading(requests: Iterable[MetricRequest]) -> tuple[int, int, tuple[str, ...]]:
+        """The bytes, the passes and the columns for some requests together."""
+        left = [request for request in requests if request not in in_log | stored]
+        size, passes, columns = 0.0, 0, set[str]()
+        for name in {request.dataset for request in left}:
+            for scan_pass in passes_over(replace(plan, requests=tuple(left)), name):
+                if scan_pass.reason is not LATER:
+                    passes += 1
+                    columns.update(scan_pass.columns, ["all"] * scan_pass.has_sql)
+                    size += sized[name].bytes_of(scan_pass) if name in sized else 0
+        return round(size), passes, tuple(sorted(columns))
+
+    needed = [(*planned.requests, *planned.history) for planned in plan.assertions]
+    total, costs = reading(plan.requests)[0], []
+    for number, planned in enumerate(plan.assertions):
+        own, others = {*needed[number]}, chain(*needed[:number], *needed[number + 1 :])
+        size, passes, columns = reading(own)
+        more = total - reading(dict.fromkeys(others))[0]
+        answered = len(own & in_log), len(own & stored - in_log)
+        costs.append(AssertionCost(planned.name, size, more, passes, columns, *answered))
+    return total, tuple(costs)

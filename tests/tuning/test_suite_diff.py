@@ -1,0 +1,312 @@
+"""`dql diff` and `dql contract diff --backtest`: changed assertions, and the past days turned."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from datetime import date
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from stored_days import FIRST, SUITE, orders, store_days
+from typer.testing import CliRunner
+
+import dqx_airflow
+from dqx_airflow.cli.main import app
+from dqx_airflow.contracts.compile.suite import compile_contract
+from dqx_airflow.contracts.read import read_contract
+from dqx_airflow.values import SourceFile
+
+COUNTS = {0: (20, 0), 1: (20, 2), 2: (9, 0), 3: (4, 0), 4: (6, 0), 5: (4, 0), 7: (20, 0)}
+PERIOD = ("--from", "2024-12-01", "--to", "2024-12-10")
+NULLS, ROWS = "orders.completeness.email_null", "orders.volume.min_rows"
+
+
+@pytest.fixture(scope="module")
+def days(tmp_path_factory: pytest.TempPathFactory) -> str:
+    root = str(tmp_path_factory.mktemp("results"))
+    store_days(root, orders(COUNTS), range(6))
+    return root
+
+
+@pytest.fixture
+def here(days: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DQX_RESULTS_ROOT", days)
+    for name in ("NAME", "EMAIL"):
+        monkeypatch.setenv(f"GIT_AUTHOR_{name}", "ada@x.org")
+        monkeypatch.setenv(f"GIT_COMMITTER_{name}", "ada@x.org")
+    commit({"suites/orders.dql": SUITE, "dqx.toml": ""})
+    return tmp_path
+
+
+def git(*arguments: str) -> None:
+    subprocess.run(["git", *arguments], check=True, capture_output=True)
+
+
+def commit(files: dict[str, str]) -> None:
+    if not Path(".git").exists():
+        git("init", "-q", "-b", "main")
+    for name, text in files.items():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(text)
+    git("add", ".")
+    git("commit", "-q", "-m", "change")
+
+
+def dql(*arguments: str, code: int = 0) -> str:
+    done = CliRunner().invoke(app, [*arguments])
+    assert done.exit_code == code, done.output
+    return done.output if code else done.stdout
+
+
+def changes(*arguments: str) -> list[dict[str, Any]]:
+    found = json.loads(dql("diff", *arguments, "--output", "json"))
+    return [change for suite in found["suites"] for change in suite["changes"]]
+
+
+NEW = 'profile "Holiday"'
+TURNS = {
+    "a looser limit": ("LEAST = 10", "LEAST = 7", {ROWS: {"failed -> passed": ["03", "06"]}}),
+    "a tighter limit": ("LEAST = 10", "LEAST = 20", {ROWS: {"passed -> failed": ["05"]}}),
+    "a constant of two": ("< MAX_NULLS", "< MAX_NULLS / 50", {NULLS: {}}),
+    "a profile": ("by 2.0x", "by 1.0x", {ROWS: {"passed -> failed": ["05"]}}),
+    "a severity": ("severity P2", "severity P1", {"orders.volume.stable": {}}),
+    "a removed assertion": (
+        'assert num_rows() >= LEAST\n            name "orders.volume.min_rows"\n',
+        'assert num_rows() >= 1\n            name "other"\n',
+        {"other": {}, ROWS: {"failed -> absent": ["03", "04", "06"]}},
+    ),
+    "a new assertion": (
+        NEW,
+        f'check "New" on orders {{ assert num_rows() >= 20 name "new" }} {NEW}',
+        {"new": {"absent -> failed": ["03", "04", "05", "06"]}},
+    ),
+    "a comment": ("suite ", "# only a comment\nsuite ", {}),
+}
+
+
+@pytest.mark.parametrize("case", TURNS)
+def test_each_changed_assertion_names_the_days_that_turn(here: Path, case: str) -> None:
+    old, new, expected = TURNS[case]
+    assert old in SUITE
+    Path("suites/orders.dql").write_text(SUITE.replace(old, new))
+    found = {
+        change["name"]: {
+            turn: [on[-2:] for on in on_days] for turn, on_days in change["turned"].items()
+        }
+        for change in changes("--backtest", *PERIOD)
+    }
+    assert found == expected
+
+
+def test_what_stored_values_do_not_decide_is_said_with_the_reason(here: Path) -> None:
+    Path("suites/orders.dql").write_text(SUITE.replace("null_count(email)", "unique_count(email)"))
+    output = dql("diff", "--backtest", *PERIOD)
+    assert "not known on 6 days: no stored value of unique_count(email) of 'orders'" in output
+    assert "6 of 10 days until 2024-12-10 have stored values" in output
+    later = dql("diff", "--backtest")
+    assert "no past day was judged: suite 'Orders' has no results from" in later
+    assert "no results under" in dql("diff", "--backtest", "--results", "empty")
+
+
+def test_without_backtest_no_store_is_needed(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DQX_RESULTS_ROOT")
+    assert dql("diff") == "no assertion differs from HEAD\n"
+    assert dql("diff", "--output", "github") == ""
+    Path("suites/orders.dql").write_text(SUITE.replace("LEAST = 10", "LEAST = 7"))
+    lines = dql("diff").splitlines()
+    assert lines[-3:] == [
+        f"  changed: {ROWS} (suites/orders.dql:11)",
+        "    - num_rows() >= LEAST (10) (P1, tag volume)",
+        "    + num_rows() >= LEAST (7) (P1, tag volume)",
+    ]
+    assert "add --results PATH" in dql("diff", "--backtest", code=2)
+
+
+def test_libraries_and_moved_files_are_compared_as_they_were(here: Path) -> None:
+    library = 'export macro rows(n) {\n    assert num_rows() >= {n} name "rows"\n}\n'
+    suite = 'import "lib/rows.dql"\nsuite "A" {{ check "C" on t {{ use rows({n}) }} }}\n'
+    commit({"lib/rows.dql": library, "a/a.dql": suite.format(n=3), "dqx.toml": "[defaults]"})
+    Path("lib/rows.dql").write_text(library.replace("{n} name", "{n} + 1 name"))
+    assert [change["name"] for change in changes("a")] == ["rows"]
+    git("checkout", "lib")
+    Path("b").mkdir()
+    git("mv", "a/a.dql", "b/renamed.dql")
+    assert changes("b") == []
+    Path("b/renamed.dql").write_text(suite.format(n=4))
+    assert [(change["before"], change["after"]) for change in changes("b")] == [
+        ("num_rows() >= 3 (P1)", "num_rows() >= 4 (P1)")
+    ]
+    git("rm", "-q", "-f", "suites/orders.dql")
+    missing = CliRunner().invoke(app, ["diff", "suites"]).stderr
+    assert missing.startswith("warning: no .dql file found at suites: ")
+    assert [change["after"] for change in changes("suites", ".")][-3:] == [None] * 3
+
+
+def test_a_suite_with_errors_is_an_error_now_and_counts_as_new_if_it_was_one(here: Path) -> None:
+    commit({"suites/orders.dql": SUITE.replace("num_rows() >=", "num_row() >=")})
+    assert "unknown metric 'num_row'" in dql("diff", code=2)
+    Path("suites/orders.dql").write_text(SUITE)
+    done = CliRunner().invoke(app, ["diff"])
+    assert "warning: suites/orders.dql has errors at HEAD: it counts as new" in done.output
+    assert done.output.count("\n  new: ") == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--git", "nope"), "error: git failed: fatal: Not a valid object name nope"),
+        (("--git", "--all"), "Not a valid object name --all"),
+    ],
+)
+def test_what_cannot_be_compared_is_a_message(
+    here: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    assert message in dql("diff", *arguments, code=2)
+
+
+def test_a_comment_has_a_row_for_each_change_and_annotations_have_the_days(here: Path) -> None:
+    Path("suites/orders.dql").write_text(SUITE.replace("LEAST = 10", "LEAST = 7"))
+    comment = dql("diff", "--backtest", *PERIOD, "--output", "markdown")
+    assert "| changed | orders.volume.min\\_rows | num\\_rows() \\>= LEAST (10)" in comment
+    assert "failed -\\> passed on 2 days: 2024-12-03, 2024-12-06 |" in comment
+    (annotation,) = dql("diff", "--backtest", *PERIOD, "--output", "github").splitlines()
+    assert annotation.startswith("::warning file=suites/orders.dql,line=11,")
+    sarif = json.loads(dql("diff", "--backtest", *PERIOD, "--output", "sarif"))
+    (result,) = sarif["runs"][0]["results"]
+    assert (result["ruleId"], result["level"]) == ("W051", "warning")
+    assert "2024-12-03, 2024-12-06" in result["message"]["text"]
+
+
+CONTRACT = """\
+apiVersion: v3.1.0
+kind: DataContract
+id: orders
+name: orders
+version: 2.3.0
+status: active
+schema:
+  - name: orders
+    logicalType: object
+    properties:
+      - {name: email, logicalType: string}
+    quality:
+      - {id: enough, metric: rowCount, mustBeGreaterOrEqualTo: 5}
+customProperties:
+  - {property: consumers, value: [{team: bi, pin: "2"}, {team: crm}, {team: old, pin: "1.0.0"}]}
+"""
+
+
+def test_a_tighter_contract_names_the_days_and_the_consumers_that_it_reaches(
+    here: Path, tmp_path: Path
+) -> None:
+    contract = read_contract(SourceFile("orders.odcs.yaml", CONTRACT)).contract
+    assert contract is not None
+    store_days("results", orders(COUNTS), range(6), suite=compile_contract(contract).text)
+    commit({"orders.odcs.yaml": CONTRACT})
+    tighter = CONTRACT.replace("2.3.0", "3.0.0").replace("EqualTo: 5", "EqualTo: 8")
+    Path("new.odcs.yaml").write_text(tighter)
+    places = ("orders.odcs.yaml", "new.odcs.yaml", "--results", "results", *PERIOD, "--backtest")
+    output = dql("contract", "diff", *places)
+    assert "a major bump is required" in output
+    assert "passed -> failed on 1 day: 2024-12-05" in output
+    assert [line.strip() for line in output.splitlines() if line.startswith("  consumer")] == [
+        "consumer bi pins 2: reads 2.3.0",
+        "consumer crm pins no version: is reached by 3.0.0",
+        "consumer old pins 1.0.0: no version 1.0.0 is published",
+    ]
+    dql("contract", "registry", "publish", "orders.odcs.yaml", "--registry", "published")
+    assert "consumer bi pins 2: reads 2.3.0" in dql(
+        "contract", "diff", *places, "--registry", "published"
+    )
+    Path("orders.odcs.yaml").write_text(tighter)
+    arguments = ("--git", "HEAD", "orders.odcs.yaml", *places[2:], "--format", "json")
+    (suite,) = json.loads(dql("contract", "diff", *arguments, code=1))["suites"]
+    assert suite["changes"][0]["turned"] == {"passed -> failed": ["2024-12-05"]}
+
+
+TUNING = Path(dqx_airflow.__file__).parent / "docs/tuning.md"
+PIPELINES = dict(re.findall(r"```yml\n# (\S+)\n(.*?)```", TUNING.read_text(), re.DOTALL))
+
+
+@pytest.fixture
+def merge_request(
+    here: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A clone with a change of a suite, and a store with days before today."""
+    root = str(tmp_path_factory.mktemp("recent"))
+    begin = (date.today() - FIRST).days - 8
+    shifted = {begin + number: count for number, count in COUNTS.items()}
+    store_days(root, orders(shifted), range(begin, begin + 6))
+    git("clone", "-q", str(here), "clone")
+    monkeypatch.chdir("clone")
+    git("checkout", "-q", "-b", "change")
+    commit({"suites/orders.dql": SUITE.replace("LEAST = 10", "LEAST = 7")})
+    monkeypatch.setenv("DQX_RESULTS_ROOT", root)
+
+
+def run(script: list[str]) -> str:
+    """Runs the commands of a job in a shell, as its runner does; without installations."""
+    commands = [line for line in script if not line.startswith(("pip ", "gh "))]
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(
+        ["bash", "-e", "-c", "\n".join(commands)],
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_github_workflow_of_the_docs_runs(
+    merge_request: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_BASE_REF", "main")
+    job = yaml.safe_load(PIPELINES[".github/workflows/backtest.yml"])["jobs"]["backtest"]
+    output = run([step["run"] for step in job["steps"] if "run" in step])
+    assert output.startswith("::warning file=suites/orders.dql,line=11,")
+    assert "failed -\\> passed on 1 day" in Path("comment.md").read_text()
+    assert json.loads(Path("dql.sarif").read_text())["runs"][0]["results"]
+
+
+@pytest.fixture
+def notes(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The bodies that a server in the place of GitLab's API gets."""
+    bodies: list[str] = []
+
+    class Api(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            bodies.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
+            self.send_response(201)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Api) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("CI_API_V4_URL", f"http://127.0.0.1:{server.server_port}")
+        yield bodies
+        server.shutdown()
+
+
+def test_the_gitlab_job_of_the_docs_runs(
+    merge_request: None, notes: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "main")
+    monkeypatch.setenv("DQL_TOKEN", "a token of the project")
+    run(yaml.safe_load(PIPELINES[".gitlab-ci.yml"])["backtest"]["script"])
+    (body,) = notes
+    assert "failed -\\> passed on 1 day" in body
