@@ -22,6 +22,7 @@ from dqx_airflow.datasets.reader_options import wrong_option
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, did_you_mean, nearest
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import FORMATS, JDBC, DatasetRef, GateRequest, Span
+from dqx_airflow.values.json_form import iso_timestamp
 from dqx_airflow.values.redact import holds_credentials, is_secret_setting, redact_urls
 
 ISO = "yyyy-MM-dd"
@@ -333,7 +334,7 @@ def timestamp_of(text: str) -> datetime:
 
     :raises ValueError: it is not one.
     """
-    timestamp = datetime.fromisoformat(re.sub(r"Z$", "+00:00", text.strip()))
+    timestamp = iso_timestamp(text.strip())
     return timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=timezone.utc)
 
 

@@ -337,7 +337,7 @@ def _check_http(transport: HttpTransport) -> LineageCheck:
 
     address = redact(urljoin(transport.url, transport.endpoint))
     options: dict[str, Any] = {"verify": transport.verify}
-    if transport.cert is not None:
+    if getattr(transport, "cert", None) is not None:  # since openlineage-python 1.54
         options["cert"] = transport.cert
     try:
         # Any response is enough, even 404. HEAD has no effects.

@@ -19,6 +19,7 @@ from zoneinfo import ZoneInfo
 from dqx_airflow.metrics.usual_limits import Kind, UsualLimits, day_before, usual_limits
 from dqx_airflow.values import MetricValue
 from dqx_airflow.values.exact import NUMBERS, Exact, bounded, nearest_float, square_root
+from dqx_airflow.values.json_form import iso_timestamp
 
 Numbers = tuple[MetricValue, ...]
 
@@ -152,7 +153,7 @@ def _zone(name: MetricValue) -> tzinfo:
 
 def _timestamp(text: MetricValue, zone: tzinfo = timezone.utc) -> datetime:
     """The timestamp, in UTC if it has no time zone, or the beginning of a date in a time zone."""
-    timestamp = datetime.fromisoformat(str(text))
+    timestamp = iso_timestamp(str(text))
     if timestamp.tzinfo:
         return timestamp
     return timestamp.replace(tzinfo=zone if _is_day(str(text)) else timezone.utc)

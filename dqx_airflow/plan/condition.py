@@ -51,6 +51,7 @@ from dqx_airflow.plan.model import (
 from dqx_airflow.plan.predicates import show_group
 from dqx_airflow.values import MASK, FailingRow, MetricValue, Status
 from dqx_airflow.values.exact import NUMBERS, Number, nearest_float
+from dqx_airflow.values.json_form import PART_OF_SECOND
 
 _EPOCH = datetime(1970, 1, 1)
 _NO_GROUP = "no groups to judge: no rows"
@@ -533,9 +534,6 @@ def _picks(term: Term) -> bool:
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
-_PART_OF_SECOND = re.compile(r"(?<=:[0-9]{2})[.,]([0-9]+)")
-
-
 _NOT_A_DATE = (
     "a date or timestamp cannot be compared with any other string: write dates as 2024-03-02, "
     'timestamps as "2024-03-02T06:00:00"'
@@ -643,9 +641,9 @@ def _timestamp(text: str) -> tuple[datetime, str] | None:
     """
     if not _DAY.match(text):
         return None  # Python also parses `20241129` and `2024-W48-5`, which may be any codes
-    part = _PART_OF_SECOND.search(text)
+    part = PART_OF_SECOND.search(text)
     try:
-        second = datetime.fromisoformat(_PART_OF_SECOND.sub("", text).removesuffix("Z"))
+        second = datetime.fromisoformat(PART_OF_SECOND.sub("", text).removesuffix("Z"))
     except ValueError:
         return None
     zoned = second if second.tzinfo else second.replace(tzinfo=timezone.utc)

@@ -20,6 +20,7 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import Span
 from dqx_airflow.values.exact import nearest_float
+from dqx_airflow.values.json_form import iso_timestamp
 
 Entry: TypeAlias = dict[str, Any]
 Append: TypeAlias = Callable[[Iterable[Mapping[str, Any]]], None]
@@ -192,7 +193,7 @@ def timestamp_text(timestamp: datetime) -> str:
 def timestamp_of(text: object) -> datetime | None:
     """The timestamp of an entry; None if it has none."""
     try:
-        timestamp = datetime.fromisoformat(str(text).replace("Z", "+00:00"))
+        timestamp = iso_timestamp(str(text))
     except ValueError:
         return None
     return timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=timezone.utc)

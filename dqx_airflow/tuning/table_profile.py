@@ -37,6 +37,7 @@ from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 from dqx_airflow.metrics.types import WHOLE_SIZES, Family, family_of, spark_type_of_arrow
 from dqx_airflow.tuning.suggested import Seen, SeenDays
 from dqx_airflow.values import DatasetRef
+from dqx_airflow.values.json_form import iso_timestamp
 from dqx_airflow.values.request import days_before
 
 T = TypeVar("T")
@@ -579,7 +580,7 @@ def _newest(table: ColumnTable, observed_table: ObservedTable) -> datetime | Non
         return None
     newest = pc.max(table.column(observed_table.clock)).as_py()
     if isinstance(newest, str):
-        newest = datetime.fromisoformat(newest.replace("Z", "+00:00"))
+        newest = iso_timestamp(newest)
     if not isinstance(newest, datetime):
         return None
     return newest.replace(tzinfo=newest.tzinfo or timezone.utc).astimezone(timezone.utc)

@@ -11,8 +11,10 @@ import base64
 import binascii
 import json
 import math
+import re
 import zlib
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -22,6 +24,9 @@ from dqx_airflow.values.report import MetricResult, MetricValue, Verdict
 from dqx_airflow.values.request import GateRequest
 
 T = TypeVar("T")
+
+PART_OF_SECOND = re.compile(r"(?<=:[0-9]{2})[.,]([0-9]+)")
+"""Behind the seconds of a timestamp."""
 
 
 def to_json(value: Any) -> str:
@@ -185,3 +190,14 @@ def storage_options_of(environment: Mapping[str, str]) -> dict[str, str] | None:
 def setting_text(value: object) -> str:
     """A setting as Spark, databases and storages write it: `true`, not `True`."""
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def iso_timestamp(text: str) -> datetime:
+    """The timestamp in ISO form, with the time zone that it has, or none.
+
+    Python 3.10 by itself takes fractions of three or six digits only, and no `Z`.
+
+    :raises ValueError: it is not one.
+    """
+    padded = PART_OF_SECOND.sub(lambda part: f".{part[1][:6]:0<6}", text)
+    return datetime.fromisoformat(re.sub("Z$", "+00:00", padded))

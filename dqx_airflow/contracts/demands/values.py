@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from math import floor
@@ -22,6 +21,7 @@ from dqx_airflow.metrics.patterns.syntax import PatternError
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 from dqx_airflow.values.exact import is_finite_number
+from dqx_airflow.values.json_form import iso_timestamp
 
 _NUMBERS = ("integer", "number")
 _KEYWORDS = {">=": "minimum", ">": "exclusiveMinimum", "<=": "maximum", "<": "exclusiveMaximum"}
@@ -200,7 +200,7 @@ def _comparable(value: base.Literal) -> Any:
     except InvalidOperation:
         pass
     try:
-        timestamp = datetime.fromisoformat(str(value).replace("Z", "+00:00"))
+        timestamp = iso_timestamp(str(value))
     except ValueError:
         return None
     return timestamp.replace(tzinfo=None) - (timestamp.utcoffset() or timestamp - timestamp)

@@ -34,6 +34,7 @@ from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.plan.resolve import QUIET, resolve
 from dqx_airflow.values import DatasetRef, MetricValue, SourceFile, Status
 from dqx_airflow.values.exact import exact_text
+from dqx_airflow.values.json_form import iso_timestamp
 
 _FENCE = re.compile(r"^```(?P<kind>\w+)(?P<options>[^\n]*)\n(?P<text>.*?)^```$", re.M | re.S)
 _OWN_CONDITION = re.compile(
@@ -229,7 +230,7 @@ def _converted(value: Any, spark_type: str) -> Any:
         case "date":
             return date.fromisoformat(value)
         case "timestamp" | "timestamp_ntz":
-            return datetime.fromisoformat(value.replace("Z", "+00:00"))
+            return iso_timestamp(value)
         case "binary":
             return bytes.fromhex(value)
         case "array":
