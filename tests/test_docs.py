@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from codes_page import codes_page
 from markdown_cases import REWRITE
+from reference_page import reference_page
 from results_page import results_page
 
 import dqx_airflow
@@ -58,6 +59,11 @@ def test_the_page_of_the_results_tables_is_up_to_date() -> None:
 
 def test_the_page_of_the_codes_is_up_to_date() -> None:
     assert_up_to_date("codes.md", codes_page())
+
+
+def test_the_reference_lists_every_public_name() -> None:
+    assert_up_to_date("reference.md", reference_page())
+    assert "::: dqx_airflow.operators.dql_gate.DqlGateOperator" in reference_page()
 
 
 def test_the_site_begins_as_the_readme_does() -> None:
@@ -172,6 +178,8 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     for page in ("index.html", "operators/dql_gate/index.html", "codes/E001/index.html"):
         assert (tmp_path / page).is_file()
+    reference = (tmp_path / "reference" / "index.html").read_text(encoding="utf-8")
+    assert "Runs a suite" in reference or 'id="dqx_airflow.api.suite.Interpreter"' in reference
     assert not (tmp_path / "site").exists()
 
 

@@ -19,6 +19,7 @@ from dqx_airflow.datasets.connections import SUBMIT_OPTIONS, with_archive
 
 pytestmark = pytest.mark.e2e
 
+ROOT = Path(__file__).parents[2]
 SUITE = 'suite "S" { check "C" on t { assert sum(id) == 6 name "sum" } }'
 
 
@@ -30,6 +31,16 @@ def test_the_archives_pass_the_checks_of_the_index(archives: list[Path]) -> None
         [sys.executable, "-m", "twine", "check", "--strict", *archives], archives[0].parent
     )
     assert checked.count("PASSED") == 2
+
+
+def test_two_builds_are_the_same_byte_for_byte(archives: list[Path], tmp_path: Path) -> None:
+    """From a clone, by a user with other rights, and with other hashes of strings."""
+    run(["git", "clone", "-q", ROOT, "clone"], tmp_path)
+    shell = f"umask 077; {sys.executable} -m build --outdir again clone"
+    run(["sh", "-c", shell], tmp_path, PYTHONHASHSEED="7")
+    again = {path.name: path.read_bytes() for path in (tmp_path / "again").iterdir()}
+    assert sorted(again) == sorted(path.name for path in archives)
+    assert [path.name for path in archives if again[path.name] != path.read_bytes()] == []
 
 
 def test_a_suite_runs_from_the_wheel(programs: Path, jvm_archive: Path, tmp_path: Path) -> None:
