@@ -17,6 +17,7 @@ from codes_page import codes_page
 from markdown_cases import REWRITE
 from reference_page import reference_page
 from results_page import results_page
+from skill_page import llms_text, skill_page
 
 import dqx_airflow
 from dqx_airflow.contracts.compile.suite import compile_contract
@@ -24,6 +25,7 @@ from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.datasets.dqx_toml import read_settings
 from dqx_airflow.diagnostics import CODES, draw
 from dqx_airflow.dql.check import check_source
+from dqx_airflow.metrics.builtin import CALLABLE, METRICS
 from dqx_airflow.values import SourceFile
 
 ROOT = Path(__file__).parents[1]
@@ -64,6 +66,15 @@ def test_the_page_of_the_codes_is_up_to_date() -> None:
 def test_the_reference_lists_every_public_name() -> None:
     assert_up_to_date("reference.md", reference_page())
     assert "::: dqx_airflow.operators.dql_gate.DqlGateOperator" in reference_page()
+
+
+def test_the_skill_and_the_list_of_pages_for_agents_are_up_to_date() -> None:
+    assert_up_to_date("skill/SKILL.md", skill_page())
+    assert_up_to_date("llms.txt", llms_text())
+    listed = re.findall(r"\]\(([^)]+)\)", llms_text())
+    assert all((DOCS / page).is_file() for page in listed)
+    assert all(f"`{METRICS[name].signature}`" in skill_page() for name in CALLABLE)
+    assert all(f"- {code}, " in skill_page() for code in CODES)
 
 
 def test_the_site_begins_as_the_readme_does() -> None:

@@ -52,7 +52,7 @@ FOREIGN = (
     "lark",
 )
 FOREIGN += ("sqlglot", "sympy", "typer", "rich", "cattrs", "yaml", "pandas", "pygls", "lsprotocol")
-FOREIGN += ("croniter", "gymnasium")
+FOREIGN += ("croniter", "gymnasium", "mcp")
 FOREIGN += ("fastapi", "starlette", "jinja2", "markupsafe", "sqlalchemy")
 MAY_IMPORT: dict[str, set[str]] = {
     "": set(),

@@ -24,6 +24,7 @@ VERBS = {
     "mutate": "dqx_airflow.cli.mutation:mutate",
     "doctor": "dqx_airflow.cli.doctor:doctor",
     "lsp": "dqx_airflow.cli.suites:lsp",
+    "mcp": "dqx_airflow.cli.agents:mcp",
     "results": "dqx_airflow.cli.stores:app",
     "incidents": "dqx_airflow.cli.incidents:incidents",
     "accept": "dqx_airflow.cli.incidents:accept",

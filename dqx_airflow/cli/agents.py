@@ -1,0 +1,265 @@
+"""`dql mcp`: what an agent may ask over the Model Context Protocol, by the official package `mcp`.
+
+Nothing is written but proposals, which wait for a person in `dql review`. Calls name only files
+below the folder of the server; a library that a suite imports is found as in `dql check`. Commands
+run in processes of their own: standard output belongs to the protocol, and no call inherits the
+state of another.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from functools import wraps
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec
+
+import dqx_airflow
+from dqx_airflow.diagnostics import draw
+from dqx_airflow.diagnostics.codes import CODES, page
+from dqx_airflow.diagnostics.diagnostic import did_you_mean
+from dqx_airflow.errors import DqxError, RequestError
+
+if TYPE_CHECKING:
+    from mcp.server import MCPServer
+
+    from dqx_airflow.values import DatasetRef
+
+P = ParamSpec("P")
+
+_AGENT = "mcp"
+_MOST_ROWS = 100_000
+_LONGEST_S = 300
+_PROGRAM = "from dqx_airflow.cli.main import main; main()"
+_INSTRUCTIONS = (
+    "Rules about data in DQL. Read the resource dql://skill first. Call check after every change "
+    "of a suite and do what its help lines say, until it reports no error. Then sample_run and "
+    "backtest show whether the rules hold. Limits are changed by propose; a person decides."
+)
+
+
+def mcp() -> None:
+    """Serve tools for agents, over the Model Context Protocol on standard input and output.
+
+    They check and explain suites, judge samples and past days, and say why a gate blocked. Files
+    are read below the current folder. Nothing is written but proposals for `dql review`.
+    """
+    try:
+        server = create_server(Path.cwd())
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] != "mcp":
+            raise
+        raise RequestError(
+            "the server for agents needs mcp, which is not installed",
+            "pip install 'dqx-airflow[mcp]'",
+        ) from None
+    server.run()
+
+
+def create_server(folder: Path) -> MCPServer:
+    """The server for the files below a folder."""
+    from mcp.server import MCPServer
+    from mcp.types import ToolAnnotations
+
+    tools = Tools(folder.resolve())
+    server = MCPServer(
+        "dql", version=dqx_airflow.__version__, instructions=_INSTRUCTIONS, log_level="ERROR"
+    )
+    reading = (tools.check, tools.explain, tools.sample_run, tools.backtest, tools.why_blocked)
+    for tool in (*reading, tools.propose):
+        annotations = ToolAnnotations(read_only_hint=tool in reading, destructive_hint=False)
+        server.add_tool(_answering(tool), annotations=annotations)
+
+    def skill() -> str:
+        """How to write rules in DQL: the language, the metrics and the loop of a draft."""
+        home = files("dqx_airflow") / "docs" / "skill"
+        return (home / "SKILL.md").read_text(encoding="utf-8")
+
+    server.resource("dql://skill", mime_type="text/markdown")(skill)
+    return server
+
+
+def _answering(tool: Callable[P, str]) -> Callable[P, str]:
+    """The tool, whose errors are answers that say what to do instead."""
+    from mcp.server.mcpserver.exceptions import ToolError
+
+    @wraps(tool)
+    def answer(*args: P.args, **given: P.kwargs) -> str:
+        try:
+            return tool(*args, **given)
+        except DqxError as error:
+            raise ToolError(str(error)) from None
+
+    return answer
+
+
+class Tools:
+    """The tools; the docstring of each is its description."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def check(self, suite: str, text: str | None = None) -> str:
+        """All mistakes of a suite, each with its line and what to write instead.
+
+        suite is the path of a .dql file. With text, that is checked as if it were in this file.
+        """
+        from dqx_airflow.cli.suites import count_text
+        from dqx_airflow.dql.check import check_source
+        from dqx_airflow.dql.linking import FileReader, search_path
+        from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
+        from dqx_airflow.values import SourceFile
+
+        path = self._inside(suite)
+        source = SourceFile(suite, text) if text is not None else read_source(path, suite)
+        if isinstance(source, Unreadable):
+            return draw([source.diagnostic], {suite: source.text})
+        reader = FileReader(suite, path, self.folder, search_path(os.environ))
+        checked = check_source(source, reader)
+        found = draw(checked.diagnostics, checked.sources)
+        return "\n\n".join(filter(None, (found, count_text(len(checked.errors), "error"))))
+
+    def explain(self, what: str) -> str:
+        """The page of a code (E001) or a metric (null_count), or the plan of a suite (a path)."""
+        if what.upper() in CODES:
+            return page(what.upper())
+        metrics = (files("dqx_airflow") / "docs" / "metrics.md").read_text(encoding="utf-8")
+        sections = {
+            re.split(r"\W", section)[0]: f"## {section.strip()}"
+            for section in metrics.split("\n## ")[1:]
+        }
+        if what in sections:
+            return sections[what]
+        if Path(what).suffix not in (".dql", ".yaml", ".yml", ".json"):
+            raise RequestError(f"no code, metric or suite {what!r}", did_you_mean(what, sections))
+        return self._dql("explain", "--", str(self._inside(what)))
+
+    def sample_run(self, suite: str, datasets: Sequence[str], rows: int = 10_000) -> str:
+        """Judges a suite on the first rows of local tables, without Spark: a try, not a verdict.
+
+        datasets are written as for dql run: orders=lake/orders?format=parquet&masked=email. Columns
+        that are masked there or in dqx.toml are not read. History and dates are not considered.
+        """
+        from datetime import datetime, timezone
+
+        from dqx_airflow.api import MemoryDatabase, Suite
+
+        refs = self._refs(suite, datasets)
+        tables = {ref.name: self._sample(ref, min(rows, _MOST_ROWS)) for ref in refs}
+        today = datetime.now(timezone.utc).date()
+        loaded = Suite.load(self._inside(suite))
+        hidden = ", ".join(name for ref in refs for name in ref.masked) or "none"
+        note = f"note: a sample without history; masked columns that were not read: {hidden}"
+        return f"{loaded.run(MemoryDatabase(tables), today)}\n{note}"
+
+    def backtest(self, suite: str, gate: str | None = None, proposal: str | None = None) -> str:
+        """What the suite would have said on the past 90 days, from stored values.
+
+        proposal is the path of a changed suite, whose verdicts are compared.
+        """
+        options = [f"--gate={gate}"] if gate else []
+        options += [f"--proposal={self._inside(proposal)}"] if proposal else []
+        return self._dql("backtest", *options, "--", str(self._inside(suite)))
+
+    def why_blocked(self, gate: str, date: str | None = None) -> str:
+        """The last run of a gate, for data of a date: each assertion, and why it failed."""
+        import json
+
+        from dqx_airflow.cli.arguments import results_of
+
+        root = results_of(self.folder / "dqx.toml", None).root
+        on = [f"--date={date}"] if date else []
+        which = (f"--root={root}", f"--gate={gate}", *on, "--limit=1", "--format=json")
+        listed = self._dql("results", "list", *which)
+        runs = json.loads(listed)
+        if not runs:
+            raise RequestError(f"no run of gate {gate!r} is stored", "see dql results list")
+        return self._dql("results", "show", f"--root={root}", "--", runs[0]["run_id"])
+
+    def propose(self, suite: str, name: str, value: float, reason: str) -> str:
+        """Proposes another value of a tunable constant of a suite; a person decides on it.
+
+        value is a plain number: 0.05 for 5%, seconds for durations. reason is the evidence.
+        """
+        from dqx_airflow.cli.arguments import results_of
+        from dqx_airflow.tuning.proposals import Proposal, ProposedValue
+        from dqx_airflow.tuning.protection import judge_change
+        from dqx_airflow.tuning.stored_proposals import propose
+        from dqx_airflow.tuning.suite_file import SuiteFile
+        from dqx_airflow.tuning.tunables import tunables_of, units_of, with_values
+
+        checked = SuiteFile.at(self._inside(suite), os.environ).read()
+        before = checked.valid_suite
+        tunables = tunables_of(before)
+        now = tunables[name].value
+        judged = judge_change(before, with_values(before, {name: value}), _AGENT)
+        if judged.refusals:
+            raise RequestError(draw(judged.refusals, checked.sources))
+        change = ProposedValue(name, now, value, units_of(before)[name])
+        proposal = Proposal(before.name.value, _AGENT, (change,), reason=reason)
+        propose(results_of(self._inside(suite), None), proposal)
+        return f"{change}, proposal {proposal.id} waits for a person: dql review {suite}"
+
+    def _refs(self, suite: str, datasets: Sequence[str]) -> list[DatasetRef]:
+        """The datasets with a location below the folder; what dqx.toml masks stays masked."""
+        from dataclasses import replace
+
+        from dqx_airflow.datasets.dqx_toml import find_settings, read_settings
+        from dqx_airflow.datasets.settings import datasets_of_arguments
+
+        given, problems = datasets_of_arguments(datasets)
+        if problems:
+            lines = {problem.span.file: "\n".join(datasets) for problem in problems}
+            raise RequestError(draw(problems, lines))
+        toml = find_settings(self._inside(suite).parent)
+        known = read_settings(toml).refs if toml else {}
+        masked = {name: known[name].masked if name in known else () for name in given}
+        return [
+            replace(
+                ref, masked=(*ref.masked, *masked[ref.name]), path=str(self._inside(ref.location))
+            )
+            for ref in given.values()
+        ]
+
+    def _sample(self, ref: DatasetRef, rows: int) -> Any:
+        import pyarrow as pa
+
+        from dqx_airflow.tuning.table_profile import ColumnTable, read_files
+
+        def first(table: ColumnTable) -> Any:
+            names = [name for name in table.names if name not in ref.masked]
+            columns = {name: table.column(name) for name in names}
+            return pa.table(columns).slice(0, rows)
+
+        return read_files(ref.location, ref.format, first, ref.options)
+
+    def _inside(self, place: str) -> Path:
+        path = (self.folder / place).resolve()
+        if not path.is_relative_to(self.folder):
+            raise RequestError(f"{place} is outside of {self.folder}", "name a file below it")
+        return path
+
+    def _dql(self, *words: str) -> str:
+        """What a command prints.
+
+        :raises RequestError: it takes too long.
+        """
+        try:
+            done = subprocess.run(  # noqa: S603 (no shell, and values cannot be options)
+                [sys.executable, "-c", _PROGRAM, *words],
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=_LONGEST_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise RequestError(f"dql {words[0]} took more than {_LONGEST_S} s") from None
+        if done.returncode == 0 or done.stdout:
+            return done.stdout
+        raise RequestError(done.stderr.strip())

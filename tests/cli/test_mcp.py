@@ -1,0 +1,205 @@
+"""`dql mcp`, asked by the client of the official package over standard input and output."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from datetime import date, datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dqx_airflow.results.store import ResultsStore
+from dqx_airflow.tuning.stored_proposals import ProposalStage, read_proposals
+from dqx_airflow.values import (
+    Attempt,
+    DatasetSnapshot,
+    GateReport,
+    Outcome,
+    RunKey,
+    Severity,
+    Status,
+    Verdict,
+)
+
+mcp = pytest.importorskip("mcp")
+
+SUITE = """\
+suite "Orders" {
+    const MAX_NULLS = 5% tunable [1%, 20%]
+    check "Completeness" on orders {
+        assert null_count(email) / num_rows() < MAX_NULLS name "email" severity P2
+        @auto_approve
+        assert unique(id) name "id"
+    }
+}
+"""
+SETTINGS = """\
+[defaults]
+results = "store"
+[datasets.orders]
+path = "lake/orders.parquet"
+masked = ["email"]
+"""
+PROGRAM = "from dqx_airflow.cli.main import main; main()"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "dqx.toml").write_text(SETTINGS)
+    (tmp_path / "orders.dql").write_text(SUITE)
+    (tmp_path / "lake").mkdir()
+    rows = {"id": [1, 2, 2], "email": ["eve@example.com", None, None]}
+    pq.write_table(pa.table(rows), tmp_path / "lake" / "orders.parquet")
+    verdict = Verdict(
+        name="email",
+        check="Completeness",
+        datasets=("orders",),
+        expression="null_count(email) / num_rows()",
+        expected="< MAX_NULLS",
+        severity=Severity.P1,
+        status=Status.FAILED,
+        value=0.5,
+        reason="half of the addresses are missing",
+    )
+    key = RunKey("shop.orders", date(2024, 3, 2), "manual")
+    now = datetime(2024, 3, 3, tzinfo=timezone.utc)
+    report = GateReport(
+        run_id="00000001-0000-4000-8000-000000000000",
+        run_key=key,
+        attempt=Attempt(1, "attempt-1"),
+        suite="Orders",
+        fail_on=Severity.P1,
+        outcome=Outcome.BLOCKED,
+        verdicts=(verdict,),
+        datasets=(DatasetSnapshot("orders", "/lake/orders", "parquet", rows=3),),
+        started_at=now,
+        finished_at=now,
+    )
+    ResultsStore(str(tmp_path / "store")).write(report)
+    return tmp_path
+
+
+Ask = Callable[..., Awaitable[tuple[bool, str]]]
+
+
+def talk(project: Path, questions: Callable[[Any, Ask], Awaitable[None]]) -> None:
+    """Starts the server as a program with agents does, and asks it."""
+
+    async def conversation() -> None:
+        program = mcp.StdioServerParameters(
+            command=sys.executable, args=["-c", PROGRAM, "mcp"], cwd=str(project)
+        )
+        async with mcp.Client(program) as client:
+
+            async def ask(tool: str, **arguments: Any) -> tuple[bool, str]:
+                answer = await client.call_tool(tool, arguments)
+                return bool(answer.is_error), "\n".join(part.text for part in answer.content)
+
+            await questions(client, ask)
+
+    asyncio.run(conversation())
+
+
+def files_of(project: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(project).as_posix(): path.read_bytes()
+        for path in project.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_an_agent_checks_explains_and_judges_and_nothing_is_written(project: Path) -> None:
+    before = files_of(project)
+
+    async def questions(client: Any, ask: Ask) -> None:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert set(tools) == {
+            "check", "explain", "sample_run", "backtest", "why_blocked", "propose",
+        }  # fmt: skip
+        reading = {name for name, tool in tools.items() if tool.annotations.read_only_hint}
+        assert reading == set(tools) - {"propose"}
+        assert all(tool.description for tool in tools.values())
+
+        assert await ask("check", suite="orders.dql") == (False, "no errors")
+        draft = SUITE.replace("null_count", "nul_count")
+        failed, found = await ask("check", suite="orders.dql", text=draft)
+        assert not failed
+        assert "did you mean 'null_count'?" in found
+        assert found.endswith("1 error")
+
+        assert "# E001: unknown metric" in (await ask("explain", what="e001"))[1]
+        assert (await ask("explain", what="null_count"))[1].startswith("## null_count(column)")
+        assert "one pass over orders" in (await ask("explain", what="orders.dql"))[1]
+
+        failed, judged = await ask(
+            "sample_run", suite="orders.dql", datasets=["orders=lake/orders.parquet"]
+        )
+        assert not failed
+        assert "assertion failed: id" in judged
+        assert "masked columns that were not read: email" in judged
+        assert "eve@example.com" not in judged
+
+        assert "the newest are of 2024-03-02" in (await ask("backtest", suite="orders.dql"))[1]
+        failed, why = await ask("why_blocked", gate="shop.orders", date="2024-03-02")
+        assert not failed
+        assert "half of the addresses are missing" in why
+
+        (skill,) = (await client.read_resource("dql://skill")).contents
+        assert skill.text.startswith("---\nname: dql\n")
+
+    talk(project, questions)
+    assert files_of(project) == before
+
+
+def test_a_proposal_waits_for_a_person_and_the_suite_stays(project: Path) -> None:
+    async def questions(_: Any, ask: Ask) -> None:
+        change = {"suite": "orders.dql", "name": "MAX_NULLS", "reason": "40 good days"}
+        failed, answer = await ask("propose", value=0.04, **change)
+        assert not failed
+        assert answer.startswith("MAX_NULLS: 5% -> 4%, proposal ")
+        failed, answer = await ask("propose", value=0.5, **change)
+        assert failed
+        assert "outside its bounds" in answer
+        failed, answer = await ask("propose", value=0.5, **{**change, "name": "MAX_NULL"})
+        assert failed
+        assert "did you mean 'MAX_NULLS'?" in answer
+
+    talk(project, questions)
+    assert (project / "orders.dql").read_text() == SUITE
+    (stored,) = read_proposals(str(project / "store"))
+    assert (stored.stage, stored.agent) == (ProposalStage.PENDING, "mcp")
+    assert stored.proposal.values == {"MAX_NULLS": 0.04}
+    assert stored.proposal.reason == "40 good days"
+
+
+def test_what_is_outside_of_the_folder_or_looks_like_an_option_is_refused(project: Path) -> None:
+    (project.parent / "secret.dql").write_text("password = hunter2")
+
+    async def questions(_: Any, ask: Ask) -> None:
+        outside = "../secret.dql"
+        for call in (
+            ("check", {"suite": outside}),
+            ("check", {"suite": str(project.parent / "secret.dql")}),
+            ("explain", {"what": outside}),
+            ("backtest", {"suite": "orders.dql", "proposal": outside}),
+            ("sample_run", {"suite": "orders.dql", "datasets": [f"orders={outside}"]}),
+            ("propose", {"suite": outside, "name": "x", "value": 1, "reason": "r"}),
+        ):
+            failed, answer = await ask(call[0], **call[1])
+            assert failed, call
+            assert "outside of" in answer, call
+            assert "hunter2" not in answer
+        for tool, arguments in (
+            ("why_blocked", {"gate": "--help"}),
+            ("explain", {"what": "--help"}),
+        ):
+            failed, answer = await ask(tool, **arguments)
+            assert failed
+            assert "Usage" not in answer
+
+    talk(project, questions)

@@ -1,0 +1,110 @@
+"""What agents read: a skill for writing rules, and `llms.txt`, the list of the pages.
+
+Both are made from the entries of the metrics, the table of the codes and the pages of the docs, so
+that an agent is told what is true of this version.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import dqx_airflow
+from dqx_airflow.diagnostics.codes import CODES, reason
+from dqx_airflow.metrics.builtin import CALLABLE, METRICS
+from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS
+
+DOCS = Path(dqx_airflow.__file__).parent / "docs"
+
+_OPENING = """\
+---
+name: dql
+description: Write, mend and judge data quality rules in DQL (.dql suites of dqx-airflow). Use it \
+when a task names a suite, a gate, a blocked date, or rules about a table.
+---
+
+# Rules about data in DQL
+
+A suite states what good data looks like. A gate judges it between two tasks of a pipeline, and
+blocks what comes after if it does not hold.
+
+## How to work
+
+1. Look at the table before you write: `dql suggest NAME` drafts a suite from the past days.
+2. Write one assertion for one thing that can go wrong, with a `name` and a `severity`: P0 and P1
+   block.
+3. Run `dql check SUITE` after every change. It reports all mistakes at once, with the line and
+   what to write instead. Do what it says, and repeat until it reports no errors. `dql explain E101`
+   has the rule behind a code, with a wrong and a right example.
+4. Judge it: `dql run SUITE --dataset orders=PATH` on a date, `dql backtest SUITE` on stored days.
+   An assertion that fails on good days is a false alarm to come: mend its limit before the merge.
+5. Change limits of a suite that runs by a proposal (`dql tune --propose`, or the tool `propose`).
+   A person decides, in `dql review`. Never weaken a rule so that a bad date passes.
+
+`dql mcp` offers the same as tools: `check`, `explain`, `sample_run`, `backtest`, `why_blocked`,
+`propose`."""
+
+_ORDER = """
+first-gate install language metrics codes datasets dates outcomes selection failing-rows night-call
+tuning coming-from contracts cli python reference editor operating deploy results security promises
+believed upgrading how-it-works glossary
+"""
+
+
+def skill_page() -> str:
+    """The skill, in the form of Agent Skills: front matter and Markdown."""
+    language = _page("language")
+    example = re.search(r"```dql\n.*?```", language, re.S)
+    assert example is not None
+    metrics = (f"- `{METRICS[name].signature}`: {_first(METRICS[name].doc)}" for name in CALLABLE)
+    functions = (f"- `{name}(...)`: {_first(entry.doc)}" for name, entry in ROW_FUNCTIONS.items())
+    codes = (f"- {code}, {CODES[code]}: {_first(reason(code))}" for code in sorted(CODES))
+    sections = (
+        _OPENING,
+        f"## A suite\n\n{example[0]}",
+        f"## The language at a glance\n\n{_unlinked(_glance(language))}",
+        "\n".join(["## Metrics\n", *metrics]),
+        "\n".join(["## Functions of a row\n", *functions]),
+        "\n".join(["## Errors and warnings\n", *codes]),
+    )
+    return "\n\n".join(sections) + "\n"
+
+
+def llms_text() -> str:
+    """The pages of the docs, each with its title and first sentence: see llmstxt.org."""
+    lines = [
+        "# dqx-airflow",
+        "",
+        "> Airflow gates that stop bad data between two tasks of a pipeline. Rules are suites in",
+        "> the language DQL, or data contracts. The pages are Markdown files beside this one.",
+        "",
+        "## Docs",
+        "",
+        "- [How to write rules](skill/SKILL.md): The language, its metrics and errors, for agents.",
+        *(_entry(name) for name in _ORDER.split()),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _entry(name: str) -> str:
+    title, _, rest = _page(name).removeprefix("# ").partition("\n")
+    paragraphs = (" ".join(part.split()) for part in rest.split("\n\n"))
+    text = next((part for part in paragraphs if re.match(r"(?!```)[\w`*\[]", part)), "the words")
+    return f"- [{title}]({name}.md): {_first(_unlinked(text))}"
+
+
+def _page(name: str) -> str:
+    return (DOCS / f"{name}.md").read_text(encoding="utf-8")
+
+
+def _glance(language: str) -> str:
+    return language.partition("\n## At a glance\n")[2].partition("\n## ")[0].strip()
+
+
+def _first(text: str) -> str:
+    """The first sentence."""
+    return f"{text.partition('. ')[0].removesuffix('.').removesuffix(':')}."
+
+
+def _unlinked(text: str) -> str:
+    return re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", text)
