@@ -32,6 +32,7 @@ Path: TypeAlias = tuple[str | int, ...]
 Plain: TypeAlias = "str | int | float | bool | None"
 
 DEEPEST = 60
+_TOO_DEEP = "the document is nested too deeply"
 MOST_NODES = 200_000
 """The maximum number of nodes of a document; a node counts again for each alias of it."""
 
@@ -293,8 +294,7 @@ class _Composer:
         else:
             self._tag_of(event, span)
             if len(self.unfinished) >= DEEPEST:
-                message = "the document is nested too deeply"
-                self._refuse("E409", message, span, f"use at most {DEEPEST} levels")
+                self._refuse("E409", _TOO_DEEP, span, f"use at most {DEEPEST} levels")
             self.unfinished.append(event.anchor)
             is_mapping = isinstance(event, yaml.MappingStartEvent)
             node = self._mapping(path, span) if is_mapping else self._sequence(path, span)
@@ -424,7 +424,10 @@ class _Composer:
             problem, help_line = "tab in the indentation", "indent with spaces"
             column = indent.index("\t") + 1
         span = Span(self.source.name, line, column, line, column + 1)
-        self._report("E401", f"invalid YAML: {problem}", span, help_line)
+        if "maximum nesting depth" in problem:  # of the parser itself, since PyYAML 6.0.4
+            self._report("E409", _TOO_DEEP, span, f"use at most {DEEPEST} levels")
+        else:
+            self._report("E401", f"invalid YAML: {problem}", span, help_line)
 
 
 def example_rows(node: Node) -> ExampleRows:
