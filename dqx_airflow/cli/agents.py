@@ -135,7 +135,8 @@ class Tools:
         if what in sections:
             return sections[what]
         if Path(what).suffix not in (".dql", ".yaml", ".yml", ".json"):
-            raise RequestError(f"no code, metric or suite {what!r}", did_you_mean(what, sections))
+            hint = did_you_mean(what, sections) or ""
+            raise RequestError(f"no code, metric or suite {what!r}", hint)
         return self._dql("explain", "--", str(self._inside(what)))
 
     def sample_run(self, suite: str, datasets: Sequence[str], rows: int = 10_000) -> str:
