@@ -57,6 +57,10 @@ class PromotionError(DqxError):
     """Validated rows cannot be promoted at the moment: the gate then has no report."""
 
 
+class UnverifiedError(DqxError):
+    """What is read is not what gates passed, as far as their receipts tell."""
+
+
 class RegistryError(DqxError):
     """The registry of contracts cannot be read or written."""
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -23,7 +24,7 @@ from dqx_airflow.diagnostics.renderers import drawn_error
 from dqx_airflow.diagnostics.verdicts import draw_report, format_value, headline
 from dqx_airflow.dql.check import Checked
 from dqx_airflow.dql.watches import watched_in
-from dqx_airflow.errors import RequestError, UpstreamFailure
+from dqx_airflow.errors import RequestError, UnverifiedError, UpstreamFailure
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.model import DEFAULT_COST, Cost, Plan, Scanned
 from dqx_airflow.plan.selection import plan_of as plan_of_request
@@ -47,6 +48,7 @@ from dqx_airflow.values import (
     worst_outcome,
 )
 from dqx_airflow.values.exact import exact_text, is_decimal, nearest_float
+from dqx_airflow.values.json_form import storage_options_of
 from dqx_airflow.values.request import Words, dates_of_range, is_range, selection_of
 
 if TYPE_CHECKING:
@@ -326,7 +328,13 @@ class DatedResults(Mapping[date, Results]):
 
 
 def read_validated(
-    spark: SparkSession, report: GateReport | Mapping[str, Any] | str, dataset: str
+    spark: SparkSession,
+    report: GateReport | Mapping[str, Any] | str,
+    dataset: str,
+    *,
+    verify: bool = False,
+    results_root: str | None = None,
+    public_key: str | None = None,
 ) -> DataFrame:
     """The rows of a dataset that a gate let through, in exactly that version.
 
@@ -339,16 +347,37 @@ def read_validated(
     :param report: a report, or its summary in the XCom `dqx_report`, also as JSON, for the
         arguments of a job.
     :param dataset: the name of the dataset in the gate.
+    :param verify: whether the receipts of the gates must account for the version, as for
+        `dql verify`.
+    :param results_root: the results store with the receipts; by default `DQX_RESULTS_ROOT`.
+    :param public_key: the path of the key that must have signed the receipts.
+    :raises UnverifiedError: they do not; it says what differs.
     :raises RequestError: the gate let nothing through, or the version of the dataset is unknown.
     :raises DatasetError: the version can no longer be read.
     """
     from dqx_airflow.engine.sources.open import open_dataset
 
     rows = _validated(report, dataset)
+    if verify:
+        _verify(spark, rows, results_root or os.environ.get("DQX_RESULTS_ROOT", ""), public_key)
     place = {"table" if is_table(rows.location) else "path": rows.location}
     opened = open_dataset(spark, DatasetRef(dataset, version=rows.version, **place))  # type: ignore[arg-type]
     frame = opened.read({None})
     return frame if rows.condition is None else frame.where(rows.condition)
+
+
+def _verify(spark: SparkSession, rows: ValidatedRows, root: str, public_key: str | None) -> None:
+    """:raises UnverifiedError: the rows are not what gates promoted."""
+    from dqx_airflow.results.query import StoredResults
+    from dqx_airflow.results.receipts import verify_table
+
+    location = rows.location
+    if is_table(location):
+        location = spark.sql(f"DESCRIBE DETAIL {location}").select("location").collect()[0][0]
+    results = StoredResults(root, storage_options_of(os.environ))
+    found = verify_table(results, location, rows.version, public_key)
+    if found.differences:
+        raise UnverifiedError(str(found))
 
 
 def _validated(report: GateReport | Mapping[str, Any] | str, dataset: str) -> ValidatedRows:

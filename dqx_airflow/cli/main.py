@@ -42,6 +42,7 @@ VERBS = {
     "history": "dqx_airflow.cli.proposals:history",
     "rollback": "dqx_airflow.cli.proposals:rollback",
     "adopt": "dqx_airflow.cli.stores:adopt",
+    "verify": "dqx_airflow.cli.stores:verify",
     "lineage": "dqx_airflow.cli.stores:lineage_app",
 }
 """The location of each verb: a function, or a `typer.Typer` with verbs of its own."""

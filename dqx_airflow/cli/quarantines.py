@@ -147,6 +147,7 @@ def release(
     from dqx_airflow.engine.outputs.release import HeldRowsError, Release
     from dqx_airflow.engine.sources.listing import absolute
     from dqx_airflow.results.decisions import waivers_of
+    from dqx_airflow.results.receipts import ReceiptWriter, signing_key
 
     call = read_call(replace(shared, paths=tuple(suites)), date.today())
     print_diagnostics(call)
@@ -157,6 +158,7 @@ def release(
     pairs = tuple((text.partition("=")[0], text.partition("=")[2]) for text in promote_slice or ())
     of_day = datetime.combine(first.run_key.date, time())
     _, found = _quarantined(place, gate, of_day)
+    receipts = ReceiptWriter(results, signing_key())
     settings = {**first.session_settings, **call.settings.session}
     with closing(Spark(call.settings.connection, settings)) as spark:
         for key in (key for group in found for key in group.keys):
@@ -169,6 +171,7 @@ def release(
                 key,
                 waivers_of(results, [key.gate]),
                 {"dqx_released_by": by, "dqx_reason": reason},
+                receipts,
             )
             try:
                 done = spark.release(wanted)

@@ -1,5 +1,5 @@
-"""What gates leave behind: `dql results`, `dql lineage` and `dql adopt`. Expensive imports are
-deferred to the call of a verb.
+"""What gates leave behind: `dql results`, `dql lineage`, `dql adopt` and `dql verify`. Expensive
+imports are deferred to the call of a verb.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dqx_airflow.cli.command import (
+    EXIT_FAILED,
     EXIT_INFRASTRUCTURE,
     ROOT_VARIABLES,
     Commands,
@@ -91,11 +92,6 @@ def show(
     """
     results = _results(root)
     report = _find(results, run_id)
-    if report is None:
-        raise RequestError(
-            f"no run {run_id} under {results.root}",
-            "`dql results list --all-attempts` shows the ids",
-        )
     if output is TextOrJson.JSON:
         _print_json(report)
     else:
@@ -173,15 +169,17 @@ def days_in(text: str, option: str) -> timedelta:
     return timedelta(days=int(match[1]))
 
 
-def _find(results: StoredResults, run_id: str) -> GateReport | None:
+def _find(results: StoredResults, run_id: str) -> GateReport:
+    """:raises RequestError: there is no such run."""
     from dqx_airflow.results.query import find_report, list_runs
 
-    if run_id == "latest":
-        newest = list_runs(results, limit=1)
-        if not newest:
-            return None
-        run_id = newest[0].run_id
-    return find_report(results, run_id)
+    newest = list_runs(results, limit=1) if run_id == "latest" else ()
+    report = find_report(results, newest[0].run_id if newest else run_id)
+    if report is not None:
+        return report
+    raise RequestError(
+        f"no run {run_id} under {results.root}", "`dql results list --all-attempts` shows the ids"
+    )
 
 
 def _results(root: str | None) -> StoredResults:
@@ -373,3 +371,31 @@ def adopt(
     except DeltaError as error:
         raise RequestError(f"{target}: {first_line(error)}", advice) from error
     typer.echo(f"gate {gate} may replace what gate {owner} has promoted to {target}")
+
+
+def verify(
+    table: Annotated[str, typer.Argument(metavar="TABLE[@VERSION]")],
+    *,
+    root: RootOption = None,
+    public_key: str | None = None,
+    output: TextFormatOption = TextOrJson.TEXT,
+) -> None:
+    """Say whether a version of a table is what gates passed, by the receipts of their promotions.
+
+    Reads the log of the table and the results store, without Spark. Exit code 0 it is, 1 something
+    differs, 2 an error on the command line.
+
+    :param table: The path of a Delta table; default: its newest version.
+    :param public_key: A PEM file with the Ed25519 key that must have signed all receipts.
+    """
+    from dqx_airflow.results.receipts import verify_table
+
+    path, at, version = table.rpartition("@")
+    path, number = (path, int(version)) if at and version.isdecimal() else (table, None)
+    found = verify_table(_results(root), path, number, public_key)
+    if output is TextOrJson.JSON:
+        _print_json(found)
+    else:
+        typer.echo(str(found))
+    if found.differences:
+        raise typer.Exit(EXIT_FAILED)

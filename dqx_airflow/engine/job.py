@@ -71,6 +71,7 @@ from dqx_airflow.plan.selection import (
 from dqx_airflow.results.decisions import decisions_on
 from dqx_airflow.results.labels import read_labels
 from dqx_airflow.results.query import StoredResults, read_proof
+from dqx_airflow.results.receipts import ReceiptWriter, signing_key
 from dqx_airflow.results.report_rows import digests_of
 from dqx_airflow.results.schema import PROOFS
 from dqx_airflow.results.states import StateStore
@@ -226,7 +227,8 @@ def run_gates(
     :param session: returns the Spark session for an application name. Called after the suites and
         the results store were checked.
     :raises SourceError: a suite has errors.
-    :raises RequestError: a request contradicts itself, or selects something that does not exist.
+    :raises RequestError: a request contradicts itself, or selects something that does not exist, or
+        the key of receipts cannot be used.
     :raises StoreError: the results store, or a quarantine, cannot be written.
     :raises PromotionError: the gate passed, and a dataset cannot be promoted as it is now.
     :raises DeadlineError: it took longer than the request allows.
@@ -243,6 +245,7 @@ def run_gates(
     store = ResultsStore(first.results_root, storage_options_of(os.environ))
     store.check_writable()
     results = StoredResults(first.results_root, storage_options_of(os.environ))
+    receipts = ReceiptWriter(results, signing_key(os.environ))
     parts: Sequence[_JobPart] = [
         replace(part, decisions=decisions_on(results, part.request.run_key, part.request.slice))
         for part in _parts_of(requests)
@@ -255,7 +258,7 @@ def run_gates(
         states = StateStore(store.location)
         cache = None if first.recompute else StateCache(spark, states, parts[0].run_id, started)
         proof = _proof_of(spark, store)
-        reports = _validate(parts, spark, started, cache, proof)
+        reports = _validate(parts, spark, started, receipts, cache, proof)
         _require_time(first, started)
         sources = [part.request.sources for part in parts]
         store.write_all(list(zip(reports, sources, strict=True)))
@@ -281,7 +284,8 @@ def try_gates(
     """
     parts = _parts_of(requests)
     spark = session(requests[0].run_key.gate)
-    return _validate(_watching(parts, requests, spark), spark, _now())
+    receipts = ReceiptWriter(StoredResults(requests[0].results_root), None)
+    return _validate(_watching(parts, requests, spark), spark, _now(), receipts)
 
 
 def plan_gate(request: GateRequest) -> Plan:
@@ -438,6 +442,7 @@ def _validate(
     parts: Sequence[_JobPart],
     spark: SparkSession,
     started: datetime,
+    receipts: ReceiptWriter,
     cache: StateCache | None = None,
     proof: EngineProof | None = None,
 ) -> tuple[GateReport, ...]:
@@ -463,7 +468,7 @@ def _validate(
         )
         for part, of_part, scanned, report in zip(parts, judged, measured, reports, strict=True)
     ]
-    return _promoted(parts, suites, spark, opened, started)
+    return _promoted(parts, suites, spark, opened, started, receipts)
 
 
 def _proof_of(spark: SparkSession, store: ResultsStore) -> EngineProof | None:
@@ -582,6 +587,7 @@ def _promoted(
     spark: SparkSession,
     opened: Mapping[str, OpenDataset],
     started: datetime,
+    receipts: ReceiptWriter,
 ) -> tuple[GateReport, ...]:
     """The reports, after the rows of each date were promoted for which all suites passed, or may be
     promoted although blocked."""
@@ -602,6 +608,7 @@ def _promoted(
         is_blocked = any(results[number].outcome is Outcome.BLOCKED for number in numbers)
         _require_time(part.request, started)
         accepted = next((results[n].accepted for n in numbers if results[n].accepted), None)
+        judged = [(parts[n].request, results[n].verdicts) for n in numbers]
         promoted, refused = promote(
             spark,
             {**opened, **good.datasets},
@@ -612,6 +619,7 @@ def _promoted(
             is_blocked,
             accepted,
             good.left_out,
+            replace(receipts, judged=judged),
         )
         if refused and good.left_out:
             for number in numbers:

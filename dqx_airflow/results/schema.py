@@ -262,8 +262,8 @@ class TableDefinition:
     `clock` is the column with the time of a row: it decides the month of the row, and its age. The
     rows of a file are sorted by `order`. `keys` are the columns with statistics, by which readers
     skip files. Of the rows that are equal in `newest_of`, only the newest counts, so the others may
-    be dropped; if it is empty, every row counts. A table that `is_of_people` is never pruned, and
-    no gate writes it.
+    be dropped; if it is empty, every row counts. A table that `is_of_people` is written by no gate;
+    it is never pruned, nor is one that `is_kept`.
     """
 
     name: str
@@ -273,6 +273,7 @@ class TableDefinition:
     keys: tuple[str, ...]
     newest_of: tuple[str, ...] = ()
     is_of_people: bool = False
+    is_kept: bool = False
 
     @property
     def schema(self) -> Schema:
@@ -307,6 +308,7 @@ PROPOSALS = "proposals"
 INCIDENT_NOTES = "incident_notes"
 PROOFS = "proofs"
 WAIVERS = "waivers"
+RECEIPTS = "receipts"
 
 
 def _tables() -> Iterator[TableDefinition]:
@@ -327,7 +329,14 @@ def _tables() -> Iterator[TableDefinition]:
             tuple(cell.split()) for cell in (order, keys, newest_of)
         )
         yield TableDefinition(
-            name, tuple(columns), clock, sorted_by, with_statistics, unique, people == "yes"
+            name,
+            tuple(columns),
+            clock,
+            sorted_by,
+            with_statistics,
+            unique,
+            people == "yes",
+            people == "kept",
         )
 
 

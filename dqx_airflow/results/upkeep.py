@@ -86,7 +86,8 @@ def prune(
     """Deletes the runs that finished longer ago than the given age, with all their rows.
 
     States are deleted by the same age. The source of a suite or contract is deleted with the last
-    run that used it. Labels, notes and proposals of users are kept. The files stay until `vacuum`.
+    run that used it. Labels, notes and proposals of users are kept, and receipts. The files stay
+    until `vacuum`.
 
     :param older_than: the age, a positive duration.
     :param now: the time from which the age is measured; by default the current time.
@@ -98,7 +99,7 @@ def prune(
     now = now or datetime.now(timezone.utc)
 
     def prune_one(location: ResultsRoot, definition: TableDefinition, table: DeltaTable) -> Upkeep:
-        if definition.is_of_people:
+        if definition.is_of_people or definition.is_kept:
             files = len(table.file_uris())
             return Upkeep(definition.name, files, files)
         return _prune(location, definition, table, now, older_than)

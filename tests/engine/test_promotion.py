@@ -19,8 +19,9 @@ from lake import ORDERS, TODAY, YESTERDAY, delta, request
 from dqx_airflow.diagnostics.verdicts import headline
 from dqx_airflow.engine.job import run_gate
 from dqx_airflow.engine.outputs.promotion import write_files
-from dqx_airflow.errors import PromotionError, RequestError
-from dqx_airflow.results.query import read_report
+from dqx_airflow.errors import PromotionError, RequestError, UnverifiedError
+from dqx_airflow.results.query import StoredResults, read_report
+from dqx_airflow.results.receipts import receipts_of, verify_table
 from dqx_airflow.values import (
     Attempt,
     DatasetRef,
@@ -234,6 +235,46 @@ def test_a_reader_downstream_gets_exactly_what_was_validated(
     for given in (report, summary, json.dumps(summary)):
         found = read_validated(spark, given, "orders").select("id", "amount").collect()
         assert sorted(map(tuple, found)) == [(1, 1), (2, 2)]
+
+
+def test_a_promotion_leaves_a_receipt_that_a_reader_verifies(
+    spark: Any, run: Run, gate: GateRequest, target: str
+) -> None:
+    from dqx_airflow import read_validated
+
+    def differing() -> list[str]:
+        found = verify_table(StoredResults(gate.results_root), target)
+        return [one.problem for one in found.differences]
+
+    def read(report: GateReport) -> int:
+        root = gate.results_root
+        return read_validated(spark, report, "orders", verify=True, results_root=root).count()
+
+    of_yesterday = replace(gate, run_key=RunKey("test.gate", YESTERDAY, "manual"))
+    first, _ = run(gate), run(of_yesterday)
+    known = receipts_of(StoredResults(gate.results_root), DeltaTable(target))
+    receipt, other = known[0].said, known[1].said
+    assert receipt["read"] == [gate.datasets[0].path, 0]
+    (judged,) = receipt["judged"]
+    assert {one["status"] for one in judged["verdicts"]} == {"passed"}
+    assert judged["sources"] == {one.file: one.digest for one in first.sources}
+    assert other["previous"] == known[0].digest
+    assert (differing(), read(first)) == ([], 4)
+    # Rows of both dates, of which a promotion replaces one and keeps the other.
+    write_deltalake(target, pa.concat_tables([ORDERS, ORDERS]), mode="append")
+    for again in (next_attempt(gate), of_yesterday):
+        (problem,) = differing()
+        assert "1 files added, 0 removed, which no gate passed" in problem
+        last = run(again)
+    assert differing() == []
+    # As if the driver had been killed after its commit.
+    DeltaTable(f"{gate.results_root}/receipts").delete("version = 4")
+    with pytest.raises(
+        UnverifiedError, match=r"version 4, receipt: .*: there is no receipt; run the gate"
+    ):
+        read(last)
+    run(of_yesterday)
+    assert differing() == []
 
 
 def test_read_validated_refuses_a_blocked_gate(spark: Any, run: Run, gate: GateRequest) -> None:

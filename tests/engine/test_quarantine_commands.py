@@ -20,6 +20,8 @@ from typer.testing import CliRunner, Result
 from dqx_airflow.cli.main import app
 from dqx_airflow.engine.job import run_gates
 from dqx_airflow.results.incidents import notes_from
+from dqx_airflow.results.query import StoredResults
+from dqx_airflow.results.receipts import verify_table
 from dqx_airflow.values import DatasetRef, GatePart, GateRequest, Outcome
 
 pytestmark = pytest.mark.spark
@@ -191,6 +193,10 @@ def test_repaired_rows_return_once_and_the_others_stay(
     assert ids(tmp_path / "quarantine") == [3, 5, 5]
     commit = DeltaTable(str(tmp_path / "silver")).history(1)[0]
     assert (commit["dqx_reason"], commit["dqx_rows"]) == ("ticket 8", "1")
+    verified = verify_table(StoredResults(gate.results_root), str(tmp_path / "silver"))
+    assert (verified.differences, verified.version) == ((), 1)
+    assert verified.last is not None
+    assert verified.last["dqx_reason"] == "ticket 8"
     # A key that the target already has is not released, and another repair is.
     place = DeltaTable(str(tmp_path / "quarantine"))
     place.update({"id": "4", "amount": "1"}, predicate="id = 3")

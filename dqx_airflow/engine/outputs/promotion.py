@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from itertools import count
 from types import MappingProxyType
 from typing import Any
@@ -56,6 +57,7 @@ from dqx_airflow.errors import DatasetError, PromotionError, first_line
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.plan.evaluate import not_promoted
 from dqx_airflow.plan.masks import without_values
+from dqx_airflow.results.receipts import ReceiptWriter
 from dqx_airflow.results.tables import committed
 from dqx_airflow.values import DatasetSnapshot, GateRequest, Promotion, Verdict
 from dqx_airflow.values.report import Acceptance
@@ -382,8 +384,9 @@ def promote(
     run_id: str,
     started: datetime,
     is_blocked: bool,
-    accepted: Acceptance | None = None,
-    left_out: Mapping[str, int] = MappingProxyType({}),
+    accepted: Acceptance | None,
+    left_out: Mapping[str, int],
+    receipts: ReceiptWriter,
 ) -> tuple[dict[str, Promotion], tuple[Verdict, ...]]:
     """Promotes the datasets that the request names, and returns the result for each, by name.
 
@@ -395,6 +398,7 @@ def promote(
     :param is_blocked: the gate is blocked: commits and results say so.
     :param accepted: who has accepted the data of a gate that would be: commits name them.
     :param left_out: how many of the validated rows a dataset lacks: commits and results say so.
+    :param receipts: writes a receipt of each promotion.
     :raises PromotionError: a dataset cannot be promoted as it is now.
     """
     rows = {snapshot.name: snapshot.rows for snapshot in snapshots}
@@ -422,7 +426,7 @@ def promote(
         )
     promoted: dict[str, Promotion] = {}
     refused: list[Verdict] = []
-    for step in (_check, _promote):
+    for step in (_check, partial(_promote, receipts=receipts)):
         for target in targets if not refused else ():
             name = target.dataset.ref.name
             try:
@@ -461,14 +465,18 @@ def _check(target: PromotionTarget) -> None:
             target.check_slice(None)
 
 
-def _promote(target: PromotionTarget) -> Promotion:
+def _promote(target: PromotionTarget, receipts: ReceiptWriter) -> Promotion:
     """The result of a promotion: the new version and the number of rows.
 
     :raises RefusedPromotionError: the target does not take the rows.
     :raises PromotionError: they cannot be promoted as it is now.
     """
     with failures(target):
-        return promote_by_spark(target) if _is_by_spark(target) else promote_by_files(target)
+        target = target.with_statement(receipts, {})
+        done = promote_by_spark(target) if _is_by_spark(target) else promote_by_files(target)
+        if (log := target.log()) is not None:
+            receipts.write(target.statement, log)
+        return done
 
 
 @contextmanager

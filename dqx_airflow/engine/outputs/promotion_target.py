@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from functools import cached_property
@@ -40,6 +40,8 @@ from dqx_airflow.engine.sources.delta.snapshot import frame_of_parts
 from dqx_airflow.engine.sources.listing import absolute
 from dqx_airflow.errors import DqxError, PromotionError
 from dqx_airflow.metrics.sql import quote_literal, quote_name
+from dqx_airflow.results.receipts import RECEIPT, ReceiptWriter
+from dqx_airflow.results.report_rows import digest_of
 from dqx_airflow.values.report import Acceptance
 
 _NO_VALUES = ("struct", "array", "map", "binary", "variant", "interval")
@@ -244,6 +246,7 @@ class PromotionTarget:
     :param by: the gate that replaces them.
     :param rows: the number of validated rows, if known.
     :param left_out: how many of them do not go there.
+    :param statement: what its receipt says before the commit, which names it.
     """
 
     spark: SparkSession
@@ -257,6 +260,18 @@ class PromotionTarget:
     is_blocked: bool = False
     accepted: Acceptance | None = None
     left_out: int = 0
+    statement: str = ""
+
+    def with_statement(self, receipts: ReceiptWriter, facts: Mapping[str, str]) -> PromotionTarget:
+        """The target with the statement of its receipt.
+
+        :param facts: more entries of the commit.
+        """
+        about = {**self.facts, **facts, "target": self.location, "spark": self.spark.version}
+        about["read"] = [self.dataset.location, self.dataset.version]
+        about["columns"] = self.dataset.struct.names
+        table = self.log() if self.is_there() else None
+        return replace(self, statement=receipts.statement(about, table))
 
     @cached_property
     def replaced(self) -> ReplacedRows:
@@ -318,7 +333,7 @@ class PromotionTarget:
         :return: the numbers that promotions have recorded in the target, by name.
         :raises PromotionError: its log cannot be read.
         """
-        log = table or self._log()
+        log = table or self.log()
         numbers = self.numbers_of(log)
         notes = recorded(numbers)
         commits: list[dict[str, Any]] = []
@@ -342,7 +357,7 @@ class PromotionTarget:
         :param version: that of the target at the check; `own` is that of the commit.
         :raises PromotionError: another gate has promoted rows in between that were replaced.
         """
-        for commit in self._commits(self._log()):
+        for commit in self._commits(self.log()):
             if version < commit["version"] < own and commit.get(GATE, self.by.gate) != self.by.gate:
                 region = Region.of(spelled(commit[SLICE])[1])
                 if not region.is_apart(self.replaced.region):
@@ -431,7 +446,7 @@ class PromotionTarget:
             properties = {row[0]: row[1] for row in rows}
         return adopted_by(self.by.gate, properties)
 
-    def _log(self) -> DeltaTable | None:
+    def log(self) -> DeltaTable | None:
         """The target as deltalake reads it; None for a table of a catalog that it cannot read."""
         if not is_table(self.location):
             return self.table()
@@ -508,6 +523,7 @@ class PromotionTarget:
             SLICE: self.replaced.region.name,
             **({"dqx_outcome": "blocked"} if self.is_blocked else {}),
             **({"dqx_left_out": str(self.left_out)} if self.left_out else {}),
+            **({RECEIPT: digest_of(self.statement)} if self.statement else {}),
             **self._acceptance,
         }
 

@@ -47,6 +47,7 @@ from dqx_airflow.plan.evaluate import evaluate, with_waivers
 from dqx_airflow.plan.failing import faults_of
 from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.results.quarantines import LINE, RELEASE, RUN_KEY, SLICE
+from dqx_airflow.results.receipts import ReceiptWriter
 from dqx_airflow.values import GateRequest, RunKey, Status
 from dqx_airflow.values.report import Waiver
 
@@ -65,6 +66,7 @@ class Release:
     :param name: the dataset.
     :param suites: a request and its plan for each suite of the gate.
     :param facts: who releases the rows and why, for the commits.
+    :param receipts: writes the receipt of the commit.
     """
 
     name: str
@@ -74,6 +76,7 @@ class Release:
     key: RunKey
     waivers: tuple[Waiver, ...]
     facts: Mapping[str, str]
+    receipts: ReceiptWriter
 
     def run(self, spark: SparkSession) -> int:
         """Releases the rows that pass, and returns their number.
@@ -250,6 +253,9 @@ class Release:
         typed, _ = _typed(rows.where(f"{RELEASE} LIKE '%{named}'"), to)
         names = list(map(quote_name, to.dataset.struct.names))
         table = DeltaTable(to.location)
+        # Nothing is released unless all verdicts let it.
+        receipts = replace(self.receipts, judged=[(request, ()) for request, _ in self.suites])
+        to = to.with_statement(receipts, self.facts)
         columns = list(table.metadata().partition_columns)
         files = write_promoted(to, typed.select(*names), f"released-{named}", columns)
         if files.rows != marked or self._promoted(to) != known:
@@ -267,6 +273,7 @@ class Release:
                 app_transactions=[Transaction(name, number) for name, number in numbers.items()],
             ),
         )
+        receipts.write(to.statement, DeltaTable(to.location))
 
 
 def _typed(rows: DataFrame, to: PromotionTarget) -> tuple[DataFrame, str]:

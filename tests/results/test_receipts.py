@@ -1,0 +1,389 @@
+"""`dql verify`: real tables, promoted with receipts, then changed in all ways that a consumer would
+like to know of."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties, DeltaTable, Field, write_deltalake
+from deltalake.transaction import AddAction
+from typer.testing import CliRunner
+
+from dqx_airflow.cli.main import app
+from dqx_airflow.errors import RequestError
+from dqx_airflow.results.query import StoredResults
+from dqx_airflow.results.receipts import (
+    RECEIPT,
+    ReceiptWriter,
+    Verification,
+    receipts_of,
+    signing_key,
+    verify_table,
+)
+from dqx_airflow.results.report_rows import digest_of
+from dqx_airflow.results.store import ResultsStore
+from dqx_airflow.results.upkeep import prune
+from dqx_airflow.values import Attempt, DatasetRef, GateRequest, SourceFile
+
+from .samples import FAILED, PASSED, RUN_KEY, sample_report
+
+SUITE = SourceFile("orders.dql", 'suite "Orders" {}')
+DAYS = ("2026-01-01", "2026-01-02")
+
+
+def rows(day: str, *ids: int) -> pa.Table:
+    return pa.table({"id": pa.array(ids, pa.int64()), "ds": [day] * len(ids)})
+
+
+@dataclass
+class Lake:
+    """A target, and the store of the gate that promotes into it."""
+
+    folder: Path
+    key: Any = None
+
+    @property
+    def target(self) -> str:
+        return str(self.folder / "orders")
+
+    @property
+    def root(self) -> str:
+        return str(self.folder / "results")
+
+    @property
+    def table(self) -> DeltaTable:
+        return DeltaTable(self.target)
+
+    def promote(self, day: str, *ids: int, receipt: bool = True, **facts: str) -> None:
+        """What a gate does: a commit that names a statement, and then its receipt."""
+        request = GateRequest(RUN_KEY, Attempt(1, "1"), SUITE, (DatasetRef("o", "p"),), self.root)
+        verdict = replace(FAILED, waived_by="until 2026-02-01: known")
+        writer = ReceiptWriter(StoredResults(self.root), self.key, [(request, [PASSED, verdict])])
+        facts = {"dqx_run_id": str(uuid.uuid4()), "dqx_gate": "etl.check", **facts}
+        facts = {"dqx_slice": json.dumps({"ds": day}), **facts}
+        about = {**facts, "columns": ["id", "ds"]}
+        there = DeltaTable.is_deltatable(self.target)
+        statement = writer.statement(about, self.table if there else None)
+        write_deltalake(
+            self.target,
+            rows(day, *ids),
+            mode="overwrite" if there else "append",
+            predicate=f"ds = '{day}'" if there else None,
+            partition_by=["ds"],
+            commit_properties=CommitProperties(
+                custom_metadata={**facts, RECEIPT: digest_of(statement)}
+            ),
+        )
+        if receipt:
+            writer.write(statement, self.table)
+
+    def verify(self, version: int | None = None, key: str | None = None) -> Verification:
+        return verify_table(StoredResults(self.root), self.target, version, key)
+
+    def change_receipt(self, version: int, **columns: str) -> None:
+        """What someone does who can write the store."""
+        receipts = DeltaTable(f"{self.root}/receipts")
+        new = {name: f"'{value}'" for name, value in columns.items()}
+        receipts.update(predicate=f"version = {version}", updates=new)
+
+    def commit(self, version: int) -> tuple[Path, list[dict[str, Any]]]:
+        path = Path(self.target, "_delta_log", f"{version:020}.json")
+        return path, [json.loads(line) for line in path.read_text().splitlines()]
+
+    def file(self) -> Path:
+        return Path(self.target, sorted(self.table.file_uris())[0].removeprefix(self.target + "/"))
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """Two dates, the second one promoted twice."""
+    made = Lake(tmp_path)
+    for day, ids in ((DAYS[0], (1, 2)), (DAYS[1], (3,)), (DAYS[1], (3, 4))):
+        made.promote(day, *ids)
+    return made
+
+
+def test_what_gates_promoted_is_verified_and_the_receipts_say_why(lake: Lake) -> None:
+    found = lake.verify()
+    assert found.differences == ()
+    assert (found.version, found.last and found.last["version"]) == (2, 2)
+    known = receipts_of(StoredResults(lake.root), lake.table)
+    assert [known[at].said["previous"] for at in known] == [None, known[0].digest, known[1].digest]
+    (judged,) = known[2].said["judged"]
+    assert judged["sources"] == {"orders.dql": digest_of(SUITE.text)}
+    assert [one["status"] for one in judged["verdicts"]] == ["passed", "failed"]
+    assert judged["verdicts"][1]["waived_by"] == "until 2026-02-01: known"
+
+
+def append(lake: Lake) -> None:
+    write_deltalake(lake.target, rows(DAYS[0], 99), mode="append")
+
+
+def rewrite_commit(lake: Lake, version: int, change: Callable[[dict[str, Any]], None]) -> None:
+    path, actions = lake.commit(version)
+    for action in actions:
+        change(action)
+    path.write_text("".join(json.dumps(action) + "\n" for action in actions))
+
+
+def other_outcome(action: dict[str, Any]) -> None:
+    if "commitInfo" in action:
+        action["commitInfo"]["dqx_gate"] = "another.gate"
+
+
+def no_mark(action: dict[str, Any]) -> None:
+    for name in ("dqx_run_id", RECEIPT):
+        action.get("commitInfo", {}).pop(name, None)
+
+
+def other_file(lake: Lake) -> None:
+    """Someone adds a file of the same table to the commit of a gate."""
+    path, actions = lake.commit(2)
+    (add,) = (action for action in actions if "add" in action)
+    shutil.copy(Path(lake.target, add["add"]["path"].replace("%3D", "=")), lake.file().parent)
+    copied = {**add["add"], "path": f"ds=2026-01-01/{Path(add['add']['path']).name}"}
+    path.write_text("".join(json.dumps(one) + "\n" for one in [*actions, {"add": copied}]))
+
+
+def restored(lake: Lake) -> None:
+    lake.table.restore(1)
+
+
+def compacted(lake: Lake) -> None:
+    lake.promote(DAYS[0], 1, 2)
+    lake.table.optimize.compact()
+
+
+def two_files(lake: Lake) -> None:
+    append(lake)
+    lake.table.optimize.compact()
+
+
+def moved_by_hand(lake: Lake) -> None:
+    """A file that changes no data, says its commit, and replaces none."""
+    (add, *_) = pa.table(lake.table.get_add_actions()).to_pylist()
+    action = AddAction(
+        add["path"] + "x", add["size_bytes"], add["partition"], 0, False, '{"numRecords": 1}'
+    )
+    lake.table.create_write_transaction(
+        [action], mode="append", schema=lake.table.schema(), partition_by=["ds"]
+    )
+
+
+def pruned(lake: Lake) -> None:
+    ResultsStore(lake.root).write(sample_report())
+    later = datetime.now(timezone.utc) + timedelta(days=900)
+    assert sum(one.deleted_rows for one in prune(lake.root, timedelta(days=1), now=later)) > 0
+
+
+CASES: dict[str, tuple[Callable[[Lake], object], list[tuple[int, str, str]]]] = {
+    "an append": (append, [(3, "foreign", "WRITE by .*delta-rs.*1 files added, 0 removed")]),
+    "a deletion": (
+        lambda lake: lake.table.delete("id = 1"),
+        [(3, "foreign", "DELETE by .*1 files added, 1 removed")],
+    ),
+    "a deletion of a whole file": (
+        lambda lake: lake.table.delete("ds = '2026-01-02'"),
+        [(3, "foreign", "DELETE by .*0 files added, 1 removed")],
+    ),
+    "a restore": (restored, [(3, "foreign", "RESTORE by")]),
+    "a compaction of an append": (two_files, [(3, "foreign", "WRITE by")]),
+    "a lost file that changes no data": (
+        moved_by_hand,
+        [(3, "file", "is gone"), (3, "foreign", "1 files added, 0 removed")],
+    ),
+    "new columns": (
+        lambda lake: lake.table.alter.add_columns([Field("more", "string")]),
+        [(3, "columns", "other columns than those of the promotion in version 2")],
+    ),
+    "a blocked gate": (
+        lambda lake: lake.promote(DAYS[1], 5, dqx_outcome="blocked"),
+        [(3, "blocked", "gate etl.check: it was blocked")],
+    ),
+    "a killed gate": (
+        lambda lake: lake.promote(DAYS[1], 5, receipt=False),
+        [(3, "receipt", "gate etl.check: there is no receipt; run the gate again")],
+    ),
+    "a deleted receipt": (
+        lambda lake: DeltaTable(f"{lake.root}/receipts").delete("version = 1"),
+        [(2, "receipt", "the receipt before its own is missing, or was changed")],
+    ),
+    "another verdict in a receipt": (
+        lambda lake: lake.change_receipt(
+            2,
+            statement=receipts_of(StoredResults(lake.root), lake.table)[2].statement.replace(
+                "failed", "passed"
+            ),
+        ),
+        [(2, "receipt", "its entries are not those of its receipt")],
+    ),
+    "other files in a receipt": (
+        lambda lake: lake.change_receipt(2, files="{}"),
+        [(2, "receipt", "its files are not those of its receipt")],
+    ),
+    "another gate in a commit": (
+        lambda lake: rewrite_commit(lake, 2, other_outcome),
+        [(2, "receipt", "its entries are not those of its receipt")],
+    ),
+    "no mark in a commit": (
+        lambda lake: rewrite_commit(lake, 2, no_mark),
+        [(2, "foreign", "which no gate passed")],
+    ),
+    "one more file in a commit": (
+        other_file,
+        [(2, "receipt", "its files are not those of its receipt")],
+    ),
+    "a file cut off": (
+        lambda lake: os.truncate(lake.file(), 10),
+        [(2, "file", r"ds.*parquet has 10 bytes, not \d+")],
+    ),
+    "a file deleted": (lambda lake: lake.file().unlink(), [(2, "file", "ds.*parquet is gone")]),
+    # What is fine:
+    "a compaction": (compacted, []),
+    "a property": (
+        lambda lake: lake.table.alter.set_table_properties({"delta.appendOnly": "false"}),
+        [],
+    ),
+    "a deletion that the gate repaired": (
+        lambda lake: (lake.table.delete("ds = '2026-01-01'"), lake.promote(DAYS[0], 1, 2)),
+        [],
+    ),
+    "a deletion of another date": (
+        lambda lake: (lake.table.delete("ds = '2026-01-01'"), lake.promote(DAYS[1], 1, 2)),
+        [(3, "foreign", "DELETE by .*0 files added, 1 removed")],
+    ),
+    "a restored table that a gate replaced": (
+        lambda lake: (lake.table.restore(0), lake.promote(DAYS[0], 1), lake.promote(DAYS[1], 1)),
+        [],
+    ),
+    "an append that the gate replaced": (
+        lambda lake: (append(lake), lake.promote(DAYS[0], 1, 2)),
+        [],
+    ),
+    "a pruned store": (pruned, []),
+    "another place": (
+        lambda lake: (
+            shutil.move(lake.target, lake.folder / "moved")
+            and Path(lake.target).symlink_to(lake.folder / "moved")
+        ),
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_differs_is_named_with_its_version_and_author(lake: Lake, case: str) -> None:
+    import re
+
+    change, expected = CASES[case]
+    change(lake)
+    found = lake.verify().differences
+    assert [(one.version, one.kind) for one in found] == [(at, kind) for at, kind, _ in expected]
+    for one, (*_, text) in zip(found, expected, strict=True):
+        assert re.search(text, one.problem), one.problem
+
+
+def test_an_older_version_is_verified_by_itself(lake: Lake) -> None:
+    append(lake)
+    assert lake.verify(2).differences == () != lake.verify(3).differences
+
+
+def test_files_older_than_the_log_are_known_by_their_receipts(lake: Lake) -> None:
+    lake.table.create_checkpoint()
+    append(lake)
+    for version in (0, 1):
+        lake.commit(version)[0].unlink()
+    assert [one.kind for one in lake.verify().differences] == ["foreign"]
+    assert lake.verify(2).differences == ()
+    lake.table.create_checkpoint()
+    for version in (2, 3):
+        lake.commit(version)[0].unlink()
+    (unknown,) = lake.verify().differences
+    assert unknown.kind == "unknown"
+    assert "older than the log" in unknown.problem
+
+
+def pem(folder: Path, name: str, algorithm: str = "ed25519") -> tuple[str, str]:
+    """The paths of a new private and public key, made as the docs say."""
+    private, public = str(folder / f"{name}.pem"), str(folder / f"{name}.pub")
+    for command in (
+        ("genpkey", "-algorithm", algorithm, "-out", private),
+        ("pkey", "-in", private, "-pubout", "-out", public),
+    ):
+        subprocess.run(["openssl", *command], check=True)
+    return private, public
+
+
+def test_signatures_hold_for_their_key_and_no_other(tmp_path: Path) -> None:
+    (private, public), (_, other) = pem(tmp_path, "own"), pem(tmp_path, "other")
+    lake = Lake(tmp_path, signing_key({"DQX_RECEIPT_KEY": private}))
+    lake.promote(DAYS[0], 1)
+    for key in (None, public):
+        assert lake.verify(key=key).differences == ()
+    (wrong,) = lake.verify(key=other).differences
+    assert wrong.problem.endswith("the signature of its receipt is wrong")
+    lake.change_receipt(0, signature="00" * 64)
+    assert len(lake.verify().differences) == 1
+    lake.key = None
+    lake.promote(DAYS[0], 1)
+    (missing,) = lake.verify(key=public).differences
+    assert missing.problem.endswith("its receipt is not signed")
+
+
+def test_a_key_that_cannot_be_used_stops_before_anything_is_promoted(tmp_path: Path) -> None:
+    assert signing_key({}) is None
+    (tmp_path / "odd.pem").write_text("odd")
+    for path in (
+        str(tmp_path / "none.pem"),
+        str(tmp_path / "odd.pem"),
+        pem(tmp_path, "x", "x25519")[0],
+    ):
+        with pytest.raises(RequestError, match=f"{path} is not a usable Ed25519PrivateKey"):
+            signing_key({"DQX_RECEIPT_KEY": path})
+
+
+class TestTheCommand:
+    def run(self, lake: Lake, *words: str) -> tuple[int, str]:
+        done = CliRunner().invoke(app, ["verify", *words, "--root", lake.root])
+        return done.exit_code, done.output
+
+    def test_it_ends_with_0_or_1_and_says_why(self, lake: Lake) -> None:
+        code, text = self.run(lake, lake.target)
+        assert code == 0
+        assert text == (
+            f"{lake.target}, version 2, is what gates passed\n"
+            "  last promotion: version 2, gate etl.check, not signed\n"
+        )
+        append(lake)
+        code, text = self.run(lake, lake.target)
+        assert code == 1
+        assert f"{lake.target}, version 3, differs from what gates passed" in text
+        assert "version 3, foreign: WRITE by" in text
+        assert self.run(lake, f"{lake.target}@2")[0] == 0
+        code, text = self.run(lake, lake.target, "--format", "json")
+        assert code == 1
+        assert json.loads(text)["differences"][0]["kind"] == "foreign"
+
+    @pytest.mark.parametrize(
+        ("table", "message"),
+        [
+            ("sales.orders", "DESCRIBE DETAIL shows that of a catalog"),
+            ("./nothing", "./nothing cannot be verified"),
+            ("{target}@77", "cannot be verified"),
+        ],
+    )
+    def test_what_is_no_table_ends_with_2(self, lake: Lake, table: str, message: str) -> None:
+        code, text = self.run(lake, table.replace("{target}", lake.target))
+        assert code == 2, text
+        assert message in text
