@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import astuple
 from datetime import datetime, timedelta
+from enum import Enum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -26,6 +27,7 @@ from dqx_airflow.cli.command import (
     RootOption,
     TextFormatOption,
     TextOrJson,
+    print_or_write,
     storage_options,
 )
 from dqx_airflow.errors import RequestError, StoreError, first_line
@@ -96,6 +98,30 @@ def show(
         _print_json(report)
     else:
         _print_report(report, results.root, all_rows=rows)
+
+
+class ExportFormat(str, Enum):
+    OORS = "oors"
+
+
+@app.command("export")
+def export(
+    run_id: Annotated[str, typer.Argument(metavar="RUN_ID")] = "latest",
+    *,
+    to: ExportFormat,
+    root: RootOption = None,
+    output: Path | None = None,
+) -> None:
+    """Write one run as JSON in an open format: OORS 0.8.1, which is a draft and may change.
+
+    :param run_id: The first characters of a run id; default: the latest.
+    :param to: The format.
+    :param output: The file to write instead of standard output.
+    """
+    from dqx_airflow.results.oors import oors_message
+
+    message = oors_message(_find(_results(root), run_id))
+    print_or_write(json.dumps(message, indent=2, ensure_ascii=False) + "\n", output)
 
 
 @app.command("optimize")

@@ -14,8 +14,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from dqx_airflow.cli.main import app
+from dqx_airflow.results.oors import oors_message
 from dqx_airflow.results.store import ResultsStore
-from dqx_airflow.values import GateReport, Outcome, from_json
+from dqx_airflow.values import GateReport, Outcome, Severity, from_json
 
 from .samples import FAILED, PASSED, RUN_KEY, sample_report
 
@@ -49,6 +50,38 @@ def test_list_shows_the_last_attempts_newest_first(root: str) -> None:
         ["00000003", "passed", "customers_to_gold", "2024-02-29", "1", "0/1",
          "2024-03-01", "05:00:30Z"],
     ]  # fmt: skip
+
+
+def test_export_writes_a_message_of_the_open_standard(root: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    done = dql("export", "00000001", "--to", "oors", "--root", root, "--output", str(path))
+    assert (done.exit_code, done.stdout) == (0, "")
+    message = json.loads(path.read_text())
+    assert (message["apiVersion"], message["kind"]) == ("v0.8.1", "ObservabilityResults")
+    assert message["id"] == "00000001-0000-4000-8000-000000000000"
+    assert message["source"]["process"] == "orders_to_silver"
+    assert message["contract"] == {"contractId": "urn:orders", "version": "1.2.0"}
+    # Required by the standard: id, type, name, status; what they are is fixed.
+    results = {result["name"]: result for result in message["results"]}
+    statuses = {name: result["status"] for name, result in results.items()}
+    assert statuses == {
+        "orders.not_empty": "pass",
+        "no_negative_amounts": "fail",
+        "trend": "skip",
+        "typo": "error",
+    }
+    failed = results["no_negative_amounts"]
+    assert {"id", "type", "message"} <= failed.keys()
+    assert failed["relatesTo"] == "models.orders.fields.amount.minimum"
+    assert failed["target"] == {"resourceType": "column", "resourceIdentifier": "orders.amount"}
+    assert isinstance(failed["measure"]["value"], float)
+    assert "failing_rows" not in path.read_text()
+    warns = sample_report(9, fail_on=Severity.P0, verdicts=(replace(FAILED, severity=Severity.P2),))
+    assert [one["status"] for one in oors_message(warns)["results"]] == ["warn"]
+    unknown = dql("export", "ffff", "--to", "oors", "--root", root)
+    assert (unknown.exit_code, "no run ffff under" in unknown.output) == (2, True)
+    assert json.loads(dql("export", "--to", "oors", "--root", root).stdout)["id"][:8] == "00000002"
+    assert dql("export", "--to", "csv", "--root", root).exit_code == 2
 
 
 def test_list_filters(root: str) -> None:

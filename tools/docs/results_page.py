@@ -13,6 +13,7 @@ from dqx_airflow.results.schema import (
     LABELS,
     PROOFS,
     PROPOSALS,
+    RECEIPTS,
     RESULTS,
     RUNS,
     SOURCES,
@@ -104,6 +105,12 @@ Read the tables with any tool. Do not run `OPTIMIZE` of Spark or `optimize.compa
 them while gates run: deltalake 1.6 does not notice when two processes rewrite the same files, and
 the rows are then there twice. Our own commits guard against each other. Tables that another tool
 has given deletion vectors or column mapping are still read, but no longer merged or pruned.
+
+`dql results export latest --to oors --output run.json` writes one run as a message of the Open
+Observability Results Standard (OORS) of Bitol, 0.8.1. **That is a draft**, and the message
+changes with it. Each assertion is a result of type `check`: `pass`, `fail`, `warn` (it failed and
+cannot block), `skip` or `error` (it could not be evaluated), with its value, the clause of the
+contract as `relatesTo`, and the rows that it is about as `target.filter`. No rows are exported.
 """
 
 _TABLES: Mapping[str, str] = {
@@ -140,6 +147,10 @@ _TABLES: Mapping[str, str] = {
     WAIVERS: (
         "One row for each waiver of an assertion, which may fail until a date, and another with "
         "the same `event_id` if someone ends it early. Waivers are never pruned."
+    ),
+    RECEIPTS: (
+        "One row for each [receipt](outcomes.md#receipts) of a promotion. Receipts are never "
+        "pruned: they are needed as long as the files that they name are read."
     ),
 }
 
