@@ -178,7 +178,7 @@ def _key_at(path: str | None, kind: str) -> Key | None:
         why = "it is another kind of key"
     except (ImportError, OSError, ValueError, TypeError) as error:
         why = first_line(error)
-    advice = "make one: openssl genpkey -algorithm ed25519 -out FILE"
+    advice = "openssl genpkey -algorithm ed25519 makes a key, openssl pkey -pubout its public key"
     raise RequestError(f"{path} is not a usable {kind}: {why}", advice)
 
 
@@ -314,8 +314,8 @@ class _Walk:
     def _fault_in(self, commit: _Commit) -> Difference | None:
         """Why the files of a commit that changes data are not those that a gate passed."""
         if not commit.is_of_gate:
-            numbers = f"{len(commit.added)} files added, {len(commit.removed)} removed"
-            return commit.differs("foreign", f"{numbers}, which no gate passed")
+            numbers = f"files added: {len(commit.added)}, removed: {len(commit.removed)}"
+            return commit.differs("foreign", f"{numbers}; no gate passed that")
         if commit.info.get("dqx_outcome") == "blocked":
             return commit.differs("blocked", "it was blocked, and promoted all the same")
         receipt = self.receipts.get(commit.version)
@@ -354,7 +354,7 @@ def verify_table(
     :param version: by default the newest.
     :param public_key: the path of the key that must have signed all receipts.
     :raises RequestError: there is no such table, version or key, or the log cannot be read.
-    :raises StoreError: the store cannot be read.
+    :raises StoreError: there is no store, or it cannot be read.
     """
     options, key = dict(results.storage_options or {}), _key_at(public_key, "Ed25519PublicKey")
     try:
@@ -362,6 +362,8 @@ def verify_table(
         version = int(table.version())
         require_whole_commits(location, version, options)
         receipts = receipts_of(results, table)
+        if not receipts:
+            results.require_some()
         walk = _Walk(receipts, {None, *(one.digest for one in receipts.values())}, key)
         log = log_files(location, version, options)
         first = 1 + next(at for at in range(version, -2, -1) if at not in log.commits)

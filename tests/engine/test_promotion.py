@@ -264,7 +264,7 @@ def test_a_promotion_leaves_a_receipt_that_a_reader_verifies(
     write_deltalake(target, pa.concat_tables([ORDERS, ORDERS]), mode="append")
     for again in (next_attempt(gate), of_yesterday):
         (problem,) = differing()
-        assert "1 files added, 0 removed, which no gate passed" in problem
+        assert "files added: 1, removed: 0; no gate passed that" in problem
         last = run(again)
     assert differing() == []
     # As if the driver had been killed after its commit.

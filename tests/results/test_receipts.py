@@ -188,20 +188,20 @@ def pruned(lake: Lake) -> None:
 
 
 CASES: dict[str, tuple[Callable[[Lake], object], list[tuple[int, str, str]]]] = {
-    "an append": (append, [(3, "foreign", "WRITE by .*delta-rs.*1 files added, 0 removed")]),
+    "an append": (append, [(3, "foreign", "WRITE by .*delta-rs.*files added: 1, removed: 0")]),
     "a deletion": (
         lambda lake: lake.table.delete("id = 1"),
-        [(3, "foreign", "DELETE by .*1 files added, 1 removed")],
+        [(3, "foreign", "DELETE by .*files added: 1, removed: 1")],
     ),
     "a deletion of a whole file": (
         lambda lake: lake.table.delete("ds = '2026-01-02'"),
-        [(3, "foreign", "DELETE by .*0 files added, 1 removed")],
+        [(3, "foreign", "DELETE by .*files added: 0, removed: 1")],
     ),
     "a restore": (restored, [(3, "foreign", "RESTORE by")]),
     "a compaction of an append": (two_files, [(3, "foreign", "WRITE by")]),
     "a lost file that changes no data": (
         moved_by_hand,
-        [(3, "file", "is gone"), (3, "foreign", "1 files added, 0 removed")],
+        [(3, "file", "is gone"), (3, "foreign", "files added: 1, removed: 0")],
     ),
     "new columns": (
         lambda lake: lake.table.alter.add_columns([Field("more", "string")]),
@@ -238,7 +238,7 @@ CASES: dict[str, tuple[Callable[[Lake], object], list[tuple[int, str, str]]]] = 
     ),
     "no mark in a commit": (
         lambda lake: rewrite_commit(lake, 2, no_mark),
-        [(2, "foreign", "which no gate passed")],
+        [(2, "foreign", "no gate passed that")],
     ),
     "one more file in a commit": (
         other_file,
@@ -261,7 +261,7 @@ CASES: dict[str, tuple[Callable[[Lake], object], list[tuple[int, str, str]]]] = 
     ),
     "a deletion of another date": (
         lambda lake: (lake.table.delete("ds = '2026-01-01'"), lake.promote(DAYS[1], 1, 2)),
-        [(3, "foreign", "DELETE by .*0 files added, 1 removed")],
+        [(3, "foreign", "DELETE by .*files added: 0, removed: 1")],
     ),
     "a restored table that a gate replaced": (
         lambda lake: (lake.table.restore(0), lake.promote(DAYS[0], 1), lake.promote(DAYS[1], 1)),
@@ -381,9 +381,15 @@ class TestTheCommand:
             ("sales.orders", "DESCRIBE DETAIL shows that of a catalog"),
             ("./nothing", "./nothing cannot be verified"),
             ("{target}@77", "cannot be verified"),
+            ("{target} --public-key none.pub", "none.pub is not a usable Ed25519PublicKey"),
         ],
     )
     def test_what_is_no_table_ends_with_2(self, lake: Lake, table: str, message: str) -> None:
-        code, text = self.run(lake, table.replace("{target}", lake.target))
+        code, text = self.run(lake, *table.replace("{target}", lake.target).split())
         assert code == 2, text
         assert message in text
+
+    def test_a_store_that_is_not_there_is_no_proof(self, lake: Lake) -> None:
+        done = CliRunner().invoke(app, ["verify", lake.target, "--root", f"{lake.root}s"])
+        assert done.exit_code == 4
+        assert f"no results under {lake.root}s" in done.output
