@@ -196,7 +196,7 @@ def days_in(text: str, option: str) -> timedelta:
 
 
 def _find(results: StoredResults, run_id: str) -> GateReport:
-    """:raises RequestError: there is no such run."""
+    """:raises RequestError: the run does not exist."""
     from dqx_airflow.results.query import find_report, list_runs
 
     newest = list_runs(results, limit=1) if run_id == "latest" else ()

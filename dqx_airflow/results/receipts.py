@@ -37,7 +37,7 @@ RECEIPT = "dqx_receipt"
 """The entry of a commit with the digest of its statement."""
 _RUN_ID, _SLICE, _WHOLE_TABLE = "dqx_run_id", "dqx_slice", "{}"
 _RECENT = 50
-"""Among so many commits is the one that a gate has just made."""
+"""The commit that a gate has just made is among at most these newest ones."""
 _OF_VERDICTS = ("check", "name", "status", "severity", "let_by", "waived_by", "accepted_by")
 
 
@@ -162,7 +162,7 @@ def _key_at(path: str | None, kind: str) -> Key | None:
     """A key in a file in the form PEM; None for no path.
 
     :param kind: `Ed25519PrivateKey` or `Ed25519PublicKey`.
-    :raises RequestError: there is no such key.
+    :raises RequestError: the file does not contain such a key.
     """
     if not path:
         return None
@@ -244,7 +244,7 @@ class _Commit:
 
     @property
     def files(self) -> str:
-        """What a receipt says of them."""
+        """The files as a receipt lists them."""
         about = ("size", "modificationTime", "deletionVector")
         added = {path: [add.get(key) for key in about] for path, add in self.added.items()}
         return _canonical({"added": added, "removed": self.removed})
@@ -353,7 +353,7 @@ def verify_table(
     :param location: the path or URI of a Delta table, with the storage options of the results.
     :param version: by default the newest.
     :param public_key: the path of the key that must have signed all receipts.
-    :raises RequestError: there is no such table, version or key, or the log cannot be read.
+    :raises RequestError: the table, the version or the key does not exist, or cannot be read.
     :raises StoreError: there is no store, or it cannot be read.
     """
     options, key = dict(results.storage_options or {}), _key_at(public_key, "Ed25519PublicKey")
