@@ -148,6 +148,8 @@ _BASE64 = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 _FORMATS = {name: name for name in TEXT_FORMATS} | {"date-time": "timestamp", "url": "url"}
 _BITS = {f"{sign}{bits}": bits for sign in "iu" for bits in (8, 16, 32, 64, 128)}
 _MOST_BITS = 64
+_ROUNDED = 0.01
+"""The square of the length of a vector of halves is 1 with a smaller error, whatever its size."""
 _ISO_DATE = "yyyy-MM-dd"
 _NUMBERS = ("integer", "number")
 
@@ -161,7 +163,7 @@ def option_rules(
     yield from _bounds(reading, options, item, logical)
     if (divisor := options.number("multipleOf")) is not None:
         yield reading.rule("multiple_of", demands.MultipleOf(divisor), options.get("multipleOf"))
-    yield from _lengths(reading, options)
+    yield from _lengths(reading, options, item)
     if (expression := options.text("pattern")) is not None:
         yield reading.rule("pattern", demands.Pattern(expression), options.get("pattern"))
     yield from _format(reading, options, item, logical)
@@ -211,7 +213,7 @@ def _bounds(
                 yield bounding
 
 
-def _lengths(reading: ClauseReader, options: Mapping) -> Iterator[Rule]:
+def _lengths(reading: ClauseReader, options: Mapping, item: Field) -> Iterator[Rule]:
     for key, name, op in (
         ("minLength", "min_length", ">="),
         ("maxLength", "max_length", "<="),
@@ -226,12 +228,15 @@ def _lengths(reading: ClauseReader, options: Mapping) -> Iterator[Rule]:
         node = options.get("dimensions")
         yield reading.rule("min_items", demands.Length(">=", int(dimensions)), node)
         yield reading.rule("max_items", demands.Length("<=", int(dimensions)), node)
+    if options.truth("normalized"):
+        square = f"aggregate({sql_name(item.path)}, 0D, (sum, part) -> sum + power(part, 2))"
+        unit = demands.RowsSatisfy(f"abs({square} - 1) <= {_ROUNDED}", "spark")
+        yield reading.rule("normalized", unit, options.get("normalized"))
 
 
 def _mark_others(reading: ClauseReader, options: Mapping) -> None:
-    if options.truth("normalized"):
-        reading.unsupported(options.get("normalized"), "no rule computes the length of a vector")
-    reading.documented_keys(options, "normalized")
+    if not options.truth("normalized"):
+        reading.documented_keys(options, "normalized")
     for key in ("minProperties", "maxProperties"):
         reading.unsupported(options.get(key), "a struct always has all of its fields")
 
