@@ -69,7 +69,8 @@ def create_server(folder: Path) -> MCPServer:
     server = MCPServer(
         "dql", version=dqx_airflow.__version__, instructions=_INSTRUCTIONS, log_level="ERROR"
     )
-    reading = (tools.check, tools.explain, tools.sample_run, tools.backtest, tools.why_blocked)
+    judging = (tools.sample_run, tools.backtest, tools.mutate, tools.why_blocked)
+    reading = (tools.check, tools.explain, *judging)
     for tool in (*reading, tools.propose):
         annotations = ToolAnnotations(read_only_hint=tool in reading, destructive_hint=False)
         server.add_tool(_answering(tool), annotations=annotations)
@@ -165,6 +166,10 @@ class Tools:
         options = [f"--gate={gate}"] if gate else []
         options += [f"--proposal={self._inside(proposal)}"] if proposal else []
         return self._dql("backtest", *options, "--", str(self._inside(suite)))
+
+    def mutate(self, suite: str) -> str:
+        """The faults that a suite misses on its last fine day, and assertions that would not."""
+        return self._dql("mutate", "--", str(self._inside(suite)))
 
     def why_blocked(self, gate: str, date: str | None = None) -> str:
         """The last run of a gate, for data of a date: each assertion, and why it failed."""

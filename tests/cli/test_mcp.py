@@ -119,7 +119,7 @@ def test_an_agent_checks_explains_and_judges_and_nothing_is_written(project: Pat
     async def questions(client: Any, ask: Ask) -> None:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert set(tools) == {
-            "check", "explain", "sample_run", "backtest", "why_blocked", "propose",
+            "check", "explain", "sample_run", "backtest", "mutate", "why_blocked", "propose",
         }  # fmt: skip
         reading = {name for name, tool in tools.items() if tool.annotations.read_only_hint}
         assert reading == set(tools) - {"propose"}
@@ -145,6 +145,7 @@ def test_an_agent_checks_explains_and_judges_and_nothing_is_written(project: Pat
         assert "eve@example.com" not in judged
 
         assert "the newest are of 2024-03-02" in (await ask("backtest", suite="orders.dql"))[1]
+        assert "fine day" in (await ask("mutate", suite="orders.dql"))[1]
         failed, why = await ask("why_blocked", gate="shop.orders", date="2024-03-02")
         assert not failed
         assert "half of the addresses are missing" in why

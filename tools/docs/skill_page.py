@@ -41,8 +41,8 @@ blocks what comes after if it does not hold.
 5. Change limits of a suite that runs by a proposal (`dql tune --propose`, or the tool `propose`).
    A person decides, in `dql review`. Never weaken a rule so that a bad date passes.
 
-`dql mcp` offers the same as tools: `check`, `explain`, `sample_run`, `backtest`, `why_blocked`,
-`propose`."""
+`dql mcp` offers the same as tools: `check`, `explain`, `sample_run`, `backtest`, `mutate`,
+`why_blocked`, `propose`."""
 
 _ORDER = """
 first-gate install language metrics codes datasets dates outcomes selection failing-rows night-call
