@@ -27,6 +27,7 @@ from dqx_airflow.importing.foreign_rule import (
     ImportRequest,
     Meaning,
     column_text,
+    columns_exist,
     columns_text,
     finite,
     list_text,
@@ -72,7 +73,7 @@ def _compared(subject: str, condition: Any, *, is_share: bool = False) -> tuple[
 
 def _metric(kind: str, text: str, unit: str = "") -> Callable[[list[Any]], Meaning]:
     """A constraint on a metric; the braces stand for its columns."""
-    count = text.count(",") + 1 if "{" in text else 0
+    count = len({name or place for place, name in enumerate(re.findall(r"\{(\d?)\}", text))})
 
     def meaning(given: list[Any]) -> Meaning:
         columns = [column_text(name) for name in given[:count]]
@@ -256,6 +257,7 @@ CONSTRAINTS: dict[str, Callable[[list[Any]], Meaning]] = {
     "isComplete": lambda given: Translation("is_complete", (Required(),), column_text(given[0])),
     **{name: _metric(*columns) for name, columns in listed_rules("deequ: metrics").items()},
     **{name: _pair(*columns) for name, columns in listed_rules("deequ: pairs").items()},
+    "hasColumn": lambda given: Claims("column_exists", columns_exist(given), column_text(given[0])),
     "isUnique": _unique,
     "isPrimaryKey": _unique,
     "hasUniqueness": _ratio("uniqueness"),

@@ -275,6 +275,14 @@ def _schemas_match(rule: DqdlRule) -> Claims:
 # Rules about columns -----------------------------------------------------------------------------
 
 
+def _no_duplicates(rule: DqdlRule) -> Claims:
+    if rule.condition != DqdlCondition("==", (0,), False):
+        raise NoCounterpartError(
+            "it counts all rows of a repeated value: only = 0 is the same here"
+        )
+    return _unique(rule)
+
+
 def _unique(rule: DqdlRule) -> Claims:
     """Rows in which all of the columns are NULL do not count."""
     if len(rule.parameters) == 1:
@@ -425,6 +433,7 @@ _RULES: Mapping[str, Callable[[DqdlRule], Claims]] = {
     **{name: _metric(*columns) for name, columns in listed_rules("dqdl: metrics").items()},
     **{name: _claim(*columns) for name, columns in listed_rules("dqdl: claims").items()},
     "IsUnique": _unique,
+    "DuplicateRowCount": _no_duplicates,
     "IsPrimaryKey": _primary_key,
     "ColumnValues": partial(_of_values, kind="column_values", subject="{}"),
     "ColumnLength": partial(_of_values, kind="column_length", subject="length({})"),

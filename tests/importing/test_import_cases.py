@@ -128,7 +128,7 @@ def test_a_checkpoint_runs_the_suites_beside_it(tmp_path: Path) -> None:
     path.write_text(json.dumps(checkpoint))
     _, suite, account = run(path)
     assert 'check "silver_orders" on silver_orders {' in suite
-    assert account.splitlines()[-1].startswith("17 rules: ")
+    assert account.splitlines()[-1].startswith("18 rules: ")
 
 
 def test_an_unknown_tool_is_refused_with_the_known_ones() -> None:

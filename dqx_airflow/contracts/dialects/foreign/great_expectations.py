@@ -710,6 +710,11 @@ def _strftime(arguments: ExpectationArguments) -> Demands:
     return each_row(arguments, f"if({name} IS NULL, NULL, {parsed})")
 
 
+def _json(arguments: ExpectationArguments) -> Demands:
+    name = arguments.name
+    return each_row(arguments, f"if({name} IS NULL, NULL, try_parse_json({name}) IS NOT NULL)")
+
+
 def _form_of_spark(written: str) -> str:
     """A Python date format for Spark. A single letter parses 5 and 05, as in Python; if another
     number follows directly, two digits are meant."""
@@ -736,6 +741,7 @@ _OF_VALUES: Expectations = {
     "expect_column_values_to_be_in_set": lambda arguments: each_value(
         arguments, kinds.OneOf(arguments.values("value_set"))
     ),
+    "expect_column_values_to_be_json_parseable": _json,
     "expect_column_values_to_be_null": _null,
     "expect_column_values_to_be_unique": _unique,
     "expect_column_values_to_match_like_pattern": _like("like_pattern"),
