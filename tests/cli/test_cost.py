@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -165,7 +166,16 @@ def test_text_is_read_as_a_whole_and_tables_have_no_known_size(lake: Path) -> No
 def test_no_java_is_needed(lake: Path) -> None:
     dataset = f"orders={lake}/parts?date_column=ds"
     done = subprocess.run(
-        ["dql", "explain", "orders.dql", "--cost", "--dataset", dataset, "--date", "2024-12-03"],
+        [
+            Path(sys.executable).with_name("dql"),
+            "explain",
+            "orders.dql",
+            "--cost",
+            "--dataset",
+            dataset,
+            "--date",
+            "2024-12-03",
+        ],
         env={**os.environ, "JAVA_HOME": "/nowhere"},
         capture_output=True,
         check=True,

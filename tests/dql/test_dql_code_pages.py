@@ -40,6 +40,8 @@ SECTIONS = {
     (case.path.stem, case.title): case for case in cases(*PAGES.glob("*.md"), fewest_blocks=1)
 }
 WRITTEN = sorted({code for code, _ in SECTIONS})
+OF_PAST_DAYS = ("W051",)
+"""What stored days say: tests/tuning/test_suite_diff.py has the examples of these."""
 
 
 def test_every_code_has_a_page_and_every_page_a_code() -> None:
@@ -53,7 +55,7 @@ def test_a_page_has_the_title_of_the_table_a_reason_and_two_sections(code: str) 
     assert [title for of, title in SECTIONS if of == code] == ["Wrong", "Right"]
 
 
-@pytest.mark.parametrize("code", WRITTEN)
+@pytest.mark.parametrize("code", [code for code in WRITTEN if code not in OF_PAST_DAYS])
 def test_the_wrong_example_draws_what_the_page_shows(code: str) -> None:
     drawn = drawing(SECTIONS[code, "Wrong"])
     SECTIONS[code, "Wrong"].expect(drawn)

@@ -91,6 +91,8 @@ def test_a_cancelled_job_is_not_repeated(spark: Any) -> None:
             time.sleep(0.05)
         spark.sparkContext.cancelAllJobs()
 
+    while tracker.getActiveJobsIds():  # of tests before this one
+        time.sleep(0.05)
     threading.Thread(target=cancel).start()
     before = jobs_so_far(spark)
     with pytest.raises(Py4JJavaError, match="cancelled"):

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import yaml
+from markdown_cases import cases
 from stored_days import FIRST, SUITE, orders, store_days
 from typer.testing import CliRunner
 
@@ -106,6 +107,22 @@ def test_each_changed_assertion_names_the_days_that_turn(here: Path, case: str) 
         for change in changes("--backtest", *PERIOD)
     }
     assert found == expected
+
+
+def test_the_page_of_the_code_has_the_finding_of_its_example(here: Path) -> None:
+    page = Path(dqx_airflow.__file__).parent / "docs" / "codes" / "W051.md"
+    (wrong, shown), (right,) = (
+        [block.text for block in case.blocks] for case in cases(page, fewest_blocks=1)
+    )
+    commit({"suites/orders.dql": right})
+    counts = {number: (900 if number in (2, 5) else 1200, 0) for number in range(6)}
+    store_days("results", orders(counts), range(6), suite=right)
+    Path("suites/orders.dql").write_text(wrong)
+    output = dql("diff", "--backtest", *PERIOD, "--results", "results", "--output", "sarif")
+    (finding,) = json.loads(output)["runs"][0]["results"]
+    assert finding["ruleId"] == "W051"
+    assert shown.startswith(f"warning[W051]: {finding['message']['text']}")
+    assert finding["locations"][0]["physicalLocation"]["region"]["startLine"] == 3
 
 
 def test_what_stored_values_do_not_decide_is_said_with_the_reason(here: Path) -> None:
