@@ -46,15 +46,26 @@ def here(days: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+PERIOD = ("--from", "2024-12-01", "--to", "2024-12-08")
+
+
 def dql(*arguments: str, code: int = 0) -> str:
-    period = ("--from", "2024-12-01", "--to", "2024-12-08")
-    done = CliRunner().invoke(app, ["backtest", "suite.dql", *period, *arguments])
+    done = CliRunner().invoke(app, ["backtest", "suite.dql", *PERIOD, *arguments])
     assert done.exit_code == code, done.output
     return done.output
 
 
 def as_json(*arguments: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(dql("--format", "json", *arguments))
+    return found
+
+
+def _in_a_process(*arguments: str) -> dict[str, Any]:
+    """The same by a process of its own: it ends its Spark session, which others here share."""
+    program = Path(sys.executable).with_name("dql")
+    call = [program, "backtest", "suite.dql", *PERIOD, "--format", "json", *arguments]
+    done = subprocess.run(call, capture_output=True, text=True, check=True)
+    found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 
@@ -184,8 +195,8 @@ def test_days_that_the_store_lacks_are_measured_in_one_scan(here: Path) -> None:
     ]
     pq.write_table(pa.Table.from_pylist(rows), "orders.parquet")
     place = "orders=orders.parquet?format=parquet&date_column=ds"
-    found = as_json("--fill", "--dataset", place, "--set", "LEAST=8")
+    found = _in_a_process("--fill", "--dataset", place, "--set", "LEAST=8")
     assert sides(found, ROWS) == "p p fp f p fp f p"
     nothing = ("--results", str(here / "nothing"))
-    alone = as_json("--fill", "--dataset", place, *nothing)
+    alone = _in_a_process("--fill", "--dataset", place, *nothing)
     assert sides(alone, NULLS) == "p f p p p p p p"
