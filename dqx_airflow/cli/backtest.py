@@ -34,7 +34,7 @@ from dqx_airflow.cli.arguments import (
 )
 from dqx_airflow.cli.command import TableFormatOption, TableOrJson, print_or_write
 from dqx_airflow.diagnostics.diagnostic import listed
-from dqx_airflow.diagnostics.renderers import drawn_error, json_text
+from dqx_airflow.diagnostics.renderers import json_text
 from dqx_airflow.errors import RequestError, SparkError
 from dqx_airflow.values import Status, day_of_instance
 
@@ -336,16 +336,12 @@ def _opened(
 ) -> tuple[GateRequest, list[Plan], Spark]:
     """The datasets of the suite, its plan for each of the days, and the measuring function."""
     from dqx_airflow.cli.calls import Options, read_call
-    from dqx_airflow.dql.check import check_source
-    from dqx_airflow.dql.linking import inlined
-    from dqx_airflow.plan.selection import plan_of
+    from dqx_airflow.plan.selection import checked_suite, plan_of
 
     options = Options((suite,), connection, datasets=tuple(datasets or ()), config=config)
     call = read_call(options, date.today())
-    if call.has_errors:
-        raise drawn_error(call.diagnostics, call.sources)
-    (request,) = call.requests
-    checked = check_source(request.suite, inlined(request.imports))
+    (request,) = call.valid_requests
+    checked = checked_suite(request)
     quiet = replace(request, allow_empty=True)
     plans = [
         plan_of(replace(quiet, run_key=replace(request.run_key, date=on)), checked)

@@ -26,6 +26,7 @@ from dqx_airflow.datasets.dqx_toml import (
 )
 from dqx_airflow.datasets.settings import dataset_ref, datasets_of_arguments
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean, errors_of, nearest
+from dqx_airflow.diagnostics.renderers import drawn_error
 from dqx_airflow.diagnostics.verdicts import SHOWN_ROWS
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.checks.assertions import datasets_of
@@ -150,6 +151,16 @@ class RunCall:
     @property
     def has_errors(self) -> bool:
         return bool(errors_of(self.diagnostics))
+
+    @property
+    def valid_requests(self) -> tuple[GateRequest, ...]:
+        """The requests.
+
+        :raises SourceError: the call has errors.
+        """
+        if self.has_errors:
+            raise drawn_error(self.diagnostics, self.sources)
+        return self.requests
 
     @property
     def dates(self) -> tuple[date, ...]:

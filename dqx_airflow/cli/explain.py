@@ -143,10 +143,8 @@ def _plan(options: Options, format: TextOrJson, *, shows_cost: bool) -> str:
     :raises SourceError: that call has errors, other than datasets that are not given.
     """
     from dqx_airflow.cli.calls import read_call
-    from dqx_airflow.dql.check import check_source
-    from dqx_airflow.dql.linking import inlined
     from dqx_airflow.plan.passes import describe_plans
-    from dqx_airflow.plan.selection import assumed, plan_of
+    from dqx_airflow.plan.selection import assumed, checked_suite, plan_of
 
     call = read_call(options, date.today())
     errors = tuple(error for error in errors_of(call.diagnostics) if error.code != "E009")
@@ -154,7 +152,7 @@ def _plan(options: Options, format: TextOrJson, *, shows_cost: bool) -> str:
         raise drawn_error(errors, call.sources)
     plans, unknown = [], dict[str, None]()
     for request in call.requests:
-        checked = check_source(request.suite, inlined(request.imports))
+        checked = checked_suite(request)
         datasets = assumed(checked.valid_suite, request.datasets)
         plan = plan_of(replace(request, datasets=datasets), checked)
         given = {ref.name for ref in request.datasets}

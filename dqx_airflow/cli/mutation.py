@@ -19,7 +19,7 @@ from dqx_airflow.cli.arguments import (
 from dqx_airflow.cli.command import EXIT_FAILED, print_or_write, storage_options
 from dqx_airflow.cli.reports import printable
 from dqx_airflow.datasets.dqx_toml import Output
-from dqx_airflow.diagnostics.renderers import drawn_error, json_text
+from dqx_airflow.diagnostics.renderers import json_text
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import Outcome
 
@@ -60,14 +60,12 @@ def mutate(
     :param output: Output format: table, json, summary or junit.
     """
     from dqx_airflow.cli.calls import Options
-    from dqx_airflow.dql.check import check_source
-    from dqx_airflow.dql.linking import inlined
-    from dqx_airflow.plan.selection import plan_of
+    from dqx_airflow.plan.selection import checked_suite, plan_of
     from dqx_airflow.tuning.mutation import MemoryJudge, mutate, read_days
 
     datasets = tuple(dataset or ())
     request, now = _fine_day(Options((suite,), None, on, (), datasets, config, results=results))
-    checked, day = check_source(request.suite, inlined(request.imports)), request.run_key.date
+    checked, day = checked_suite(request), request.run_key.date
     asked = [(day - one.date).days for one in plan_of(request, checked).requests if one.date]
     data = {
         ref.name: read_days(ref, day, days=max(_LEAST_DAYS, *asked, 0), most=rows, seed=seed)
@@ -85,12 +83,10 @@ def _fine_day(options: Options) -> tuple[GateRequest, datetime]:
     from dqx_airflow.cli.calls import read_call
     from dqx_airflow.results.query import RunsWanted, StoredResults, find_report
 
-    call = read_call(options, date.today())
-    if call.has_errors:
-        raise drawn_error(call.diagnostics, call.sources)
-    if len(call.requests) > 1:
+    requests = read_call(options, date.today()).valid_requests
+    if len(requests) > 1:
         raise RequestError("several suites or dates", "give one suite, and one --date")
-    request = call.requests[0]
+    request = requests[0]
     key, root = request.run_key, request.results_root
     day = key.date if options.date else None
     wanted = RunsWanted(suite=key.gate, since=day, until=day, is_partial=False)

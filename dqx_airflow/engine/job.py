@@ -25,8 +25,7 @@ from pyspark.sql import SparkSession
 from dqx_airflow.datasets.settings import check_locations, check_promotion, check_quarantine
 from dqx_airflow.diagnostics.renderers import drawn_error
 from dqx_airflow.diagnostics.verdicts import draw_report
-from dqx_airflow.dql.check import Checked, check_source
-from dqx_airflow.dql.linking import inlined
+from dqx_airflow.dql.check import Checked
 from dqx_airflow.dql.watches import Watched
 from dqx_airflow.engine.contract_properties import published_contracts
 from dqx_airflow.engine.measure import measure_together, snapshots, watched_columns
@@ -62,6 +61,7 @@ from dqx_airflow.plan.failing import faults_of
 from dqx_airflow.plan.masks import without_values
 from dqx_airflow.plan.model import Plan, PlannedAssertion, Scanned
 from dqx_airflow.plan.selection import (
+    checked_suite,
     plan_of,
     selected_clauses,
     shadow_plan,
@@ -299,7 +299,7 @@ def plan_gate(request: GateRequest) -> Plan:
 
 def _sound_suite(request: GateRequest) -> Checked:
     """:raises SourceError: the suite has errors."""
-    checked = check_source(request.suite, inlined(request.imports), needs_suite=True)
+    checked = checked_suite(request)
     if checked.errors or checked.suite is None:
         raise drawn_error(checked.errors, checked.sources)
     return checked

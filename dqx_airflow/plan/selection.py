@@ -78,6 +78,11 @@ class Unmatched:
     hint: str | None
 
 
+def checked_suite(request: GateRequest) -> Checked:
+    """The suite of a request, checked with the imports that the request contains."""
+    return check_source(request.suite, inlined(request.imports), needs_suite=True)
+
+
 def plan_of(
     request: GateRequest, checked: Checked, columns: Mapping[str, Iterable[Watched]] = _NO_COLUMNS
 ) -> Plan:
