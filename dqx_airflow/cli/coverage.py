@@ -1,0 +1,165 @@
+"""`dql coverage`: which tables and columns of a flow no gate and no assertion sees."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import asdict
+from datetime import date
+from itertools import chain
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dqx_airflow.cli import command
+from dqx_airflow.cli.arguments import ConfigOption, DatasetOption
+from dqx_airflow.cli.reports import print_table
+from dqx_airflow.diagnostics.renderers import json_text
+from dqx_airflow.errors import RequestError
+from dqx_airflow.lineage.coverage import Flow, TableCoverage
+from dqx_airflow.values import GateRequest
+
+_EVENTS = frozenset({".json", ".jsonl"})
+_HEAD = ("place", "read by", "checked by", "last run", "columns seen", "not seen")
+_HINT = "give files with OpenLineage events: one as JSON, or one in each line"
+
+
+def coverage(
+    suites: Annotated[list[Path] | None, typer.Argument(metavar="SUITE...")] = None,
+    *,
+    events: list[Path] | None = None,
+    contract: list[Path] | None = None,
+    results: Annotated[str | None, typer.Option(envvar=command.ROOT_VARIABLES)] = None,
+    dataset: DatasetOption = None,
+    config: ConfigOption = None,
+    least: Annotated[float, typer.Option("--min", min=0, max=100, metavar="PERCENT")] = 0,
+    output: command.TableOrJson = command.TableOrJson.TABLE,
+) -> None:
+    """Show which tables and columns of a data flow no gate and no assertion sees.
+
+    For each table: how many jobs read it, or what is derived from it, without a gate in between;
+    the gates and suites that check it; and the columns that no assertion reads. Tables without a
+    check come first, ordered by these jobs. No data is read, and Spark is not started.
+
+    This is about tables. `dql contract coverage` is about the clauses of a contract: which of them
+    are enforced.
+
+    Exit code 1 if fewer tables than --min are checked.
+
+    :param suites: Suites or contracts that gates enforce, or folders with .dql files. Their
+        datasets are those of dqx.toml and --dataset.
+    :param events: OpenLineage events of any producer: a file with one event, or one in each line,
+        or a folder with .json and .jsonl files. Repeatable.
+    :param contract: A contract, whose tables and columns count as known, not as checked.
+        Repeatable.
+    :param results: The root of a results store, whose gates count, with their last runs.
+    :param least: The share of the tables that must be checked, in percent.
+    :param output: Output format: table or json.
+    """
+    from dqx_airflow.cli.calls import Options, read_call
+
+    if not (suites or events or contract or results):
+        raise RequestError("no flow given", "give suites, --events, --contract or --results")
+    flow = Flow()
+    _add_events(flow, events or ())
+    for paths, is_enforced in ((contract, False), (suites, True)):
+        options = Options(tuple(paths or ()), datasets=tuple(dataset or ()), config=config)
+        for request in read_call(options, date.today()).valid_requests:
+            _add_suite(flow, request, is_enforced=is_enforced)
+    if results:
+        _add_results(flow, results)
+    tables = flow.coverage()
+    checked = sum(bool(table.checked_by) for table in tables)
+    columns = sum(table.columns for table in tables)
+    seen = columns - sum(len(table.unseen) for table in tables)
+    if output is command.TableOrJson.JSON:
+        totals = {"tables": len(tables), "checked": checked, "columns": columns, "seen": seen}
+        typer.echo(json_text({"totals": totals, "tables": list(map(asdict, tables))}))
+    else:
+        print_table(_HEAD, map(_row, tables))
+        typer.echo(f"\n{checked} of {len(tables)} tables checked, {seen} of {columns} columns seen")
+    if 100 * checked < least * len(tables):
+        raise typer.Exit(command.EXIT_FAILED)
+
+
+def _row(table: TableCoverage) -> tuple[str, ...]:
+    readers = f"{table.readers} job{'s' * (table.readers != 1)}"
+    readers += ", no gate" * bool(table.readers and not table.checked_by)
+    unseen = (f"{name} (read)" if name in table.unseen_but_read else name for name in table.unseen)
+    return (
+        table.location,
+        readers,
+        ", ".join(table.checked_by) or "nothing",
+        table.last_run,
+        f"{table.columns - len(table.unseen)} of {table.columns}",
+        ", ".join(unseen),
+    )
+
+
+def _add_events(flow: Flow, paths: Iterable[Path]) -> None:
+    """Adds the events in files: in each of their lines, or one that is the whole content.
+
+    :raises RequestError: there is no file at a path, or something there is not an event.
+    """
+    wrong = []
+    for path in paths:
+        files = sorted(path.rglob("*.json*")) if path.is_dir() else [path] * path.exists()
+        if not files:
+            raise RequestError(f"no events found at {path}", command.what_to_give(path, _EVENTS))
+        for file in files:
+            text = file.read_text(encoding="utf-8-sig", errors="replace")
+            lines = text.split("\n")
+            has_lines = lines[0].startswith("{") and lines[0].rstrip().endswith("}")
+            for number, part in enumerate(lines if has_lines else [text], start=1):
+                try:
+                    if part.strip():
+                        flow.add_event(json.loads(part))
+                except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
+                    wrong.append(f"{file}:{number}")
+    if wrong:
+        raise RequestError(f"no OpenLineage event at {', '.join(wrong[:20])}", _HINT)
+
+
+def _add_suite(flow: Flow, request: GateRequest, *, is_enforced: bool) -> None:
+    """Adds the tables and the columns that a suite names, and that it checks them."""
+    from dqx_airflow.plan.passes import passes_over
+    from dqx_airflow.plan.selection import checked_suite, plan_of
+
+    plan = plan_of(request, checked_suite(request))
+    for ref in request.datasets:
+        if ref.query is not None:
+            continue
+        table = flow.at(ref.lineage_name or ref.location)
+        asked = (one.columns for one in plan.requests if one.dataset == ref.name)
+        names = set(chain.from_iterable(asked))
+        table.columns.update(names)
+        if is_enforced:
+            for one in passes_over(plan, ref.name):
+                # SQL may name any column: those of its words that are columns count.
+                sql = re.findall(r"\w+", " ".join(one.sql)) if one.has_sql else ()
+                names.update(table.columns if "all" in one.columns else one.columns, sql)
+            table.add_check(plan.suite, "", names)
+
+
+def _add_results(flow: Flow, root: str) -> None:
+    """Adds the datasets of the last runs of all gates.
+
+    :raises StoreError: there is no store, or it cannot be read.
+    """
+    from dqx_airflow.results.query import RunsWanted, StoredResults
+
+    stored = StoredResults(root, command.storage_options())
+    stored.require_some()
+    gates = {row["gate"] for row in stored.run_rows(RunsWanted(), ["gate"])}
+    newest = stored.newest_date(RunsWanted())
+    for report in stored.past_reports(gates, newest) if newest else ():
+        gate, day = report.run_key.gate, f"{report.finished_at:%Y-%m-%d}"
+        for found in report.datasets:
+            if found.format != "query":
+                columns = [one.column for one in report.verdicts if found.name in one.datasets[:1]]
+                promoted = [found.promotion.location] if found.promotion else []
+                for table in map(flow.at, (found.lineage_name or found.location, *promoted)):
+                    table.columns.update(column.name for column in found.fields)
+                    table.add_check(gate, day, columns)

@@ -1,0 +1,160 @@
+"""Which tables and columns of a flow no assertion sees: the flow from OpenLineage events of any
+producer, the assertions from these events, and what else is added. Standard library only.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+from dqx_airflow.lineage.names import is_path, name_of_data, trimmed
+
+
+@dataclass(slots=True, eq=False)
+class Table:
+    """What is known of a table, as collected.
+
+    `columns` are those of its schemas; columns downstream are derived from those that are `read`.
+    `asserted` is what assertions name, which may be more than columns. `checks` are the gates and
+    suites with such assertions, each with the day of its last run; empty if none is known.
+    `readers` are the jobs that read it, other than gates.
+    """
+
+    columns: set[str] = field(default_factory=set)
+    read: set[str] = field(default_factory=set)
+    asserted: set[str] = field(default_factory=set)
+    checks: dict[str, str] = field(default_factory=dict)
+    readers: set[tuple[str, str]] = field(default_factory=set)
+
+    def add_check(self, by: str, day: str, columns: Iterable[str | None]) -> None:
+        self.checks[by] = max(day, self.checks.get(by, ""))
+        self.asserted.update(filter(None, columns))
+
+
+@dataclass(frozen=True, slots=True)
+class TableCoverage:
+    """How a table is covered; columns in lower case.
+
+    `unseen` are the columns that no assertion reads, and `unseen_but_read` those of them from which
+    columns downstream are derived.
+
+    :param last_run: the day of the last run of a check, `2026-11-23`; empty if none is known.
+    :param columns: the number of its known columns.
+    :param readers: the number of jobs that read the table, or what is derived from it, without a
+        gate in between.
+    """
+
+    location: str
+    checked_by: tuple[str, ...]
+    last_run: str
+    columns: int
+    unseen: tuple[str, ...]
+    unseen_but_read: tuple[str, ...]
+    readers: int
+
+
+class Flow:
+    """The tables of a flow, and the jobs that read and write them."""
+
+    def __init__(self) -> None:
+        self._tables = defaultdict[tuple[str, str], Table](Table)
+        self._written = defaultdict[tuple[str, str], set[Table]](set)
+        self._named = defaultdict[str, set[Table]](set)
+
+    def of_event(self, dataset: Mapping[str, Any]) -> Table:
+        """The table with the name of a dataset in an event."""
+        table = self._tables[dataset["namespace"], trimmed(dataset["name"])]
+        self._named[dataset["name"]].add(table)
+        return table
+
+    def at(self, place: str) -> Table:
+        """The table at a path; or of a name in a catalog: the only one of that name so far."""
+        if is_path(place):
+            named = name_of_data(place)
+            return self._tables[named.namespace, named.name]
+        name = place.replace("`", "").removeprefix("spark_catalog.")
+        same = self._named[name]
+        return next(iter(same)) if len(same) == 1 else self._tables["", name]
+
+    def add_event(self, event: Mapping[str, Any]) -> None:
+        """Adds what an event says, of a run, a job or a dataset.
+
+        :raises (AttributeError, KeyError, TypeError): it is not an event.
+        """
+        day = (event.get("eventTime") or "")[:10]
+        if "dataset" in event:
+            self._add_dataset(event["dataset"], "", day)
+            return
+        job = event["job"]["namespace"], event["job"]["name"]
+        kind = _facet(event["job"], "jobType").get("jobType")
+        if kind == "BLOCK":
+            return  # its input is a contract, not a table
+        inputs = [self._add_dataset(one, job[1], day) for one in event.get("inputs") or ()]
+        outputs = [self._add_dataset(one, job[1], day) for one in event.get("outputs") or ()]
+        for table in outputs:
+            if kind == "GATE":  # what it promotes is what it has judged
+                table.add_check(job[1], day, chain(*(one.asserted for one in inputs)))
+            else:
+                self._written[job].add(table)
+        for table in inputs:
+            if kind != "GATE":
+                table.readers.add(job)
+
+    def _add_dataset(self, dataset: Mapping[str, Any], job: str, day: str) -> Table:
+        table = self.of_event(dataset)
+        for symlink in _facet(dataset, "symlinks").get("identifiers", ()):
+            self._named[symlink["name"]].add(table)
+        table.columns.update(one["name"] for one in _facet(dataset, "schema").get("fields") or ())
+        lineage = _facet(dataset, "columnLineage")
+        derived = (column["inputFields"] for column in lineage.get("fields", {}).values())
+        for source in chain(lineage.get("dataset") or (), *derived):
+            self.of_event(source).read.add(source["field"])
+        for key in ("facets", "inputFacets"):
+            if found := _facet(dataset, "dataQualityAssertions", key).get("assertions"):
+                table.add_check(job, day, (one.get("column") for one in found))
+        return table
+
+    def coverage(self) -> list[TableCoverage]:
+        """All tables: those without a check first, and of these the ones that most jobs read."""
+        covered = []
+        for (namespace, name), table in self._tables.items():
+            columns = _folded(table.read | table.columns)
+            unseen = columns - _folded(table.asserted)
+            is_short = namespace in ("", "file")
+            one = TableCoverage(
+                name if is_short else f"{namespace}/{name.lstrip('/')}",
+                tuple(sorted(table.checks)),
+                max(table.checks.values(), default=""),
+                len(columns),
+                tuple(sorted(unseen)),
+                tuple(sorted(unseen & _folded(table.read))),
+                len(self._jobs_behind(table)),
+            )
+            covered.append(one)
+        return sorted(covered, key=lambda one: (bool(one.checked_by), -one.readers, one.location))
+
+    def _jobs_behind(self, table: Table) -> set[tuple[str, str]]:
+        """The jobs that read a table, or what is derived from it before the next check."""
+        jobs, found, left = set[tuple[str, str]](), {table}, [table]
+        while left:
+            at = left.pop()
+            for job in at.readers - jobs:
+                written = self._written[job]
+                # A job that merges into a table reads it, too.
+                if at not in written and (written or job[1] not in at.checks):
+                    jobs.add(job)
+                    left += [one for one in written - found if not one.checks]
+                    found |= written
+        return jobs
+
+
+def _facet(part: Mapping[str, Any], name: str, key: str = "facets") -> Any:
+    return (part.get(key) or {}).get(name) or {}
+
+
+def _folded(names: Iterable[str]) -> set[str]:
+    """The columns as Spark compares them; of the field of a struct, its column."""
+    return {name.replace("`", "").partition(".")[0].casefold() for name in names}
