@@ -22,6 +22,7 @@ VERBS = {
     "package": "dqx_airflow.cli.package:package",
     "explain": "dqx_airflow.cli.explain:explain",
     "mutate": "dqx_airflow.cli.mutation:mutate",
+    "shrink": "dqx_airflow.cli.shrinking:shrink",
     "doctor": "dqx_airflow.cli.doctor:doctor",
     "lsp": "dqx_airflow.cli.suites:lsp",
     "mcp": "dqx_airflow.cli.agents:mcp",

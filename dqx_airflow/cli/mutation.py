@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from collections.abc import Iterable
 from dataclasses import asdict, replace
 from datetime import date, datetime, time, timedelta, timezone
 from typing import TYPE_CHECKING, Annotated
@@ -26,8 +27,10 @@ from dqx_airflow.values import Outcome
 if TYPE_CHECKING:
     from dqx_airflow.cli.calls import Options
     from dqx_airflow.tuning.mutation import Fault, Mutation
-    from dqx_airflow.values import GateRequest
+    from dqx_airflow.values import DatasetRef, GateReport, GateRequest
 
+MOST_ROWS = 100_000
+"""The most rows that are judged in memory."""
 _LEAST_DAYS = 37
 """The days before the fine one that are read: those on which lines are tried, and a week before."""
 
@@ -40,7 +43,7 @@ def mutate(
     dataset: DatasetOption = None,
     config: ConfigOption = None,
     least: Annotated[float, typer.Option("--min", min=0, max=100, metavar="PERCENT")] = 0,
-    rows: Annotated[int, typer.Option(min=1)] = 100_000,
+    rows: Annotated[int, typer.Option(min=1)] = MOST_ROWS,
     seed: int = 0,
     output: Output = Output.TABLE,
     output_file: OutputFileOption = None,
@@ -80,13 +83,9 @@ def mutate(
 
 def _fine_day(options: Options) -> tuple[GateRequest, datetime]:
     """The request of the last run on the fine day, with the versions that it read, and its time."""
-    from dqx_airflow.cli.calls import read_call
     from dqx_airflow.results.query import RunsWanted, StoredResults, find_report
 
-    requests = read_call(options, date.today()).valid_requests
-    if len(requests) > 1:
-        raise RequestError("several suites or dates", "give one suite, and one --date")
-    request = requests[0]
+    request = request_of(options)
     key, root = request.run_key, request.results_root
     day = key.date if options.date else None
     wanted = RunsWanted(suite=key.gate, since=day, until=day, is_partial=False)
@@ -94,11 +93,7 @@ def _fine_day(options: Options) -> tuple[GateRequest, datetime]:
     for run in stored.runs(wanted) if root else ():
         report = find_report(stored, run.run_id)
         if report is not None and run.outcome in (Outcome.PASSED, Outcome.WARNED):
-            read = {(one.name, one.location): one.version for one in report.datasets}
-            refs = tuple(
-                replace(ref, version=read.get((ref.name, ref.location), ref.version))
-                for ref in request.datasets
-            )
+            refs = as_read(request.datasets, report)
             key = replace(key, date=run.run_key.date)
             return replace(request, run_key=key, datasets=refs), report.started_at
     if day is None:
@@ -108,6 +103,27 @@ def _fine_day(options: Options) -> tuple[GateRequest, datetime]:
         )
     night = datetime.combine(day + timedelta(days=1), time(), timezone.utc)
     return request, min(night, datetime.now(timezone.utc))
+
+
+def as_read(refs: Iterable[DatasetRef], report: GateReport) -> tuple[DatasetRef, ...]:
+    """The datasets in the versions that a run read, where they are the same tables."""
+    from dqx_airflow.engine.sources.listing import absolute
+
+    read = {(one.name, absolute(one.location)): one.version for one in report.datasets}
+    return tuple(
+        replace(ref, version=read.get((ref.name, absolute(ref.location)), ref.version))
+        for ref in refs
+    )
+
+
+def request_of(options: Options) -> GateRequest:
+    """The request of one suite for one date."""
+    from dqx_airflow.cli.calls import read_call
+
+    requests = read_call(options, date.today()).valid_requests
+    if len(requests) > 1:
+        raise RequestError("several suites or dates", "give one suite, and one --date")
+    return requests[0]
 
 
 def _table(done: Mutation) -> str:

@@ -93,7 +93,7 @@ def show(
     :param rows: Show all sampled failing rows instead of the first three.
     """
     results = _results(root)
-    report = _find(results, run_id)
+    report = find_run(results, run_id)
     if output is TextOrJson.JSON:
         _print_json(report)
     else:
@@ -120,7 +120,7 @@ def export(
     """
     from dqx_airflow.results.oors import oors_message
 
-    message = oors_message(_find(_results(root), run_id))
+    message = oors_message(find_run(_results(root), run_id))
     print_or_write(json.dumps(message, indent=2, ensure_ascii=False) + "\n", output)
 
 
@@ -195,8 +195,10 @@ def days_in(text: str, option: str) -> timedelta:
     return timedelta(days=int(match[1]))
 
 
-def _find(results: StoredResults, run_id: str) -> GateReport:
-    """:raises RequestError: the run does not exist."""
+def find_run(results: StoredResults, run_id: str) -> GateReport:
+    """The report of a run, by the first characters of its id, or of the `latest`.
+
+    :raises RequestError: the run does not exist."""
     from dqx_airflow.results.query import find_report, list_runs
 
     newest = list_runs(results, limit=1) if run_id == "latest" else ()

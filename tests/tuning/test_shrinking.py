@@ -1,0 +1,197 @@
+"""`dql shrink`: from the rows of a failed run to a test of the fewest that still fail."""
+
+from __future__ import annotations
+
+import ast
+import random
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import write_deltalake
+from typer.testing import CliRunner
+
+from dqx_airflow import MemoryDatabase, Suite
+from dqx_airflow.cli.main import app
+from dqx_airflow.results.store import ResultsStore
+
+ON = date(2024, 5, 10)
+SETTINGS = """
+[defaults]
+results = "results"
+[datasets.orders]
+path = "orders"
+date_column = "ds"
+masked = ["mail", "born"]
+[datasets.customers]
+path = "customers"
+"""
+CUSTOMERS = [{"name": name} for name in ("ann", "bob", "cy")]
+
+
+def orders() -> list[dict[str, Any]]:
+    chance = random.Random(7)
+    rows = [
+        {
+            "id": f"M{number:03}",
+            "customer": chance.choice(["ann", "bob", "cy"]),
+            "mail": f"tiger{number}@Shop.org",
+            "born": date(1980, 1, 1) + timedelta(days=number),
+            "amount": chance.randint(10, 90),
+            "ds": ON - timedelta(days=number % 2),
+        }
+        for number in range(80)
+    ]
+    rows[20] |= {"customer": "eve", "amount": 4711}
+    rows[32] |= {"id": "M060", "amount": None}
+    rows[44] |= {"mail": "tiger46@Shop.org"}
+    return rows
+
+
+@pytest.fixture
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("dqx.toml").write_text(SETTINGS)
+    write_deltalake("orders", pa.Table.from_pylist(orders()))
+    write_deltalake("customers", pa.Table.from_pylist(CUSTOMERS))
+    fine = [row for row in orders() if row["amount"] and row["amount"] < 100]
+    write_deltalake("orders", pa.Table.from_pylist(fine), mode="overwrite")
+    return tmp_path
+
+
+def shrink(
+    *claims: str, code: int = 0, arguments: tuple[str, ...] = (), version: int | None = 0
+) -> str:
+    """The output of the command for a stored run over the first version of the orders."""
+    asserted = "\n".join(f'assert {claim} name "claim {n}"' for n, claim in enumerate(claims))
+    text = f'suite "Orders" {{ check "All" on orders {{\n{asserted}\n}} }}'
+    Path("orders.dql").write_text(text)
+    tables = {"orders": orders(), "customers": CUSTOMERS}
+    db = MemoryDatabase(tables, date_columns={"orders": "ds"})
+    report = Suite.load("orders.dql").run(db, ON).report
+    read = tuple(
+        replace(one, location=str(Path(one.name).absolute()), version=version)
+        for one in report.datasets
+    )
+    ResultsStore("results").write(replace(report, datasets=read))
+    done = CliRunner().invoke(app, ["shrink", "latest", "--results", "results", *arguments])
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+def rows_in(text: str) -> dict[str, list[Any]]:
+    """The rows of the tables in a test, by dataset."""
+    calls = [
+        node
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Dict) and node.values and isinstance(node.values[0], ast.Call)
+    ]
+    (tables,) = [one for one in calls if ast.unparse(one.values[0]).startswith("Table.typed")]
+    return {
+        ast.literal_eval(name): ast.unparse(call.args[1])  # type: ignore[arg-type,attr-defined]
+        for name, call in zip(tables.keys, tables.values, strict=True)
+    }
+
+
+@pytest.mark.parametrize(
+    ("claim", "rows"),
+    [
+        ("maximum(amount) <= 100", "[(4711, datetime.date(2024, 5, 10))]"),
+        ("null_count(amount) == 0", "[(None, datetime.date(2024, 5, 10))]"),
+        (
+            "unique(id)",
+            "[('M060', datetime.date(2024, 5, 10)), ('M060', datetime.date(2024, 5, 10))]",
+        ),
+        (
+            "each row: customer in values(name, dataset customers)",
+            "[('eve', datetime.date(2024, 5, 10))]",
+        ),
+        (
+            "unique(mail)",
+            "[('aaaaa11@Aaaa.aaa', datetime.date(2024, 5, 10)),"
+            " ('aaaaa11@Aaaa.aaa', datetime.date(2024, 5, 10))]",
+        ),
+        ("num_rows() between 2 and 3", f"[{', '.join(['(datetime.date(2024, 5, 10),)'] * 4)}]"),
+    ],
+)
+def test_the_test_has_only_the_rows_and_columns_at_fault(lake: Path, claim: str, rows: str) -> None:
+    text = shrink(claim)
+    assert rows_in(text)["orders"] == rows
+    assert "tiger" not in text
+
+
+def test_the_same_run_gives_the_same_test(lake: Path) -> None:
+    text = shrink("unique(mail)")
+    again = CliRunner().invoke(app, ["shrink", "latest", "--results", "results"])
+    assert again.output == text
+
+
+def test_the_worst_failure_is_chosen_unless_one_is_named(lake: Path) -> None:
+    claims = "unique(id) severity P2", "null_count(amount) == 0 severity P0"
+    assert "claim 1 of run" in shrink(*claims)
+    assert "claim 0 of run" in shrink(*claims, arguments=("--assertion", "claim 0"))
+
+
+def test_pytest_runs_what_was_written_and_finds_a_weaker_rule(lake: Path) -> None:
+    (lake / "tests").mkdir()
+    output = lake / "tests" / "test_incident.py"
+    shrink("maximum(amount) <= 100", arguments=("--output", str(output)))
+    text = output.read_text()
+    assert "4711, expected <= 100" in text
+
+    def run() -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"]
+        return subprocess.run(command, cwd=lake, capture_output=True, text=True, check=False)
+
+    assert "1 passed" in run().stdout
+    Path("orders.dql").write_text(Path("orders.dql").read_text().replace("100", "9999"))
+    assert "1 failed" in run().stdout
+    output.write_text(text.replace(') == "failed"', "").replace('== "failed"', '== "passed"'))
+    assert "1 passed" in run().stdout
+
+
+@pytest.mark.parametrize(
+    ("claims", "arguments", "problem"),
+    [
+        (["num_rows() > 100 * num_rows(lag 1)"], [], "compares 2024-05-10 with other days"),
+        (["num_rows() > 1"], [], "has no failed assertion of a suite"),
+        (["maximum(amount) < 9"], ["--assertion", "other"], "no failed assertion other"),
+        (["each row: born > 2020-01-01"], [], "cannot be replaced"),
+        (['each row: mail != "tiger6@Shop.org"'], [], "depends on masked values"),
+        (["freshness(ds) < 2 days"], [], "depends on the time"),
+        (["maximum(amount) < 9"], ["--suite", "other.dql"], "no .dql file found"),
+    ],
+)
+def test_what_cannot_be_a_test_is_an_error_with_a_hint(
+    lake: Path, claims: list[str], arguments: list[str], problem: str
+) -> None:
+    output = shrink(*claims, code=2, arguments=tuple(arguments))
+    assert problem in output
+    assert "help: " in output
+
+
+@pytest.mark.parametrize(
+    ("location", "problem"),
+    [
+        ("orders?date_column=ds", "cannot be read in version 7"),
+        ("large.parquet?format=parquet&date_column=ds", "has 100,001 rows on 2024-05-10"),
+        ("empty.parquet?format=parquet&date_column=ds", "has 0 rows on 2024-05-10"),
+        ("table:lake.orders", "only be read with Spark"),
+    ],
+)
+def test_rows_that_cannot_be_read_in_memory_are_an_error_with_a_hint(
+    lake: Path, location: str, problem: str
+) -> None:
+    (row, *_) = orders()
+    for name, rows in (("large", [row] * 100_001), ("empty", [row | {"ds": date(2020, 1, 1)}])):
+        pq.write_table(pa.Table.from_pylist(rows), f"{name}.parquet")
+    arguments = ("--dataset", f"orders={location}")
+    output = shrink("maximum(amount) < 9", code=2, arguments=arguments, version=7)
+    assert problem in output
+    assert "help: " in output
