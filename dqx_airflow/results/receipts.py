@@ -176,7 +176,12 @@ def _key_at(path: str | None, kind: str) -> Key | None:
         if isinstance(key, getattr(ed25519, kind)):
             return key
         why = "it is another kind of key"
-    except (ImportError, OSError, ValueError, TypeError) as error:
+    except ImportError:
+        raise RequestError(
+            f"the key {path} needs the package cryptography",
+            "pip install cryptography, where the driver runs",
+        ) from None
+    except (OSError, ValueError, TypeError) as error:
         why = first_line(error)
     advice = "openssl genpkey -algorithm ed25519 makes a key, openssl pkey -pubout its public key"
     raise RequestError(f"{path} is not a usable {kind}: {why}", advice)
