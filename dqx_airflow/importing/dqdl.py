@@ -54,6 +54,14 @@ class DqdlCondition:
 
 
 @dataclass(frozen=True, slots=True)
+class PastMean:
+    """A number computed from the mean of the last runs, for which the braces in `text` stand."""
+
+    count: int
+    text: str = "{}"
+
+
+@dataclass(frozen=True, slots=True)
 class DqdlKeyword:
     """NULL, EMPTY or WHITESPACES_ONLY."""
 
@@ -150,9 +158,16 @@ def _operand(tree: Any) -> Any:
             return _operand(tree.children[0])
         case "call" if str(tree.children[0]) == "now":
             return Timestamp("current_timestamp()")
+        case "call" if past := _PAST.fullmatch(_written(tree)):
+            return PastMean(int(past["count"]))
         case "computed":
             left, sign, right = tree.children
             start, length = _operand(left), _operand(right)
+            match start, length:
+                case PastMean(runs, text), int() | float():
+                    return PastMean(runs, f"{text} {sign} {value_text(length)}")
+                case ((int() | float()), PastMean(runs, "{}" as text)):
+                    return PastMean(runs, f"{value_text(start)} {sign} {text}")
             if isinstance(start, Timestamp) and isinstance(length, Duration) and sign in "+-":
                 count, unit = length.text.split()
                 step = f"{unit.upper().removesuffix('S')}, {sign}{count}"
@@ -160,6 +175,17 @@ def _operand(tree: Any) -> Any:
     raise NoCounterpartError(
         "a computed operand has no counterpart: write its value, or `within 3 stddev of 30 days`"
     )
+
+
+_PAST = re.compile(r"avg\( last\( (?P<count>[1-9]\d{0,2}) \) \)")
+
+
+def _written(tree: Any) -> str:
+    """A call as text, its parts with blanks between them."""
+    if isinstance(tree, Token):
+        return str(tree)
+    head, *rest = map(_written, tree.children)
+    return f"{head}( {' '.join(rest)} )" if tree.data == "call" else head
 
 
 _PRIMARY = re.compile(r"\bprimary\b")
@@ -181,6 +207,10 @@ def claims_of(rule: DqdlRule) -> Claims:
 # Rules about numbers -----------------------------------------------------------------------------
 
 
+_CALL = re.compile(r"(?P<metric>[a-z_]+)\((?P<arguments>[^()]*)\)")
+"""The only metric whose past can be asked for: one call, without SQL."""
+
+
 def _compared(subject: str, condition: DqdlCondition | None, *, unit: str = "") -> tuple[str, ...]:
     """The claims that a metric satisfies a condition.
 
@@ -194,6 +224,10 @@ def _compared(subject: str, condition: DqdlCondition | None, *, unit: str = "") 
             values.append(operand.text)
         elif isinstance(operand, int | float):
             values.append(percent_text(operand) if unit == "share" else value_text(operand))
+        elif isinstance(operand, PastMean) and (call := _CALL.fullmatch(subject)):
+            lagged = ", ".join(filter(None, (call["arguments"], "lag 1")))
+            past = f"mean({call['metric']}({lagged}), n {operand.count})"
+            values.append(operand.text.format(past))
         else:
             raise NoCounterpartError("its condition does not compare numbers")
     match condition.op, condition.is_negated:
@@ -382,8 +416,8 @@ def _predicate(column: str, value: str, condition: DqdlCondition) -> str:
     """A predicate that is never NULL: DQDL defines the result for NULL for each condition."""
     words = [operand.text for operand in condition.operands if isinstance(operand, DqdlKeyword)]
     plain = [operand for operand in condition.operands if not isinstance(operand, DqdlKeyword)]
-    if any(isinstance(operand, Duration) for operand in plain):
-        raise NoCounterpartError("a duration has no counterpart here")
+    if any(isinstance(operand, Duration | PastMean) for operand in plain):
+        raise NoCounterpartError("a duration, or a mean of past runs, has no counterpart here")
     present, missing = f"{column} is not null", f"{column} is null"
     op, is_not = condition.op, condition.is_negated
     if op in ("==", "!="):
@@ -447,6 +481,7 @@ _RULES: Mapping[str, Callable[[DqdlRule], Claims]] = {
 """How each type of rule is read."""
 
 
+_DAYS_NOT_RUNS = "Glue takes the mean of the last runs; here it is that of the last days"
 _EMPTY_FILTER = "a rule whose filter selects no rows passes in Glue but fails here"
 _RULES_SECTION = re.compile(r"^\s*Rules\s*=\s*\[", re.MULTILINE)
 
@@ -557,7 +592,8 @@ def _rule(entry: Tree[Token], dataset: str, place: str, shown: str) -> ForeignRu
             meaning = _composite(entry, dataset)
     except NoCounterpartError as error:
         meaning = str(error)
-    difference = _EMPTY_FILTER if where else None
+    is_dynamic = isinstance(meaning, Claims) and any("mean(" in text for text in meaning.texts)
+    difference = _EMPTY_FILTER if where else _DAYS_NOT_RUNS if is_dynamic else None
     return ForeignRule(dataset, place, shown, meaning, where=where, difference=difference)
 
 
