@@ -28,6 +28,8 @@ from dqx_airflow.values import Status
 from dqx_airflow.values.files import shipped
 from dqx_airflow.values.json_form import to_arguments
 
+SCRIPTS = Path(__file__).parents[2] / "spark_jobs"
+
 
 @pytest.fixture(scope="module")
 def packaged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
@@ -72,10 +74,15 @@ def test_every_import_of_a_job_is_bundled_or_native(bundle: Path) -> None:
     missing = set()
     with zipfile.ZipFile(bundle) as archive:
         names = set(archive.namelist())
-        for name in names:
-            if not name.startswith("dqx_airflow/") or not name.endswith(".py"):
-                continue
-            for module in imported_by(archive.read(name).decode()):
+        sources = {
+            name: archive.read(name).decode()
+            for name in names
+            if name.startswith("dqx_airflow/") and name.endswith(".py")
+        }
+        # The scripts that are submitted with it.
+        sources |= {str(path): path.read_text() for path in SCRIPTS.glob("*.py")}
+        for name, source in sources.items():
+            for module in imported_by(source):
                 top = module.split(".")[0]
                 if top in sys.stdlib_module_names or top in elsewhere:
                     continue
