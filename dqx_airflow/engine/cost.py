@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import chain
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.fs import FileSystem
 
@@ -17,6 +18,7 @@ from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.delta.log import DeltaLog, struct_of
 from dqx_airflow.engine.sources.delta.snapshot import table_at
 from dqx_airflow.engine.sources.listing import DataFile, absolute, files_at
+from dqx_airflow.errors import DatasetError, first_line
 from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.plan.model import MetricRequest, Plan
 from dqx_airflow.plan.passes import LATER, Pass, passes_over
@@ -95,10 +97,16 @@ class _Files:
 
 @cache
 def _column_sizes(root: str, file_format: str, path: str) -> Counter[str]:
-    """The compressed bytes of each column of a Parquet file below a root."""
+    """The compressed bytes of each column of a Parquet file below a root.
+
+    :raises DatasetError: it has no footer.
+    """
     system = table_files(root) if file_format == "delta" else FileSystem.from_uri(root)[0]
     sizes = Counter[str]()
-    groups = pq.read_metadata(path, filesystem=system).to_dict()["row_groups"]
+    try:
+        groups = pq.read_metadata(path, filesystem=system).to_dict()["row_groups"]
+    except (pa.ArrowException, OSError) as error:
+        raise DatasetError(f"the footer of {path} cannot be read: {first_line(error)}") from error
     for chunk in chain.from_iterable(group["columns"] for group in groups):
         sizes[chunk["path_in_schema"].partition(".")[0]] += chunk["total_compressed_size"]
     return sizes

@@ -18,9 +18,9 @@ class Table:
     """What is known of a table, as collected.
 
     `columns` are those of its schemas; columns downstream are derived from those that are `read`.
-    `asserted` is what assertions name, which may be more than columns. `checks` are the gates and
-    suites with such assertions, each with the day of its last run; empty if none is known.
-    `readers` are the jobs that read it, other than gates.
+    `asserted` is what assertions name, which may be more than columns. The latter two are as Spark
+    compares them. `checks` are the gates and suites with such assertions, each with the day of its
+    last run; empty if none is known. `readers` are the jobs that read it, other than gates.
     """
 
     columns: set[str] = field(default_factory=set)
@@ -31,7 +31,7 @@ class Table:
 
     def add_check(self, by: str, day: str, columns: Iterable[str | None]) -> None:
         self.checks[by] = max(day, self.checks.get(by, ""))
-        self.asserted.update(filter(None, columns))
+        self.asserted |= _folded(filter(None, columns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +107,12 @@ class Flow:
         table = self.of_event(dataset)
         for symlink in _facet(dataset, "symlinks").get("identifiers", ()):
             self._named[symlink["name"]].add(table)
-        table.columns.update(one["name"] for one in _facet(dataset, "schema").get("fields") or ())
+        fields = _facet(dataset, "schema").get("fields") or ()
+        table.columns.update(_folded(one["name"] for one in fields))
         lineage = _facet(dataset, "columnLineage")
         derived = (column["inputFields"] for column in lineage.get("fields", {}).values())
         for source in chain(lineage.get("dataset") or (), *derived):
-            self.of_event(source).read.add(source["field"])
+            self.of_event(source).read |= _folded([source["field"]])
         for key in ("facets", "inputFacets"):
             if found := _facet(dataset, "dataQualityAssertions", key).get("assertions"):
                 table.add_check(job, day, (one.get("column") for one in found))
@@ -121,8 +122,8 @@ class Flow:
         """All tables: those without a check first, and of these the ones that most jobs read."""
         covered = []
         for (namespace, name), table in self._tables.items():
-            columns = _folded(table.read | table.columns)
-            unseen = columns - _folded(table.asserted)
+            columns = table.read | _folded(table.columns)
+            unseen = columns - table.asserted
             is_short = namespace in ("", "file")
             one = TableCoverage(
                 name if is_short else f"{namespace}/{name.lstrip('/')}",
@@ -130,7 +131,7 @@ class Flow:
                 max(table.checks.values(), default=""),
                 len(columns),
                 tuple(sorted(unseen)),
-                tuple(sorted(unseen & _folded(table.read))),
+                tuple(sorted(unseen & table.read)),
                 len(self._jobs_behind(table)),
             )
             covered.append(one)

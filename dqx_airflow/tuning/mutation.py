@@ -210,7 +210,8 @@ def _reads(request: MetricRequest, dataset: str, columns: tuple[str, ...] | None
     if request.dataset != dataset:
         return dataset.lower() in written
     is_whole = columns is None or request.definition.scan is Scan.MATCH
-    return is_whole or any(name in written for name in columns or ())
+    # A name that is quoted somewhere may be written otherwise there.
+    return is_whole or any(name in written or not name.isidentifier() for name in columns or ())
 
 
 # Faults ------------------------------------------------------------------------------------------
@@ -476,6 +477,12 @@ class _Planter:
 _checked = lru_cache(maxsize=4096)(check_source)
 
 
+def _source(claim: str, dataset: str) -> SourceFile:
+    """A suite with one claim."""
+    text = f'suite "S" {{ check "C" on {show_name(dataset)} {{ assert {claim} name "it" }} }}'
+    return SourceFile("line", text)
+
+
 @dataclass(slots=True)
 class _Lines:
     """Finds assertions that notice a fault. What holds on days without it is kept."""
@@ -490,7 +497,9 @@ class _Lines:
         for line in lines:
             is_metric = not any(mark in line for mark in (" in ", "= ", " type "))
             claim = self._limited(line, dataset, table) if is_metric else line
-            if claim is None or self._judge(claim, dataset, table).status is not Status.FAILED:
+            if claim is None or _checked(_source(claim, dataset)).errors:
+                continue  # a value that DQL cannot write
+            if self._judge(claim, dataset, table).status is not Status.FAILED:
                 continue
             fine = (self._judge(claim, dataset, None, on).status for on in days)
             held = [*takewhile(lambda status: status is not Status.FAILED, fine)]
@@ -525,8 +534,7 @@ class _Lines:
         self, claim: str, dataset: str, table: Table | None, on: date | None = None
     ) -> Verdict:
         """The verdict on a claim, with other rows on the fine day or on a day as it is."""
-        text = f'suite "S" {{ check "C" on {show_name(dataset)} {{ assert {claim} name "it" }} }}'
-        source, key = SourceFile("line", text), (claim, dataset, on)
+        source, key = _source(claim, dataset), (claim, dataset, on)
         if key not in self._fine or table is not None:
             request = replace(self.judge.request, suite=source, imports=(), contract=None)
             judge = replace(self.judge, request=replace(request, allow_empty=True, selection=None))

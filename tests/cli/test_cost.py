@@ -200,3 +200,16 @@ def test_a_comment_says_how_much_more_a_gate_reads(lake: Path) -> None:
     without = dql("diff", "--cost", "--to", "2024-12-03")
     assert "0 bytes more of no dataset of known size for 2024-12-03" in without
     assert output.rstrip().endswith("estimated from file sizes, Delta logs and Parquet footers")
+
+
+@pytest.mark.parametrize("command", ["explain", "diff"])
+def test_a_file_without_a_footer_is_named(lake: Path, command: str) -> None:
+    for words in ("init -q", "add .", "-c user.name=a -c user.email=a@x.org commit -q -m a"):
+        subprocess.run(["git", *words.split()], check=True)
+    Path("orders.dql").write_text(SUITE.replace("sum(amount) > 3", "sum(amount) > 4"))
+    Path("broken.parquet").write_bytes(b"PAR1, and no more")
+    date_given = ["orders.dql", "--date", "2024-12-03"] if command == "explain" else []
+    call = [command, *date_given, "--cost"]
+    result = CliRunner().invoke(app, [*call, "--dataset", "orders=broken.parquet?date_column=ds"])
+    assert result.exit_code == 4, result.output
+    assert "broken.parquet cannot be read" in result.output

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from odd_values import with_odd_values
 from typer.testing import CliRunner
 
 from dqx_airflow.cli.main import app
@@ -346,3 +348,47 @@ def test_what_cannot_be_read_is_an_error_that_names_the_place(
 
 def test_the_help_tells_it_from_the_coverage_of_a_contract() -> None:
     assert "`dql contract coverage` is about the clauses" in " ".join(dql("--help").split())
+
+
+EVENT = {
+    "eventTime": "2026-11-20T03:00:00Z",
+    "job": {"namespace": "n", "name": "j", "facets": {"jobType": {"jobType": "TASK"}}},
+    "inputs": [
+        {
+            "namespace": "s3://lake",
+            "name": "bronze/orders",
+            "facets": {
+                "schema": {"fields": [{"name": "id"}]},
+                "symlinks": {"identifiers": [{"name": "lake.orders"}]},
+                "dataQualityAssertions": {"assertions": [{"column": "id"}]},
+            },
+        }
+    ],
+    "outputs": [
+        {
+            "namespace": "s3://lake",
+            "name": "silver/orders",
+            "facets": {
+                "columnLineage": {
+                    "fields": {
+                        "id": {
+                            "inputFields": [
+                                {"namespace": "s3://lake", "name": "bronze/orders", "field": "id"}
+                            ]
+                        }
+                    }
+                }
+            },
+        }
+    ],
+}
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(event=with_odd_values(EVENT))
+def test_any_value_in_an_event_is_a_message(event: Any, tmp_path: Path) -> None:
+    file = tmp_path / "events.json"
+    file.write_text(json.dumps(event, default=str))
+    result = CliRunner().invoke(app, ["coverage", "--events", str(file)])
+    assert result.exit_code in (0, 2), result.output
+    assert result.exit_code == 0 or f"no OpenLineage event at {file}:" in result.output

@@ -232,3 +232,12 @@ def test_what_cannot_be_mutated_is_an_error_with_a_hint(
     assert done.exit_code == 2
     assert problem in done.output
     assert "help: " in done.output
+
+
+def test_a_value_that_dql_cannot_write_is_in_no_line(lake: Path) -> None:
+    marks = ["\0", "a"] * 50
+    table = pa.table({"id": range(100), "mark": marks, "ds": [LAST] * 100})
+    pq.write_table(table, "orders.parquet")
+    output = mutate(suite("num_rows() > 0"))
+    assert "missed: orders: 10% of mark become a new value" in output
+    assert "\0" not in output

@@ -327,3 +327,12 @@ def test_the_gitlab_job_of_the_docs_runs(
     run(yaml.safe_load(PIPELINES[".gitlab-ci.yml"])["backtest"]["script"])
     (body,) = notes
     assert "failed -\\> passed on 1 day" in body
+
+
+def test_a_link_that_leads_out_of_a_repository_is_not_read(here: Path, tmp_path: Path) -> None:
+    Path("suites/elsewhere.dql").symlink_to("/etc/hostname")
+    Path("suites/beside.dql").symlink_to("orders.dql")
+    commit({"note.txt": ""})
+    Path("suites/elsewhere.dql").unlink()
+    Path("suites/orders.dql").write_text(SUITE.replace("LEAST = 10", "LEAST = 7"))
+    assert "orders.volume.min_rows" in dql("diff")
