@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
@@ -96,6 +97,12 @@ def _answering(tool: Callable[P, str]) -> Callable[P, str]:
             raise ToolError(str(error)) from None
 
     return answer
+
+
+def _overlaps(ref: DatasetRef, path: Path) -> bool:
+    """Whether a dataset has files at a path, whatever its name is."""
+    own = Path(ref.path or os.devnull).resolve()
+    return own.is_relative_to(path) or path.is_relative_to(own)
 
 
 class Tools:
@@ -197,7 +204,10 @@ class Tools:
         from dqx_airflow.tuning.stored_proposals import propose
         from dqx_airflow.tuning.suite_file import SuiteFile
         from dqx_airflow.tuning.tunables import tunables_of, units_of, with_values
+        from dqx_airflow.values.exact import is_finite_number
 
+        if not is_finite_number(value):
+            raise RequestError(f"{value} is not a finite number", "0.05 is 5%, 3600 an hour")
         checked = SuiteFile.at(self._inside(suite), os.environ).read()
         before = checked.valid_suite
         tunables = tunables_of(before)
@@ -221,32 +231,44 @@ class Tools:
         if problems:
             lines = {problem.span.file: "\n".join(datasets) for problem in problems}
             raise RequestError(draw(problems, lines))
-        toml = find_settings(self._inside(suite).parent)
-        known = read_settings(toml).refs if toml else {}
-        masked = {name: known[name].masked if name in known else () for name in given}
-        return [
-            replace(
-                ref, masked=(*ref.masked, *masked[ref.name]), path=str(self._inside(ref.location))
-            )
-            for ref in given.values()
-        ]
+        for ref in given.values():
+            if ref.filter or ref.schema:
+                raise RequestError(
+                    f"the sample of '{ref.name}' would lack its filter or its declared schema",
+                    "leave it out, and name columns in the suite as the file has them",
+                )
+        refs = []
+        for ref in given.values():
+            path = self._inside(ref.location)
+            beside = {find_settings(place.parent) for place in (self._inside(suite), path)}
+            tomls = (read_settings(toml) for toml in beside if toml is not None)
+            known = chain.from_iterable(toml.refs.values() for toml in tomls)
+            masked = (one.masked for one in known if one.name == ref.name or _overlaps(one, path))
+            hidden = (*ref.masked, *chain.from_iterable(masked))
+            refs.append(replace(ref, masked=hidden, path=str(path)))
+        return refs
 
     def _sample(self, ref: DatasetRef, rows: int) -> Any:
         import pyarrow as pa
 
+        from dqx_airflow.plan.masks import is_masked
         from dqx_airflow.tuning.table_profile import ColumnTable, read_files
 
         def first(table: ColumnTable) -> Any:
-            names = [name for name in table.names if name not in ref.masked]
+            names = [name for name in table.names if not is_masked(name, ref.masked)]
             columns = {name: table.column(name) for name in names}
             return pa.table(columns).slice(0, rows)
 
         return read_files(ref.location, ref.format, first, ref.options)
 
     def _inside(self, place: str) -> Path:
-        path = (self.folder / place).resolve()
+        hint = "name a file below it"
+        try:
+            path = (self.folder / place).resolve()
+        except ValueError as error:
+            raise RequestError(f"{place!r} is not a path in {self.folder}: {error}", hint) from None
         if not path.is_relative_to(self.folder):
-            raise RequestError(f"{place} is outside of {self.folder}", "name a file below it")
+            raise RequestError(f"{place} is outside of {self.folder}", hint)
         return path
 
     def _dql(self, *words: str) -> str:

@@ -178,6 +178,40 @@ def test_a_proposal_waits_for_a_person_and_the_suite_stays(project: Path) -> Non
     assert stored.proposal.reason == "40 good days"
 
 
+def test_a_masked_column_is_not_read_however_a_dataset_is_called(project: Path) -> None:
+    (project / "other.dql").write_text(SUITE.replace("on orders", "on other"))
+    rows = {"id": [1], "Email": ["eve@example.com"], "who": [{"email": "eve@example.com"}]}
+    pq.write_table(pa.table(rows), project / "lake" / "other.parquet")
+
+    async def questions(_: Any, ask: Ask) -> None:
+        for location in (
+            "lake/orders.parquet",
+            "lake/../lake/orders.parquet",
+            "lake/other.parquet?masked=email,who.email",
+        ):
+            dataset = f"other={location}"
+            _, judged = await ask("sample_run", suite="other.dql", datasets=[dataset])
+            assert "column 'email'" in judged
+            assert "eve@example.com" not in judged
+
+    talk(project, questions)
+
+
+def test_what_cannot_be_judged_or_proposed_is_an_answer(project: Path) -> None:
+    async def questions(_: Any, ask: Ask) -> None:
+        filtered = "orders=lake/orders.parquet?filter=id > 1"
+        for tool, arguments, answer in (
+            ("sample_run", {"suite": "orders.dql", "datasets": [filtered]}, "lack its filter"),
+            ("check", {"suite": "a\0b"}, "is not a path"),
+            ("check", {"suite": "a\0b", "text": SUITE}, "is not a path"),
+        ):
+            failed, said = await ask(tool, **arguments)
+            assert failed
+            assert answer in said
+
+    talk(project, questions)
+
+
 def test_what_is_outside_of_the_folder_or_looks_like_an_option_is_refused(project: Path) -> None:
     (project.parent / "secret.dql").write_text("password = hunter2")
 
