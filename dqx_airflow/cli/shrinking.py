@@ -8,6 +8,7 @@ failure-inducing input", 2002): half of them, then quarters, and so on.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta, timezone
@@ -42,6 +43,13 @@ _MOST_WRITTEN = 500
 """The most rows of a test that a person reads."""
 _MOST_JUDGED = 3_000_000
 """The rows judged in all tries, after which the rows that are left count as the fewest."""
+_IMPORTS = {
+    r"datetime\.": "import datetime",
+    r"Decimal\(": "from decimal import Decimal",
+    r"\binf\b": "from math import inf",
+    r"\bnan\b": "from math import nan",
+}
+"""What the values of a test may need."""
 _DIGITS = "1234567890"
 """In an order in which numbers do not begin with 0."""
 
@@ -89,13 +97,16 @@ def shrink(
     judged = f"{format_value(failed.value)}, expected {failed.expected}"
     about = printable(f"{failed.name} of run {report.run_id} on {on}: {judged}.")
     template = Path(__file__).with_name("shrunk_test.txt").read_text("utf-8")
+    written = "\n".join(f"        {name!r}: {_python(tables[name])}," for name in tables)
+    imports = [line for word, line in _IMPORTS.items() if re.search(word, written)]
     text = template.format(
+        imports="\n".join([*imports, "", ""]) if imports else "",
         test=slug(f"{failed.name} {on}"),
         about=about.replace("\\", "/").replace('"', "'"),
         suite=Path(os.path.relpath(path, output.parent if output else ".")).as_posix(),
         on=on,
         dates=dates,
-        tables="\n".join(f"        {name!r}: {_python(tables[name])}," for name in tables),
+        tables=written,
         key=(failed.check, failed.name),
     )
     print_or_write(text, output)
