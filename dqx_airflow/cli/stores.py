@@ -418,8 +418,8 @@ def verify(
     """
     from dqx_airflow.results.receipts import verify_table
 
-    path, at, version = table.rpartition("@")
-    path, number = (path, int(version)) if at and version.isdecimal() else (table, None)
+    named = re.fullmatch(r"(.+)@(\d{1,4000})", table, re.ASCII)
+    path, number = (named[1], int(named[2])) if named else (table, None)
     found = verify_table(_results(root), path, number, public_key)
     if output is TextOrJson.JSON:
         _print_json(found)

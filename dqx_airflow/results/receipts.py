@@ -363,8 +363,12 @@ def verify_table(
     """
     options, key = dict(results.storage_options or {}), _key_at(public_key, "Ed25519PublicKey")
     try:
-        table = DeltaTable(location, version, storage_options=options)
-        version = int(table.version())
+        table = DeltaTable(location, storage_options=options)
+        newest = int(table.version())
+        version = newest if version is None else version
+        if not 0 <= version <= newest:
+            raise RequestError(f"{location} has no such version", f"its newest is {newest}")
+        table.load_as_version(version)
         require_whole_commits(location, version, options)
         receipts = receipts_of(results, table)
         if not receipts:

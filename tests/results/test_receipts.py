@@ -380,7 +380,8 @@ class TestTheCommand:
         [
             ("sales.orders", "DESCRIBE DETAIL shows that of a catalog"),
             ("./nothing", "./nothing cannot be verified"),
-            ("{target}@77", "cannot be verified"),
+            ("{target}@77", "has no such version"),
+            ("{target}@" + "9" * 30, "has no such version"),
             ("{target} --public-key none.pub", "none.pub is not a usable Ed25519PublicKey"),
         ],
     )
