@@ -167,6 +167,12 @@ class GateOperator(SparkJobOperator, GateArguments):
         in the quarantine, and the outcome is `warned`. Requires `promote_to` and `quarantine`. The
         gate blocks as usual if more rows are bad, if an assertion that blocks is not about single
         rows, or if one does not hold for the other rows.
+    :param certify_partitions: updates the assets among the `outlets` by partitions (Airflow 3.3):
+        each date that passed is one, with the key `2024-05-17`, or `2024-05-17|zurich` with the
+        values of `promote_slice` in the order of its columns' names. DAGs that are scheduled by
+        partitions of the asset wait for exactly these dates, while Airflow does not start DAGs
+        with `schedule=[asset]` for them. Of a range with `on_violation="warn"`, only the dates that
+        passed are certified.
     :param accept_required: lets a person accept data that violates an assertion which is P0 or
         `@required`.
     :param ask_timeout: with "ask", the time to wait for an answer, a `timedelta` or seconds; by
@@ -228,6 +234,7 @@ class GateOperator(SparkJobOperator, GateArguments):
         promote_partial: bool = False,
         promote_blocked: bool | None = None,
         promote_valid: Mapping[str, Any] | None = None,
+        certify_partitions: bool = False,
         accept_required: bool = False,
         ask_timeout: timedelta | float | None = None,
         ask_default: str = "block",
@@ -387,12 +394,14 @@ class GateOperator(SparkJobOperator, GateArguments):
         return list(self.datasets.items()) if isinstance(self.datasets, Mapping) else []
 
     def _end_task(self, reports: Sequence[GateReport], context: Any) -> str:
+        from dqx_airflow.operators.gate_request import partition_keys
         from dqx_airflow.operators.notices import run_callbacks
         from dqx_airflow.operators.outcome import (
             XCOM_KEY,
             announce,
             combined_report,
             end_task,
+            is_certified,
             part_lines,
             summaries_of_parts,
             summary,
@@ -415,7 +424,13 @@ class GateOperator(SparkJobOperator, GateArguments):
         outcome = end_task(report, self.on_violation)
         is_whole = self.request is None or self.request.selection is None
         is_told = is_whole or self.promote_partial
-        self.outlets = announce(report, self.outlets, context, is_told=is_told)
+        keys: list[str] = []
+        told = report
+        if self.certify_partitions and self.request is not None:
+            certified = [one for one in reports if is_certified(one.run_key.date, reports)]
+            keys = partition_keys(self.request, [one.run_key.date for one in certified])
+            told = combined_report(certified, gate) if certified else report
+        self.outlets = announce(told, self.outlets, context, is_told=is_told, partitions=keys)
         if report.outcome is not Outcome.PASSED:
             run_callbacks(self.on_warning, context)
         return outcome

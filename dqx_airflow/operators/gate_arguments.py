@@ -174,6 +174,7 @@ class GateArguments:
     promote_partial: bool
     promote_blocked: bool | None
     promote_valid: Mapping[str, Any] | None
+    certify_partitions: bool
     accept_required: bool
     ask_timeout: timedelta | float | None
     ask_default: str

@@ -56,6 +56,9 @@ if TYPE_CHECKING:
 
 
 _STARTS_WITH_DAY = re.compile(r"\d{4}-\d{2}-\d{2}([T ]|$)")
+_BETWEEN_SEGMENTS = "|"
+"""Between the segments of a partition key, as Airflow's `ProductMapper` splits it."""
+_LONGEST_PARTITION_KEY = 250
 _MOST_SHOWN = 5
 
 
@@ -411,7 +414,31 @@ def build_request(
         )
     except RequestError as error:
         raise GateMisconfigured(str(error)) from None
+    if gate.certify_partitions:
+        partition_keys(request, [request.run_key.date])
     return request, location, databases
+
+
+def partition_keys(request: GateRequest, dates: Iterable[date]) -> list[str]:
+    """The keys of the partitions of an asset that a gate certifies: a date, and after it the value
+    of each column of `promote_slice`, in the order of their names.
+
+    :raises GateMisconfigured: Airflow could not store a key, or split it again.
+    """
+    values = [value for _, value in request.promote_slice]
+    for value in values:
+        if _BETWEEN_SEGMENTS in value:
+            raise GateMisconfigured(
+                f"certify_partitions: the value {value!r} of promote_slice cannot be a segment of "
+                f"a partition key: remove {_BETWEEN_SEGMENTS!r}, or certify_partitions"
+            )
+    keys = [_BETWEEN_SEGMENTS.join((on.isoformat(), *values)) for on in dict.fromkeys(dates)]
+    if any(len(key) > _LONGEST_PARTITION_KEY for key in keys):
+        raise GateMisconfigured(
+            f"certify_partitions: the partition key {keys[0]!r} has more than "
+            f"{_LONGEST_PARTITION_KEY} characters: remove certify_partitions"
+        )
+    return keys
 
 
 def run_key_of(context: Any, gate: str | None, on: date) -> RunKey:

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
-from airflow.sdk.definitions.asset import BaseAsset
+from airflow.sdk.definitions.asset import Asset, AssetRef, BaseAsset
 
 from dqx_airflow.datasets.settings import (
     SETTINGS,
@@ -110,6 +110,7 @@ def setting_mistakes(gate: Any) -> Iterator[str]:
     yield from one_of("on_violation", gate.on_violation, get_args(OnViolation))
     yield from _ask_mistakes(gate)
     yield from _promotion_mistakes(gate)
+    yield from _partition_mistakes(gate)
     yield from _valid_mistakes(gate)
     for name in gate.true_or_false:
         value = getattr(gate, name)
@@ -234,6 +235,20 @@ def _outlet_mistakes(gate: Any) -> Iterator[str]:
         yield (
             "the assets in outlets are updated when all assertions pass, but some are selected: "
             "remove the selection, or set promote_partial=True"
+        )
+
+
+def _partition_mistakes(gate: Any) -> Iterator[str]:
+    if gate.certify_partitions is not True:
+        return
+    from airflow.sdk.execution_time.context import OutletEventAccessor
+
+    if not hasattr(OutletEventAccessor, "add_partitions"):
+        yield "certify_partitions requires Airflow 3.3: remove it, or upgrade Airflow"
+    elif not any(isinstance(outlet, Asset | AssetRef) for outlet in _each(gate.outlets)):
+        yield (
+            "certify_partitions certifies dates of assets: add one to the outlets, such as "
+            "outlets=[Asset('orders')], or remove it"
         )
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import date
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
@@ -41,7 +42,12 @@ from dqx_airflow.values.redact import redact_urls
 
 
 def announce(
-    report: GateReport, outlets: Sequence[Any], context: Any, *, is_told: bool = True
+    report: GateReport,
+    outlets: Sequence[Any],
+    context: Any,
+    *,
+    is_told: bool = True,
+    partitions: Sequence[str] = (),
 ) -> list[Any]:
     """The outlets for which Airflow emits an update, with the extra of the event.
 
@@ -51,13 +57,23 @@ def announce(
     code that adds assets to it.
 
     :param is_told: False for a run that left assertions out, and must not announce the data.
+    :param partitions: the keys of the partitions of the assets that are updated; none if the
+        assets as a whole are.
     """
     if not is_told or not report.is_released:
         return [outlet for outlet in outlets if not isinstance(outlet, BaseAsset)]
     for outlet in outlets:
         if isinstance(outlet, Asset | AssetRef):
-            context["outlet_events"][outlet].extra = asset_extra(report)
+            update = context["outlet_events"][outlet]
+            update.extra = asset_extra(report)
+            if partitions:
+                update.add_partitions([*partitions])
     return list(outlets)
+
+
+def is_certified(on: date, reports: Sequence[GateReport]) -> bool:
+    """True if the next tasks may read the data of a date, by all suites that judged it."""
+    return all(report.is_released for report in reports if report.run_key.date == on)
 
 
 def asset_extra(report: GateReport) -> dict[str, Any]:

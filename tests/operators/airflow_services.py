@@ -61,9 +61,9 @@ class Airflow:
         parts = (health[name]["status"] for name in ("metadatabase", "scheduler", "dag_processor"))
         return set(parts) == {"healthy"}
 
-    def run(self, dag_id: str) -> str:
+    def run(self, dag_id: str, **conf: str) -> str:
         """Starts a run; returns its id."""
-        made = self.ask("POST", f"dags/{dag_id}/dagRuns", {"logical_date": None})
+        made = self.ask("POST", f"dags/{dag_id}/dagRuns", {"logical_date": None, "conf": conf})
         run_id: str = made["dag_run_id"]
         return run_id
 

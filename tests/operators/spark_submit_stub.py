@@ -3,7 +3,8 @@
 `report_writer.py` calls it for the shell script that `conftest.py` puts on PATH. An action says
 which report is written: `passed`, `warned`, `blocked`, `broken`, `other` (of another attempt),
 `long` (with thousands of long verdicts), `by_dataset` (as the dataset's file name says),
-`last_blocked` (of several parts the last one). Each part of a request gets one.
+`last_blocked` (of several parts the last one), `blocked_on=DATE,DATE` (those dates, and the others
+passed). Each part of a request gets one.
 """
 
 from __future__ import annotations
@@ -105,6 +106,12 @@ def main(action: str, arguments: list[str]) -> None:
     actions = [action] * len(request.parts)
     if action == "last_blocked":
         actions = ["passed"] * (len(actions) - 1) + ["blocked"]
+    if action.startswith("blocked_on="):
+        blocked = action.partition("=")[2].split(",")
+        actions = [
+            "blocked" if part.run_key.date.isoformat() in blocked else "passed"
+            for part in request.parts
+        ]
     reports = [canned_report(*part) for part in zip(request.parts, actions, strict=True)]
     ResultsStore(request.results_root).write_all([(report, ()) for report in reports])
     print(f"the job wrote a report: {action}")

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from gate_stubs import SUITE, Run, SparkSubmit
+from gate_stubs import SUITE, Run, SparkSubmit, needs_airflow
 
 from dqx_airflow.values import Attempt, GateReport, Outcome, PartialRun, RunKey, Selection, Severity
 
@@ -100,6 +100,72 @@ def test_rows_that_are_promoted_although_blocked_update_the_asset_which_says_so(
     (extra,) = events(run_file(text, {"orders.dql": SUITE}))
     assert (extra["outcome"], extra["promoted_blocked"]) == ("blocked", ["orders"])
     assert extra["validated"]["orders"]["location"] == "/silver"
+
+
+def partitions(run: Run) -> list[tuple[str | None, str, str]]:
+    """The partition keys of the asset events of the gate, each with the date and the outcome in the
+    extra."""
+    from airflow.models.asset import AssetEvent
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    task = run.tasks["gate"]
+    query = select(AssetEvent.partition_key, AssetEvent.extra).where(
+        AssetEvent.source_dag_id == task.dag_id, AssetEvent.source_run_id == task.run_id
+    )
+    with create_session() as session:
+        found = session.execute(query).all()
+    return sorted((key, extra["date"], extra["outcome"]) for key, extra in found)
+
+
+RANGE = 'date="2024-05-30..2024-06-01", gate="g", certify_partitions=True'
+
+
+@needs_airflow(3, 3)
+@pytest.mark.parametrize(
+    ("given", "spark", "due"),
+    [
+        ("", "passed", ["2024-05-30", "2024-05-31", "2024-06-01"]),
+        (', on_violation="warn"', "blocked_on=2024-05-31", ["2024-05-30", "2024-06-01"]),
+        (', on_violation="warn"', "blocked", []),
+        ("", "blocked_on=2024-05-31", []),
+        (
+            ', promote_to="/silver", promote_slice={"store": "zurich", "month": 5}',
+            "passed",
+            ["2024-05-30|5|zurich", "2024-05-31|5|zurich", "2024-06-01|5|zurich"],
+        ),
+    ],
+    ids=["all", "some", "none", "the task fails", "slices"],
+)
+def test_each_date_that_passed_is_a_certified_partition(
+    run_file: RunFile, spark_submit: SparkSubmit, given: str, spark: str, due: list[str]
+) -> None:
+    spark_submit.will(spark)
+    text = DAG_FILE.replace('on_violation="ON_VIOLATION"', RANGE + given)
+    found = partitions(run_file(text, {"orders.dql": SUITE}))
+    assert [key for key, _, _ in found] == due
+    assert {outcome for _, _, outcome in found} <= {"passed"}
+
+
+@needs_airflow(3, 3)
+@pytest.mark.parametrize(
+    ("value", "mistake"), [("a|b", "cannot be a segment"), ("x" * 250, "more than 250 characters")]
+)
+def test_a_slice_that_is_no_partition_key_is_refused_before_the_job(
+    gate: Callable[..., Any],
+    context: dict[str, Any],
+    operators: ModuleType,
+    spark_submit: SparkSubmit,
+    value: str,
+    mistake: str,
+) -> None:
+    from airflow.sdk import Asset
+
+    given = {"promote_to": "/silver", "promote_slice": {"s": value}, "outlets": [Asset("orders")]}
+    made = gate(certify_partitions=True, **given)
+    with pytest.raises(operators.GateMisconfigured, match=mistake):
+        made.execute(context)
+    assert spark_submit.calls == []
 
 
 OTHER_OUTLETS = """

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from airflow_services import Airflow, TaskState, airflow_services
 from deltalake import DeltaTable, write_deltalake
-from gate_stubs import SUITE, SparkSubmit, install_stub
+from gate_stubs import SUITE, SparkSubmit, install_stub, needs_airflow
 from markdown_cases import REWRITE
 from processes import free_port
 
@@ -68,6 +68,34 @@ for name in ("passed", "blocked"):
     dag(name, outlets=[validated], date="2026-11-14")
     with DAG(f"{name}_consumer", start_date=datetime(2024, 1, 1), schedule=[validated]):
         gate(HOME / name, column="ds")
+
+try:
+    from airflow.sdk import (
+        MonthWindow,
+        PartitionedAssetTimetable,
+        RollupMapper,
+        StartOfMonthMapper,
+    )
+except ImportError:  # Airflow before 3.3 has no such windows
+    pass
+else:
+    orders = Asset("certified_orders")
+    dag(
+        "certified",
+        outlets=[orders],
+        certify_partitions=True,
+        on_violation="warn",
+        date="{{ dag_run.conf['dates'] }}",
+    )
+    whole_months = RollupMapper(
+        upstream_mapper=StartOfMonthMapper(input_format="%Y-%m-%d"), window=MonthWindow()
+    )
+    with DAG(
+        "month_end",
+        start_date=datetime(2024, 1, 1),
+        schedule=PartitionedAssetTimetable(assets=orders, default_partition_mapper=whole_months),
+    ):
+        EmptyOperator(task_id="close")
 """
 
 CONTRACT = """dataContractSpecification: 1.2.1
@@ -145,7 +173,7 @@ class Scene:
         root = self.home / "results"
         return len(list_runs(str(root), all_attempts=True)) if (root / "runs").exists() else 0
 
-    def start(self, *spark: str) -> str:
+    def start(self, *spark: str, **conf: str) -> str:
         """Starts a run; `spark` says what each submission does. Returns the id of the run."""
         home = self.home
         install_stub(home / "bin" / "spark-submit", self.spark.home, home / "results").will(*spark)
@@ -154,7 +182,7 @@ class Scene:
             table = pa.table({"id": pa.array(ids, pa.int64())})
             pq.write_table(table, self.spark.home / name / "orders.parquet")
         (self.spark.home / "data").mkdir()
-        return self.airflow.run(self.dag_id)
+        return self.airflow.run(self.dag_id, **conf)
 
     def tasks(self, run_id: str, task_id: str = "gate") -> list[TaskState]:
         return self.airflow.tasks(self.dag_id, run_id, task_id)
@@ -321,3 +349,21 @@ def test_data_that_went_bad_is_not_promoted_when_the_gate_is_cleared(airflow: Ai
     clear(scene, run_id)
     assert scene.wait_for_end(run_id) == "failed"
     assert DeltaTable(str(scene.home / "target")).version() == target.version()
+
+
+@pytest.mark.e2e
+@needs_airflow(3, 3)
+def test_a_month_closes_when_each_of_its_days_is_certified(airflow: Airflow) -> None:
+    scene = Scene(airflow, "certified")
+    blocked = ["2024-05-11", "2024-05-20"]
+    month = scene.start(f"blocked_on={','.join(blocked)}", "passed", dates="2024-05-01..2024-05-31")
+    assert scene.wait_for_end(month) == "success"
+    events = airflow.ask("GET", "assets/events?source_dag_id=certified&limit=100")["asset_events"]
+    keys = {event["partition_key"] for event in events}
+    assert keys == {f"2024-05-{day:02}" for day in range(1, 32)} - set(blocked)
+    for on in blocked:
+        assert airflow.runs("month_end") == []
+        assert scene.wait_for_end(airflow.run("certified", dates=on)) == "success"
+    airflow.wait_until(lambda: airflow.runs("month_end") != [])
+    (closed,) = airflow.runs("month_end")
+    assert closed["partition_key"] == "2024-05"
