@@ -61,11 +61,13 @@ def _without_frames(run: Callable[..., str]) -> Callable[..., str]:
         except _FAILURES as error:
             if isinstance(error, GateMisconfigured | GateInfrastructureError):
                 from dqx_airflow.operators.outcome import XCOM_KEY, failure_summary
+                from dqx_airflow.operators.stats import emit_outcome
 
                 ti = context["ti"]
                 key = gate.request.run_key if gate.request is not None else None
                 name = gate.gate or f"{ti.dag_id}.{ti.task_id}"
                 ti.xcom_push(key=XCOM_KEY, value=failure_summary(error, name, key))
+                emit_outcome(name, context, None)
             raise error.with_traceback(None) from error.__cause__
 
     return _run_without_frames
@@ -406,6 +408,7 @@ class GateOperator(SparkJobOperator, GateArguments):
             summaries_of_parts,
             summary,
         )
+        from dqx_airflow.operators.stats import emit_outcome
         from dqx_airflow.values import Outcome
 
         gate = self.gate or f"{context['ti'].dag_id}.{context['ti'].task_id}"
@@ -416,6 +419,7 @@ class GateOperator(SparkJobOperator, GateArguments):
             "date_from": self.request.date_from[:_LONGEST_SOURCE] if self.request else "",
         }
         context["ti"].xcom_push(key=XCOM_KEY, value=content)
+        emit_outcome(gate, context, report)
         for line in part_lines(reports):
             self.log.info("%s", line)
         self._log_report(report)

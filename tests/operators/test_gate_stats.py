@@ -1,0 +1,71 @@
+"""What a gate reports to Airflow's metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from gate_stubs import SparkSubmit
+
+pytestmark = pytest.mark.airflow
+
+Gate = Callable[..., Any]
+Context = dict[str, Any]
+
+
+class Backend:
+    """A backend of Airflow's metrics that keeps what it is given, below its name and tags."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[str, ...], Any] = {}
+
+    def _keep(self, stat: str, value: Any, tags: dict[str, str]) -> None:
+        own = [value for name, value in tags.items() if name not in ("gate", "dag_id", "task_id")]
+        self.kept[(stat, tags["gate"], *own)] = value
+
+    def incr(self, stat: str, count: int = 1, *, tags: dict[str, str]) -> None:
+        self._keep(stat, count, tags)
+
+    def gauge(self, stat: str, value: float, *, tags: dict[str, str]) -> None:
+        self._keep(stat, value, tags)
+
+    def timing(self, stat: str, dt: Any, *, tags: dict[str, str]) -> None:
+        self._keep(stat, dt.total_seconds() >= 0, tags)
+
+
+@pytest.fixture
+def backend(airflow_environment: None) -> Iterator[Backend]:
+    from airflow.providers.common.compat.sdk import Stats
+
+    backend = Backend()
+    Stats.initialize(factory=lambda: backend, export_legacy_names=False)
+    yield backend
+    from airflow.sdk._shared.observability.metrics.base_stats_logger import NoStatsLogger
+
+    Stats.initialize(factory=NoStatsLogger, export_legacy_names=False)
+
+
+def test_a_run_is_counted_by_its_outcome_with_its_rows_and_assertions(
+    gate: Gate, context: Context, spark_submit: SparkSubmit, backend: Backend
+) -> None:
+    spark_submit.will("warned")
+    gate().execute(context)
+    assert backend.kept == {
+        ("dqx.gate.outcome", "lake.gate", "warned"): 1,
+        ("dqx.gate.duration", "lake.gate"): True,
+        ("dqx.gate.rows", "lake.gate", "orders"): 100,
+        ("dqx.gate.assertions", "lake.gate", "passed"): 1,
+        ("dqx.gate.assertions", "lake.gate", "failed"): 1,
+        ("dqx.gate.assertions", "lake.gate", "skipped"): 0,
+        ("dqx.gate.assertions", "lake.gate", "error"): 0,
+    }
+
+
+def test_a_run_without_a_report_is_counted(
+    gate: Gate, context: Context, spark_submit: SparkSubmit, backend: Backend
+) -> None:
+    spark_submit.will("exit=1")
+    with pytest.raises(Exception, match="the Spark job failed"):
+        gate().execute(context)
+    assert backend.kept == {("dqx.gate.outcome", "lake.gate", "no_report"): 1}
