@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -18,7 +17,7 @@ from dqx_airflow.cli.arguments import ConfigOption, DatasetOption
 from dqx_airflow.cli.reports import print_table
 from dqx_airflow.diagnostics.renderers import json_text
 from dqx_airflow.errors import RequestError
-from dqx_airflow.lineage.coverage import Flow, TableCoverage
+from dqx_airflow.lineage.coverage import Flow, TableCoverage, event_files
 from dqx_airflow.values import GateRequest
 
 _EVENTS = frozenset({".json", ".jsonl"})
@@ -99,25 +98,16 @@ def _row(table: TableCoverage) -> tuple[str, ...]:
 
 
 def _add_events(flow: Flow, paths: Iterable[Path]) -> None:
-    """Adds the events in files: in each of their lines, or one that is the whole content.
+    """Adds the events in files.
 
     :raises RequestError: there is no file at a path, or something there is not an event.
     """
     wrong = []
     for path in paths:
-        files = sorted(path.rglob("*.json*")) if path.is_dir() else [path] * path.exists()
+        files = event_files(path)
         if not files:
             raise RequestError(f"no events found at {path}", command.what_to_give(path, _EVENTS))
-        for file in files:
-            text = file.read_text(encoding="utf-8-sig", errors="replace")
-            lines = text.split("\n")
-            has_lines = lines[0].startswith("{") and lines[0].rstrip().endswith("}")
-            for number, part in enumerate(lines if has_lines else [text], start=1):
-                try:
-                    if part.strip():
-                        flow.add_event(json.loads(part))
-                except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
-                    wrong.append(f"{file}:{number}")
+        wrong += [f"{file}:{line}" for file in files for line in flow.add_file(file)]
     if wrong:
         raise RequestError(f"no OpenLineage event at {', '.join(wrong[:20])}", _HINT)
 
@@ -153,13 +143,5 @@ def _add_results(flow: Flow, root: str) -> None:
     stored = StoredResults(root, command.storage_options())
     stored.require_some()
     gates = {row["gate"] for row in stored.run_rows(RunsWanted(), ["gate"])}
-    newest = stored.newest_date(RunsWanted())
-    for report in stored.past_reports(gates, newest) if newest else ():
-        gate, day = report.run_key.gate, f"{report.finished_at:%Y-%m-%d}"
-        for found in report.datasets:
-            if found.format != "query":
-                columns = [one.column for one in report.verdicts if found.name in one.datasets[:1]]
-                promoted = [found.promotion.location] if found.promotion else []
-                for table in map(flow.at, (found.lineage_name or found.location, *promoted)):
-                    table.columns.update(column.name for column in found.fields)
-                    table.add_check(gate, day, columns)
+    for report in stored.newest_reports(gates):
+        flow.add_report(report)

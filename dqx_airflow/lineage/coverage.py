@@ -1,16 +1,19 @@
 """Which tables and columns of a flow no assertion sees: the flow from OpenLineage events of any
-producer, the assertions from these events, and what else is added. Standard library only.
+producer, the assertions from these events, and what else is added.
 """
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from dqx_airflow.lineage.names import is_path, name_of_data, trimmed
+from dqx_airflow.values import GateReport
 
 
 @dataclass(slots=True, eq=False)
@@ -79,6 +82,46 @@ class Flow:
         same = self._named[name]
         return next(iter(same)) if len(same) == 1 else self._tables["", name]
 
+    def add_file(
+        self,
+        file: Path,
+        is_wanted: Callable[[Mapping[str, Any]], bool] = lambda _: True,
+        most_bytes: int | None = None,
+    ) -> list[int]:
+        """Adds the events in a file: one in each of its lines, or one that is the whole content.
+
+        :param is_wanted: whether an event counts.
+        :param most_bytes: of a longer file only the events in this many bytes at its end are added.
+        :return: the lines that are not events, counted from 1.
+        :raises OSError: the file cannot be read.
+        """
+        with file.open("rb") as opened:
+            if most_bytes is not None and (skipped := file.stat().st_size - most_bytes) > 0:
+                opened.seek(skipped)
+                opened.readline()
+            text = opened.read().decode("utf-8-sig", errors="replace")
+        lines = text.split("\n")
+        has_lines = lines[0].startswith("{") and lines[0].rstrip().endswith("}")
+        wrong = []
+        for number, part in enumerate(lines if has_lines else [text], start=1):
+            try:
+                if part.strip() and is_wanted(event := json.loads(part)):
+                    self.add_event(event)
+            except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
+                wrong.append(number)
+        return wrong
+
+    def add_report(self, report: GateReport) -> None:
+        """Adds the datasets of a run, and what it promoted."""
+        gate, day = report.run_key.gate, f"{report.finished_at:%Y-%m-%d}"
+        for found in report.datasets:
+            if found.format != "query":
+                columns = [one.column for one in report.verdicts if found.name in one.datasets[:1]]
+                promoted = [found.promotion.location] if found.promotion else []
+                for table in map(self.at, (found.lineage_name or found.location, *promoted)):
+                    table.columns.update(column.name for column in found.fields)
+                    table.add_check(gate, day, columns)
+
     def add_event(self, event: Mapping[str, Any]) -> None:
         """Adds what an event says, of a run, a job or a dataset.
 
@@ -92,6 +135,8 @@ class Flow:
         kind = _facet(event["job"], "jobType").get("jobType")
         if kind == "BLOCK":
             return  # its input is a contract, not a table
+        if kind == "GATE":
+            job = job[0], job[1].removesuffix(".gate")  # as in the results
         inputs = [self._add_dataset(one, job[1], day) for one in event.get("inputs") or ()]
         outputs = [self._add_dataset(one, job[1], day) for one in event.get("outputs") or ()]
         for table in outputs:
@@ -150,6 +195,21 @@ class Flow:
                     left += [one for one in written - found if not one.checks]
                     found |= written
         return jobs
+
+
+def event_files(path: Path) -> list[Path]:
+    """The files with events at a path: itself, or those in a folder; empty if there are none."""
+    return sorted(path.rglob("*.json*")) if path.is_dir() else [path] * path.exists()
+
+
+def jobs_of(event: Mapping[str, Any]) -> set[str]:
+    """The names of the job of an event and of those that started it; empty if it has none.
+
+    :raises (AttributeError, KeyError, TypeError): it is not an event.
+    """
+    parent = _facet(event.get("run") or {}, "parent")
+    jobs = (event.get("job"), parent.get("job"), (parent.get("root") or {}).get("job"))
+    return {job["name"] for job in jobs if job}
 
 
 def _facet(part: Mapping[str, Any], name: str, key: str = "facets") -> Any:

@@ -423,6 +423,16 @@ def known_results() -> ResultsLocation | None:
         return None
 
 
+def lineage_events() -> str | None:
+    """The file or folder with OpenLineage events configured for this server."""
+    return conf.get("dqx", "lineage_events", fallback=None) or None
+
+
+def dag_ids(session: Any) -> frozenset[str]:
+    """The ids of all DAGs, whoever may read them."""
+    return frozenset(session.scalars(select(DagModel.dag_id)))
+
+
 def _is_pushed() -> Any:
     """A task instance and its summary belong together."""
     return and_(

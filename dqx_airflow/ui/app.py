@@ -13,6 +13,7 @@ from dqx_airflow.ui import (
     alerts_page,
     board_page,
     contract_page,
+    coverage_page,
     dataset_page,
     gate_page,
     incident_page,
@@ -36,6 +37,7 @@ for router in (
     slices_page.router,
     alerts_page.router,
     dataset_page.router,
+    coverage_page.router,
     contract_page.router,
     review_page.router,
 ):

@@ -279,7 +279,7 @@ def test_the_events_that_a_gate_sends_tell_what_it_checks_and_promotes(
     with LineageEmitter(tmp_path / "spool") as emitter:
         assert emitter.emit(start_event(request, report.run_id, report.started_at))
         assert emitter.emit(terminal_event(request, report))
-    expected = (["dag.gate.gate"], "2026-11-24", ["amount"], 0)
+    expected = (["dag.gate"], "2026-11-24", ["amount"], 0)
     assert summary("--events", str(path.parent)) == {BRONZE: expected, SILVER: expected}
 
 

@@ -24,6 +24,7 @@ ORDERS = EnforcedContract("orders", "2.3.0", "odcs")
 PAGES = (
     "board",
     "datasets",
+    "coverage",
     "dataset?place=s3://lake/orders",
     "contract?id=orders",
     "gate?dag_id=lake",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -41,6 +43,7 @@ PAGES = {
     "no gate": f"gate?{RUN_OF_DAY}=load",
     "board": "board",
     "datasets": "datasets",
+    "coverage": "coverage",
     "dataset": f"dataset?place={PLACE}",
     "contract": "contract?id=orders",
     "runs": "runs?dag_id=lake&task_id=gate",
@@ -96,7 +99,7 @@ def report(number: int, *, days_ago: int = 0, is_bad: bool = True, **changes: An
 
 
 @pytest.fixture
-def furnished(scene: Scene) -> Scene:
+def furnished(scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     """An Airflow in which something is on every page."""
     scene.dag(owners="ada, ben")
     for days_ago in range(12, -1, -1):
@@ -113,6 +116,12 @@ def furnished(scene: Scene) -> Scene:
         )
     scene.task(task_id="silent", state="failed", number=60)
     scene.task(task_id="load", operator="BashOperator", state="success", number=61)
+    fields = [{"name": f"a_column_with_a_long_name_{number}"} for number in range(30)]
+    facets = {"schema": {"fields": fields}}
+    table = {"namespace": "s3://lake", "name": "silver/" + "part" * 20, "facets": facets}
+    event = {"job": {"namespace": "prod", "name": "lake.load"}, "inputs": [table]}
+    (tmp_path / "events.jsonl").write_text(json.dumps(event))
+    monkeypatch.setenv("AIRFLOW__DQX__LINEAGE_EVENTS", str(tmp_path / "events.jsonl"))
     return scene
 
 

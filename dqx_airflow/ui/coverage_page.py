@@ -1,0 +1,125 @@
+"""The page of coverage: which tables and columns that jobs read or write no gate and no assertion
+sees."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from itertools import accumulate, chain
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request, Response
+
+from dqx_airflow.lineage.coverage import Flow, event_files, jobs_of
+from dqx_airflow.ui import airflow
+from dqx_airflow.ui.board_page import DEPTH, gate_rows, gates_of_rows
+from dqx_airflow.ui.responses import Filters, PageNumber, Paging, html_page, store_client
+
+log = logging.getLogger(__name__)
+router = APIRouter()
+
+_MOST_BYTES = 32 * 1024 * 1024
+_NO_EVENTS = (
+    "These are the tables of gates only: to see all that jobs read and write, set lineage_events "
+    "in section [dqx] of this server's configuration to a file or folder with OpenLineage events."
+)
+_UNREADABLE = (
+    "Some events are left out: the log of the API server says which, and why. It reads them where "
+    "lineage_events in section [dqx] of its configuration says."
+)
+_Event = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class CoverageFilters(Filters):
+    """The filters of the page. `show` is `unchecked` or empty, which means all tables."""
+
+    search: str = ""
+    show: str = ""
+
+
+@router.get("/coverage")
+def coverage(
+    request: Request,
+    session: airflow.SessionDep,
+    user: airflow.GetUserDep,
+    tasks: airflow.TasksDep,
+    filters: Annotated[CoverageFilters, Depends()],
+    page: PageNumber,
+) -> Response:
+    """The tables of the gates and jobs of those DAGs that the user may read, as `dql coverage`
+    lists them."""
+    rows = [*gate_rows(airflow.recent_runs(session, tasks.tasks, DEPTH), tasks.dags)]
+    dags = airflow.dag_ids(session)
+    session.close()
+    client = store_client()
+    gates, problem = gates_of_rows(client, rows)
+    names = set(chain.from_iterable(gates.values()))
+    reports = client.ask(lambda store: store.newest_reports(names))
+    flow = Flow()
+    for report in reports.found:
+        flow.add_report(report)
+    reads = cache(lambda dag_id: airflow.may_read(request, user, dag_id))
+    notes = [problem or reports.problem, _add_events(flow, _is_readable(dags, reads))]
+    tables = flow.coverage()
+    words = filters.search.lower().split()
+    matching = [
+        table
+        for table in tables
+        if not (filters.show == "unchecked" and table.checked_by)
+        and all(word in f"{table.location} {table.checked_by}".lower() for word in words)
+    ]
+    paging = Paging.of(page, len(matching))
+    locations = {dataset.location for row in rows for dataset in row.datasets}
+    return html_page(
+        "coverage.html",
+        tables=paging.shown(matching),
+        paging=paging,
+        known=len(tables),
+        checked=sum(bool(table.checked_by) for table in tables),
+        columns=sum(table.columns for table in tables),
+        unseen=sum(len(table.unseen) for table in tables),
+        linked=locations.union(*(row.promotions for row in rows)),
+        notes=[note for note in notes if note],
+        filters=filters,
+    )
+
+
+def _is_readable(dags: frozenset[str], reads: Callable[[str], bool]) -> Callable[[_Event], bool]:
+    """Whether a user may see an event: one of a DAG with permission to read that DAG, and one of a
+    job outside Airflow with permission to read all."""
+    reads_all = cache(lambda: bool(dags) and all(map(reads, dags)))
+
+    def is_readable(event: _Event) -> bool:
+        # Both parts of a name may contain points: `a.b.c` may be of the DAG `a` or `a.b`.
+        parts = (accumulate(job.split("."), "{}.{}".format) for job in jobs_of(event))
+        found = dags.intersection(chain.from_iterable(parts))
+        return all(map(reads, found)) if found else reads_all()
+
+    return is_readable
+
+
+def _add_events(flow: Flow, is_wanted: Callable[[_Event], bool]) -> str | None:
+    """Adds the events that this server knows, the newest files first; what to say about them."""
+    configured = airflow.lineage_events()
+    if configured is None:
+        return _NO_EVENTS
+    wrong, left = [], _MOST_BYTES
+    try:
+        files = [(file.stat(), file) for file in event_files(Path(configured))]
+        for found, file in sorted(files, key=lambda one: one[0].st_mtime, reverse=True):
+            lines = flow.add_file(file, is_wanted, left) if left > 0 else ()
+            wrong += [f"{file}: no event in line {line}" for line in lines]
+            left -= found.st_size
+        if not files:
+            wrong = [f"{configured}: no such file, or none with events in it"]
+        elif left < 0:
+            wrong.append(f"{configured}: only the newest {_MOST_BYTES >> 20} MiB are read")
+    except OSError as error:
+        wrong = [str(error)]
+    for text in wrong[:20]:
+        log.warning("lineage_events: %s", text)
+    return _UNREADABLE if wrong else None
