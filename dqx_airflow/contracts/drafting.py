@@ -28,9 +28,10 @@ from dqx_airflow.contracts.model import (
     plain_name,
 )
 from dqx_airflow.dql.formatter import format_source
+from dqx_airflow.dql.nodes import NOWHERE
 from dqx_airflow.dql.watches import clock_among, is_named_like_a_key
 from dqx_airflow.metrics.types import Family, family_of, parts_of
-from dqx_airflow.values import SourceFile, Span
+from dqx_airflow.values import SourceFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,6 @@ def _pattern_of(kind: str, parts: Sequence[str]) -> str:
 
 
 FIRST_VERSION = "0.1.0"
-_NOWHERE = Span("", 1, 1, 1, 1)
 
 
 def draft(table: ObservedTable, dialect: Dialect) -> Contract:
@@ -137,12 +137,12 @@ def draft(table: ObservedTable, dialect: Dialect) -> Contract:
         None,
         id=table.name,
         version=FIRST_VERSION,
-        span=_NOWHERE,
+        span=NOWHERE,
         name=table.name,
         models=(
             Model(
                 table.name,
-                _NOWHERE,
+                NOWHERE,
                 tuple(_field(column, table) for column in table.columns),
                 (_rule("primary_key", demands.Unique(key)),) if key else (),
                 location=table.place.rpartition(".")[2] if table.format is None else None,
@@ -155,10 +155,10 @@ def draft(table: ObservedTable, dialect: Dialect) -> Contract:
 
 def _server(table: ObservedTable) -> Server:
     if table.format is not None:
-        return Server("local", "local", _NOWHERE, table.place, table.format)
+        return Server("local", "local", NOWHERE, table.place, table.format)
     # The standards use this name for any catalog that Spark reads; they have no other word for it.
     schema = table.place.rpartition(".")[0]
-    return Server("catalog", "databricks", _NOWHERE, f"{schema}.{{model}}")
+    return Server("catalog", "databricks", NOWHERE, f"{schema}.{{model}}")
 
 
 def _field(column: ObservedColumn, table: ObservedTable) -> Field:
@@ -166,7 +166,7 @@ def _field(column: ObservedColumn, table: ObservedTable) -> Field:
         column.name,
         column_path(column.name),
         None,
-        _NOWHERE,
+        NOWHERE,
         rules=tuple(_rule(name, demand) for name, demand in _demands(column, table)),
         is_key=column.name in table.key,
         is_sensitive=column.is_personal,

@@ -16,6 +16,9 @@ from typing import TypeAlias
 from dqx_airflow.metrics.derived import USUAL, USUAL_LIMITS
 from dqx_airflow.values import Severity, Span
 
+NOWHERE = Span("", 1, 1, 1, 1)
+"""Nodes that are not in a text have no position until they are printed."""
+
 # Expressions over metrics, and row predicates
 
 
@@ -24,7 +27,7 @@ class Name:
     """An identifier with its position."""
 
     text: str
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,7 @@ class Text:
     """A string literal, unescaped."""
 
     value: str
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 class Unit(str, Enum):
@@ -53,7 +56,7 @@ class Number:
 
     value: int | Fraction | float
     unit: Unit
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ class Day:
     """A date literal such as `2024-11-29`."""
 
     value: date
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +72,14 @@ class Truth:
     """`true` or `false`."""
 
     value: bool
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Null:
     """The literal `None`."""
 
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,7 @@ class Parameter:
 
     name: Name
     value: Expression
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +97,8 @@ class Call:
 
     name: Name
     arguments: tuple[Expression, ...]
-    parameters: tuple[Parameter, ...]
-    span: Span = field(compare=False)
+    parameters: tuple[Parameter, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False)
 
     @property
     def where(self) -> Expression | None:
@@ -114,7 +117,7 @@ class Placeholder:
     """`{name}` in the body of a macro: the argument for a parameter."""
 
     name: str
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +125,13 @@ class Listing:
     """`[a, b]`"""
 
     items: tuple[Expression, ...]
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Negative:
     operand: Expression
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +141,7 @@ class Arithmetic:
     op: str
     left: Expression
     right: Expression
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,13 +151,13 @@ class Junction:
     op: str
     left: Expression
     right: Expression
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
     operand: Expression
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +167,7 @@ class Compare:
     op: str
     left: Expression
     right: Expression
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +177,7 @@ class Within:
     operand: Expression
     low: Expression
     high: Expression
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +186,7 @@ class Member:
 
     operand: Expression
     choices: Expression
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +195,7 @@ class Matches:
 
     operand: Expression
     pattern: Text
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +204,7 @@ class Like:
 
     operand: Expression
     pattern: Text
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,19 +213,19 @@ class HasFormat:
 
     operand: Expression
     format: Name
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
     operand: Expression
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class IsNan:
     operand: Expression
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +235,7 @@ class Quantified:
     name: Name
     array: Expression
     predicate: Expression
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +243,7 @@ class Item:
     """`item`, or `item.price.amount` with its path: an item of the innermost array."""
 
     path: tuple[str, ...]
-    span: Span = field(compare=False)
+    span: Span = field(default=NOWHERE, compare=False)
 
 
 Literal: TypeAlias = Text | Number | Day | Truth | Null

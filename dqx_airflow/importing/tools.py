@@ -11,7 +11,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from dqx_airflow.contracts.compile import claims, suite, terms
+from dqx_airflow.contracts.compile import claims, suite
 from dqx_airflow.contracts.demands import AmongRows, Demand, QueryGives, RowsSatisfy
 from dqx_airflow.contracts.dialects.clause_reader import slug, unique_name
 from dqx_airflow.contracts.dialects.foreign import Translation
@@ -182,11 +182,11 @@ def _predicate_of_filter(rule: foreign_rule.ForeignRule) -> nodes.Expression | c
 
 def _compiled(dataset: str, translation: Translation, demand: Demand) -> claims.CompiledClaim:
     """:raises NoCounterpartError: there is no claim for the demand."""
-    model = Model(dataset, terms.NOWHERE)
-    contract = Contract(Dialect.DCS, None, dataset, None, terms.NOWHERE, models=(model,))
+    model = Model(dataset, nodes.NOWHERE)
+    contract = Contract(Dialect.DCS, None, dataset, None, nodes.NOWHERE, models=(model,))
     column = translation.column
     name = column.strip("`") if column else ""
-    way = (Field(name, column, None, terms.NOWHERE),) if column else ()
+    way = (Field(name, column, None, nodes.NOWHERE),) if column else ()
     rule = Rule(translation.kind, demand, (), share=translation.share)
     claim = demand.claim(claims.RuleContext(contract, model, way, rule))
     if not isinstance(claim, claims.CompiledClaim):

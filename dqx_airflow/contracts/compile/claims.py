@@ -417,10 +417,10 @@ def steps(way: tuple[Field, ...]) -> tuple[NestedField, ...]:
         if any(inner is part for part in outer.fields):
             to_value.append(NestedField(inner, terms.field_of(operand, inner.name)))
         elif inner is outer.items:
-            to_value.append(NestedField(inner, terms.item(), operand))
+            to_value.append(NestedField(inner, nodes.Item(()), operand))
         else:
             part = "key" if inner is outer.keys else "value"
-            to_value.append(NestedField(inner, terms.item(part), terms.call("entries", operand)))
+            to_value.append(NestedField(inner, nodes.Item((part,)), terms.call("entries", operand)))
     return tuple(to_value)
 
 
@@ -428,7 +428,7 @@ def of_every(way: Sequence[NestedField], predicate: nodes.Expression) -> nodes.E
     """The predicate over the operand of the last step, for all values at the end of the path."""
     for step in reversed(way):
         if step.array is not None:
-            predicate = terms.every(step.array, predicate)
+            predicate = nodes.Quantified(nodes.Name("every"), step.array, predicate)
     return predicate
 
 
@@ -466,7 +466,7 @@ class Nested:
     @property
     def operand(self) -> nodes.Name:
         """The name of a value in predicates."""
-        return terms.name(_ITEM)
+        return nodes.Name(_ITEM)
 
 
 def ways(column: Field) -> Iterator[tuple[Field, ...]]:

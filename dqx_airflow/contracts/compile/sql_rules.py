@@ -6,7 +6,7 @@ sqlglot parses and writes it. It is expensive to import: this module is imported
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING
@@ -290,17 +290,12 @@ def _over_own_rows(tree: exp.Query, scope: claims.SqlScope) -> tuple[Expr, Expr 
 
 # Predicates of DQL -------------------------------------------------------------------------------
 
-_COMPARATORS = {"EQ": "==", "NEQ": "!=", "GT": ">", "GTE": ">=", "LT": "<", "LTE": "<="}
-_OPERATORS = {"Add": "+", "Sub": "-", "Mul": "*"}
-_FUNCTIONS = {
-    "Length": "length",
-    "Lower": "lower",
-    "Upper": "upper",
-    "Abs": "abs",
-    "Year": "year",
-    "Month": "month",
-    "Day": "day",
+_COMPARATORS: dict[type[Expr], str] = {
+    **{exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<=", exp.EQ: "==", exp.NEQ: "!="}
 }
+_OPERATORS: dict[type[Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
+_FUNCTIONS = (exp.Length, exp.Lower, exp.Upper, exp.Abs, exp.Year, exp.Month, exp.Day)
+"""Those with the same name in DQL."""
 
 
 def predicate_of(tree: Expr, scope: claims.SqlScope) -> nodes.Expression:
@@ -323,56 +318,52 @@ class _Predicate:
                 return terms.negation(self.predicate(plain))
             case exp.Paren():
                 return self.predicate(tree.this)
-            case exp.And():
-                return terms.both(self.predicate(tree.this), self.predicate(tree.expression))
-            case exp.Or():
-                return terms.either(self.predicate(tree.this), self.predicate(tree.expression))
+            case exp.And() | exp.Or():
+                word = "and" if isinstance(tree, exp.And) else "or"
+                left, right = self.predicate(tree.this), self.predicate(tree.expression)
+                return nodes.Junction(word, left, right)
             case exp.Not():
                 return terms.negation(self.predicate(tree.this))
             case exp.Between():
                 low, high = self._value(tree.args["low"]), self._value(tree.args["high"])
-                return nodes.Within(self._value(tree.this), low, high, terms.NOWHERE)
+                return nodes.Within(self._value(tree.this), low, high)
             case exp.In() if tree.args.get("query") is not None:
                 return self._lookup(tree)
             case exp.In() if tree.expressions:
                 choices = tuple(map(self._literal, tree.expressions))
                 return terms.member(self._value(tree.this), *choices)
             case exp.Is() if isinstance(tree.expression, exp.Null):
-                return terms.is_null(self._value(tree.this))
+                return nodes.IsNull(self._value(tree.this))
             case exp.Like() if _is_text(tree.expression) and "\\" not in tree.expression.name:
                 pattern = terms.text(tree.expression.name)
-                return nodes.Like(self._value(tree.this), pattern, terms.NOWHERE)
+                return nodes.Like(self._value(tree.this), pattern)
             case exp.Column():
-                return terms.compare(self._value(tree), "==", nodes.Truth(True, terms.NOWHERE))
+                return nodes.Compare("==", self._value(tree), nodes.Truth(True))
             case exp.ArrayContains():
                 return self._contains(tree.this, tree.expression)
             case exp.EQ() if isinstance(tree.expression, exp.Any):
                 return self._contains(tree.expression.this, tree.this)
             case exp.Exists() if isinstance(tree.expression, exp.Lambda):
-                return self._of_items(terms.some, tree.this, tree.expression)
+                return self._of_items("some", tree.this, tree.expression)
             case exp.Anonymous(expressions=[array, exp.Lambda() as function]):
                 if tree.name.lower() == "forall":
-                    return self._of_items(terms.every, array, function)
-        op = _COMPARATORS.get(type(tree).__name__)
+                    return self._of_items("every", array, function)
+        op = _COMPARATORS.get(type(tree))
         if op is None:
             raise NotInDqlError
-        return terms.compare(self._value(tree.this), op, self._value(tree.expression))
+        return nodes.Compare(op, self._value(tree.this), self._value(tree.expression))
 
     def _contains(self, array: Expr, value: Expr) -> nodes.Expression:
-        equal = terms.compare(terms.item(), "==", self._literal(value))
-        return terms.some(self._value(array), equal)
+        equal = nodes.Compare("==", nodes.Item(()), self._literal(value))
+        return nodes.Quantified(nodes.Name("some"), self._value(array), equal)
 
-    def _of_items(
-        self,
-        quantifier: Callable[[nodes.Expression, nodes.Expression], nodes.Quantified],
-        array: Expr,
-        function: exp.Lambda,
-    ) -> nodes.Expression:
+    def _of_items(self, quantifier: str, array: Expr, function: exp.Lambda) -> nodes.Expression:
         """A lambda function, `item -> predicate`, as a predicate over the items of an array."""
         if len(function.expressions) != 1:
             raise NotInDqlError
         within = replace(self, parameter=function.expressions[0].name)
-        expression = quantifier(self._value(array), within.predicate(function.this))
+        predicate = within.predicate(function.this)
+        expression = nodes.Quantified(nodes.Name(quantifier), self._value(array), predicate)
         if not is_about_items(expression):
             raise NotInDqlError
         return expression
@@ -391,7 +382,7 @@ class _Predicate:
             raise NotInDqlError
         dataset = self.scope.dataset(written_name(table))
         other = terms.values_of(query.selects[0].name, dataset)
-        return nodes.Member(self._value(tree.this), other, terms.NOWHERE)
+        return nodes.Member(self._value(tree.this), other)
 
     def _value(self, tree: Expr) -> nodes.Expression:
         match tree:
@@ -400,23 +391,20 @@ class _Predicate:
             case exp.Column() if not isinstance(tree.this, exp.Star):
                 return terms.column_named(*(part.name for part in tree.parts))
             case exp.Identifier() if tree.name == self.parameter:
-                return terms.item()
+                return nodes.Item(())
             case exp.Dot() if "." not in tree.name:
                 outer = self._value(tree.this)
                 if not isinstance(outer, nodes.Item):
                     raise NotInDqlError
-                return terms.item(*outer.path, tree.name)
+                return nodes.Item((*outer.path, tree.name))
             case exp.Neg():
                 inner = self._value(tree.this)
                 if isinstance(inner, nodes.Number):
                     return terms.number(-inner.value)
-                return nodes.Negative(inner, terms.NOWHERE)
-            case exp.Div():
-                left, right = self._value(tree.this), self._value(tree.expression)
-                return terms.arithmetic(left, "/", right)
-            case exp.Add() | exp.Sub() | exp.Mul():
-                op = _OPERATORS[type(tree).__name__]
-                return terms.arithmetic(self._value(tree.this), op, self._value(tree.expression))
+                return nodes.Negative(inner)
+            case exp.Add() | exp.Sub() | exp.Mul() | exp.Div():
+                op = _OPERATORS[type(tree)]
+                return nodes.Arithmetic(op, self._value(tree.this), self._value(tree.expression))
             case exp.TsOrDsToDate() if isinstance(tree.parent, exp.Year | exp.Month | exp.Day):
                 return self._value(tree.this)
             case exp.Coalesce():
@@ -424,9 +412,8 @@ class _Predicate:
                 return terms.call("coalesce", *map(self._value, given))
             case exp.Trim() if not (tree.expression or tree.args.get("position")):
                 return terms.call("trim", self._value(tree.this))
-        function = _FUNCTIONS.get(type(tree).__name__)
-        if function is not None:
-            return terms.call(function, self._value(tree.this))
+        if type(tree) in _FUNCTIONS:
+            return terms.call(type(tree).__name__.lower(), self._value(tree.this))
         return self._literal(tree)
 
     def _literal(self, tree: Expr) -> nodes.Expression:
@@ -438,10 +425,10 @@ class _Predicate:
             case exp.Neg() if isinstance(tree.this, exp.Literal) and not tree.this.is_string:
                 return terms.number(-_number(tree.this.this))
             case exp.Boolean():
-                return nodes.Truth(bool(tree.this), terms.NOWHERE)
+                return nodes.Truth(bool(tree.this))
             case exp.Cast() if _is_text(tree.this) and tree.to.is_type("date"):
                 try:
-                    return nodes.Day(date.fromisoformat(tree.this.this), terms.NOWHERE)
+                    return nodes.Day(date.fromisoformat(tree.this.this))
                 except ValueError:
                     raise NotInDqlError from None
         raise NotInDqlError
@@ -469,9 +456,6 @@ def written_name(table: exp.Table) -> str:
     return ".".join(part.name for part in table.parts)
 
 
-_OPS = {exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<=", exp.EQ: "==", exp.NEQ: "!="}
-
-
 def is_same_sql(old: str, old_dialect: str | None, new: str, new_dialect: str | None) -> bool:
     """True if two SQL texts are equivalent."""
     if old.strip() == new.strip() and old_dialect == new_dialect:
@@ -483,8 +467,7 @@ def is_same_sql(old: str, old_dialect: str | None, new: str, new_dialect: str | 
 def comparison(predicate: str, dialect: str | None) -> tuple[Expr, tuple[str, float]] | None:
     """The expression of a predicate, and what it is compared with: `>=` and 1; None for others."""
     tree = _lenient(predicate, dialect)
-    op = next((op for kind, op in _OPS.items() if isinstance(tree, kind)), None)
-    if not isinstance(tree, exp.Binary) or op is None:
+    if not isinstance(tree, exp.Binary) or (op := _COMPARATORS.get(type(tree))) is None:
         return None
     number, sign = tree.expression, 1
     if isinstance(number, exp.Neg):

@@ -14,11 +14,7 @@ from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.spark_values import timestamp_in
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.types import Family, family_of
-from dqx_airflow.values import Span
 from dqx_airflow.values.exact import WrittenFloat, exact_as_written, is_finite_number, magnitude
-
-NOWHERE = Span("", 1, 1, 1, 1)
-"""Compiled nodes have no position until they are printed."""
 
 
 class ValueKind(str, Enum):
@@ -63,10 +59,6 @@ def is_whole(item: Field | None) -> bool:
     return item is not None and item.type in _WHOLE
 
 
-def name(text: str) -> nodes.Name:
-    return nodes.Name(text, NOWHERE)
-
-
 def number(value: int | Fraction | float) -> nodes.Number:
     """:raises NoCounterpartError: it is not finite."""
     if not is_finite_number(value):
@@ -74,93 +66,61 @@ def number(value: int | Fraction | float) -> nodes.Number:
     if isinstance(value, float):
         exact = exact_as_written(value)
         value = exact if magnitude(exact) < _LARGEST_EXACT else Fraction(exact)
-    return nodes.Number(value, nodes.Unit.PLAIN, NOWHERE)
+    return nodes.Number(value, nodes.Unit.PLAIN)
 
 
 def duration(seconds: float) -> nodes.Number:
     """:raises NoCounterpartError: it is infinite."""
     if not is_finite_number(seconds):
         raise NoCounterpartError("not a finite duration")
-    return nodes.Number(exact_as_written(seconds), nodes.Unit.DURATION, NOWHERE)
+    return nodes.Number(exact_as_written(seconds), nodes.Unit.DURATION)
 
 
 def share(value: float) -> nodes.Number:
-    return nodes.Number(exact_as_written(value), nodes.Unit.PERCENT, NOWHERE)
+    return nodes.Number(exact_as_written(value), nodes.Unit.PERCENT)
 
 
 def text(value: str) -> nodes.Text:
     """:raises NoCounterpartError: a text file cannot contain it."""
     if not is_writable(value):
         raise NoCounterpartError("it contains a character that a text file cannot contain")
-    return nodes.Text(value, NOWHERE)
+    return nodes.Text(value)
 
 
 def is_writable(value: str) -> bool:
     return "\0" not in value and not any(0xD800 <= ord(sign) < 0xE000 for sign in value)
 
 
-def compare(left: nodes.Expression, op: str, right: nodes.Expression) -> nodes.Compare:
-    return nodes.Compare(op, left, right, NOWHERE)
-
-
-def arithmetic(left: nodes.Expression, op: str, right: nodes.Expression) -> nodes.Arithmetic:
-    return nodes.Arithmetic(op, left, right, NOWHERE)
-
-
 def call(function: str, *arguments: nodes.Expression) -> nodes.Call:
-    return nodes.Call(name(function), arguments, (), NOWHERE)
-
-
-def both(left: nodes.Expression, right: nodes.Expression) -> nodes.Junction:
-    return nodes.Junction("and", left, right, NOWHERE)
-
-
-def either(left: nodes.Expression, right: nodes.Expression) -> nodes.Junction:
-    return nodes.Junction("or", left, right, NOWHERE)
+    return nodes.Call(nodes.Name(function), arguments)
 
 
 def negated(operand: nodes.Expression) -> nodes.Expression:
-    return operand.operand if isinstance(operand, nodes.Not) else nodes.Not(operand, NOWHERE)
+    return operand.operand if isinstance(operand, nodes.Not) else nodes.Not(operand)
 
 
 def negation(node: nodes.Expression) -> nodes.Expression:
     """The negation of a predicate, written without `not` if that reads better."""
     match node:
         case nodes.Compare(op="==", left=left, right=nodes.Truth(value=value)):
-            return compare(left, "==", nodes.Truth(not value, NOWHERE))
+            return nodes.Compare("==", left, nodes.Truth(not value))
         case nodes.Compare(op=op, left=left, right=right):
-            return compare(left, _MIRRORED[op], right)
+            return nodes.Compare(_MIRRORED[op], left, right)
         case nodes.Junction(op=op, left=left, right=right):
-            other = either if op == "and" else both
-            return other(negation(left), negation(right))
+            opposite = "or" if op == "and" else "and"
+            return nodes.Junction(opposite, negation(left), negation(right))
         case _:
             return negated(node)
 
 
-def every(array: nodes.Expression, predicate: nodes.Expression) -> nodes.Quantified:
-    return nodes.Quantified(name("every"), array, predicate, NOWHERE)
-
-
-def some(array: nodes.Expression, predicate: nodes.Expression) -> nodes.Quantified:
-    return nodes.Quantified(name("some"), array, predicate, NOWHERE)
-
-
-def item(*path: str) -> nodes.Item:
-    return nodes.Item(path, NOWHERE)
-
-
-def is_null(operand: nodes.Expression) -> nodes.IsNull:
-    return nodes.IsNull(operand, NOWHERE)
-
-
 def member(operand: nodes.Expression, *choices: nodes.Expression) -> nodes.Member:
-    return nodes.Member(operand, nodes.Listing(choices, NOWHERE), NOWHERE)
+    return nodes.Member(operand, nodes.Listing(choices))
 
 
 def values_of(column: str, dataset: str) -> nodes.Call:
     """`values(column, dataset other)`"""
-    other = nodes.Parameter(name("dataset"), name(dataset), NOWHERE)
-    return nodes.Call(name("values"), (name(column),), (other,), NOWHERE)
+    other = nodes.Parameter(nodes.Name("dataset"), nodes.Name(dataset))
+    return nodes.Call(nodes.Name("values"), (nodes.Name(column),), (other,))
 
 
 def literal(value: Literal, kind: ValueKind) -> nodes.Expression:
@@ -177,10 +137,10 @@ def literal(value: Literal, kind: ValueKind) -> nodes.Expression:
     if kind is ValueKind.NUMBER and (numeric := _as_number(value)) is not None:
         return number(numeric)
     if kind is ValueKind.BOOLEAN and str(value).lower() in ("true", "false"):
-        return nodes.Truth(str(value).lower() == "true", NOWHERE)
+        return nodes.Truth(str(value).lower() == "true")
     if kind in (ValueKind.DATE, ValueKind.TIMESTAMP) and isinstance(value, str):
         try:
-            return nodes.Day(date.fromisoformat(value if len(value) == 10 else ""), NOWHERE)
+            return nodes.Day(date.fromisoformat(value if len(value) == 10 else ""))
         except ValueError:
             if timestamp_in(value) is not None and len(value) > 4:
                 return text(value)
@@ -190,7 +150,7 @@ def literal(value: Literal, kind: ValueKind) -> nodes.Expression:
 def _plain(value: Literal) -> nodes.Expression:
     match value:
         case bool():
-            return nodes.Truth(value, NOWHERE)
+            return nodes.Truth(value)
         case int() | float():
             return number(value)
         case _:
@@ -232,7 +192,7 @@ def column_named(*parts: str) -> nodes.Name:
     named = ".".join(parts)
     if not all(parts) or "\n" in named or not is_writable(named):
         raise NoCounterpartError(f"DQL cannot contain the name {named!r}")
-    return name(named)
+    return nodes.Name(named)
 
 
 def field_of(operand: nodes.Name | nodes.Item, field: str) -> nodes.Name | nodes.Item:
@@ -242,8 +202,8 @@ def field_of(operand: nodes.Name | nodes.Item, field: str) -> nodes.Name | nodes
     """
     named = column_named(field)
     if isinstance(operand, nodes.Item):
-        return item(*operand.path, named.text)
-    return name(f"{operand.text}.{named.text}")
+        return nodes.Item((*operand.path, named.text))
+    return nodes.Name(f"{operand.text}.{named.text}")
 
 
 def sql_name(path: str) -> str:

@@ -81,10 +81,10 @@ class Required(Demand, words="not NULL", dimension="completeness", is_required=T
         optional = [step.operand for step in outer if step.field.is_nullable]
         if context.is_reachable and not optional:
             return claims.CompiledClaim(f"null_count({show(field.operand)}) == 0")
-        present = terms.negated(terms.is_null(field.operand))
+        present = terms.negated(nodes.IsNull(field.operand))
         if optional:
             # A missing field cannot have missing values.
-            present = terms.either(terms.is_null(optional[-1]), present)
+            present = nodes.Junction("or", nodes.IsNull(optional[-1]), present)
         return claims.each_row(claims.of_every(way, present))
 
     def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
@@ -143,7 +143,7 @@ class Refers(
         if len(self.columns) == 1:
             values = terms.values_of(terms.column(self.other_columns[0]).text, other)
             column = terms.column(self.columns[0])
-            return claims.each_row(nodes.Member(column, values, terms.NOWHERE))
+            return claims.each_row(nodes.Member(column, values))
         pairs = list(zip(self.columns, self.other_columns, strict=True))
         present = " AND ".join(f"own.{terms.quoted(column)} IS NOT NULL" for column, _ in pairs)
         equal = " AND ".join(

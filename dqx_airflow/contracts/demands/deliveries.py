@@ -23,6 +23,7 @@ from dqx_airflow.contracts.demand import (
     rising,
     share_of_rows,
 )
+from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show, show_number
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.sql import quote_name
@@ -118,8 +119,8 @@ class Prompt(
                 f"{passed} <= INTERVAL '{_seconds(self.delay_s)}' SECOND", share
             )
         source, processed = terms.column(self.source), terms.column(self.processed)
-        delay = terms.arithmetic(processed, "-", source)
-        predicate = terms.compare(delay, "<=", terms.duration(self.delay_s))
+        delay = nodes.Arithmetic("-", processed, source)
+        predicate = nodes.Compare("<=", delay, terms.duration(self.delay_s))
         return claims.each_row(predicate, share)
 
     def expectation(self, place: claims.ExportedRule) -> claims.Expectation:

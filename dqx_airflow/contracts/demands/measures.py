@@ -150,7 +150,7 @@ def _missing(context: claims.RuleContext, demand: MetricRule) -> nodes.Expressio
         if demand.pattern is not None:
             raise
         listed = []  # No value of a numeric column is such a string.
-    return _joined([terms.is_null(column), *listed], "or")
+    return _joined([nodes.IsNull(column), *listed], "or")
 
 
 def _equal(context: claims.RuleContext, demand: MetricRule) -> nodes.Expression:
@@ -185,7 +185,7 @@ def _listed(column: nodes.Name, demand: MetricRule, item: Field | None) -> list[
 def _joined(predicates: list[nodes.Expression], op: str) -> nodes.Expression:
     joined = predicates[0]
     for predicate in predicates[1:]:
-        joined = nodes.Junction(op, joined, predicate, terms.NOWHERE)
+        joined = nodes.Junction(op, joined, predicate)
     return joined
 
 

@@ -93,7 +93,7 @@ class Pattern(ValueDemand, words="matches {expression}", odcs_types=("string",))
             bounded(pattern)
         except PatternError as error:
             raise NoCounterpartError(f"the pattern is refused: {error}") from error
-        return nodes.Matches(operand, terms.text(pattern), terms.NOWHERE)
+        return nodes.Matches(operand, terms.text(pattern))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class OfFormat(ValueDemand, words="has the format {name}", odcs_types=("string",
         if self.name not in TEXT_FORMATS:
             hint = did_you_mean(self.name, TEXT_FORMATS)
             raise NoCounterpartError(f"unknown format '{self.name}': {hint}")
-        return nodes.HasFormat(operand, terms.name(self.name), terms.NOWHERE)
+        return nodes.HasFormat(operand, nodes.Name(self.name))
 
     def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
         form = TEXT_FORMATS[self.name]
@@ -171,7 +171,7 @@ class Bound(_Limit, words="{op} {value}", odcs_types=(*_NUMBERS, "date", "timest
             raise NoCounterpartError(f"values of type {kind.value} have no order")
         if kind is ValueKind.TEXT and not isinstance(self.value, str):
             raise NoCounterpartError("a string cannot be compared with a number")
-        return terms.compare(operand, self.op, terms.literal(self.value, kind))
+        return nodes.Compare(self.op, operand, terms.literal(self.value, kind))
 
     def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
         ends = (self, None) if self.op.startswith(">") else (None, self)
@@ -231,7 +231,7 @@ class Length(_Limit, words="length {op} {count}", odcs_types=("string", "array")
                 f"values of type {kind.value} have no length: only strings and arrays do"
             )
         measured = terms.call("size" if kind is ValueKind.NESTED else "length", operand)
-        return terms.compare(measured, self.op, terms.number(self.count))
+        return nodes.Compare(self.op, measured, terms.number(self.count))
 
     def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
         if place.item is None or place.item.type == "array":
@@ -275,10 +275,10 @@ class MultipleOf(
         divisor = Fraction(str(self.divisor))
         if divisor.denominator == 1:
             times = terms.call("round", _over(operand, divisor.numerator))
-            return terms.compare(_times(times, divisor.numerator), "==", operand)
+            return nodes.Compare("==", _times(times, divisor.numerator), operand)
         quotient = _over(_times(operand, divisor.denominator), divisor.numerator)
-        rest = terms.arithmetic(quotient, "-", terms.call("round", quotient))
-        return terms.compare(terms.call("abs", rest), "<=", terms.number(_NEARLY))
+        rest = nodes.Arithmetic("-", quotient, terms.call("round", quotient))
+        return nodes.Compare("<=", terms.call("abs", rest), terms.number(_NEARLY))
 
     def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
         return _without(place, f"{place.sql_column} % {self.divisor} <> 0")
@@ -298,10 +298,10 @@ class Digits(ValueDemand, words="at most {precision} digits, {scale} after the p
     def predicate(self, operand: nodes.Expression, item: Field | None) -> nodes.Expression:
         _demand_number(item, "digits")
         rounded = terms.call("round", operand, terms.number(self.scale))
-        has_scale = terms.compare(rounded, "==", operand)
+        has_scale = nodes.Compare("==", rounded, operand)
         limit = terms.number(10 ** max(0, self.precision - self.scale))
-        has_room = terms.compare(terms.call("abs", operand), "<", limit)
-        return has_room if terms.is_whole(item) else terms.both(has_scale, has_room)
+        has_room = nodes.Compare("<", terms.call("abs", operand), limit)
+        return has_room if terms.is_whole(item) else nodes.Junction("and", has_scale, has_room)
 
     def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
         return _without(place, self.too_many(place.sql_column))
@@ -334,7 +334,7 @@ class UniqueItems(
         way = claims.steps_of(context)
         array = way[-1].operand
         once = terms.call("size", terms.call("distinct", array))
-        predicate = terms.compare(terms.call("size", array), "==", once)
+        predicate = nodes.Compare("==", terms.call("size", array), once)
         return claims.each_row(claims.of_every(way, predicate), context.rule.share)
 
 
@@ -383,7 +383,7 @@ def among(
             continue
     if not choices and present:
         raise NoCounterpartError(f"none of the values is of type {kind.value}")
-    return terms.member(operand, *choices) if choices else terms.is_null(operand)
+    return terms.member(operand, *choices) if choices else nodes.IsNull(operand)
 
 
 _NEARLY = 0.000001
@@ -403,11 +403,11 @@ def _demand_number(item: Field | None, limit: str) -> None:
 
 
 def _over(operand: nodes.Expression, divisor: int) -> nodes.Expression:
-    return operand if divisor == 1 else terms.arithmetic(operand, "/", terms.number(divisor))
+    return operand if divisor == 1 else nodes.Arithmetic("/", operand, terms.number(divisor))
 
 
 def _times(operand: nodes.Expression, factor: int) -> nodes.Expression:
-    return operand if factor == 1 else terms.arithmetic(operand, "*", terms.number(factor))
+    return operand if factor == 1 else nodes.Arithmetic("*", operand, terms.number(factor))
 
 
 def bounds_of(column: str, lowest: Bound | None, highest: Bound | None) -> claims.Expectation:
