@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
+from importlib.resources import files
 
 from lark import Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
@@ -43,25 +44,6 @@ MOST_OPERATORS = 200
 MOST_SYNTAX_ERRORS = 10_000
 """After this many errors the parser gives up: the file is no suite."""
 
-_PLAIN_NAMES = {
-    "IDENT": "a name",
-    "BACKTICKED": "a name",
-    "TAG": "a tag",
-    "STRING": "a string in quotes",
-    "NUMBER": "a number",
-    "PERCENT": "a number",
-    "UNIT": "a unit of time",
-    "DATE": "a date",
-    "FACTOR": "a factor such as 2.0x",
-    "COMPARATOR": "a comparison",
-    "PLUS": "an operator",
-    "MINUS": "an operator",
-    "STAR": "an operator",
-    "SLASH": "an operator",
-    "FOR_EACH": "`for each`",
-    "FOR_SHARE": "`for`",
-    "$END": "the end of the file",
-}
 NEAR = 0.7
 """The minimum similarity between a word and a keyword to take it for a typo, from 0 to 1."""
 
@@ -83,45 +65,13 @@ _AFTER_CLAIMS = frozenset({"assert", "name", "severity", "tags", "}"})
 _SELDOM = frozenset({"LBRACE", "DOT"})
 _OTHER_SPELLINGS = {"+/-": "tolerance", "±": "tolerance"}
 
-_ROWS = "start a rule for rows with `each row:`"
-_TIMESTAMP = 'write timestamps in double quotes: `"2024-03-31T20:00:00"`'
-_SIGNS_ELSEWHERE = (
-    *((rf"@{word}\b[^)]*", r"", "", modifier_hint(word)) for word in MODIFIERS),
-    (r"\b(?i:count)\s*\(\s*", r"\*", "", "count rows with `num_rows()`"),
-    (r"\brows\s*", r"\(", "OF", "count rows with `num_rows()`"),
-    (r"<\s*", r">", "", "write `!=`"),
-    (r"", r"=>", "COMPARATOR", "write `>=`"),
-    (r"", r"=<", "COMPARATOR", "write `<=`"),
-    (r"", r"=~|~|rlike|regexp", "LIKE", "write `matches`"),
-    (r"", r"ilike", "LIKE", "write `lower(column) like`, with the pattern in lower case"),
-    (r"", r"like|rlike|ilike|regexp", "COMPARATOR", _ROWS),
-    (r"\bmatches\s*", r'"', "", _ROWS),
-    (r"\bis\s+(not\s+)?", r"(?i:null)\b", "NONE", f"write `None` for a metric; {_ROWS}"),
-    (r"\bin\s*", r"\[", "", _ROWS),
-    (r"\bin\s*", r"\(", "", "write a list in square brackets: `[1, 2]`"),
-    (r"\btags\s*\[[^\]]*", r'"', "TAG", "write tags without quotes: `tags [daily]`"),
-    (r"", r"'", "STRING", 'write strings in double quotes: `"text"`'),
-    (r"", r"for\b", "ASSERT", "write `for each column`, or `for 95% of groups by column`"),
-    (r"\bof\s+", r"\w", "GROUPS", "write `for 95% of groups by column`"),
-    (r"", r"&", "AND", "write `and`"),
-    (r"", r"\|", "OR", "write `or`"),
-    (r"", r"(?i:and|or)\b|&|\|", "ASSERT", "write a separate `assert`"),
-    (r"\*", r"\*", "", "DQL has no power operator: write a product, `x * x`"),
-    (r"", r"\^", "STAR", "DQL has no power operator: write a product, `x * x`"),
-    (
-        r"(\)|\b[A-Za-z_]\w*)\s*",
-        r"%\s*[\w(]",
-        "STAR",
-        'DQL has no remainder operator: use `sql("a % b")`',
-    ),
-    (r"\bname\s+", r'"', "", "complete the assertion before `name`"),
-    (r"\bseverity\s+", r"P\d", "", "complete the assertion before `severity`"),
-    (r"\btags\s*", r"\[", "", "complete the assertion before `tags`"),
-    (r"", r"\d{4}-\d\d-\d\dT\d", "DATE", _TIMESTAMP),
-    (r"\d{4}-\d\d-\d\d\s+", r"\d\d:\d", "", _TIMESTAMP),
-    (r"", r";", "", "remove it: statements need no terminator"),
-)
-"""The text before an error and at its position, the terminal required there, and the message."""
+
+@cache
+def _table(columns: int) -> list[list[str]]:
+    """The rows of `unexpected.txt` with this number of columns."""
+    lines = files(__package__).joinpath("unexpected.txt").read_text("utf-8").splitlines()
+    rows = (line.split(" | ") for line in lines)
+    return [row for row in rows if len(row) == columns]
 
 
 def syntax_error(error: UnexpectedInput, expected: set[str], source: SourceFile) -> Diagnostic:
@@ -171,8 +121,9 @@ def _sign_elsewhere(before: str, rest: str, expected: set[str]) -> str | None:
     :param rest: the text of the line from there.
     :param expected: the terminals that may come there.
     """
-    for earlier, following, terminal, hint in _SIGNS_ELSEWHERE:
-        is_possible = not terminal or terminal in expected
+    modifiers = (["any", rf"@{word}\b[^)]*", "", modifier_hint(word)] for word in MODIFIERS)
+    for terminal, earlier, following, hint in (*modifiers, *_table(4)):
+        is_possible = terminal in ("any", *expected)
         if is_possible and re.match(following, rest) and re.search(rf"(?:{earlier})\Z", before):
             return hint
     return None
@@ -268,8 +219,9 @@ def _expectation(word: str, expected: set[str]) -> str:
 @cache
 def _spelling(terminal: str) -> str:
     """A terminal as displayed: a keyword as it is typed, others in words."""
-    if terminal in _PLAIN_NAMES:
-        return _PLAIN_NAMES[terminal]
+    for terminals, words in _table(2):
+        if terminal in terminals.split():
+            return words
     for definition in grammar().terminals:
         if definition.name == terminal:
             return f"`{_OTHER_SPELLINGS.get(definition.pattern.value, definition.pattern.value)}`"
