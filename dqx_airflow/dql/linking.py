@@ -311,6 +311,17 @@ class _TooMuchError(Exception):
     """The limit of the expansion was reached, and reported."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What is around an expanded node: the visible names, the arguments of parameters, the macros,
+    and the uses that led there."""
+
+    scope: Scope
+    bindings: Bindings = field(default_factory=dict)
+    macros: tuple[nodes.Macro, ...] = ()
+    uses: tuple[Span, ...] = ()
+
+
 @dataclass(slots=True)
 class Expander:
     """Expands the suite of one file. `used` are the names of the macros and constants it meets."""
@@ -331,7 +342,7 @@ class Expander:
         checks = []
         try:
             for check in suite.checks:
-                where = self._filled(check.where, self.scope, {}, ())
+                where = self._filled(check.where, _Around(self.scope))
                 checks.append(replace(check, body=tuple(self._check(check)), where=where))
         except _TooMuchError:
             return replace(suite, checks=())
@@ -352,11 +363,11 @@ class Expander:
         for item in check.body:
             match item:
                 case nodes.Use():
-                    assertions += self._use(item, self.scope, {}, (), ())
+                    assertions += self._use(item, _Around(self.scope))
                 case nodes.Watch():
                     assertions += unstated(check, item)
                 case _:
-                    assertions.append(self._filled(item, self.scope, {}, ()))
+                    assertions.append(self._filled(item, _Around(self.scope)))
         return [*self._with_own_names(assertions), *check.watches]
 
     def _with_own_names(self, assertions: list[nodes.Assertion]) -> Iterator[nodes.Assertion]:
@@ -391,33 +402,21 @@ class Expander:
 
     # Uses
 
-    def _use(
-        self,
-        use: nodes.Use,
-        scope: Scope,
-        bindings: Bindings,
-        stack: tuple[nodes.Macro, ...],
-        chain: tuple[Span, ...],
-    ) -> list[nodes.Assertion]:
-        chain = (*chain, use.span)
-        self._count(1, chain)
-        defined = self._defined(use, scope, stack, chain)
-        if defined is None:
+    def _use(self, use: nodes.Use, outer: _Around) -> list[nodes.Assertion]:
+        around = replace(outer, uses=(*outer.uses, use.span))
+        self._count(1, around.uses)
+        defined = self._defined(use, around)
+        if defined is None or not self._are_values(use, around.uses):
             return []
         macro = defined.macro
-        if not self._are_values(use, chain):
-            return []
-        arguments = tuple(
-            self._filled(argument, scope, bindings, chain) for argument in use.arguments
-        )
-        bound = self._bound(use, macro, arguments, chain)
+        bound = self._bound(use, macro, around)
         if bound is None:
             return []
-        return self._body(macro.body, defined.home, bound, (*stack, macro), chain)
+        inside = _Around(defined.home, bound, (*around.macros, macro), around.uses)
+        return self._body(macro.body, inside)
 
-    def _defined(
-        self, use: nodes.Use, scope: Scope, stack: tuple[nodes.Macro, ...], chain: tuple[Span, ...]
-    ) -> Defined | None:
+    def _defined(self, use: nodes.Use, around: _Around) -> Defined | None:
+        scope, stack, chain = around.scope, around.macros, around.uses
         name = use.name.text
         defined = scope.macros.get(name)
         if defined is None:
@@ -455,13 +454,8 @@ class Expander:
             self._error("E202", message, argument.span, help_line, chain)
         return not named
 
-    def _bound(
-        self,
-        use: nodes.Use,
-        macro: nodes.Macro,
-        arguments: tuple[nodes.Expression, ...],
-        chain: tuple[Span, ...],
-    ) -> dict[str, nodes.Expression | tuple[nodes.Expression, ...]] | None:
+    def _bound(self, use: nodes.Use, macro: nodes.Macro, around: _Around) -> Bindings | None:
+        arguments = tuple(self._filled(argument, around) for argument in use.arguments)
         names = [parameter.text for parameter in macro.parameters]
         fixed = names[:-1] if macro.is_variadic else names
         if len(arguments) < len(names) or (len(arguments) > len(names) and not macro.is_variadic):
@@ -471,42 +465,32 @@ class Expander:
             message = f"macro '{use.name.text}' takes {wanted} {plural}, not {len(arguments)}"
             related = (Related(macro.name.span, "defined here"),)
             help_line = f"write use {use.name.text}({shown})"
-            self._error("E202", message, use.span, help_line, chain, related)
+            self._error("E202", message, use.span, help_line, around.uses, related)
             return None
-        bound: dict[str, nodes.Expression | tuple[nodes.Expression, ...]] = dict(
-            zip(fixed, arguments, strict=False)
-        )
-        if macro.is_variadic:
-            bound[names[-1]] = arguments[len(fixed) :]
-        return bound
+        bound = dict(zip(fixed, arguments, strict=False))
+        return {**bound, names[-1]: arguments[len(fixed) :]} if macro.is_variadic else bound
 
-    def _body(
-        self,
-        body: tuple[nodes.MacroItem, ...],
-        home: Scope,
-        bindings: Bindings,
-        stack: tuple[nodes.Macro, ...],
-        chain: tuple[Span, ...],
-    ) -> list[nodes.Assertion]:
+    def _body(self, body: tuple[nodes.MacroItem, ...], around: _Around) -> list[nodes.Assertion]:
         assertions: list[nodes.Assertion] = []
         for item in body:
             match item:
                 case nodes.Assertion():
-                    filled = _with_words(self._filled(item, home, bindings, chain), bindings)
-                    assertions.append(replace(filled, uses=chain))
+                    filled = _with_words(self._filled(item, around), around.bindings)
+                    assertions.append(replace(filled, uses=around.uses))
                 case nodes.Use():
-                    assertions += self._use(item, home, bindings, stack, chain)
+                    assertions += self._use(item, around)
                 case nodes.Loop(variable=variable, over=over, body=inner):
-                    for value in _values(bindings.get(over.text)):
-                        self._count(1, chain)
-                        looped = {**bindings, variable.text: value}
-                        assertions += self._body(inner, home, looped, stack, chain)
+                    for value in _values(around.bindings.get(over.text)):
+                        self._count(1, around.uses)
+                        looped = {**around.bindings, variable.text: value}
+                        assertions += self._body(inner, replace(around, bindings=looped))
         return assertions
 
     # Filling in
 
-    def _filled(self, node: Node, home: Scope, bindings: Bindings, chain: tuple[Span, ...]) -> Node:
+    def _filled(self, node: Node, around: _Around) -> Node:
         """The node with arguments for placeholders, and constants of the macro's own file."""
+        home, bindings, chain = around.scope, around.bindings, around.uses
 
         def fill_hole(hole: re.Match[str]) -> str:
             text = _text_of(hole, bindings)
