@@ -7,11 +7,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import date, timedelta
-from enum import Enum
 from functools import reduce
 from operator import or_
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
@@ -51,11 +50,7 @@ _MOST_NAMED = 5
 _MOST_REASONS = 3
 
 
-class BacktestFormat(str, Enum):
-    TABLE = "table"
-    JSON = "json"
-    SVG = "svg"
-    HTML = "html"
+BacktestFormat: TypeAlias = Literal["table", "json", "svg", "html"]
 
 
 def backtest(
@@ -72,7 +67,7 @@ def backtest(
     dataset: DatasetOption = None,
     connection: ConnectionOption = None,
     config: ConfigOption = None,
-    output: Annotated[BacktestFormat, typer.Option("--format")] = BacktestFormat.TABLE,
+    output: Annotated[BacktestFormat, typer.Option("--format")] = "table",
     output_file: OutputFileOption = None,
 ) -> None:
     """Show what would have passed and failed on past days, from stored metric values.
@@ -99,7 +94,7 @@ def backtest(
         first = first if since else days[0].date
         last = last if until else days[-1].date
     comparison = _compared(checked, suite, _all_days(days, first, last), values or [], proposal)
-    if output is BacktestFormat.TABLE and output_file is None:
+    if output == "table" and output_file is None:
         _print_comparison(comparison)
     else:
         print_or_write(_written(comparison, output), output_file)
@@ -169,13 +164,13 @@ def _written(comparison: BacktestComparison, output: BacktestFormat) -> str:
     from dqx_airflow.tuning.drawings import calendar_html, calendar_svg
 
     match output:
-        case BacktestFormat.SVG:
+        case "svg":
             return calendar_svg(comparison)
-        case BacktestFormat.HTML:
+        case "html":
             return calendar_html(comparison)
-        case BacktestFormat.JSON:
+        case "json":
             return json_text(_comparison_fields(comparison)) + "\n"
-        case BacktestFormat.TABLE:
+        case "table":
             from io import StringIO
 
             out = StringIO()

@@ -18,7 +18,7 @@ from functools import wraps
 from importlib import import_module
 from inspect import Parameter, Signature, cleandoc, getdoc, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
 import typer
 from typer.core import TyperGroup
@@ -31,11 +31,7 @@ if TYPE_CHECKING:
     from dqx_airflow.datasets.dqx_toml import Settings
 
 
-class TextOrJson(str, Enum):
-    """For people, or as JSON."""
-
-    TEXT = "text"
-    JSON = "json"
+TextOrJson: TypeAlias = Literal["text", "json"]
 
 
 class TableOrJson(str, Enum):

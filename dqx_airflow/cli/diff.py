@@ -9,10 +9,9 @@ import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime, timedelta
-from enum import Enum
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 from rich.filesize import decimal
@@ -50,14 +49,7 @@ if TYPE_CHECKING:
     Pair: TypeAlias = tuple[Path, nodes.Suite | None, nodes.Suite | None]
 
 
-class DiffFormat(str, Enum):
-    """The output format of changes."""
-
-    TEXT = "text"
-    JSON = "json"
-    MARKDOWN = "markdown"
-    GITHUB = "github"
-    SARIF = "sarif"
+DiffFormat: TypeAlias = Literal["text", "json", "markdown", "github", "sarif"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +103,7 @@ def diff(
     cost: bool = False,
     dataset: DatasetOption = None,
     config: ConfigOption = None,
-    output: Annotated[DiffFormat, typer.Option("--output", "--format")] = DiffFormat.TEXT,
+    output: Annotated[DiffFormat, typer.Option("--output", "--format")] = "text",
     output_file: OutputFileOption = None,
 ) -> None:
     """List the assertions that differ from a git revision, and with --backtest the past days whose
@@ -251,16 +243,16 @@ def written(diffs: Sequence[SuiteDiff], output: DiffFormat, revision: str) -> st
     """The changes in a format, with a line end; empty if there is nothing to display."""
     notes = [note for one in diffs for note in _annotations(one)]
     match output:
-        case DiffFormat.JSON:
+        case "json":
             plain = {"revision": revision, "suites": [asdict(one) for one in diffs]}
             text = renderers.json_text(plain)
-        case DiffFormat.MARKDOWN:
+        case "markdown":
             text = "\n\n".join(map(_markdown, diffs)) or f"No assertion differs from `{revision}`."
-        case DiffFormat.TEXT:
+        case "text":
             text = "\n\n".join(map(_text, diffs)) or f"no assertion differs from {revision}"
-        case DiffFormat.GITHUB:
+        case "github":
             text = renderers.github_annotations(notes)
-        case DiffFormat.SARIF:
+        case "sarif":
             text = renderers.sarif_log(notes)
     return f"{text}\n" if text else ""
 

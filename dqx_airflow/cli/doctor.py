@@ -19,7 +19,7 @@ def doctor(
     results_root: str | None = None,
     prove: Annotated[bool, typer.Option("--prove")] = False,
     folder: Annotated[Path | None, typer.Option(exists=True, file_okay=False)] = None,
-    format: Annotated[TextOrJson, typer.Option("--format", "--output")] = TextOrJson.TEXT,
+    format: Annotated[TextOrJson, typer.Option("--format", "--output")] = "text",
 ) -> None:
     """Check Python, Spark, Java, Airflow, the results store and lineage.
 
@@ -46,7 +46,7 @@ def doctor(
     # Logs of the checked parts are in the findings; here they would interrupt the output.
     logging.getLogger().addHandler(logging.NullHandler())
     checks = all_checks(connection or "spark_default", results_root, os.environ)
-    if format is TextOrJson.JSON:
+    if format == "json":
         findings = examine(checks)
         typer.echo(as_json(findings))
     else:
@@ -81,7 +81,7 @@ def _prove(
         ) from error
     given = (os.environ.get(name) for name in ROOT_VARIABLES)
     root = results_root or next(filter(None, given), None)
-    return prove_engine(connection, root, folder, as_json=format is TextOrJson.JSON)
+    return prove_engine(connection, root, folder, as_json=format == "json")
 
 
 def all_checks(

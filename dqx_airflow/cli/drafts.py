@@ -7,9 +7,8 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime, timedelta, timezone
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
@@ -32,13 +31,7 @@ _SAMPLE_DAYS = 3
 _SAMPLE_ROWS = 20
 
 
-class FileFormat(str, Enum):
-    """The file format of the table."""
-
-    DELTA = "delta"
-    PARQUET = "parquet"
-    CSV = "csv"
-    JSON = "json"
+FileFormat: TypeAlias = Literal["delta", "parquet", "csv", "json"]
 
 
 def init(
@@ -71,7 +64,7 @@ def init(
         _require_none(folder, [sample.name, *_names(_SAMPLE)])
         command.write_text(sample, _sample(today))
     location = str(folder / f"{_SAMPLE}.csv") if table is None else table
-    observed = observe(location, format.value if format is not None else None)
+    observed = observe(location, format)
     name = observed.name
     suite, dag, settings = _names(name)
     _require_none(folder, [suite, dag, settings])
@@ -185,12 +178,7 @@ def _toml(table: ObservedTable, path: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-class FailOnUntranslated(str, Enum):
-    """The rules for which the command ends with exit code 1."""
-
-    NOT_TRANSLATED = "not-translated"
-    DIFFERENT = "different"
-    NEVER = "never"
+FailOnUntranslated: TypeAlias = Literal["not-translated", "different", "never"]
 
 
 def import_rules(
@@ -201,7 +189,7 @@ def import_rules(
     sql_dialect: str | None = None,
     name: str | None = None,
     output: Annotated[Path | None, typer.Option("--output", "-o")] = None,
-    fail_on: FailOnUntranslated = FailOnUntranslated.NOT_TRANSLATED,
+    fail_on: FailOnUntranslated = "not-translated",
     format: command.TableOrJson = command.TableOrJson.TABLE,
 ) -> None:
     """Translate rule files of other tools to a DQL suite, and report on every rule.
@@ -243,9 +231,9 @@ def import_rules(
     else:
         _print_table(suite.rules)
     failing = {
-        FailOnUntranslated.NEVER: (),
-        FailOnUntranslated.NOT_TRANSLATED: (ImportOutcome.NOT_TRANSLATED,),
-        FailOnUntranslated.DIFFERENT: (ImportOutcome.NOT_TRANSLATED, ImportOutcome.DIFFERENT),
+        "never": (),
+        "not-translated": (ImportOutcome.NOT_TRANSLATED,),
+        "different": (ImportOutcome.NOT_TRANSLATED, ImportOutcome.DIFFERENT),
     }[fail_on]
     if any(imported.outcome in failing for imported in suite.rules):
         raise typer.Exit(command.EXIT_FAILED)
@@ -399,28 +387,11 @@ _TABLE_MARK = "table:"
 _NAME_OF_THREE_PARTS = re.compile(r"(?:[\w-]+|`[^`]+`)(?:\.(?:[\w-]+|`[^`]+`)){2,}")
 
 
-class DataFormat(str, Enum):
-    """The file format of the table."""
-
-    DELTA = "delta"
-    PARQUET = "parquet"
-    CSV = "csv"
-    JSON = "json"
-
-
-class DraftDialect(str, Enum):
-    """The dialects of drafts."""
-
-    ODCS = "odcs"
-    FABRIC = "fabric"
-    DCS = "dcs"
-
-
 def draft_contract(
     *,
     table: Annotated[str, typer.Option("--from", metavar="LOCATION")],
-    format: DataFormat | None = None,
-    dialect: DraftDialect = DraftDialect.ODCS,
+    format: FileFormat | None = None,
+    dialect: Literal["odcs", "fabric", "dcs"] = "odcs",
     output: Annotated[Path | None, typer.Option("--output", "-o")] = None,
     connection: ConnectionOption = None,
 ) -> None:
@@ -451,8 +422,8 @@ def draft_contract(
     else:
         from dqx_airflow.tuning.table_profile import observe
 
-        observed = observe(table, format.value if format else None, command.settings_here().reader)
-    command.print_or_write(draft_text(observed, Dialect(dialect.value)), output)
+        observed = observe(table, format, command.settings_here().reader)
+    command.print_or_write(draft_text(observed, Dialect(dialect)), output)
     if output is not None:
         data = table if name is None else f"{_TABLE_MARK}{name}"
         typer.echo(f"drafted {output}: test it with `dql contract test {output} --data {data}`")

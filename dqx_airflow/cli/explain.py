@@ -12,7 +12,7 @@ from datetime import date
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
@@ -37,22 +37,16 @@ _WITHOUT_EFFECT = ("connection", "output", "output_file", "results", "recompute"
 _CODE = re.compile(r"[EW]\d{3}", re.IGNORECASE)
 
 
-class SuiteStage(str, Enum):
-    """The stages of a suite."""
-
-    TOKENS = "tokens"
-    TREE = "tree"
-    SUITE = "suite"
-    PLAN = "plan"
+SuiteStage: TypeAlias = Literal["tokens", "tree", "suite", "plan"]
 
 
 @partial(with_shared_options, without=_WITHOUT_EFFECT)
 def explain(
     path: Annotated[Path, typer.Argument(metavar="SUITE|CODE")],
-    stage: SuiteStage = SuiteStage.PLAN,
+    stage: SuiteStage = "plan",
     *,
     cost: bool = False,
-    format: TextFormatOption = TextOrJson.TEXT,
+    format: TextFormatOption = "text",
     shared: Options,
 ) -> None:
     """Show how a suite is processed, or explain the code of an error or a warning.
@@ -76,17 +70,17 @@ def explain(
     from dqx_airflow.dql.check import check_source
     from dqx_airflow.dql.linking import FileReader, search_path
 
-    if stage is SuiteStage.PLAN:
+    if stage == "plan":
         typer.echo(_plan(replace(shared, paths=(path,)), format, shows_cost=cost))
         return
     source = read_source(path, str(path))
     if isinstance(source, Unreadable):
         raise source.error
-    if stage is SuiteStage.TOKENS:
+    if stage == "tokens":
         typer.echo(_tokens(source, format))
         return
     reader = FileReader(source.name, path, Path.cwd(), search_path(os.environ))
-    checked = check_source(source, reader, needs_suite=stage is not SuiteStage.TREE)
+    checked = check_source(source, reader, needs_suite=stage != "tree")
     if checked.errors:
         raise drawn_error(checked.errors, checked.sources)
     if shared.is_given:
@@ -99,7 +93,7 @@ def _explain_code(code: str, format: TextOrJson) -> None:
 
     if code not in CODES:
         raise RequestError(f"unknown code {code}", did_you_mean(code, CODES) or "")
-    if format is TextOrJson.JSON:
+    if format == "json":
         typer.echo(json.dumps({"code": code, "title": CODES[code], "page": page(code)}, indent=2))
     elif sys.stdout.isatty():
         from rich.console import Console
@@ -116,7 +110,7 @@ def _tokens(source: SourceFile, format: TextOrJson) -> str:
     from dqx_airflow.dql.syntax.parser import tokens
 
     rows = [(token.type, str(token), token.line, token.column) for token in tokens(source)]
-    if format is TextOrJson.JSON:
+    if format == "json":
         names = ("type", "text", "line", "column")
         return json.dumps([dict(zip(names, row, strict=True)) for row in rows], indent=2)
     return "\n".join(f"{line}:{column}\t{type}\t{text}" for type, text, line, column in rows)
@@ -126,15 +120,15 @@ def _shown(source: SourceFile, checked: Checked, stage: SuiteStage, format: Text
     from dqx_airflow.dql.printer import show_suite
     from dqx_airflow.dql.syntax.parser import parse
 
-    if stage is SuiteStage.TREE:
+    if stage == "tree":
         file = parse(source).file
-        return _json(file) if format is TextOrJson.JSON else _outline(file)
+        return _json(file) if format == "json" else _outline(file)
     # Imported names have been resolved.
     own_constants = tuple(
         constant for constant in checked.valid_suite.constants if "." not in constant.name.text
     )
     suite = replace(checked.valid_suite, constants=own_constants)
-    return _json(suite) if format is TextOrJson.JSON else show_suite(suite).rstrip()
+    return _json(suite) if format == "json" else show_suite(suite).rstrip()
 
 
 def _plan(options: Options, format: TextOrJson, *, shows_cost: bool) -> str:
@@ -161,7 +155,7 @@ def _plan(options: Options, format: TextOrJson, *, shows_cost: bool) -> str:
     if shows_cost:
         refs = {ref.name: ref for request in call.requests for ref in request.datasets}
         return "\n\n".join(_costs(plan, refs.values(), format) for plan in plans)
-    if format is TextOrJson.JSON:
+    if format == "json":
         return "\n".join(map(_json, plans))
     assumption = f"without {listed(tuple(unknown))}: {_ASSUMED}\n\n" if unknown else ""
     return assumption + describe_plans(plans)
@@ -174,7 +168,7 @@ def _costs(plan: Plan, refs: Collection[DatasetRef], format: TextOrJson) -> str:
     from dqx_airflow.engine.cost import HOW, costs_of
 
     total, costs = costs_of(plan, refs)
-    if format is TextOrJson.JSON:
+    if format == "json":
         return json_text(list(map(asdict, costs)))
     sized = listed([ref.name for ref in refs if ref.path]) or "no dataset of known size"
     lines = [f"{plan.suite} on {plan.date} reads {decimal(total)} of {sized}, {HOW}"]

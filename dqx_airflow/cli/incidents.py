@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.command import RootOption, TextFormatOption, TextOrJson, storage_options
+from dqx_airflow.cli.command import RootOption, TextFormatOption, storage_options
 from dqx_airflow.errors import RequestError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def incidents(
     close: Annotated[str | None, typer.Option(metavar="ID")] = None,
     reason: str | None = None,
     author: str | None = None,
-    output: TextFormatOption = TextOrJson.TEXT,
+    output: TextFormatOption = "text",
 ) -> None:
     """List the dates of data that are still blocked or broken, oldest first.
 
@@ -56,7 +56,7 @@ def incidents(
         raise RequestError("--reason without --close", "add --close ID")
     shown = [one for one in reversed(found) if ended or one.is_open]
     lacking = lacking_rows(results, shown)
-    if output is TextOrJson.JSON:
+    if output == "json":
         from dqx_airflow.values import to_json
 
         typer.echo(to_json([_facts(one, lacking.get(one.id, ())) for one in shown]))
@@ -274,7 +274,7 @@ def waivers(
     ended: Annotated[bool, typer.Option("--all")] = False,
     end: Annotated[str | None, typer.Option(metavar="ID")] = None,
     author: str | None = None,
-    output: TextFormatOption = TextOrJson.TEXT,
+    output: TextFormatOption = "text",
 ) -> None:
     """List the waivers, those that end first at the top; or end one early.
 
@@ -297,7 +297,7 @@ def waivers(
         typer.echo(f"ended: {own[0].name} of {own[0].gate}")
         return
     shown = sorted((one for one in found if ended or one.is_active(now)), key=lambda o: o.until)
-    if output is TextOrJson.JSON:
+    if output == "json":
         from dqx_airflow.values import to_json
 
         typer.echo(to_json([*shown]))

@@ -20,7 +20,6 @@ from dqx_airflow.cli.command import (
     Commands,
     RootOption,
     TextFormatOption,
-    TextOrJson,
     storage_options,
 )
 from dqx_airflow.cli.incidents import results_at
@@ -44,11 +43,7 @@ _Day = Annotated[datetime | None, typer.Option("--date", formats=["%Y-%m-%d"])]
 
 @app.command("list")
 def list_(
-    place: _Place,
-    *,
-    gate: str | None = None,
-    on: _Day = None,
-    output: TextFormatOption = TextOrJson.TEXT,
+    place: _Place, *, gate: str | None = None, on: _Day = None, output: TextFormatOption = "text"
 ) -> None:
     """List what is in a quarantine: rows by gate, date of the data and reason, oldest first.
 
@@ -57,7 +52,7 @@ def list_(
     :param on: Only rows of this date.
     """
     _, found = _quarantined(place, gate, on)
-    if output is TextOrJson.JSON:
+    if output == "json":
         _print_json([group.facts for group in found])
     elif found:
         from dqx_airflow.cli.reports import print_table
@@ -80,7 +75,7 @@ def show(
     on: _Day = None,
     limit: Annotated[int, typer.Option(min=1)] = 20,
     masked: Annotated[list[str] | None, typer.Option(metavar="COLUMN")] = None,
-    output: TextFormatOption = TextOrJson.TEXT,
+    output: TextFormatOption = "text",
 ) -> None:
     """Show rows in quarantine, with the values of masked columns as ***.
 
@@ -100,7 +95,7 @@ def show(
             "run its gate again, or name a column: --masked COLUMN",
         )
     rows = shown_rows(table, found, [*(recorded or ()), *(masked or ())], limit)
-    if output is TextOrJson.JSON:
+    if output == "json":
         _print_json(rows)
     elif rows:
         from dqx_airflow.cli.reports import print_table
@@ -221,7 +216,7 @@ def discard(
     older_than: Annotated[str | None, typer.Option(metavar="DAYS")] = None,
     author: str | None = None,
     root: RootOption = None,
-    output: TextFormatOption = TextOrJson.TEXT,
+    output: TextFormatOption = "text",
 ) -> None:
     """Delete rows from a quarantine for good; the results store keeps who did it, and why.
 
@@ -254,7 +249,7 @@ def discard(
         group.keys[0]: f"{group.rows} rows in quarantine at {place}: {reason}" for group in found
     }
     _note(results, "discarded", by, texts)
-    if output is TextOrJson.JSON:
+    if output == "json":
         _print_json([group.facts for group in found])
     else:
         typer.echo(f"{sum(group.rows for group in found)} rows discarded from {place}")

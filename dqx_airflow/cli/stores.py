@@ -12,10 +12,9 @@ import time
 from collections.abc import Callable
 from dataclasses import astuple
 from datetime import datetime, timedelta
-from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -52,7 +51,7 @@ def list_(
     on: Annotated[datetime | None, typer.Option("--date", formats=["%Y-%m-%d"])] = None,
     limit: Annotated[int, typer.Option(min=1)] = 20,
     all_attempts: bool = False,
-    output: TextFormatOption = TextOrJson.TEXT,
+    output: TextFormatOption = "text",
 ) -> None:
     """List the runs of gates, newest first.
 
@@ -70,7 +69,7 @@ def list_(
         limit=limit,
         all_attempts=all_attempts,
     )
-    if output is TextOrJson.JSON:
+    if output == "json":
         _print_json(runs)
     elif runs:
         from dqx_airflow.cli.reports import console_for
@@ -85,7 +84,7 @@ def show(
     run_id: Annotated[str, typer.Argument(metavar="RUN_ID")],
     root: RootOption = None,
     rows: bool = False,
-    output: TextFormatOption = TextOrJson.TEXT,
+    output: TextFormatOption = "text",
 ) -> None:
     """Show one run: every assertion, with the reason if it did not pass.
 
@@ -94,21 +93,17 @@ def show(
     """
     results = _results(root)
     report = find_run(results, run_id)
-    if output is TextOrJson.JSON:
+    if output == "json":
         _print_json(report)
     else:
         _print_report(report, results.root, all_rows=rows)
-
-
-class ExportFormat(str, Enum):
-    OORS = "oors"
 
 
 @app.command("export")
 def export(
     run_id: Annotated[str, typer.Argument(metavar="RUN_ID")] = "latest",
     *,
-    to: ExportFormat,
+    to: Literal["oors"],
     root: RootOption = None,
     output: Path | None = None,
 ) -> None:
@@ -125,7 +120,7 @@ def export(
 
 
 @app.command("optimize")
-def optimize(*, root: RootOption = None, output: TextFormatOption = TextOrJson.TEXT) -> None:
+def optimize(*, root: RootOption = None, output: TextFormatOption = "text") -> None:
     """Merge the small files of the store, and partition a store of an older version by month.
 
     Gates may run at the same time. If it is interrupted, run it again.
@@ -140,7 +135,7 @@ def prune(
     *,
     older_than: Annotated[str, typer.Option(metavar="DAYS")],
     root: RootOption = None,
-    output: TextFormatOption = TextOrJson.TEXT,
+    output: TextFormatOption = "text",
 ) -> None:
     """Delete old runs, with their results, failing rows and states.
 
@@ -160,7 +155,7 @@ def vacuum(
     keep: Annotated[str, typer.Option(metavar="DAYS")] = "7d",
     dry_run: bool = False,
     root: RootOption = None,
-    output: TextFormatOption = TextOrJson.TEXT,
+    output: TextFormatOption = "text",
 ) -> None:
     """Delete the files that `optimize`, `prune` and the gates have replaced.
 
@@ -178,7 +173,7 @@ def vacuum(
 def _tend(root: str | None, work: Callable[..., tuple[Upkeep, ...]], output: TextOrJson) -> None:
     """Processes the store, and prints the result for each of its tables."""
     done = work(_required_root(root), storage_options=storage_options())
-    if output is TextOrJson.JSON:
+    if output == "json":
         _print_json(done)
         return
     from dqx_airflow.cli.reports import print_table
@@ -310,7 +305,7 @@ def flush(
     spool: Annotated[Path | None, typer.Option(envvar="DQX_LINEAGE_SPOOL")] = None,
     root: Annotated[str | None, typer.Option(envvar=ROOT_VARIABLES)] = None,
     timeout: Annotated[float, typer.Option(min=0.1)] = 60.0,
-    output: TextFormatOption = TextOrJson.TEXT,
+    output: TextFormatOption = "text",
 ) -> None:
     """Send the lineage events that gates could not send, with OpenLineage's own configuration.
 
@@ -341,7 +336,7 @@ def flush(
 
         with LineageEmitter(folder, time_budget=TimeBudget(timeout, _EACH_S)) as emitter:
             sent, left = emitter.resend()
-    if output is TextOrJson.JSON:
+    if output == "json":
         typer.echo(json.dumps({"spool": str(folder), "sent": sent, "left": left}))
     else:
         typer.echo(f"{sent} sent, {left} left in {folder}")
@@ -406,7 +401,7 @@ def verify(
     *,
     root: RootOption = None,
     public_key: str | None = None,
-    output: TextFormatOption = TextOrJson.TEXT,
+    output: TextFormatOption = "text",
 ) -> None:
     """Say whether a version of a table is what gates passed, by the receipts of their promotions.
 
@@ -421,7 +416,7 @@ def verify(
     named = re.fullmatch(r"(.+)@(\d{1,4000})", table, re.ASCII)
     path, number = (named[1], int(named[2])) if named else (table, None)
     found = verify_table(_results(root), path, number, public_key)
-    if output is TextOrJson.JSON:
+    if output == "json":
         _print_json(found)
     else:
         typer.echo(str(found))

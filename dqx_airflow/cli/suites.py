@@ -14,10 +14,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from difflib import unified_diff
-from enum import Enum
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
@@ -33,18 +32,12 @@ if TYPE_CHECKING:
     from dqx_airflow.contracts.dialects.datalex import Manifest
 
 
-class DiagnosticFormat(str, Enum):
-    """The output format of diagnostics."""
-
-    TEXT = "text"
-    JSON = "json"
-    GITHUB = "github"
-    SARIF = "sarif"
+DiagnosticFormat: TypeAlias = Literal["text", "json", "github", "sarif"]
 
 
 def check(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...")],
-    format: DiagnosticFormat = DiagnosticFormat.TEXT,
+    format: DiagnosticFormat = "text",
     datalex: Path | None = None,
     emit: bool = False,
 ) -> None:
@@ -85,7 +78,7 @@ def check(
             (binding.block, binding.contract, binding.problem) for binding in bindings
         )
     errors = missing + found.errors
-    if format is DiagnosticFormat.TEXT:
+    if format == "text":
         # Errors sort before warnings.
         codes = (diagnostic.code for diagnostic in found.diagnostics if diagnostic.code)
         code = min(codes, default=None)
@@ -122,13 +115,13 @@ class Findings:
         """Prints the findings in a format; False if there is nothing to display."""
         found = tuple(self.diagnostics)
         match format:
-            case DiagnosticFormat.JSON:
+            case "json":
                 text = renderers.json_list(found)
-            case DiagnosticFormat.GITHUB:
+            case "github":
                 text = renderers.github_annotations(found)
-            case DiagnosticFormat.SARIF:
+            case "sarif":
                 text = renderers.sarif_log(found)
-            case DiagnosticFormat.TEXT:
+            case "text":
                 drawn = renderers.draw(found, self.sources, colour=sys.stdout.isatty())
                 text = drawn + "\n" if drawn else ""
         if text:

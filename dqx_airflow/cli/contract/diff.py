@@ -7,9 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import date, datetime, timezone
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 from rich.text import Text
@@ -34,20 +33,15 @@ if TYPE_CHECKING:
     from dqx_airflow.contracts.dialects.datalex import Manifest
 
 
-class Weight(str, Enum):
-    """The bump that a change of meaning requires."""
-
-    MAJOR = "major"
-    MINOR = "minor"
-    PATCH = "patch"
+Weight: TypeAlias = Literal["major", "minor", "patch"]
 
 
 def diff(
     places: Annotated[list[str], typer.Argument(metavar="OLD NEW")],
     *,
     git: Annotated[str | None, typer.Option(metavar="REV")] = None,
-    format: DiffFormat = DiffFormat.TEXT,
-    semantic: Weight = Weight.MAJOR,
+    format: DiffFormat = "text",
+    semantic: Weight = "major",
     backtest: bool = False,
     since: SinceOption = None,
     until: UntilOption = None,
@@ -73,7 +67,7 @@ def diff(
     """
     from dqx_airflow.contracts.diff import diff as compare
 
-    weight = Bump[semantic.name]
+    weight = Bump[semantic.upper()]
     if git:
         pairs = contract_pairs(git, places)
         release = release_of(pairs, datetime.now(timezone.utc).date(), semantic=weight)
@@ -85,7 +79,7 @@ def diff(
         raise RequestError(
             f"expected 2 files, got {len(places)}", "write OLD NEW, or --git REV PATH..."
         )
-    if not backtest or format not in (DiffFormat.JSON, DiffFormat.SARIF):
+    if not backtest or format not in ("json", "sarif"):
         _print_release(release, format, is_alone=not git)
     if backtest:
         _print_past(pairs, PastWanted(results, since, until, gate), registry, format)
@@ -147,27 +141,27 @@ def _print_release(release: ReleasedContracts, format: DiffFormat, *, is_alone: 
             span = _in_file(remark.contract.span)
             notes += [Diagnostic(remark.message, span, is_mild=not remark.falls_short)]
     match format:
-        case DiffFormat.TEXT:
+        case "text":
             for number, diff in enumerate(diffs):
                 if number:
                     typer.echo("")
                 _print_text(diff)
             for line in lines:
                 typer.echo(printable(line))
-        case DiffFormat.JSON:
+        case "json":
             plain = [diff.as_plain() for diff in release.diffs]
             facts = (remark.facts for remark in release.remarks)
             typer.echo(json_text(plain[0] if is_alone else [*plain, *facts]))
-        case DiffFormat.MARKDOWN:
+        case "markdown":
             typer.echo(
                 "\n\n".join(
                     [*map(_markdown, diffs), *(f"- {markdown_cell(line)}" for line in lines)]
                 )
             )
-        case DiffFormat.GITHUB:
+        case "github":
             if annotations := github_annotations(notes):
                 typer.echo(annotations)
-        case DiffFormat.SARIF:
+        case "sarif":
             typer.echo(sarif_log(notes))
 
 
@@ -254,7 +248,7 @@ def impact(
     blocks: Annotated[list[Path], typer.Argument(metavar="PATH...")],
     *,
     emit: bool = False,
-    format: TextFormatOption = TextOrJson.TEXT,
+    format: TextFormatOption = "text",
 ) -> None:
     """List the blocks that a new DataLex manifest breaks.
 
@@ -310,7 +304,7 @@ def _manifest(path: Path) -> Manifest | None:
 
 
 def _written(impacts: list[Impact], format: TextOrJson) -> str:
-    if format is TextOrJson.JSON:
+    if format == "json":
         return json_text(
             [
                 {

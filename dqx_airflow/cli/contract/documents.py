@@ -7,9 +7,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeAlias
 
 import typer
 
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 def lint(
     paths: Annotated[list[Path] | None, typer.Argument(metavar="PATH...")] = None,
     *,
-    format: DiagnosticFormat = DiagnosticFormat.TEXT,
+    format: DiagnosticFormat = "text",
     ignore: list[str] | None = None,
     strict: bool = False,
     rules: bool = False,
@@ -80,7 +79,7 @@ def lint(
             found.add(lint_contract(result.contract, ignored=ignored), {})
     is_text = found.print(format)
     errors = len(missing) + found.errors
-    if format is DiagnosticFormat.TEXT:
+    if format == "text":
         warnings = len(found.diagnostics) - found.errors
         checked = f"{count_text(len(files), 'contract')} checked"
         summary = f"{checked}, {count_text(errors, 'error')}, {count_text(warnings, 'warning')}"
@@ -89,25 +88,14 @@ def lint(
         raise typer.Exit(EXIT_WRONG)
 
 
-class CoverageFormat(str, Enum):
-    """The output format of clauses."""
-
-    TABLE = "table"
-    JSON = "json"
-    MARKDOWN = "markdown"
-
-
-class FailOnUnsupported(str, Enum):
-    """The clauses for which the command ends with exit code 1."""
-
-    UNSUPPORTED = "unsupported"
+CoverageFormat: TypeAlias = Literal["table", "json", "markdown"]
 
 
 def coverage(
     files: Annotated[list[str], typer.Argument(metavar="FILE...")],
     *,
-    fail_on: FailOnUnsupported | None = None,
-    format: CoverageFormat = CoverageFormat.TABLE,
+    fail_on: Literal["unsupported"] | None = None,
+    format: CoverageFormat = "table",
 ) -> None:
     """Show for every clause whether it is checked, documented, accepted or unsupported.
 
@@ -127,14 +115,14 @@ def coverage(
         counted = {treatment.value: number for treatment, number in counts(clauses).items()}
         covered.append(Covered(contract.id, contract.span.file, clauses, counted))
     match format:
-        case CoverageFormat.JSON:
+        case "json":
             typer.echo(json_text(list(map(_as_plain, covered))))
-        case CoverageFormat.MARKDOWN:
+        case "markdown":
             typer.echo("\n\n".join(map(_as_markdown, covered)))
-        case CoverageFormat.TABLE:
+        case "table":
             _print_tables(covered)
     is_left = any(contract.counts["unsupported"] for contract in covered)
-    if fail_on is FailOnUnsupported.UNSUPPORTED and is_left:
+    if fail_on == "unsupported" and is_left:
         raise typer.Exit(EXIT_FAILED)
 
 
@@ -251,21 +239,15 @@ def against_data(
     raise typer.Exit(run_call(options))
 
 
-class To(str, Enum):
-    """The formats. The Great Expectations suite before version 1 has a separate name."""
-
-    GREAT_EXPECTATIONS = "great-expectations"
-    GREAT_EXPECTATIONS_0 = "great-expectations-0"
-    ODCS = "odcs"
-    JSON_SCHEMA = "json-schema"
-    SPARK = "spark"
-    HTML = "html"
+ExportFormat: TypeAlias = Literal[
+    "great-expectations", "great-expectations-0", "odcs", "json-schema", "spark", "html"
+]
 
 
 def export(
     file: Annotated[str, typer.Argument(metavar="FILE")],
     *,
-    to: To,
+    to: ExportFormat,
     model: str | None = None,
     output: Annotated[Path | None, typer.Option("--output", "-o")] = None,
 ) -> None:
@@ -282,7 +264,7 @@ def export(
     from dqx_airflow.contracts.export import FORMATS
 
     (contract,) = read_versions([file])
-    target = FORMATS[to.value]
+    target = FORMATS[to]
     if model is not None or target.is_of_one_model:
         contract = replace(contract, models=(model_of(contract, file, model),))
     exported = target.write(contract)
