@@ -199,11 +199,11 @@ def import_rules(
     cannot be read.
 
     :param files: Rule files, of one tool or several.
-    :param tool: great-expectations, soda, dbt, databricks-dqx, dqdl, deequ or pandera; default:
-        recognised by the content.
+    :param tool: great-expectations, soda, dbt, databricks-dqx, dqdl, deequ, pandera or airflow;
+        default: recognised by the content.
     :param dataset: The dataset of all rules; default: the dataset named in the file.
-    :param sql_dialect: The database of the SQL of Great Expectations, Soda and dbt, or spark;
-        default: SQL is translated if it means the same in all databases.
+    :param sql_dialect: The database of the SQL of Great Expectations, Soda, dbt and Airflow, or
+        spark; default: SQL is translated if it means the same in all databases.
     :param name: The name of the suite; default: that of the first file.
     :param output: Write the suite to a file; default: print it.
     :param fail_on: Exit with 1 if a rule is not translated; with different, also if one is

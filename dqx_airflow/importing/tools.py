@@ -22,6 +22,7 @@ from dqx_airflow.dql.formatter import format_source
 from dqx_airflow.dql.printer import show_where
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing import (
+    airflow_rules,
     databricks_dqx,
     dbt,
     deequ,
@@ -288,6 +289,11 @@ TOOLS = {
         "Deequ", (deequ.recognises, deequ.rules_of), (deequ.recognises_code, deequ.rules_of_code)
     ),
     "pandera": Tool("pandera", (pandera.recognises, pandera.rules_of)),
+    "airflow": Tool(
+        "Airflow's data quality provider",
+        (airflow_rules.recognises, airflow_rules.rules_of),
+        sql=re.compile("partition_clause|sql"),
+    ),
 }
 
 

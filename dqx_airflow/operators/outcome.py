@@ -32,6 +32,7 @@ from dqx_airflow.values import (
     MetricValue,
     Outcome,
     RunKey,
+    Severity,
     SourceDigest,
     Status,
     Verdict,
@@ -94,6 +95,35 @@ def asset_extra(report: GateReport) -> dict[str, Any]:
         "contract": contract.id if contract else None,
         "contract_version": contract.version if contract else None,
         "validated": validated_places(report),
+        "airflow.dataquality.result": _quality_result(report),
+    }
+
+
+_WEIGHTS = {Severity.P0: 8, Severity.P1: 4, Severity.P2: 2, Severity.P3: 1}
+
+
+def _quality_result(report: GateReport) -> dict[str, Any]:
+    """The summary by which `require_quality` of Airflow's data quality provider decides.
+
+    Its score is the share of the evaluated assertions that passed, weighted by severity, and 0 with
+    a failed P0.
+    """
+    failed, passed = report.with_status(Status.FAILED), report.with_status(Status.PASSED)
+    lost, kept = (sum(_WEIGHTS[one.severity] for one in some) for some in (failed, passed))
+    score = kept / (lost + kept) if lost + kept else None
+    blocking = [_cut(one.name) for one in failed if one.can_block(report.fail_on)]
+    warned = [_cut(one.name) for one in failed if not one.can_block(report.fail_on)]
+    return {
+        "run_uid": report.run_id,
+        "ruleset": report.suite,
+        "table": ", ".join(dataset.name for dataset in report.datasets),
+        "score": 0.0 if any(one.severity is Severity.P0 for one in failed) else score,
+        "passed": len(passed),
+        "warned": len(warned),
+        "failed": len(blocking),
+        "errored": report.count(Status.ERROR),
+        "failed_rules": sorted(blocking)[:_MOST_VERDICTS],
+        "warned_rules": sorted(warned)[:_MOST_VERDICTS],
     }
 
 

@@ -78,6 +78,19 @@ def test_a_pass_updates_the_asset_with_the_validated_version(
         "contract": None,
         "contract_version": None,
         "validated": {"orders": {"location": "/lake/orders", "version": 3, "condition": None}},
+        "airflow.dataquality.result": {
+            "run_uid": report["run_id"],
+            "ruleset": "Orders",
+            "table": "orders",
+            # A P0 of weight 8 passed, and a P2 of weight 2 failed.
+            "score": {"passed": 1.0, "warned": 0.8}[outcome],
+            "passed": 1,
+            "warned": {"passed": 0, "warned": 1}[outcome],
+            "failed": 0,
+            "errored": 0,
+            "failed_rules": [],
+            "warned_rules": {"passed": [], "warned": ["orders.note"]}[outcome],
+        },
     }
 
 
@@ -100,6 +113,8 @@ def test_rows_that_are_promoted_although_blocked_update_the_asset_which_says_so(
     (extra,) = events(run_file(text, {"orders.dql": SUITE}))
     assert (extra["outcome"], extra["promoted_blocked"]) == ("blocked", ["orders"])
     assert extra["validated"]["orders"]["location"] == "/silver"
+    quality = extra["airflow.dataquality.result"]
+    assert (quality["score"], quality["failed_rules"]) == (0.0, ["orders.id"])
 
 
 def partitions(run: Run) -> list[tuple[str | None, str, str]]:

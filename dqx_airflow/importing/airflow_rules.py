@@ -1,0 +1,113 @@
+"""Rule sets of Airflow's own data quality provider (`common.dataquality`), as YAML or JSON.
+
+A rule compares an observed value with bounds, which a `tolerance` widens by a share of themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dqx_airflow.contracts.demands import Condition, QueryGives
+from dqx_airflow.contracts.dialects.foreign import Translation, severity_of
+from dqx_airflow.errors import NoCounterpartError
+from dqx_airflow.importing.foreign_rule import (
+    Claims,
+    ForeignRule,
+    ImportRequest,
+    Meaning,
+    column_text,
+    finite,
+    meaning_or_reason,
+    sql_text,
+    value_text,
+    yaml_line,
+)
+
+_SUBJECTS = {
+    "null_count": "null_count({})",
+    "null_ratio": "null_count({}) / num_rows()",
+    "distinct_count": "unique_count({})",
+    "unique_violations": "repeated_count({})",
+    "min": "minimum({})",
+    "max": "maximum({})",
+    "mean": "average({})",
+    "row_count": "num_rows()",
+}
+"""What each check observes; the braces stand for the column."""
+_LOWER = {"greater_than": ">", "geq_to": ">="}
+_UPPER = {"less_than": "<", "leq_to": "<="}
+_MEASURES = {"name", "check", "condition", "column", "sql", "severity", "partition_clause"}
+_KEYS = _MEASURES | {"previous_name", "id", "description", "dimension"}
+_NO_ROWS = "if no row meets the clause, the rule fails in Airflow but passes here"
+
+
+def recognises(document: Any) -> bool:
+    rules = document.get("rules") if isinstance(document, Mapping) else None
+    return isinstance(rules, list) and any(
+        isinstance(rule, Mapping) and {"check", "condition"} <= {*rule} for rule in rules
+    )
+
+
+def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[ForeignRule]:
+    """The rules of a set, which does not say of what table: its name is the dataset by default."""
+    dataset = request.dataset or str(document.get("name") or "data")
+    for number, rule in enumerate(document["rules"]):
+        place = f"{request.file}: rules[{number}]"
+        if not isinstance(rule, Mapping):
+            yield ForeignRule(dataset, place, yaml_line(rule), "this is not a rule")
+            continue
+        # SQL is judged as it stands: the clause is added to built-in checks only.
+        is_query = rule.get("check") == "custom_sql"
+        where = None if is_query else rule.get("partition_clause")
+        severity = rule.get("severity", "error")
+        yield ForeignRule(
+            dataset,
+            place,
+            yaml_line(rule),
+            meaning_or_reason(lambda rule=rule: _meaning(rule)),  # type: ignore[misc]
+            name=str(rule["name"]) if rule.get("name") else None,
+            severity=severity_of(severity) if isinstance(severity, str) else None,
+            where=str(where) if where else None,
+            difference=_NO_ROWS if where and rule.get("check") == "null_count" else None,
+        )
+
+
+def _meaning(rule: Mapping[str, Any]) -> Meaning:
+    """:raises NoCounterpartError: the provider would refuse the rule, or DQL has nothing for it."""
+    if unknown := sorted({*map(str, rule)} - _KEYS):
+        raise NoCounterpartError(f"it has the unknown key {unknown[0]}")
+    check, bounds = rule.get("check"), _bounds(rule.get("condition"))
+    if check == "custom_sql":
+        query = sql_text(rule.get("sql")).replace("{table}", "{model}")
+        demands = tuple(QueryGives(query, Condition(op, bound)) for op, bound in bounds)
+        return Translation("custom_sql", demands)
+    if check not in _SUBJECTS:
+        raise NoCounterpartError(f"there is no check {check!r}")
+    column = column_text(rule.get("column")) if "{}" in _SUBJECTS[check] else None
+    subject = _SUBJECTS[check].format(column)
+    return Claims(check, tuple(f"{subject} {op} {value_text(to)}" for op, to in bounds), column)
+
+
+def _bounds(condition: Any) -> list[tuple[str, int | float]]:
+    """The comparisons of a condition, all of which hold.
+
+    :raises NoCounterpartError: it has none, or others than the provider knows.
+    """
+    given = {key: value for key, value in {**condition}.items() if value is not None}
+    tolerance = given.pop("tolerance", None)
+    if unknown := sorted({*given} - {"equal_to", *_LOWER, *_UPPER}):
+        raise NoCounterpartError(f"its condition has the unknown key {unknown[0]}")
+    if not given or ("equal_to" in given and len(given) > 1):
+        raise NoCounterpartError("its condition needs `equal_to`, or bounds without it")
+    bounds: list[tuple[str, int | float]] = []
+    for key, value in given.items():
+        bound = finite(value)
+        margin = abs(bound) * finite(tolerance) if tolerance is not None else 0
+        if key in _LOWER or (key == "equal_to" and margin):
+            bounds.append((_LOWER.get(key, ">="), bound - margin))
+        if key in _UPPER or (key == "equal_to" and margin):
+            bounds.append((_UPPER.get(key, "<="), bound + margin))
+        if key == "equal_to" and not margin:
+            bounds.append(("==", bound))
+    return bounds
