@@ -20,6 +20,7 @@ from dqx_airflow.dql.dates import WEEKDAYS
 from dqx_airflow.dql.formatter import format_source
 from dqx_airflow.dql.printer import show_name, show_text
 from dqx_airflow.metrics.types import Family, family_of
+from dqx_airflow.metrics.usual_limits import DEFAULT_DAYS, DayBefore, Kind, usual_limits
 from dqx_airflow.values import SourceFile
 
 _OLDEST = timedelta(days=7)
@@ -36,27 +37,38 @@ in 5,000 days, if the extremes of days have an exponential tail."""
 _LEAST_ROOM = Fraction(1, 20)
 """Of the usual rows, also if all days have the same number."""
 
+_FEW_ROWS = 3
+"""Shares of NULL that differ by fewer rows do not differ."""
+
 _MOST_REPEATED = 0.01
+
+_RARE_ROOM, _MOST_RARE = Fraction(3, 2), Fraction(1, 10)
+"""Of a day's rows, with values that only this day has: how much more of them may come, since days
+have fewer rows, too; and from which share on the values of a column are new ones every day."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeenDays:
-    """The days of a dataset, by its date column: rows, and by column NULL values, and the ends of
-    numbers."""
+    """The days of a dataset, by its date column: rows, and by column NULL values, minimum, maximum
+    and mean of numbers, and the largest share of a day's rows with strings of no other day."""
 
     column: str
     rows: Mapping[date, int]
     nulls: Mapping[str, Mapping[date, int]] = field(default_factory=dict)
-    ends: Mapping[str, Mapping[date, tuple[float, float]]] = field(default_factory=dict)
+    numbers: Mapping[str, Mapping[date, tuple[float, float, float]]] = field(default_factory=dict)
+    rare: Mapping[str, Fraction] = field(default_factory=dict)
 
     def is_part_of_the_date(self, column: str) -> bool:
         """True for a number that follows from the date, such as its month."""
-        ends = self.ends.get(column, {})
-        is_alone = all(low == high for low, high in ends.values())
-        varies = len(set(ends.values())) > 1
-        return is_alone and (
-            varies or any(low in (on.year, on.month) for on, (low, _) in ends.items())
+        lowest, highest = self.of(column, 0), self.of(column, 1)
+        varies = len(set(lowest.values())) > 1
+        return lowest == highest and (
+            varies or any(low in (on.year, on.month) for on, low in lowest.items())
         )
+
+    def of(self, column: str, side: int) -> dict[date, float]:
+        """The minimum (0), maximum (1) or mean (2) on each day that has values."""
+        return {on: numbers[side] for on, numbers in self.numbers.get(column, {}).items()}
 
     def shares(self, column: str) -> list[Fraction]:
         """The share of NULL on each day."""
@@ -105,7 +117,8 @@ class _SuiteParts:
 
 
 def suggested_suite(name: str, seen: Sequence[Seen], now: datetime) -> str:
-    """The text of the draft, formatted. The observed data satisfies it.
+    """The text of the draft, formatted. The observed data satisfies it, apart from single bad days
+    that its evidence names.
 
     :param now: when the datasets were read.
     """
@@ -202,8 +215,10 @@ class _Suggestions:
         least, most = _percent(min(shares)), _percent(max(shares), up=True)
         limit, worst = most, None
         if len(shares) >= _FEWEST_DAYS and self._seen.days:
-            found = _limit(dict(zip(self._seen.days.rows, shares, strict=True)), 1)
-            limit, worst = _percent(min(Fraction(1), Fraction(found[0])), up=True), found[1]
+            by_day = dict(zip(self._seen.days.rows, shares, strict=True))
+            room = _FEW_ROWS / median(self._seen.days.rows.values())
+            most_share, worst = _limit(by_day, 1, room=room)
+            limit = _percent(min(Fraction(1), Fraction(most_share)), up=True)
         constant = self._draft.constant(
             f"max_nulls_{self._prefix}{column.name}",
             f"{limit}%",
@@ -225,11 +240,18 @@ class _Suggestions:
         if is_level and not (self._days and self._days.is_part_of_the_date(column.name)):
             yield from self._range(column, shown_name)
             self._measures.append(column.name)
-        if column.values:
+        rare = self._days.rare.get(column.name, Fraction(0)) if self._days else Fraction(0)
+        if column.values and rare <= _MOST_RARE:
             listed = ", ".join(map(show_text, column.values))
             evidence = f"{len(column.values)} different values in {rows} rows"
+            claimed = "each row"
+            if rare:  # so other days will have others
+                evidence += (
+                    f"; of a day up to {_percent(rare, up=True)}% have one that no other has"
+                )
+                claimed = f"{_percent(1 - _RARE_ROOM * rare)}% of rows"
             yield self._assertion(
-                f"each row: {shown_name} in [{listed}]", f"{column.name}.values", evidence
+                f"{claimed}: {shown_name} in [{listed}]", f"{column.name}.values", evidence
             )
         if column.pattern is not None:
             evidence = f"all {rows} values have this form"
@@ -253,13 +275,12 @@ class _Suggestions:
         low, high = column.lowest, column.highest
         if low is None or high is None:
             return
-        seen, ends = f"from {low} to {high}", self._days and self._days.ends.get(column.name)
+        seen, days = f"from {low} to {high}", self._days
         bad: tuple[date | None, date | None] = (None, None)
-        if ends and len(ends) > 1:
-            (below, first), (above, last) = (
-                _limit({on: end[side] for on, end in ends.items()}, sign, apart=5)
-                for side, sign in ((0, -1), (1, 1))
-            )
+        if days and len(days.of(column.name, 0)) > 1:
+            below, first = _limit(days.of(column.name, 0), -1, apart=5)
+            # The largest values of a day differ by factors, as those with a long tail do.
+            above, last = _limit(days.of(column.name, 1), 1, apart=5, is_log=low >= 0)
             below = max(below, 0) if low >= 0 else below
             if math.isfinite(below) and math.isfinite(above):
                 if isinstance(low, int) and isinstance(high, int):
@@ -267,26 +288,29 @@ class _Suggestions:
                 # A float may lie within the numbers that it stands for.
                 low = below if first else min(below, low)
                 high, bad = above if last else max(above, high), (first, last)
+        limits = self._limits(column.name, low, high)
+        if limits:
+            claims = (
+                f"minimum({shown_name}) >= {limits[0]}",
+                f"maximum({shown_name}) <= {limits[1]}",
+            )
+            for claim, end, day in zip(claims, ("least", "most"), bad, strict=True):
+                yield self._assertion(claim, f"{column.name}.{end}", seen + _without(day))
+
+    def _limits(self, name: str, low: float, high: float) -> tuple[str, str] | None:
+        """Two new tunables; none if a multiple of them is not a number, and cannot be tuned."""
         span, middle = (high - low) or abs(low) or 1, low + (high - low) / 2
         if not (math.isfinite(low - span) and math.isfinite(high + span)):
-            return  # a limit of which no multiple is a number cannot be tuned
+            return None
         below = max(0, low - span) if low >= 0 else low - span
-        whole = isinstance(low, int) and isinstance(high, int)
-        least = self._draft.constant(
-            f"least_{self._prefix}{column.name}",
-            repr(low),
-            *_outward(below, low, middle, is_whole=whole),
+        is_whole = isinstance(low, int) and isinstance(high, int)
+        least = _outward(below, low, middle, is_whole=is_whole)
+        most = _outward(middle, high, high + span, is_whole=is_whole)
+        name = f"{self._prefix}{name}"
+        return (
+            self._draft.constant(f"least_{name}", repr(low), *least),
+            self._draft.constant(f"most_{name}", repr(high), *most),
         )
-        most = self._draft.constant(
-            f"most_{self._prefix}{column.name}",
-            repr(high),
-            *_outward(middle, high, high + span, is_whole=whole),
-        )
-        yield self._assertion(
-            f"minimum({shown_name}) >= {least}", f"{column.name}.least", seen + _without(bad[0])
-        )
-        most_claim = f"maximum({shown_name}) <= {most}"
-        yield self._assertion(most_claim, f"{column.name}.most", seen + _without(bad[1]))
 
     def _volume(self) -> Iterator[str]:
         days, rows = self._seen.days, self._seen.table.rows
@@ -305,22 +329,25 @@ class _Suggestions:
             on: count * factors.get(on.weekday(), Fraction(1)) for on, count in days.rows.items()
         }
         usual = median(scaled.values())
-        least, most = math.floor(min(scaled.values())), math.ceil(max(scaled.values()))
+        low, high = float(min(scaled.values())), float(max(scaled.values()))
+        bad: tuple[date | None, date | None] = (None, None)
         if self._days:
-            room = usual * _LEAST_ROOM
-            least = max(1, math.floor(min(float(least - room), _limit(scaled, -1)[0])))
-            most = math.ceil(max(float(most + room), _limit(scaled, 1)[0]))
+            room = float(usual * _LEAST_ROOM)
+            (low, few), (high, many) = (_limit(scaled, sign, room=room) for sign in (-1, 1))
+            bad = few, many
+        least, most = max(1, math.floor(low)), math.ceil(high)
         evidence = (
             f"{min(days.rows.values())} to {max(days.rows.values())} rows on {len(days.rows)} days"
         )
-        low = self._draft.constant(
-            f"least_{self._prefix}rows", str(least), str(least // 2), str(math.floor(usual))
-        )
-        high = self._draft.constant(
-            f"most_{self._prefix}rows", str(most), str(math.ceil(usual)), str(2 * most)
-        )
-        yield self._assertion(f"num_rows() >= {low}", "rows.least", evidence)
-        yield self._assertion(f"num_rows() <= {high}", "rows.most", evidence)
+        for name, limit, bounds, claim, day in (
+            ("least", least, (least // 2, math.floor(usual)), "num_rows() >=", bad[0]),
+            ("most", most, (math.ceil(usual), 2 * most), "num_rows() <=", bad[1]),
+        ):
+            constant = self._draft.constant(
+                f"{name}_{self._prefix}rows", str(limit), str(bounds[0]), str(bounds[1])
+            )
+            shown_evidence = evidence + _without(day)
+            yield self._assertion(f"{claim} {constant}", f"rows.{name}", shown_evidence)
         check = show_text(f"Volume{self._suffix}")
         for number, factor in factors.items():
             weekday = tuple(WEEKDAYS)[number]
@@ -335,11 +362,23 @@ class _Suggestions:
             )
 
     def _levels(self) -> Iterator[str]:
-        """In a check of their own, which no profile scales: they follow the weekday themselves."""
-        for name in self._measures if self._days else ():
-            metric = f"average({show_name(name)})"
-            claim = f"{metric} within usual({metric})"
-            yield self._assertion(claim, f"{name}.level", "like the days before")
+        """In a check of their own, which no profile scales: they follow the weekday themselves.
+        Measures whose days broke `within usual(...)` get fixed limits."""
+        days = self._days
+        if days is None:
+            return
+        for name in self._measures:
+            means, metric = days.of(name, 2), f"average({show_name(name)})"
+            claim, evidence = f"{metric} within usual({metric})", "like the days before"
+            if not _are_usual(means):
+                (low, few), (high, many) = (_limit(means, sign, apart=5) for sign in (-1, 1))
+                limits = self._limits(f"mean_{name}", low, high)
+                if limits is None:
+                    continue
+                claim = f"{metric} between {limits[0]} and {limits[1]}"
+                seen = f"{min(means.values()):g} to {max(means.values()):g} on {len(means)} days"
+                evidence = f"{seen}, too different for `within usual`{_without(few, many)}"
+            yield self._assertion(claim, f"{name}.level", evidence)
 
     def _freshness(self) -> Iterator[str]:
         clock, newest = self._seen.table.clock, self._seen.newest
@@ -379,21 +418,48 @@ def _weekday_factors(rows: Mapping[date, int]) -> dict[int, Fraction]:
 
 
 def _limit(
-    days: Mapping[date, float | Fraction], sign: int, apart: float = 2
+    days: Mapping[date, float | Fraction],
+    sign: int,
+    *,
+    apart: float = 2,
+    room: float = 0,
+    is_log: bool = False,
 ) -> tuple[float, date | None]:
     """A limit above (1) or below (-1) the values of days: beyond the worst one by what days differ.
-    A single day that is `apart` times as far away as all others is left out, and returned."""
+    A single day that is `apart` times as far away as all others is left out, and returned.
+
+    :param room: the least distance between the worst day and the limit; days that differ by less
+        do not differ.
+    :param is_log: days differ by factors, if their values are positive.
+    """
     values = {on: float(value) for on, value in days.items()}
     *_, before, last = sorted(values, key=lambda on: sign * values[on])
     middle = median(values.values())
-    is_bad = abs(values[last] - middle) > apart * abs(values[before] - middle) > 0
+    is_bad = abs(values[last] - middle) > apart * max(abs(values[before] - middle), room) > 0
     bad, end = (last, values[before]) if is_bad else (None, values[last])
+    if is_log and min(values.values()) > 0:
+        spread = median(abs(math.log(value / middle)) for value in values.values())
+        factor = min(_FURTHEST, math.exp(max(_SPREADS * spread, abs(math.log(end / middle)) / 4)))
+        return end * factor**sign, bad
     spread = median(abs(value - middle) for value in values.values())
-    return end + sign * max(_SPREADS * spread, abs(end - middle) / 4), bad
+    return end + sign * max(_SPREADS * spread, abs(end - middle) / 4, room), bad
 
 
-def _without(day: date | None) -> str:
-    return "" if day is None else f"; without {day}, which is far from all others"
+def _are_usual(values: Mapping[date, float]) -> bool:
+    """Whether `within usual(...)` holds on all of these days that have enough days before them."""
+    first, last = min(values), max(values)
+    days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
+    series = [*[None] * DEFAULT_DAYS, *map(values.get, days)]
+    before = [DayBefore(on, series[at : at + DEFAULT_DAYS]) for at, on in enumerate(days)]
+    limits = usual_limits(before, Kind.OTHER)
+    return all(
+        found is None or on not in values or found.low <= values[on] <= found.high
+        for on, found in zip(days, limits, strict=True)
+    )
+
+
+def _without(*days: date | None) -> str:
+    return "".join(f"; without {day}, which is far from all others" for day in days if day)
 
 
 def _percent(share: Fraction, *, up: bool = False) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timezone
 from decimal import Decimal
+from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
 from types import MappingProxyType
@@ -487,7 +488,8 @@ class _Days:
     wanted: Any
     rows: dict[date, int]
     nulls: dict[str, dict[date, int]] = field(default_factory=dict)
-    ends: dict[str, dict[date, tuple[float, float]]] = field(default_factory=dict)
+    numbers: dict[str, dict[date, tuple[float, float, float]]] = field(default_factory=dict)
+    rare: dict[str, Fraction] = field(default_factory=dict)
 
     @classmethod
     def of(cls, table: ColumnTable, ref: DatasetRef, days: int) -> _Days:
@@ -506,7 +508,7 @@ class _Days:
 
     @property
     def seen(self) -> SeenDays:
-        return SeenDays(self.column, self.rows, self.nulls, self.ends)
+        return SeenDays(self.column, self.rows, self.nulls, self.numbers, self.rare)
 
     def table(self, whole: ColumnTable) -> ColumnTable:
         """The rows of these dates. The positions of NULL are recorded while a column is read."""
@@ -515,18 +517,30 @@ class _Days:
             wanted_values = pc.filter(whole.column(name), self.wanted)
             if wanted_values.null_count:
                 self.nulls[name] = counted(pc.filter(self.dates, pc.is_null(wanted_values)))
-            if family_of(whole.types[name]) is Family.NUMBER and len(wanted_values):
-                self.ends[name] = _ends_of_days(self.dates, wanted_values)
+            family = family_of(whole.types[name])
+            if family is Family.NUMBER and len(wanted_values):
+                self.numbers[name] = _numbers_of_days(self.dates, wanted_values)
+            elif family is Family.TEXT:
+                self.rare[name] = self._share_of_rare(wanted_values)
             return wanted_values
 
         return replace(whole, rows=sum(self.rows.values()), column=column)
 
+    def _share_of_rare(self, values: Any) -> Fraction:
+        """The largest share of the rows of a day whose strings are on no other day."""
+        table = pa.table({"on": self.dates, "it": _texts(values)}).drop_null()
+        of_values = table.group_by("it").aggregate([("on", "min"), ("on", "max"), ("on", "count")])
+        rare = of_values.filter(pc.equal(of_values["on_min"], of_values["on_max"]))
+        of_days = rare.group_by("on_min").aggregate([("on_count", "sum")]).to_pylist()
+        shares = (Fraction(day["on_count_sum"], self.rows[day["on_min"]]) for day in of_days)
+        return max(shares, default=Fraction(0))
 
-def _ends_of_days(dates: Any, values: Any) -> dict[date, tuple[float, float]]:
-    """The minimum and maximum of numbers on each day that has some."""
-    table = pa.table({"on": dates, "it": pc.cast(values, pa.float64(), safe=False)})
-    found = table.group_by("on").aggregate([("it", "min"), ("it", "max")]).to_pylist()
-    return {row["on"]: (row["it_min"], row["it_max"]) for row in found if row["it_min"] is not None}
+
+def _numbers_of_days(dates: Any, values: Any) -> dict[date, tuple[float, float, float]]:
+    """The minimum, maximum and mean of numbers on each day that has some."""
+    table = pa.table({"on": dates, "it": pc.cast(values, pa.float64(), safe=False)}).drop_null()
+    by_day = table.group_by("on").aggregate([("it", "min"), ("it", "max"), ("it", "mean")])
+    return {row["on"]: (row["it_min"], row["it_max"], row["it_mean"]) for row in by_day.to_pylist()}
 
 
 def counted(dates: Any) -> dict[date, int]:

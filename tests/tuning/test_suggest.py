@@ -85,34 +85,118 @@ def test_the_observed_data_passes_the_draft(tmp_path: Path, column: str) -> None
         assert levels == {Status.SKIPPED} or number >= 14 or not column, found
 
 
-def test_limits_have_a_margin_and_one_bad_day_does_not_set_them(tmp_path: Path) -> None:
-    chance, rows = random.Random(5), []
-    for number in range(30):
-        on = FIRST + timedelta(days=number)
-        for row in range(100):
-            is_null = row < (60 if number == 11 else chance.choice([1, 2, 3]))
-            own_id = 0 if number == row == 1 else number * 100 + row
-            rows.append(
-                {
-                    "ds": on,
-                    "month": on.month,
-                    "day_of_month": on.day,
-                    "order_id": own_id,
-                    "code": f"{row}",
-                    "price": 5000.0 if number == 4 and not row else chance.uniform(10, 20),
-                    "note": None if is_null else "n",
-                }
-            )
-    path = written([row | {"void": None} for row in rows], tmp_path / "o.parquet")
-    text = suggest("--dataset", f"orders={path}?date_column=ds")
-    limits = dict(re.findall(r"const (\w+) = ([0-9.]+)", text))
-    assert 3 < float(limits["MAX_NULLS_NOTE"]) < 15
-    assert 20 < float(limits["MOST_PRICE"]) < 30
-    assert text.count("without 2024-03-12, which is far from all others") == 1
-    assert text.count("without 2024-03-05, which is far from all others") == 1
-    assert "average(price) within usual(average(price))" in text
+def drafted(folder: Path, days: list[list[dict[str, Any]]]) -> str:
+    """The draft from the rows of the days from FIRST on."""
+    rows = [
+        {"ds": FIRST + timedelta(days=number), "void": None, **row}
+        for number, day in enumerate(days)
+        for row in day
+    ]
+    return suggest("--dataset", f"orders={written(rows, folder / 'o.parquet')}?date_column=ds")
+
+
+def limits_of(text: str) -> dict[str, float]:
+    return {name: float(limit) for name, limit in re.findall(r"const (\w+) = (-?[0-9.]+)", text)}
+
+
+def test_limits_have_a_margin_from_the_spread_of_the_extremes_of_days(tmp_path: Path) -> None:
+    chance = random.Random(5)
+    prices = [[chance.uniform(10, 20) for _ in range(chance.randint(90, 110))] for _ in range(30)]
+    tails = [[chance.lognormvariate(0, 1) for _ in day] for day in prices]
+    days = [
+        [
+            {"price": price, "tail": tail, "note": None if chance.random() < 0.02 else "n"}
+            for price, tail in zip(*both, strict=True)
+        ]
+        for both in zip(prices, tails, strict=True)
+    ]
+    limits = limits_of(drafted(tmp_path, days))
+    assert 8 < limits["LEAST_PRICE"] < 9.95 < 20.05 < limits["MOST_PRICE"] < 22
+    assert 2 * max(map(max, tails)) < limits["MOST_TAIL"] < 20 * max(map(max, tails))
+    assert 50 < limits["LEAST_ROWS"] < 86 < 114 < limits["MOST_ROWS"] < 150
+    assert 5 < limits["MAX_NULLS_NOTE"] < 20
+
+
+@pytest.mark.parametrize("bad", [3, 20])
+def test_one_bad_day_sets_no_limit_and_is_named(tmp_path: Path, bad: int) -> None:
+    chance = random.Random(5)
+    days = [
+        [
+            {
+                "price": chance.uniform(10, 20) + (100 if number == bad else 0),
+                "cost": chance.uniform(10, 20) - (100 if number == bad else 0),
+                "note": None if row < (25 if number == bad else 2) else "n",
+            }
+            for row in range(40 if number == bad else 100)
+        ]
+        for number in range(30)
+    ]
+    text = drafted(tmp_path, days)
+    limits = limits_of(text)
+    assert 3 < limits["MAX_NULLS_NOTE"] < 15
+    assert 20 < limits["MOST_PRICE"] < 30
+    assert 0 < limits["LEAST_COST"] < 10
+    assert limits["LEAST_ROWS"] == 95
+    named = f"; without {FIRST + timedelta(days=bad)}, which is far from all others\n"
+    for name in ("note.nulls", "price.most", "cost.least", "rows.least"):
+        evidence = text[: text.index(f'"orders.{name}"')].rpartition("# ")[2]
+        assert named in evidence, name
+    for name in ("price.least", "cost.most", "rows.most"):
+        evidence = text[: text.index(f'"orders.{name}"')].rpartition("# ")[2]
+        assert named not in evidence, name
+
+
+def test_parts_of_the_date_have_no_rule_and_near_keys_are_named(tmp_path: Path) -> None:
+    days = [
+        [
+            {
+                "month": (FIRST + timedelta(days=number)).month,
+                "day_of_month": (FIRST + timedelta(days=number)).day,
+                "order_id": 0 if number == row == 1 else number * 50 + row,
+                "code": f"{row}",
+            }
+            for row in range(50)
+        ]
+        for number in range(30)
+    ]
+    text = drafted(tmp_path, days)
     assert "order_id is almost a key: 1 rows repeat or lack it" in text
     assert not re.search(r"(minimum|maximum|average)\((month|day_of_month|order_id)\)", text)
+
+
+def test_each_measure_has_a_claim_about_its_level_that_the_days_satisfy(tmp_path: Path) -> None:
+    chance = random.Random(5)
+    days = [
+        [
+            {"even": chance.gauss(50, 5), "wild": level * chance.uniform(0.9, 1.1), "id": row}
+            for row in range(50)
+        ]
+        for level in [chance.choice([3, 10, 40]) for _ in range(30)]
+    ]
+    text = drafted(tmp_path, days)
+    assert "assert average(even) within usual(average(even))" in text
+    assert "assert average(wild) between LEAST_MEAN_WILD and MOST_MEAN_WILD" in text
+    assert re.search(r"# 2.* to 4.* on 30 days, too different for `within usual`\n", text)
+    limits = limits_of(text)
+    assert limits["LEAST_MEAN_WILD"] < 3 < 40 < limits["MOST_MEAN_WILD"]
+    assert text.count('.level"') == 2
+
+
+def test_where_some_days_have_values_of_their_own_others_may_have_new_ones(tmp_path: Path) -> None:
+    days = [
+        [
+            {
+                "country": "PW" if number == 7 and not row else "TH" if row == 1 else "US",
+                "batch": f"b{number}",
+            }
+            for row in range(80)
+        ]
+        for number in range(15)
+    ]
+    text = drafted(tmp_path, days)
+    assert 'assert 98.12% of rows: country in ["PW", "TH", "US"]' in text
+    assert "of a day up to 1.25% have one that no other has" in text
+    assert "batch in" not in text
 
 
 def test_numbers_at_the_ends_of_their_types_are_drafted_or_left_out(tmp_path: Path) -> None:
