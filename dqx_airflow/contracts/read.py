@@ -7,7 +7,13 @@ from collections.abc import Mapping as MappingType
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from dqx_airflow.contracts.dialects import DialectReader, clause_reader, reader_of, recognised
+from dqx_airflow.contracts.dialects import (
+    DialectReader,
+    clause_reader,
+    is_data_product,
+    reader_of,
+    recognised,
+)
 from dqx_airflow.contracts.document import (
     Document,
     FileReader,
@@ -23,6 +29,7 @@ from dqx_airflow.contracts.schema import load_schema, schema_errors, unknown_key
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, did_you_mean, errors_of
 from dqx_airflow.values import SourceFile
 
+_OF_PRODUCTS = "give a contract that its ports name; `dql contract lint` checks that they exist"
 _WITHOUT = ("3.0", "3.1")
 """The versions of ODCS without variables."""
 
@@ -111,6 +118,8 @@ def _reader(
     help_line = None
     if not isinstance(root, Mapping):
         message, help_line = "a contract must be a mapping", "write its keys, such as `id: ...`"
+    elif is_data_product(root):
+        message, help_line = "this is a data product, not a contract", _OF_PRODUCTS
     elif not readers:
         message = "unknown contract dialect"
     elif dialect is not None:

@@ -14,7 +14,14 @@ import typer
 
 from dqx_airflow.cli.arguments import with_shared_options
 from dqx_airflow.cli.command import EXIT_FAILED, EXIT_WRONG, print_or_write
-from dqx_airflow.cli.contract.versions import contract_files, model_of, read_place, read_versions
+from dqx_airflow.cli.contract.versions import (
+    PLACE_VARIABLE,
+    contract_files,
+    model_of,
+    product_at,
+    read_place,
+    read_versions,
+)
 from dqx_airflow.cli.reports import console_for, printable, table_of
 from dqx_airflow.cli.suites import DiagnosticFormat, Findings, count_text
 from dqx_airflow.diagnostics.renderers import json_text
@@ -23,7 +30,9 @@ from dqx_airflow.values import Span
 
 if TYPE_CHECKING:
     from dqx_airflow.cli.calls import Options
+    from dqx_airflow.contracts.data_product import DataProduct
     from dqx_airflow.contracts.enforcement.enforced_contract import ClauseCoverage
+    from dqx_airflow.contracts.model import Contract
 
 
 def lint(
@@ -33,8 +42,12 @@ def lint(
     ignore: list[str] | None = None,
     strict: bool = False,
     rules: bool = False,
+    registry: Annotated[str | None, typer.Option(metavar="LOCATION", envvar=PLACE_VARIABLE)] = None,
 ) -> None:
     """Check contracts as written: no data is read, and Spark is not started.
+
+    Data products of ODPS are checked, too: the contracts and versions that their ports name have to
+    be among the given contracts, or in the registry.
 
     Exit code 0 without errors, else 2. `dql explain CODE` explains a finding.
 
@@ -43,6 +56,7 @@ def lint(
     :param ignore: A rule to ignore, by name or code.
     :param strict: Exit with 2 on warnings too.
     :param rules: List the rules and exit.
+    :param registry: The published contracts, for the ports of data products.
     """
     from dqx_airflow.contracts.enforcement.lint import RULES, unknown_rules
     from dqx_airflow.contracts.enforcement.lint import lint as lint_contract
@@ -64,28 +78,64 @@ def lint(
         )
     from dqx_airflow.cli.command import CONTRACT_ENDINGS, what_to_give
 
-    files, missing = contract_files(paths)
+    files, missing = contract_files(paths, with_products=True)
     for path in missing:
         hint = what_to_give(path, CONTRACT_ENDINGS)
         typer.echo(f"error: no contract found at {path}\n  help: {hint}", err=True)
     found = Findings()
+    products, contracts = [], []
     for file in files:
+        if product := product_at(file):
+            products.append(product)
+            continue
         result = read_place(file)
         if isinstance(result, str):
             found.add([Diagnostic(result, Span(str(file), 1, 1, 1, 2), "E010")], {})
             continue
         found.add(result.diagnostics, result.sources)
+        if result.contract is not None:
+            contracts.append(result.contract)
         if result.contract is not None and not result.errors:
             found.add(lint_contract(result.contract, ignored=ignored), {})
+    if products:
+        _add_products(found, products, contracts, registry)
     is_text = found.print(format)
     errors = len(missing) + found.errors
     if format == "text":
         warnings = len(found.diagnostics) - found.errors
-        checked = f"{count_text(len(files), 'contract')} checked"
+        checked = count_text(len(files) - len(products), "contract")
+        if products:
+            checked += f" and {count_text(len(products), 'data product')}"
+        checked += " checked"
         summary = f"{checked}, {count_text(errors, 'error')}, {count_text(warnings, 'warning')}"
         typer.echo(summary, err=not sys.stdout.isatty() and not is_text)
     if errors or (strict and found.diagnostics):
         raise typer.Exit(EXIT_WRONG)
+
+
+def _add_products(
+    found: Findings,
+    products: Sequence[DataProduct],
+    contracts: Sequence[Contract],
+    registry: str | None,
+) -> None:
+    """Adds what is wrong with data products, beside these contracts and those of a registry."""
+    from dqx_airflow.cli.contract.registry import registry_at
+    from dqx_airflow.contracts.data_product import unresolved
+
+    if registry:
+        published = registry_at(registry)
+        for contract_id in published.ids():
+            versions = published.versions(contract_id)
+            contracts = [*contracts, *(version.contract for version in versions)]
+    is_known = bool(contracts or registry)
+    if not is_known:
+        hint = "give the folder of the contracts, too, or --registry"
+        typer.echo(f"note: the contracts that ports name were not looked up: {hint}", err=True)
+    for product in products:
+        source = product.document.source
+        named = unresolved(product, contracts) if is_known else ()
+        found.add([*product.diagnostics, *named], {source.name: source.text})
 
 
 CoverageFormat: TypeAlias = Literal["table", "json", "markdown"]

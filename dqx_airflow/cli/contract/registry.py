@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dqx_airflow.cli.command import EXIT_FAILED, ROOT_VARIABLES, Commands, storage_options
-from dqx_airflow.cli.contract.versions import contract_files, model_of, read_versions
+from dqx_airflow.cli.contract.versions import (
+    PLACE_VARIABLE,
+    contract_files,
+    model_of,
+    read_versions,
+)
 from dqx_airflow.cli.reports import print_table
 from dqx_airflow.contracts.model import end_of_period
 from dqx_airflow.contracts.publishing import PublishedVersion, codeowners_line, rfc_draft
@@ -52,7 +57,6 @@ def rfc(file: Annotated[str, typer.Argument(metavar="FILE")]) -> None:
     typer.echo(rfc_draft(contract), nl=False)
 
 
-PLACE_VARIABLE = "DQX_CONTRACT_REGISTRY"
 PLACE_HELP = "A folder, or a Delta table: its path, a URL, or delta:PATH for a new one."
 
 PlaceOption = Annotated[

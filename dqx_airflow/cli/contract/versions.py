@@ -14,7 +14,8 @@ from typing import TypeAlias
 import typer
 
 from dqx_airflow.cli.command import CONTRACT_ENDINGS, EXIT_WRONG, variables_in
-from dqx_airflow.contracts.dialects import recognised
+from dqx_airflow.contracts.data_product import DataProduct, read_data_product
+from dqx_airflow.contracts.dialects import is_data_product, recognised
 from dqx_airflow.contracts.document import FolderReader, Mapping, read_document
 from dqx_airflow.contracts.model import Contract, Model
 from dqx_airflow.contracts.read import ReadContract, read_contract
@@ -27,6 +28,9 @@ from dqx_airflow.values import SourceFile
 
 ContractPair: TypeAlias = tuple[Contract | None, Contract | None]
 """A contract before and after: None if it is new, or deleted."""
+
+PLACE_VARIABLE = "DQX_CONTRACT_REGISTRY"
+"""The environment variable with the location of published contracts."""
 
 
 def contract_pairs(revision: str, paths: Sequence[str]) -> tuple[ContractPair, ...]:
@@ -237,10 +241,21 @@ def _variables_at(place: Path) -> dict[str, str]:
     return variables_in(read_settings(path) if path is not None else Settings())
 
 
-def contract_files(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
+def product_at(place: Path) -> DataProduct | None:
+    """The data product in a file; None if it is none."""
+    source = read_source(place, str(place))
+    if isinstance(source, SourceFile) and _is_product(source):
+        return read_data_product(read_document(source), _variables_at(place))
+    return None
+
+
+def contract_files(
+    paths: Iterable[Path], *, with_products: bool = False
+) -> tuple[list[Path], list[Path]]:
     """Each file of the paths once, with folders searched; and the paths without a contract.
 
-    A folder may contain other YAML: only files that a dialect recognises count.
+    A folder may contain other YAML: only files that a dialect recognises count, and with
+    `with_products` data products.
     """
     files: list[Path] = []
     missing = []
@@ -249,9 +264,10 @@ def contract_files(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
         for file in sorted(path.rglob("*")) if path.is_dir() else ():
             if file.suffix in CONTRACT_ENDINGS:
                 source = read_source(file, str(file))
-                contracts += (
-                    [file] if isinstance(source, SourceFile) and is_contract(source) else []
-                )
+                if isinstance(source, SourceFile) and (
+                    is_contract(source) or (with_products and _is_product(source))
+                ):
+                    contracts.append(file)
         files += contracts
         if not contracts:
             missing.append(path)
@@ -262,3 +278,8 @@ def is_contract(source: SourceFile) -> bool:
     """True for a text that a dialect recognises."""
     root = read_document(source).root
     return isinstance(root, Mapping) and bool(recognised(root))
+
+
+def _is_product(source: SourceFile) -> bool:
+    root = read_document(source).root
+    return isinstance(root, Mapping) and is_data_product(root)

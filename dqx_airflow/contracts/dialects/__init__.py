@@ -88,6 +88,11 @@ _SIGNS: dict[Dialect, Callable[[Mapping], bool]] = {
 """By what the documents of a dialect are recognised."""
 
 
+def is_data_product(root: Mapping) -> bool:
+    """Whether a document is of the Open Data Product Standard: no contract, but it names some."""
+    return root.literal("kind") == "DataProduct"
+
+
 def recognised(root: Mapping) -> tuple[DialectReader, ...]:
     """The dialects that recognise a document: exactly one for a valid document."""
     return tuple(reader_of(dialect) for dialect in Dialect if _SIGNS[dialect](root))

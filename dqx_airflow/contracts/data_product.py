@@ -1,0 +1,101 @@
+"""Data products of the Open Data Product Standard (ODPS): the contracts that their ports name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from collections.abc import Mapping as MappingType
+from dataclasses import dataclass
+
+from dqx_airflow.contracts.document import Document, Mapping, Scalar, Variables, show_path
+from dqx_airflow.contracts.enforcement.enforced_contract import objection_to_version
+from dqx_airflow.contracts.model import Contract
+from dqx_airflow.contracts.schema import load_schema, schema_errors
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, did_you_mean
+
+_PORTS = ("inputPorts", "outputPorts")
+
+
+@dataclass(frozen=True, slots=True)
+class NamedContract:
+    """The id of a contract, and the version, if any, as a port names them."""
+
+    id: Scalar
+    version: Scalar | None
+
+
+@dataclass(frozen=True, slots=True)
+class DataProduct:
+    """What the ports of a data product name, and the diagnostics of its document."""
+
+    contracts: tuple[NamedContract, ...]
+    diagnostics: tuple[Diagnostic, ...]
+    document: Document
+
+
+def read_data_product(document: Document, variables: MappingType[str, str]) -> DataProduct:
+    """The data product in a document.
+
+    :param variables: the values that it may know.
+    """
+    diagnostics = list(document.diagnostics)
+    root = Variables(variables, diagnostics.append, are_defined=True).in_document(document).root
+    if not isinstance(root, Mapping):
+        return DataProduct((), tuple(diagnostics), document)
+    diagnostics += schema_errors(root, load_schema("odps"))
+    contracts: list[NamedContract] = []
+    for kind in _PORTS:
+        first: dict[tuple[str | None, str | None], Mapping] = {}
+        for port in root.items(kind):
+            if not isinstance(port, Mapping):
+                continue
+            key = port.text("name"), port.text("version")
+            if first.setdefault(key, port) is not port and key[0] is not None:
+                message = f"{show_path(port.path)} repeats '{key[0]}' with the same version"
+                related = (Related(first[key].span_of("name"), "first here"),)
+                hint = "remove one of them, or give it another name or version"
+                span = port.span_of("name")
+                diagnostics.append(Diagnostic(message, span, "E405", related=related, help=hint))
+            contracts += _named(port, "contractId")
+            for needed in port.items("inputContracts"):
+                contracts += _named(needed, "id") if isinstance(needed, Mapping) else ()
+    return DataProduct(tuple(contracts), tuple(diagnostics), document)
+
+
+def _named(node: Mapping, key: str) -> Iterator[NamedContract]:
+    named, version = _given(node, key), _given(node, "version")
+    if named is not None:
+        yield NamedContract(named, version)
+
+
+def _given(node: Mapping, key: str) -> Scalar | None:
+    """The value at a key, unless it has a variable without a value, which is reported."""
+    given = node.get(key)
+    if isinstance(given, Scalar) and given.value is not None and "${" not in given.text:
+        return given
+    return None
+
+
+def unresolved(product: DataProduct, contracts: Iterable[Contract]) -> Iterator[Diagnostic]:
+    """The contracts, and the versions of them, that ports name and that do not exist.
+
+    :param contracts: all versions of those that exist.
+    """
+    versions: dict[str, list[Contract]] = {}
+    for contract in contracts:
+        versions.setdefault(contract.id, []).append(contract)
+    for named in product.contracts:
+        found, wanted = versions.get(named.id.text, []), named.version
+        if not found:
+            message = f"{show_path(named.id.path)}: no contract has the id '{named.id.text}'"
+            hint = did_you_mean(named.id.text, versions)
+            yield Diagnostic(message, named.id.span, "E420", help=hint)
+        elif wanted is not None and not any(_is(one, wanted.text) for one in found):
+            message = f"{show_path(wanted.path)}: {named.id.text} has no version {wanted.text}"
+            hint = did_you_mean("", [one.version or "without a version" for one in found])
+            yield Diagnostic(message, wanted.span, "E420", help=hint)
+
+
+def _is(contract: Contract, version: str) -> bool:
+    """Whether a contract is of a version as ports write it: also as `v1.0.0`."""
+    forms = (version, version.removeprefix("v"))
+    return any(objection_to_version(contract, form) is None for form in forms)
