@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import sys
 import time
@@ -106,17 +107,23 @@ def export(
     to: Literal["oors"],
     root: RootOption = None,
     output: Path | None = None,
+    url: str | None = None,
 ) -> None:
     """Write one run as JSON in an open format: OORS 0.8.1, which is a draft and may change.
 
     :param run_id: The first characters of a run id; default: the latest.
     :param to: The format.
     :param output: The file to write instead of standard output.
+    :param url: Post it there instead, with the token in DQX_RESULTS_TOKEN, if that is set.
     """
-    from dqx_airflow.results.oors import oors_message
+    from dqx_airflow.results.oors import oors_message, send_message
 
     message = oors_message(find_run(_results(root), run_id))
-    print_or_write(json.dumps(message, indent=2, ensure_ascii=False) + "\n", output)
+    if url is None or output is not None:
+        print_or_write(json.dumps(message, indent=2, ensure_ascii=False) + "\n", output)
+    if url is not None:
+        send_message(message, url, os.environ.get("DQX_RESULTS_TOKEN"))
+        typer.echo(f"sent run {message['id']}")
 
 
 @app.command("optimize")

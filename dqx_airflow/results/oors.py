@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from fractions import Fraction
 from typing import Any
+from urllib.parse import urlsplit
 
+from dqx_airflow.errors import DqxError, RequestError
 from dqx_airflow.values import GateReport, Verdict
 
+_PATIENCE_S = 15
+_WAITS_S = (0.0, 1.0, 3.0)
+"""The seconds before each of the attempts to send a message."""
+
+_TRY_AGAIN = frozenset({408, 429, 500, 502, 503, 504})
+_HINTS = {
+    401: "set DQX_RESULTS_TOKEN to a token that it accepts",
+    403: "set DQX_RESULTS_TOKEN to a token that may write there",
+    404: "look the address up: nothing is there",
+}
 _STATUS = {"passed": "pass", "failed": "fail", "skipped": "skip", "error": "error"}
 
 
@@ -47,3 +60,59 @@ def _result(report: GateReport, verdict: Verdict) -> dict[str, Any]:
         "message": verdict.reason or f"expected {verdict.expected}",
         "tags": [*verdict.tags],
     }
+
+
+def send_message(message: dict[str, Any], url: str, token: str | None = None) -> None:
+    """Posts a message as JSON, again if the server is busy or cannot be reached: receivers know one
+    that arrives twice by its id. Of the URL only the host is named, since the rest may be a secret.
+
+    :param token: for `Authorization: Bearer`; without one, as `.netrc` says.
+    :raises RequestError: the server refuses the message, or the address is not one of the web.
+    :raises DqxError: the server failed, or was not reached.
+    """
+    import requests
+
+    def authorize(request: requests.PreparedRequest) -> requests.PreparedRequest:
+        request.headers["Authorization"] = f"Bearer {token}"
+        return request
+
+    if not (host := _host(url)):
+        raise RequestError("the address is not one of the web", "give --url https://HOST/PATH")
+    problem, failed = "", f"{host} did not take the message"
+    for wait_s in _WAITS_S:
+        time.sleep(wait_s)
+        try:
+            with requests.post(
+                url,
+                json=message,
+                auth=authorize if token else None,
+                timeout=_PATIENCE_S,
+                allow_redirects=False,
+                stream=True,
+            ) as answer:
+                status = answer.status_code
+        except requests.exceptions.SSLError:
+            raise DqxError(f"{failed}: its certificate is not trusted") from None
+        except requests.Timeout:
+            problem = f"no response within {_PATIENCE_S} s"
+        except requests.ConnectionError:
+            problem = "no connection"
+        except (requests.RequestException, ValueError):
+            raise RequestError(f"{failed}: the address or the token is invalid") from None
+        else:
+            if status < 300:
+                return
+            problem = f"it answered {status}"
+            if status not in _TRY_AGAIN:
+                hint = "give the address that it redirects to" if status < 400 else ""
+                raise RequestError(f"{failed}: {problem}", _HINTS.get(status, hint))
+    raise DqxError(f"{failed} in {len(_WAITS_S)} attempts: {problem}")
+
+
+def _host(url: str) -> str | None:
+    """The host in an address of the web; None for anything else."""
+    try:
+        parts = urlsplit(url)
+        return parts.hostname if parts.scheme in ("http", "https") else None
+    except ValueError:
+        return None

@@ -7,13 +7,19 @@ import os
 import pty
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
+from hostile_endpoints import KINDS, endpoint
 from typer.testing import CliRunner, Result
 
 from dqx_airflow.cli.main import app
+from dqx_airflow.results import oors
 from dqx_airflow.results.oors import oors_message
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import GateReport, Outcome, Severity, from_json
@@ -82,6 +88,113 @@ def test_export_writes_a_message_of_the_open_standard(root: str, tmp_path: Path)
     assert (unknown.exit_code, "no run ffff under" in unknown.output) == (2, True)
     assert json.loads(dql("export", "--to", "oors", "--root", root).stdout)["id"][:8] == "00000002"
     assert dql("export", "--to", "csv", "--root", root).exit_code == 2
+
+
+class Receiver(BaseHTTPRequestHandler):
+    """Answers as it is told, one status for each request, and keeps what it got."""
+
+    statuses: ClassVar[list[int]] = []
+    got: ClassVar[list[tuple[str, str | None, Any]]] = []
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.got.append((self.path, self.headers["Authorization"], json.loads(body)))
+        self.send_response(self.statuses.pop(0))
+        self.send_header("Location", "/elsewhere")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of a server on this machine; there is no time between attempts."""
+    for name in ("DQX_RESULTS_TOKEN", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(oors, "_WAITS_S", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(Receiver, "statuses", [])
+    monkeypatch.setattr(Receiver, "got", [])
+    with ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/hook-of-ada?key=k3y"
+        server.shutdown()
+
+
+def export_to(url: str, root: str, code: int) -> str:
+    done = dql("export", "00000001", "--to", "oors", "--root", root, "--url", url)
+    assert done.exit_code == code, done.output
+    for secret in ("hook-of-ada", "k3y", "t0ken", "Traceback"):
+        assert secret not in done.output
+    return " ".join(done.output.split())
+
+
+@pytest.mark.parametrize("before", [[], [503], [429, 500]])
+def test_export_posts_the_message_again_until_it_is_taken(
+    root: str, receiver: str, before: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DQX_RESULTS_TOKEN", "t0ken")
+    Receiver.statuses[:] = [*before, 202]
+    expected = dql("export", "00000001", "--to", "oors", "--root", root).stdout
+    assert "sent run 00000001" in export_to(receiver, root, 0)
+    assert Receiver.got == [
+        ("/hook-of-ada?key=k3y", "Bearer t0ken", json.loads(expected))
+    ] * (len(before) + 1)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("statuses", "code", "expected"),
+    [
+        ([401], 2, "it answered 401 help: set DQX_RESULTS_TOKEN to a token that it accepts"),
+        ([404], 2, "it answered 404 help: look the address up"),
+        ([422], 2, "it answered 422"),
+        ([302], 2, "it answered 302 help: give the address that it redirects to"),
+        ([307], 2, "it answered 307 help: give"),
+        ([503, 503, 503], 4, "127.0.0.1 did not take the message in 3 attempts: it answered 503"),
+        ([503, 400], 2, "it answered 400"),
+    ],
+)
+def test_a_message_that_is_not_taken_is_an_error_that_says_why(
+    root: str, receiver: str, statuses: list[int], code: int, expected: str
+) -> None:
+    Receiver.statuses[:] = statuses
+    assert expected in export_to(receiver, root, code)
+    assert Receiver.statuses == []
+    assert {authorization for _, authorization, _ in Receiver.got} == {None}
+
+
+@pytest.mark.parametrize(
+    ("url", "code", "expected"),
+    [
+        ("http://127.0.0.1:1/hook-of-ada?key=k3y", 4, "in 3 attempts: no connection"),
+        ("file:///hook-of-ada", 2, "the address is not one of the web"),
+        ("http://[hook-of-ada", 2, "the address is not one of the web"),
+        ("hook-of-ada", 2, "give --url https://HOST/PATH"),
+        ("http://ada:k3y@127.0.0.1:99999/", 2, "the address or the token is invalid"),
+    ],
+)
+@pytest.mark.usefixtures("receiver")
+def test_an_address_that_leads_nowhere_is_an_error(
+    root: str, url: str, code: int, expected: str
+) -> None:
+    assert expected in export_to(url, root, code)
+
+
+def test_a_token_that_is_no_header_is_an_error(
+    root: str, receiver: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DQX_RESULTS_TOKEN", "t0ken\nX-Other: 1")
+    assert "the address or the token is invalid" in export_to(receiver, root, 2)
+    assert Receiver.got == []
+
+
+@pytest.mark.parametrize("kind", ["talks garbage", "resets"])
+@pytest.mark.usefixtures("receiver")
+def test_a_server_that_talks_no_http_is_no_connection(root: str, kind: str) -> None:
+    with endpoint(KINDS[kind]) as port:
+        found = export_to(f"http://127.0.0.1:{port}/hook-of-ada", root, 4)
+    assert "no connection" in found
 
 
 def test_list_filters(root: str) -> None:
