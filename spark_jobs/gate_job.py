@@ -1,4 +1,7 @@
-"""The application that a gate operator submits: `spark-submit gate_job.py --request ...`."""
+"""The application that a gate operator submits: `spark-submit gate_job.py --request ...`.
+
+A service passes `--request-file ADDRESS` instead, perhaps among arguments of its own.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,10 @@ def main() -> int:
         from dqx_airflow.engine.session.short_process import collect_rarely
 
         collect_rarely()
-        from dqx_airflow.engine.session.launch import start_spark
+        from dqx_airflow.engine.session.launch import job_arguments, start_spark
 
-        open_session = start_spark(sys.argv[1:])
+        arguments = job_arguments(sys.argv[1:])
+        open_session = start_spark(arguments)
         from dqx_airflow.engine.job import main as run
     except ModuleNotFoundError as error:
         print(
@@ -22,11 +26,16 @@ def main() -> int:
             file=sys.stderr,
         )
         return 4
-    return run(sys.argv[1:], open_session)
+    return run(arguments, open_session)
 
 
-if __name__ == "__main__":
+def gate_job() -> None:
+    """The job as an entry point of the package."""
     code = main()
     # Some cluster managers show even `sys.exit(0)` as an exception.
     if code:
         sys.exit(code)
+
+
+if __name__ == "__main__":
+    gate_job()

@@ -118,6 +118,8 @@ _CONVERTER: Any = None
 
 
 FLAG = "--request"
+FILE_FLAG = "--request-file"
+"""The flag of a job before the address of its request, among whatever a service adds."""
 STORAGE_VARIABLE = "DQX_RESULTS_STORAGE"
 """The environment variable with the storage options of the results, a JSON object. They may be
 secret, so they are not part of the request."""

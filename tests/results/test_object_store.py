@@ -25,12 +25,16 @@ from typer.testing import CliRunner
 from dqx_airflow.cli.main import app
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.delta.log import DeltaLog, loose_files, struct_of
+from dqx_airflow.errors import StoreError
 from dqx_airflow.results.query import list_runs, read_report
+from dqx_airflow.results.requests import store_request, take_request
 from dqx_airflow.results.states import State, StateStore
 from dqx_airflow.results.store import ResultsStore
-from dqx_airflow.results.tables import open_table
+from dqx_airflow.results.tables import locate, open_table
+from dqx_airflow.values.json_form import from_arguments
 
 from .samples import RUN_KEY, sample_report
+from .test_requests import sample_request
 
 pytestmark = pytest.mark.nightly
 
@@ -126,6 +130,15 @@ def test_states_are_stored_and_read_back() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("bucket")
+def test_a_request_beside_the_results_is_read_once() -> None:
+    address = store_request(locate(ROOT, None), sample_request(ROOT))
+    assert address.startswith(f"{ROOT}/_dqx_requests/")
+    assert from_arguments(take_request(address, None)) == sample_request(ROOT)
+    with pytest.raises(StoreError, match="is gone"):
+        take_request(address, None)
+
+
 @pytest.mark.usefixtures("bucket")
 def test_a_gate_writes_its_report_and_its_states(spark: Any, tmp_path: Path) -> None:
     import pyarrow as pa

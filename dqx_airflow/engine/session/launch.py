@@ -10,13 +10,31 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dqx_airflow.errors import RequestError
-from dqx_airflow.values.json_form import from_arguments
+from dqx_airflow.errors import DqxError, RequestError
+from dqx_airflow.values.json_form import FILE_FLAG, from_arguments, storage_options_of
+from dqx_airflow.values.redact import redact_urls
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _CONNECT = {"SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE"}
+
+
+def job_arguments(given: Sequence[str]) -> list[str]:
+    """The arguments of a job; where they have the address of a stored request, those in it.
+
+    Ends the process if that cannot be read.
+    """
+    if FILE_FLAG not in given[:-1]:
+        return list(given)
+    from dqx_airflow.results.requests import take_request
+
+    try:
+        options = storage_options_of(os.environ)
+        return take_request(given[given.index(FILE_FLAG) + 1], options)
+    except DqxError as error:
+        print(f"error: {redact_urls(str(error))}", file=sys.stderr)
+        sys.exit(4)
 
 
 def start_spark(arguments: Sequence[str]) -> Callable[[str], SparkSession]:
