@@ -80,6 +80,7 @@ def write_bundle(path: Path) -> Bundle:
         _compile(staged)
         _zip(staged, part)
         part.replace(path)
+    copyfile(shipped("spark_jobs/gate_job.py"), path.with_name("gate_job.py"))
     own_package = ("dqx-airflow", dqx_airflow.__version__)
     packages = (own_package, *((package.name, package.version) for package in distributions))
     return Bundle(path, path.stat().st_size, packages)
@@ -257,7 +258,7 @@ def _run_gate(request: GateRequest, options: str) -> str:
 
 def package(output: Path | None = None, jvm_archive: Path | None = None) -> None:
     """Write the bundle for a driver in the cluster: this package and its dependencies, as a zip for
-    --py-files.
+    --py-files, and beside it gate_job.py, the program for services.
 
     It contains the pure Python packages that a gate imports. The output explains how to provide the
     compiled ones. With --jvm-archive, write an archive with which a driver on this machine starts

@@ -6,7 +6,7 @@ import os
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial, wraps
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from dqx_airflow.operators.notices import Callback
     from dqx_airflow.operators.outcome import OnViolation
     from dqx_airflow.operators.results_location import ResultsLocation
+    from dqx_airflow.operators.submitters import Submitter
+    from dqx_airflow.operators.trigger import Ending, GateTrigger
     from dqx_airflow.values import DatasetRef, GateReport, GateRequest, SourceFile
     from dqx_airflow.values.request import Words
 
@@ -183,11 +185,14 @@ class GateOperator(SparkJobOperator, GateArguments):
     :param timeout: the maximum duration of the validation, a `timedelta` or seconds, from the
         start of the job. The job then cancels its Spark queries and ends without a report. A
         shorter `execution_timeout`, which also counts the time before the start, takes precedence.
+    :param submit: a service that starts Spark by itself, such as `LivyBatches(...)` or
+        `DatabricksRuns(...)` of `dqx_airflow.operators.submitters`, whose fields are rendered. By
+        default the Spark connection, which is not used otherwise.
     :param on_warning: callbacks or notifiers, one or several, invoked with the context when the
         task succeeds although rules were violated, and when a blocked gate asks. A failing callback
         is logged.
     :param deferrable: releases the worker slot while Spark runs: a trigger waits for the driver.
-        Works for drivers on YARN and Kubernetes with `deploy_mode="cluster"`.
+        Works for drivers on YARN and Kubernetes with `deploy_mode="cluster"`, and with `submit`.
     """
 
     template_fields: Sequence[str] = given_fields(*SparkJobOperator.template_fields, *TEMPLATED)
@@ -241,6 +246,7 @@ class GateOperator(SparkJobOperator, GateArguments):
         ask_timeout: timedelta | float | None = None,
         ask_default: str = "block",
         timeout: timedelta | float | None = None,
+        submit: Submitter | None = None,
         on_warning: Callback | Sequence[Callback] | None = None,
         deferrable: bool = False,
         name: str | None = None,
@@ -344,17 +350,48 @@ class GateOperator(SparkJobOperator, GateArguments):
 
         started = time.time()
         self.request = request
-        connection = require_connection(self._conn_id)
+        connection = require_connection(self._conn_id) if self.submit is None else None
         reports = stored_reports(request, self._results_location)
-        if reports is None:
+        if reports is None and self.submit is not None:
+            ending = self._run_on_service(self.submit, request, context, started)
+            reports = require_reports(request, self._results_location, ending, self.log)
+        elif reports is None:
             from dqx_airflow.datasets.connections import in_environment
 
             with self._results_location.in_environment(), in_environment(self._databases):
-                ending = self.run_job(request, connection, context)
-            if ending is None:
-                self._defer(request, started)
+                ended = self.run_job(request, connection, context)
+            ending = ended or self._defer(self._trigger(request, started))
             reports = require_reports(request, self._results_location, ending, self.log)
         return self._end_task(reports, context)
+
+    def _run_on_service(
+        self, submitter: Submitter, request: GateRequest, context: Any, started: float
+    ) -> Ending:
+        """How the job ended that a service runs; a deferred task is continued instead."""
+        from dqx_airflow.operators.trigger import ending_of_event, wait_here
+
+        values = {
+            field.name: self.render_template(getattr(submitter, field.name), context)
+            for field in fields(submitter)  # type: ignore[arg-type]
+        }
+        job = self.start_on_service(replace(submitter, **values), request, self._results_location)  # type: ignore[type-var]
+        trigger = self._trigger(request, started)
+        if self.deferrable:
+            self._defer(trigger)
+        try:
+            event = wait_here(trigger)
+        except BaseException:
+            self.on_kill()
+            raise
+        finally:
+            self._discard(job.request)
+        return ending_of_event(event, request.timeout_s)
+
+    def _discard(self, stored_request: str) -> None:
+        """Deletes the request of a job that has ended, so that no other job finds it."""
+        from dqx_airflow.results.requests import discard_request
+
+        discard_request(stored_request, self._results_location.storage_options)
 
     @_without_frames
     def execute_complete(self, context: Any, event: dict[str, Any]) -> str:
@@ -366,6 +403,8 @@ class GateOperator(SparkJobOperator, GateArguments):
         self._results_location = require_results_location(self.results_root, self.results_conn_id)
         self.request = request = from_json(GateRequest, event["request"])
         self.log.info("date %s, %s", request.run_key.date.isoformat(), request.date_from)
+        if stored := event.get("stored"):
+            self._discard(stored)
         ending = ending_of_event(event, request.timeout_s)
         reports = require_reports(request, self._results_location, ending, self.log)
         return self._end_task(reports, context)
@@ -553,19 +592,21 @@ class GateOperator(SparkJobOperator, GateArguments):
             )
         return {name: rendered(given, render) for name, given in self.datasets.items()}
 
-    def _defer(self, request: GateRequest, started: float) -> NoReturn:
+    def _trigger(self, request: GateRequest, started: float) -> GateTrigger:
         from dqx_airflow.operators.trigger import trigger_of
 
         assert self.driver is not None
-        self.log.info("the slot is released until %s has ended", self.driver.id)
         limit = self.execution_timeout
-        trigger = trigger_of(
+        return trigger_of(
             self.driver,
             request,
             results_conn_id=self.results_conn_id,
             deadline=started + limit.total_seconds() if limit else None,
             poll_interval_s=self._status_poll_interval,
         )
+
+    def _defer(self, trigger: GateTrigger) -> NoReturn:
+        self.log.info("the slot is released until %s has ended", trigger.driver_id)
         self.defer(trigger=trigger, method_name="execute_complete")
         raise AssertionError("unreachable: defer raises")
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dqx_airflow.datasets.settings import DatasetSetting
     from dqx_airflow.operators.notices import Callback
     from dqx_airflow.operators.outcome import OnViolation
+    from dqx_airflow.operators.submitters import Submitter
     from dqx_airflow.values import Selection
     from dqx_airflow.values.request import Words
 
@@ -179,6 +180,7 @@ class GateArguments:
     ask_timeout: timedelta | float | None
     ask_default: str
     timeout: timedelta | float | None
+    submit: Submitter | None
     on_warning: Callback | Sequence[Callback] | None
 
     @property

@@ -47,6 +47,7 @@ from dqx_airflow.operators.gate_request import (
     slice_values,
 )
 from dqx_airflow.operators.outcome import OnViolation
+from dqx_airflow.operators.submitters import submitter_mistake
 from dqx_airflow.values import (
     Attempt,
     DatasetRef,
@@ -128,6 +129,8 @@ def setting_mistakes(gate: Any) -> Iterator[str]:
             "timedelta(minutes=10)"
         )
     yield from spark_mistakes(gate)
+    if gate.submit is not None and (mistake := submitter_mistake(gate.submit)):
+        yield mistake
     for name in ("results_root", "results_conn_id"):
         value = getattr(gate, name)
         if value == "":

@@ -288,6 +288,10 @@ def require_known(kind: type[Any], given: Mapping[str, Any]) -> None:
         raise GateMisconfigured(_message({str(given.get("task_id")): mistakes}))
 
 
+_SOURCES = ("suite", "contract")
+"""No slips, but arguments of the other gate."""
+
+
 def _unknown_names(kind: type[Any], given: Iterable[str]) -> list[str]:
     known = {name for base in kind.__mro__ for name in _parameters(base)}
     unknown = [name for name in given if name not in known]
@@ -298,7 +302,7 @@ def _unknown_names(kind: type[Any], given: Iterable[str]) -> list[str]:
     own = [name for base in kind.__mro__[:3] for name in _parameters(base)]
     mistakes = []
     for name in unknown:
-        near = nearest(name, own) or slip_of(name, sorted(known))
+        near = None if name in _SOURCES else nearest(name, own) or slip_of(name, sorted(known))
         meant = f"did you mean '{near}'?" if near else "remove it"
         mistakes.append(f"unknown argument {name}: {meant}")
     return mistakes

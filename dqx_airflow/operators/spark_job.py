@@ -1,8 +1,9 @@
-"""Runs the request of a gate as a Spark job: by `spark-submit`, or over Spark Connect."""
+"""Runs the request of a gate as a Spark job: `spark-submit`, Spark Connect, or a service."""
 
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,9 @@ from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.spark_connection import connect_address, is_connect, master_of
 
 if TYPE_CHECKING:
+    from dqx_airflow.operators.results_location import ResultsLocation
     from dqx_airflow.operators.spark_processes import ConnectJob, SparkLog
+    from dqx_airflow.operators.submitters import SubmittedJob, Submitter
     from dqx_airflow.operators.trigger import Driver, Ending
     from dqx_airflow.values import GateRequest
 
@@ -23,6 +26,7 @@ _POD_NAME = "spark.kubernetes.driver.pod.name"
 _LISTENER_DISABLED = "spark.openlineage.disabled"
 _NAME = "dqx-gate"
 _LONGEST_NAME = 40
+_LONGEST_CANCEL_S = 20.0
 _OF_SUBMISSION = (
     *("application", "files", "py_files", "archives", "jars", "packages", "driver_class_path"),
     *("driver_memory", "executor_memory", "executor_cores", "total_executor_cores"),
@@ -45,11 +49,13 @@ class SparkJobOperator(SparkSubmitOperator):
     name: str | None
     deferrable: bool
     driver: Driver | None = None
+    submit: Submitter | None
     env_vars: dict[str, Any] | None
     _connect_job: ConnectJob | None = None
     _spark_log: SparkLog
     _is_driver_a_pod = False
     _is_here: bool | None = None
+    _is_killed = False
     _knows_resource_manager = False
 
     def run_job(self, request: GateRequest, connection: Any, context: Any) -> Ending | None:
@@ -75,6 +81,26 @@ class SparkJobOperator(SparkSubmitOperator):
         if ending.has_failed:
             self.log.warning("%s; looking for the report of the gate", ending.how)
         return ending if self.driver is None else None
+
+    def start_on_service(
+        self, submitter: Submitter, request: GateRequest, location: ResultsLocation
+    ) -> SubmittedJob:
+        """Starts the job of a request on a service, where it continues as `driver`.
+
+        :raises GateInfrastructureError: it cannot be started.
+        """
+        from dqx_airflow.operators.submitters import submit_job
+
+        self._is_here = self._is_killed = False
+        unused = [name for name in (*_OF_SUBMISSION, "env_vars") if self._is_given(name)]
+        if unused:
+            self.log.warning("with submit, these have no effect: %s", ", ".join(unused))
+        settings = {_LISTENER_DISABLED: "true", **request.session_settings, **(self.conf or {})}
+        self.driver = job = submit_job(submitter, request, location, settings)
+        self.log.info("submitted as %s, see %s", job.id, job.logs() or "the service")
+        if self._is_killed:
+            self.on_kill()
+        return job
 
     def _open_spark_log(self, context: Any) -> SparkLog:
         """The destination of Spark's output: with `verbose` the log of the task."""
@@ -114,12 +140,16 @@ class SparkJobOperator(SparkSubmitOperator):
 
         is_here = self._is_here
         if is_here is None:
-            is_here = not self.deferrable and self._is_driver_here({})
+            is_here = self.submit is None and not self.deferrable and self._is_driver_here({})
         return job_sends_events(self.env_vars, self.conf, is_driver_here=is_here)
 
     def on_kill(self) -> None:
         """Ends the Spark job, wherever its driver runs."""
-        if self._connect_job is not None:
+        self._is_killed = True
+        if self.submit is not None:
+            if self.driver is not None:
+                self._cancel(self.driver)
+        elif self._connect_job is not None:
             self._connect_job.end()
         elif self._hook is not None:
             # Not like the provider's operator: on YARN it ends only what it tracks over REST. And a
@@ -129,6 +159,20 @@ class SparkJobOperator(SparkSubmitOperator):
                 self._hook.on_kill()
             except Exception as error:  # of a program, of the network, of a cluster's client
                 self.log.warning("the driver may keep running until its timeout: %s", error)
+
+    def _cancel(self, driver: Driver) -> None:
+        """Cancels a driver on another thread: Airflow gives connections to one thread at a time,
+        which is perhaps the one that was interrupted."""
+
+        def cancel() -> None:
+            try:
+                driver.cancel()
+            except Exception as error:  # of the service, of the network
+                self.log.warning("the job %s may keep running: %s", driver.id, error)
+
+        thread = threading.Thread(target=cancel, daemon=True)
+        thread.start()
+        thread.join(_LONGEST_CANCEL_S)
 
     def _run_over_connect(
         self, request: GateRequest, connection: Any, spark_log: SparkLog

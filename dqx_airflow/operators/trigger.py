@@ -17,6 +17,12 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from dqx_airflow.operators.exceptions import GateInfrastructureError, GateTimeoutError
 from dqx_airflow.operators.results_location import results_location_of
+from dqx_airflow.operators.submitters import (
+    DriverEnd,
+    DriverUnknownError,
+    SubmittedJob,
+    described_job,
+)
 from dqx_airflow.values import GatePart, GateRequest, to_json
 
 if TYPE_CHECKING:
@@ -97,7 +103,10 @@ def ending_of_event(event: dict[str, Any], timeout_s: float | None) -> Ending:
         return Ending(event["how"], _MORE_TIME, is_late=True)
     if event.get("code") == EXIT_TIMED_OUT and timeout_s is not None:
         return _late(timeout_s)
-    return Ending(event["how"], "see the log of its driver in the cluster for the cause")
+    if event.get("code") == 0:
+        return replace(ending_of_code(0, timeout_s), how=event["how"])
+    logs = event.get("logs") or "the log of its driver in the cluster for the cause"
+    return Ending(event["how"], f"see {logs}")
 
 
 def _late(timeout_s: float) -> Ending:
@@ -108,18 +117,6 @@ _YARN_ACTIVE = {"NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING"}
 _NOT_FOUND = 404
 _DRIVER_CONTAINER = "spark-kubernetes-driver"
 _LONGEST_DIAGNOSIS = 200
-
-
-class DriverUnknownError(Exception):
-    """The cluster does not report the state of a driver."""
-
-
-@dataclass(frozen=True, slots=True)
-class DriverEnd:
-    """The end of a driver, in words, and its exit code if the cluster knows it."""
-
-    how: str
-    code: int | None = None
 
 
 @dataclass(slots=True)
@@ -221,12 +218,12 @@ def _pods() -> Any:
     return get_kube_client()
 
 
-Driver: TypeAlias = YarnApplication | KubernetesPod
+Driver: TypeAlias = YarnApplication | KubernetesPod | SubmittedJob
 
-DRIVERS: dict[str, type[Driver]] = {
+DRIVERS: dict[str, type[YarnApplication | KubernetesPod]] = {
     driver.kind: driver for driver in (YarnApplication, KubernetesPod)
 }
-"""The supported drivers, by the name of their kind."""
+"""The drivers in clusters, by the name of their kind."""
 
 
 def stored_reports(
@@ -271,7 +268,7 @@ def require_reports(
 
 _ARGUMENTS = (
     *("kind", "driver_id", "conn_id", "request", "results_conn_id", "deadline"),
-    "longest_wait_s",
+    *("longest_wait_s", "job"),
 )
 _FIRST_WAIT_S = 1.0
 _LEAST_POLL_S = 10
@@ -291,6 +288,7 @@ class GateTrigger(BaseTrigger):
     :param results_conn_id: the connection to the results store, if it has one.
     :param deadline: the time, in seconds of the epoch, at which the driver is cancelled.
     :param longest_wait_s: the maximum interval.
+    :param job: the description of a job on a service, whose handle is `driver_id`.
     """
 
     def __init__(
@@ -303,6 +301,7 @@ class GateTrigger(BaseTrigger):
         results_conn_id: str | None,
         deadline: float | None,
         longest_wait_s: float,
+        job: dict[str, Any] | None = None,
     ) -> None:
         super().__init__()
         self.kind = kind
@@ -312,7 +311,12 @@ class GateTrigger(BaseTrigger):
         self.results_conn_id = results_conn_id
         self.deadline = deadline
         self.longest_wait_s = longest_wait_s
-        self._driver = DRIVERS[kind](driver_id, conn_id)
+        self.job = job
+        self._driver: Driver
+        if job is not None:
+            self._driver = described_job(job, driver_id)
+        else:
+            self._driver = DRIVERS[kind](driver_id, conn_id)
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """The class and its arguments: Airflow creates the trigger again in another process."""
@@ -338,12 +342,12 @@ class GateTrigger(BaseTrigger):
                 elif silences >= _MOST_SILENCES:
                     end = DriverEnd(f"its driver {self.driver_id} cannot be tracked: {unknown}")
             if end is not None:
-                yield self._event(end)
+                yield await asyncio.to_thread(self._event, end)
                 return
             if self.deadline is not None and time.time() > self.deadline:
                 await self.on_kill()
                 how = "the task took longer than its execution_timeout"
-                yield self._event(DriverEnd(how), is_late=True)
+                yield await asyncio.to_thread(self._event, DriverEnd(how), is_late=True)
                 return
             await asyncio.sleep(wait_s)
             wait_s = min(2 * wait_s, self.longest_wait_s)
@@ -356,9 +360,10 @@ class GateTrigger(BaseTrigger):
             self.log.warning("cannot cancel %s: %s", self.driver_id, error)
 
     def _event(self, end: DriverEnd, *, is_late: bool = False) -> TriggerEvent:
-        return TriggerEvent(
-            {"request": self.request, "how": end.how, "code": end.code, "is_late": is_late}
-        )
+        told = {"request": self.request, "how": end.how, "code": end.code, "is_late": is_late}
+        if isinstance(self._driver, SubmittedJob):
+            told |= {"logs": self._driver.logs(), "stored": self._driver.request}
+        return TriggerEvent(told)
 
     def _has_report(self) -> bool:
         from dqx_airflow.errors import StoreError
@@ -402,4 +407,15 @@ def trigger_of(
         results_conn_id=results_conn_id,
         deadline=deadline,
         longest_wait_s=max(poll_interval_s, _LEAST_POLL_S),
+        job=driver.described() if isinstance(driver, SubmittedJob) else None,
     )
+
+
+def wait_here(trigger: GateTrigger) -> dict[str, Any]:
+    """The event of a trigger, waited for in this process."""
+
+    async def first() -> dict[str, Any]:
+        event = await anext(trigger.run())
+        return dict(event.payload)
+
+    return asyncio.run(first())

@@ -189,6 +189,7 @@ def test_the_command_prints_the_path_and_the_native_packages(packaged: tuple[Pat
     assert done.exit_code == 0
     assert path.is_file()
     assert f'py_files="{path}"' in done.output
+    assert path.with_name("gate_job.py").read_text() == (SCRIPTS / "gate_job.py").read_text()
     for name in ("pyarrow", "deltalake"):
         assert f"{name}=={distribution(name).version}" in done.output
 

@@ -6,6 +6,7 @@ The demo of `test_demo.py` is that of the wheel, too.
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -61,3 +62,16 @@ def test_a_suite_runs_from_the_wheel(programs: Path, jvm_archive: Path, tmp_path
         **jvm,
     )
     assert printed.startswith("passed S, 2024-03-02: ")
+
+
+def test_the_wheel_has_the_job_that_services_call(programs: Path, tmp_path: Path) -> None:
+    find = (
+        "import sys; from importlib.metadata import distribution; "
+        "(job,) = distribution('dqx_airflow').entry_points.select(name='gate_job'); "
+        "sys.argv = ['gate_job', '--request-file', 'results/_dqx_requests/0']; job.load()()"
+    )
+    done = subprocess.run(
+        [programs / "python", "-c", find], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 4
+    assert "error: cannot read the results store" in done.stderr

@@ -13,6 +13,7 @@ import uuid
 from dataclasses import replace
 from datetime import datetime, timezone
 
+from dqx_airflow.results.requests import take_request
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import (
     Attempt,
@@ -25,7 +26,7 @@ from dqx_airflow.values import (
     Status,
     Verdict,
 )
-from dqx_airflow.values.json_form import FLAG, from_arguments
+from dqx_airflow.values.json_form import FILE_FLAG, FLAG, from_arguments
 
 
 def verdict(name: str, severity: Severity, status: Status, reason: str | None = None) -> Verdict:
@@ -100,6 +101,8 @@ def canned_report(request: GateRequest, action: str) -> GateReport:
 
 
 def main(action: str, arguments: list[str]) -> None:
+    if FILE_FLAG in arguments:
+        arguments = take_request(arguments[arguments.index(FILE_FLAG) + 1], None)
     request = from_arguments(arguments[arguments.index(FLAG) :])
     if action == "by_dataset":
         action = request.datasets[0].location.rpartition("/")[2]

@@ -26,6 +26,7 @@ EXAMPLES = {
     "fewer_false_alarms",
     "flights_medallion",
     "orders_assets",
+    "orders_databricks",
     "orders_notices",
     "results_upkeep",
     "slot_telemetry",
@@ -190,6 +191,14 @@ def test_the_weekly_loop_promotes_stages_and_tunes(
     output = tasks["tune"].python_callable()
     assert "LEAST: 9 -> 8" in output
     assert "1 proposal waits for review" in output
+
+
+@pytest.mark.airflow
+def test_a_gate_on_databricks_is_deferred_and_needs_no_spark() -> None:
+    gate = example("orders_databricks").get_task("gate")
+    assert gate.deferrable
+    task = gate.submit.task
+    assert task["new_cluster"]["spark_version"].startswith("17.3")
 
 
 def test_every_example_is_tested() -> None:

@@ -1,0 +1,271 @@
+"""Stand-ins for services that start Spark, written from their public API documents.
+
+Each is an HTTP server of this machine that runs the jobs it gets, by the `spark-submit` on PATH:
+the stub in quick tests, the real one in the second lane. None of them was compared with the real
+service.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+from urllib.parse import parse_qsl, urlsplit
+
+Answer = tuple[int, Any]
+JOB = str(Path(__file__).parents[2] / "spark_jobs" / "gate_job.py")
+
+
+@dataclass
+class ServiceJob:
+    """A job that a service runs, with the body of the request for it."""
+
+    body: Mapping[str, Any]
+    process: subprocess.Popen[bytes]
+    output: Path
+    is_cancelled: bool = False
+
+    @property
+    def code(self) -> int | None:
+        return self.process.poll()
+
+    @property
+    def log(self) -> list[str]:
+        return self.output.read_text(errors="replace").splitlines()
+
+    def cancel(self) -> None:
+        self.is_cancelled = self.code is None
+        if self.is_cancelled:
+            os.killpg(self.process.pid, 9)
+            self.process.wait()
+
+
+@dataclass
+class SparkService:
+    """A service with its jobs, and what it is told to do wrong.
+
+    `faults` are the status codes of the next answers, 0 for a connection that is cut after the
+    service has done what it was asked.
+    """
+
+    folder: Path
+    address: str = ""
+    jobs: list[ServiceJob] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+    faults: list[int] = field(default_factory=list)
+    waits: int = 0
+    kind: ClassVar[str] = ""
+    conn_type: ClassVar[str] = ""
+    extra: ClassVar[Mapping[str, str]] = {}
+
+    @property
+    def connection(self) -> str:
+        """The connection of Airflow, as JSON."""
+        url = urlsplit(self.address)
+        fields = {"conn_type": self.conn_type, "host": url.hostname, "port": url.port}
+        return json.dumps({**fields, "schema": "http", "password": "hush", "extra": self.extra})
+
+    @abstractmethod
+    def submitter(self) -> Any:
+        """A submitter that leads here, over the connection `service`."""
+
+    @abstractmethod
+    def answer(self, method: str, path: str, body: Any) -> Answer:
+        """The status and the body of an answer."""
+
+    def run(
+        self, body: Mapping[str, Any], program: str, arguments: Sequence[str], conf: Any = None
+    ) -> int:
+        """Starts a job; returns its number."""
+        settings = [word for key in conf or {} for word in ("--conf", f"{key}={conf[key]}")]
+        command = ["spark-submit", "--master", "local[2]", *settings, program, *arguments]
+        output = self.folder / f"{self.kind}-{len(self.jobs)}.log"
+        with output.open("wb") as log:
+            process = subprocess.Popen(
+                command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
+            )
+        self.jobs.append(ServiceJob(body, process, output))
+        return len(self.jobs) - 1
+
+    def state(self, number: int, names: Sequence[str]) -> str:
+        """The state of a job, by the service's names for: waits, runs, succeeded, failed,
+        cancelled."""
+        job = self.jobs[number]
+        if job.is_cancelled:
+            return names[4]
+        if self.waits > 0:
+            self.waits -= 1
+            return names[0]
+        code = job.code
+        return names[1] if code is None else names[3] if code else names[2]
+
+    def knows(self, number: int) -> bool:
+        return number < len(self.jobs)
+
+    def forget(self) -> None:
+        """Loses the jobs, which keep running."""
+        self.jobs = []
+
+
+class Livy(SparkService):
+    """https://livy.apache.org/docs/latest/rest-api.html"""
+
+    kind = "livy"
+    conn_type = "livy"
+
+    def submitter(self) -> Any:
+        from dqx_airflow.operators.submitters import LivyBatches
+
+        return LivyBatches({"file": JOB}, "service", headers={"X-Requested-By": "dqx"})
+
+    def answer(self, method: str, path: str, body: Any) -> Answer:
+        match (method, *path.strip("/").split("/")):
+            case "POST", "batches":
+                if body["name"] in [job.body["name"] for job in self.jobs]:
+                    return 400, {"msg": f"Duplicate session name: Some({body['name']})"}
+                number = self.run(body, body["file"], body["args"], body["conf"])
+                return 201, self._batch(number)
+            case "GET", "batches":
+                batches = [self._batch(number) for number in range(len(self.jobs))]
+                return 200, {"from": 0, "total": len(batches), "sessions": batches}
+            case _, "batches", number if not self.knows(int(number)):
+                return 404, {"msg": f"Session '{number}' not found."}
+            case "GET", "batches", number:
+                return 200, self._batch(int(number))
+            case "DELETE", "batches", number:
+                self.jobs[int(number)].cancel()
+                return 200, {"msg": "deleted"}
+        return 404, {"msg": "no such page"}
+
+    def _batch(self, number: int) -> dict[str, Any]:
+        job = self.jobs[number]
+        names = ("starting", "running", "success", "dead", "killed")
+        return {
+            "id": number,
+            "name": job.body["name"],
+            "state": self.state(number, names),
+            "appId": None,
+            "appInfo": {"driverLogUrl": None, "sparkUiUrl": None},
+            "log": ["stdout: ", *job.log[-10:], "\nstderr: "],
+        }
+
+
+class Databricks(SparkService):
+    """https://docs.databricks.com/api/workspace/jobs, in version 2.2."""
+
+    kind = "databricks"
+    conn_type = "databricks"
+
+    def submitter(self) -> Any:
+        from dqx_airflow.operators.submitters import DatabricksRuns
+
+        cluster = {"spark_version": "16.4.x-scala2.12", "num_workers": 1}
+        task = {"new_cluster": cluster, "spark_python_task": {"python_file": JOB}}
+        return DatabricksRuns(task, "service")
+
+    def answer(self, method: str, path: str, body: Any) -> Answer:
+        name = path.removeprefix("/api/2.2/jobs/runs/")
+        if name == "submit":
+            return 200, {"run_id": self._submit(body)}
+        number = int(body["run_id"]) % 1000 - 1
+        if not self.knows(number):
+            message = f"Run {body['run_id']} does not exist."
+            return 400, {"error_code": "INVALID_PARAMETER_VALUE", "message": message}
+        match method, name:
+            case "GET", "get":
+                return 200, self._run(number)
+            case "GET", "get-output":
+                job = self.jobs[number]
+                error = f"SystemExit: {job.code}" if job.code else None
+                return 200, {"metadata": {}, "logs": "\n".join(job.log), "error": error}
+            case "POST", "cancel":
+                self.jobs[number].cancel()
+                return 200, {}
+        return 404, {"error_code": "ENDPOINT_NOT_FOUND"}
+
+    def _submit(self, body: Any) -> int:
+        """The id of a new run, or of the one with the same token."""
+        tokens = [job.body["idempotency_token"] for job in self.jobs]
+        if body["idempotency_token"] in tokens:
+            return 1001 + tokens.index(body["idempotency_token"])
+        (task,) = body["tasks"]
+        conf = task.get("new_cluster", {}).get("spark_conf", {})
+        python = task.get("spark_python_task") or {"python_file": JOB, **task["python_wheel_task"]}
+        assert len(json.dumps(python["parameters"])) <= 10_000
+        return 1001 + self.run(body, python["python_file"], python["parameters"], conf)
+
+    def _run(self, number: int) -> dict[str, Any]:
+        names = ("PENDING", "RUNNING", "SUCCESS", "FAILED", "CANCELED")
+        state = self.state(number, names)
+        has_ended = state in names[2:]
+        result = {"result_state": state} if has_ended else {}
+        message = "Task gate failed with message: Workload failed" if state == "FAILED" else ""
+        life = "TERMINATED" if has_ended else state
+        return {
+            "run_id": 1001 + number,
+            "job_id": 7,
+            "run_page_url": f"{self.address}/?o=0#job/7/run/{1001 + number}",
+            "state": {"life_cycle_state": life, "state_message": message, **result},
+            "tasks": [{"run_id": 2001 + number, "task_key": "gate"}],
+        }
+
+
+SERVICES: dict[str, type[SparkService]] = {kind.kind: kind for kind in (Livy, Databricks)}
+
+
+@contextmanager
+def serving(service: SparkService) -> Iterator[SparkService]:
+    """Starts a service on a free port, and ends it with its jobs."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            url = urlsplit(self.path)
+            length = int(self.headers.get("Content-Length") or 0)
+            body = json.loads(self.rfile.read(length) or b"{}")
+            body = body or dict(parse_qsl(url.query))
+            service.asked.append(f"{self.command} {url.path}")
+            fault = service.faults.pop(0) if service.faults else None
+            if fault:
+                self.reply(fault, {"message": "try again"})
+                return
+            status, answer = service.answer(self.command, url.path, body)
+            if fault is None:
+                self.reply(status, answer)
+            self.close_connection = True
+
+        def do_POST(self) -> None:
+            self.do_GET()
+
+        def do_DELETE(self) -> None:
+            self.do_GET()
+
+        def reply(self, status: int, body: object) -> None:
+            content = json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    service.address = f"http://127.0.0.1:{server.server_address[1]}"
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    started = service.jobs
+    try:
+        yield service
+    finally:
+        server.shutdown()
+        server.server_close()
+        for job in {id(job): job for job in (*started, *service.jobs)}.values():
+            job.cancel()

@@ -1,0 +1,518 @@
+"""Gates whose jobs run on services, which the tests play: see `spark_services.py`.
+
+The jobs are stubs that write a canned report; in the second lane they are real.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from gate_stubs import ENDLESS, SUITE, Log, Run, SparkSubmit, event_of, killed, wait_for
+from spark_services import JOB, SERVICES, SparkService, serving
+
+from dqx_airflow.results.query import list_runs
+from dqx_airflow.values.json_form import FILE_FLAG
+
+pytestmark = pytest.mark.airflow
+
+Gate = Callable[..., Any]
+Context = dict[str, Any]
+
+DAG_FILE = """
+from datetime import datetime, timedelta
+
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import DAG
+
+from dqx_airflow.operators import DqlGateOperator
+from dqx_airflow.operators.submitters import *
+
+with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
+    DqlGateOperator(
+        task_id="gate",
+        suite="orders.dql",
+        datasets={"orders": "/lake/orders"},
+        submit=SUBMIT,
+        deferrable=DEFERRABLE,
+        retries=1,
+        retry_delay=timedelta(0),
+    ) >> EmptyOperator(task_id="downstream")
+"""
+PROVIDERS = {"livy": "airflow.providers.apache.livy", "databricks": "airflow.providers.databricks"}
+
+
+@pytest.fixture(params=[*SERVICES])
+def service(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[SparkService]:
+    pytest.importorskip(PROVIDERS[request.param])
+    with serving(SERVICES[request.param](tmp_path)) as started:
+        monkeypatch.setenv("AIRFLOW_CONN_SERVICE", started.connection)
+        yield started
+
+
+@pytest.fixture(autouse=True)
+def quick_polls(airflow_environment: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dqx_airflow.operators import trigger
+
+    monkeypatch.setattr(trigger, "_FIRST_WAIT_S", 0.05)
+    monkeypatch.setattr(trigger, "_LEAST_POLL_S", 0.2)
+
+
+@pytest.fixture
+def gate_there(gate: Gate, service: SparkService, spark_submit: SparkSubmit) -> Gate:
+    """A gate whose job the service runs, with the stub of `spark-submit`."""
+    return lambda **given: gate(status_poll_interval=0, **{"submit": service.submitter(), **given})
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Callable[[], list[Path]]:
+    """The requests that lie beside the results."""
+    return lambda: [*(tmp_path / "results" / "_dqx_requests").glob("*")]
+
+
+# The way of a whole task
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize(
+    ("report", "states", "deferrable"),
+    [
+        ("blocked", ("failed", "upstream_failed", 1), False),
+        ("passed", ("success", "success", 1), True),
+        ("broken", ("failed", "upstream_failed", 1), True),
+        ("passed", ("success", "success", 1), False),
+        ("blocked", ("failed", "upstream_failed", 1), True),
+        ("broken", ("failed", "upstream_failed", 1), False),
+    ],
+)
+def test_a_gate_on_a_service_ends_as_any_other(
+    run_file: Callable[..., Run],
+    service: SparkService,
+    spark_submit: SparkSubmit,
+    stored: Callable[[], list[Path]],
+    report: str,
+    states: tuple[str, str, int],
+    deferrable: bool,
+) -> None:
+    spark_submit.will(report)
+    service.waits = 2
+    text = DAG_FILE.replace("SUBMIT", repr(service.submitter()))
+    run = run_file(text.replace("DEFERRABLE", str(deferrable)), {"orders.dql": SUITE})
+    assert (run["gate"], run["downstream"], run.tries()) == states
+    assert run.xcom("dqx_report")["outcome"] == report
+    assert len(service.jobs) == 1
+    assert stored() == []
+
+
+def test_a_job_without_a_report_is_retried_as_another_job(
+    run_file: Callable[..., Run], service: SparkService, spark_submit: SparkSubmit
+) -> None:
+    spark_submit.will("exit=1", "passed")
+    text = DAG_FILE.replace("SUBMIT", repr(service.submitter())).replace("DEFERRABLE", "False")
+    run = run_file(text, {"orders.dql": SUITE})
+    assert (run["gate"], run["downstream"], run.tries()) == ("success", "success", 2)
+    first, second = (json.dumps(job.body) for job in service.jobs)
+    assert first != second
+
+
+# What the service gets
+
+
+def test_a_long_request_takes_little_room_in_the_arguments(
+    gate_there: Gate, context: Context, spark_submit: SparkSubmit
+) -> None:
+    rules = "\n".join(f"assert null_count(id_{number}) == {number}" for number in range(3000))
+    suite = f'suite "Orders" {{ check "Many" on orders {{\n{rules}\n}} }}'
+    assert gate_there(suite=suite, gate="Lake: orders & more").execute(context) == "passed"
+    (call,) = spark_submit.calls
+    assert call[call.index(FILE_FLAG) - 1] == JOB
+    assert len(" ".join(call[call.index(FILE_FLAG) :])) < 300
+    assert spark_submit.conf["spark.openlineage.disabled"] == "true"
+
+
+def test_settings_and_fields_of_the_submitter_are_rendered(
+    gate_there: Gate, context: Context, service: SparkService, spark_submit: SparkSubmit, log: Log
+) -> None:
+    submitter = replace(service.submitter(), **{_connection_of(service): "{{ 'serv' }}ice"})
+    given = {"conf": {"spark.executor.memory": "4g"}, "jars": "a.jar", "ansi": False}
+    made = gate_there(submit=submitter, **given)
+    assert made.execute(context) == "passed"
+    assert spark_submit.conf["spark.executor.memory"] == "4g"
+    assert spark_submit.conf["spark.sql.ansi.enabled"] == "false"
+    assert "with submit, these have no effect: jars" in log.text
+
+
+def _connection_of(service: SparkService) -> str:
+    names = vars(service.submitter())
+    return next(name for name in names if names[name] == "service")
+
+
+def test_a_request_that_was_changed_on_the_way_is_not_judged(
+    operators: ModuleType,
+    gate_there: Gate,
+    context: Context,
+    service: SparkService,
+    spark_submit: SparkSubmit,
+    stored: Callable[[], list[Path]],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    run = service.run
+
+    def run_another(*given: Any) -> int:
+        (path,) = stored()
+        path.write_text("another request")
+        return run(*given)
+
+    monkeypatch.setattr(service, "run", run_another)
+    with pytest.raises(operators.GateInfrastructureError, match="no report"):
+        gate_there().execute(context)
+    assert any("was changed after it was submitted" in line for line in service.jobs[0].log)
+    assert not (tmp_path / "results" / "runs").exists()
+
+
+# Nothing but the report of this very attempt makes a gate green
+
+
+@pytest.mark.parametrize(
+    ("job", "message"),
+    [
+        ("exit=0", r"ended as (success|SUCCESS); its driver must reach the same storage"),
+        ("other", r"ended as (success|SUCCESS)"),
+        ("exit=1", r"ended as (dead|FAILED).*; see http://127"),
+    ],
+)
+def test_a_job_without_a_report_of_the_attempt_is_no_verdict(
+    operators: ModuleType,
+    gate_there: Gate,
+    context: Context,
+    spark_submit: SparkSubmit,
+    job: str,
+    message: str,
+) -> None:
+    spark_submit.will(job)
+    with pytest.raises(operators.GateInfrastructureError, match=message) as raised:
+        gate_there().execute(context)
+    assert not isinstance(raised.value, operators.GateTimeoutError)
+    assert "hush" not in str(raised.value)
+
+
+def test_a_lost_job_is_no_verdict(
+    operators: ModuleType,
+    gate_there: Gate,
+    context: Context,
+    service: SparkService,
+    spark_submit: SparkSubmit,
+) -> None:
+    spark_submit.will("sleep")
+    made = gate_there(deferrable=True)
+    trigger = _deferred(made, context)
+    service.forget()
+    with pytest.raises(operators.GateInfrastructureError, match="no longer knows the"):
+        made.execute_complete(context, event_of(trigger))
+
+
+def test_a_job_is_submitted_once(
+    gate_there: Gate, service: SparkService, spark_submit: SparkSubmit
+) -> None:
+    from dqx_airflow.operators.submitters import Job
+
+    spark_submit.will("sleep")
+    job = Job("dqx-orders-1", "f" * 64, [FILE_FLAG, "/nowhere"], {})
+    handles = {service.submitter().submit(job) for _ in range(2)}
+    assert len(handles) == len(service.jobs) == 1
+    assert service.submitter().submit(replace(job, name="dqx-orders-2", token="e" * 64))
+    assert len(service.jobs) == 2
+
+
+def test_a_second_job_of_a_request_finds_none(
+    gate_there: Gate, context: Context, service: SparkService, tmp_path: Path
+) -> None:
+    assert gate_there().execute(context) == "passed"
+    (call,) = [job.process.args for job in service.jobs]
+    number = service.run({}, JOB, list(call)[-2:])  # type: ignore[arg-type]
+    assert service.jobs[number].process.wait() != 0
+    assert "is gone: its gate has ended, or another job has read it" in "".join(
+        service.jobs[number].log
+    )
+    assert len(list_runs(str(tmp_path / "results"))) == 1
+
+
+def test_a_service_that_took_a_job_without_saying_so_gives_no_verdict(
+    operators: ModuleType,
+    gate_there: Gate,
+    context: Context,
+    service: SparkService,
+    spark_submit: SparkSubmit,
+    stored: Callable[[], list[Path]],
+) -> None:
+    service.faults = [0]
+    if service.kind == "databricks":  # its hook asks again, and gets the job by its token
+        assert gate_there().execute(context) == "passed"
+        assert len(service.jobs) == 1
+        return
+    with pytest.raises(operators.GateInfrastructureError, match="the job cannot be submitted"):
+        gate_there().execute(context)
+    assert stored() == []
+
+
+def test_a_refused_job_leaves_no_request_behind(
+    operators: ModuleType,
+    gate_there: Gate,
+    context: Context,
+    service: SparkService,
+    stored: Callable[[], list[Path]],
+) -> None:
+    service.faults = [403]
+    with pytest.raises(operators.GateInfrastructureError, match=r"cannot be submitted.*403"):
+        gate_there().execute(context)
+    assert service.jobs == []
+    assert stored() == []
+
+
+# Waiting
+
+
+def test_a_service_that_does_not_answer_is_asked_again(
+    gate_there: Gate, context: Context, service: SparkService
+) -> None:
+    made = gate_there(deferrable=True)
+    trigger = _deferred(made, context)
+    service.faults = [_fault(service)] * 3
+    assert made.execute_complete(context, event_of(trigger)) == "passed"
+    assert service.faults == []
+
+
+def _fault(service: SparkService) -> int:
+    """An answer that says nothing about a job, and that the hook does not wait for by itself."""
+    return 403 if service.kind == "databricks" else 500
+
+
+def test_a_service_that_stops_answering_ends_the_wait(
+    operators: ModuleType,
+    gate_there: Gate,
+    context: Context,
+    service: SparkService,
+    spark_submit: SparkSubmit,
+) -> None:
+    spark_submit.will("sleep")
+    made = gate_there(deferrable=True)
+    trigger = _deferred(made, context)
+    service.faults = [_fault(service)] * 30
+    event = event_of(trigger)
+    assert "cannot be tracked" in event["how"]
+    with pytest.raises(operators.GateInfrastructureError, match="cannot be tracked"):
+        made.execute_complete(context, event)
+
+
+def _deferred(gate: Any, context: Context) -> Any:
+    """The trigger of a gate that is deferred, as the triggerer makes it."""
+    from airflow.providers.common.compat.sdk import TaskDeferred
+
+    with pytest.raises(TaskDeferred) as deferred:
+        gate.execute(context)
+    trigger = deferred.value.trigger
+    path, arguments = trigger.serialize()
+    assert path == "dqx_airflow.operators.trigger.GateTrigger"
+    text = json.dumps(arguments)
+    assert "hush" not in text
+    assert len(text) < 3000
+    return type(trigger)(**json.loads(text))
+
+
+def _executed(gate: Any, context: Context) -> Any:
+    """The result of a gate, deferred or not."""
+    if gate.deferrable:
+        return gate.execute_complete(context, event_of(_deferred(gate, context)))
+    return gate.execute(context)
+
+
+def test_a_deferred_gate_is_continued_with_the_event(
+    gate_there: Gate, context: Context, stored: Callable[[], list[Path]], service: SparkService
+) -> None:
+    made = gate_there(deferrable=True, suite=SUITE + "# noise\n" * 10_000)
+    event = event_of(_deferred(made, context))
+    assert event["logs"].startswith(service.address)
+    assert gate_there().execute_complete(context, event) == "passed"
+    assert stored() == []
+
+
+# The end of a task is the end of its job
+
+
+def test_a_killed_task_cancels_its_job(
+    operators: ModuleType,
+    gate_there: Gate,
+    context: Context,
+    service: SparkService,
+    spark_submit: SparkSubmit,
+    stored: Callable[[], list[Path]],
+) -> None:
+    spark_submit.will("sleep")
+    error = killed(gate_there(), context, lambda: bool(spark_submit.calls))
+    assert isinstance(error, operators.GateInfrastructureError)
+    assert service.jobs[0].is_cancelled
+    assert stored() == []
+
+
+def test_a_killed_deferred_task_cancels_its_job(
+    gate_there: Gate, context: Context, service: SparkService, spark_submit: SparkSubmit
+) -> None:
+    import asyncio
+
+    spark_submit.will("sleep")
+    trigger = _deferred(gate_there(deferrable=True), context)
+    asyncio.run(trigger.on_kill())
+    assert service.jobs[0].is_cancelled
+
+
+@pytest.mark.parametrize("deferrable", [False, True])
+def test_a_task_that_takes_too_long_cancels_its_job(
+    operators: ModuleType,
+    gate_there: Gate,
+    context: Context,
+    service: SparkService,
+    spark_submit: SparkSubmit,
+    deferrable: bool,
+) -> None:
+    spark_submit.will("sleep")
+    made = gate_there(execution_timeout=timedelta(seconds=1.5), deferrable=deferrable)
+    with pytest.raises(operators.GateTimeoutError, match="longer than its execution_timeout"):
+        _executed(made, context)
+    assert service.jobs[0].is_cancelled
+
+
+def test_a_job_that_ended_itself_at_its_timeout_is_an_error_of_its_own(
+    operators: ModuleType, gate_there: Gate, context: Context, spark_submit: SparkSubmit
+) -> None:
+    (spark_submit.home / "said").write_text("error: the gate took longer than 90 seconds\n")
+    spark_submit.will("prints=said exit=124")
+    with pytest.raises(operators.GateTimeoutError, match="took longer than 90 seconds; increase"):
+        gate_there(timeout=90).execute(context)
+
+
+# Submitters of one's own
+
+
+@dataclass(frozen=True)
+class Refusing:
+    """Looks like one."""
+
+    queue: str = "gates"
+
+
+@pytest.mark.parametrize(
+    ("submit", "message"),
+    [
+        ("livy", "submit='livy': write a submitter, such as LivyBatches"),
+        (Refusing(), r"submit=Refusing\(queue='gates'\): write a submitter"),
+    ],
+)
+def test_what_is_no_submitter_is_a_mistake(
+    operators: ModuleType, gate: Gate, context: Context, submit: Any, message: str
+) -> None:
+    with pytest.raises(operators.GateMisconfigured, match=message):
+        gate(submit=submit).execute(context)
+
+
+def test_a_submitter_must_be_made_again_by_the_triggerer(
+    operators: ModuleType, gate: Gate, context: Context
+) -> None:
+    from dqx_airflow.operators.submitters import LivyBatches, Submitter
+
+    class Plain(Submitter):
+        submit = state = cancel = lambda *_: None  # type: ignore[assignment]
+
+    with pytest.raises(operators.GateMisconfigured, match="submit: Plain is not a dataclass"):
+        gate(submit=Plain()).execute(context)
+    with pytest.raises(operators.GateMisconfigured, match=r"auth=<object.* is not a JSON"):
+        gate(submit=LivyBatches({}, auth=object())).execute(context)  # type: ignore[arg-type]
+
+
+def test_a_dag_file_with_a_submitter_imports_no_provider_of_it() -> None:
+    code = f"""
+import sys
+from dqx_airflow.operators import DqlGateOperator
+from dqx_airflow.operators.submitters import *
+DqlGateOperator(task_id="gate", suite={SUITE!r}, datasets={{"orders": "/lake"}},
+    submit=LivyBatches({{"file": "gate_job.py"}}))
+DatabricksRuns({{}})
+print(*sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = done.stdout.split()
+    hooks = [f"{provider}.hooks" for provider in PROVIDERS.values()]
+    assert not [name for name in loaded if name.startswith(("aiohttp", *hooks))]
+    assert "pyarrow" not in loaded
+
+
+# With a real Spark
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for name, ids in {"sound": [1, 2, 3], "damaged": [1, 2, None]}.items():
+        (tmp_path / "lake" / name).mkdir(parents=True)
+        pq.write_table(pa.table({"id": ids}), tmp_path / "lake" / name / "0.parquet")
+    return tmp_path / "lake"
+
+
+@pytest.mark.spark
+@pytest.mark.e2e
+@pytest.mark.parametrize(
+    ("data", "deferrable", "error"),
+    [("sound", True, None), ("damaged", False, "GateBlocked"), ("missing", False, "GateBroken")],
+)
+def test_a_service_runs_the_real_job(
+    operators: ModuleType,
+    gate: Gate,
+    context: Context,
+    service: SparkService,
+    lake: Path,
+    data: str,
+    deferrable: bool,
+    error: str | None,
+) -> None:
+    dataset = {"path": str(lake / data), "format": "parquet"}
+    made = gate(datasets={"orders": dataset}, submit=service.submitter(), deferrable=deferrable)
+    if error is None:
+        assert _executed(made, context) == "passed"
+    else:
+        with pytest.raises(getattr(operators, error)):
+            _executed(made, context)
+    assert [job.code for job in service.jobs] == [0]
+
+
+@pytest.mark.spark
+@pytest.mark.e2e
+def test_a_killed_task_ends_the_real_job(
+    operators: ModuleType, gate: Gate, context: Context, service: SparkService
+) -> None:
+    made = gate(datasets={"orders": {"query": ENDLESS}}, submit=service.submitter())
+    error = killed(made, context, lambda: bool(service.jobs))
+    assert isinstance(error, operators.GateInfrastructureError)
+    wait_for(lambda: service.jobs[0].is_cancelled)
+
+
+@pytest.mark.spark
+@pytest.mark.e2e
+def test_the_timeout_of_a_gate_ends_the_real_job(
+    operators: ModuleType, gate: Gate, context: Context, service: SparkService
+) -> None:
+    submit = service.submitter()
+    made = gate(datasets={"orders": {"query": ENDLESS}}, submit=submit, timeout=5)
+    with pytest.raises(operators.GateTimeoutError, match="longer than 5 seconds"):
+        made.execute(context)
