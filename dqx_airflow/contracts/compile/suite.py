@@ -83,9 +83,9 @@ def compile_contract(
     drafting = _Drafting(contract, {ref.name: ref for ref in datasets}, on)
     drafting.draft_all()
     while True:
-        source, checked, wrong = written_suite(
-            name, *drafting.title(), drafting.assertions(), drafting.unchecked()
-        )
+        assertions = [draft.assertion for draft in drafting.drafts]
+        written = written_suite(name, *drafting.title(), assertions, drafting.unchecked())
+        source, checked, wrong = written
         if not wrong:
             break
         # Claims that the language rejects, such as an empty range.
@@ -96,38 +96,24 @@ def compile_contract(
     return Compiled(
         source.text,
         checked,
-        tuple((draft.name, draft.rule) for draft in drafting.drafts),
-        tuple((draft.name, rule) for draft in drafting.drafts for rule in draft.included),
+        tuple((draft.assertion.name, draft.rule) for draft in drafting.drafts),
+        tuple((draft.assertion.name, rule) for draft in drafting.drafts for rule in draft.included),
         tuple(
             Note(clause, Treatment.UNSUPPORTED, refused.reason)
-            for refused in drafting.refused
-            for clause in refused.rule.clauses
+            for refused, _ in drafting.refused
+            for clause in refused.clauses
         ),
         tuple(drafting.unenforced()),
     )
 
 
-@dataclass(slots=True)
-class _AssertionDraft:
-    """An assertion: its rule, and the datasets of its check."""
-
-    name: str
-    rule: Rule
-    claim: str
-    datasets: tuple[str, ...]
-    included: list[Rule] = field(default_factory=list)
-
-
 @dataclass(frozen=True, slots=True)
-class _Refused:
-    """A rule without an assertion, and the reason. `is_part`: another rule has none for the same
-    reason."""
+class _AssertionDraft:
+    """An assertion, its rule, and the rules that it also enforces."""
 
+    assertion: SuiteAssertion
     rule: Rule
-    reason: str
-    name: str
-    dataset: str
-    is_part: bool = False
+    included: list[Rule] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -138,7 +124,8 @@ class _Drafting:
     datasets: Mapping[str, DatasetRef]
     on: date | None
     drafts: list[_AssertionDraft] = field(default_factory=list)
-    refused: list[_Refused] = field(default_factory=list)
+    refused: list[tuple[Unenforced, bool]] = field(default_factory=list)
+    """The rules without an assertion; True if another rule has none for the same reason."""
     _names: set[str] = field(default_factory=set)
 
     def draft_all(self) -> None:
@@ -158,19 +145,18 @@ class _Drafting:
         """Removes the drafts with these numbers."""
         for number, reason in wrong.items():
             draft = self.drafts[number]
+            name, dataset = draft.assertion.name, draft.assertion.datasets[0]
             for rule in (draft.rule, *draft.included):
-                is_part = rule is not draft.rule
-                refused = _Refused(rule, reason, draft.name, draft.datasets[0], is_part)
-                self.refused.append(refused)
-        kept = [draft for number, draft in enumerate(self.drafts) if number not in wrong]
-        self.drafts = kept
+                self._refuse(name, dataset, rule, reason, is_part=rule is not draft.rule)
+        self.drafts = [draft for number, draft in enumerate(self.drafts) if number not in wrong]
 
     def _draft(self, context: RuleContext, types: dict[int, _AssertionDraft]) -> None:
         """:param types: the assertions about types, by the `id` of their fields."""
+        rule, place = context.rule, (context.model.name, context.rule)
         try:
             claim = self._claim(context)
         except NoCounterpartError as error:
-            self._refuse(context, str(error))
+            self._refuse(self._name(context), *place, str(error))
             return
         if isinstance(claim, EnforcedByType):
             outer = types.get(id(claim.column))
@@ -178,30 +164,34 @@ class _Drafting:
                 reason = (
                     f"the type of {claim.column.path} is not checked, and this clause is part of it"
                 )
-                self._refuse(context, reason, is_part=True)
+                self._refuse(self._name(context), *place, reason, is_part=True)
             else:
-                outer.included.append(context.rule)
+                outer.included.append(rule)
             return
-        datasets = (context.model.name, *claim.others)
-        draft = _AssertionDraft(self._name(context), context.rule, claim.text, datasets)
-        self.drafts.append(draft)
-        if isinstance(context.rule.demand, OfType) and context.item is not None:
-            types[id(context.item)] = draft
+        assertion = SuiteAssertion(
+            self._name(context),
+            claim.text,
+            (context.model.name, *claim.others),
+            tuple(filter(None, [shortened(rule.description or "", _WIDTH_INSIDE)])),
+            rule.severity if rule.severity != DEFAULT_SEVERITY else None,
+            tuple(_tags(self.contract, rule)),
+        )
+        self.drafts.append(_AssertionDraft(assertion, rule))
+        if isinstance(rule.demand, OfType) and context.item is not None:
+            types[id(context.item)] = self.drafts[-1]
 
-    def _refuse(self, context: RuleContext, reason: str, *, is_part: bool = False) -> None:
-        name = self._name(context)
-        self.refused.append(_Refused(context.rule, reason, name, context.model.name, is_part))
+    def _refuse(
+        self, name: str, dataset: str, rule: Rule, reason: str, *, is_part: bool = False
+    ) -> None:
+        accepted = self.contract.acceptance_of(name, *(clause.path for clause in rule.clauses))
+        place = name, dataset, rule.clauses
+        refused = Unenforced(*place, _severity(rule), reason, accepted, rule)
+        self.refused.append((refused, is_part))
 
     def unenforced(self) -> Iterator[Unenforced]:
         """What the contract states and no assertion checks, each once: first rules, then what could
         not become a rule."""
-        for refused in self.refused:
-            rule = refused.rule
-            if not refused.is_part and rule.clauses:
-                paths = [clause.path for clause in rule.clauses]
-                accepted = self.contract.acceptance_of(refused.name, *paths)
-                place = refused.name, refused.dataset, rule.clauses
-                yield Unenforced(*place, _severity(rule), refused.reason, accepted, rule)
+        yield from (item for item, is_part in self.refused if item.clauses and not is_part)
         promised: dict[Promise, list[Note]] = {}
         for note in self.contract.notes:
             if note.promise is not None:
@@ -231,20 +221,6 @@ class _Drafting:
         name = self.contract.assertion_name(context.model, context.item, context.rule)
         return unique_name(name, self._names)
 
-    def assertions(self) -> list[SuiteAssertion]:
-        """The drafts as text, in order."""
-        return [
-            SuiteAssertion(
-                draft.name,
-                draft.claim,
-                draft.datasets,
-                tuple(filter(None, [shortened(draft.rule.description or "", _WIDTH_INSIDE)])),
-                draft.rule.severity if draft.rule.severity != DEFAULT_SEVERITY else None,
-                tuple(_tags(self.contract, draft.rule)),
-            )
-            for draft in self.drafts
-        ]
-
     def title(self) -> tuple[str, str]:
         """The name of the suite, and the comment above it."""
         contract = self.contract
@@ -260,8 +236,8 @@ class _Drafting:
         lines = [(note.clause.path, note.reason) for note in notes]
         lines += [
             (clause.path, refused.reason)
-            for refused in self.refused
-            for clause in refused.rule.clauses[:1]
+            for refused, _ in self.refused
+            for clause in refused.clauses[:1]
         ]
         shown = [shortened(f"{path}: {reason}", WIDTH - len("#   ")) for path, reason in lines]
         return ["Not checked:", *(f"  {line}" for line in shown)] if lines else []
