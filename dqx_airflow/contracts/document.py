@@ -527,8 +527,6 @@ class References:
     sources: dict[str, str] = field(default_factory=dict)
     prepare: Callable[[Document], Document] = lambda document: document
     """Applied to each document that is read."""
-    used: set[int] = field(default_factory=set)
-    """The `id` of each mapping that something refers to."""
     _documents: dict[str, Document] = field(default_factory=dict)
     _told: set[Span] = field(default_factory=set)
 
@@ -557,7 +555,6 @@ class References:
                 message = f"circular $ref: {reference.value} contains this $ref"
                 self._error("E407", message, reference)
                 break
-            self.used.add(id(target))
             for key, entry in target.entries.items():
                 entries.setdefault(key, entry)
             mapping = target

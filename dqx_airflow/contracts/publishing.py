@@ -61,17 +61,11 @@ class Blocker:
 
 
 def objections(
-    contract: Contract,
-    digest: str,
-    published: Sequence[PublishedVersion],
-    on: date,
-    *,
-    semantic: Bump = Bump.MAJOR,
+    contract: Contract, digest: str, published: Sequence[PublishedVersion], on: date
 ) -> tuple[Blocker, ...]:
     """All objections to publishing a contract on a date; none for one that is published.
 
     :param published: the published versions of its id, in order.
-    :param semantic: the bump for a change of meaning in words.
     """
     if reader_of(contract.dialect).versions_models:
         problem = "a manifest of DataLex has no version: each of its contracts has one"
@@ -103,7 +97,7 @@ def objections(
     base = _base(published)
     if base is None:
         return ()
-    changes = diff(base.contract, contract, semantic=semantic)
+    changes = diff(base.contract, contract)
     problems = []
     if changes.shortfall is not None:
         problems.append(Blocker(changes.shortfall, _summary(changes)))

@@ -234,7 +234,7 @@ def _groups_of(settings: Mapping[str, Any]) -> tuple[dict[str, str], tuple[str, 
         query = sqlglot.parse_one(text)
     except sqlglot.ParseError:
         raise NoCounterpartError("its query is not valid SQL") from None
-    more = ("joins", "having", "limit", "with", "with_", "distinct", "qualify")
+    more = ("joins", "having", "limit", "with_", "distinct", "qualify")
     if not isinstance(query, exp.Select) or any(query.args.get(key) for key in more):
         raise NoCounterpartError("its query is not a grouped aggregation of one table")
     metrics: dict[str, str] = {}

@@ -96,14 +96,7 @@ _CATEGORIES = {
     "Control": "Cc",
 }
 _SHORT_CATEGORY = re.compile(r"C[cfon]?|L[ulmot]?|M[nce]?|N[dlo]?|P[cdseifo]?|S[mcko]?|Z[slp]?")
-_BINARY = {
-    "Alphabetic": "IsAlphabetic",
-    "Uppercase": "IsUppercase",
-    "Lowercase": "IsLowercase",
-    "White_Space": "IsWhite_Space",
-    "Ideographic": "IsIdeographic",
-    "ASCII": "ASCII",
-}
+_BINARY = ("Alphabetic", "Uppercase", "Lowercase", "White_Space", "Ideographic")
 
 
 def _written(token: re.Match[str], groups: list[str | None]) -> str:
@@ -226,8 +219,8 @@ def _property(sign: str, key: str | None, name: str) -> str:
         category = _CATEGORIES.get(name, name)
         if _SHORT_CATEGORY.fullmatch(category):
             return f"\\{sign}{{{category}}}"
-    if key is None and name in _BINARY:
-        return f"\\{sign}{{{_BINARY[name]}}}"
+    if key is None and name in (*_BINARY, "ASCII"):
+        return f"\\{sign}{{{'Is' * (name in _BINARY)}{name}}}"
     raise NoCounterpartError(f"Java has no class {sign}{{{name}}} of characters")
 
 

@@ -69,8 +69,8 @@ _HINTS: dict[object, str] = {
     exp.Interval: "INTERVAL with one number and one unit",
 }
 _MORE = {"having", "where", "qualify"}
-_PARTS = {*_MORE, "expressions", "from", "from_", "joins", "group", "order"}
-_ENDS = {"limit", "offset", "with", "with_"}
+_PARTS = {*_MORE, "expressions", "from_", "joins", "group", "order"}
+_ENDS = {"limit", "offset", "with_"}
 
 
 def exact(
@@ -213,10 +213,9 @@ class _Translation:
     def query(self, tree: Expr, outer: _Scope | None) -> tuple[Expr, dict[str, Kind | None]]:
         """The query, and the kinds of its columns by name."""
         out = tree.copy()
-        given = tree.args.get("with_") or tree.args.get("with")
-        if given is not None:
+        if (given := tree.args.get("with_")) is not None:
             self._only(given, "expressions")
-            for old, new in zip(given.expressions, _with(out).expressions, strict=True):
+            for old, new in zip(given.expressions, out.args["with_"].expressions, strict=True):
                 query, columns = self.query(old.this, outer)
                 new.set("this", query)
                 self.ctes[old.alias.lower()] = _named(columns, old)
@@ -245,9 +244,8 @@ class _Translation:
 
     def _select(self, tree: Expr, out: Expr, scope: _Scope) -> dict[str, Kind | None]:
         self._only(tree, *_PARTS, *_ENDS, "distinct")
-        for key in ("from_", "from"):
-            if (source := tree.args.get(key)) is not None:
-                out.args[key].set("this", self._source(source.this, scope))
+        if (source := tree.args.get("from_")) is not None:
+            out.args["from_"].set("this", self._source(source.this, scope))
         self._joins(tree, out, scope)
         columns: dict[str, Kind | None] = {}
         distinct = tree.args.get("distinct")
@@ -739,11 +737,6 @@ def _wrapped(node: Expr) -> Expr:
 def _unit(node: object) -> str:
     name = (node.name if isinstance(node, exp.Expression) else str(node)).strip("'\"").upper()
     return _UNITS.get(name, name)
-
-
-def _with(tree: Expr) -> Expr:
-    found: Expr = tree.args.get("with_") or tree.args["with"]
-    return found
 
 
 def _named(columns: dict[str, Kind | None], node: Expr) -> dict[str, Kind | None]:

@@ -272,7 +272,7 @@ def _over_own_rows(tree: exp.Query, scope: claims.SqlScope) -> tuple[Expr, Expr 
     if not isinstance(tree, exp.Select):
         return None
     used = {key for key, value in tree.args.items() if value}
-    if not used <= {"expressions", "from", "from_", "where", "kind"}:
+    if not used <= {"expressions", "from_", "where", "kind"}:
         return None
     table = from_of(tree)
     if not isinstance(table, exp.Table):
@@ -375,7 +375,7 @@ class _Predicate:
             raise NotInDqlError
         table = from_of(query)
         used = {key for key, value in query.args.items() if value}
-        is_simple = used <= {"expressions", "from", "from_", "distinct", "kind"}
+        is_simple = used <= {"expressions", "from_", "distinct", "kind"}
         if not is_simple or not isinstance(table, exp.Table):
             raise NotInDqlError
         if len(query.selects) != 1 or not isinstance(query.selects[0], exp.Column):
@@ -446,8 +446,8 @@ def _number(text: str) -> int | float:
 
 
 def from_of(query: exp.Query) -> Expr | None:
-    """What a query reads; older versions of sqlglot name its FROM differently."""
-    clause = query.args.get("from_") or query.args.get("from")
+    """What a query reads."""
+    clause = query.args.get("from_")
     return clause.this if clause is not None else None
 
 

@@ -25,7 +25,7 @@ from posixpath import normpath
 from typing import Any, Protocol
 from urllib.parse import quote, unquote, urlsplit
 
-from dqx_airflow.contracts.model import Bump, Contract
+from dqx_airflow.contracts.model import Contract
 from dqx_airflow.contracts.publishing import Blocker, PublishedVersion, objections
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.errors import RegistryError
@@ -99,13 +99,7 @@ class Registry:
         return next(entry.files for entry in entries if entry.number == number)
 
     def publish(
-        self,
-        contract: Contract,
-        texts: Mapping[str, str],
-        on: date,
-        *,
-        semantic: Bump = Bump.MAJOR,
-        is_dry: bool = False,
+        self, contract: Contract, texts: Mapping[str, str], on: date, *, is_dry: bool = False
     ) -> Publication:
         """Publishes a version, unless there are objections.
 
@@ -116,7 +110,7 @@ class Registry:
         digest = digest_of(texts)
         for _ in range(_MOST_TRIES):
             versions = self.versions(contract.id)
-            problems = objections(contract, digest, versions, on, semantic=semantic)
+            problems = objections(contract, digest, versions, on)
             if problems:
                 return Publication(None, problems)
             same = next((version for version in versions if version.digest == digest), None)

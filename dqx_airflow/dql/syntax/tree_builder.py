@@ -71,9 +71,10 @@ class _TreeBuilder:
             return children[0]
         if rule in _NODE_OF_RULE:
             return _NODE_OF_RULE[rule](*children, span)
-        if rule in _POSITIVE_RULE:
-            return nodes.Not(_NODE_OF_RULE[_POSITIVE_RULE[rule]](*children, span), span)
-        return _NODE_OF_LIST[rule](children, span)
+        if rule in _NODE_OF_LIST:
+            return _NODE_OF_LIST[rule](children, span)
+        positive = rule.replace("not_", "", 1)  # `not_within`, `is_not_null`
+        return nodes.Not(_NODE_OF_RULE[positive](*children, span), span)
 
     def _span(self, tree: Tree[Token]) -> Span:
         meta = tree.meta
@@ -370,15 +371,6 @@ _NODE_OF_LIST: dict[str, Callable[[list[Any], Span], Any]] = {
 }
 """Rules with any number of children."""
 
-_POSITIVE_RULE = {
-    "not_within": "within",
-    "not_member": "member",
-    "not_matches": "matches",
-    "not_like": "like",
-    "has_not_format": "has_format",
-    "is_not_null": "is_null",
-    "is_not_nan": "is_nan",
-}
 _TRANSPARENT_RULES = frozenset(
     {"number", "percent", "text", "truth", "parenthesis", "parameter_number", "parameter_text"}
     | {"threshold", "zone_name"}
