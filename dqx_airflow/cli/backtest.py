@@ -4,45 +4,47 @@ alarms of a gate beside those of its shadow.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import date, timedelta
+from fractions import Fraction
 from functools import reduce
+from io import StringIO
 from operator import or_
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
+from rich.text import Text
 
-from dqx_airflow.cli.arguments import (
-    ConfigOption,
-    ConnectionOption,
-    DatasetOption,
-    GateOption,
-    MapIndexOption,
-    OutputFileOption,
-    ResultsOption,
-    SinceOption,
-    SuiteArgument,
-    UntilOption,
-    first_and_last,
-    require_days,
-    results_of,
-    suite_file,
-    suite_name,
-)
+from dqx_airflow.cli import arguments
 from dqx_airflow.cli.command import TableFormatOption, TableOrJson, print_or_write
+from dqx_airflow.cli.reports import console_for, print_table, printable, table_of
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.renderers import json_text
+from dqx_airflow.dql.nodes import Unit
 from dqx_airflow.errors import RequestError, SparkError
+from dqx_airflow.plan.term_values import Measurements, measurements_of
+from dqx_airflow.results.past_days import PastDay, ShadowDay, past_days, runs_of_suite, shadow_days
+from dqx_airflow.tuning.backtest import Backtest
+from dqx_airflow.tuning.comparison import (
+    Alarms,
+    BacktestComparison,
+    ShadowedAssertion,
+    compare_alarms,
+    compare_judged,
+)
+from dqx_airflow.tuning.protection import HUMAN, judge_values
+from dqx_airflow.tuning.suite_file import refuse
+from dqx_airflow.tuning.tunables import number_text, typed_values
 from dqx_airflow.values import Status, day_of_instance
+from dqx_airflow.values.exact import nearest_float
 
 if TYPE_CHECKING:
     from dqx_airflow.cli.spark import Spark
     from dqx_airflow.dql.check import Checked
     from dqx_airflow.plan.model import Plan
-    from dqx_airflow.results.past_days import PastDay, ShadowDay
-    from dqx_airflow.tuning.comparison import Alarms, BacktestComparison, ShadowedAssertion
     from dqx_airflow.values import GateRequest
 
 
@@ -54,21 +56,21 @@ BacktestFormat: TypeAlias = Literal["table", "json", "svg", "html"]
 
 
 def backtest(
-    suite: SuiteArgument,
+    suite: arguments.SuiteArgument,
     *,
-    since: SinceOption = None,
-    until: UntilOption = None,
+    since: arguments.SinceOption = None,
+    until: arguments.UntilOption = None,
     values: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE")] = None,
     proposal: Path | None = None,
     fill: bool = False,
-    gate: GateOption = None,
-    map_index: MapIndexOption = None,
-    results: ResultsOption = None,
-    dataset: DatasetOption = None,
-    connection: ConnectionOption = None,
-    config: ConfigOption = None,
+    gate: arguments.GateOption = None,
+    map_index: arguments.MapIndexOption = None,
+    results: arguments.ResultsOption = None,
+    dataset: arguments.DatasetOption = None,
+    connection: arguments.ConnectionOption = None,
+    config: arguments.ConfigOption = None,
     output: Annotated[BacktestFormat, typer.Option("--format")] = "table",
-    output_file: OutputFileOption = None,
+    output_file: arguments.OutputFileOption = None,
 ) -> None:
     """Show what would have passed and failed on past days, from stored metric values.
 
@@ -80,17 +82,16 @@ def backtest(
     :param fill: Measure the days that the store lacks, in one scan.
     :param output: Output format: table, json, svg or html.
     """
-    from dqx_airflow.results.past_days import past_days, runs_of_suite
 
-    checked = suite_file(suite).read()
+    checked = arguments.suite_file(suite).read()
     name = checked.valid_suite.name.value
-    first, last = first_and_last(since, until, default=90)
-    stored = results_of(suite, results)
+    first, last = arguments.first_and_last(since, until, default=90)
+    stored = arguments.results_of(suite, results)
     days = past_days(stored, name, first, last, gate=gate, map_index=map_index)
     if fill:
         days = filled(suite, days, first, last, dataset, connection, config)
     else:
-        require_days(days, stored, runs_of_suite(name, first, last, gate, map_index))
+        arguments.require_days(days, stored, runs_of_suite(name, first, last, gate, map_index))
         first = first if since else days[0].date
         last = last if until else days[-1].date
     comparison = _compared(checked, suite, _all_days(days, first, last), values or [], proposal)
@@ -103,8 +104,6 @@ def backtest(
 def _all_days(days: tuple[PastDay, ...], first: date, last: date) -> list[PastDay]:
     """The days, and the days between them that have no results. For a mapped gate these are the
     days of each instance on dates on which the gate was mapped."""
-    from dqx_airflow.plan.term_values import Measurements
-    from dqx_airflow.results.past_days import PastDay
 
     with_results = {(day.date, day.map_index): day for day in days}
     instances = sorted({day.map_index for day in days}) or [-1]
@@ -119,16 +118,11 @@ def _all_days(days: tuple[PastDay, ...], first: date, last: date) -> list[PastDa
 
 
 def _compared(
-    checked: Checked, path: Path, days: list[PastDay], arguments: list[str], proposal: Path | None
+    checked: Checked, path: Path, days: list[PastDay], typed: list[str], proposal: Path | None
 ) -> BacktestComparison:
-    from dqx_airflow.tuning.backtest import Backtest
-    from dqx_airflow.tuning.comparison import compare_judged
-    from dqx_airflow.tuning.protection import HUMAN, judge_values
-    from dqx_airflow.tuning.suite_file import refuse
-    from dqx_airflow.tuning.tunables import typed_values
 
     today = Backtest(checked.valid_suite, days)
-    values = typed_values(arguments)
+    values = typed_values(typed)
     proposed, base = today, checked
     if proposal is not None:
         base, proposed_values = _proposed(proposal, checked, path)
@@ -144,13 +138,15 @@ def _proposed(proposal: Path, checked: Checked, path: Path) -> tuple[Checked, di
     :raises RequestError: the file is neither a suite nor a proposal.
     """
     if proposal.suffix == ".dql":
-        return suite_file(proposal).read(), {}
+        return arguments.suite_file(proposal).read(), {}
     from dqx_airflow.tuning.proposals import proposal_from_json
 
     proposed = proposal_from_json(_text_of_file(proposal))
     if proposed.profile is None and proposed.form is None:
         return checked, proposed.values
-    return suite_file(path).changed(checked, proposed.profile, proposed.form), proposed.values
+    return arguments.suite_file(path).changed(
+        checked, proposed.profile, proposed.form
+    ), proposed.values
 
 
 def _text_of_file(path: Path) -> str:
@@ -171,17 +167,12 @@ def _written(comparison: BacktestComparison, output: BacktestFormat) -> str:
         case "json":
             return json_text(_comparison_fields(comparison)) + "\n"
         case "table":
-            from io import StringIO
-
             out = StringIO()
             _print_comparison(comparison, out)
             return out.getvalue()
 
 
 def _comparison_fields(comparison: BacktestComparison) -> dict[str, Any]:
-    from fractions import Fraction
-
-    from dqx_airflow.values.exact import nearest_float
 
     return {
         "suite": comparison.suite,
@@ -218,16 +209,12 @@ def _comparison_fields(comparison: BacktestComparison) -> dict[str, Any]:
 
 
 def _print_comparison(comparison: BacktestComparison, file: Any = None) -> None:
-    from rich.text import Text
-
-    from dqx_airflow.cli.reports import console_for, printable, table_of
-    from dqx_airflow.dql.nodes import Unit
-    from dqx_airflow.tuning.tunables import number_text
 
     console = console_for(file)
     is_same = comparison.values_before == comparison.values_after and not comparison.changed
     columns = ("passed", "failed", "skipped", "error", "unknown")
-    table = table_of("assertion", *columns, *(() if is_same else ("changes side on",)))
+    head = ("assertion", *columns, *(() if is_same else ("changes side on",)))
+    rows = []
     for assertion in comparison.assertions:
         cells = []
         for status in (*Status, None):
@@ -237,8 +224,8 @@ def _print_comparison(comparison: BacktestComparison, file: Any = None) -> None:
             day_of_instance(day.date, day.map_index) for day in assertion.days if day.changes_side
         ]
         last = () if is_same else (listed(days, most=_MOST_NAMED),)
-        table.add_row(*(Text(printable(cell)) for cell in (assertion.name, *cells, *last)))
-    console.print(table)
+        rows.append((assertion.name, *cells, *last))
+    console.print(table_of(head, rows))
     before, after = comparison.before, comparison.after
     lines = [f"{len(comparison.dates)} days, {len(comparison.assertions)} assertions"]
     if (instances := comparison.instances) > 1:
@@ -262,7 +249,6 @@ def _print_comparison(comparison: BacktestComparison, file: Any = None) -> None:
 
 def _why_unknown(comparison: BacktestComparison) -> list[str]:
     """A line for each of the most frequent reasons."""
-    from collections import Counter
 
     reasons = Counter(day.unknown for assertion in comparison.assertions for day in assertion.days)
     del reasons[None]
@@ -302,8 +288,6 @@ def filled(
     if not missing:
         return tuple(known)
     request, plans, spark = _opened(suite, missing, datasets, connection, config)
-    from dqx_airflow.plan.term_values import Measurements, measurements_of
-    from dqx_airflow.results.past_days import PastDay
 
     try:
         measured_days = spark.measure(request.datasets, list(map(_of_one_dataset, plans)))
@@ -367,13 +351,13 @@ def _of_one_dataset(plan: Plan) -> Plan:
 
 
 def shadow(
-    suite: SuiteArgument,
+    suite: arguments.SuiteArgument,
     *,
-    since: SinceOption = None,
-    until: UntilOption = None,
+    since: arguments.SinceOption = None,
+    until: arguments.UntilOption = None,
     name: str | None = None,
-    gate: GateOption = None,
-    results: ResultsOption = None,
+    gate: arguments.GateOption = None,
+    results: arguments.ResultsOption = None,
     output: TableFormatOption = TableOrJson.TABLE,
 ) -> None:
     """Compare the alarms of a suite with those of the shadow that ran beside it.
@@ -382,12 +366,10 @@ def shadow(
 
     :param name: The shadow, if there were several; default: the last one.
     """
-    from dqx_airflow.results.past_days import runs_of_suite, shadow_days
-    from dqx_airflow.tuning.comparison import compare_alarms
 
-    first, last = first_and_last(since, until, default=30)
-    wanted = runs_of_suite(suite_name(suite), first, last, gate)
-    observed = shadow_days(results_of(suite, results), wanted)
+    first, last = arguments.first_and_last(since, until, default=30)
+    wanted = runs_of_suite(arguments.suite_name(suite), first, last, gate)
+    observed = shadow_days(arguments.results_of(suite, results), wanted)
     names = list(dict.fromkeys(day.shadow for day in observed))
     if not names:
         raise RequestError(
@@ -429,7 +411,6 @@ def _instance_of_day(day: ShadowDay) -> str:
 def _print_shadow(
     name: str, days: Sequence[ShadowDay], compared: Sequence[ShadowedAssertion]
 ) -> None:
-    from dqx_airflow.cli.reports import print_table, printable
 
     rows = []
     for assertion in compared:

@@ -16,18 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 import typer
 from rich.filesize import decimal
 
-from dqx_airflow.cli.arguments import (
-    ConfigOption,
-    DatasetOption,
-    GateOption,
-    OutputFileOption,
-    ResultsOption,
-    SinceOption,
-    UntilOption,
-    first_and_last,
-    require_days,
-    results_of,
-)
+from dqx_airflow.cli import arguments
 from dqx_airflow.cli.calls import Options, read_call
 from dqx_airflow.cli.command import from_here, print_or_write, suite_files, what_to_give
 from dqx_airflow.cli.contract.versions import git
@@ -80,11 +69,11 @@ class PastWanted:
         """
         from dqx_airflow.results.past_days import past_days, runs_of_suite
 
-        stored = results_of(path, self.results)
-        first, last = first_and_last(self.since, self.until, default=90)
+        stored = arguments.results_of(path, self.results)
+        first, last = arguments.first_and_last(self.since, self.until, default=90)
         try:
             days = past_days(stored, suite, first, last, gate=self.gate)
-            require_days(days, stored, runs_of_suite(suite, first, last, self.gate))
+            arguments.require_days(days, stored, runs_of_suite(suite, first, last, self.gate))
         except RequestError as error:
             return (), f"no past day was judged: {error.problem}; {error.hint}"
         known = len({day.date for day in days})
@@ -96,15 +85,15 @@ def diff(
     *,
     revision: Annotated[str, typer.Option("--git", metavar="REV")] = "HEAD",
     backtest: bool = False,
-    since: SinceOption = None,
-    until: UntilOption = None,
-    gate: GateOption = None,
-    results: ResultsOption = None,
+    since: arguments.SinceOption = None,
+    until: arguments.UntilOption = None,
+    gate: arguments.GateOption = None,
+    results: arguments.ResultsOption = None,
     cost: bool = False,
-    dataset: DatasetOption = None,
-    config: ConfigOption = None,
+    dataset: arguments.DatasetOption = None,
+    config: arguments.ConfigOption = None,
     output: Annotated[DiffFormat, typer.Option("--output", "--format")] = "text",
-    output_file: OutputFileOption = None,
+    output_file: arguments.OutputFileOption = None,
 ) -> None:
     """List the assertions that differ from a git revision, and with --backtest the past days whose
     verdict would turn.

@@ -80,7 +80,7 @@ def print_failures(
 
 
 def verdicts_table(verdicts: Iterable[Verdict]) -> Table:
-    table = table_of("status", "severity", "check", "assertion", "value", "expected")
+    rows = []
     for verdict in verdicts:
         value = scaled_text(verdict)
         if verdict.note and verdict.status is Status.PASSED:
@@ -89,30 +89,24 @@ def verdicts_table(verdicts: Iterable[Verdict]) -> Table:
             # The others are drawn below; only this line gives the reason.
             status = "not evaluated" if verdict.is_not_evaluated else "skipped"
             value = f"{status}: {verdict.reason}" if verdict.reason else status
-        table.add_row(
-            coloured(verdict.status),
-            Text(verdict.severity.value),
-            *(
-                Text(printable(text))
-                for text in (verdict.check, verdict.name, value, verdict.expected)
-            ),
-        )
-    return table
+        told = (verdict.severity.value, verdict.check, verdict.name, value, verdict.expected)
+        rows.append((coloured(verdict.status), *told))
+    return table_of(("status", "severity", "check", "assertion", "value", "expected"), rows)
 
 
-def table_of(*columns: str) -> Table:
+def table_of(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Table:
+    """A table whose cells are printable."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in columns:
         table.add_column(column, overflow="fold", no_wrap=column not in _WRAPPED)
+    for row in rows:
+        table.add_row(*(cell if isinstance(cell, Text) else Text(printable(cell)) for cell in row))
     return table
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> None:
     """Prints a table on stdout."""
-    table = table_of(*columns)
-    for row in rows:
-        table.add_row(*(Text(printable(cell)) for cell in row))
-    console_for().print(table)
+    console_for().print(table_of(columns, rows))
 
 
 def coloured(status: Outcome | Status) -> Text:

@@ -19,40 +19,30 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from dqx_airflow.cli.command import (
-    EXIT_FAILED,
-    EXIT_INFRASTRUCTURE,
-    ROOT_VARIABLES,
-    Commands,
-    RootOption,
-    TextFormatOption,
-    TextOrJson,
-    print_or_write,
-    storage_options,
-)
+from dqx_airflow.cli import command
 from dqx_airflow.errors import RequestError, StoreError, first_line
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from dqx_airflow.results.query import StoredResults
     from dqx_airflow.results.report_rows import RunRow
     from dqx_airflow.results.upkeep import Upkeep
     from dqx_airflow.values import GateReport
 
 
-app = Commands(help="Inspect the results of gates and maintain their store.", no_args_is_help=True)
+app = command.Commands(
+    help="Inspect the results of gates and maintain their store.", no_args_is_help=True
+)
 
 
 @app.command("list")
 def list_(
     *,
-    root: RootOption = None,
+    root: command.RootOption = None,
     gate: str | None = None,
     on: Annotated[datetime | None, typer.Option("--date", formats=["%Y-%m-%d"])] = None,
     limit: Annotated[int, typer.Option(min=1)] = 20,
     all_attempts: bool = False,
-    output: TextFormatOption = "text",
+    output: command.TextFormatOption = "text",
 ) -> None:
     """List the runs of gates, newest first.
 
@@ -73,9 +63,7 @@ def list_(
     if output == "json":
         _print_json(runs)
     elif runs:
-        from dqx_airflow.cli.reports import console_for
-
-        console_for().print(_runs_table(runs))
+        _print_runs(runs)
     if not runs:
         raise RequestError(f"no matching runs under {_required_root(root)}")
 
@@ -83,9 +71,9 @@ def list_(
 @app.command("show")
 def show(
     run_id: Annotated[str, typer.Argument(metavar="RUN_ID")],
-    root: RootOption = None,
+    root: command.RootOption = None,
     rows: bool = False,
-    output: TextFormatOption = "text",
+    output: command.TextFormatOption = "text",
 ) -> None:
     """Show one run: every assertion, with the reason if it did not pass.
 
@@ -105,7 +93,7 @@ def export(
     run_id: Annotated[str, typer.Argument(metavar="RUN_ID")] = "latest",
     *,
     to: Literal["oors"],
-    root: RootOption = None,
+    root: command.RootOption = None,
     output: Path | None = None,
     url: str | None = None,
 ) -> None:
@@ -120,14 +108,14 @@ def export(
 
     message = oors_message(find_run(_results(root), run_id))
     if url is None or output is not None:
-        print_or_write(json.dumps(message, indent=2, ensure_ascii=False) + "\n", output)
+        command.print_or_write(json.dumps(message, indent=2, ensure_ascii=False) + "\n", output)
     if url is not None:
         send_message(message, url, os.environ.get("DQX_RESULTS_TOKEN"))
         typer.echo(f"sent run {message['id']}")
 
 
 @app.command("optimize")
-def optimize(*, root: RootOption = None, output: TextFormatOption = "text") -> None:
+def optimize(*, root: command.RootOption = None, output: command.TextFormatOption = "text") -> None:
     """Merge the small files of the store, and partition a store of an older version by month.
 
     Gates may run at the same time. If it is interrupted, run it again.
@@ -141,8 +129,8 @@ def optimize(*, root: RootOption = None, output: TextFormatOption = "text") -> N
 def prune(
     *,
     older_than: Annotated[str, typer.Option(metavar="DAYS")],
-    root: RootOption = None,
-    output: TextFormatOption = "text",
+    root: command.RootOption = None,
+    output: command.TextFormatOption = "text",
 ) -> None:
     """Delete old runs, with their results, failing rows and states.
 
@@ -161,8 +149,8 @@ def vacuum(
     *,
     keep: Annotated[str, typer.Option(metavar="DAYS")] = "7d",
     dry_run: bool = False,
-    root: RootOption = None,
-    output: TextFormatOption = "text",
+    root: command.RootOption = None,
+    output: command.TextFormatOption = "text",
 ) -> None:
     """Delete the files that `optimize`, `prune` and the gates have replaced.
 
@@ -177,9 +165,11 @@ def vacuum(
     _tend(root, partial(upkeep.vacuum, keep=kept, dry_run=dry_run), output)
 
 
-def _tend(root: str | None, work: Callable[..., tuple[Upkeep, ...]], output: TextOrJson) -> None:
+def _tend(
+    root: str | None, work: Callable[..., tuple[Upkeep, ...]], output: command.TextOrJson
+) -> None:
     """Processes the store, and prints the result for each of its tables."""
-    done = work(_required_root(root), storage_options=storage_options())
+    done = work(_required_root(root), storage_options=command.storage_options())
     if output == "json":
         _print_json(done)
         return
@@ -215,7 +205,7 @@ def find_run(results: StoredResults, run_id: str) -> GateReport:
 def _results(root: str | None) -> StoredResults:
     from dqx_airflow.results.query import StoredResults
 
-    return StoredResults(_required_root(root), storage_options())
+    return StoredResults(_required_root(root), command.storage_options())
 
 
 def _required_root(root: str | None) -> str:
@@ -266,12 +256,10 @@ def _facts(report: GateReport) -> str:
     return "\n".join(f"  {name:<9}{printable(text)}" for name, text in lines)
 
 
-def _runs_table(runs: tuple[RunRow, ...]) -> Table:
-    from rich.text import Text
+def _print_runs(runs: tuple[RunRow, ...]) -> None:
+    from dqx_airflow.cli.reports import coloured, print_table
 
-    from dqx_airflow.cli.reports import coloured, printable, table_of
-
-    table = table_of("run", "outcome", "gate", "date", "attempt", "failed", "worst", "finished")
+    rows = []
     for run in runs:
         failed = f"{run.failed}/{run.assertions}"
         if run.errors:
@@ -279,24 +267,18 @@ def _runs_table(runs: tuple[RunRow, ...]) -> Table:
         if run.partial is not None:
             failed += f", partial: {run.partial.selected} of {run.partial.assertions}"
         worst = f"{run.worst} ({run.worst_severity.value})" if run.worst_severity else ""
-        table.add_row(
-            Text(printable(run.run_id[:8])),
-            coloured(run.outcome),
-            Text(printable(run.run_key.gate_instance)),
-            Text(run.run_key.date.isoformat()),
-            Text(str(run.attempt.number)),
-            Text(failed),
-            Text(printable(worst)),
-            Text(_timestamp(run.finished_at)),
-        )
-    return table
+        key, attempt, ended = run.run_key, str(run.attempt.number), _timestamp(run.finished_at)
+        outcome, on = coloured(run.outcome), key.date.isoformat()
+        rows.append((run.run_id[:8], outcome, key.gate_instance, on, attempt, failed, worst, ended))
+    head = ("run", "outcome", "gate", "date", "attempt", "failed", "worst", "finished")
+    print_table(head, rows)
 
 
 def _timestamp(timestamp: datetime) -> str:
     return f"{timestamp:%Y-%m-%d %H:%M:%S}Z"
 
 
-lineage_app = Commands(help="Manage the lineage events of gates.", no_args_is_help=True)
+lineage_app = command.Commands(help="Manage the lineage events of gates.", no_args_is_help=True)
 
 _EACH_S = 5.0
 
@@ -310,9 +292,9 @@ def lineage() -> None:
 def flush(
     *,
     spool: Annotated[Path | None, typer.Option(envvar="DQX_LINEAGE_SPOOL")] = None,
-    root: Annotated[str | None, typer.Option(envvar=ROOT_VARIABLES)] = None,
+    root: Annotated[str | None, typer.Option(envvar=command.ROOT_VARIABLES)] = None,
     timeout: Annotated[float, typer.Option(min=0.1)] = 60.0,
-    output: TextFormatOption = "text",
+    output: command.TextFormatOption = "text",
 ) -> None:
     """Send the lineage events that gates could not send, with OpenLineage's own configuration.
 
@@ -348,7 +330,7 @@ def flush(
     else:
         typer.echo(f"{sent} sent, {left} left in {folder}")
     if left:
-        raise typer.Exit(EXIT_INFRASTRUCTURE)
+        raise typer.Exit(command.EXIT_INFRASTRUCTURE)
 
 
 def adopt(
@@ -371,16 +353,11 @@ def adopt(
 
     from dqx_airflow.datasets.delta_log import transactions
     from dqx_airflow.datasets.settings import is_table
-    from dqx_airflow.engine.outputs.promoted_slices import (
-        adoption,
-        gates_in,
-        has_promoted,
-        with_claims,
-    )
+    from dqx_airflow.engine.outputs import promoted_slices
     from dqx_airflow.engine.sources.listing import absolute
 
     owner, now = owner or gate, str(int(time.time() * 1000))
-    properties = {adoption(gate, owner): now}
+    properties = {promoted_slices.adoption(gate, owner): now}
     ((key, value),) = properties.items()
     name = target if is_table(target) else f"delta.`{absolute(target)}`"
     advice = f"run in Spark: ALTER TABLE {name} SET TBLPROPERTIES ('{key}' = '{value}')"
@@ -388,11 +365,11 @@ def adopt(
         raise RequestError(f"{target} is a table of a catalog, which only Spark can change", advice)
     try:
         table = DeltaTable(absolute(target))
-        numbers = with_claims(transactions(absolute(target), int(table.version())))
+        numbers = promoted_slices.with_claims(transactions(absolute(target), int(table.version())))
     except (DeltaError, OSError, ValueError) as error:
         raise RequestError(f"{target}: {first_line(error)}") from error
-    if not has_promoted(owner, numbers):
-        known = ", ".join(gates_in(numbers)) or "none by name"
+    if not promoted_slices.has_promoted(owner, numbers):
+        known = ", ".join(promoted_slices.gates_in(numbers)) or "none by name"
         raise RequestError(
             f"gate '{owner}' has promoted nothing to {target}", f"gates there: {known}"
         )
@@ -406,9 +383,9 @@ def adopt(
 def verify(
     table: Annotated[str, typer.Argument(metavar="TABLE[@VERSION]")],
     *,
-    root: RootOption = None,
+    root: command.RootOption = None,
     public_key: str | None = None,
-    output: TextFormatOption = "text",
+    output: command.TextFormatOption = "text",
 ) -> None:
     """Say whether a version of a table is what gates passed, by the receipts of their promotions.
 
@@ -428,4 +405,4 @@ def verify(
     else:
         typer.echo(str(found))
     if found.differences:
-        raise typer.Exit(EXIT_FAILED)
+        raise typer.Exit(command.EXIT_FAILED)

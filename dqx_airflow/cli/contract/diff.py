@@ -186,15 +186,13 @@ def _print_text(diff: Diff) -> None:
     console.print(Text(printable(headline(diff)), style="bold"), soft_wrap=True)
     if not diff.changes:
         return
-    table = table_of("bump", "breaks", "place", "change", "why")
+    rows = []
     for change in diff.changes:
-        table.add_row(
-            Text(change.bump.word, style=_COLOURS[change.bump]),
-            Text(", ".join(change.breaks) or "-"),
-            *(Text(printable(cell)) for cell in (_where(change), change.message, change.reason)),
-        )
+        bump = Text(change.bump.word, style=_COLOURS[change.bump])
+        breaks = ", ".join(change.breaks) or "-"
+        rows.append((bump, breaks, _where(change), change.message, change.reason))
     console.print()
-    console.print(table)
+    console.print(table_of(("bump", "breaks", "place", "change", "why"), rows))
     console.print()
     style = "bold red" if diff.falls_short else "green"
     console.print(Text(printable(_verdict(diff)), style=style), soft_wrap=True)

@@ -241,13 +241,12 @@ def _print_tables(covered: Sequence[Covered]) -> None:
     colours = {"checked": "green", "documented": "dim", "accepted": "dim", "unsupported": "yellow"}
     console = console_for()
     for number, contract in enumerate(covered):
-        table = table_of("treatment", "line", "place", "why")
+        rows = []
         for clause in contract.clauses:
-            cells = (contract.line_of(clause), clause.path, _because(clause))
             treatment = Text(clause.treatment.value, style=colours[clause.treatment.value])
-            table.add_row(treatment, *(Text(printable(cell)) for cell in cells))
+            rows.append((treatment, contract.line_of(clause), clause.path, _because(clause)))
         console.print(Text("\n" * bool(number) + printable(contract.id), style="bold"))
-        console.print(table)
+        console.print(table_of(("treatment", "line", "place", "why"), rows))
         console.print(Text(contract.summary), soft_wrap=True)
 
 

@@ -13,16 +13,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 from dqx_airflow.cli.doctor_checks.finding import Answer, ok, problem, warning
-from dqx_airflow.engine.session.spark_versions import (
-    INSTALL,
-    NEWEST,
-    OLDEST,
-    SHARING,
-    SUPPORTED,
-    equal_pins,
-    installed_mixture,
-    release_of,
-)
+from dqx_airflow.engine.session import spark_versions
 
 INSTALL_SPARK = "pip install 'dqx-airflow[spark]'"
 
@@ -49,7 +40,7 @@ def read_pyspark(path: Sequence[str] | None = None) -> PysparkInstall:
     path = sys.path if path is None else path
     versions = {
         name: distributions[0].version
-        for name in SHARING
+        for name in spark_versions.SHARING
         if (distributions := tuple(metadata.distributions(name=name, path=list(path))))
     }
     home = pyspark_folder(path)
@@ -115,7 +106,7 @@ def judge_pyspark(install: PysparkInstall, distribution: SparkDistribution | Non
         "Spark's jars": " and ".join(install.jars) or ("missing" if install.pyspark else None),
     }
     versions = {part: version for part, version in installed.items() if version is not None}
-    if (mixture := installed_mixture(versions)) is not None:
+    if (mixture := spark_versions.installed_mixture(versions)) is not None:
         return problem(*mixture)
     if install.pyspark is None:
         if distribution:
@@ -130,10 +121,12 @@ def judge_pyspark(install: PysparkInstall, distribution: SparkDistribution | Non
 
 def judge_version(version: str, found: str) -> Answer:
     """The finding on a Spark of a version: whether gates run on it."""
-    if release_of(version) < OLDEST:
-        return problem(f"{found}; gates run on {SUPPORTED}", INSTALL)
-    if release_of(version) > NEWEST:
-        return warning(f"{found}, newer than those tried: {SUPPORTED}", "dql doctor --prove")
+    if spark_versions.release_of(version) < spark_versions.OLDEST:
+        return problem(f"{found}; gates run on {spark_versions.SUPPORTED}", spark_versions.INSTALL)
+    if spark_versions.release_of(version) > spark_versions.NEWEST:
+        return warning(
+            f"{found}, newer than those tried: {spark_versions.SUPPORTED}", "dql doctor --prove"
+        )
     return ok(found)
 
 
@@ -141,7 +134,7 @@ def _equal_pins(install: PysparkInstall) -> str:
     """The command that repairs both packages. The client lags behind, so its version counts if it
     is installed."""
     version = install.client or install.pyspark
-    return "" if version is None else equal_pins(version)
+    return "" if version is None else spark_versions.equal_pins(version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,8 +227,8 @@ def spark_submit(path: Sequence[str] | None = None, env: Mapping[str, str] = os.
 def _same_pyspark(install: PysparkInstall, version: str) -> str:
     """The command that installs the PySpark of a Spark."""
     if install.client is not None:
-        return equal_pins(version)
-    return f"pip install pyspark=={'.'.join(map(str, release_of(version)))}.*"
+        return spark_versions.equal_pins(version)
+    return f"pip install pyspark=={'.'.join(map(str, spark_versions.release_of(version)))}.*"
 
 
 def java(env: Mapping[str, str] = os.environ) -> Answer:
