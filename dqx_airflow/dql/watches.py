@@ -7,6 +7,9 @@ The number of rows is claimed as soon as the line is read. What is claimed of co
 their types, which are known once the data was opened, or from the names of stored verdicts. All
 claims are `@experimental`. One that the check states under the same name is that of the check: so
 a claim is promoted.
+
+One cause alarms once: what follows from other claims is not claimed again. A sum is the number of
+rows, less the NULLs, times the mean; the distinct values of a key are a share of the rows.
 """
 
 from __future__ import annotations
@@ -27,7 +30,6 @@ Watched: TypeAlias = tuple[Kind, str]
 ROWS = "rows"
 KINDS: Mapping[Kind, str] = {
     "nulls": "null_count",
-    "sum": "sum",
     "mean": "average",
     "distinct": "unique_count",
     "fresh": "freshness",
@@ -36,7 +38,9 @@ KINDS: Mapping[Kind, str] = {
 
 _MARK = ".watch."
 _ABOVE_ONLY = frozenset({"nulls", "fresh"})
-_KEY_NAME = re.compile(r"(?i)(^|_)(id|uuid|key|code|number|no)$")
+_ROW_KEY_NAME = re.compile(r"(?i)(^|_)(id|uuid|key|number|no)$")
+_KEY_NAME = re.compile(rf"{_ROW_KEY_NAME.pattern}|(^|_)code$")
+"""A code, such as of a country, is the key of few rows elsewhere: it does not grow with these."""
 _DATE_PART = re.compile(r"(?i)(^|_)(year|quarter|month|week|weekday|day|hour|minute)$")
 _CLOCK_NAMES = (
     *("ingested", "loaded", "updated", "modified", "changed", "created", "event", "_ts"),
@@ -72,7 +76,6 @@ def _claims_on(types: Mapping[str, str], date_column: str) -> Iterator[Watched]:
         if family is Family.TEXT or (is_key and kind in WHOLE_SIZES):
             yield "distinct", name
         elif family is Family.NUMBER and not is_key and not _DATE_PART.search(name):
-            yield "sum", name
             yield "mean", name
     clock = clock_among([name for name, kind in types.items() if kind.startswith("timestamp")])
     if clock is not None:
@@ -158,12 +161,15 @@ def _claim(check: nodes.Check, watch: nodes.Watch, kind: Kind, column: str) -> n
     measured: nodes.Expression = rows
     if kind != ROWS:
         measured = call(KINDS[kind], nodes.Name(column, span))
-    if kind == "nulls":
+    is_row_key = kind == "distinct" and _ROW_KEY_NAME.search(column) is not None
+    if kind == "nulls" or is_row_key:
         measured = nodes.Arithmetic("/", measured, rows, span)
     known = () if watch.known is None else (watch.known,)
     condition: nodes.Condition
-    if kind in _ABOVE_ONLY:
-        highest = call(USUAL_LIMITS[1], measured, given=known)
+    lowest, highest = (call(limit, measured, given=known) for limit in USUAL_LIMITS)
+    if is_row_key:
+        condition = nodes.Comparison(">=", lowest, span)
+    elif kind in _ABOVE_ONLY:
         condition = nodes.Comparison("<=", highest, span)
     else:
         condition = nodes.within_usual(call(USUAL, measured, given=known), span)
