@@ -243,6 +243,9 @@ def label(
 ) -> None:
     """Label a failure as a false alarm, or a pass as a missed issue. The last label counts.
 
+    Without a label, it lists the five failures whose labels would help `dql tune` most, by what it
+    is expected to cost not to know what they were.
+
     :param on: The date of the data.
     :param assertion: The name of the assertion.
     :param false_positive: The assertion failed, but the data was fine.
@@ -265,6 +268,9 @@ def label(
         LabelKind.TRUE_NEGATIVE: true_negative,
     }
     kinds = [kind for kind, is_given in kind_options.items() if is_given]
+    if not (kinds or assertion or on or from_csv):
+        _offer_labels(stored, suite, gate, map_index)
+        return
     if from_csv is not None:
         if kinds or assertion or on or map_index is not None:
             raise RequestError(
@@ -291,6 +297,46 @@ def label(
     opposite = contradictions(stored, {label.gate for label in written}) if written else ()
     if about := contradictions_text([pair for pair in opposite if pair[0].id in new]):
         typer.echo(about, err=True)
+
+
+def _offer_labels(
+    stored: StoredResults, suite: Path, gate: str | None, map_index: int | None
+) -> None:
+    """Lists the failures whose labels would help most, of 180 days up to the newest."""
+    from dqx_airflow.cli.reports import print_table
+    from dqx_airflow.results.past_days import newest_date, past_days, runs_of_suite
+    from dqx_airflow.tuning.backtest import Backtest
+    from dqx_airflow.tuning.costs import truths, wanted_labels
+    from dqx_airflow.values import day_of_instance
+    from dqx_airflow.values.request import days_before
+
+    node = arguments.suite_file(suite).read().valid_suite
+    name = node.name.value
+    last = newest_date(stored, runs_of_suite(name, None, None, gate, map_index))
+    days = past_days(stored, name, days_before(last, 179), last, gate=gate, map_index=map_index)
+    backtest = Backtest(node, days)
+    wanted = wanted_labels(backtest, truths(backtest))
+    if not wanted:
+        typer.echo(f"no failure without a label in the 180 days up to {last}")
+        return
+    head = ["date", "assertion", "failures that day", "expected cost"]
+    print_table(
+        head,
+        (
+            (
+                day_of_instance(one.date, one.map_index),
+                one.name,
+                str(one.failures),
+                f"{one.expected_cost:.3g}",
+            )
+            for one in wanted
+        ),
+    )
+    instance = " --map-index NUMBER" if any(one.map_index >= 0 for one in wanted) else ""
+    typer.echo(
+        f"to label: dql label {suite} --date DATE --assertion NAME{instance} --false-positive, "
+        "or --true-positive"
+    )
 
 
 def contradictions_text(pairs: Sequence[tuple[Label, Label]]) -> str:

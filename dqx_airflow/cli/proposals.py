@@ -20,7 +20,6 @@ from dqx_airflow.cli.suites import count_text
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.renderers import draw, json_text
 from dqx_airflow.errors import RequestError
-from dqx_airflow.values import day_of_instance
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from dqx_airflow.dql.nodes import Unit
     from dqx_airflow.results.past_days import PastDay
     from dqx_airflow.results.query import StoredResults
-    from dqx_airflow.tuning.costs import WantedLabel
     from dqx_airflow.tuning.proposals import Proposal
     from dqx_airflow.tuning.suite_file import ParamChange, SuiteFile
     from dqx_airflow.tuning.suite_history import Entry
@@ -188,16 +186,6 @@ def _fields_of(tuned: Tuned, applied: Sequence[Proposal]) -> dict[str, object]:
         "reason": tuned.reason,
         "labels": tuned.labels,
         "lacking": tuned.lacking,
-        "wanted": [
-            {
-                "check": label.check,
-                "assertion": label.name,
-                "date": label.date.isoformat(),
-                "map_index": label.map_index,
-                "status": label.status.value,
-            }
-            for label in tuned.wanted
-        ],
         "proposal": json.loads(proposal.to_json()) if proposal else None,
         "applied": proposal is not None and _change_of(proposal) in map(_change_of, applied),
     }
@@ -233,27 +221,11 @@ def _print(suite: Path, tuned: Sequence[Tuned], days: Sequence[PastDay]) -> None
         lines.append(f"  changed verdicts: {_days(proposal)}")
     for result in waiting[:_MOST_NAMED]:
         lines += ["", f"{', '.join(result.about)}: no proposal: {result.reason}"]
-        lines += _label_next(result.wanted)
     if len(waiting) > _MOST_NAMED:
         lines += ["", f"no proposal for {len(waiting) - _MOST_NAMED} more, see --format json"]
-    wanted = [label for result in waiting[:_MOST_NAMED] for label in result.wanted]
-    if wanted:
-        instance = " --map-index NUMBER" if any(label.map_index >= 0 for label in wanted) else ""
-        lines += [
-            "",
-            f"to label: dql label {suite} --date DATE --assertion NAME{instance} "
-            "--false-positive, or --true-positive, --missed, --true-negative",
-        ]
+    if any(result.lacking for result in waiting):
+        lines += ["", f"the labels that would help most: dql label {suite}"]
     typer.echo(printable("\n".join(lines), keep="\n"))
-
-
-def _label_next(wanted: Sequence[WantedLabel]) -> list[str]:
-    """A line for each assertion, with the verdicts whose labels would help most."""
-    by_name: dict[str, list[str]] = {}
-    for label in wanted:
-        shown = f"{day_of_instance(label.date, label.map_index)} ({label.status.value})"
-        by_name.setdefault(label.name, []).append(shown)
-    return [f"  label next: {name} on {', '.join(shown)}" for name, shown in by_name.items()]
 
 
 def _days(proposal: Proposal) -> str:

@@ -361,27 +361,6 @@ class Backtest:
         plan = self._plan(with_values(self.suite, values or {}), day.date)
         return self._past_judge.verdict(row, plan.assertions[row], plan, day)
 
-    def distances(self, row: int, values: Mapping[str, float]) -> list[float | None]:
-        """The distance of the compared value from the nearest limit on each day; None if unknown.
-
-        :param values: of tunables; the others keep those of the suite.
-        """
-        distances: list[float | None] = [None] * len(self.days)
-        suite = with_values(self.suite, {**self.values, **values})
-        for number, group in enumerate(self._groups):
-            planned = self._plan(suite, group.on).assertions[row]
-            if not past_judge.has_limits(planned):
-                continue
-            limits = [self._limits_of(number, planned, bound) for bound in planned.condition.bounds]
-            subjects = self._subjects_of(row, number)
-            for index, subject, *ends in zip(group.days, subjects, *limits, strict=True):
-                if isinstance(subject, ComparedNumber):
-                    distances_to_ends = [
-                        abs(end.near - subject.near) for end in ends if end is not None
-                    ]
-                    distances[index] = min(distances_to_ends, default=None)
-        return distances
-
     def limits(self, row: int) -> list[tuple[str, list[float | None]]]:
         """How the value is compared with each limit, and the limit on each day."""
         planned = self._groups[0].plan.assertions[row]

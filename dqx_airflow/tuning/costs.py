@@ -8,6 +8,7 @@ International Journal of Forecasting 16(4), 2000).
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -238,58 +239,64 @@ def wins(trials: Sequence[Trial]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class WantedLabel:
-    """A verdict to label. `map_index` is that of an instance of a mapped gate, -1 for others."""
+    """A failure to label. `failures` is the number of those of its dataset on that day, which share
+    the label; `map_index` that of an instance of a mapped gate, -1 for others."""
 
     check: str
     name: str
     date: date
-    status: Status
-    map_index: int = -1
+    map_index: int
+    failures: int
+    expected_cost: float
 
 
 def wanted_labels(
-    backtest: Backtest,
-    known: Sequence[Sequence[KnownTruth | None]],
-    rows: Collection[int],
-    days: Collection[int],
-    most: int,
+    backtest: Backtest, known: Sequence[Sequence[KnownTruth | None]], most: int = 5
 ) -> tuple[WantedLabel, ...]:
-    """Verdicts without a label, the most useful one first, each on another date if there are
-    enough.
+    """The failures whose labels would help most, by what it is expected to cost not to have them.
 
-    Those on dates without a label come first, since labels on one date are too few. Failures come
-    before passes: they are false alarms, or show where issues begin. Those next to the limit come
-    before those far from it: they decide where it goes. Of equal ones, the newest comes first.
+    Not to know whether a failure is a false alarm costs the cheaper of two mistakes: to go on with
+    such alarms, or to silence them (Howard, "Information Value Theory", IEEE Transactions on
+    Systems Science and Cybernetics 2(1), 1966). The chance that it is one comes from the labels of
+    its assertion and, as long as these are few, from those of all. A label helps with the other
+    failures of an assertion as well, and the less the more there are. Failures of one dataset on
+    one day share the cause. Of equal ones, the newest comes first.
 
-    :param known: the truth about each assertion on each day; None where it does not count.
+    :param known: the truth about each assertion on each day.
     """
-    statuses = backtest.judge().statuses
-    verdicts: dict[tuple[int, int], tuple[bool, float]] = {}
-    labelled: set[date] = set()
-    for row in rows:
-        distances = backtest.distances(row, {})
-        for index in days:
-            truth, status = known[row][index], statuses[row][index]
-            if truth is None:
-                continue
-            if truth.is_label:
-                labelled.add(backtest.days[index].date)
-            elif status in (Status.PASSED, Status.FAILED):
-                distance = distances[index]
-                far = math.inf if distance is None else distance
-                verdicts[row, index] = status is Status.PASSED, far
+    labels: list[list[bool]] = [[] for _ in known]
+    causes: dict[tuple[tuple[str, ...], int], list[int]] = {}
+    labelled = set()
+    for row, line in enumerate(known):
+        for index, truth in enumerate(line):
+            cause = backtest.datasets[row], index
+            if truth is not None and truth.is_label:
+                labels[row].append(truth.is_issue)
+                labelled.add(cause)
+            elif truth is not None and truth.is_issue:
+                causes.setdefault(cause, []).append(row)
+    causes = {cause: rows for cause, rows in causes.items() if cause not in labelled}
+    every = [is_issue for own in labels for is_issue in own]
+    of_all = (every.count(False) + 1) / (len(every) + 2)
+    waiting = Counter(row for rows in causes.values() for row in rows)
+    counts = [*map(len, labels)]
 
-    def rank(place: tuple[int, int]) -> tuple[bool, bool, float, int, int]:
-        row, index = place
-        return backtest.days[index].date in labelled, *verdicts[place], -index, row
+    def expected_cost(row: int) -> float:
+        false = (labels[row].count(False) + 2 * of_all) / (len(labels[row]) + 2)
+        cost = backtest.assertions[row].cost
+        of_one = min(false * cost.false_positive, (1 - false) * cost.false_negative)
+        return of_one * waiting[row] / (counts[row] + 1)
 
     wanted: list[WantedLabel] = []
-    while verdicts and len(wanted) < most:
-        row, index = min(verdicts, key=rank)
-        del verdicts[row, index]
-        assertion, day = backtest.assertions[row], backtest.days[index]
-        labelled.add(day.date)
-        status = statuses[row][index]
-        assert status is not None
-        wanted.append(WantedLabel(assertion.check, assertion.name, day.date, status, day.map_index))
+    while causes and len(wanted) < most:
+        cost_of = {cause: sum(map(expected_cost, rows)) for cause, rows in causes.items()}
+        cause = max(causes, key=lambda one: (cost_of[one], one[1]))
+        rows, day = causes.pop(cause), backtest.days[cause[1]]
+        first = backtest.assertions[max(rows, key=expected_cost)]
+        wanted.append(
+            WantedLabel(first.check, first.name, day.date, day.map_index, len(rows), cost_of[cause])
+        )
+        waiting.subtract(rows)
+        for row in rows:
+            counts[row] += 1
     return tuple(wanted)

@@ -7,8 +7,8 @@ by more than their noise, and if the protection of the suite lets an algorithm m
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -56,8 +56,7 @@ class Rules:
 class Tuned:
     """The result for some tunables, or for an assertion: a proposal, or why there is none.
 
-    `lacking` is the number of missing labels, if that is the reason, and `wanted` are verdicts
-    whose labels would help most.
+    `lacking` is the number of missing labels, if that is the reason.
     """
 
     about: tuple[str, ...]
@@ -65,17 +64,14 @@ class Tuned:
     reason: str
     labels: int = 0
     lacking: int = 0
-    wanted: tuple[costs.WantedLabel, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class KnownPast:
-    """The input of tuners: the days, and the truth about them. `left_out` are the days of proposed
-    profiles, by the row of the assertion."""
+    """The input of tuners: the days, and the truth about them."""
 
     backtest: Backtest
     known: tuple[tuple[costs.KnownTruth | None, ...], ...]
-    left_out: Mapping[int, Collection[int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, backtest: Backtest) -> KnownPast:
@@ -85,14 +81,6 @@ class KnownPast:
         """The past of one assertion alone, as in another version of the suite if that is given."""
         only = alone(suite or self.backtest.suite, row)
         return KnownPast(Backtest(only, self.backtest.days), (self.known[row],))
-
-    def without(self, left_out: Mapping[int, Collection[int]]) -> KnownPast:
-        """The past without the truth about some assertions on some days, by row."""
-        known = [list(row) for row in self.known]
-        for row, days in left_out.items():
-            for index in days:
-                known[row][index] = None
-        return KnownPast(self.backtest, tuple(map(tuple, known)), left_out)
 
     def shared(self, row: int) -> tuple[costs.KnownTruth | None, ...]:
         """The truth about an assertion; where it has no label, that of other metrics of its dataset
@@ -189,11 +177,15 @@ def thin_evidence(
             f"its labels are on {on} day{'' if on == 1 else 's'}: labels on at least {lacking} "
             f"more day{'' if lacking == 1 else 's'} are needed"
         )
-    wanted = costs.wanted_labels(past.backtest, past.known, rows, days, lacking)
-    if len(wanted) < lacking:
-        free = f"{len(wanted)} verdict{'' if len(wanted) == 1 else 's'}"
-        reason += f", but only {free} can be labelled: run the gate on more days"
-    return Tuned(about, None, reason, labels, lacking, wanted)
+    free = sum(
+        truth is not None and not truth.is_label
+        for row in rows
+        for truth in (past.known[row][day] for day in days)
+    )
+    if free < lacking:
+        verdicts = f"{free} verdict{'' if free == 1 else 's'}"
+        reason += f", but only {verdicts} can be labelled: run the gate on more days"
+    return Tuned(about, None, reason, labels, lacking)
 
 
 def _tuned(
@@ -210,8 +202,6 @@ def _tuned(
         days = past.days(rules, rows, with_weekdays=True)
     labelled = past.labelled(rows, days)
     name_of_days = "days without profiles" if len(days) < len(backtest.days) else "these days"
-    if any(row in past.left_out for row in rows):
-        name_of_days = "days without profiles, the proposed one included"
     thin = thin_evidence(names, past, rows, days, rules, name_of_days)
     if thin is not None:
         return thin

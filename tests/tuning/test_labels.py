@@ -130,6 +130,21 @@ def test_people_who_contradict_each_other_are_named(root: Path) -> None:
     assert opposite in dql("tune", "suite.dql", *days)
 
 
+def test_without_a_label_it_lists_the_failures_whose_labels_would_help_most(root: Path) -> None:
+    offered: list[tuple[str, str]] = []
+    nothing = "no failure without a label in the 180 days up to 2024-12-07\n"
+    while (printed := label()) != nothing:
+        head, *lines, last = printed.splitlines()
+        assert head.split("  ")[0] == "date"
+        assert last.startswith("to label: dql label suite.dql --date DATE --assertion NAME")
+        assert 1 <= len(lines) <= 5
+        for on, name, *_ in map(str.split, lines):
+            offered.append((on, name))
+            label("--date", on, "--assertion", name, "--false-positive")
+    assert offered[0] == ("2024-12-04", "orders.volume.min_rows"), "it fails with another"
+    assert len({on for on, _ in offered}) == len(offered), "one label for the failures of a day"
+
+
 def test_a_missed_issue_becomes_an_alert(root: Path) -> None:
     passed = ("--date", "2024-12-01", "--assertion", "orders.volume.min_rows")
     label(*passed, "--missed")
