@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dqx_airflow.results.past_days import PastDay
     from dqx_airflow.results.query import StoredResults
     from dqx_airflow.tuning.proposals import Proposal
-    from dqx_airflow.tuning.suite_file import ParamChange, SuiteFile
+    from dqx_airflow.tuning.suite_file import SuiteFile
     from dqx_airflow.tuning.suite_history import Entry
     from dqx_airflow.tuning.tuner import Rules, Tuned
 
@@ -240,7 +240,7 @@ def _day(change: dict[str, object]) -> str:
     return f"{change['date']}{instance}"
 
 
-_ALSO = {"add_profile": ("param",), "set_form": ("param", "old", "new")}
+_ALSO = {"add_profile": ("param",), "set_form": ("param", "old", "new"), "undo": ("param",)}
 _FIRST = ("ts", "action", "param", "old", "new", "agent", "reason", "id")
 
 
@@ -310,7 +310,8 @@ def _print_history(entries: list[tuple[int, Entry]], units: Mapping[str, Unit]) 
     rows = []
     for number, entry in entries:
         unit = units.get(str(entry.get("param")))
-        shown = {**entry, "param": entry.get("param") or _profile_name(entry)}
+        name = entry.get("param") or entry.get("name") or _profile_name(entry)
+        shown = {**entry, "param": name}
         if entry.get("action") == "set_form":
             claims = {"old": entry.get("before"), "new": entry.get("claim")}
             shown |= {"param": entry.get("assertion"), **claims}
@@ -340,56 +341,52 @@ def rollback(
     reason: str | None = None,
     dry_run: bool = False,
 ) -> None:
-    """Restore earlier values of the tunables.
+    """Restore earlier values of the tunables, and undo later forms and profiles.
 
-    The history records the rollback as a new entry and keeps the earlier ones. Forms and profiles
-    that were added since are named, with what to write by hand.
+    The history records the rollback as new entries and keeps the earlier ones. What cannot be
+    undone, since the suite was edited there, is named, with what to write by hand.
 
     :param to: The end of a day (UTC), a time, or the number of an entry of `dql history`; 0 is
         before everything.
     :param reason: The reason, stored in the history.
     :param dry_run: Only show what would change.
     """
-    from dqx_airflow.tuning.review import not_undone
-    from dqx_airflow.tuning.suite_history import cut_of
-    from dqx_airflow.tuning.tunables import number_text
-
-    changes, before, removed = _rolled_back(suite, to, reason)
-    units = arguments.units_in(suite)
-    if changes and not dry_run:
-        arguments.suite_file(suite).save(changes)
-    for name in removed:
-        typer.echo(f"warning: {name} is no longer a tunable of the suite", err=True)
-    for change in changes:
-        unit = units[change.param]
-        old, new = number_text(before[change.param], unit), number_text(change.value, unit)
-        typer.echo(f"{change.param}: {old} -> {new}")
-    if not changes:
-        typer.echo("nothing to change")
-    file = arguments.suite_file(suite)
-    for problem in not_undone(file, cut_of(to, file.history)):
-        typer.echo(f"warning: {problem}", err=True)
-
-
-def _rolled_back(
-    suite: Path, to: str, reason: str | None
-) -> tuple[list[ParamChange], dict[str, float], list[str]]:
-    """The values to set, the current ones, and the names that are no longer tunables."""
+    from dqx_airflow.tuning.review import undo, undone
     from dqx_airflow.tuning.suite_file import ParamChange
-    from dqx_airflow.tuning.suite_history import History, cut_of, new_id, values_at
-    from dqx_airflow.tuning.tunables import tunables_of
+    from dqx_airflow.tuning.suite_history import cut_of, new_id, values_at
+    from dqx_airflow.tuning.tunables import number_text, tunables_of, units_of
 
-    log = History.of(suite)
-    checked = arguments.suite_file(suite).read()
-    current_values = {tunable.name: tunable.value for tunable in tunables_of(checked.valid_suite)}
-    earlier_values = values_at(log.changes(), cut_of(to, log))
-    facts = (("to", to), ("id", new_id()))
+    file = arguments.suite_file(suite)
+    file.read()  # a file that is not a suite has no history
+    log, cut = file.history, cut_of(to, file.history)
+    taken = undone(file, cut)
+    current_values = {tunable.name: tunable.value for tunable in tunables_of(taken.suite)}
+    units, facts = units_of(taken.suite), {"to": to, "id": new_id()}
+    earlier_values = values_at(log.changes(), cut)
     changes = [
-        ParamChange(name, value, reason=reason, action="rollback", facts=facts)
+        ParamChange(name, value, reason=reason, action="rollback", facts=tuple(facts.items()))
         for name, value in earlier_values.items()
         if name in current_values and current_values[name] != value
     ]
-    return changes, current_values, [name for name in earlier_values if name not in current_values]
+    if taken.steps and not dry_run:
+        undo(file, cut, **facts, **({} if reason is None else {"reason": reason}))
+    if changes and not dry_run:
+        file.save(changes)
+    for name in earlier_values:
+        if name not in current_values:
+            typer.echo(f"warning: {name} is no longer a tunable of the suite", err=True)
+    for number, (name, _) in taken.steps.items():
+        typer.echo(f"undone: {name} (entry {number})")
+    for change in changes:
+        unit = units[change.param]
+        old, new = (
+            number_text(value, unit) for value in (current_values[change.param], change.value)
+        )
+        typer.echo(f"{change.param}: {old} -> {new}")
+    if not changes and not taken.steps:
+        typer.echo("nothing to change")
+    for problem in taken.problems:
+        typer.echo(f"warning: {problem}", err=True)
 
 
 def promote(

@@ -4,7 +4,7 @@ into the file of the suite: proposals, and promotions."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from itertools import pairwise
@@ -19,7 +19,7 @@ from dqx_airflow.dql.watches import watch_behind
 from dqx_airflow.errors import RequestError
 from dqx_airflow.results.query import StoredResults
 from dqx_airflow.tuning.backtest import Backtest
-from dqx_airflow.tuning.proposals import Proposal, ProposedForm, ProposedValue, proposal_of_entry
+from dqx_airflow.tuning.proposals import Proposal, ProposedValue, proposal_of_entry
 from dqx_airflow.tuning.protection import HUMAN, changed_since, judge_change, judge_values
 from dqx_airflow.tuning.stored_proposals import (
     ProposalStage,
@@ -29,21 +29,27 @@ from dqx_airflow.tuning.stored_proposals import (
 )
 from dqx_airflow.tuning.suite_file import (
     ParamChange,
+    Patch,
     SuiteFile,
     assertion_of,
     claim_text,
+    patch_between,
     pending_in,
     refuse,
     replaced,
     replacing,
+    with_edits,
+    without_patch,
 )
 from dqx_airflow.tuning.suite_history import (
     Cut,
     Entry,
+    History,
     is_kept,
     new_id,
     timestamp_of,
     timestamp_text,
+    values_at,
 )
 from dqx_airflow.tuning.tunables import tunables_of, units_of, with_values
 from dqx_airflow.values import Span
@@ -88,6 +94,8 @@ def apply_proposal(
         profile = None if _has_profile(checked, proposal) else proposal.profile
         form = None if _has_form(checked, proposal) else proposal.form
         content = file.edited(checked, values, profile, form)
+        unchanged = file.edited(checked, values) if profile or form else content
+        patch = patch_between(unchanged.decode("utf-8"), content.decode("utf-8"))
         approval = {"agent": HUMAN, "author": author}
         facts = {"agent": proposal.agent, "id": proposal.id, "approved_by": author}
         entries = [_entry("approve", id=proposal.id, **approval, **_given(reason=reason))]
@@ -102,8 +110,9 @@ def apply_proposal(
         ]
         if proposal.profile is not None:
             entries.append(_entry("add_profile", profile=proposal.profile, **facts))
+            entries[-1] |= {"patch": patch} if proposal.form is None else {}
         if proposal.form is not None:
-            changed_form = asdict(proposal.form)
+            changed_form = asdict(proposal.form) | {"patch": patch}
             entries.append(
                 _entry("set_form", **changed_form, **facts, **_given(reason=proposal.reason))
             )
@@ -278,40 +287,94 @@ def _has_form(checked: Checked, proposal: Proposal) -> bool:
     return current_claim == " ".join(form.claim.split())
 
 
-_CLAIM = ("check", "assertion", "before", "claim")
+_ADDED = {"add_profile": "profile", "set_form": "claim", "undo": "name"}
+"""The actions that change more than values, and what their entries say that was added."""
 
 
-def not_undone(file: SuiteFile, cut: Cut) -> list[str]:
-    """The forms and profiles that were added after a cut and are still in the suite, with what to
-    write by hand: a rollback restores values.
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """The text of a suite without the forms and profiles that were added after a cut; by the
+    numbers of their entries what they are, and how the text was changed; what to do by hand."""
+
+    text: str
+    suite: nodes.Suite
+    steps: Mapping[int, tuple[str, Patch]]
+    problems: tuple[str, ...]
+
+
+def undone(file: SuiteFile, cut: Cut) -> Undone:
+    """The suite before the later forms and profiles, with its current values: the latest are taken
+    away first, each from the text with the values that it had then.
 
     :raises SourceError: the file has errors.
     """
-    checked, found = file.read(), []
-    name = checked.valid_suite.name.value
-    for number, entry in file.history.read()[0]:
-        added = entry.get("action") in ("set_form", "add_profile")
-        if not added or is_kept(number, timestamp_of(entry.get("ts")), cut):
-            continue
-        if entry["action"] == "add_profile":
-            proposal = Proposal(name, HUMAN, profile=str(entry.get("profile")))
-            title = str(entry.get("profile")).partition("{")[0].strip()
-            if _has_profile(checked, proposal):
-                found.append(f"{title} (entry {number}) is not undone: delete it from the suite")
-            continue
-        check, assertion, before, claim = (str(entry.get(key)) for key in _CLAIM)
-        form = ProposedForm(check, assertion, before, claim)
-        if _has_form(checked, Proposal(name, HUMAN, form=form)):
-            gone = [
-                *entry.get("replaces", ()),
-                *(f'profile "{it}"' for it in entry.get("drops", ())),
-            ]
-            also = f", with {' and '.join(gone)}" if gone else ""
-            found.append(
-                f"the form of {form.assertion} (entry {number}) is not undone: write "
-                f"`{form.before}` for `{form.claim}` again{also}"
-            )
-    return found
+    source, text = file.text(file.read()), file.path.read_bytes().decode("utf-8")
+    suite, steps, problems = source.suite, dict[int, tuple[str, Patch]](), list[str]()
+    for number, entry in _added_since(file.history, cut):
+        then = _with_values(text, suite, values_at(file.history.changes(), number))
+        earlier = without_patch(then, entry.get("patch") or ())
+        name = _name_of(entry)
+        if earlier is not None:
+            current = {tunable.name: tunable.value for tunable in tunables_of(suite)}
+            earlier = _with_values(earlier, source.read(earlier), current)
+            steps[number] = name, patch_between(text, earlier)
+            text, suite = earlier, source.read(earlier)
+        elif _in_one_line(str(entry.get(_ADDED[entry["action"]]))) in _in_one_line(text):
+            by_hand = "delete it from the suite"
+            if entry["action"] == "set_form":
+                by_hand = f"write `{entry.get('before')}` for `{entry.get('claim')}` again"
+            problems.append(f"{name} (entry {number}) is not undone, the suite differs: {by_hand}")
+    return Undone(text, suite, steps, tuple(problems))
+
+
+def undo(file: SuiteFile, cut: Cut, **facts: Any) -> None:
+    """Writes the suite without the forms and profiles that were added after a cut, and `facts`
+    into its history.
+
+    :raises SourceError: the file has errors.
+    :raises RequestError: the file or its history cannot be written.
+    """
+    with file.history.locked() as append:
+        after = undone(file, cut)
+        entries = [
+            _entry("undo", undone=number, name=name, agent=HUMAN, **facts, patch=patch)
+            for number, (name, patch) in after.steps.items()
+        ]
+        with replacing(file.path, after.text.encode("utf-8")):
+            append(entries)
+    file.history.flush()
+
+
+def _added_since(history: History, cut: Cut) -> list[tuple[int, Entry]]:
+    """The entries after a cut that change more than values, the latest first, but for those that
+    undo another of them."""
+    later = {
+        number: entry
+        for number, entry in history.read()[0]
+        if entry.get("action") in _ADDED and not is_kept(number, timestamp_of(entry.get("ts")), cut)
+    }
+    for number in sorted(later, reverse=True):
+        if number in later and later.pop(later[number].get("undone"), None):
+            del later[number]
+    return sorted(later.items(), reverse=True)
+
+
+def _with_values(text: str, suite: nodes.Suite, values: Mapping[str, float]) -> str:
+    own = {tunable.name for tunable in tunables_of(suite)}
+    return with_edits(text, suite, {name: values[name] for name in own & values.keys()})
+
+
+def _in_one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _name_of(entry: Entry) -> str:
+    match entry["action"]:
+        case "set_form":
+            return f"the form of {entry.get('assertion')}"
+        case "undo":
+            return f"the rollback of {entry.get('name')}"
+    return str(entry.get("profile")).partition("{")[0].strip()
 
 
 def _experimental(

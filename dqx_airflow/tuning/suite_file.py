@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from difflib import SequenceMatcher
 from pathlib import Path
 from textwrap import indent
-from typing import Any
+from typing import Any, TypeAlias
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.renderers import draw, drawn_error
@@ -88,6 +89,28 @@ def replaced(text: str, edits: Iterable[tuple[Span, str]]) -> str:
         end = starts[span.end_line - 1] + span.end_column - 1
         text = text[:start] + literal + text[end:]
     return text
+
+
+Patch: TypeAlias = "Sequence[Sequence[str]]"
+"""The changed parts of a text, each before and after, with the two lines around it."""
+
+
+def patch_between(before: str, after: str) -> Patch:
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    return [
+        ["".join(old[part[0][1] : part[-1][2]]), "".join(new[part[0][3] : part[-1][4]])]
+        for part in matcher.get_grouped_opcodes(2)
+    ]
+
+
+def without_patch(text: str, patch: Patch) -> str | None:
+    """The text before a patch; None if it is not there as it was written."""
+    for before, after in patch:
+        if text.count(after) != 1:
+            return None
+        text = text.replace(after, before)
+    return text if patch else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,10 +276,11 @@ class SuiteFile:
         return self._checked(SourceFile(self.name, changed))
 
     def text(self, checked: Checked) -> SuiteText:
-        """The text of the suite, and its text after changes."""
+        """The text of the suite, and how its text after changes is read."""
 
         def read(text: str) -> nodes.Suite:
-            return self._checked(SourceFile(self.name, text)).valid_suite
+            lines = "\n".join(_LINE_END.split(text))
+            return self._checked(SourceFile(self.name, lines)).valid_suite
 
         return SuiteText(checked.sources[self.name], checked.valid_suite, read)
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from dqx_airflow.cli.main import app
 from dqx_airflow.dql import History, Suite
-from dqx_airflow.tuning.proposals import Proposal, ProposedForm
+from dqx_airflow.tuning.proposals import Proposal, ProposedForm, ProposedValue
 from dqx_airflow.tuning.review import apply_proposal
 from dqx_airflow.tuning.suite_file import SuiteFile
 
@@ -118,28 +118,72 @@ def test_rollback_restores_the_tunables(path: Path, to: str, values: dict[str, f
     assert "nothing to change" in dql("rollback", str(path), "--to", to)
 
 
-def test_a_rollback_to_entry_0_is_before_everything_and_names_what_it_does_not_undo(
-    path: Path,
-) -> None:
-    share = "null_count(email) / num_rows()"
-    form = ProposedForm(
-        "C", "nulls", f"{share} < NULLS", f"{share} <= highest_usual({share})", (), ("NULLS",)
-    )
-    down = 'downgrade assertion "nulls" in "C" to P3'
-    profile = f'profile "Quiet" {{ from december(24) to december(26) {down} }}'
-    file = SuiteFile(path, "suite.dql")
-    apply_proposal(file, Proposal("Orders", "autotuner", form=form), "ada")
-    apply_proposal(file, Proposal("Orders", "autotuner", profile=profile), "ada")
+SHARE = "null_count(email) / num_rows()"
+FORM = ProposedForm(
+    "C", "nulls", f"{SHARE} < NULLS", f"{SHARE} <= highest_usual({SHARE})", (), ("NULLS",)
+)
+DOWN = 'downgrade assertion "nulls" in "C" to P3'
+PROFILE = f'profile "Quiet" {{ from december(24) to december(26) {DOWN} }}'
+
+
+def approve(path: Path, *proposals: Proposal) -> None:
+    for proposal in proposals:
+        apply_proposal(SuiteFile(path, "suite.dql"), proposal, "ada")
+
+
+def test_a_rollback_undoes_forms_and_profiles_and_entry_0_is_before_everything(path: Path) -> None:
+    approve(path, Proposal("Orders", "autotuner", form=FORM))
+    with_form = path.read_text()
+    values = (ProposedValue("LEAST", 800, 900),)
+    approve(path, Proposal("Orders", "autotuner", values), Proposal("Orders", "a", profile=PROFILE))
+    with_both = path.read_text()
+    assert FORM.claim in with_both
+    assert PROFILE in with_both
+    assert "const NULLS" not in with_both
     shown = dql("history", str(path))
-    assert f"{share} < NULLS" in shown
-    assert form.claim in shown
-    output = dql("rollback", str(path), "--to", "0")
-    assert "LEAST: 800 -> 1000" in output
-    assert f"the form of nulls (entry 8) is not undone: write `{form.before}` for" in output
-    assert "again, with NULLS" in output
-    assert 'profile "Quiet" (entry 10) is not undone: delete it from the suite' in output
+    assert f"{SHARE} < NULLS" in shown
+    assert FORM.claim in shown
+
+    output = dql("rollback", str(path), "--to", "0", "--dry-run")
+    assert "undone: the form of nulls (entry 8)" in output
+    assert 'undone: profile "Quiet" (entry 12)' in output
+    assert path.read_text() == with_both
+
+    dql("rollback", str(path), "--to", "8")
+    assert path.read_text() == with_form
+    before = dql("rollback", str(path), "--to", "0")
+    assert "undone: the form of nulls (entry 8)" in before
+    assert "NULLS: 5% -> 10%" in before
+    assert "LEAST: 800 -> 1000" in before
+    assert path.read_text() == SUITE.replace("5%", "10%").replace("800", "1000")
+    assert "nothing to change" in dql("rollback", str(path), "--to", "0")
+
+    assert "the form of nulls" in dql("history", str(path))
+    dql("rollback", str(path), "--to", "12")
+    assert path.read_text() == with_both, "a rollback of a rollback"
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_a_profile_and_a_form_of_one_proposal_are_undone_together(
+    path: Path, line_end: str
+) -> None:
+    path.write_text(SUITE, newline=line_end)
+    values = (ProposedValue("LEAST", 800, 900),)
+    approve(path, Proposal("Orders", "human", values, profile=PROFILE, form=FORM))
+    dql("rollback", str(path), "--to", "6")
+    assert path.read_bytes() == SUITE.replace("\n", line_end).encode()
+
+
+def test_a_form_whose_place_was_edited_is_not_undone_but_named(path: Path) -> None:
+    approve(path, Proposal("Orders", "autotuner", form=FORM))
+    edited = path.read_text().replace('name "nulls"', 'name "nulls" severity P2')
+    path.write_text(edited)
+    output = dql("rollback", str(path), "--to", "6")
+    named = "warning: the form of nulls (entry 8) is not undone, the suite differs: write"
+    assert f"{named} `{FORM.before}` for `{FORM.claim}` again" in output
+    assert path.read_text() == edited
     path.write_text(SUITE)
-    assert "not undone" not in dql("rollback", str(path), "--to", "0")
+    assert "not undone" not in dql("rollback", str(path), "--to", "6")
 
 
 def test_a_rollback_can_be_undone(path: Path) -> None:
