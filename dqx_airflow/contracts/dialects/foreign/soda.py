@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.resources import files
 from typing import Any
@@ -311,20 +311,20 @@ class _Kind:
 
 _MISSING_KEYS = ("missing_values", *_MISSING_REGEX_KEYS)
 _INVALID_KEYS = (*_VALIDITY, "invalid_values", "invalid_regex", "valid_values_reference_data")
+_OF_FAMILIES = {
+    "duplicate": _Kind(_duplicates, ("columns",), needs_column=False),
+    "missing": _Kind(_missing, _MISSING_KEYS),
+    "invalid": _Kind(_invalid, _INVALID_KEYS),
+}
 _KINDS = {
     "row_count": _Kind(_row_count, needs_column=False),
     "rows_exist": _Kind(_row_count, needs_column=False, implied=(kinds.Condition(">", 0),)),
-    "no_duplicate_values": _Kind(
-        _duplicates, ("columns",), needs_column=False, implied=(kinds.NONE,)
-    ),
-    "duplicate_count": _Kind(_duplicates, ("columns",), needs_column=False),
-    "duplicate_percent": _Kind(_duplicates, ("columns",), needs_column=False),
-    "no_missing_values": _Kind(_missing, _MISSING_KEYS, implied=(kinds.NONE,)),
-    "missing_count": _Kind(_missing, _MISSING_KEYS),
-    "missing_percent": _Kind(_missing, _MISSING_KEYS),
-    "no_invalid_values": _Kind(_invalid, _INVALID_KEYS, implied=(kinds.NONE,)),
-    "invalid_count": _Kind(_invalid, _INVALID_KEYS),
-    "invalid_percent": _Kind(_invalid, _INVALID_KEYS),
+    **{f"{name}_count": kind for name, kind in _OF_FAMILIES.items()},
+    **{f"{name}_percent": kind for name, kind in _OF_FAMILIES.items()},
+    **{
+        f"no_{name}_values": replace(kind, implied=(kinds.NONE,))
+        for name, kind in _OF_FAMILIES.items()
+    },
     **dict.fromkeys(_AGGREGATES, _Kind(_aggregate)),
     **dict.fromkeys(_EXPRESSIONS, _Kind(_expression)),
     **dict.fromkeys(_AGES, _Kind(_freshness)),
