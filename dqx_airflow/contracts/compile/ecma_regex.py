@@ -11,6 +11,7 @@ and not in ECMA.
 from __future__ import annotations
 
 import re
+from importlib.resources import files
 
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.patterns.syntax import PatternError, pattern_tree
@@ -44,20 +45,12 @@ _PUNCTUATION = "^$\\.*+?()[]{}|"
 _CLASSES = (r"\d", r"\D", r"\w", r"\W", _SPACES)
 _OPPOSITES = ({r"\d", r"\D"}, {r"\w", r"\W"})
 _CONTROLS = {"t": r"\t", "n": r"\n", "r": r"\r", "f": r"\f", "v": r"\x0b", "0": r"\x00"}
-_OF_OTHERS = {
-    "A": "write ^",
-    "Z": "write $",
-    "z": "write $",
-    "h": r"write [ \t]",
-    "H": r"write [^ \t]",
-    "R": r"write \r?\n",
-    "Q": "escape each character",
-    "E": "escape each character",
-    "G": "remove it",
-    "K": "remove it",
-    "X": "write .",
-}
-"""Escapes that mean something in other dialects, and their meaning in ECMA."""
+_CATEGORIES, _OF_OTHERS = (
+    dict(row.split(" | ") for row in section.splitlines()[1:])
+    for section in files(__package__).joinpath("ecma_names.txt").read_text("utf-8").split("\n\n")
+)
+"""The short names of Unicode's categories; escapes that mean something in other dialects, and their
+meaning in ECMA."""
 
 
 _ESCAPE = (
@@ -78,23 +71,6 @@ _INSIDE = re.compile(rf"\\(?P<space>[sS])|\\(?P<back>b)|{_ESCAPE}|(?P<plain>.)",
 """One character, or a class of them, between brackets."""
 _JAVA_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9]*")
 
-_CATEGORIES = {
-    "Letter": "L",
-    "Uppercase_Letter": "Lu",
-    "Lowercase_Letter": "Ll",
-    "Titlecase_Letter": "Lt",
-    "Modifier_Letter": "Lm",
-    "Other_Letter": "Lo",
-    "Mark": "M",
-    "Number": "N",
-    "Decimal_Number": "Nd",
-    "Punctuation": "P",
-    "Symbol": "S",
-    "Separator": "Z",
-    "Space_Separator": "Zs",
-    "Other": "C",
-    "Control": "Cc",
-}
 _SHORT_CATEGORY = re.compile(r"C[cfon]?|L[ulmot]?|M[nce]?|N[dlo]?|P[cdseifo]?|S[mcko]?|Z[slp]?")
 _BINARY = ("Alphabetic", "Uppercase", "Lowercase", "White_Space", "Ideographic")
 

@@ -28,6 +28,7 @@ from dqx_airflow.contracts.dialects.clause_reader import (
     check_address,
     check_location,
     slug,
+    table_rows,
 )
 from dqx_airflow.contracts.dialects.foreign import great_expectations, soda
 from dqx_airflow.contracts.model import Model, Promise, Server, column_path
@@ -35,32 +36,22 @@ from dqx_airflow.diagnostics.diagnostic import did_you_mean, slip_of
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.values import FORMATS, SourceFile, Span
 
-DATABASES = {
-    **{name: name for name in ("bigquery", "clickhouse", "databricks", "dremio", "duckdb")},
-    **{name: name for name in ("exasol", "hive", "presto", "redshift", "snowflake")},
-    **{name: name for name in ("athena", "mysql", "oracle", "postgres", "teradata", "trino")},
-    **dict.fromkeys(("sqlserver", "synapse", "tsql", "mssql"), "tsql"),
-    **{"glue": "athena", "impala": "hive", "mariadb": "mysql", "sqlite": "sqlite"},
-    **dict.fromkeys(("postgresql", "pg", "pgsql"), "postgres"),
-}
+
+def _sql_of(servers: str) -> dict[str, str | None]:
+    """The SQL of servers by their types; None for Spark's own."""
+    rows = table_rows(__package__, "tables.txt", servers)
+    names = ((name, sql) for types, sql, *_ in rows for name in types.split())
+    return {name: None if sql == "spark" else sql for name, sql in names}
+
+
+DATABASES = _sql_of("databases")
 """The SQL of databases, by its name in sqlglot."""
-SQL_DIALECTS = {
-    **DATABASES,
-    **dict.fromkeys(("spark", "dataframe", "kafka", "iceberg", "unity", "table")),
-    # The Data Contract CLI queries files with DuckDB, and rules about them are written so.
-    **dict.fromkeys(("azure", "gcs", "local", "s3", "sftp"), "duckdb"),
-}
+SQL_DIALECTS = DATABASES | _sql_of("other servers")
 """The SQL dialects, with their names in sqlglot; None for Spark's own."""
 _TABLES = {
-    "bigquery": ("project", "dataset"),
-    "databricks": ("catalog", "schema"),
-    "glue": ("database",),
-    "oracle": ("schema",),
-    "postgres": ("schema",),
-    "redshift": ("database", "schema"),
-    "snowflake": ("database", "schema"),
-    "sqlserver": ("database", "schema"),
-    "trino": ("catalog", "schema"),
+    name: parts[0].split()
+    for name, _, *parts in table_rows(__package__, "tables.txt", "databases")
+    if parts
 }
 _STREAMS = ("pubsub", "kinesis", "sqs", "api", "custom", "table", "unity", "fabric")
 STORED_FORMATS = (*FORMATS, "text", "xml", "excel", "protobuf", "hudi")

@@ -226,30 +226,9 @@ def _options(server: Mapping) -> Iterator[tuple[str, str]]:
         yield "encoding", encoding
 
 
-_SYNONYMS = {
-    "av": "availability",
-    "th": "throughput",
-    "er": "errorrate",
-    "ga": "generalavailability",
-    "es": "endofsupport",
-    "el": "endoflife",
-    "re": "retention",
-    "fy": "frequency",
-    "ly": "latency",
-    "td": "timetodetect",
-    "tn": "timetonotify",
-    "tr": "timetorepair",
-}
-_OF_THE_SERVICE = (
-    *("availability", "throughput", "errorrate"),
-    *("timetodetect", "timetonotify", "timetorepair", "timeofavailability"),
-)
-_OF_THE_DATA = (
-    *("accuracy", "completeness", "conformity", "consistency", "coverage", "timeliness"),
-    *("uniqueness", "validity", "volume"),
-)
-"""What a rule of quality says; a service level of that name says it about nothing in particular."""
-_DATES = {"generalavailability", "endofsupport", "endoflife"}
+_LEVELS = clause_reader.table_rows(clause_reader.__package__, "tables.txt", "service levels")
+_SYNONYMS = {short: name for name, short, _ in _LEVELS if short != "-"}
+_ABOUT = {name: about for name, _, about in _LEVELS}
 _TIMED = ("freshness", "latency", "retention", "frequency")
 _SAYING = ("value", "valueExt", "unit", "element")
 
@@ -260,21 +239,18 @@ def read_service(context: OdcsContext) -> Iterator[clause_reader.RuleOfModel]:
     for level in reading.mappings(reading.root, "slaProperties"):
         reading.remarks(level, "ODCS: service level")
         kind = kind_of(context, level)
-        if kind in _OF_THE_SERVICE:
-            reading.documented_keys(
-                level, *_SAYING, reason="concerns the service: the data does not show it"
-            )
-        elif kind in _DATES:
-            reading.documented_keys(level, *_SAYING, reason="a lifecycle date of the contract")
-        elif kind in _TIMED:
+        about = _ABOUT.get(kind)
+        if about == "checked":
             yield from _timed(context, level, kind)
+        elif about not in (None, "quality"):
+            reading.documented_keys(level, *_SAYING, reason=str(about))
         elif meant := slip_of(kind, [*_SYNONYMS.values(), "freshness"]):
             hint = f"did you mean '{meant}'?"
             reading.not_understood(
                 level.get("property"), f"unknown property '{kind}'", "E422", hint
             )
             _refuse(context, level, f"unknown property '{kind}': {hint}")
-        elif kind in _OF_THE_DATA:
+        elif about == "quality":
             _refuse(
                 context,
                 level,
