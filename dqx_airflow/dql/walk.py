@@ -20,22 +20,22 @@ from dqx_airflow.values.exact import NUMBERS
 
 def parts_of(node: Any) -> Iterator[Any]:
     """The node and all nodes in it."""
-    return _walked(node, _parts_of_kind)
+    return _walked(node, _PLAIN)
 
 
 def expressions_in(node: Any) -> Iterator[Any]:
     """The node and all expressions in it, but not the names of calls, tags or formats."""
-    return _walked(node, _expressions_of)
+    return _walked(node, _NO_EXPRESSIONS)
 
 
-def _walked(node: Any, fields_of: Callable[[type], tuple[str, ...] | None]) -> Iterator[Any]:
+def _walked(node: Any, others: frozenset[str]) -> Iterator[Any]:
     waiting = [node]
     while waiting:
         item = waiting.pop()
         kind: type = type(item)
         if isinstance(item, tuple):
             waiting.extend(reversed(item))
-        elif (names := fields_of(kind)) is not None:
+        elif (names := _fields_without(kind, others)) is not None:
             yield item
             waiting.extend(getattr(item, name) for name in reversed(names))
 
@@ -49,7 +49,7 @@ def rewritten(node: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(node, tuple):
         items = tuple(rewritten(item, change) for item in node)
         return items if any(a is not b for a, b in zip(items, node, strict=True)) else node
-    names = _expressions_of(node.__class__)
+    names = _fields_without(node.__class__, _NO_EXPRESSIONS)
     if names is None:
         return node
     changed = change(node)
@@ -65,18 +65,8 @@ def rewritten(node: Any, change: Callable[[Any], Any]) -> Any:
 
 
 @cache
-def _parts_of_kind(kind: type) -> tuple[str, ...] | None:
-    """The fields that may contain nodes; None if the type is not a node."""
-    return _fields_without(kind, _PLAIN)
-
-
-@cache
-def _expressions_of(kind: type) -> tuple[str, ...] | None:
-    """The fields that may contain expressions; None if the type is not a node."""
-    return _fields_without(kind, _NO_EXPRESSIONS)
-
-
 def _fields_without(kind: type, types: frozenset[str]) -> tuple[str, ...] | None:
+    """The fields of other types than these; None if the kind is not a node."""
     if not is_dataclass(kind) or kind is Span:
         return None
     return tuple(item.name for item in fields(kind) if str(item.type) not in types)

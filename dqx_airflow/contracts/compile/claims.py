@@ -75,10 +75,6 @@ class RuleContext:
     def is_reachable(self) -> bool:
         return len(self.reachable) == len(self.way)
 
-    def field_at(self, path: str) -> Field | None:
-        """The field of the model at a path; None for a column that the contract does not have."""
-        return self.model.field_at(path)
-
     def dataset(self, written: str) -> str:
         """The dataset of a table: a model of the contract by its name, its location, or its place
         on a server (`public.orders`), or else the name as written.

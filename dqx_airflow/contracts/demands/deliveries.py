@@ -419,7 +419,7 @@ def _timestamp(context: claims.RuleContext, column: str) -> str:
 
 
 def _is_text(context: claims.RuleContext, column: str) -> bool:
-    return kind_of(context.field_at(column)) is ValueKind.TEXT
+    return kind_of(context.model.field_at(column)) is ValueKind.TEXT
 
 
 def _seconds(seconds: float) -> str:

@@ -170,7 +170,7 @@ def _subject(context: claims.RuleContext, demand: MetricRule) -> tuple[nodes.Nam
     if len(demand.arguments) != 1:
         raise NoCounterpartError(f"{demand.metric} takes exactly one column")
     (path,) = demand.arguments
-    return terms.column(path), context.field_at(path)
+    return terms.column(path), context.model.field_at(path)
 
 
 def _listed(column: nodes.Name, demand: MetricRule, item: Field | None) -> list[nodes.Expression]:

@@ -35,7 +35,7 @@ from dqx_airflow.contracts.model import (
 )
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, did_you_mean, nearest, slip_of
 from dqx_airflow.errors import NoCounterpartError
-from dqx_airflow.metrics.spark_values import order_key
+from dqx_airflow.metrics.spark_values import COMPARATORS, order_key
 from dqx_airflow.metrics.types import Family, canonical_type, family_of, fields_of, parts_of
 from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.in_memory.measure import measure
@@ -163,7 +163,7 @@ class _Rows:
                     message = f"{_shown(error.text)} in {item.path} is not of type {_type_of(item)}"
                     yield self._in_row(number, message)
         named = {item.path for item in fields}
-        rules = tuple(rule for rule in self.model.rules if _columns_of(rule.demand) <= named)
+        rules = tuple(rule for rule in self.model.rules if set(rule.demand.key) <= named)
         kept = replace(self.model, fields=tuple(fields), rules=rules)
         for rule in _broken_rules(self.contract, kept, fields, rows, _OF_ROWS):
             yield from self._rows_of(rule, fields, rows)
@@ -271,10 +271,6 @@ def _broken_rules(
     for verdict in evaluate(plan, measure(plan, refs, {model.name: table})):
         if verdict.status is Status.FAILED and verdict.name in rules:
             yield rules[verdict.name]
-
-
-def _columns_of(demand: demands.Demand) -> set[str]:
-    return set(demand.columns) if isinstance(demand, demands.Unique) else set()
 
 
 def _type_of(item: Field) -> str:
@@ -417,18 +413,14 @@ def _no_value_left(rules: Sequence[Rule], limits: Sequence[Rule]) -> Iterator[Co
 def _keeps(value: demands.Literal, limit: object) -> bool:
     match limit:
         case demands.Length(op=op, count=count) if isinstance(value, str):
-            return _holds(len(value), op, count)
+            return COMPARATORS[op](len(value), count)
         case demands.Bound(op=op, value=bound) if (
             isinstance(value, int | float)
             and isinstance(bound, int | float)
             and not isinstance(value, bool)
         ):
-            return _holds(value, op, bound)
+            return COMPARATORS[op](value, bound)
     return True
-
-
-def _holds(value: float, op: str, bound: float) -> bool:
-    return {">": value > bound, ">=": value >= bound, "<": value < bound, "<=": value <= bound}[op]
 
 
 # Conditions on one number -------------------------------------------------------------------------

@@ -69,10 +69,10 @@ class _TreeBuilder:
         children = [self.build(child) for child in item.children]
         if rule in _TRANSPARENT_RULES:
             return children[0]
-        if rule in _NODE_OF_RULE:
-            return _NODE_OF_RULE[rule](*children, span)
         if rule in _NODE_OF_LIST:
             return _NODE_OF_LIST[rule](children, span)
+        if rule in _NODE_OF_RULE:
+            return _NODE_OF_RULE[rule](*children, span)
         positive = rule.replace("not_", "", 1)  # `not_within`, `is_not_null`
         return nodes.Not(_NODE_OF_RULE[positive](*children, span), span)
 
@@ -275,18 +275,13 @@ def _profile(children: list[Any], span: Span) -> nodes.Profile:
     return nodes.Profile(name, kind, start, end, rules, repeated, span, annotations)
 
 
+_NODES = {name: kind for name, kind in vars(nodes).items() if isinstance(kind, type)}
 _NODE_OF_RULE: dict[str, Callable[..., Any]] = {
+    **{re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower(): kind for name, kind in _NODES.items()},
     "disjunction": partial(nodes.Junction, "or"),
     "conjunction": partial(nodes.Junction, "and"),
     "negation": nodes.Not,
     "compare": lambda left, op, right, span: nodes.Compare(str(op), left, right, span),
-    "within": nodes.Within,
-    "member": nodes.Member,
-    "matches": nodes.Matches,
-    "like": nodes.Like,
-    "has_format": nodes.HasFormat,
-    "is_null": nodes.IsNull,
-    "is_nan": nodes.IsNan,
     "arithmetic": lambda left, op, right, span: nodes.Arithmetic(str(op), left, right, span),
     "negative": _negative,
     "duration": _duration,
@@ -294,17 +289,12 @@ _NODE_OF_RULE: dict[str, Callable[..., Any]] = {
     "day": _day,
     "true": partial(nodes.Truth, True),
     "false": partial(nodes.Truth, False),
-    "null": nodes.Null,
     "placeholder": lambda name, span: nodes.Placeholder(name.text, span),
     "parameter_placeholder": lambda name, span: nodes.Placeholder(name.text, span),
-    "parameter": nodes.Parameter,
     "where_parameter": _where_parameter,
-    "constant": nodes.Constant,
     "tunable": lambda low, high, _: (low, high),
-    "watch": nodes.Watch,
     "import_all": lambda path, alias, span: nodes.Import(path, alias, (), span),
     "exported": lambda definition, _: replace(definition, is_exported=True),
-    "measure": nodes.Measure,
     "each_row": lambda predicate, span: nodes.Rows(predicate, None, span),
     "share_of_rows": lambda share, predicate, span: nodes.Rows(predicate, share, span),
     "column_exists": lambda column, span: nodes.HasColumn(column, None, span),
@@ -312,17 +302,12 @@ _NODE_OF_RULE: dict[str, Callable[..., Any]] = {
     "column_fits": partial(nodes.HasColumn, is_exact=False),
     "rows_match": _rows_match,
     "compared_all": lambda _: _ALL,
-    "columns_match": nodes.ColumnsMatch,
     "comparison": lambda op, bound, span: nodes.Comparison(str(op), bound, span),
-    "between": nodes.Between,
     "is_positive": partial(nodes.Is, nodes.Keyword.POSITIVE),
     "is_negative": partial(nodes.Is, nodes.Keyword.NEGATIVE),
     "is_none": partial(nodes.Is, nodes.Keyword.NONE),
     "is_not_none": partial(nodes.Is, nodes.Keyword.NOT_NONE),
-    "in_values": nodes.InValues,
-    "within_stddev": nodes.WithinStddev,
     "within_usual": nodes.within_usual,
-    "by_time": nodes.ByTime,
     "where": partial(_setting, "where"),
     "name_modifier": partial(_setting, "name"),
     "severity_modifier": lambda word, span: ("severity", _word(word), span),
@@ -332,16 +317,14 @@ _NODE_OF_RULE: dict[str, Callable[..., Any]] = {
     "profile_type": partial(_setting, "type"),
     "profile_start": partial(_setting, "from"),
     "profile_end": partial(_setting, "to"),
-    "disable": nodes.Disable,
     "scale": lambda chosen, factor, span: nodes.Scale(
         chosen, Fraction(number_in(factor[:-1])), span
     ),
-    "downgrade": nodes.Downgrade,
     "assertion_selector": partial(nodes.Selector, "assertion"),
     "check_selector": lambda name, span: nodes.Selector("check", name, None, span),
     "tag_selector": lambda name, span: nodes.Selector("tag", name, None, span),
 }
-"""Rules with a certain number of children: most are the fields of their node."""
+"""Rules with a certain number of children: for those named like a node, they are its fields."""
 
 _NODE_OF_LIST: dict[str, Callable[[list[Any], Span], Any]] = {
     "name": lambda parts, span: nodes.Name(".".join(part.text for part in parts), span),
