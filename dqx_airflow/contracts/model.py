@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from datetime import date, timedelta
 from enum import Enum, IntEnum
 from functools import total_ordering
@@ -393,15 +393,7 @@ class Contract:
     @property
     def responsible(self) -> Responsible | None:
         """Who is responsible for the contract; None if it does not say."""
-        incident = self.incident
-        responsible = Responsible(
-            self.owner,
-            self.contacts,
-            incident.channel,
-            incident.runbook,
-            incident.response,
-            incident.business_hours,
-        )
+        responsible = Responsible(self.owner, self.contacts, *astuple(self.incident))
         return responsible if responsible.facts else None
 
     def acceptance_of(self, name: str, *paths: str) -> Acceptance | None:

@@ -9,11 +9,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 from dqx_airflow.contracts.compile import terms
-from dqx_airflow.contracts.demand import Condition, Demand
+from dqx_airflow.contracts.demand import NONE, Condition, Demand
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule, plain_name
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show, show_number, show_text
@@ -124,26 +125,22 @@ def each_row(predicate: nodes.Expression, share: float = 1.0) -> CompiledClaim:
     return CompiledClaim(f"{show_number(terms.share(share))} of rows: {show(predicate)}")
 
 
-def sql(expression: str) -> str:
+def sql(text: str, function: str = "sql") -> str:
     """`sql("...")`
 
     :raises NoCounterpartError: a text file cannot contain it.
     """
-    return f"sql({show_text(terms.text(expression).value)})"
+    return f"{function}({show_text(terms.text(text).value)})"
 
 
-def query(text: str) -> str:
-    """`query("...")`
-
-    :raises NoCounterpartError: a text file cannot contain it.
-    """
-    return f"query({show_text(terms.text(text).value)})"
+query = partial(sql, function="query")
+"""`query("...")`"""
 
 
 def no_rows(expression: str, share: float = 1.0, of: str = "num_rows()") -> CompiledClaim:
     """A number of rows is 0, or at most what a share of the evaluated ones allows."""
     if share >= 1:
-        return CompiledClaim(f"{expression} == 0")
+        return compared(expression, NONE)
     rest = show_number(terms.share(round(1 - share, 12)))
     return CompiledClaim(f"coalesce({expression} / {of}, 0) <= {rest}")
 
@@ -268,16 +265,19 @@ def _scope(context: RuleContext) -> SqlScope:
     return SqlScope(context.model.name, context.dataset, context.fields_of)
 
 
-def compared(expression: str, condition: Condition, unit: str = "") -> str:
-    """An expression with its condition; bounds are in the unit."""
+def compared(
+    expression: str, condition: Condition, unit: str = "", others: tuple[str, ...] = ()
+) -> CompiledClaim:
+    """The claim that an expression satisfies a condition, whose bounds are in the unit."""
     op, low, high = condition.op, condition.bound, condition.high
+    text = f"{expression} {op} {_bound(low, unit)}"
     if op == "between" and high is not None:
-        return f"{expression} between {_bound(low, unit)} and {_bound(high, unit)}"
+        text += f" and {_bound(high, unit)}"
     if op == "not between" and high is not None:
         # A value outside of both bounds is further from their middle than they are.
         middle, half = (low + high) / 2, (high - low) / 2
-        return f"abs({expression} - {_bound(middle, unit)}) > {_bound(half, unit)}"
-    return f"{expression} {op} {_bound(low, unit)}"
+        text = f"abs({expression} - {_bound(middle, unit)}) > {_bound(half, unit)}"
+    return CompiledClaim(text, others)
 
 
 def _bound(value: int | float, unit: str) -> str:

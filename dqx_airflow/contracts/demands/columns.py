@@ -8,7 +8,7 @@ from typing import Any
 
 from dqx_airflow.contracts.compile import claims, terms
 from dqx_airflow.contracts.compile.terms import sql_name
-from dqx_airflow.contracts.demand import NO_EXPECTATION, Demand, admitting, falling, rising
+from dqx_airflow.contracts.demand import NO_EXPECTATION, NONE, Demand, admitting, falling, rising
 from dqx_airflow.contracts.field_types import names_in
 from dqx_airflow.contracts.model import Field, column_path, plain_name
 from dqx_airflow.dql import nodes
@@ -66,7 +66,7 @@ class OnlyColumns(Demand, words="no other columns", dimension="conformity"):
         names = ", ".join(show(terms.column_named(item.name)) for item in context.model.fields)
         if not names:
             raise NoCounterpartError("the contract lists no columns")
-        return claims.CompiledClaim(f"extra_column_count([{names}]) == 0")
+        return claims.no_rows(f"extra_column_count([{names}])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Required(Demand, words="not NULL", dimension="completeness", is_required=T
         *outer, field = claims.innermost(way)
         optional = [step.operand for step in outer if step.field.is_nullable]
         if context.is_reachable and not optional:
-            return claims.CompiledClaim(f"null_count({show(field.operand)}) == 0")
+            return claims.no_rows(f"null_count({show(field.operand)})")
         present = terms.negated(nodes.IsNull(field.operand))
         if optional:
             # A missing field cannot have missing values.
@@ -112,7 +112,7 @@ class Unique(
         return self.columns
 
     def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
-        return claims.CompiledClaim(f"{repeated(self.columns)} == 0")
+        return claims.no_rows(repeated(self.columns))
 
     def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
         return _of_keys(self.columns, {"ignore_row_if": "any_value_is_missing"})
@@ -189,7 +189,7 @@ class Complete(
     def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
         column = show(terms.column(self.column))
         if self.share >= 1:
-            return claims.CompiledClaim(f"null_count({column}) == 0")
+            return claims.no_rows(f"null_count({column})")
         return claims.CompiledClaim(
             f"count({column}) / num_rows() >= {show_number(terms.share(self.share))}"
         )
@@ -217,7 +217,7 @@ class AllComplete(
         if not counts:
             raise NoCounterpartError("the contract lists no columns")
         if self.share >= 1:
-            return claims.CompiledClaim(f"{' + '.join(counts)} == 0")
+            return claims.no_rows(" + ".join(counts))
         most = show_number(terms.share(round(1 - self.share, 12)))
         missing = f"({' + '.join(counts)})" if len(counts) > 1 else counts[0]
         return claims.CompiledClaim(
@@ -241,7 +241,7 @@ class Distinct(
 
     def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
         if self.duplicates <= 0:
-            return claims.CompiledClaim(f"{repeated(self.columns)} == 0")
+            return claims.no_rows(repeated(self.columns))
         most = show_number(terms.share(self.duplicates))
         return claims.CompiledClaim(f"{repeated(self.columns)} / num_rows() <= {most}")
 
@@ -317,9 +317,8 @@ def _unfound(
     """No values are missing in another dataset."""
     partner = f"SELECT 1 FROM {quote_name(other)} AS other WHERE {equal}"  # noqa: S608
     text = f"SELECT count(*) FROM {source} WHERE {present} AND NOT EXISTS ({partner})"  # noqa: S608
-    return claims.CompiledClaim(
-        f"{claims.query(text)} == 0", () if other == context.model.name else (other,)
-    )
+    others = () if other == context.model.name else (other,)
+    return claims.compared(claims.query(text), NONE, others=others)
 
 
 def _of_keys(columns: tuple[str, ...], of_several: dict[str, str]) -> claims.Expectation:

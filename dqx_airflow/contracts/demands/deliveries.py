@@ -158,9 +158,7 @@ class Retained(
         days, rest = divmod(self.seconds, _DAY_S)
         period = f"{days:.0f}' DAY" if rest == 0 else f"{self.seconds:.0f}' SECOND"
         limit = f"current_timestamp() - INTERVAL '{period}"
-        return claims.CompiledClaim(
-            f"{claims.sql(f'count_if({_timestamp(context, column)} < {limit})')} == 0"
-        )
+        return claims.no_rows(claims.sql(f"count_if({_timestamp(context, column)} < {limit})"))
 
     def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
         return self.not_before("min")
@@ -260,7 +258,7 @@ class HourlyVolume(
         if self.low is not None:
             hours = _with_empty_hours(context, timestamps, hours, now)
         text = f"SELECT count(*) FROM ({hours}) WHERE {' OR '.join(bounds)}"  # noqa: S608
-        return claims.CompiledClaim(f"{claims.query(text)} == 0")
+        return claims.no_rows(claims.query(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,11 +392,11 @@ def _local(timestamp: str, zone: str | None) -> str:
 
 def _within(expression: str, low: float | None, high: float | None) -> claims.CompiledClaim:
     if low is not None and high is not None:
-        return claims.CompiledClaim(claims.compared(expression, Condition("between", low, high)))
+        return claims.compared(expression, Condition("between", low, high))
     if low is not None:
-        return claims.CompiledClaim(claims.compared(expression, Condition(">=", low)))
+        return claims.compared(expression, Condition(">=", low))
     if high is not None:
-        return claims.CompiledClaim(claims.compared(expression, Condition("<=", high)))
+        return claims.compared(expression, Condition("<=", high))
     raise NoCounterpartError("it has no limits")
 
 

@@ -97,10 +97,8 @@ class MetricRule(
                 else claims.sql(f"count_if({claims.spark_text(bad)})")
             )
         if self.is_percent:
-            return claims.CompiledClaim(
-                claims.compared(f"{expression} / num_rows()", self.condition, "%")
-            )
-        return claims.CompiledClaim(claims.compared(expression, self.condition))
+            return claims.compared(f"{expression} / num_rows()", self.condition, "%")
+        return claims.compared(expression, self.condition)
 
     def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
         if self.metric == "null_count" and self.is_percent:
@@ -250,8 +248,8 @@ class RowsSatisfy(
                     raise NoCounterpartError(
                         "a share of rows cannot be combined with other datasets or window functions"
                     )
-                other_datasets = tuple(name for name in datasets if name != context.model.name)
-                return claims.CompiledClaim(f"{claims.query(text)} == 0", other_datasets)
+                others = tuple(name for name in datasets if name != context.model.name)
+                return claims.compared(claims.query(text), base.NONE, others=others)
             case _:
                 return claims.each_row(rule, share)
 
@@ -286,17 +284,12 @@ class QueryGives(
         if isinstance(rule, claims.CountOfRows):
             if self.condition == base.NONE:
                 return claims.each_row(terms.negation(rule.predicate))
-            return claims.CompiledClaim(
-                claims.compared(
-                    claims.sql(f"count_if({claims.spark_text(rule.predicate)})"), self.condition
-                )
-            )
+            counted = claims.sql(f"count_if({claims.spark_text(rule.predicate)})")
+            return claims.compared(counted, self.condition)
         if isinstance(rule, claims.SqlAggregate):
-            return claims.CompiledClaim(claims.compared(claims.sql(rule.sql), self.condition))
-        other_datasets = tuple(name for name in rule.datasets if name != context.model.name)
-        return claims.CompiledClaim(
-            claims.compared(claims.query(rule.sql), self.condition), other_datasets
-        )
+            return claims.compared(claims.sql(rule.sql), self.condition)
+        others = tuple(name for name in rule.datasets if name != context.model.name)
+        return claims.compared(claims.query(rule.sql), self.condition, others=others)
 
 
 @dataclass(frozen=True, slots=True)

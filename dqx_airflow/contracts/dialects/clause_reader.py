@@ -31,7 +31,7 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator
 from collections.abc import Mapping as MappingType
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime, time, timedelta
 from functools import cache
 from importlib.resources import files
@@ -298,8 +298,7 @@ class ClauseReader:
 
     def documented(self, node: Node | None, reason: str = "") -> None:
         """Marks every leaf below the node as understood, and as nothing that data could violate."""
-        if node is not None:
-            self._mark(node, Treatment.DOCUMENTED, reason)
+        self._mark(node, Treatment.DOCUMENTED, reason)
 
     def unsupported(
         self,
@@ -325,13 +324,11 @@ class ClauseReader:
         self, node: Node | None, reason: str, code: str | None = None, help: str | None = None
     ) -> None:
         """Marks every leaf below the node as without meaning here, and as no check of its own."""
-        if node is not None:
-            self._mark(node, Treatment.UNSUPPORTED, reason, code, help)
+        self._mark(node, Treatment.UNSUPPORTED, reason, code, help)
 
     def mistaken(self, node: Node | None, code: str, reason: str, help: str | None) -> None:
         """Marks a value that becomes no rule, and is a mistake: lint reports it."""
-        if node is not None:
-            self._mark(node, Treatment.DOCUMENTED, reason, code, help)
+        self._mark(node, Treatment.DOCUMENTED, reason, code, help)
 
     def one_of(
         self, owner: Mapping, key: str, choices: Collection[str], *, is_open: bool = False
@@ -390,14 +387,14 @@ class ClauseReader:
 
     def _mark(
         self,
-        node: Node,
+        node: Node | None,
         treatment: Treatment,
         reason: str,
         code: str | None = None,
         help: str | None = None,
         promise: Promise | None = None,
     ) -> None:
-        for leaf in leaves(node):
+        for leaf in leaves(node) if node is not None else ():
             position = (leaf.span.file, leaf.path)
             before = self._marked.get(position)
             # A check at one use of a definition outweighs other uses; and a mistake outweighs any
@@ -604,13 +601,8 @@ def with_extension(reading: ClauseReader, incident: IncidentResponse) -> Inciden
     node = at_the_top(reading, INCIDENT)
     extension = node if isinstance(node, Mapping) else NOTHING
     reading.documented(extension, "how incidents are handled")
-    return replace(
-        incident,
-        channel=extension.text("channel") or incident.channel,
-        runbook=extension.text("runbook") or incident.runbook,
-        response=extension.text("response") or incident.response,
-        business_hours=extension.text("business_hours") or incident.business_hours,
-    )
+    named = {item.name: extension.text(item.name) for item in fields(incident)}
+    return replace(incident, **{name: text for name, text in named.items() if text})
 
 
 RENAMED = "x-dqx-renamed"
@@ -683,10 +675,10 @@ def seconds_of(text: str) -> float | None:
     True
     """
     written = text.strip()
+    total, position = 0.0, 0
     if match := _ISO.fullmatch(written):
         parts = zip(match.groups(), _ISO_UNITS, strict=True)
-        return _finite(sum(_number(count) * unit for count, unit in parts if count))
-    total, position = 0.0, 0
+        total, position = sum(_number(count) * unit for count, unit in parts if count), match.end()
     while position < len(written):
         part = _PART.match(written, position)
         # A month to some, a minute to others.
@@ -694,7 +686,7 @@ def seconds_of(text: str) -> float | None:
             return None
         total += _number(part[1]) * _UNITS[part[2].lower()]
         position = part.end()
-    return _finite(total) if written else None
+    return total if written and isfinite(total) else None
 
 
 def duration_s(node: Node, report: Callable[[Diagnostic], None]) -> float | None:
@@ -709,10 +701,6 @@ def duration_s(node: Node, report: Callable[[Diagnostic], None]) -> float | None
 
 def _number(text: str) -> float:
     return float(text.replace(",", "."))
-
-
-def _finite(seconds: float) -> float | None:
-    return seconds if isfinite(seconds) else None
 
 
 def _hint(text: str) -> str:
