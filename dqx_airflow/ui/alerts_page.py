@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from http import HTTPStatus
@@ -27,7 +27,7 @@ from dqx_airflow.ui import airflow
 from dqx_airflow.ui.board_page import DEPTH, gate_rows, gates_of_rows
 from dqx_airflow.ui.chart import Chart, chart_of, past_of
 from dqx_airflow.ui.gate_page import SPARK_HEIGHT, SPARK_WIDTH
-from dqx_airflow.ui.report_view import reading_of, samples_of
+from dqx_airflow.ui.report_view import reading_of
 from dqx_airflow.ui.responses import (
     Filters,
     Form,
@@ -73,14 +73,12 @@ def _groups(
     shown: Sequence[Alert],
     histories: Mapping[AssertionOfGate, Sequence[tuple[date, Verdict]]],
     tasks: Mapping[str, airflow.TaskRef],
-    editable: Collection[str],
 ) -> list[dict[str, Any]]:
     """The alerts of each assertion: first those without a label, then the newest.
 
     :param recent: all alerts of the selected gates.
     :param shown: those to display, in order, with their failing rows.
     :param tasks: the tasks of attempts, as far as Airflow knows them.
-    :param editable: the DAGs that the user may edit.
     """
     unlabelled = Counter(alert.key for alert in recent if alert.label is None)
     groups: dict[AssertionOfGate, list[Alert]] = {}
@@ -90,22 +88,9 @@ def _groups(
         {
             "gate": key[0],
             "instance": _instance(alerts, tasks),
-            "verdict": alerts[0].verdict,
             "unlabelled": unlabelled[key],
             "spark": _spark(histories.get(key, ())),
-            "alerts": [
-                {
-                    "date": alert.date,
-                    "run_id": alert.run_id,
-                    "verdict": alert.verdict,
-                    "label": alert.label,
-                    "task": task,
-                    "can_label": task is not None and task.dag_id in editable,
-                    "samples": samples_of(alert.verdict.failing_rows),
-                }
-                for alert in alerts
-                for task in [tasks.get(alert.attempt_id)]
-            ],
+            "alerts": alerts,
         }
         for key, alerts in groups.items()
     ]
@@ -180,7 +165,9 @@ def alerts(
     labelled = airflow.tasks_of(session, {alert.attempt_id for alert in selection})
     editable = {dag_id for dag_id in _dags(labelled) if airflow.may_edit(request, user, dag_id)}
     page = {
-        "groups": _groups(answer.found, shown.found, dict(past.found), labelled, editable),
+        "groups": _groups(answer.found, shown.found, dict(past.found), labelled),
+        "tasks": labelled,
+        "editable": editable,
         "unlabelled": sum(alert.label is None for alert in answer.found),
         "total": len(answer.found),
         "more": more,

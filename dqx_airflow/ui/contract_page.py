@@ -122,8 +122,8 @@ def _gate(row: GateRow, views: Sequence[report_view.ReportView]) -> dict[str, An
     """A gate with the version that it enforced last, the one that it pinned then, and the status of
     the assertions about each dataset."""
     if not views:
-        return {"row": row, "version": None, "pin": None, "datasets": []}
-    newest, contract = views[0], views[0].contract
+        return {"row": row, "contract": None, "datasets": []}
+    newest = views[0]
     datasets = []
     for snapshot in newest.datasets:
         about = [verdict for verdict in newest.verdicts if snapshot.name in verdict.datasets]
@@ -137,12 +137,7 @@ def _gate(row: GateRow, views: Sequence[report_view.ReportView]) -> dict[str, An
                 "label": counts_line(counts),
             }
         )
-    return {
-        "row": row,
-        "version": contract.version if contract else None,
-        "pin": contract.pin if contract else None,
-        "datasets": datasets,
-    }
+    return {"row": row, "contract": newest.contract, "datasets": datasets}
 
 
 def _broken(reported: Sequence[GateVerdicts]) -> list[dict[str, Any]]:
@@ -164,12 +159,10 @@ def _broken(reported: Sequence[GateVerdicts]) -> list[dict[str, Any]]:
         clauses.append(
             {
                 "path": path,
-                "line": report_view.clause_line(verdict),
                 "failures": len(broken),
                 "runs": sum(verdicts.view.gate in gates for verdicts in reported),
-                "last": newest.view.date,
+                "last": newest,
                 "newest": verdict,
-                "href": newest.href,
                 "gates": sorted(gates.items()),
             }
         )

@@ -27,7 +27,7 @@ from dqx_airflow.ui.board_page import (
 from dqx_airflow.ui.chart import PastValue, chart_of
 from dqx_airflow.ui.gate_page import WIDE_HEIGHT, WIDE_WIDTH, histories
 from dqx_airflow.ui.responses import Filters, PageNumber, Paging, html_page, notice, report_address
-from dqx_airflow.values import GateReport, Status, Verdict
+from dqx_airflow.values import DatasetSnapshot, GateReport, Status, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,13 +180,7 @@ def _gate(location: str, row: GateRow, reports: Sequence[GateReport]) -> dict[st
     first, and its assertions, those that failed most often first."""
     oldest_first = [report for report in reversed(reports) if _names(location, report)]
     days = [
-        {
-            "date": report.run_key.date,
-            "outcome": report.outcome.value,
-            "snapshot": snapshot,
-            "promotion": report_view.promotion_of(snapshot),
-            "href": report_address(row.dag_id, row.task_id, report.run_key, report.attempt.id),
-        }
+        (report, snapshot)
         for report in oldest_first
         for snapshot in report.datasets
         if report_view.is_at(location, report.run_key.gate, snapshot)
@@ -206,23 +200,25 @@ def _gate(location: str, row: GateRow, reports: Sequence[GateReport]) -> dict[st
     return {
         "row": row,
         "names": names,
-        "snapshot": days[-1]["snapshot"] if days else None,
-        "rows": chart_of("rows", [_counted_rows(day) for day in days], WIDE_WIDTH, WIDE_HEIGHT),
+        "snapshot": days[-1][1] if days else None,
+        "rows": chart_of(
+            "rows", [_counted_rows(row, *day) for day in days], WIDE_WIDTH, WIDE_HEIGHT
+        ),
         "days": days[::-1][:_SHOWN_PAST],
-        "is_promoting": any(day["promotion"] for day in days),
+        "is_promoting": any(report_view.promotion_of(snapshot) for _, snapshot in days),
         "assertions": assertions[:_SHOWN_ASSERTIONS],
         "more": max(len(assertions) - _SHOWN_ASSERTIONS, 0),
         "counted": counts_line(Counter(verdict.status for verdict in newest)) if newest else "",
     }
 
 
-def _counted_rows(day: Mapping[str, Any]) -> PastValue:
+def _counted_rows(row: GateRow, report: GateReport, snapshot: DatasetSnapshot) -> PastValue:
     """The rows of a day in a chart, with a mark if they were promoted."""
-    on, done = day["date"], day["promotion"]
-    is_promoted = done is not None and done.version is not None
-    event = f"promoted, version {done.version}" if is_promoted else ""
-    facts = {"event": event, "on": on, "href": day["href"]}
-    return PastValue(on.isoformat(), day["snapshot"].rows, (), Status.PASSED, **facts)
+    on, done = report.run_key.date, snapshot.promotion
+    event = f"promoted, version {done.version}" if done else ""
+    href = report_address(row.dag_id, row.task_id, report.run_key, report.attempt.id)
+    day = on.isoformat()
+    return PastValue(day, snapshot.rows, (), Status.PASSED, event=event, on=on, href=href)
 
 
 def _names(location: str, report: GateReport) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ rows as a file; and the list of all runs of the gate."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from functools import partial
@@ -18,7 +18,6 @@ from dqx_airflow.results.alerts import labels_of
 from dqx_airflow.results.decisions import waivers_of, why_not_acceptable
 from dqx_airflow.results.labels import Label
 from dqx_airflow.results.query import RunsWanted
-from dqx_airflow.results.report_rows import RunRow
 from dqx_airflow.ui import airflow, report_view, responses
 from dqx_airflow.ui.board_page import DEPTH, gate_rows
 from dqx_airflow.ui.chart import Chart, PastValue, chart_of, past_of
@@ -136,23 +135,15 @@ def _worst(reports: Sequence[GateReport]) -> GateReport:
     return next(report for report in reports if report.outcome is worst)
 
 
-def _attempts(
-    reports: Sequence[GateReport], chosen: GateReport | None
-) -> Iterator[dict[str, object]]:
-    """The attempts, oldest first, each with the worst of its outcomes."""
+def _attempts(reports: Sequence[GateReport]) -> list[tuple[GateReport, list[GateReport]]]:
+    """The attempts, oldest first: the worst of its reports, and all of them."""
     by_id: dict[str, list[GateReport]] = {}
     for report in reversed(reports):
         by_id.setdefault(report.attempt.id, []).append(report)
-    for attempt_id, own in by_id.items():
-        yield {
-            "id": attempt_id,
-            "number": own[0].attempt.number,
-            "outcome": worst_outcome(report.outcome for report in own).value,
-            "is_shown": chosen in own,
-        }
+    return [(_worst(own), own) for own in by_id.values()]
 
 
-def _parts(reports: Sequence[GateReport], chosen: GateReport | None) -> list[dict[str, object]]:
+def _parts(reports: Sequence[GateReport], chosen: GateReport | None) -> list[GateReport]:
     """The reports of the displayed attempt, by date and suite; empty if it has only one."""
     attempt = chosen.attempt.id if chosen else None
     keys: dict[tuple[str, date], GateReport] = {}
@@ -160,17 +151,7 @@ def _parts(reports: Sequence[GateReport], chosen: GateReport | None) -> list[dic
         if report.attempt.id == attempt:
             keys.setdefault((report.run_key.gate, report.run_key.date), report)
     own = sorted(keys.values(), key=lambda report: (report.run_key.date, report.suite))
-    return [
-        {
-            "name": responses.report_name(report.attempt.id, report.run_id),
-            "date": report.run_key.date,
-            "suite": report.suite,
-            "outcome": report.outcome.value,
-            "is_shown": report is chosen,
-        }
-        for report in own
-        if len(own) > 1
-    ]
+    return own if len(own) > 1 else []
 
 
 def _page_of(
@@ -205,17 +186,9 @@ def _page_of(
         },
         "filters": filters,
         "sources": sources_of(view.verdicts, view.fail_on, sources),
-        "attempts": [*_attempts(reports, chosen)],
-        "past": [
-            {
-                "date": report.run_key.date,
-                "outcome": report.outcome.value,
-                "href": responses.report_address(
-                    run.dag_id, run.task_id, report.run_key, report.attempt.id, report.run_id
-                ),
-            }
-            for report in history
-        ],
+        "chosen": chosen,
+        "attempts": _attempts(reports),
+        "past": history,
         "is_superseded": chosen is not None and chosen.attempt.id != run.attempt_id,
         "shadow": chosen.shadow if chosen else None,
         "shadow_changes": [*shadow_changes(chosen)] if chosen and chosen.shadow else (),
@@ -498,15 +471,7 @@ def runs_of_gate(
         dag_id=dag_id,
         task_id=task_id,
         gate=row.gate,
-        rows=[
-            (
-                line,
-                report_view.partial_view(line.partial),
-                (line.finished_at - line.started_at).total_seconds(),
-                _address_of(dag_id, task_id, line),
-            )
-            for line in lines.found
-        ],
+        rows=lines.found,
         paging=paging,
         at=lambda **changes: at(**{**filters.query, **changes}),
         counts={outcome.value: counts.get(outcome.value, 0) for outcome in Outcome},
@@ -516,10 +481,6 @@ def runs_of_gate(
         left=() if gates.found else row.cells,
         problem=gates.problem or counted.problem or lines.problem,
     )
-
-
-def _address_of(dag_id: str, task_id: str, line: RunRow) -> str:
-    return responses.report_address(dag_id, task_id, line.run_key, line.attempt.id, line.run_id)
 
 
 def reported(

@@ -209,10 +209,7 @@ def _page(
     after = sorted(airflow.graph_of_dag(session, task.dag_id).after(task.task_id))
     states = airflow.states_of(session, task.dag_id, last.dag_run_id, after)
     waiting = [
-        (
-            airflow.TaskRun(task.dag_id, last.dag_run_id, waiting_id, -1, None, None, ""),
-            states[waiting_id],
-        )
+        (airflow.TaskRef(task.dag_id, last.dag_run_id, waiting_id, -1), states[waiting_id])
         for waiting_id in after
         if waiting_id in states
     ]
@@ -223,14 +220,10 @@ def _page(
     notes = {(note.at, note.author, note.kind): note for one in group for note in one.notes}
     faults = faults_of(group, reports)
     page = {
-        "dag_id": task.dag_id,
-        "task_id": task.task_id,
-        "map_index": task.map_index,
+        "task": task,
         "gate": next(iter(bad)) if len(bad) == 1 else f"{task.dag_id}.{task.task_id}",
         "has_suites": len(bad) > 1,
         "group": group,
-        "newest": newest,
-        "oldest": oldest,
         "runs": len({(run.run_key.date, run.attempt.id) for one in group for run in one.runs}),
         "others": [other for other in found.incidents if other not in group][:_MOST_LISTED],
         "lacking": dict(lacking.found),

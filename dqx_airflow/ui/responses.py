@@ -33,7 +33,16 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from dqx_airflow.diagnostics.verdicts import format_duration, format_value
 from dqx_airflow.ui import airflow
 from dqx_airflow.ui.airflow import GetUserDep, TaskRef, TaskRun, known_results
-from dqx_airflow.ui.report_view import clause_line, limit_of, location_in, raw_of, value_of
+from dqx_airflow.ui.report_view import (
+    clause_line,
+    limit_of,
+    location_in,
+    partial_view,
+    promotion_of,
+    raw_of,
+    samples_of,
+    value_of,
+)
 from dqx_airflow.ui.store import StoreClient, client_of
 from dqx_airflow.values import RunKey
 
@@ -162,7 +171,7 @@ def dag_run_address(dag_id: str, run_id: str) -> str:
     return f"{dag_address(dag_id)}/runs/{_part(run_id)}"
 
 
-def task_address(run: TaskRun) -> str:
+def task_address(run: TaskRun | TaskRef) -> str:
     """The task instance in Airflow, which opens with its log."""
     instance = f"/mapped/{run.map_index}" if run.map_index >= 0 else ""
     return f"{dag_run_address(run.dag_id, run.run_id)}/tasks/{_part(run.task_id)}{instance}"
@@ -219,6 +228,13 @@ def without_invisible(text: str) -> str:
     )
 
 
+_CALLED_BY_PAGES = (
+    *(address, dag_address, dag_run_address, gate_address, incident_address, report_address),
+    *(report_name, runs_address, task_address, clause_line, location_in, partial_view),
+    promotion_of,
+)
+
+
 @cache
 def _environment() -> Environment:
     environment = Environment(
@@ -229,20 +245,9 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {
-        "address": address,
-        "clause_line": clause_line,
-        "dag_address": dag_address,
-        "dag_run_address": dag_run_address,
-        "gate_address": gate_address,
-        "incident_address": incident_address,
-        "location_in": location_in,
-        "report_address": report_address,
-        "runs_address": runs_address,
-        "task_address": task_address,
-        "style": Markup(STYLE),  # noqa: S704 (our own file)
-        "script": Markup(SCRIPT),  # noqa: S704 (our own file)
-    }
+    environment.globals |= {function.__name__: function for function in _CALLED_BY_PAGES}
+    environment.globals["style"] = Markup(STYLE)  # noqa: S704 (our own file)
+    environment.globals["script"] = Markup(SCRIPT)  # noqa: S704 (our own file)
     environment.tests["web_address"] = _is_web_address
     environment.filters |= {
         "value": format_value,
@@ -250,6 +255,7 @@ def _environment() -> Environment:
         "shown": value_of,
         "limit": limit_of,
         "raw": raw_of,
+        "samples": samples_of,
         "ago": _ago,
         "moment": _timestamp,
         "iso": _iso,

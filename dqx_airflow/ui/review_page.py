@@ -6,7 +6,7 @@ Evidence is whatever an agent put into the store: what is not in the tuner's for
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -29,25 +29,6 @@ from dqx_airflow.ui.store import Answer, StoreClient
 _MOST_DAYS, _MOST_CHARTS, _MOST_POINTS = 60, 6, 500
 _MOST_DECIDED = 20
 _LABELS = {True: "real issue", False: "false alarm"}
-
-
-def _page_of(stored: Sequence[StoredProposal], editable: frozenset[str]) -> dict[str, Any]:
-    """The pending proposals, those that are approved and not applied yet, and the last finished
-    ones, newest first.
-
-    :param stored: oldest first.
-    :param editable: the ids of those that the user may decide.
-    """
-    by_stage: dict[ProposalStage, list[dict[str, Any]]] = {stage: [] for stage in ProposalStage}
-    for proposal in stored:
-        by_stage[proposal.stage].append(_view(proposal, proposal.proposal.id in editable))
-    done = [*by_stage[ProposalStage.APPLIED], *by_stage[ProposalStage.REJECTED]]
-    done.sort(key=lambda view: view["stored"].at, reverse=True)
-    return {
-        "pending": by_stage[ProposalStage.PENDING],
-        "approved": by_stage[ProposalStage.APPROVED],
-        "done": done[:_MOST_DECIDED],
-    }
 
 
 def _view(stored: StoredProposal, can_decide: bool) -> dict[str, Any]:
@@ -144,7 +125,8 @@ def review(request: Request, session: SessionDep, user: GetUserDep) -> Response:
     }
     return responses.html_page(
         "review.html",
-        page=_page_of(visible, frozenset(editable)),
+        views=[_view(stored, stored.proposal.id in editable) for stored in visible],
+        most_decided=_MOST_DECIDED,
         problem=answer.problem,
         read_only=client.read_only() if editable else None,
         token=responses.form_token(user),
