@@ -5,21 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
+from importlib import import_module
+from pathlib import Path
 
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
-from dqx_airflow.ui import (
-    alerts_page,
-    board_page,
-    contract_page,
-    coverage_page,
-    dataset_page,
-    gate_page,
-    incident_page,
-    review_page,
-    slices_page,
-)
 from dqx_airflow.ui.airflow import SIGNED_IN
 from dqx_airflow.ui.responses import HEADERS, ICON, Refused, notice
 
@@ -30,18 +21,9 @@ app = FastAPI(
     title="dqx-airflow", dependencies=[SIGNED_IN], docs_url=None, redoc_url=None, openapi_url=None
 )
 
-for router in (
-    board_page.router,
-    gate_page.router,
-    incident_page.router,
-    slices_page.router,
-    alerts_page.router,
-    dataset_page.router,
-    coverage_page.router,
-    contract_page.router,
-    review_page.router,
-):
-    app.include_router(router)
+# A page is a module with its routes, and a template.
+for page in sorted(Path(__file__).parent.glob("*_page.py")):
+    app.include_router(import_module(f"dqx_airflow.ui.{page.stem}").router)
 
 _Next = Callable[[Request], Awaitable[Response]]
 
