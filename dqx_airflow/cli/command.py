@@ -74,6 +74,11 @@ def write_text(path: Path, text: str) -> None:
         raise RequestError(f"cannot write {path}: {error.strerror}") from error
 
 
+def template(name: str) -> str:
+    """A text of this room, in which `format` replaces names."""
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+
+
 def require_new(path: Path) -> None:
     """:raises RequestError: it exists."""
 

@@ -28,7 +28,7 @@ from urllib.request import Request, urlopen
 
 import typer
 
-from dqx_airflow.cli.command import EXIT_FAILED, from_here
+from dqx_airflow.cli.command import EXIT_FAILED, from_here, template
 from dqx_airflow.errors import DqxError, RequestError
 from dqx_airflow.values import Status
 from dqx_airflow.values.files import shipped
@@ -69,30 +69,14 @@ class DemoHome:
         from dqx_airflow.engine.session.java import java_environment
 
         transport = {"type": "file", "log_file_path": str(self.lineage), "append": True}
-        return {
-            "AIRFLOW_HOME": str(self.airflow),
-            "AIRFLOW__CORE__DAGS_FOLDER": str(shipped("dags_examples")),
-            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-            # Tasks that take seconds should not wait for as long again.
-            "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
-            # 32 idle worker processes are no use on a laptop.
-            "AIRFLOW__CORE__PARALLELISM": "2",
-            # There is no login, so the server only listens on this machine.
-            "AIRFLOW__API__HOST": "127.0.0.1",
-            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
-            "AIRFLOW__DQX__RESULTS_ROOT": str(self.results),
-            "AIRFLOW__OPENLINEAGE__NAMESPACE": "demo",
-            "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(transport),
-            "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
-            "DQX_RESULTS_ROOT": str(self.results),
-            "FLIGHTS_LAKE": str(self.lake),
-            "OPENLINEAGE_NAMESPACE": "demo",
-            "OPENLINEAGE__TRANSPORT": json.dumps(transport),
-            "PYSPARK_PYTHON": sys.executable,
-            # A host name without a useful address costs Spark seconds and warnings.
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            **java_environment(),
-        }
+        text = template("demo_environment.txt").format(
+            home=self,
+            dags=shipped("dags_examples"),
+            transport=json.dumps(transport),
+            python=sys.executable,
+        )
+        settings = (line.split("=", 1) for line in text.splitlines() if not line.startswith("#"))
+        return {**dict(settings), **java_environment()}
 
 
 def _programs() -> Path:

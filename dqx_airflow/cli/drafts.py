@@ -118,35 +118,9 @@ def _dag(table: ObservedTable, path: str, today: date) -> str:
     lines = "\n".join(f"                {setting}," for setting in settings)
     imports = "from pathlib import Path\n" if is_beside else ""
     folder_constant = "HERE = Path(__file__).parent\n\n" if is_beside else ""
-    return f'''"""A gate for {name}, drafted by `dql init`."""
-
-from datetime import datetime
-{imports}
-from airflow.providers.standard.operators.empty import EmptyOperator
-from airflow.sdk import DAG
-
-from dqx_airflow.operators import DqlGateOperator
-
-{folder_constant}with DAG(
-    "{name}_gate",
-    start_date=datetime({start.year}, {start.month}, {start.day}),
-    schedule="@daily",
-    catchup=False,
-):
-    # Checks the rows of the logical date. To check the previous day, add
-    # date="{{{{ macros.ds_add(ds, -1) }}}}".
-    gate = DqlGateOperator(
-        task_id="gate",
-        suite="{name}.dql",
-        datasets={{
-            "{name}": {{
-{lines}
-            }}
-        }},
+    return command.template("draft_gate.txt").format(
+        name=name, imports=imports, folder_constant=folder_constant, start=start, lines=lines
     )
-    publish = EmptyOperator(task_id="publish")
-    gate >> publish
-'''
 
 
 def _settings(table: ObservedTable) -> list[tuple[str, object]]:
@@ -165,17 +139,10 @@ def _settings(table: ObservedTable) -> list[tuple[str, object]]:
 
 
 def _toml(table: ObservedTable, path: str) -> str:
-    lines = [
-        "# Settings of `dql run`. Gates in Airflow are configured in the DAG.",
-        "[defaults]",
-        'results = "dqx_results"',
-        "",
-        f"[datasets.{table.name}]",
-    ]
     # Strings, and lists of them, are written alike in JSON and in TOML.
     pairs = [("path", path), *_settings(table)]
-    lines += [f"{key} = {json.dumps(value)}" for key, value in pairs]
-    return "\n".join(lines) + "\n"
+    settings = "\n".join(f"{key} = {json.dumps(value)}" for key, value in pairs)
+    return command.template("draft_toml.txt").format(name=table.name, settings=settings)
 
 
 FailOnUntranslated: TypeAlias = Literal["not-translated", "different", "never"]

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
-from importlib.resources import files
 from itertools import chain
 from pathlib import Path, PurePosixPath
 from shutil import copyfile
@@ -29,6 +28,7 @@ from shutil import copyfile
 import typer
 
 import dqx_airflow
+from dqx_airflow.cli.command import template
 from dqx_airflow.datasets.connections import DRIVER_OPTIONS, for_a_short_life, while_archiving
 from dqx_airflow.engine.session.java import java_environment
 from dqx_airflow.errors import SparkError, StoreError
@@ -269,24 +269,16 @@ def package(output: Path | None = None, jvm_archive: Path | None = None) -> None
     """
     try:
         if jvm_archive is not None:
-            typer.echo(_archive(jvm_archive.absolute()))
+            archive = jvm_archive.absolute()
+            megabytes = write_archive(archive) / 1e6
+            text = template("archive.txt").format(path=archive, megabytes=megabytes)
+            typer.echo(text, nl=False)
         if output is not None or jvm_archive is None:
             bundle = output or Path(f"dqx-airflow-{dqx_airflow.__version__}.zip")
             typer.echo(recipe(write_bundle(bundle.absolute()), versions_of_native()))
     except OSError as error:
         path = error.filename or "it"
         raise StoreError(f"{path} cannot be written: {error.strerror or error}") from error
-
-
-def _archive(path: Path) -> str:
-    size = write_archive(path)
-    return f"""\
-wrote {path}: {size / 1e6:.0f} MB, for the Java and the Spark of this machine
-
-Gates whose driver runs on this machine use it with
-  AIRFLOW__DQX__JVM_ARCHIVE={path}
-and `dql run` with this in [connection] of dqx.toml:
-  jvm_archive = '{path}'"""
 
 
 def recipe(bundle: Bundle, native: tuple[tuple[str, str], ...]) -> str:
@@ -298,13 +290,16 @@ def recipe(bundle: Bundle, native: tuple[tuple[str, str], ...]) -> str:
         f"--platform {tag}_{machine}" for tag in ("manylinux_2_28", "manylinux2014")
     )
     (_, version), *others = bundle.packages
-    text = files(__package__).joinpath("bundle.txt").read_text("utf-8").rstrip()
-    return text.format(
-        path=bundle.path,
-        megabytes=bundle.size / 1e6,
-        version=version,
-        others=len(others),
-        python=python,
-        needs=needs,
-        platforms=platforms,
+    return (
+        template("bundle.txt")
+        .rstrip()
+        .format(
+            path=bundle.path,
+            megabytes=bundle.size / 1e6,
+            version=version,
+            others=len(others),
+            python=python,
+            needs=needs,
+            platforms=platforms,
+        )
     )

@@ -24,7 +24,7 @@ from dqx_airflow.api.database import MemoryDatabase
 from dqx_airflow.api.run import plan_of, run
 from dqx_airflow.cli.arguments import ConfigOption, DatasetOption, ResultsOption, results_of
 from dqx_airflow.cli.calls import Options
-from dqx_airflow.cli.command import print_or_write
+from dqx_airflow.cli.command import print_or_write, template
 from dqx_airflow.cli.mutation import MOST_ROWS, as_read, request_of
 from dqx_airflow.cli.reports import printable
 from dqx_airflow.cli.stores import find_run
@@ -96,10 +96,9 @@ def shrink(
     tables = shrinker.fewest(read, {ref.name: ref.masked for ref in refs})
     judged = f"{format_value(failed.value)}, expected {failed.expected}"
     about = printable(f"{failed.name} of run {report.run_id} on {on}: {judged}.")
-    template = Path(__file__).with_name("shrunk_test.txt").read_text("utf-8")
     written = "\n".join(f"        {name!r}: {_python(tables[name])}," for name in tables)
     imports = [line for word, line in _IMPORTS.items() if re.search(word, written)]
-    text = template.format(
+    text = template("shrunk_test.txt").format(
         imports="\n".join([*imports, "", ""]) if imports else "",
         test=slug(f"{failed.name} {on}"),
         about=about.replace("\\", "/").replace('"', "'"),
