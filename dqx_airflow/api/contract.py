@@ -15,19 +15,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, get_args
 
+from dqx_airflow.api import run as runs
 from dqx_airflow.api.database import Database, MemoryDatabase, SparkDatabase, is_spark_frame
-from dqx_airflow.api.run import (
-    DatedResults,
-    DatedSuite,
-    Results,
-    SelectedRunKeywords,
-    dates_of,
-    options_of,
-    run,
-    run_each,
-    selection_in,
-    with_keywords_of,
-)
+from dqx_airflow.api.run import DatedResults, Results, SelectedRunKeywords
 from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.document import FolderReader, no_files
 from dqx_airflow.contracts.enforcement.enforced_contract import (
@@ -175,7 +165,7 @@ class Contract:
         """The compiled DQL suite of the contract."""
         return self._enforcement.over(()).suite.text
 
-    @with_keywords_of(SelectedRunKeywords)
+    @runs.with_keywords_of(SelectedRunKeywords)
     def run(
         self,
         db: Database,
@@ -198,10 +188,10 @@ class Contract:
         :raises RequestError: the contract requires a dataset that the database does not have, an
             argument is invalid, or no assertion matches the selection.
         """
-        judged_by = options_of(options)
+        judged_by = runs.options_of(options)
         enforced = self._enforced_over(db, date, unsupported)
-        selection = selection_in(options)
-        results = run(
+        selection = runs.selection_in(options)
+        results = runs.run(
             enforced.checked,
             self._typed(db),
             date,
@@ -212,7 +202,7 @@ class Contract:
         )
         return _of_contract(results, enforced.contract, selection, judged_by)
 
-    @with_keywords_of(SelectedRunKeywords)
+    @runs.with_keywords_of(SelectedRunKeywords)
     def run_dates(
         self,
         db: Database,
@@ -231,13 +221,14 @@ class Contract:
         :raises RequestError: the dates are invalid, or the contract requires a dataset that the
             database does not have.
         """
-        judged_by = options_of(options)
-        selection = selection_in(options)
-        enforced = {on: self._enforced_over(db, on, unsupported) for on in dates_of(dates)}
+        judged_by = runs.options_of(options)
+        selection = runs.selection_in(options)
+        enforced = {on: self._enforced_over(db, on, unsupported) for on in runs.dates_of(dates)}
         suites = {
-            on: DatedSuite(compiled.checked, compiled.contract) for on, compiled in enforced.items()
+            on: runs.DatedSuite(compiled.checked, compiled.contract)
+            for on, compiled in enforced.items()
         }
-        dated = run_each(suites, self._typed(db), judged_by, now=now, selection=selection)
+        dated = runs.run_each(suites, self._typed(db), judged_by, now=now, selection=selection)
         by_date = {
             on: _of_contract(results, enforced[on].contract, selection, judged_by)
             for on, results in dated.by_date.items()
@@ -472,7 +463,6 @@ class ContractRegistry:
         return self._registry.publish(reading.contract, reading.sources, day, is_dry=is_dry)
 
 
-_OF_SCHEMA = (demands.Presence, demands.OfType, demands.OnlyColumns)
 _OF_QUALITY = (demands.Complete, demands.AllComplete, demands.Distinct, demands.Unique)
 
 
@@ -588,7 +578,7 @@ def _validation(results: Results, contract: Contract, model: Model) -> Validatio
         line = _line(verdict)
         rule = rules.get(verdict.name)
         field = _field_of(verdict, model) if rule is not None else None
-        if rule is not None and isinstance(rule.demand, _OF_SCHEMA):
+        if rule is not None and _is_of_schemas(rule.demand):
             validation["schema_errors"].append(line)
         elif field is not None and rule is not None and not isinstance(rule.demand, _OF_QUALITY):
             validation["field_errors"].setdefault(field, []).append(line)

@@ -11,6 +11,7 @@ from datetime import date, datetime, timezone
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from dqx_airflow.api import run as runs
 from dqx_airflow.api.database import Database
 from dqx_airflow.api.expressions import (
     Bound,
@@ -26,17 +27,7 @@ from dqx_airflow.api.expressions import (
     parse_profiles,
     source_of,
 )
-from dqx_airflow.api.run import (
-    DatedResults,
-    Results,
-    RunKeywords,
-    options_of,
-    plan_of,
-    raise_errors,
-    run,
-    run_dates,
-    with_keywords_of,
-)
+from dqx_airflow.api.run import DatedResults, Results, RunKeywords
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import Checked
@@ -652,7 +643,7 @@ class VerificationSuite:
                 self._tunables[name].value = value
         refuse(weakened(before.valid_suite, after.valid_suite, agent), after.sources)
 
-    @with_keywords_of(RunKeywords)
+    @runs.with_keywords_of(RunKeywords)
     def run(
         self, date: date, *, now: datetime | None = None, **options: Unpack[RunKeywords]
     ) -> Results:
@@ -673,9 +664,9 @@ class VerificationSuite:
         :raises SourceError: an assertion of the check functions has errors.
         :raises RequestError: an argument is invalid.
         """
-        return run(self._checked(), self.db, date, options_of(options), now=now)
+        return runs.run(self._checked(), self.db, date, runs.options_of(options), now=now)
 
-    @with_keywords_of(RunKeywords)
+    @runs.with_keywords_of(RunKeywords)
     def run_dates(
         self,
         dates: str | Iterable[date],
@@ -693,14 +684,14 @@ class VerificationSuite:
         :raises SourceError: an assertion of the check functions has errors.
         :raises RequestError: the dates or another argument are invalid.
         """
-        return run_dates(self._checked(), self.db, dates, options_of(options), now=now)
+        return runs.run_dates(self._checked(), self.db, dates, runs.options_of(options), now=now)
 
     def plan(self, date: date, *, allow_empty: bool = False) -> Plan:
         """The plan of a run: the metrics to measure and the assertions to judge. Nothing is read.
 
         :raises SourceError: an assertion of the check functions has errors.
         """
-        return plan_of(self._checked(), self.db, date, RunOptions(allow_empty=allow_empty))
+        return runs.plan_of(self._checked(), self.db, date, RunOptions(allow_empty=allow_empty))
 
     def to_dql(self) -> str:
         """The source of the equivalent DQL suite.
@@ -723,7 +714,7 @@ class VerificationSuite:
         order = {file: number for number, file in enumerate(files)}
         diagnostics.sort(key=lambda item: (order[item.span.file], item.span.line, item.span.column))
         checked = Checked(suite, tuple(diagnostics), {file: source_of(file) for file in files})
-        raise_errors(checked.errors, checked)
+        runs.raise_errors(checked.errors, checked)
         return checked
 
     def _suite(self, diagnostics: list[Diagnostic]) -> nodes.Suite:

@@ -17,18 +17,9 @@ from rich.table import Table
 from rich.text import Text
 
 from dqx_airflow.datasets.dqx_toml import Output
+from dqx_airflow.diagnostics import verdicts as words
 from dqx_airflow.diagnostics.diagnostic import listed
-from dqx_airflow.diagnostics.verdicts import (
-    account,
-    draw_verdict,
-    format_value,
-    headline,
-    not_evaluated,
-    on_call,
-    partial_text,
-    scaled_text,
-    shadow_account,
-)
+from dqx_airflow.diagnostics.verdicts import draw_verdict
 from dqx_airflow.values import GateReport, Outcome, Status, Verdict, to_json
 
 _NARROWEST = 100
@@ -60,7 +51,7 @@ def console_for(file: IO[str] | None = None) -> Console:
 
 
 def print_headline(report: GateReport, console: Console) -> None:
-    line = Text(printable(headline(report)))
+    line = Text(printable(words.headline(report)))
     line.stylize(f"bold {COLOURS[report.outcome.value]}", 0, len(report.outcome.value))
     console.print(line, soft_wrap=True)
 
@@ -82,7 +73,7 @@ def print_failures(
 def verdicts_table(verdicts: Iterable[Verdict]) -> Table:
     rows = []
     for verdict in verdicts:
-        value = scaled_text(verdict)
+        value = words.scaled_text(verdict)
         if verdict.note and verdict.status is Status.PASSED:
             value += f" ({verdict.note})"
         if verdict.status is Status.SKIPPED:
@@ -201,7 +192,7 @@ def _add_check(
 def _facts(report: GateReport) -> dict[str, str]:
     facts = {"date": report.run_key.date.isoformat(), "run": report.run_id}
     if report.partial is not None:
-        facts["selection"] = partial_text(report.partial)
+        facts["selection"] = words.partial_text(report.partial)
     for dataset in report.datasets:
         version = "" if dataset.version is None else f", version {dataset.version}"
         facts[f"dataset {dataset.name}"] = f"{dataset.location}{version}"
@@ -228,7 +219,7 @@ def _add_outcome(case: ET.Element, verdict: Verdict, report: GateReport) -> str 
         return None
     is_failure = verdict.status is Status.FAILED
     element = ET.SubElement(case, "failure" if is_failure else "error")
-    message = f"{format_value(verdict.scaled_value)}, expected {verdict.expected}"
+    message = f"{words.format_value(verdict.scaled_value)}, expected {verdict.expected}"
     element.set("message", _text(message if is_failure else verdict.reason or message))
     element.set("type", verdict.severity.value)
     element.text = drawing
@@ -292,20 +283,22 @@ def _print_table(report: GateReport, console: Console, root: str) -> None:
     console.print(verdicts_table(report.verdicts))
     print_failures(report, console, all_rows=not root, root=root)
     console.print()
-    for line in filter(None, [*account(report), *shadow_account(report), on_call(report)]):
+    for line in filter(
+        None, [*words.account(report), *words.shadow_account(report), words.on_call(report)]
+    ):
         console.print(printable(line), soft_wrap=True, markup=False)
     print_headline(report, console)
 
 
 def _print_summary(report: GateReport, console: Console) -> None:
     counts = ", ".join(f"{report.count(status)} {_NOUNS[status]}" for status in Status)
-    if first := not_evaluated(report):
+    if first := words.not_evaluated(report):
         counts = f"{first}; {counts}"
     if report.partial is not None:
-        counts = f"{partial_text(report.partial)}; {counts}"
+        counts = f"{words.partial_text(report.partial)}; {counts}"
     suite = f"{printable(report.suite)}, {report.run_key.date.isoformat()}: {counts}"
     console.print(coloured(report.outcome), suite, soft_wrap=True, markup=False)
-    for line in shadow_account(report)[:1]:
+    for line in words.shadow_account(report)[:1]:
         console.print(printable(line), soft_wrap=True, markup=False)
 
 

@@ -16,18 +16,7 @@ from dqx_airflow.dql.walk import ITEM
 from dqx_airflow.editor import vocabulary
 from dqx_airflow.editor.files import Catalog, ParsedFile, show_constant, show_macro_head
 from dqx_airflow.editor.occurrences import Occurrence, SymbolKind, occurrence_at, occurrences
-from dqx_airflow.editor.vocabulary import (
-    IN_DATES,
-    IN_ROWS,
-    MEASURES,
-    CallableKind,
-    Called,
-    CompletionContext,
-    Slot,
-    place_at,
-    place_in_text,
-    quoted_around,
-)
+from dqx_airflow.editor.vocabulary import MEASURES, CallableKind, Called, CompletionContext, Slot
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 from dqx_airflow.metrics.types import TYPE_NAMES, TYPE_WORDS
 from dqx_airflow.values import Severity, Span
@@ -85,11 +74,11 @@ def complete(
     :param paths: the files that may be imported.
     """
     text = reading.source.text
-    quoted = quoted_around(text, offset)
+    quoted = vocabulary.quoted_around(text, offset)
     if quoted is not None and text[quoted[0]] != "`":
         return _complete_text(reading, quoted[0], offset, paths)
     start, end = quoted or (_start_of_word(text, offset), offset)
-    finder = _Finder(reading, catalog, place_at(text, start), start, end)
+    finder = _Finder(reading, catalog, vocabulary.place_at(text, start), start, end)
     suggestions: dict[str, Suggestion] = {}
     for item in (*finder.names(), *finder.keywords()):
         suggestions.setdefault(item.label, item)
@@ -109,7 +98,7 @@ def _start_of_word(text: str, offset: int) -> int:
     """The start of the word that ends at an offset. A tag may contain `-`, other names may not."""
     line = text.rfind("\n", 0, offset) + 1
     name, tag = (_start(pattern, text[line:offset]) + line for pattern in (_NAME, _TAG))
-    is_tag = tag < name and place_at(text, tag).slot is Slot.TAG
+    is_tag = tag < name and vocabulary.place_at(text, tag).slot is Slot.TAG
     return tag if is_tag else name
 
 
@@ -125,7 +114,7 @@ def _complete_text(
     text = reading.source.text
     if text[start] == "#":
         return Completion(offset, offset, ())
-    place = place_in_text(text, start)
+    place = vocabulary.place_in_text(text, start)
     hole = _HOLE.search(text[start:offset])
     if hole and place.parameters:
         items = [Suggestion(name, Sort.PARAMETER) for name in place.parameters]
@@ -190,7 +179,7 @@ class _Finder:
             if self.place.has_item:
                 yield Suggestion(ITEM, Sort.VALUE, "of the array")
             yield from self._columns()
-            yield from map(_call, IN_ROWS.values())
+            yield from map(_call, vocabulary.IN_ROWS.values())
             yield from self._constants()
         elif slot is Slot.COLUMN:
             yield from self._columns()
@@ -240,7 +229,7 @@ class _Finder:
             case Slot.PROFILE_TYPE:
                 yield from _values(vocabulary.PROFILE_TYPES)
             case Slot.DATE:
-                yield from map(_call, IN_DATES.values())
+                yield from map(_call, vocabulary.IN_DATES.values())
             case Slot.DATE_ARGUMENT if self.place.call == "weekday":
                 yield from (Suggestion(name, Sort.VALUE) for name in WEEKDAYS)
             case Slot.DATE_ARGUMENT if self.place.call == "nth_weekday":
@@ -346,9 +335,9 @@ def _word(text: str, offset: int) -> Hover | None:
     for match in _WORD.finditer(text, line):
         if match.start() > offset:
             break
-        if offset <= match.end() and quoted_around(text, match.start() + 1) is None:
+        if offset <= match.end() and vocabulary.quoted_around(text, match.start() + 1) is None:
             word, (start, end) = match[0], match.span()
-            if word in place_at(text, start).words:
+            if word in vocabulary.place_at(text, start).words:
                 return Hover(start, end, f"`{word}`\n\n{vocabulary.KEYWORDS[word]}")
             if word in MEASURES and text[end : end + 1] == "(":
                 return Hover(start, end, _called(MEASURES[word]))
@@ -360,7 +349,7 @@ def _about(occurrence: Occurrence, reading: ParsedFile, catalog: Catalog) -> str
         case SymbolKind.CALL:
             return _called(MEASURES[occurrence.text])
         case SymbolKind.ROW_CALL:
-            return _called(IN_ROWS[occurrence.text])
+            return _called(vocabulary.IN_ROWS[occurrence.text])
         case SymbolKind.ANNOTATION:
             meaning = vocabulary.ANNOTATIONS.get(occurrence.text)
             return f"`@{occurrence.text}`\n\n{meaning}" if meaning else ""

@@ -18,7 +18,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -367,23 +367,17 @@ class OpenFiles:
 
     def findings(self, file: str) -> list[Diagnostic]:
         """The findings in a file: each once, however many files import it."""
+        found = chain.from_iterable(checked.diagnostics for checked in self._seeing(file))
         diagnostics: dict[object, Diagnostic] = {}
-        for diagnostic in self._all(file):
-            diagnostics.setdefault(
-                (diagnostic.code, diagnostic.span, diagnostic.message), diagnostic
-            )
+        for one in found:
+            if one.span.file == file:
+                diagnostics.setdefault((one.code, one.span, one.message), one)
         return list(diagnostics.values())
 
     def text(self, file: str) -> str | None:
         """The text of a file when it was checked."""
         texts = (checked.sources[file] for checked in self._seeing(file))
         return next(texts, None)
-
-    def _all(self, file: str) -> Iterator[Diagnostic]:
-        for checked in self._seeing(file):
-            yield from (
-                diagnostic for diagnostic in checked.diagnostics if diagnostic.span.file == file
-            )
 
     def _seeing(self, file: str) -> Iterator[Checked]:
         """The checks that involved a file, its own first."""
@@ -475,12 +469,8 @@ def _delta_columns(place: Path) -> tuple[KnownColumn, ...]:
     from deltalake import DeltaTable
 
     fields = DeltaTable(str(place)).schema().fields
-    return tuple(KnownColumn(item.name, _type_name(item.type)) for item in fields)
-
-
-def _type_name(type: Any) -> str:
-    """`long` for a primitive type; `struct`, `array` or `map` for a nested one."""
-    return str(type.type)
+    # `long` for a primitive type; `struct`, `array` or `map` for a nested one.
+    return tuple(KnownColumn(item.name, str(item.type.type)) for item in fields)
 
 
 def _parquet_columns(place: Path) -> tuple[KnownColumn, ...]:

@@ -20,20 +20,9 @@ from pygls.lsp.server import LanguageServer
 from dqx_airflow import __version__
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level
 from dqx_airflow.dql.formatter import format_source
+from dqx_airflow.editor import files
 from dqx_airflow.editor.completion import Sort, Suggestion, complete, hover
-from dqx_airflow.editor.files import (
-    Catalog,
-    Files,
-    Lines,
-    OpenFiles,
-    OutlineKind,
-    ParsedFile,
-    Position,
-    Symbol,
-    find_catalog,
-    outline,
-    parsed_file,
-)
+from dqx_airflow.editor.files import Catalog, Lines, ParsedFile, Position
 from dqx_airflow.editor.occurrences import definitions, proposed, renamable, rename
 from dqx_airflow.errors import RequestError, SourceError
 from dqx_airflow.values import SourceFile, Span
@@ -47,8 +36,8 @@ class DqlServer(LanguageServer):
     def __init__(self, search_path: Iterable[Path] = ()) -> None:
         kind = types.TextDocumentSyncKind.Full
         super().__init__("dql", __version__, text_document_sync_kind=kind)
-        self.files = Files(search_path=tuple(search_path))
-        self.board = OpenFiles()
+        self.files = files.Files(search_path=tuple(search_path))
+        self.board = files.OpenFiles()
         self.uris: dict[str, str] = {}
         self.versions: dict[str, int] = {}
         self.catalogs: dict[str, Catalog] = {}
@@ -66,7 +55,7 @@ class DqlServer(LanguageServer):
 
     def read(self, name: str) -> ParsedFile:
         source = SourceFile(name, self.files.text(name) or "")
-        return parsed_file(source, self.files.reader(name), self.encoding)
+        return files.parsed_file(source, self.files.reader(name), self.encoding)
 
     def read_at(self, document: Any, position: types.Position) -> tuple[ParsedFile, int]:
         """A file, and the offset of a position in it."""
@@ -87,7 +76,7 @@ class DqlServer(LanguageServer):
     def catalog(self, name: str) -> Catalog:
         folder = os.path.dirname(name)
         if folder not in self.catalogs:
-            self.catalogs[folder] = find_catalog(name)
+            self.catalogs[folder] = files.find_catalog(name)
         return self.catalogs[folder]
 
     def show_problems(self) -> None:
@@ -108,8 +97,8 @@ class DqlServer(LanguageServer):
                 touched |= self.board.check(name, self.files)
         self.publish(touched)
 
-    def publish(self, files: Iterable[str]) -> None:
-        for file in sorted(files):
+    def publish(self, names: Iterable[str]) -> None:
+        for file in sorted(names):
             diagnostics = [self.diagnostic(finding) for finding in self.board.findings(file)]
             self.text_document_publish_diagnostics(
                 types.PublishDiagnosticsParams(self.uri_of(file), diagnostics)
@@ -173,13 +162,13 @@ _SORTS = {
     Sort.FILE: types.CompletionItemKind.File,
 }
 _ENTRIES = {
-    OutlineKind.SUITE: types.SymbolKind.Module,
-    OutlineKind.CONSTANT: types.SymbolKind.Constant,
-    OutlineKind.MACRO: types.SymbolKind.Method,
-    OutlineKind.CHECK: types.SymbolKind.Class,
-    OutlineKind.ASSERTION: types.SymbolKind.Property,
-    OutlineKind.USE: types.SymbolKind.Property,
-    OutlineKind.PROFILE: types.SymbolKind.Event,
+    files.OutlineKind.SUITE: types.SymbolKind.Module,
+    files.OutlineKind.CONSTANT: types.SymbolKind.Constant,
+    files.OutlineKind.MACRO: types.SymbolKind.Method,
+    files.OutlineKind.CHECK: types.SymbolKind.Class,
+    files.OutlineKind.ASSERTION: types.SymbolKind.Property,
+    files.OutlineKind.USE: types.SymbolKind.Property,
+    files.OutlineKind.PROFILE: types.SymbolKind.Event,
 }
 
 
@@ -291,7 +280,7 @@ def answer_formatting(
 def answer_symbols(ls: DqlServer, params: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:
     reading = ls.read(name_of(params.text_document.uri))
 
-    def shown(symbol: Symbol) -> types.DocumentSymbol:
+    def shown(symbol: files.Symbol) -> types.DocumentSymbol:
         return types.DocumentSymbol(
             symbol.name or symbol.entry.value,  # an editor rejects an empty name
             _ENTRIES[symbol.entry],
@@ -301,7 +290,7 @@ def answer_symbols(ls: DqlServer, params: types.DocumentSymbolParams) -> list[ty
             children=[shown(child) for child in symbol.children],
         )
 
-    return [shown(symbol) for symbol in outline(reading)]
+    return [shown(symbol) for symbol in files.outline(reading)]
 
 
 def answer_fixes(ls: DqlServer, params: types.CodeActionParams) -> list[types.CodeAction]:

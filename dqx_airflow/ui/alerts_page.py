@@ -23,24 +23,11 @@ from dqx_airflow.results.alerts import (
 from dqx_airflow.results.labels import Label, write_labels
 from dqx_airflow.results.query import equals
 from dqx_airflow.results.schema import RUNS
-from dqx_airflow.ui import airflow
+from dqx_airflow.ui import airflow, responses
 from dqx_airflow.ui.board_page import DEPTH, gate_rows, gates_of_rows
 from dqx_airflow.ui.chart import Chart, chart_of, past_of
 from dqx_airflow.ui.gate_page import SPARK_HEIGHT, SPARK_WIDTH
 from dqx_airflow.ui.report_view import reading_of
-from dqx_airflow.ui.responses import (
-    Filters,
-    Form,
-    Refused,
-    address,
-    chosen,
-    form_token,
-    gate_address,
-    html_page,
-    recorded_change,
-    require_editor,
-    store_client,
-)
 from dqx_airflow.ui.store import Answer
 from dqx_airflow.values import Verdict
 
@@ -49,7 +36,7 @@ MOST_SHOWN = 60
 
 
 @dataclass(frozen=True, slots=True)
-class AlertFilters(Filters):
+class AlertFilters(responses.Filters):
     """The filters. `show` is `all` or empty, which means alerts without a label."""
 
     dag: str = ""
@@ -64,8 +51,8 @@ def chosen_alerts(recent: Iterable[Alert], filters: AlertFilters) -> tuple[tuple
         if filters.show == "all" or alert.label is None:
             groups.setdefault(alert.key, []).append(alert)
     ranked = sorted(groups.values(), key=_rank)
-    chosen = [alert for group in ranked for alert in sorted(group, key=_rank_in_group)]
-    return tuple(chosen[:MOST_SHOWN]), max(len(chosen) - MOST_SHOWN, 0)
+    ordered = [alert for group in ranked for alert in sorted(group, key=_rank_in_group)]
+    return tuple(ordered[:MOST_SHOWN]), max(len(ordered) - MOST_SHOWN, 0)
 
 
 def _groups(
@@ -128,7 +115,7 @@ router = APIRouter()
 
 _LONGEST_REASON = 500
 _GROUND_TRUTH = {"false_alarm": False, "real": True}
-_NO_ALERT = Refused(
+_NO_ALERT = responses.Refused(
     HTTPStatus.NOT_FOUND,
     "Alert not found: the assertion did not fail, a later attempt replaced the report, or "
     "Airflow no longer knows its task. Reload the page. `dql label` labels any stored verdict.",
@@ -150,7 +137,7 @@ def alerts(
     rows = gate_rows(airflow.recent_runs(session, tasks.tasks, DEPTH), tasks.dags)
     selected = [row for row in rows if dag in ("", row.dag_id) and task in ("", row.task_id)]
     session.close()
-    client = store_client()
+    client = responses.store_client()
     gates, problem = gates_of_rows(client, selected)
     answer: Answer[Alert] = Answer(problem=problem)
     if names := set(chain.from_iterable(gates.values())):
@@ -174,28 +161,30 @@ def alerts(
         "dags": sorted({row.dag_id for row in rows}),
         "filters": filters,
     }
-    return html_page(
+    return responses.html_page(
         "alerts.html",
         page=page,
         problem=answer.problem or shown.problem or past.problem,
         read_only=client.read_only() if editable else None,
-        token=form_token(user),
+        token=responses.form_token(user),
     )
 
 
 @router.post("/label")
 def label(
-    request: Request, session: airflow.SessionDep, user: airflow.GetUserDep, form: Form
+    request: Request, session: airflow.SessionDep, user: airflow.GetUserDep, form: responses.Form
 ) -> Response:
     """Stores a user's label of a failure: first in Airflow's audit log, then in the label table."""
-    truth, reason = chosen(form, _GROUND_TRUTH, "said", "reason", _LONGEST_REASON)
-    client = store_client()
+    truth, reason = responses.chosen(form, _GROUND_TRUTH, "said", "reason", _LONGEST_REASON)
+    client = responses.store_client()
     run_id, columns = form.get("report", ""), ("attempt_id", "gate", "run_id", "dataset_date")
     where, order = [equals("run_id", run_id)], 'ORDER BY "finished_at", "run_id"'
     runs = client.ask(lambda store: tuple(store.select(RUNS, columns, where, order)))
     task = _task_of_run(session, runs)
     dags = [task.dag_id] if task else []
-    require_editor(request, user, dags, _NO_ALERT, "Labels need permission to edit this DAG.")
+    responses.require_editor(
+        request, user, dags, _NO_ALERT, "Labels need permission to edit this DAG."
+    )
     check, name = form.get("check", ""), form.get("name", "")
     answer = client.ask(lambda store: alert_of(store, runs.found[0], check, name))
     if task is None or not answer.found:
@@ -224,7 +213,7 @@ def label(
         "report": alert.run_id,
         "label": new_label.id,
     }
-    return recorded_change(
+    return responses.recorded_change(
         session,
         user,
         "dqx label",
@@ -238,7 +227,7 @@ def label(
 def _task_of_run(session: Any, runs: Answer[Any]) -> airflow.TaskRef | None:
     """The task of a run; None if Airflow does not know it."""
     if runs.problem is not None:
-        raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, runs.problem)
+        raise responses.Refused(HTTPStatus.SERVICE_UNAVAILABLE, runs.problem)
     attempts = [run["attempt_id"] for run in runs.found]
     return airflow.tasks_of(session, attempts).get(attempts[0]) if attempts else None
 
@@ -251,5 +240,5 @@ def _page_before(form: Mapping[str, str], task: airflow.TaskRef) -> str:
     """The page of the form: an address that we construct, whatever the form contains."""
     if form.get("back") == "alerts":
         filters = {name: form.get(name, "") for name in ("dag", "task", "show")}
-        return address("alerts", **filters)
-    return gate_address(task)
+        return responses.address("alerts", **filters)
+    return responses.gate_address(task)
