@@ -181,9 +181,8 @@ def _allows(guard: Any, request: Request, user: Any) -> bool:
         refusal = guard(request, user)
     except HTTPException:
         return False
-    return (
-        refusal is None
-    )  # an unawaited coroutine, in some future version, has allowed nothing yet
+    # An unawaited coroutine, in some future version, has allowed nothing yet.
+    return refusal is None
 
 
 @dataclass(frozen=True, slots=True)

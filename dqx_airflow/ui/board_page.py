@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from functools import partial
 from itertools import chain, takewhile
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from fastapi import APIRouter, Depends, Response
 
@@ -35,6 +35,7 @@ _BAD = ("broken", "blocked", NO_REPORT)
 _UNDECIDED = (RUNNING, NOT_RUN)
 _RUNNING_STATES = ("running", "queued", "scheduled", "up_for_retry", "restarting", "deferred")
 _ENDED_STATES = ("failed", "success")
+T = TypeVar("T")
 router = APIRouter()
 
 
@@ -203,22 +204,18 @@ def _row(cells: Sequence[Cell], dag: GateDag, now: datetime | None) -> GateRow:
         streak=_streak(cells),
         latest=latest,
         cells=tuple(reversed(cells)),
-        datasets=tuple(
-            dict.fromkeys(
-                dataset for report in reports for dataset in report_view.datasets_in(report)
-            )
-        ),
-        promotions=tuple(
-            dict.fromkeys(
-                promotion for report in reports for promotion in report_view.promotions_in(report)
-            )
-        ),
+        datasets=_each_once(map(report_view.datasets_in, reports)),
+        promotions=_each_once(map(report_view.promotions_in, reports)),
         contracts=tuple(contracts.values()),
         worst=report.worst if report else None,
         dag=dag,
         left_out=_left_out(cells),
         is_due=bool(now and dag.due and dag.due + _GRACE < now),
     )
+
+
+def _each_once(groups: Iterable[tuple[T, ...]]) -> tuple[T, ...]:
+    return tuple(dict.fromkeys(chain.from_iterable(groups)))
 
 
 def _decided(cells: Sequence[Cell]) -> list[Cell]:

@@ -26,6 +26,7 @@ from dqx_airflow.ui.board_page import (
 )
 from dqx_airflow.ui.chart import PastValue, chart_of
 from dqx_airflow.ui.gate_page import WIDE_HEIGHT, WIDE_WIDTH, histories
+from dqx_airflow.ui.report_view import list_of, mapping_of
 from dqx_airflow.ui.responses import Filters, PageNumber, Paging, html_page, notice, report_address
 from dqx_airflow.values import DatasetSnapshot, GateReport, Status, Verdict
 
@@ -146,23 +147,13 @@ def _mentioned(pushed: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _locations_and_names(pushed: Mapping[str, Any]) -> frozenset[str]:
-    locations, validated = pushed.get("places"), pushed.get("validated")
-    mentioned = (
-        {str(location) for location in locations.values()}
-        if isinstance(locations, Mapping)
-        else set()
+    read, validated, names = (pushed.get(key) for key in ("places", "validated", "datasets"))
+    filled = (mapping_of(entry).get("location") for entry in mapping_of(validated).values())
+    return frozenset(
+        {str(place) for place in mapping_of(read).values()}
+        | {trimmed_location(place) for place in filled if isinstance(place, str)}
+        | {f"{name} of {pushed.get('gate')}" for name in list_of(names)}
     )
-    if isinstance(validated, Mapping):
-        locations = (
-            entry.get("location") for entry in validated.values() if isinstance(entry, Mapping)
-        )
-        mentioned |= {
-            trimmed_location(location) for location in locations if isinstance(location, str)
-        }
-    datasets = pushed.get("datasets")
-    if isinstance(datasets, list):
-        mentioned |= {report_view._nameless(name, pushed.get("gate")) for name in datasets}
-    return frozenset(mentioned)
 
 
 def _instance(run: TaskRun) -> tuple[str, str, int]:

@@ -172,18 +172,14 @@ def _page_of(
     """
     history = _until(past, chosen) if chosen else ()
     assertions = _assertions(view, run, history)
-    counts = Counter(assertion.state for assertion in assertions)
     verdicts = [assertion.verdict for assertion in assertions]
     return {
         "report": view,
         "assertions": assertions,
         "wanted": [assertion for assertion in assertions if filters.wants(assertion)],
-        "counts": counts,
-        "choices": {
-            "status": sorted(counts),
-            "severity": sorted({verdict.severity.value for verdict in verdicts}),
-            "column": sorted({verdict.column for verdict in verdicts if verdict.column}),
-        },
+        "counts": Counter(assertion.state for assertion in assertions),
+        "severities": sorted({verdict.severity.value for verdict in verdicts}),
+        "columns": sorted({verdict.column for verdict in verdicts if verdict.column}),
         "filters": filters,
         "sources": sources_of(view.verdicts, view.fail_on, sources),
         "chosen": chosen,
@@ -331,11 +327,8 @@ def gate(
         session.close()
         return _mapped(runs)
     run = runs[0] if runs else instance.forgotten()
-    if (
-        runs
-        and report_view.view_of_summary(run.pushed) is None
-        and "Gate" not in (run.operator or "")
-    ):
+    pushed = report_view.view_of_summary(run.pushed)
+    if runs and pushed is None and "Gate" not in (run.operator or ""):
         return responses.html_page("not_a_gate.html", run=run)
     stoppers = stopped_by(run, session) if run.state in STOPPED_STATES else ()
     edits = airflow.may_edit(request, user, instance.dag_id)
@@ -357,7 +350,6 @@ def gate(
         if reads_code:
             sources = client.ask(lambda store: store.sources_of(report))
     chosen = attempt_reports.chosen
-    pushed = report_view.view_of_summary(run.pushed)
     view = report_view.view_of_report(chosen) if chosen else pushed
     if view is None and not runs:
         return responses.notice(
@@ -414,14 +406,8 @@ def failing_rows(
         session, responses.store_client(), run, is_forgotten=not runs, attempt=instance.attempt
     )
     verdicts = attempt_reports.chosen.verdicts if attempt_reports.chosen and len(runs) < 2 else ()
-    rows = next(
-        (
-            verdict.failing_rows
-            for verdict in verdicts
-            if (verdict.check, verdict.name) == (check, name)
-        ),
-        (),
-    )
+    own = (verdict for verdict in verdicts if (verdict.check, verdict.name) == (check, name))
+    rows = next((verdict.failing_rows for verdict in own), ())
     if not rows:
         return responses.notice(
             HTTPStatus.NOT_FOUND,

@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from enum import Enum
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     from dqx_airflow.plan.model import GroupValues
 
 
-E = TypeVar("E", bound=Enum)
+T = TypeVar("T")
 
 _WORST_FIRST = (Status.FAILED, Status.ERROR, Status.SKIPPED, Status.PASSED)
 
@@ -200,7 +199,7 @@ class Summary(dict[str, Any]):
 
 def outcome_of_summary(pushed: object) -> Outcome | None:
     """The outcome in the summary of a task; None for anything that is not one."""
-    return _member(Outcome, pushed.get("outcome")) if isinstance(pushed, Mapping) else None
+    return _parsed(Outcome, pushed.get("outcome")) if isinstance(pushed, Mapping) else None
 
 
 def view_of_summary(pushed: object) -> ReportView | None:
@@ -226,7 +225,7 @@ def _view_of(pushed: object) -> ReportView | None:
     return ReportView(
         run_id=_string_of(pushed.get("run_id")),
         gate=_string_of(pushed.get("gate")),
-        date=_day(pushed.get("date")),
+        date=_parsed(date.fromisoformat, _string_of(pushed.get("date"))),
         suite=_string_of(pushed.get("suite")),
         outcome=outcome,
         headline=_string_of(pushed.get("headline")),
@@ -244,8 +243,8 @@ def _view_of(pushed: object) -> ReportView | None:
             )
             for name in map(_string_of, list_of(pushed.get("datasets")))
         ),
-        fail_on=_member(Severity, pushed.get("fail_on")),
-        finished_at=_timestamp(pushed.get("finished_at")),
+        fail_on=_parsed(Severity, pushed.get("fail_on")),
+        finished_at=_parsed(datetime.fromisoformat, _string_of(pushed.get("finished_at"))),
         is_whole=False,
         more_verdicts=_count(pushed.get("more_verdicts")),
         not_evaluated=_count(pushed.get("not_evaluated")),
@@ -308,7 +307,7 @@ def _responsible(value: object) -> Responsible | None:
 
 def _verdict(value: object) -> Verdict | None:
     row = mapping_of(value)
-    status, severity = _member(Status, row.get("status")), _member(Severity, row.get("severity"))
+    status, severity = _parsed(Status, row.get("status")), _parsed(Severity, row.get("severity"))
     if status is None or severity is None:
         return None
     multiplier = row.get("multiplier")
@@ -327,9 +326,9 @@ def _verdict(value: object) -> Verdict | None:
     )
 
 
-def _member(kind: type[E], value: object) -> E | None:
+def _parsed(parse: Callable[[Any], T], value: object) -> T | None:
     try:
-        return kind(value)
+        return parse(value)
     except ValueError:
         return None
 
@@ -362,20 +361,6 @@ def mapping_of(value: object) -> Mapping[str, Any]:
 def list_of(value: object) -> Sequence[Any]:
     """The value, if it is a list; otherwise an empty one."""
     return value if isinstance(value, list | tuple) else ()
-
-
-def _day(value: object) -> date | None:
-    try:
-        return date.fromisoformat(_string_of(value))
-    except ValueError:
-        return None
-
-
-def _timestamp(value: object) -> datetime | None:
-    try:
-        return datetime.fromisoformat(_string_of(value))
-    except ValueError:
-        return None
 
 
 Reading: TypeAlias = Callable[[MetricValue], str]
@@ -471,15 +456,11 @@ def _days(lag: int) -> str:
 
 
 def _argument(argument: Any) -> str:
-    if isinstance(argument, dict):
-        return (
-            f"where {argument['where']}"
-            if "where" in argument
-            else str(argument.get("rows", argument))
-        )
-    return (
-        f"[{', '.join(map(_argument, argument))}]" if isinstance(argument, list) else str(argument)
-    )
+    if isinstance(argument, list):
+        return f"[{', '.join(map(_argument, argument))}]"
+    if isinstance(argument, dict) and "where" in argument:
+        return f"where {argument['where']}"
+    return str(argument.get("rows", argument) if isinstance(argument, dict) else argument)
 
 
 _SCALAR = r"""("[^"]*"|'[^']*'|[^\s,#}\]][^,#}\]]*)"""
@@ -622,7 +603,7 @@ def is_at(location: str, gate: str, snapshot: DatasetSnapshot) -> bool:
 
 
 def _name_in(gate: str, snapshot: DatasetSnapshot) -> str:
-    return _nameless(snapshot.name, gate)
+    return f"{snapshot.name} of {gate}"
 
 
 def datasets_in(report: ReportView) -> tuple[LocatedDataset, ...]:
@@ -641,7 +622,3 @@ def promotions_in(report: ReportView) -> tuple[str, ...]:
         if promotion.version is not None and promotion.location
     )
     return tuple(map(trimmed_location, done))
-
-
-def _nameless(name: object, gate: object) -> str:
-    return f"{name} of {gate}"

@@ -60,9 +60,8 @@ class StoreClient:
     """Queries the store below `root`. After a query without a response it pauses for a while."""
 
     root: str | None
-    storage_options: Mapping[str, str] | None = field(
-        default=None, repr=False
-    )  # may contain secrets
+    # They may contain secrets.
+    storage_options: Mapping[str, str] | None = field(default=None, repr=False)
     _store: StoredResults | None = None
     _rests_until: float = 0.0
     _is_writable: bool = False
