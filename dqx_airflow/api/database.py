@@ -254,9 +254,8 @@ class StoredDatabase:
 
     root: str
     gate: str | None = None
-    storage_options: Mapping[str, str] | None = field(
-        default=None, repr=False
-    )  # may contain secrets
+    # They may contain secrets.
+    storage_options: Mapping[str, str] | None = field(default=None, repr=False)
     map_index: int | None = None
     _days: dict[tuple[str, date], PastDay] = field(default_factory=dict, repr=False)
     _datasets: tuple[DatasetRef, ...] | None = field(default=None, repr=False)

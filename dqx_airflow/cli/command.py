@@ -273,10 +273,8 @@ def _message(error: Exception) -> str:
         problem = f"{os.fspath(error.filename)}: {error.strerror}"
         hint = f"check the path; {hint}"
     elif isinstance(error, OSError) and error.errno in _FULL:
-        problem, hint = (
-            f"cannot write: {error.strerror}",
-            "make room, or write the output elsewhere",
-        )
+        problem = f"cannot write: {error.strerror}"
+        hint = "make room, or write the output elsewhere"
     else:
         problem = f"dql failed: {_first_line(error)}"
     return f"error: {problem}\n  help: {hint}"

@@ -145,24 +145,22 @@ def _facts(one: Incident, lacking: Sequence[LackingRows]) -> dict[str, object]:
 
 
 def _print(shown: Sequence[Incident], lacking: dict[str, Sequence[LackingRows]]) -> None:
-    from dqx_airflow.cli.reports import print_table, printable
+    from dqx_airflow.cli.reports import print_table
 
     print_table(
         ("id", "gate", "date", "status", "rows held back", "worst", "acknowledged by"),
         [
             (
                 one.id[:8],
-                printable(f"{one.last.run_key.gate_instance} {one.rows}".strip()),
+                f"{one.last.run_key.gate_instance} {one.rows}".strip(),
                 one.date.isoformat(),
                 one.status,
-                printable(
-                    ", ".join(
-                        f"{rows.dataset}: {'?' if rows.rows is None else rows.rows}"
-                        for rows in lacking[one.id]
-                    )
+                ", ".join(
+                    f"{rows.dataset}: {'?' if rows.rows is None else rows.rows}"
+                    for rows in lacking[one.id]
                 ),
-                printable(one.last.worst or ""),
-                printable(one.acknowledgement.author if one.acknowledgement else ""),
+                one.last.worst or "",
+                one.acknowledgement.author if one.acknowledgement else "",
             )
             for one in shown
         ],

@@ -59,9 +59,8 @@ def rfc(file: Annotated[str, typer.Argument(metavar="FILE")]) -> None:
 
 PLACE_HELP = "A folder, or a Delta table: its path, a URL, or delta:PATH for a new one."
 
-PlaceOption = Annotated[
-    str, typer.Option("--registry", metavar="LOCATION", envvar=PLACE_VARIABLE, help=PLACE_HELP)
-]
+_PLACE = typer.Option("--registry", metavar="LOCATION", envvar=PLACE_VARIABLE, help=PLACE_HELP)
+PlaceOption = Annotated[str, _PLACE]
 DayOption = Annotated[
     datetime | None,
     typer.Option("--on", formats=["%Y-%m-%d"], help="The current day; default: today."),
@@ -106,10 +105,7 @@ _PASSED_BY = frozenset({"__pycache__", "node_modules", "site-packages"})
 def consumers(
     contract_id: IdArgument,
     *,
-    place: Annotated[
-        str | None,
-        typer.Option("--registry", metavar="LOCATION", envvar=PLACE_VARIABLE, help=PLACE_HELP),
-    ] = None,
+    place: Annotated[str | None, _PLACE] = None,
     outdated: bool = False,
     code: Annotated[list[Path] | None, typer.Option(metavar="PATH")] = None,
     results: Annotated[str | None, typer.Option(envvar=ROOT_VARIABLES)] = None,
