@@ -23,7 +23,7 @@ from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.plan.masks import snapshot_of, without_values
-from dqx_airflow.plan.model import Lookup, MetricRequest, Plan, Scanned, joined, row_count
+from dqx_airflow.plan.model import MetricRequest, Plan, Scanned, joined, row_count
 from dqx_airflow.plan.predicates import lookups_of
 from dqx_airflow.values import DatasetRef, DatasetSnapshot
 
@@ -118,7 +118,7 @@ def _measure_shared(
         ]
         if not requests or has_drift(spark, dataset, dates):
             return Scanned()
-        return scan(spark, dataset, requests, _lookups_of(requests), references, cache)
+        return scan(spark, dataset, requests, references, cache)
 
     shared = Scanned()
     for scanned in side_by_side(spark, scan_one, tuple(opened.values())):
@@ -159,7 +159,7 @@ def measure_alone(
         requests = [request for request in wanted if request.dataset == dataset.ref.name]
         if not requests:
             return Scanned()
-        return scan(spark, dataset, requests, _lookups_of(requests), references, cache)
+        return scan(spark, dataset, requests, references, cache)
 
     for scanned in side_by_side(spark, scan_one, tuple(opened.values())):
         measured.add(scanned)
@@ -177,10 +177,6 @@ def measure_alone(
     if matches:
         measured.add(run_matches(spark, matches, references, _rows_on_the_date(plan, measured)))
     return measured
-
-
-def _lookups_of(requests: Iterable[MetricRequest]) -> tuple[Lookup, ...]:
-    return tuple(dict.fromkeys(lookup for request in requests for lookup in lookups_of(request)))
 
 
 def _rows_on_the_date(plan: Plan, measured: Scanned) -> dict[str, int]:

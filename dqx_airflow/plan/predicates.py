@@ -129,14 +129,16 @@ def _literal(node: nodes.Expression) -> nodes.Expression:
             return node
 
 
-def lookups_of(request: model.MetricRequest) -> tuple[model.Lookup, ...]:
-    """The lookups that the predicates of a request need."""
-    return tuple(
+def lookups_of(*requests: model.MetricRequest) -> tuple[model.Lookup, ...]:
+    """The lookups that the predicates of requests need, each once."""
+    lookups = (
         lookup_of(request.dataset, member)
+        for request in requests
         for predicate in request.predicates
         for member in members_in(predicate.node)
         if isinstance(member.choices, nodes.Call)
     )
+    return tuple(dict.fromkeys(lookups))
 
 
 def aggregates_of(

@@ -234,14 +234,13 @@ def resolve(
             requests[model.row_count(request.dataset, request.date, request.where)] = None
     for ref in datasets:
         requests[model.row_count(ref.name, claim_compiler.date_in(ref, on))] = None
-    lookups = dict.fromkeys(lookup for request in requests for lookup in lookups_of(request))
     return model.Plan(
         suite.name.value,
         on,
         DEFAULT_AVAILABILITY_THRESHOLD if threshold is None else float(threshold.value),
         tuple(assertions),
         tuple(requests),
-        tuple(lookups),
+        lookups_of(*requests),
         {ref.name: ref.masked for ref in datasets if ref.masked},
         suite.requires_history,
         {ref.name: reading_of(ref, on) for ref in datasets},

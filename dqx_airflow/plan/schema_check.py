@@ -110,19 +110,13 @@ def answer_from_schema(request: MetricRequest, schema: Schema, scanned: Scanned)
         scanned.details[request] = details
 
 
-def void_with_nan(request: MetricRequest, counts: Mapping[str, int], scanned: Scanned) -> None:
-    """Leaves a request without a value because of NaN in its columns.
+def void(request: MetricRequest, reason: str, scanned: Scanned) -> None:
+    """Records that a request has no value.
 
-    :param counts: the number of NaN in each column.
+    :param reason: `INFINITE`, or `nan_detail`.
     """
     scanned.values[request] = None
-    scanned.details[request] = nan_detail(counts)
-
-
-def void_without_end(request: MetricRequest, scanned: Scanned) -> None:
-    """Leaves a request without a value because its result is infinite."""
-    scanned.values[request] = None
-    scanned.details[request] = INFINITE
+    scanned.details[request] = reason
 
 
 def nan_detail(counts: Mapping[str, int]) -> str:

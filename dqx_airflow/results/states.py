@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from deltalake import DeltaTable
 
@@ -96,13 +96,21 @@ class StateStore:
 
 def result_as_json(result: MetricValue) -> str:
     """A result as JSON, in which an exact number that is not an integer is `{"exact": "0.1"}`."""
-    plain = {_EXACT: exact_text(result)} if isinstance(result, Fraction) else result
-    return json.dumps(plain)
+    return json.dumps(plain_result(result))
 
 
 def result_from_json(text: str) -> MetricValue:
     """The result from the output of `result_as_json`."""
-    plain = json.loads(text)
+    return result_in(json.loads(text))
+
+
+def plain_result(result: MetricValue) -> Any:
+    """A result as a part of JSON."""
+    return {_EXACT: exact_text(result)} if isinstance(result, Fraction) else result
+
+
+def result_in(plain: Any) -> MetricValue:
+    """The result from the output of `plain_result`."""
     value: MetricValue = parse_exact(plain[_EXACT]) if isinstance(plain, dict) else plain
     return value
 

@@ -33,7 +33,7 @@ from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.model import MetricRequest, Plan, Scanned, row_count
 from dqx_airflow.plan.resolve import check_datasets, resolve
-from dqx_airflow.plan.schema_check import void_with_nan, void_without_end
+from dqx_airflow.plan.schema_check import INFINITE, nan_detail, void
 from dqx_airflow.values import DatasetRef, MetricValue, RunOptions, Severity, SourceFile, Verdict
 from dqx_airflow.values.exact import parse_exact
 
@@ -119,9 +119,9 @@ def _values(block: Block, plan: Plan) -> Scanned:
         elif text.startswith("error: "):
             found.failures[request] = text.removeprefix("error: ")
         elif text == "NaN":
-            void_with_nan(request, {request.arguments[0]: 2}, found)
+            void(request, nan_detail({request.arguments[0]: 2}), found)
         elif text == "infinite":
-            void_without_end(request, found)
+            void(request, INFINITE, found)
         else:
             found.values[request] = _value(text)
     assert set(given) <= asked, f"nobody asks for {set(given) - asked}"

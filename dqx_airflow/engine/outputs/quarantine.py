@@ -430,7 +430,7 @@ class _Quarantine:
         :param blamed: faults, each with its assertion as Spark SQL.
         """
         faults = list(dict.fromkeys(fault for fault, _ in blamed))
-        frame, conditions = with_conditions(self.spark, self.dataset, self.references, faults)
+        frame, conditions = with_conditions(self.dataset, self.references, faults)
         assertions = ", ".join(
             f"CASE WHEN {conditions[fault]} THEN {assertion} END" for fault, assertion in blamed
         )

@@ -215,7 +215,7 @@ class Release:
         frame = whole
         if faults:
             references = ReferenceTables(together, on)
-            frame, conditions = with_conditions(to.spark, together[self.name], references, faults)
+            frame, conditions = with_conditions(together[self.name], references, faults)
             bad = " OR ".join(f"({condition})" for condition in conditions.values())
             rest = frame.where(f"{origin} IS NULL OR NOT coalesce({bad}, false)")
             rest = rest.select(*map(quote_name, whole.columns))

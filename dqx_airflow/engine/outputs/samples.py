@@ -231,26 +231,19 @@ def with_failing_rows(
 
 
 def rows_with_faults(
-    spark: SparkSession,
-    dataset: OpenDataset,
-    references: ReferenceTables,
-    faults: Sequence[FailingRows],
+    dataset: OpenDataset, references: ReferenceTables, faults: Sequence[FailingRows]
 ) -> DataFrame:
     """The rows of the target date, with all columns that the conditions of the faults name."""
     requests = [fault.request for fault in faults]
-    lookups = tuple(dict.fromkeys(lookup for request in requests for lookup in lookups_of(request)))
     frame = rows_with_texts(dataset, references.date)
-    return with_named_columns(spark, frame, dataset, requests, lookups, references)
+    return with_named_columns(frame, dataset, requests, lookups_of(*requests), references)
 
 
 def with_conditions(
-    spark: SparkSession,
-    dataset: OpenDataset,
-    references: ReferenceTables,
-    faults: Sequence[FailingRows],
+    dataset: OpenDataset, references: ReferenceTables, faults: Sequence[FailingRows]
 ) -> tuple[DataFrame, dict[FailingRows, str]]:
     """The rows of the target date, and Spark SQL for those that each fault is about."""
-    frame = rows_with_faults(spark, dataset, references, faults)
+    frame = rows_with_faults(dataset, references, faults)
     conditions = {}
     for number, fault in enumerate(faults):
         condition = fault.condition or "true"
@@ -355,7 +348,7 @@ class _Sampler:
 
         Each partition keeps the first rows of each fault, before anything is shuffled.
         """
-        frame = rows_with_faults(self.spark, self.dataset, self.references, faults)
+        frame = rows_with_faults(self.dataset, self.references, faults)
         keys = {key: self._place(key) for key in self.dataset.ref.keys}
         frame = with_places(frame, {k: p for k, p in keys.items() if k not in frame.columns})
         conditions = [f"({fault.condition})" for fault in faults]
@@ -391,7 +384,7 @@ class _Sampler:
 
     def _repeated(self, fault: FailingRows) -> _Sample:
         """The combinations that several rows share, the most frequent first."""
-        frame = rows_with_faults(self.spark, self.dataset, self.references, [fault])
+        frame = rows_with_faults(self.dataset, self.references, [fault])
         frame = frame.where(fault.condition) if fault.condition else frame
         columns = [F.expr(quote_name(column)) for column in fault.repeated]
         count = quote_name(_COUNT)

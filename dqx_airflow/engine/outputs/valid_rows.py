@@ -144,7 +144,7 @@ def _without(
 ) -> OpenDataset:
     """A dataset without the rows of faults; it has only the rows of the date."""
     dataset = references.opened[name]
-    frame, conditions = with_conditions(spark, dataset, references, [*dict.fromkeys(faults)])
+    frame, conditions = with_conditions(dataset, references, [*dict.fromkeys(faults)])
     is_bad = " OR ".join(f"({condition})" for condition in conditions.values())
     kept = dataset.read({references.date}).columns
     rows = frame.where(f"NOT coalesce({is_bad}, false)").select(*map(quote_name, kept))

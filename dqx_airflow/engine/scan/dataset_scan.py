@@ -2,29 +2,35 @@
 
 What cannot be computed is found from the schema before the pass, or else by the pass itself; all
 other requests still get their values. Nothing is read that the transaction log answers, or that an
-earlier run found in the same files.
+earlier run found in the same files. Requests by groups have a pass for each grouping.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta, timezone
 from fractions import Fraction
+from functools import cached_property, partial
+from typing import TypeAlias
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from dqx_airflow.engine.scan.collect import AggregateRequest, ScanResults
-from dqx_airflow.engine.scan.frames import ReferenceTables, rows_of_dates, with_named_columns
+from dqx_airflow.engine.scan.collect import AggregateRequest, ScanResults, collect, date_of
+from dqx_airflow.engine.scan.frames import DATE, ReferenceTables, rows_of_dates, with_named_columns
 from dqx_airflow.engine.scan.fused_pass import (
     PassResult,
     aggregate,
     aggregate_reshaped,
+    bisected,
     count_distinct,
     merged,
+    reshaped,
 )
-from dqx_airflow.engine.scan.grouped_scan import scan_groups
 from dqx_airflow.engine.scan.passes import (
     ask_log,
     describe_pass,
@@ -39,36 +45,49 @@ from dqx_airflow.engine.session.spark_errors import explain, spark_failures
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.footers import NO_DRIFT, SchemaDrift, drift_of
 from dqx_airflow.errors import DatasetError
+from dqx_airflow.metrics.builtin.values import rows_where
 from dqx_airflow.metrics.metric import Aggregate, Scan
 from dqx_airflow.metrics.spark_values import is_finite
-from dqx_airflow.metrics.sql import OVERFLOW, has_overflown
-from dqx_airflow.plan.model import Lookup, MetricRequest, Scanned
+from dqx_airflow.metrics.sql import OVERFLOW, has_overflown, quote_name
+from dqx_airflow.plan.masks import reveals
+from dqx_airflow.plan.model import Group, Grouping, GroupValues, Lookup, MetricRequest, Scanned
 from dqx_airflow.plan.passes import MOST_COMPILED
-from dqx_airflow.plan.predicates import aggregates_of, fail_undecided, undecided_rows, voids_of
+from dqx_airflow.plan.predicates import (
+    aggregates_of,
+    fail_undecided,
+    lookups_of,
+    only_listed,
+    predicate_sql,
+    show_columns,
+    show_group,
+    too_many_groups,
+    undecided_rows,
+    voids_of,
+)
 from dqx_airflow.plan.row_values import RowTypes
 from dqx_airflow.plan.schema_check import (
+    INFINITE,
     Schema,
     answer_from_schema,
     columns_of,
     names_only_columns,
+    nan_detail,
     objection_to,
     objection_to_lookup,
-    void_with_nan,
-    void_without_end,
 )
+from dqx_airflow.results.states import plain_result, result_in
+from dqx_airflow.values import MASK, MetricValue, Origin
 
 
 def scan(
     spark: SparkSession,
     dataset: OpenDataset,
     requests: Sequence[MetricRequest],
-    lookups: Sequence[Lookup],
     references: ReferenceTables,
     cache: StateCache | None = None,
 ) -> Scanned:
     """Computes the requests of one dataset, except for queries.
 
-    :param lookups: those of this dataset.
     :param references: the datasets that they look into; a missing one could not be opened, and
         fails the requests that need it.
     :param cache: the states of earlier runs; without it everything is computed.
@@ -79,13 +98,13 @@ def scan(
     schema = replace(read, unread=drift.unread)
     _answer_from_columns(read, drift, requests, scanned)
     _answer_from_log(dataset, requests, scanned)
-    requests = [request for request in requests if request.definition.scan is Scan.FLAT]
     schemas = {name: reference.schema for name, reference in references.opened.items()}
     reasons = {
         lookup: objection_to_lookup(lookup, schema, schemas.get(lookup.reference))
-        for lookup in lookups
+        for lookup in lookups_of(*requests)
     }
-    usable = [lookup for lookup, reason in reasons.items() if reason is None]
+    requests = [request for request in requests if request.definition.scan is Scan.FLAT]
+    usable = tuple(lookup for lookup, reason in reasons.items() if reason is None)
     unusable = {lookup: reason for lookup, reason in reasons.items() if reason is not None}
     possible = []
     for request in requests:
@@ -97,9 +116,10 @@ def scan(
         else:
             possible.append(request)
     types = RowTypes(schema.type_of)
+    rows = _Rows(spark, dataset, usable, references, types)
     grouped = [request for request in possible if request.grouping is not None]
     if grouped:
-        scanned.add(scan_groups(spark, dataset, grouped, usable, references, types, cache))
+        scanned.add(_scan_groups(rows, grouped, cache))
     possible = [request for request in possible if request.grouping is None]
     parts = {request: aggregates_of(request, types) for request in possible}
     undecided = {
@@ -114,16 +134,16 @@ def scan(
     if missing:
         for files, news in added_file_passes(dataset, missing, answers.partial_states):
             added = ScanResults()
-            part = dataset.of_files(files)
-            _scan_rows(spark, part, news, possible, usable, references, added)
+            part = replace(rows, dataset=dataset.of_files(files))
+            _scan_rows(part, news, possible, added)
             answers.complete(news, added)
         rest = [request for request in missing if request not in answers]
         rest = [request for request in rest if request.aggregate.sql not in answers.broken]
         first, later = scan_in_two_phases(rest, dataset, schema.type_of, answers)
-        _scan_rows(spark, dataset, first, possible, usable, references, answers)
+        _scan_rows(rows, first, possible, answers)
         take_shortcuts(later, schema.type_of, answers)
         late = [request for request in later if request not in answers]
-        _scan_rows(spark, dataset, late, possible, usable, references, answers)
+        _scan_rows(rows, late, possible, answers)
         if cache is not None:
             cache.keep(dataset, references, missing, answers)
     for request, aggregates in parts.items():
@@ -180,27 +200,39 @@ def _answer_from_log(
             scanned.values[request] = Fraction(age // timedelta(microseconds=1), 10**6)
 
 
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows of a dataset, and the lookups that its requests may make in others."""
+
+    spark: SparkSession
+    dataset: OpenDataset
+    lookups: tuple[Lookup, ...]
+    references: ReferenceTables
+    types: RowTypes
+
+    def frame(
+        self, of_pass: Sequence[AggregateRequest], requests: Sequence[MetricRequest]
+    ) -> DataFrame:
+        """Those of the dates of a pass, with all columns that the SQL of the requests names."""
+        frame = rows_of_dates(self.dataset, {request.date for request in of_pass})
+        looked_into = {name for request in of_pass for name in request.looks_into}
+        wanted = [lookup for lookup in self.lookups if lookup.reference in looked_into]
+        return with_named_columns(frame, self.dataset, requests, wanted, self.references)
+
+
 def _scan_rows(
-    spark: SparkSession,
-    dataset: OpenDataset,
+    rows: _Rows,
     aggregate_requests: Sequence[AggregateRequest],
     requests: Sequence[MetricRequest],
-    lookups: Sequence[Lookup],
-    references: ReferenceTables,
     answers: ScanResults,
 ) -> None:
     """Adds results from the rows, or the reason if files cannot be read."""
-
-    def frame_for(of_pass: Sequence[AggregateRequest]) -> DataFrame:
-        frame = rows_of_dates(dataset, {request.date for request in of_pass})
-        looked_into = {name for request in of_pass for name in request.looks_into}
-        wanted = [lookup for lookup in lookups if lookup.reference in looked_into]
-        return with_named_columns(spark, frame, dataset, requests, wanted, references)
+    spark, dataset = rows.spark, rows.dataset
 
     def read(of_pass: Sequence[AggregateRequest]) -> PassResult[date | None]:
         try:
             with spark_failures():
-                frame = frame_for(of_pass)
+                frame = rows.frame(of_pass, requests)
         except PySparkException as error:
             if len(of_pass) == 1:
                 return {}, {of_pass[0].aggregate.sql: explain(error)}
@@ -223,7 +255,7 @@ def _scan_rows(
     except DatasetError as error:
         # Lookups may be the cause, and requests without any can still be computed.
         independent = [
-            request for request in aggregate_requests if lookups and not request.looks_into
+            request for request in aggregate_requests if rows.lookups and not request.looks_into
         ]
         answers.broken.update(
             {
@@ -233,7 +265,7 @@ def _scan_rows(
             }
         )
         if independent:
-            _scan_rows(spark, dataset, independent, requests, (), references, answers)
+            _scan_rows(replace(rows, lookups=()), independent, requests, answers)
 
 
 def _most_compiled(spark: SparkSession) -> int:
@@ -291,13 +323,288 @@ def _answer(
     if has_overflown(aggregates, results, types.of_column):
         scanned.failures[request] = OVERFLOW
         return
-    columns = tuple(voids_of(request, types))
-    width = len(results) - len(columns)
-    pairs = zip(columns, results[width:], strict=True)
+    scanned.values[request], detail = _value_of(request, results, tuple(voids_of(request, types)))
+    if detail is not None:
+        scanned.details[request] = detail
+
+
+def _value_of(
+    request: MetricRequest, results: Sequence[MetricValue], voids: Sequence[str]
+) -> tuple[MetricValue, str | None]:
+    """The value of a request, and why it has none if NaN or infinity is the reason.
+
+    :param results: of its aggregates, and of the counts of NaN in the columns `voids`.
+    """
+    width = len(results) - len(voids)
+    pairs = zip(voids, results[width:], strict=True)
     nan_counts = {column: int(count or 0) for column, count in pairs}
     if any(nan_counts.values()):
-        void_with_nan(request, nan_counts, scanned)
-    elif not all(map(is_finite, results[:width])):
-        void_without_end(request, scanned)
-    else:
-        scanned.values[request] = request.definition.value(request.arguments, results[:width])
+        return None, nan_detail(nan_counts)
+    own = tuple(results[:width])
+    if not all(map(is_finite, own)):
+        return None, INFINITE
+    return request.definition.value(request.arguments, own), None
+
+
+Known: TypeAlias = dict[Group, MetricValue]
+"""The results of an aggregate by group. All groups on a date are one state, so that a window reads
+earlier days from there: a JSON list of `[group, value]`, exact, and a string like other results."""
+
+
+def _scan_groups(
+    rows: _Rows, requests: Sequence[MetricRequest], cache: StateCache | None
+) -> Scanned:
+    """Computes valid requests that have a grouping: one pass for all with the same one."""
+    by_grouping: dict[Grouping, list[MetricRequest]] = {}
+    for request in requests:
+        assert request.grouping is not None
+        by_grouping.setdefault(request.grouping, []).append(request)
+    scans = [_GroupedScan(rows, grouping, tuple(own)) for grouping, own in by_grouping.items()]
+    answers = ScanResults()
+    aggregate_requests = [request for scan in scans for request in scan.aggregate_requests]
+    if cache is not None:
+        cache.recall(rows.dataset, rows.references, aggregate_requests, answers)
+    missing = [request for request in aggregate_requests if request not in answers]
+    stored = frozenset(answers.values)
+    known = {key: _from_json(str(text)) for key, text in answers.values.items()}
+    for results in side_by_side(rows.spark, lambda scan: scan.read(missing, answers.broken), scans):
+        known.update(results)
+    if cache is not None and missing:
+        for (on, sql), values in known.items():
+            if (on, sql) not in answers.values:
+                answers.add(on, {sql: _to_json(values)}, Origin.SCAN)
+        cache.keep(rows.dataset, rows.references, missing, answers)
+    scanned = Scanned()
+    for scan in scans:
+        scan.answer(known, stored, answers.broken, scanned)
+    return scanned
+
+
+@dataclass(frozen=True)
+class _GroupedScan:
+    """The scan of a dataset by one grouping."""
+
+    rows: _Rows
+    grouping: Grouping
+    requests: tuple[MetricRequest, ...]
+
+    @property
+    def dataset(self) -> OpenDataset:
+        """The dataset whose rows it groups."""
+        return self.rows.dataset
+
+    @property
+    def types(self) -> RowTypes:
+        """The types of its columns."""
+        return self.rows.types
+
+    @cached_property
+    def parts(self) -> dict[MetricRequest, tuple[Aggregate, ...]]:
+        """The aggregates of each request."""
+        return {request: aggregates_of(request, self.types) for request in self.requests}
+
+    @cached_property
+    def filters(self) -> dict[MetricRequest, tuple[Aggregate, ...]]:
+        """For each filtered request, the number of rows of a group that it selects, and of those
+        that it cannot decide, if any."""
+        return {
+            request: tuple(
+                filter(
+                    None,
+                    (
+                        rows_where(predicate_sql(request.where.node, self.types)),
+                        undecided_rows(request.where, self.types),
+                    ),
+                )
+            )
+            for request in self.requests
+            if request.where is not None
+        }
+
+    @cached_property
+    def aggregate_requests(self) -> tuple[AggregateRequest, ...]:
+        """The aggregates to compute, each once, by the key of its state."""
+        aggregate_requests: dict[AggregateRequest, None] = {}
+        for request, aggregates in self.parts.items():
+            for part in (*aggregates, *self.filters.get(request, ())):
+                item = replace(part, sql=self._key(part.sql), merge=None, shortcut=None)
+                aggregate_requests[AggregateRequest.of(request, item, self.dataset.ref)] = None
+        return tuple(aggregate_requests)
+
+    def read(
+        self, missing: Collection[AggregateRequest], broken: dict[str, str]
+    ) -> dict[tuple[date | None, str], Known]:
+        """The results from the rows, by date and key; the reasons for failures go to `broken`."""
+        wanted = set(missing)
+        wanted_requests = [request for request in self.aggregate_requests if request in wanted]
+        values: dict[tuple[date | None, str], Known] = {}
+        for of_pass in split_into_passes(self.dataset, wanted_requests):
+            keys = list(dict.fromkeys(request.aggregate.sql for request in of_pass))
+            try:
+                by_date, failed = self._pass(of_pass, keys)
+            except DatasetError as error:
+                by_date, failed = {}, dict.fromkeys(keys, error.in_one_line)
+            broken.update(failed)
+            for request in of_pass:
+                place = request.date, request.aggregate.sql
+                if request.aggregate.sql not in failed:
+                    values[place] = by_date.get(place, {})
+        return values
+
+    def _pass(
+        self, of_pass: Sequence[AggregateRequest], keys: Sequence[str]
+    ) -> tuple[dict[tuple[date | None, str], Known], dict[str, str]]:
+        dates = {request.date for request in of_pass}
+        name, aggregates = self.dataset.ref.name, [request.aggregate for request in of_pass]
+        sql = {key: key.removeprefix(self._prefix) for key in keys}
+        columns = show_columns(self.grouping.columns)
+        with jobs_called(
+            self.rows.spark, f"{name}: {describe_pass(aggregates)} for each {columns}"
+        ):
+            try:
+                with spark_failures():
+                    frame = self._frame(of_pass)
+            except PySparkException as error:
+                return {}, dict.fromkeys(keys, explain(error))
+            items = {
+                sql[aggregate.sql]: replace(aggregate, sql=sql[aggregate.sql])
+                for aggregate in aggregates
+            }
+            by_key, failed = bisected(frame, [*items], partial(self._grouped, frame, dates, items))
+        reasons = {self._key(text): reason for text, reason in failed.items()}
+        if crowded := self._crowded(on for on, _ in by_key):
+            return {}, dict.fromkeys(keys, crowded)
+        by_place: dict[tuple[date | None, str], Known] = {
+            (on, key): {} for on in {on for on, _ in by_key} for key in keys if key not in reasons
+        }
+        for text, key in ((sql[key], key) for key in keys if key not in reasons):
+            for (on, group), values in by_key.items():
+                by_place[on, key][group] = values[text]
+        return by_place, reasons
+
+    def _frame(self, of_pass: Sequence[AggregateRequest]) -> DataFrame:
+        frame = self.rows.frame(of_pass, self.requests)
+        only = only_listed(self.grouping, self.types)
+        return frame if only is None else frame.where(predicate_sql(only.node, self.types))
+
+    def _grouped(
+        self,
+        frame: DataFrame,
+        dates: Collection[date | None],
+        items: Mapping[str, Aggregate],
+        texts: Sequence[str],
+    ) -> list[tuple[tuple[date | None, Group], tuple[MetricValue, ...]]]:
+        """The values of the aggregates for each date and group that has rows, up to a few groups
+        more than allowed, to detect that there are too many."""
+        by_date = [quote_name(DATE)] if len(dates) > 1 else []
+        columns = [*by_date, *map(self._group_column, self.grouping.columns)]
+        if items[texts[0]].over is None:
+            grouped = frame.groupBy(*map(F.expr, columns)).agg(*map(F.expr, texts))
+        else:
+            grouped = reshaped(frame, columns, [items[text] for text in texts])
+        first, width = len(by_date), len(columns)
+        rows = collect(grouped.limit(self.grouping.most * len(dates) + 1), keys=width)
+        (alone,) = dates if not by_date else (None,)
+        return [
+            ((date_of(row[0]) if by_date else alone, row[first:width]), row[width:]) for row in rows
+        ]
+
+    def _group_column(self, column: str) -> str:
+        name = quote_name(column)
+        is_truth = self.types.of_column(column) == "boolean"
+        return f"CAST({name} AS STRING)" if is_truth else name
+
+    def _crowded(self, dates: Iterable[date | None]) -> str | None:
+        """Why there are too many groups, or None."""
+        most = self.grouping.most
+        crowded = [on for on, count in Counter(dates).items() if count > most]
+        if not crowded:
+            return None
+        return too_many_groups(self.dataset.ref.name, self.grouping, crowded[0])
+
+    @cached_property
+    def _prefix(self) -> str:
+        """The common prefix of the state keys of this grouping."""
+        columns = ", ".join(map(quote_name, self.grouping.columns))
+        only = only_listed(self.grouping, self.types)
+        where = "" if only is None else f" where {predicate_sql(only.node, self.types)}"
+        return f"by {columns}{where}: "
+
+    def _key(self, sql: str) -> str:
+        return f"{self._prefix}{sql}"
+
+    def answer(
+        self,
+        known: Mapping[tuple[date | None, str], Known],
+        stored: Collection[tuple[date | None, str]],
+        broken: Mapping[str, str],
+        scanned: Scanned,
+    ) -> None:
+        """Adds the values of the requests by group, or why they have none.
+
+        :param stored: results found before.
+        """
+        for request, aggregates in self.parts.items():
+            filters = self.filters.get(request, ())
+            keys = [self._key(aggregate.sql) for aggregate in (*aggregates, *filters)]
+            if failed := [broken[key] for key in keys if key in broken]:
+                scanned.failures[request] = failed[0]
+                continue
+            columns = [known[request.date, key] for key in keys]
+            is_stored = all((request.date, key) in stored for key in keys)
+            scanned.origins[request] = Origin.STATE if is_stored else Origin.SCAN
+            if any(column.keys() != columns[0].keys() for column in columns):
+                scanned.failures[request] = "the data changed while it was read"
+                continue
+            groups = list(columns[0])
+            if filters:
+                chosen, *undecided = columns[len(aggregates) :]
+                open_rows = sum(
+                    int(count or 0) for column in undecided for count in column.values()
+                )
+                if open_rows:
+                    fail_undecided(request, open_rows, self.types, scanned)
+                    continue
+                groups = [group for group in groups if chosen[group]]
+            self._answer(request, columns[: len(aggregates)], groups, scanned)
+
+    def _answer(
+        self,
+        request: MetricRequest,
+        columns: Sequence[Known],
+        groups: Sequence[Group],
+        scanned: Scanned,
+    ) -> None:
+        """Adds the values of a request for some groups, from the results of its aggregates."""
+        aggregates = self.parts[request]
+        voids = tuple(voids_of(request, self.types))
+        types = tuple(map(self.types.of_column, self.grouping.columns))
+        values = GroupValues(types=types)
+        may_overflow = has_overflown(aggregates, (None, 1), self.types.of_column)
+        by_column = [[column[group] for group in groups] for column in columns]
+        is_plain = not voids and not any(float in set(map(type, column)) for column in by_column)
+        for group, *several in zip(groups, *by_column, strict=True):
+            results = tuple(several)
+            if may_overflow and has_overflown(aggregates, results, self.types.of_column):
+                is_hidden = reveals(request, {self.dataset.ref.name: self.dataset.ref.masked})
+                shown = MASK if is_hidden else show_group(group)
+                scanned.failures[request] = f"{OVERFLOW} ({shown})"
+                return
+            if is_plain:
+                values.values[group] = request.definition.value(request.arguments, results)
+                continue
+            values.values[group], detail = _value_of(request, results, voids)
+            if detail is not None:
+                values.details[group] = detail
+        scanned.groups[request] = values
+
+
+def _to_json(values: Known) -> str:
+    """The values of all groups as JSON."""
+    rows = [[[*map(plain_result, group)], plain_result(value)] for group, value in values.items()]
+    return json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
+
+
+def _from_json(text: str) -> Known:
+    pairs = json.loads(text)
+    return {tuple(map(result_in, group)): result_in(value) for group, value in pairs}

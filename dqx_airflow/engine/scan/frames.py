@@ -26,7 +26,7 @@ from dqx_airflow.metrics.sql import malformed_alias, quote_literal, quote_name
 from dqx_airflow.metrics.types import ColumnPath
 from dqx_airflow.plan.model import Lookup, MetricRequest, Scanned
 from dqx_airflow.plan.row_values import as_key
-from dqx_airflow.plan.schema_check import Schema, places_of, texts_of, void_without_end
+from dqx_airflow.plan.schema_check import INFINITE, Schema, places_of, texts_of, void
 from dqx_airflow.values import MetricValue
 
 DATE = "dqx: date of the row"
@@ -102,7 +102,6 @@ def has_lost_its_date(dataset: OpenDataset) -> str | None:
 
 
 def with_named_columns(
-    spark: SparkSession,
     frame: DataFrame,
     dataset: OpenDataset,
     requests: Sequence[MetricRequest],
@@ -115,7 +114,7 @@ def with_named_columns(
     """
     frame = with_places(frame, places_of(requests, lookups, dataset.schema))
     frame = _with_malformed(frame, dataset, requests)
-    return _with_lookups(spark, frame, lookups, references, dataset.schema)
+    return _with_lookups(frame, lookups, references, dataset.schema)
 
 
 def _with_malformed(
@@ -148,11 +147,7 @@ def with_places(frame: DataFrame, places: Mapping[str, ColumnPath]) -> DataFrame
 
 
 def _with_lookups(
-    spark: SparkSession,
-    frame: DataFrame,
-    lookups: Sequence[Lookup],
-    references: ReferenceTables,
-    schema: Schema,
+    frame: DataFrame, lookups: Sequence[Lookup], references: ReferenceTables, schema: Schema
 ) -> DataFrame:
     """The frame with one more column for each lookup: true, or NULL where the value is missing.
 
@@ -179,7 +174,7 @@ def _with_lookups(
         # Not nullif(): of a value that is NULL, Spark 3.5 would make false.
         columns.append(f"CASE WHEN {value} IN ({keys}) THEN true END AS {alias}")
     query = f"SELECT {', '.join(columns)} FROM {{scanned}} AS scanned"  # noqa: S608
-    return query_over(spark, query, tables)
+    return query_over(frame.sparkSession, query, tables)
 
 
 def run_queries(
@@ -207,7 +202,7 @@ def run_queries(
         if is_finite(value):
             scanned.values[request] = value
         else:
-            void_without_end(request, scanned)
+            void(request, INFINITE, scanned)
 
     side_by_side(spark, run, requests)
     return scanned

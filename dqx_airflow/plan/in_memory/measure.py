@@ -259,13 +259,13 @@ def _answer(
         return
     nan_counts = _nan_counts(request, dataset, rows)
     if any(nan_counts.values()):
-        schema_check.void_with_nan(request, nan_counts, scanned)
+        schema_check.void(request, schema_check.nan_detail(nan_counts), scanned)
         return
     value = _value(request, rows, dataset, known)
     if spark_values.is_finite(value):
         scanned.values[request] = spark_values.metric_value(value)
     else:
-        schema_check.void_without_end(request, scanned)
+        schema_check.void(request, schema_check.INFINITE, scanned)
 
 
 def _rows_in_groups(
