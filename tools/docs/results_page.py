@@ -112,10 +112,10 @@ changes with it. Each assertion is a result of type `check`: `pass`, `fail`, `wa
 cannot block), `skip` or `error` (it could not be evaluated), with its value, the clause of the
 contract as `relatesTo`, and the rows that it is about as `target.filter`. No rows are exported.
 
-`dql results export latest --to oors --url https://quality.example/oors` posts the message instead. A token in
-`DQX_RESULTS_TOKEN` is sent as `Authorization: Bearer`. If the server is busy or cannot be reached, it is tried three times; a message
-that arrives twice has the same `id`. Exit code 2 if the server refuses it, 4 if it failed. No output names more of the
-address than its host.
+`dql results export latest --to oors --url https://quality.example/oors` posts the message instead.
+A token in `DQX_RESULTS_TOKEN` is sent as `Authorization: Bearer`. If the server is busy or cannot
+be reached, it is tried three times; a message that arrives twice has the same `id`. Exit code 2 if
+the server refuses it, 4 if it failed. No output names more of the address than its host.
 """
 
 _TABLES: Mapping[str, str] = {

@@ -203,7 +203,8 @@ def submitter_mistake(given: object) -> str | None:
     if not isinstance(given, Submitter):
         return f"submit={given!r}: {example}"
     if not is_dataclass(given):
-        return f"submit: {type(given).__name__} is not a dataclass: the triggerer cannot make it again"
+        name = type(given).__name__
+        return f"submit: {name} is not a dataclass: the triggerer cannot make it again"
     for field in fields(given):
         value = getattr(given, field.name)
         if not isinstance(value, str | int | float | list | tuple | Mapping | None):
