@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Any
 
-from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.walk import fold, parts_of, settle
@@ -23,9 +21,9 @@ from dqx_airflow.tuning.costs import KnownTruth
 from dqx_airflow.tuning.proposals import Proposal, ProposedForm
 from dqx_airflow.tuning.protection import judge_change
 from dqx_airflow.tuning.suite_file import SuiteText, assertion_of, claim_text
-from dqx_airflow.tuning.tuner import AGENT, KnownPast, Rules, Tuned, change_of, is_weekly
+from dqx_airflow.tuning.tuner import AGENT, KnownPast, Rules, Tuned, change_of, is_weekly, passing
 from dqx_airflow.values import Status
-from dqx_airflow.values.exact import NUMBERS, nearest_float
+from dqx_airflow.values.exact import NUMBERS
 
 FEWEST_DAYS = 28
 """The minimum number of days on which it is known what is usual."""
@@ -129,7 +127,7 @@ def _tuned(
     if judge_change(backtest.suite, after, AGENT, form=form).refusals:
         return None
     labels = sum(truth is not None and truth.is_label for truth in known)
-    passing = _passing(past, row, days, tried)
+    passes = passing(past, row, days, tried)
     dates = backtest.dates
     evidence: dict[str, Any] = {
         "from": dates[0].isoformat(),
@@ -141,7 +139,7 @@ def _tuned(
             "before": before.fields,
             "after": now.fields,
         },
-        "passes": passing,
+        "passes": passes,
         "changes": [
             {
                 **change_of(past, row, day, (was[day], becomes[day]), days),
@@ -155,44 +153,11 @@ def _tuned(
         f"'{assertion.name}' follows what is usual; on {evidence['days']} days, each judged from "
         f"those before it: false alarms {before.false} -> {now.false}, missed issues "
         f"{before.missed} -> {now.missed}, alarms without a label {before.unlabelled} -> "
-        f"{now.unlabelled} ({labels} labels, with those of its dataset); {passing}"
+        f"{now.unlabelled} ({labels} labels, with those of its dataset); {passes}"
     )
     name = backtest.suite.name.value
     proposal = Proposal(name, AGENT, reason=reason, gate=gate, evidence=evidence, form=form)
     return Tuned(about, proposal, reason, labels)
-
-
-def _passing(past: KnownPast, row: int, days: Sequence[int], tried: Any) -> str:
-    """What the form lets pass on a median day, and how many known issues support each side."""
-    ends, values = tried.limits(0), tried.compared(0)
-    shown = []
-    for op, limits in ends:
-        shares = [
-            limit / nearest_float(value)
-            for day in days
-            if isinstance(value := values[day], NUMBERS)
-            and value
-            and (limit := limits[day]) is not None
-        ]
-        if not shares:
-            continue
-        word, side = ("up to", 1) if op == "<=" else ("down to", -1)
-        issues = sum(
-            truth is not None
-            and truth.is_known_issue
-            and isinstance(values[day], NUMBERS)
-            and _side(values[day], limits[day]) == side
-            for day, truth in enumerate(past.known[row])
-        )
-        known = f"{issues} known issue{'' if issues == 1 else 's'} beyond"
-        shown.append(
-            f"{word} {format_value(round(median(shares), 2))} of the day's value ({known})"
-        )
-    return f"it lets pass {' and '.join(shown)}" if shown else "its values have no scale"
-
-
-def _side(value: Any, limit: float | None) -> int:
-    return 0 if limit is None else (nearest_float(value) > limit) - (nearest_float(value) < limit)
 
 
 # The form

@@ -10,8 +10,10 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from statistics import median
 from typing import Any
 
+from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
 from dqx_airflow.tuning import costs
 from dqx_airflow.tuning.backtest import Backtest, bits_of
@@ -19,8 +21,9 @@ from dqx_airflow.tuning.past_judge import alone
 from dqx_airflow.tuning.proposals import Proposal, ProposedValue
 from dqx_airflow.tuning.protection import judge_values
 from dqx_airflow.tuning.search import Search, allowed_range, groups_of, with_value
-from dqx_airflow.tuning.tunables import TunableNumber, units_of
+from dqx_airflow.tuning.tunables import TunableNumber, units_of, with_values
 from dqx_airflow.values import Status
+from dqx_airflow.values.exact import NUMBERS, nearest_float
 
 AGENT = "autotuner"
 FEWEST_LABELS = 4
@@ -244,10 +247,11 @@ def _tuned(
         for tunable in tunables
         if tunable.name in chosen
     )
-    issues = _issues_found(past, search, best)
-    evidence["passes"] = (
-        f"it lets pass all values up to these limits; {issues or 'no'} known "
-        f"issue{'' if issues == 1 else 's'} beyond them"
+    after = with_values(backtest.suite, chosen)
+    shown = {row: passing(past, row, days, past.alone(row, after).backtest) for row in rows}
+    evidence["passes"] = "; ".join(
+        text if len(rows) == 1 else f"'{backtest.assertions[row].name}': {text}"
+        for row, text in shown.items()
     )
     reason = f"{reason_of(evidence)}; {evidence['passes']}"
     proposal = Proposal(
@@ -256,13 +260,38 @@ def _tuned(
     return Tuned(names, proposal, reason, len(labelled))
 
 
-def _issues_found(past: KnownPast, search: Search, values: tuple[float, ...]) -> int:
-    """The number of known issues that fail with some values."""
-    return sum(
-        truth is not None and truth.is_known_issue and status is Status.FAILED
-        for row, line in zip(search.rows, search.statuses(values), strict=True)
-        for truth, status in zip(past.known[row], line, strict=True)
-    )
+def passing(past: KnownPast, row: int, days: Sequence[int], tried: Backtest) -> str:
+    """What an assertion lets pass on a median day in another version of the suite, and how many
+    known issues support each side."""
+    ends, values = tried.limits(0), tried.compared(0)
+    shown = []
+    for op, limits in ends:
+        shares = [
+            limit / nearest_float(value)
+            for day in days
+            if isinstance(value := values[day], NUMBERS)
+            and value
+            and (limit := limits[day]) is not None
+        ]
+        if not shares or op[0] not in "<>":
+            continue
+        word, side = ("up to", 1) if op[0] == "<" else ("down to", -1)
+        issues = sum(
+            truth is not None
+            and truth.is_known_issue
+            and isinstance(values[day], NUMBERS)
+            and _side(values[day], limits[day]) == side
+            for day, truth in enumerate(past.known[row])
+        )
+        known = f"{issues} known issue{'' if issues == 1 else 's'} beyond"
+        shown.append(
+            f"{word} {format_value(round(median(shares), 2))} of the day's value ({known})"
+        )
+    return f"it lets pass {' and '.join(shown)}" if shown else "its values have no scale"
+
+
+def _side(value: Any, limit: float | None) -> int:
+    return 0 if limit is None else (nearest_float(value) > limit) - (nearest_float(value) < limit)
 
 
 def no_win(trials: Sequence[costs.Trial]) -> str:

@@ -95,6 +95,10 @@ def test_a_limit_lies_between_false_alarms_and_a_known_issue() -> None:
     assert found.proposal is not None
     assert found.proposal.values == {"LEAST": 350}, "about halfway from 414 to 300"
     evidence = found.proposal.evidence
+    assert (
+        evidence["passes"] == "it lets pass down to 0.58 of the day's value (1 known issue beyond)"
+    )
+    assert found.proposal.reason.endswith(evidence["passes"])
     assert evidence["held_out"]["before"]["false_alarms"] > 0
     assert evidence["held_out"]["after"]["missed"] == 0
     assert evidence["held_out"]["gain"] > evidence["held_out"]["noise"]
@@ -217,6 +221,10 @@ def test_tunables_that_share_an_assertion_move_together() -> None:
     assert found.about == ("LOW", "HIGH")
     assert found.proposal is not None
     assert found.proposal.values == {"LOW": 450, "HIGH": 780}
+    assert found.proposal.evidence["passes"] == (
+        "it lets pass down to 0.75 of the day's value (0 known issues beyond) and up to 1.3 of the "
+        "day's value (0 known issues beyond)"
+    )
 
 
 @pytest.mark.parametrize(
