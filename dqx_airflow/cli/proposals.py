@@ -219,10 +219,13 @@ def _print(suite: Path, tuned: Sequence[Tuned], days: Sequence[PastDay]) -> None
             gain, noise = held_out["gain"], held_out["noise"]
             lines.append(f"  gain per fold: {gain:.3g}; noise of the folds: {noise:.3g}")
         lines.append(f"  changed verdicts: {_days(proposal)}")
-    for result in waiting[:_MOST_NAMED]:
+    told = [result for result in waiting if result.alarms or not result.lacking]
+    named = told[:_MOST_NAMED] or waiting[:1]
+    for result in named:
         lines += ["", f"{', '.join(result.about)}: no proposal: {result.reason}"]
-    if len(waiting) > _MOST_NAMED:
-        lines += ["", f"no proposal for {len(waiting) - _MOST_NAMED} more, see --format json"]
+    if len(waiting) > len(named):
+        more, quiet = len(waiting) - len(named), len(waiting) - len(told)
+        lines += ["", f"no proposal for {more} more, {quiet} without alarms: see --format json"]
     if any(result.lacking for result in waiting):
         lines += ["", f"the labels that would help most: dql label {suite}"]
     typer.echo(printable("\n".join(lines), keep="\n"))

@@ -84,6 +84,8 @@ def tuned_forms(
     """
     labels = sum(label is not None for row in past.backtest.labels for label in row)
     fewest = FEWEST_DAYS if labels >= rules.fewest_labels else _DAYS_WITHOUT_LABELS
+    if len({*past.backtest.dates}) < fewest:
+        return {}  # before any form is tried, which costs the most
     forms = {
         row: form
         for row, assertion in enumerate(past.backtest.assertions)

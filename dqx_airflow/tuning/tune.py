@@ -20,7 +20,8 @@ def tune(
     holidays: str | None = None,
     gate: str | None = None,
 ) -> tuple[tuner.Tuned, ...]:
-    """The proposals first, then the tunables without one, those with the most labels first.
+    """The proposals first, then the tunables without one, those with the most unlabelled alarms
+    first.
 
     An assertion that should follow what is usual gets no other proposal.
 
@@ -36,4 +37,4 @@ def tune(
         without={name for row in forms for name in past.backtest.assertions[row].tunables},
     )
     found = (*forms.values(), *values)
-    return tuple(sorted(found, key=lambda one: (one.proposal is None, -one.labels)))
+    return tuple(sorted(found, key=lambda one: (one.proposal is None, -one.alarms, -one.labels)))

@@ -59,7 +59,8 @@ class Rules:
 class Tuned:
     """The result for some tunables, or for an assertion: a proposal, or why there is none.
 
-    `lacking` is the number of missing labels, if that is the reason.
+    `lacking` is the number of missing labels, if that is the reason, `alarms` that of failures
+    without a label.
     """
 
     about: tuple[str, ...]
@@ -67,6 +68,7 @@ class Tuned:
     reason: str
     labels: int = 0
     lacking: int = 0
+    alarms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +190,13 @@ def thin_evidence(
     if free < lacking:
         verdicts = f"{free} verdict{'' if free == 1 else 's'}"
         reason += f", but only {verdicts} can be labelled: run the gate on more days"
-    return Tuned(about, None, reason, labels, lacking)
+    statuses = past.backtest.judge().statuses
+    alarms = sum(
+        statuses[row][day] is Status.FAILED and past.label(row, day) is None
+        for row in rows
+        for day in days
+    )
+    return Tuned(about, None, reason, labels, lacking, alarms)
 
 
 def _tuned(

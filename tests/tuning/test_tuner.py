@@ -319,6 +319,32 @@ def test_days_of_profiles_count_on_request() -> None:
     assert included.proposal is not None
 
 
+def test_no_form_is_tried_before_there_are_enough_labels_or_days() -> None:
+    source = text_of()
+    read: list[str] = []
+
+    def reading(text: str) -> nodes.Suite:
+        read.append(text)
+        return node_of(text)
+
+    tune(SuiteText(source, node_of(source), reading), days_of(NOISY, {}))
+    assert not read
+
+
+def test_the_tunables_with_the_most_unlabelled_alarms_come_first() -> None:
+    claims = "".join(
+        f'assert num_rows() >= LEAST_{name} name "{name}"\n' for name in ("few", "none", "many")
+    )
+    constants = "".join(
+        f"const LEAST_{name} = {value} tunable [1, 1000]\n"
+        for name, value in (("few", 420), ("none", 10), ("many", 590))
+    )
+    text = f'suite "S" {{\n{constants}check "C" on orders {{\n{claims}}}\n}}\n'
+    found = tuned(text, days_of(NOISY, {}))
+    assert [one.about for one in found] == [("LEAST_many",), ("LEAST_few",), ("LEAST_none",)]
+    assert found[0].alarms > found[1].alarms > found[2].alarms == 0
+
+
 @pytest.mark.slow
 def test_a_proposal_of_the_command_waits_for_review(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
