@@ -145,6 +145,21 @@ def test_without_a_label_it_lists_the_failures_whose_labels_would_help_most(root
     assert len({on for on, _ in offered}) == len(offered), "one label for the failures of a day"
 
 
+def test_tune_names_the_tunables_with_alarms_to_label_and_all_others_in_one_line(
+    root: Path,
+) -> None:
+    few = "".join(f"const LEAST_{n} = {n} tunable [0, 100]\n" for n in range(1, 9))
+    claims = "".join(f'assert num_rows() >= LEAST_{n} name "rows {n}"\n' for n in range(1, 9))
+    suite = SUITE.replace("const LEAST", f"{few}const LEAST")
+    Path("suite.dql").write_text(suite.replace("assert day_over", f"{claims}assert day_over"))
+    days = ("--from", "2024-12-01", "--to", "2024-12-07", "--gate", "orders_gate")
+    printed = dql("tune", "suite.dql", *days)
+    named = [line.partition(":")[0] for line in printed.splitlines() if ": no proposal:" in line]
+    assert named == ["LEAST_7", "LEAST_8", "LEAST_5", "LEAST_6", "LEAST"]
+    assert "no proposal for 5 more, 4 without alarms: see --format json" in printed
+    assert "the labels that would help most: dql label suite.dql" in printed
+
+
 def test_a_missed_issue_becomes_an_alert(root: Path) -> None:
     passed = ("--date", "2024-12-01", "--assertion", "orders.volume.min_rows")
     label(*passed, "--missed")
