@@ -107,17 +107,11 @@ class BacktestComparison:
 
     def _tally(self, *, after: bool) -> Tally:
         judged = [(day.after if after else day.before, day.label) for _, day in self._all()]
-        counts = {
-            status: sum(of_day is status for of_day, _ in judged) for status in (*Status, None)
-        }
+        kinds = (Status.PASSED, Status.FAILED, Status.SKIPPED, Status.ERROR, None)
         return Tally(
-            counts[Status.PASSED],
-            counts[Status.FAILED],
-            counts[Status.SKIPPED],
-            counts[Status.ERROR],
-            counts[None],
-            sum(status is Status.FAILED and label is False for status, label in judged),
-            sum(status is Status.PASSED and label is True for status, label in judged),
+            *(sum(of_day is status for of_day, _ in judged) for status in kinds),
+            false_alarms=judged.count((Status.FAILED, False)),
+            missed=judged.count((Status.PASSED, True)),
         )
 
 

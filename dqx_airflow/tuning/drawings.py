@@ -64,17 +64,14 @@ def _opened(width: int, height: int, title: str) -> tuple[str, str]:
 def calendar_html(comparison: BacktestComparison) -> str:
     """The picture on a separate page, with the numbers above it. It loads nothing."""
     values = [
-        (
-            name,
-            number_text(value, unit),
-            number_text(comparison.values_after.get(name, value), unit),
-        )
-        for name, value in comparison.values_before.items()
-        for unit in [comparison.units.get(name, Unit.PLAIN)]
-        if comparison.values_after.get(name, value) != value
+        (name, old, new, comparison.units.get(name, Unit.PLAIN))
+        for name, old in comparison.values_before.items()
+        if (new := comparison.values_after.get(name, old)) != old
     ]
     cells = "".join(
-        f"<tr><td>{escape(name)}</td><td>{old}</td><td>{new}</td></tr>" for name, old, new in values
+        f"<tr><td>{escape(name)}</td><td>{number_text(old, unit)}</td>"
+        f"<td>{number_text(new, unit)}</td></tr>"
+        for name, old, new, unit in values
     )
     changed = f"<table><tr><th>tunable</th><th>today</th><th>proposed</th></tr>{cells}</table>"
     return (

@@ -75,7 +75,11 @@ def judge_change(
     refusals += _weakened(touched, agent)
     if form is not None:
         refusals += _beyond_form(pairs, form, agent)
-        before, after = _without_form(before, after, form)
+        kept = tuple(it for it in before.profiles if it.name.value not in form.drops)
+        before, after = (
+            _without_form(replace(before, profiles=kept), after, form),
+            _without_form(after, before, form),
+        )
     added = after.profiles[len(before.profiles) :]
     without_added = replace(after, profiles=after.profiles[: len(before.profiles)])
     if not refusals:
@@ -309,53 +313,26 @@ def _beyond_form(pairs: Iterable[_Pair], form: ProposedForm, agent: str) -> Iter
             return
 
 
-def _without_form(
-    before: nodes.Suite, after: nodes.Suite, form: ProposedForm
-) -> tuple[nodes.Suite, nodes.Suite]:
-    """Two versions of a suite, without what another form of an assertion may change: its claim, its
-    constants, and profiles. `_beyond_form` checks that these affect nothing else."""
-    old = {constant.name.text: constant for constant in before.constants}
-    kept_names = {constant.name.text for constant in after.constants}
-    claims = {
-        (check.name.value, node.name.value): node.claim
-        for check in before.checks
-        for node in check.assertions
-        if node.name is not None
-    }
-    wanted = form.check, form.assertion
-    checks = tuple(
-        replace(
-            check,
-            body=tuple(
-                replace(node, claim=claims[wanted])
-                if isinstance(node, nodes.Assertion)
-                and node.name is not None
-                and (check.name.value, node.name.value) == wanted
-                and wanted in claims
-                else node
-                for node in check.body
-            ),
-        )
-        for check in after.checks
-    )
-    return (
-        replace(
-            before,
-            constants=tuple(
-                constant for constant in before.constants if constant.name.text in kept_names
-            ),
-            profiles=tuple(
-                profile for profile in before.profiles if profile.name.value not in form.drops
-            ),
+def _without_form(suite: nodes.Suite, other: nodes.Suite, form: ProposedForm) -> nodes.Suite:
+    """A version of a suite, without what another form of an assertion may change: its claim, and
+    its tunables. `_beyond_form` checks that these affect nothing else."""
+    names = {constant.name.text for constant in other.constants}
+
+    def is_its(check: nodes.Check, node: object) -> bool:
+        named = isinstance(node, nodes.Assertion) and node.name
+        return bool(named) and (check.name.value, named.value) == (form.check, form.assertion)
+
+    return replace(
+        suite,
+        constants=tuple(
+            constant
+            for constant in suite.constants
+            if constant.name.text in names
+            or not (constant.bounds or constant.name.text in form.replaces)
         ),
-        replace(
-            after,
-            constants=tuple(
-                constant
-                for constant in after.constants
-                if constant.name.text in old or constant.bounds is None
-            ),
-            checks=checks,
+        checks=tuple(
+            replace(check, body=tuple(node for node in check.body if not is_its(check, node)))
+            for check in suite.checks
         ),
     )
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timezone
 from itertools import pairwise
 from typing import Any
 
@@ -48,7 +47,6 @@ from dqx_airflow.tuning.suite_history import (
     is_kept,
     new_id,
     timestamp_of,
-    timestamp_text,
     values_at,
 )
 from dqx_airflow.tuning.tunables import tunables_of, units_of, with_values
@@ -110,12 +108,12 @@ def apply_proposal(
         ]
         if proposal.profile is not None:
             entries.append(_entry("add_profile", profile=proposal.profile, **facts))
-            entries[-1] |= {"patch": patch} if proposal.form is None else {}
         if proposal.form is not None:
-            changed_form = asdict(proposal.form) | {"patch": patch}
+            changed_form = asdict(proposal.form)
             entries.append(
                 _entry("set_form", **changed_form, **facts, **_given(reason=proposal.reason))
             )
+        entries[-1] |= {"patch": patch} if patch else {}
         is_logged = any(
             entry.get("action") == "approve" and entry.get("id") == proposal.id
             for entry in file.history.entries
@@ -260,12 +258,11 @@ def _require_allowed(checked: Checked, file: SuiteFile, proposal: Proposal) -> N
     }
     refuse(changed_since(suite, expected), checked.sources)
     refuse(judge_values(suite, proposal.values, proposal.agent).refusals, checked.sources)
-    after = suite
-    if proposal.profile is not None and not _has_profile(checked, proposal):
-        after = file.changed(checked, proposal.profile).valid_suite
+    profile = None if _has_profile(checked, proposal) else proposal.profile
     form = None if _has_form(checked, proposal) else proposal.form
-    if form is not None:
-        after = file.changed(checked, proposal.profile, form).valid_suite
+    after = suite
+    if profile is not None or form is not None:
+        after = file.changed(checked, profile, form).valid_suite
     after = with_values(after, proposal.values)
     refuse(judge_change(suite, after, proposal.agent, form=form).refusals, checked.sources)
 
@@ -436,7 +433,7 @@ def _without_empty_lines(text: str, edits: list[tuple[Span, str]]) -> str:
 
 
 def _entry(action: str, **facts: Any) -> Entry:
-    return {"ts": timestamp_text(datetime.now(timezone.utc)), "action": action, **facts}
+    return {"action": action, **facts}
 
 
 def _given(**facts: Any) -> Entry:

@@ -288,24 +288,38 @@ class _Suggestions:
                 # A float may lie within the numbers that it stands for.
                 low = below if first else min(below, low)
                 high, bad = above if last else max(above, high), (first, last)
-        limits = self._limits(column.name, low, high)
-        if limits:
-            claims = (
-                f"minimum({shown_name}) >= {limits[0]}",
-                f"maximum({shown_name}) <= {limits[1]}",
-            )
-            for claim, end, day in zip(claims, ("least", "most"), bad, strict=True):
-                yield self._assertion(claim, f"{column.name}.{end}", seen + _without(day))
+        metrics = f"minimum({shown_name})", f"maximum({shown_name})"
+        yield from self._between(metrics, column.name, (low, high), seen, bad)
 
-    def _limits(self, name: str, low: float, high: float) -> tuple[str, str] | None:
+    def _between(
+        self,
+        metrics: tuple[str, str],
+        name: str,
+        ends: tuple[float, float],
+        evidence: str,
+        bad: Sequence[date | None],
+        bounds: tuple[tuple[str, str], ...] = (),
+    ) -> Iterator[str]:
+        """Two claims, each with the bad day that its limit leaves out."""
+        limits = self._limits(name, *ends, *bounds) or ()
+        sides = zip(limits, metrics, (">=", "<="), ("least", "most"), bad, strict=False)
+        for limit, metric, op, end, day in sides:
+            reason = evidence + _without(day)
+            yield self._assertion(f"{metric} {op} {limit}", f"{name}.{end}", reason)
+
+    def _limits(
+        self, name: str, low: float, high: float, *bounds: tuple[str, str]
+    ) -> tuple[str, str] | None:
         """Two new tunables; none if a multiple of them is not a number, and cannot be tuned."""
         span, middle = (high - low) or abs(low) or 1, low + (high - low) / 2
         if not (math.isfinite(low - span) and math.isfinite(high + span)):
             return None
         below = max(0, low - span) if low >= 0 else low - span
         is_whole = isinstance(low, int) and isinstance(high, int)
-        least = _outward(below, low, middle, is_whole=is_whole)
-        most = _outward(middle, high, high + span, is_whole=is_whole)
+        least, most = bounds or (
+            _outward(below, low, middle, is_whole=is_whole),
+            _outward(middle, high, high + span, is_whole=is_whole),
+        )
         name = f"{self._prefix}{name}"
         return (
             self._draft.constant(f"least_{name}", repr(low), *least),
@@ -339,15 +353,9 @@ class _Suggestions:
         evidence = (
             f"{min(days.rows.values())} to {max(days.rows.values())} rows on {len(days.rows)} days"
         )
-        for name, limit, bounds, claim, day in (
-            ("least", least, (least // 2, math.floor(usual)), "num_rows() >=", bad[0]),
-            ("most", most, (math.ceil(usual), 2 * most), "num_rows() <=", bad[1]),
-        ):
-            constant = self._draft.constant(
-                f"{name}_{self._prefix}rows", str(limit), str(bounds[0]), str(bounds[1])
-            )
-            shown_evidence = evidence + _without(day)
-            yield self._assertion(f"{claim} {constant}", f"rows.{name}", shown_evidence)
+        bounds = ((str(least // 2), str(math.floor(usual))), (str(math.ceil(usual)), str(2 * most)))
+        metrics = "num_rows()", "num_rows()"
+        yield from self._between(metrics, "rows", (least, most), evidence, bad, bounds)
         check = show_text(f"Volume{self._suffix}")
         for number, factor in factors.items():
             weekday = tuple(WEEKDAYS)[number]

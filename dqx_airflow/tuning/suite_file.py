@@ -9,7 +9,6 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from difflib import SequenceMatcher
 from pathlib import Path
 from textwrap import indent
@@ -26,7 +25,7 @@ from dqx_airflow.dql.walk import settle
 from dqx_airflow.errors import ChangeRefusedError, RequestError
 from dqx_airflow.tuning.proposals import ProposedForm
 from dqx_airflow.tuning.protection import HUMAN, Judgement, is_algorithm, judge_values
-from dqx_airflow.tuning.suite_history import Entry, History, new_id, timestamp_text
+from dqx_airflow.tuning.suite_history import Entry, History, new_id
 from dqx_airflow.tuning.tunables import literal_of, tunables_of, with_values
 from dqx_airflow.values import SourceFile, Span
 
@@ -184,7 +183,6 @@ def _people_first(change: ParamChange) -> bool:
 
 def _entry(change: ParamChange, before: Mapping[str, float]) -> Entry:
     entry: Entry = {
-        "ts": timestamp_text(datetime.now(timezone.utc)),
         "action": change.action,
         "param": change.param,
         "old": before[change.param],
