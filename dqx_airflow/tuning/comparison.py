@@ -107,11 +107,15 @@ class BacktestComparison:
 
     def _tally(self, *, after: bool) -> Tally:
         judged = [(day.after if after else day.before, day.label) for _, day in self._all()]
-        kinds = (Status.PASSED, Status.FAILED, Status.SKIPPED, Status.ERROR, None)
+        statuses = [status for status, _ in judged]
         return Tally(
-            *(sum(of_day is status for of_day, _ in judged) for status in kinds),
-            false_alarms=judged.count((Status.FAILED, False)),
-            missed=judged.count((Status.PASSED, True)),
+            statuses.count(Status.PASSED),
+            statuses.count(Status.FAILED),
+            statuses.count(Status.SKIPPED),
+            statuses.count(Status.ERROR),
+            statuses.count(None),
+            judged.count((Status.FAILED, False)),
+            judged.count((Status.PASSED, True)),
         )
 
 

@@ -319,8 +319,9 @@ def _without_form(suite: nodes.Suite, other: nodes.Suite, form: ProposedForm) ->
     names = {constant.name.text for constant in other.constants}
 
     def is_its(check: nodes.Check, node: object) -> bool:
-        named = isinstance(node, nodes.Assertion) and node.name
-        return bool(named) and (check.name.value, named.value) == (form.check, form.assertion)
+        if not isinstance(node, nodes.Assertion) or node.name is None:
+            return False
+        return (check.name.value, node.name.value) == (form.check, form.assertion)
 
     return replace(
         suite,

@@ -351,8 +351,9 @@ def _added_since(history: History, cut: Cut) -> list[tuple[int, Entry]]:
         if entry.get("action") in _ADDED and not is_kept(number, timestamp_of(entry.get("ts")), cut)
     }
     for number in sorted(later, reverse=True):
-        if number in later and later.pop(later[number].get("undone"), None):
-            del later[number]
+        undone_entry = later.get(number, {}).get("undone")
+        if undone_entry in later:
+            del later[undone_entry], later[number]
     return sorted(later.items(), reverse=True)
 
 
