@@ -281,7 +281,7 @@ MOST_SYMBOLIC_QUESTIONS = 50
 
 _LOOSEN = "loosen the condition, or remove the assertion"
 _TIGHTEN = "tighten the condition, or remove the assertion"
-_ABOUT_NONE = (nodes.Keyword.NONE, nodes.Keyword.NOT_NONE)
+_SIGNS = {nodes.Keyword.POSITIVE: ">", nodes.Keyword.NEGATIVE: "<"}
 
 
 def check_measure(
@@ -305,6 +305,9 @@ def check_measure(
         message = "this does not depend on the data"
         yield Diagnostic(message, claim.span, code="W009", help=help_line)
         return
+    if isinstance(condition, nodes.Is) and condition.keyword in _SIGNS:
+        zero = nodes.Number(0, nodes.Unit.PLAIN, condition.span)
+        condition = nodes.Comparison(_SIGNS[condition.keyword], zero, condition.span)
     margin = 0 if tolerance is None else tolerance.value
     finding = _Question(claim.expression, condition, margin, surroundings, questions_left).answer()
     if finding is not None:
@@ -351,7 +354,7 @@ class _Question:
     def answer(self) -> Diagnostic | None:
         """The finding; None if it depends on the data, or cannot be proved."""
         subject, condition = self._side(self.expression), self.condition
-        if isinstance(condition, nodes.Is) and condition.keyword in _ABOUT_NONE:
+        if isinstance(condition, nodes.Is):
             return self._about_none(subject, condition.keyword)
         sides = [subject, *map(self._side, nodes.bounds_of(condition))]
         for side in sides:
@@ -366,10 +369,6 @@ class _Question:
 
     def _side(self, node: nodes.Expression) -> _Side:
         return _Side(node, range_of(node, self.surroundings))
-
-    @property
-    def _zero(self) -> _Side:
-        return self._side(nodes.Number(0, nodes.Unit.PLAIN, self.condition.span))
 
     def _always(self, reason: str, sides: list[_Side]) -> Diagnostic:
         lacking = list(dict.fromkeys(side.text for side in sides if not side.range.is_certain))
@@ -409,17 +408,15 @@ class _Question:
                 return self._below(subject, sides[1], is_strict=op == "<")
             case nodes.Comparison(op=op):
                 return self._below(sides[1], subject, is_strict=op == ">")
-            case nodes.Is(keyword=nodes.Keyword.POSITIVE):
-                return self._below(self._zero, subject, is_strict=True)
-            case nodes.Is():
-                return self._below(subject, self._zero, is_strict=True)
+        return None
 
     def _solved(self, sides: list[_Side]) -> _Certain | None:
         """The answer if all occurrences of a count are the same number."""
         calls = _counts_in(tuple(side.node for side in sides))
-        if isinstance(self.condition, nodes.Between) or not len({*calls}) < len(calls) <= _MOST:
+        condition = self.condition
+        if not isinstance(condition, nodes.Comparison) or not len({*calls}) < len(calls) <= _MOST:
             return None
-        subject, other = sides[0], sides[1] if len(sides) > 1 else self._zero
+        subject, other = sides
         if _is_open(subject.node, other.node) or next(self.questions_left, None) is None:
             return None
         from dqx_airflow.dql.equations import difference
@@ -427,18 +424,11 @@ class _Question:
         low, high = difference(
             subject.node, other.node, partial(_is_part, surroundings=self.surroundings)
         )
-        holds = self._holds(low, high)
+        holds = self._holds(condition.op, low, high)
         return None if holds is None else _Certain(holds, _distance(subject, other, low, high))
 
-    def _holds(self, low: Number, high: Number) -> bool | None:
+    def _holds(self, op: str, low: Number, high: Number) -> bool | None:
         """Whether the condition holds, by the range of the difference of its sides."""
-        match self.condition:
-            case nodes.Comparison(op=op):
-                pass
-            case nodes.Is(keyword=nodes.Keyword.POSITIVE):
-                op = ">"
-            case _:
-                op = "<"
         if op in ("==", "!="):
             near = self.tolerance * _MARGIN
             is_equal = -near <= low and high <= near

@@ -48,6 +48,7 @@ _SECTIONS = {
         re.MULTILINE,
     )
 }
+_KEYWORDS, _HINTS = frozenset(_SECTIONS.pop("keywords")), frozenset(_SECTIONS.pop("hints"))
 _BARE = frozenset({"current_user", "session_user"})
 """Functions that can be called without parentheses, and are hardly ever the name of a column."""
 
@@ -421,20 +422,6 @@ def _is_short_format(arguments: Sequence[Sequence[Token]]) -> bool:
         return False
     digits = "".join(c if c.isdigit() else " " for c in arguments[0][0].value).split()
     return all(len(number) < 6 and int(number) <= MOST_VALUES for number in digits)
-
-
-_WORDS_OF_SQL = """
-    aggregate all and anti any as between by case cluster cross cube desc asc distinct distribute
-    else end escape except exists extend filter for from full group grouping having ilike in inner
-    intersect interval is join lateral left like limit minus natural not nulls offset on or order
-    outer over partition pivot qualify regexp respect right rlike select semi set sets some sort
-    table tablesample then union unpivot using values when where window with within
-"""
-_WORDS_OF_HINTS = """
-    broadcast broadcastjoin mapjoin merge shufflemerge mergejoin shuffle_hash shuffle_replicate_nl
-    coalesce repartition repartition_by_range rebalance skew
-"""
-_KEYWORDS, _HINTS = frozenset(_WORDS_OF_SQL.split()), frozenset(_WORDS_OF_HINTS.split())
 
 
 def objection_to_calls(text: str) -> str | None:
