@@ -284,11 +284,9 @@ class StoredDatabase:
         day = self._with_history(self.day(plan.suite, plan.date), plan)
         keys = keys_of(plan.requests, plan.date)
         scanned = day.measured.scanned(keys)
+        known = {*scanned.values, *scanned.groups, *scanned.failures}
         for request, key in keys.items():
-            if not any(
-                request in measured
-                for measured in (scanned.values, scanned.groups, scanned.failures)
-            ):
+            if request not in known:
                 scanned.failures[request] = day.measured.gap(key)
         return scanned, tuple(snapshot_of(ref, plan, scanned) for ref in self.datasets)
 

@@ -291,8 +291,9 @@ class Suite:
         :raises RequestError: the date or another argument is invalid, or no assertion matches the
             selection.
         """
-        checked = replace(self._checked, suite=self._tuned())
-        return run(checked, db, date, options_of(options), now=now, selection=selection_in(options))
+        return run(
+            self._tuned(), db, date, options_of(options), now=now, selection=selection_in(options)
+        )
 
     @with_keywords_of(SelectedRunKeywords)
     def run_dates(
@@ -313,9 +314,8 @@ class Suite:
         :raises RequestError: the dates or another argument are invalid, or no assertion matches the
             selection.
         """
-        checked = replace(self._checked, suite=self._tuned())
         return run_dates(
-            checked, db, dates, options_of(options), now=now, selection=selection_in(options)
+            self._tuned(), db, dates, options_of(options), now=now, selection=selection_in(options)
         )
 
     @with_keywords_of(SelectionKeywords)
@@ -334,15 +334,13 @@ class Suite:
         :raises SourceError: the suite needs a dataset or dates that the database does not have.
         :raises RequestError: an argument is invalid, or no assertion matches the selection.
         """
-        checked = replace(self._checked, suite=self._tuned())
         options = RunOptions(allow_empty=allow_empty)
-        return plan_of(checked, db, date, options, selection=selection_of(**selected))
+        return plan_of(self._tuned(), db, date, options, selection=selection_of(**selected))
 
-    def _tuned(self) -> nodes.Suite:
+    def _tuned(self) -> Checked:
         """The suite with the values that were set, and constants computed from them."""
-        return with_values(
-            self._suite, {change.param: change.value for change in self._set.values()}
-        )
+        values = {change.param: change.value for change in self._set.values()}
+        return replace(self._checked, suite=with_values(self._suite, values))
 
 
 def _reader(name: str, place: Path) -> Reader:

@@ -327,7 +327,7 @@ def _seen(ref: DatasetRef, days: int, address: str | None) -> Seen:
     if ref.path is not None:
         options = with_default_options(ref, settings.reader).options
         return read_files(ref.path, ref.format, observer(ref, ref.path, days), options)
-    from dqx_airflow.cli.spark import read_over
+    from dqx_airflow.cli.spark import columns_of, session_over
 
     if ref.conn_id is not None:
         raise RequestError(
@@ -339,7 +339,8 @@ def _seen(ref: DatasetRef, days: int, address: str | None) -> Seen:
     if ref.options:
         raise RequestError(f"--dataset {ref.name}: options of a table cannot be considered")
     reached = command.connection_in(settings, address)
-    return read_over(reached, settings.session, ref.table, observer(ref, ref.table, days))
+    with session_over(reached, settings.session, "dql suggest") as spark:
+        return observer(ref, ref.table, days)(columns_of(spark, ref.table))
 
 
 def _on(seen: list[Seen]) -> str:
@@ -406,7 +407,9 @@ def _table_name(place: str) -> str | None:
 
 def _observed_in_catalog(name: str, address: str | None) -> ObservedTable:
     """The table as Spark reads it, over the given connection, or that of the `dqx.toml`."""
-    from dqx_airflow.cli.spark import observe_over
+    from dqx_airflow.cli.spark import observe_table, session_over
 
     settings = command.settings_here()
-    return observe_over(command.connection_in(settings, address), settings.session, name)
+    reached = command.connection_in(settings, address)
+    with session_over(reached, settings.session, "dql contract init") as spark:
+        return observe_table(spark, name)

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from pyspark.sql import SparkSession
 
@@ -122,8 +121,6 @@ def _show_tasks(spark: SparkSession, title: str, display: ExitStack) -> None:
     display.enter_context(tasks_reported(spark, update))
 
 
-T = TypeVar("T")
-
 _PART = re.compile(r"`(?:[^`]|``)*`|[^.`]+")
 
 
@@ -135,33 +132,17 @@ def observe_table(spark: SparkSession, table: str) -> ObservedTable:
     parts = _parts_of(spark, table)
     last = unquoted(parts[-1])
     name = last if last.isidentifier() else slug(last) or "data"
-    return observed(_columns_of(spark, table), name, ".".join(parts))
-
-
-def observe_over(connection: Connection, settings: Mapping[str, str], table: str) -> ObservedTable:
-    """`observe_table` in a session of its own.
-
-    :raises SparkError: Spark cannot be reached.
-    """
-    with _session(connection, settings, "dql contract init") as spark:
-        return observe_table(spark, table)
-
-
-def read_over(
-    connection: Connection, settings: Mapping[str, str], table: str, use: Callable[[ColumnTable], T]
-) -> T:
-    """A result computed from the table, with a session of its own.
-
-    :raises SparkError: Spark cannot be reached.
-    """
-    with _session(connection, settings, "dql suggest") as spark:
-        return use(_columns_of(spark, table))
+    return observed(columns_of(spark, table), name, ".".join(parts))
 
 
 @contextmanager
-def _session(
+def session_over(
     connection: Connection, settings: Mapping[str, str], title: str
 ) -> Iterator[SparkSession]:
+    """A session of its own, which ends with the block.
+
+    :raises SparkError: Spark cannot be reached.
+    """
     spark = open_session(connection, title, settings)
     try:
         with spark_errors_explained(connection):
@@ -170,7 +151,8 @@ def _session(
         spark.stop()
 
 
-def _columns_of(spark: SparkSession, table: str) -> ColumnTable:
+def columns_of(spark: SparkSession, table: str) -> ColumnTable:
+    """The columns of a table, each read when it is asked for."""
     frame = open_dataset(spark, DatasetRef(table, table=table)).read(())
     types = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
     return ColumnTable(

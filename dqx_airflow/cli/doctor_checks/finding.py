@@ -122,21 +122,8 @@ def python_version() -> Answer:
     )
 
 
-def airflow() -> Answer:
-    return _installed("apache-airflow", problem)
-
-
-def spark_provider() -> Answer:
-    return _installed("apache-airflow-providers-apache-spark", problem)
-
-
-def openlineage_provider() -> Answer:
-    """Gates and their own events work without it; only the events of the Airflow task are
-    missing."""
-    return _installed("apache-airflow-providers-openlineage", warning)
-
-
-def _installed(package: str, complain: Callable[[str, str], Answer]) -> Answer:
+def installed(package: str, complain: Callable[[str, str], Answer] = problem) -> Answer:
+    """Is a package installed, in one of the required versions?"""
     version, wanted = installed_version(package), wanted_range(package)
     command = f"pip install '{package}{in_order(wanted)}'"
     if version is None:
