@@ -14,7 +14,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from itertools import chain
 from pathlib import Path, PurePosixPath
 from shutil import copyfile
+from tempfile import TemporaryDirectory
 
 import typer
 
@@ -33,7 +33,7 @@ from dqx_airflow.datasets.connections import DRIVER_OPTIONS, for_a_short_life, w
 from dqx_airflow.engine.session.java import java_environment
 from dqx_airflow.errors import SparkError, StoreError
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, SourceFile
-from dqx_airflow.values.files import shipped
+from dqx_airflow.values.files import replacing, shipped
 from dqx_airflow.values.json_form import to_arguments
 
 NATIVE = ("pyarrow", "deltalake", "numpy")
@@ -69,17 +69,13 @@ def write_bundle(path: Path) -> Bundle:
     """Writes the bundle atomically: a job that starts meanwhile sees the old or the new one."""
     distributions = sorted(_with_required(_PURE), key=lambda package: package.name)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as beside,
-    ):
-        staged, part = Path(folder), Path(beside, path.name)
+    with TemporaryDirectory() as folder, replacing(path) as part:
+        staged = Path(folder)
         for name, file in chain(_our_files(), *map(_files_of, distributions)):
             (staged / name).parent.mkdir(parents=True, exist_ok=True)
             copyfile(file, staged / name)
         _compile(staged)
         _zip(staged, part)
-        part.replace(path)
     copyfile(shipped("spark_jobs/gate_job.py"), path.with_name("gate_job.py"))
     own_package = ("dqx-airflow", dqx_airflow.__version__)
     packages = (own_package, *((package.name, package.version) for package in distributions))
@@ -172,11 +168,7 @@ def write_archive(path: Path) -> int:
     :raises SparkError: Spark did not run, or its Java does not support archives.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as beside,
-    ):
-        made = Path(beside) / "archive"
+    with TemporaryDirectory() as folder, replacing(path) as made:
         output = _run_gate(typical_request(Path(folder)), while_archiving(str(made)))
         if not made.is_file():
             messages = _JVM_MESSAGE.findall(output)
@@ -185,9 +177,7 @@ def write_archive(path: Path) -> int:
                 "a Java without a base archive makes one by `java -Xshare:dump`; SPARK_CONF_DIR "
                 "must be empty or missing, since Java takes no folders with files into an archive",
             )
-        size = made.stat().st_size
-        made.replace(path)
-    return size
+    return path.stat().st_size
 
 
 def typical_request(folder: Path) -> GateRequest:

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -197,19 +196,13 @@ def _format(path: Path, *, is_dry: bool, shows_diff: bool) -> bool:
 
 def _replace(path: Path, content: bytes) -> None:
     """Replaces a file atomically, keeping its mode."""
+    from dqx_airflow.values.files import replacing
+
     if not os.access(path, os.W_OK):
         raise PermissionError("it is write-protected")
-    descriptor, temporary = tempfile.mkstemp(
-        prefix=f".{path.name}.", suffix=".tmp", dir=path.parent
-    )
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(content)
-        shutil.copymode(path, temporary)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with replacing(path) as part:
+        part.write_bytes(content)
+        shutil.copymode(path, part)
 
 
 def _difference(name: str, before: str, after: str) -> str:

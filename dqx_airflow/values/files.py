@@ -1,5 +1,5 @@
 """The location of a file: for users its address in a Git repository, or else its path; and the
-files that ship with the package.
+files that ship with the package; and how a file is replaced.
 
 Only reads Git's files, since a worker may not have the program `git`.
 """
@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import configparser
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
 from dqx_airflow.values import SourceLocation
@@ -105,6 +108,19 @@ def _web_address(url: str) -> str | None:
 
 
 _PACKAGE = Path(__file__).resolve().parents[1]
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A place for a new file, which takes that of the path at the end of the block, atomically:
+    others see the old file or the new one.
+
+    :raises OSError: it cannot be written; then the old one stays.
+    """
+    with TemporaryDirectory(dir=path.parent, prefix=f".{path.name}-") as beside:
+        part = Path(beside, path.name)
+        yield part
+        part.replace(path)
 
 
 def shipped(path: str) -> Path:
