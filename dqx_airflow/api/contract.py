@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, get_args
 
+from dqx_airflow import values
 from dqx_airflow.api import run as runs
 from dqx_airflow.api.database import Database, MemoryDatabase, SparkDatabase, is_spark_frame
 from dqx_airflow.api.run import DatedResults, Results, SelectedRunKeywords
@@ -40,17 +41,7 @@ from dqx_airflow.errors import DqxError, RegistryError, RequestError, SourceErro
 from dqx_airflow.plan.evaluate import decide, unenforced_verdicts, with_clauses
 from dqx_airflow.plan.in_memory.table import Table
 from dqx_airflow.plan.selection import selected_clauses
-from dqx_airflow.values import (
-    DatasetField,
-    EnforcedContract,
-    Outcome,
-    RunOptions,
-    Selection,
-    Severity,
-    SourceFile,
-    Status,
-    Verdict,
-)
+from dqx_airflow.values import Outcome, Severity, Status, Verdict
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -142,7 +133,7 @@ class Contract:
         :raises SourceError: the contract has errors.
         :raises RequestError: the contract has ended.
         """
-        source = SourceFile("<text>", text)
+        source = values.SourceFile("<text>", text)
         return cls(enforce(source, no_files, on=on or date.today(), variables=variables))
 
     @property
@@ -328,7 +319,7 @@ def assert_contract(
     columns: Any = getattr(frame, "dtypes", None)
     if columns is None:
         raise RequestError(f"{type(frame).__name__} is not a DataFrame", "pass a Spark DataFrame")
-    table = Table(tuple(DatasetField(name, spark_type) for name, spark_type in columns), ())
+    table = Table(tuple(values.DatasetField(name, spark_type) for name, spark_type in columns), ())
     (name,) = narrowed.models
     results = narrowed.run(MemoryDatabase({name: table}), date.today(), allow_empty=True)
     if not results.report.verdicts:
@@ -348,7 +339,10 @@ def assert_contract(
 
 
 def _of_contract(
-    results: Results, contract: EnforcedContract, selection: Selection | None, options: RunOptions
+    results: Results,
+    contract: values.EnforcedContract,
+    selection: values.Selection | None,
+    options: values.RunOptions,
 ) -> Results:
     """The results with the contract clauses of the verdicts, and those that no assertion
     checked."""

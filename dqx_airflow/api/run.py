@@ -17,6 +17,7 @@ from html import escape
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
+from dqx_airflow import values
 from dqx_airflow.api.database import Database, SparkDatabase, StoredDatabase
 from dqx_airflow.datasets.settings import is_table
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
@@ -28,25 +29,7 @@ from dqx_airflow.errors import RequestError, UnverifiedError, UpstreamFailure
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.model import DEFAULT_COST, Cost, Plan, Scanned
 from dqx_airflow.plan.selection import plan_of as plan_of_request
-from dqx_airflow.values import (
-    Attempt,
-    DatasetRef,
-    DatasetSnapshot,
-    EnforcedContract,
-    GateReport,
-    GateRequest,
-    Outcome,
-    RunKey,
-    RunOptions,
-    Selection,
-    Severity,
-    SourceFile,
-    Status,
-    ValidatedRows,
-    Verdict,
-    from_json,
-    worst_outcome,
-)
+from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome, Severity, Status, Verdict
 from dqx_airflow.values.exact import exact_text, is_decimal, nearest_float
 from dqx_airflow.values.json_form import storage_options_of
 from dqx_airflow.values.request import Words, dates_of_range, is_range, selection_of
@@ -275,7 +258,7 @@ class DatedResults(Mapping[date, Results]):
         """The worst outcome; broken if a date was not run."""
         if self.not_run or not self.by_date:
             return Outcome.BROKEN
-        return worst_outcome(results.outcome for results in self.by_date.values())
+        return values.worst_outcome(results.outcome for results in self.by_date.values())
 
     @property
     def outcomes(self) -> dict[date, Outcome]:
@@ -361,12 +344,14 @@ def read_validated(
     if verify:
         _verify(spark, rows, results_root or os.environ.get("DQX_RESULTS_ROOT", ""), public_key)
     place = {"table" if is_table(rows.location) else "path": rows.location}
-    opened = open_dataset(spark, DatasetRef(dataset, version=rows.version, **place))  # type: ignore[arg-type]
+    opened = open_dataset(spark, values.DatasetRef(dataset, version=rows.version, **place))  # type: ignore[arg-type]
     frame = opened.read({None})
     return frame if rows.condition is None else frame.where(rows.condition)
 
 
-def _verify(spark: SparkSession, rows: ValidatedRows, root: str, public_key: str | None) -> None:
+def _verify(
+    spark: SparkSession, rows: values.ValidatedRows, root: str, public_key: str | None
+) -> None:
     """:raises UnverifiedError: the rows are not what gates promoted."""
     from dqx_airflow.results.query import StoredResults
     from dqx_airflow.results.receipts import verify_table
@@ -380,7 +365,7 @@ def _verify(spark: SparkSession, rows: ValidatedRows, root: str, public_key: str
         raise UnverifiedError(str(found))
 
 
-def _validated(report: GateReport | Mapping[str, Any] | str, dataset: str) -> ValidatedRows:
+def _validated(report: GateReport | Mapping[str, Any] | str, dataset: str) -> values.ValidatedRows:
     if isinstance(report, GateReport):
         outcome, validated = report.outcome.value, report.validated
     else:
@@ -388,7 +373,7 @@ def _validated(report: GateReport | Mapping[str, Any] | str, dataset: str) -> Va
         outcome = str(summary.get("outcome"))
         try:
             text = json.dumps(summary.get("validated"))
-            validated = from_json(dict[str, ValidatedRows], text)
+            validated = values.from_json(dict[str, values.ValidatedRows], text)
         except ValueError as error:
             raise RequestError(f"the summary of the gate cannot be read: {error}") from error
     if dataset in validated:
@@ -441,7 +426,7 @@ class SelectedRunKeywords(RunKeywords, SelectionKeywords, total=False):
     """The keywords of a run with an optional selection."""
 
 
-def options_of(given: RunKeywords) -> RunOptions:
+def options_of(given: RunKeywords) -> values.RunOptions:
     """The given options, with defaults for the others; a selection is ignored.
 
     :raises RequestError: a value is invalid.
@@ -455,10 +440,10 @@ def options_of(given: RunKeywords) -> RunOptions:
         keywords["fail_on"] = _severity(keywords["fail_on"])
     if "skip_dates" in keywords:
         keywords["skip_dates"] = tuple(keywords["skip_dates"])
-    return RunOptions(**keywords)
+    return values.RunOptions(**keywords)
 
 
-def selection_in(given: SelectionKeywords) -> Selection | None:
+def selection_in(given: SelectionKeywords) -> values.Selection | None:
     """The given selection; None if everything is selected.
 
     :raises RequestError: a value is invalid.
@@ -471,7 +456,7 @@ def selection_in(given: SelectionKeywords) -> Selection | None:
 def with_keywords_of(keywords: type) -> Callable[[Function], Function]:
     """The function, with its `**options` displayed as separate keywords: in `help` and in
     notebooks."""
-    defaults = {field.name: field.default for field in fields(RunOptions)}
+    defaults = {field.name: field.default for field in fields(values.RunOptions)}
 
     def shown(function: Function) -> Function:
         signature = inspect.signature(function)
@@ -500,7 +485,7 @@ def _severity(given: Severity | str) -> Severity:
         raise RequestError(f"fail_on={given!r}: write P0, P1, P2 or P3") from None
 
 
-DEFAULTS = RunOptions()
+DEFAULTS = values.RunOptions()
 _DATES_HINT = "write a list of dates, or '2026-01-01..2026-03-31'"
 
 
@@ -508,11 +493,11 @@ def run(
     checked: Checked,
     db: Database,
     on: date,
-    options: RunOptions = DEFAULTS,
+    options: values.RunOptions = DEFAULTS,
     *,
     now: datetime | None = None,
-    selection: Selection | None = None,
-    contract: EnforcedContract | None = None,
+    selection: values.Selection | None = None,
+    contract: values.EnforcedContract | None = None,
 ) -> Results:
     """Plans, measures and judges a suite without errors.
 
@@ -533,10 +518,10 @@ def run_dates(
     checked: Checked,
     db: Database,
     dates: str | Iterable[date],
-    options: RunOptions = DEFAULTS,
+    options: values.RunOptions = DEFAULTS,
     *,
     now: datetime | None = None,
-    selection: Selection | None = None,
+    selection: values.Selection | None = None,
 ) -> DatedResults:
     """The results of `run` for each of several dates; over Spark all are measured together.
 
@@ -554,16 +539,16 @@ class DatedSuite:
     """A checked suite for a date, and the contract that it was compiled from, if any."""
 
     checked: Checked
-    contract: EnforcedContract | None = None
+    contract: values.EnforcedContract | None = None
 
 
 def run_each(
     suites: Mapping[date, DatedSuite],
     db: Database,
-    options: RunOptions = DEFAULTS,
+    options: values.RunOptions = DEFAULTS,
     *,
     now: datetime | None = None,
-    selection: Selection | None = None,
+    selection: values.Selection | None = None,
 ) -> DatedResults:
     """The results of `run` for the suite of each date; over Spark all are measured together.
 
@@ -621,7 +606,7 @@ def _judged(
     db: Database,
     plan: Plan,
     measured: tuple[Scanned, tuple[DatasetSnapshot, ...]],
-    options: RunOptions,
+    options: values.RunOptions,
     now: datetime | None,
     started: datetime,
 ) -> Results:
@@ -636,8 +621,8 @@ def _judged(
     requires = options.require_history or plan.require_history
     report = GateReport(
         run_id=run_id,
-        run_key=RunKey(plan.suite, plan.date, "python"),
-        attempt=Attempt(1, run_id),
+        run_key=values.RunKey(plan.suite, plan.date, "python"),
+        attempt=values.Attempt(1, run_id),
         suite=plan.suite,
         fail_on=options.fail_on,
         outcome=decide(verdicts, options.fail_on, require_history=requires),
@@ -656,10 +641,10 @@ def plan_of(
     checked: Checked,
     db: Database,
     on: date,
-    options: RunOptions = DEFAULTS,
+    options: values.RunOptions = DEFAULTS,
     *,
-    selection: Selection | None = None,
-    contract: EnforcedContract | None = None,
+    selection: values.Selection | None = None,
+    contract: values.EnforcedContract | None = None,
 ) -> Plan:
     """The plan of a suite without errors; arguments as for `run`.
 
@@ -674,10 +659,10 @@ def plan_of(
     suite = checked.valid_suite
     file = suite.span.file
     day = on.date() if isinstance(on, datetime) else on
-    request = GateRequest(
-        run_key=RunKey(suite.name.value, day, "python"),
-        attempt=Attempt(1, ""),
-        suite=SourceFile(file, checked.sources.get(file, "")),
+    request = values.GateRequest(
+        run_key=values.RunKey(suite.name.value, day, "python"),
+        attempt=values.Attempt(1, ""),
+        suite=values.SourceFile(file, checked.sources.get(file, "")),
         datasets=tuple(db.datasets),
         results_root="",
         selection=selection,

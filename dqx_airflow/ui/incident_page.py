@@ -14,18 +14,8 @@ from fastapi import APIRouter, Request, Response
 
 from dqx_airflow.errors import RequestError
 from dqx_airflow.results import decisions
-from dqx_airflow.results.incidents import (
-    ACCEPTED,
-    ACKNOWLEDGED,
-    CLOSED,
-    COMMENT,
-    Incident,
-    IncidentNote,
-    groups_of,
-    lacking_rows,
-    stored_incidents,
-    write_notes,
-)
+from dqx_airflow.results import incidents as records
+from dqx_airflow.results.incidents import ACCEPTED, ACKNOWLEDGED, CLOSED, COMMENT, Incident
 from dqx_airflow.results.query import RunsWanted
 from dqx_airflow.results.report_rows import RunRow
 from dqx_airflow.ui import airflow, responses
@@ -169,14 +159,14 @@ def _find(
     wanted = RunsWanted(gates, map_index=task.map_index if task.map_index >= 0 else None)
     if on is not None:
         wanted = replace(wanted, since=_shifted(on, -_NEAR), until=_shifted(on, _NEAR))
-    answer = client.ask(lambda store: stored_incidents(store, wanted))
+    answer = client.ask(lambda store: records.stored_incidents(store, wanted))
     incidents = answer.found
     at_date = [one for one in incidents if on in (None, one.date) and first in ("", one.id)]
     at_date.sort(key=lambda one: not one.is_open)  # stable: the newest of the open ones first
     group: tuple[Incident, ...] = ()
     if at_date:
         chosen_one = at_date[0]
-        open_groups = groups_of(one for one in incidents if one.is_open)
+        open_groups = records.groups_of(one for one in incidents if one.is_open)
         group = next((own for own in open_groups if chosen_one in own), (chosen_one,))
     return _Found(gates, incidents, group, known.problem or answer.problem)
 
@@ -200,7 +190,7 @@ def _page(
     lines += [*oldest.runs, *before.found]
     attempts = {line.attempt.id for line in lines}
     answer = client.ask(lambda store: store.reports_of(attempts))
-    lacking = client.ask(lambda store: tuple(lacking_rows(store, group).items()))
+    lacking = client.ask(lambda store: tuple(records.lacking_rows(store, group).items()))
     own_ids = {run.run_id for one in group for run in one.last_of_each}
     waivers = client.ask(lambda store: decisions.waivers_of(store, bad))
     newest_reports = [report for report in answer.found if report.run_id in own_ids]
@@ -292,7 +282,7 @@ def change(
         return _accept(request, session, user, about, text, back)
     own, now = _note_id(form.get("note", "")), datetime.now(timezone.utc)
     notes = [
-        IncidentNote(
+        records.IncidentNote(
             one.last.run_key.gate,
             one.date,
             kind,
@@ -321,7 +311,7 @@ def change(
         "dqx incident",
         [task],
         facts,
-        lambda results: write_notes(results, notes),
+        lambda results: records.write_notes(results, notes),
         back,
     )
 
@@ -334,14 +324,20 @@ def _accept(
     tasks = require_clearable(request, session, user, about)
     author = user.get_name()
     made = responses.store_client().ask(lambda store: _acceptances(store, about, author, reason))
-    notes = [note for note in made.found if isinstance(note, IncidentNote)]
+    notes = [note for note in made.found if isinstance(note, records.IncidentNote)]
     if made.problem or len(notes) < len(made.found):
         refusal = next((note for note in made.found if isinstance(note, str)), made.problem)
         raise responses.Refused(HTTPStatus.CONFLICT, str(refusal))
     facts = {"dates": [one.date for one in about], "reason": reason}
     facts |= {"judged": [note.run_id for note in notes]}
     response = responses.recorded_change(
-        session, user, "dqx accept", tasks, facts, lambda results: write_notes(results, notes), back
+        session,
+        user,
+        "dqx accept",
+        tasks,
+        facts,
+        lambda results: records.write_notes(results, notes),
+        back,
     )
     if response.status_code == HTTPStatus.SEE_OTHER:
         airflow.clear(session, tasks)
@@ -350,9 +346,9 @@ def _accept(
 
 def _acceptances(
     store: Any, about: Sequence[Incident], author: str, reason: str
-) -> tuple[IncidentNote | str, ...]:
+) -> tuple[records.IncidentNote | str, ...]:
     """The notes that accept incidents, or why one of them cannot be accepted."""
-    notes: list[IncidentNote | str] = []
+    notes: list[records.IncidentNote | str] = []
     for one in about:
         try:
             notes += decisions.acceptances(store, one, author, reason)

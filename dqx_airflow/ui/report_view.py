@@ -13,6 +13,7 @@ from datetime import date, datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from dqx_airflow import values
 from dqx_airflow.diagnostics.verdicts import (
     format_in_unit,
     format_percent,
@@ -27,19 +28,7 @@ from dqx_airflow.operators.outcome import (
     TEXTS_OF_A_CONTRACT,
     TEXTS_OF_A_VERDICT,
 )
-from dqx_airflow.values import (
-    DatasetSnapshot,
-    EnforcedContract,
-    FailingRow,
-    GateReport,
-    MetricValue,
-    Outcome,
-    PartialRun,
-    Responsible,
-    Severity,
-    Status,
-    Verdict,
-)
+from dqx_airflow.values import DatasetSnapshot, FailingRow, MetricValue, Outcome, Status, Verdict
 
 if TYPE_CHECKING:
     from dqx_airflow.plan.model import GroupValues
@@ -92,11 +81,11 @@ class ReportView:
     counts: Mapping[Status, int]
     verdicts: tuple[Verdict, ...]
     datasets: tuple[DatasetSnapshot, ...]
-    fail_on: Severity | None
+    fail_on: values.Severity | None
     finished_at: datetime | None
     is_whole: bool
     more_verdicts: int = 0
-    contract: EnforcedContract | None = None
+    contract: values.EnforcedContract | None = None
     promotions: tuple[PromotionView, ...] = ()
     not_evaluated: int = 0
     partial: PartialView | None = None
@@ -137,7 +126,7 @@ def is_bad(verdict: Verdict) -> bool:
     return verdict.status in (Status.FAILED, Status.ERROR)
 
 
-def view_of_report(report: GateReport) -> ReportView:
+def view_of_report(report: values.GateReport) -> ReportView:
     """A complete report. Its verdicts are in the order of their importance."""
     return ReportView(
         run_id=report.run_id,
@@ -159,14 +148,14 @@ def view_of_report(report: GateReport) -> ReportView:
     )
 
 
-def partial_view(partial: PartialRun | None) -> PartialView | None:
+def partial_view(partial: values.PartialRun | None) -> PartialView | None:
     """The selection of a partial run; None for a complete one."""
     if partial is None:
         return None
     return PartialView(str(partial.selection), partial.selected, partial.assertions)
 
 
-def _ranked(report: GateReport) -> tuple[Verdict, ...]:
+def _ranked(report: values.GateReport) -> tuple[Verdict, ...]:
     """The verdicts by importance: first those that were not evaluated, unless the gate is
     blocked."""
     ranked = [verdict for status in _WORST_FIRST for verdict in report.with_status(status)]
@@ -243,7 +232,7 @@ def _view_of(pushed: object) -> ReportView | None:
             )
             for name in map(_string_of, list_of(pushed.get("datasets")))
         ),
-        fail_on=_parsed(Severity, pushed.get("fail_on")),
+        fail_on=_parsed(values.Severity, pushed.get("fail_on")),
         finished_at=_parsed(datetime.fromisoformat, _string_of(pushed.get("finished_at"))),
         is_whole=False,
         more_verdicts=_count(pushed.get("more_verdicts")),
@@ -282,19 +271,19 @@ def _promotions(pushed: Mapping[str, Any]) -> tuple[PromotionView, ...]:
     )
 
 
-def _contract(value: object) -> EnforcedContract | None:
+def _contract(value: object) -> values.EnforcedContract | None:
     contract = mapping_of(value)
     fields: dict[str, Any] = {name: _text(contract.get(name)) for name in TEXTS_OF_A_CONTRACT}
     if fields["id"] is None:
         return None
     fields |= {name: _count(contract.get(name)) for name in COUNTS_OF_A_CONTRACT}
     dialect, responsible = fields.pop("dialect") or "", _responsible(contract.get("responsible"))
-    return EnforcedContract(dialect=dialect, responsible=responsible, **fields)
+    return values.EnforcedContract(dialect=dialect, responsible=responsible, **fields)
 
 
-def _responsible(value: object) -> Responsible | None:
+def _responsible(value: object) -> values.Responsible | None:
     texts = {_string_of(name): _text(text) for name, text in mapping_of(value).items()}
-    responsible = Responsible(
+    responsible = values.Responsible(
         texts.get("owner"),
         tuple(filter(None, [texts.get("contacts")])),
         texts.get("channel"),
@@ -307,7 +296,10 @@ def _responsible(value: object) -> Responsible | None:
 
 def _verdict(value: object) -> Verdict | None:
     row = mapping_of(value)
-    status, severity = _parsed(Status, row.get("status")), _parsed(Severity, row.get("severity"))
+    status, severity = (
+        _parsed(Status, row.get("status")),
+        _parsed(values.Severity, row.get("severity")),
+    )
     if status is None or severity is None:
         return None
     multiplier = row.get("multiplier")
@@ -418,11 +410,11 @@ def operands_of(verdict: Verdict) -> tuple[tuple[str, str], ...]:
     from dqx_airflow.plan.term_values import measurements_from
 
     measured = measurements_from(verdict.measured)
-    values = dict(measured.values)
+    found = dict(measured.values)
     if verdict.groups is not None:
-        values = _of_group(verdict.worst_group, measured.groups)
+        found = _of_group(verdict.worst_group, measured.groups)
     operands = []
-    for key, value in values.items():
+    for key, value in found.items():
         try:
             dataset, metric, arguments, lag, *_ = json.loads(key)
         except (ValueError, TypeError):
@@ -533,8 +525,8 @@ def csv_of(rows: Sequence[FailingRow]) -> str:
     writer = csv.writer(text)
     writer.writerow(["dataset", "why", *map(_harmless, names)])
     for failing, row in zip(rows, cells, strict=True):
-        values = [row.get(name) for name in names]
-        writer.writerow(map(_harmless, [failing.dataset, failing.reason, *values]))
+        told = [row.get(name) for name in names]
+        writer.writerow(map(_harmless, [failing.dataset, failing.reason, *told]))
     return text.getvalue().encode("utf-8", "replace").decode("utf-8")
 
 

@@ -31,18 +31,8 @@ from markupsafe import Markup
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from dqx_airflow.diagnostics.verdicts import format_duration, format_value
-from dqx_airflow.ui import airflow
+from dqx_airflow.ui import airflow, report_view
 from dqx_airflow.ui.airflow import GetUserDep, TaskRef, TaskRun, known_results
-from dqx_airflow.ui.report_view import (
-    clause_line,
-    limit_of,
-    location_in,
-    partial_view,
-    promotion_of,
-    raw_of,
-    samples_of,
-    value_of,
-)
 from dqx_airflow.ui.store import StoreClient, client_of
 from dqx_airflow.values import RunKey
 
@@ -230,8 +220,15 @@ def without_invisible(text: str) -> str:
 
 _CALLED_BY_PAGES = (
     *(address, dag_address, dag_run_address, gate_address, incident_address, report_address),
-    *(report_name, runs_address, task_address, clause_line, location_in, partial_view),
-    promotion_of,
+    *(
+        report_name,
+        runs_address,
+        task_address,
+        report_view.clause_line,
+        report_view.location_in,
+        report_view.partial_view,
+    ),
+    report_view.promotion_of,
 )
 
 
@@ -252,10 +249,10 @@ def _environment() -> Environment:
     environment.filters |= {
         "value": format_value,
         "duration": format_duration,
-        "shown": value_of,
-        "limit": limit_of,
-        "raw": raw_of,
-        "samples": samples_of,
+        "shown": report_view.value_of,
+        "limit": report_view.limit_of,
+        "raw": report_view.raw_of,
+        "samples": report_view.samples_of,
         "ago": _ago,
         "moment": _timestamp,
         "iso": _iso,
