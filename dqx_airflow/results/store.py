@@ -215,7 +215,7 @@ def tidy(location: ResultsRoot, definition: TableDefinition, table: DeltaTable) 
         return
     try:
         # Imported late: the other 31 gates do not need it.
-        from dqx_airflow.results.compaction import compact_a_little
+        from dqx_airflow.results.upkeep import compact_a_little
 
         compact_a_little(location, definition, table)
     except Exception as error:  # the rows are written, which is what counts

@@ -19,8 +19,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
 from dqx_airflow.errors import RequestError, StoreError
-from dqx_airflow.results import compaction, upkeep
-from dqx_airflow.results.compaction import live_files
+from dqx_airflow.results import upkeep
 from dqx_airflow.results.query import find_report, list_runs, read_report
 from dqx_airflow.results.report_rows import digests_of, failing_rows, results_rows, run_row
 from dqx_airflow.results.schema import (
@@ -35,7 +34,8 @@ from dqx_airflow.results.schema import (
 )
 from dqx_airflow.results.states import State, StateStore
 from dqx_airflow.results.store import OF_GATES, ResultsStore, arrow_table
-from dqx_airflow.results.tables import ResultsRoot, locate
+from dqx_airflow.results.tables import locate
+from dqx_airflow.results.upkeep import TableFiles
 from dqx_airflow.values import GateReport, Outcome, SourceFile
 
 from .samples import RUN_KEY, START, sample_report
@@ -147,7 +147,7 @@ class TestGatesCompact:
         def fails(*_: object) -> None:
             raise CommitFailedError("another was quicker")
 
-        monkeypatch.setattr(compaction, "merge", fails)
+        monkeypatch.setattr(TableFiles, "merge", fails)
         reports = [small(number) for number in range(34)]
         for gate_report in reports:
             ResultsStore(str(tmp_path)).write(gate_report)
@@ -155,14 +155,12 @@ class TestGatesCompact:
         assert stored(tmp_path, reports)
 
     def test_the_merging_of_a_gate_is_bounded(self) -> None:
-        many = [
-            compaction.LiveFile(f"{n}", 100_000, 400, "2024-03", START, START) for n in range(500)
-        ]
-        portion = compaction.next_portion(many, compaction.OF_A_GATE, by_month=True)
+        many = [upkeep.LiveFile(f"{n}", 100_000, 400, "2024-03", START, START) for n in range(500)]
+        portion = upkeep.next_portion(many, upkeep.OF_A_GATE, by_month=True)
         assert len(portion) == 50
-        assert compaction.next_portion(many[:31], compaction.OF_A_GATE, by_month=True) == []
+        assert upkeep.next_portion(many[:31], upkeep.OF_A_GATE, by_month=True) == []
         big = [replace(gate_report, rows=10_000) for gate_report in many]
-        assert compaction.next_portion(big, compaction.OF_A_GATE, by_month=True) == []
+        assert upkeep.next_portion(big, upkeep.OF_A_GATE, by_month=True) == []
 
 
 def state(value: int) -> State:
@@ -218,7 +216,7 @@ class TestOptimize:
         for gate_report in old:
             write_as_before(root, gate_report)
         meanwhile = iter([report(21), report(22), report(23)])
-        read, came = upkeep.read_files, []
+        read, came = TableFiles.read, list[GateReport]()
 
         def read_slowly(*given: Any) -> pa.Table:
             if (gate_report := next(meanwhile, None)) is not None:
@@ -226,7 +224,7 @@ class TestOptimize:
                 came.append(gate_report)
             return read(*given)
 
-        monkeypatch.setattr(upkeep, "read_files", read_slowly)
+        monkeypatch.setattr(TableFiles, "read", read_slowly)
         upkeep.optimize(root)
         assert len(came) == 3
         upkeep.optimize(root)
@@ -244,7 +242,7 @@ class TestOptimize:
         upkeep.optimize(root)
         assert [row["gate"] for row in rows(root, RUNS)] == [*"aaabbbccc"]
         table = DeltaTable(f"{root}/{RESULTS}")
-        (file,) = live_files(TABLES[RESULTS], table)
+        (file,) = TableFiles(locate(root), TABLES[RESULTS], table).live()
         assert (file.rows, file.month) == (36, "2024-03")
         actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()[0]
         for column in TABLES[RESULTS].keys:
@@ -325,8 +323,8 @@ class TestConcurrentUpkeep:
 
     @staticmethod
     def merge(root: Path, table: DeltaTable) -> None:
-        definition = TABLES[RUNS]
-        compaction.merge(locate(str(root)), definition, table, live_files(definition, table))
+        files = TableFiles(locate(str(root)), TABLES[RUNS], table)
+        files.merge(files.live())
 
     def test_two_merges(self, tmp_path: Path, reports: list[GateReport]) -> None:
         first, second = (DeltaTable(f"{tmp_path}/{RUNS}") for _ in range(2))
@@ -346,17 +344,17 @@ class TestConcurrentUpkeep:
     def test_pruning_rows_that_were_merged(
         self, tmp_path: Path, reports: list[GateReport], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        replace_files, tries = upkeep.replace_files, []
+        replace_files, tries = TableFiles.replace, list[Any]()
 
-        def after_a_merge(*given: Any, **named: Any) -> int:
-            if not tries:
-                self.merge(tmp_path, DeltaTable(f"{tmp_path}/{RUNS}"))
+        def after_a_merge(*given: Any, **named: Any) -> None:
             tries.append(given)
-            return replace_files(*given, **named)
+            if len(tries) == 1:
+                self.merge(tmp_path, DeltaTable(f"{tmp_path}/{RUNS}"))
+            replace_files(*given, **named)
 
-        monkeypatch.setattr(upkeep, "replace_files", after_a_merge)
+        monkeypatch.setattr(TableFiles, "replace", after_a_merge)
         upkeep.prune(str(tmp_path), timedelta(hours=30), now=NOW)
-        assert len(tries) > 1
+        assert len(tries) > 2  # of which one is the merge
         assert stored(tmp_path, reports[::2])
 
     def test_merging_rows_that_were_migrated(self, tmp_path: Path) -> None:
@@ -444,10 +442,10 @@ class TestKilled:
         whole = [report(number, days_ago=20 * number) for number in range(4)]
         prune_table = upkeep._prune
 
-        def killed(location: ResultsRoot, definition: Any, *rest: Any) -> Any:
-            if definition.name != RUNS:
+        def killed(files: TableFiles, *rest: Any) -> Any:
+            if files.definition.name != RUNS:
                 raise KeyboardInterrupt
-            return prune_table(location, definition, *rest)
+            return prune_table(files, *rest)
 
         with monkeypatch.context() as patch:
             patch.setattr(upkeep, "_prune", killed)
@@ -485,7 +483,9 @@ class TestPrune:
         root = str(tmp_path)
         for number in range(4):
             ResultsStore(root).write(report(number, days_ago=40 * number))
-        for file in live_files(TABLES[RESULTS], DeltaTable(f"{root}/{RESULTS}")):
+        for file in TableFiles(
+            locate(root), TABLES[RESULTS], DeltaTable(f"{root}/{RESULTS}")
+        ).live():
             if file.month != "2024-03":
                 (tmp_path / RESULTS / file.path).unlink()
         upkeep.prune(root, timedelta(days=30), now=NOW)
@@ -564,7 +564,7 @@ class TestReadersReadFewFiles:
         for gate_report in reports:
             ResultsStore(root).write(gate_report)
         upkeep.optimize(root)
-        for file in live_files(TABLES[RUNS], DeltaTable(f"{root}/{RUNS}")):
+        for file in TableFiles(locate(root), TABLES[RUNS], DeltaTable(f"{root}/{RUNS}")).live():
             if file.month is not None and file.month < "2023-12":
                 (tmp_path / RUNS / file.path).unlink()
         newest = [gate_report.run_id for gate_report in reports[:5]]
