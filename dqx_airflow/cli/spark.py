@@ -16,7 +16,7 @@ from dqx_airflow.contracts.drafting import ObservedTable
 from dqx_airflow.datasets.connections import Connection
 from dqx_airflow.dql.syntax.grammar import unquoted
 from dqx_airflow.engine.job import run_gates, try_gates
-from dqx_airflow.engine.outputs.release import Release
+from dqx_airflow.engine.outputs.good_rows import Release
 from dqx_airflow.engine.session.concurrency import import_meanwhile, tasks_reported
 from dqx_airflow.engine.session.connection import open_session, spark_errors_explained
 from dqx_airflow.engine.session.file_systems import check_file_systems

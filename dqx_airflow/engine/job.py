@@ -29,10 +29,10 @@ from dqx_airflow.dql.check import Checked
 from dqx_airflow.dql.watches import Watched
 from dqx_airflow.engine.contract_properties import published_contracts
 from dqx_airflow.engine.measure import measure_together, snapshots, watched_columns
+from dqx_airflow.engine.outputs.good_rows import GoodRows, JudgedSuite, good_rows
 from dqx_airflow.engine.outputs.promotion import promote
 from dqx_airflow.engine.outputs.quarantine import Judged, quarantine_rows
 from dqx_airflow.engine.outputs.samples import with_failing_rows
-from dqx_airflow.engine.outputs.valid_rows import GoodRows, JudgedSuite, good_rows
 from dqx_airflow.engine.proof.engine_key import engine_key
 from dqx_airflow.engine.scan.frames import condition_of
 from dqx_airflow.engine.scan.states import StateCache, fingerprint_of

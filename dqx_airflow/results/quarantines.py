@@ -122,12 +122,18 @@ def masked_in(table: DeltaTable) -> list[str] | None:
 def discard(table: DeltaTable, groups: Sequence[QuarantinedRows], author: str, reason: str) -> None:
     """Deletes rows in one commit, which names the author. It conflicts with a run of their gate."""
     keys = [str(key).replace("'", "''") for group in groups for key in group.keys]
-    names = sorted({f"dqx:quarantine:{group.gate}" for group in groups})
-    numbers = [Transaction(name, (table.transaction_version(name) or 0) + 1) for name in names]
+    gates = sorted({group.gate for group in groups})
     table.delete(
         " OR ".join(f"{RUN_KEY} = '{key}'" for key in keys),
         commit_properties=CommitProperties(
             custom_metadata={"dqx_discarded_by": author, "dqx_reason": reason},
-            app_transactions=numbers,
+            app_transactions=[next_change(table, gate) for gate in gates],
         ),
     )
+
+
+def next_change(table: DeltaTable, gate: str) -> Transaction:
+    """What a commit records that changes the rows of a gate, or of an instance of a mapped one: of
+    two at the same time one fails."""
+    name = f"dqx:quarantine:{gate}"
+    return Transaction(name, (table.transaction_version(name) or 0) + 1)

@@ -280,6 +280,27 @@ def _commit(target: PromotionTarget, folder: str) -> None:
     )
 
 
+def exchange(
+    table: DeltaTable,
+    added: Sequence[AddAction],
+    removed: Iterable[tuple[str, int]],
+    properties: CommitProperties,
+) -> None:
+    """Adds files to a table and removes others, in one commit.
+
+    :param removed: the paths, as in the log, and sizes of files.
+    :raises CommitFailedError: a concurrent change of the table conflicts.
+    """
+    now = int(time.time() * 1000)
+    table.create_write_transaction(
+        [*added, *(RemoveAction(unquote(path), True, now, size) for path, size in removed)],
+        mode="append",
+        schema=table.schema(),
+        partition_by=list(table.metadata().partition_columns),
+        commit_properties=properties,
+    )
+
+
 def _create(target: PromotionTarget, folder: str) -> None:
     columns = target.partition_columns
     files = _checked(

@@ -493,12 +493,7 @@ class PromotionTarget:
 
     def table(self) -> DeltaTable | None:
         """The Delta table at the location, or None."""
-        try:
-            table = DeltaTable(self.location)
-        except TableNotFoundError:
-            return None
-        require_whole_commits(self.location, table.version())
-        return table
+        return existing_table(self.location)
 
     @property
     def named(self) -> str:
@@ -536,6 +531,19 @@ class PromotionTarget:
             "dqx_accepted_by": self.accepted.author,
             "dqx_accepted_reason": self.accepted.reason,
         }
+
+
+def existing_table(path: str) -> DeltaTable | None:
+    """The Delta table at a path, or None.
+
+    :raises ValueError: its newest commit is incomplete.
+    """
+    try:
+        table = DeltaTable(path)
+    except TableNotFoundError:
+        return None
+    require_whole_commits(path, table.version())
+    return table
 
 
 def _user_metadata(commit: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import logging
 import re
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -20,18 +19,17 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Schema, Transaction
-from deltalake.exceptions import DeltaError, TableNotFoundError
-from deltalake.transaction import AddAction, RemoveAction
+from deltalake import CommitProperties, DeltaTable, Schema
+from deltalake.exceptions import DeltaError
+from deltalake.transaction import AddAction
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DateType, StringType, StructField, StructType
 
-from dqx_airflow.datasets.delta_log import require_whole_commits
 from dqx_airflow.engine.outputs.promoted_slices import Slice
-from dqx_airflow.engine.outputs.promotion import WrittenFiles, nullable, write_files
-from dqx_airflow.engine.outputs.promotion_target import ReplacedRows
+from dqx_airflow.engine.outputs.promotion import WrittenFiles, exchange, nullable, write_files
+from dqx_airflow.engine.outputs.promotion_target import ReplacedRows, existing_table
 from dqx_airflow.engine.outputs.samples import with_conditions
 from dqx_airflow.engine.scan.frames import ReferenceTables, has_lost_its_date, rows_with_texts
 from dqx_airflow.engine.session.concurrency import jobs_called
@@ -54,6 +52,7 @@ from dqx_airflow.results.quarantines import (
     RUN_ID,
     RUN_KEY,
     SLICE,
+    next_change,
 )
 from dqx_airflow.results.tables import committed
 from dqx_airflow.values import GateRequest, RunKey, Status, Verdict
@@ -179,7 +178,7 @@ class _Quarantine:
             for part, verdict, fault in blamed_in(self.parts, self.dataset.ref.name)
         ]
         try:
-            table = self._table()
+            table = existing_table(self.path)
             if not blamed and (table is None or not self._own_files(table)):
                 return 0
             self._fitting_table()  # before it writes into a table that is not a quarantine
@@ -225,23 +224,11 @@ class _Quarantine:
         files = WrittenFiles()
         if rows is not None:
             files = self._written(rows, f"{folder}/rows", str(self.run_key))
-        removes = [
-            RemoveAction(unquote(file.path), True, int(time.time() * 1000), file.size)
-            for file in (*replaced, *partly)
-        ]
-        if not (files.adds or adds or removes):
-            return 0
-        # Two runs of the gate at the same time conflict: both record the same transaction.
-        number = (table.transaction_version(self._transaction) or 0) + 1
-        table.create_write_transaction(
-            [*files.adds, *adds, *removes],
-            mode="append",
-            schema=table.schema(),
-            partition_by=[RUN_KEY],
-            commit_properties=CommitProperties(
-                app_transactions=[Transaction(self._transaction, number)]
-            ),
-        )
+        removed = [(file.path, file.size) for file in (*replaced, *partly)]
+        if files.adds or adds or removed:
+            change = next_change(table, self.run_key.gate_instance)
+            once = CommitProperties(app_transactions=[change])
+            exchange(table, [*files.adds, *adds], removed, once)
         return files.counted
 
     def _written(self, frame: DataFrame, folder: str, key: str) -> WrittenFiles:
@@ -257,10 +244,6 @@ class _Quarantine:
         )
 
     # What is replaced
-
-    @cached_property
-    def _transaction(self) -> str:
-        return f"dqx:quarantine:{self.run_key.gate_instance}"
 
     @cached_property
     def _source(self) -> tuple[str, str]:
@@ -460,14 +443,6 @@ class _Quarantine:
         ]
         return [*kept, (StructField(LINE, StringType()), texts.line)]
 
-    def _table(self) -> DeltaTable | None:
-        try:
-            table = DeltaTable(self.path)
-        except TableNotFoundError:
-            return None
-        require_whole_commits(self.path, table.version())
-        return table
-
     def _fitting_table(self) -> DeltaTable:
         """The table, with the current columns of the dataset.
 
@@ -475,7 +450,7 @@ class _Quarantine:
         """
         struct = StructType([*_OWN_COLUMNS, *(field for field, _ in self._columns)])
         wanted = Schema.from_json(nullable(struct).json())
-        table = self._table()
+        table = existing_table(self.path)
         if table is None:
             table = DeltaTable.create(
                 self.path, schema=wanted, mode="ignore", partition_by=[RUN_KEY]
