@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import threading
 from abc import abstractmethod
@@ -65,6 +66,8 @@ class SparkService:
     kind: ClassVar[str] = ""
     conn_type: ClassVar[str] = ""
     extra: ClassVar[Mapping[str, str]] = {}
+    has_token: ClassVar[bool] = True
+    """Whether it knows a second submission of the same job."""
 
     @property
     def connection(self) -> str:
@@ -218,7 +221,147 @@ class Databricks(SparkService):
         }
 
 
-SERVICES: dict[str, type[SparkService]] = {kind.kind: kind for kind in (Livy, Databricks)}
+class Aws(SparkService):
+    """A service of AWS, by the models of botocore, which it also checks requests with."""
+
+    conn_type = "aws"
+    has_token = False
+
+    @property
+    def connection(self) -> str:
+        extra = {"endpoint_url": self.address, "region_name": "eu-central-1"}
+        login = {"login": "AKIAXXXXXXXXXXXXXXXX", "password": "hush"}
+        return json.dumps({"conn_type": "aws", **login, "extra": extra})
+
+    def said(self, number: int) -> str:
+        code = self.jobs[number].code
+        return f"Job failed, see the logs. ExitCode: {code}." if code else ""
+
+
+class EmrServerless(Aws):
+    """https://docs.aws.amazon.com/emr-serverless/latest/APIReference"""
+
+    kind = "emr_serverless"
+    has_token = True
+
+    def submitter(self) -> Any:
+        from dqx_airflow.operators.submitters import EmrServerlessJobs
+
+        bucket = {"s3MonitoringConfiguration": {"logUri": f"{self.address}/logs/"}}
+        run = {
+            "applicationId": "00f1",
+            "executionRoleArn": "arn:aws:iam::123456789012:role/gates",
+            "jobDriver": {
+                "sparkSubmit": {
+                    "entryPoint": JOB,
+                    "sparkSubmitParameters": "--conf spark.executor.cores=2",
+                }
+            },
+            "configurationOverrides": {"monitoringConfiguration": bucket},
+        }
+        return EmrServerlessJobs(run, "service")
+
+    def answer(self, method: str, path: str, body: Any) -> Answer:
+        match (method, *path.strip("/").split("/")):
+            case "POST", "applications", application, "jobruns":
+                tokens = [job.body["clientToken"] for job in self.jobs]
+                number = len(tokens)
+                if body["clientToken"] in tokens:
+                    number = tokens.index(body["clientToken"])
+                else:
+                    spark = body["jobDriver"]["sparkSubmit"]
+                    words = shlex.split(spark["sparkSubmitParameters"])
+                    conf = dict(word.split("=", 1) for word in words if word != "--conf")
+                    self.run(body, spark["entryPoint"], spark["entryPointArguments"], conf)
+                return 200, {
+                    "applicationId": application,
+                    "jobRunId": f"j{number}",
+                    "arn": "a" * 60,
+                }
+            case _, "applications", _, "jobruns", run if not self.knows(int(run[1:])):
+                return 404, {"__type": "ResourceNotFoundException", "message": "Job run not found"}
+            case "DELETE", "applications", _, "jobruns", run:
+                self.jobs[int(run[1:])].cancel()
+                return 200, {"applicationId": "00f1", "jobRunId": run}
+            case "GET", "applications", _, "jobruns", run:
+                names = ("PENDING", "RUNNING", "SUCCESS", "FAILED", "CANCELLED")
+                state = self.state(int(run[1:]), names)
+                found = {"state": state, "stateDetails": self.said(int(run[1:])) or "-"}
+                return 200, {"jobRun": {"jobRunId": run, **found}}
+        return 404, {}
+
+
+class Glue(Aws):
+    """https://docs.aws.amazon.com/glue/latest/dg/aws-glue-api-jobs-runs.html"""
+
+    kind = "glue"
+
+    def submitter(self) -> Any:
+        from dqx_airflow.operators.submitters import GlueJobRuns
+
+        arguments = {"--conf": "spark.executor.cores=2", "--mode": "gate"}
+        return GlueJobRuns({"JobName": "gates", "Arguments": arguments}, "service")
+
+    def answer(self, method: str, path: str, body: Any) -> Answer:
+        action = path.rpartition(".")[2]
+        if action == "StartJobRun":
+            arguments = dict(body["Arguments"])
+            words = shlex.split(f"--conf {arguments.pop('--conf')}")
+            conf = dict(word.split("=", 1) for word in words if word != "--conf")
+            # Glue adds arguments of its own.
+            given = {"--JOB_NAME": body["JobName"], **arguments, "--TempDir": "s3://tmp"}
+            words = [word for pair in given.items() for word in pair]
+            return 200, {"JobRunId": f"jr_{self.run(body, JOB, words, conf)}"}
+        run = body["RunId"] if action == "GetJobRun" else body["JobRunIds"][0]
+        number = int(run[3:])
+        if not self.knows(number):
+            return 400, {"__type": "EntityNotFoundException", "Message": f"Job run {run} not found"}
+        if action == "BatchStopJobRun":
+            self.jobs[number].cancel()
+            return 200, {"SuccessfulSubmissions": [{"JobName": "gates", "JobRunId": run}]}
+        state = self.state(number, ("WAITING", "RUNNING", "SUCCEEDED", "FAILED", "STOPPED"))
+        code = self.jobs[number].code
+        error = {"ErrorMessage": f"SystemExit: {code}"} if code else {}
+        return 200, {"JobRun": {"Id": run, "JobRunState": state, **error}}
+
+
+class Emr(Aws):
+    """https://docs.aws.amazon.com/emr/latest/APIReference"""
+
+    kind = "emr"
+
+    def submitter(self) -> Any:
+        from dqx_airflow.operators.submitters import EmrSteps
+
+        return EmrSteps("j-1", JOB, ["--conf", "spark.executor.cores=2"], "service")
+
+    def answer(self, method: str, path: str, body: Any) -> Answer:
+        action = path.rpartition(".")[2]
+        if action == "AddJobFlowSteps":
+            (step,) = body["Steps"]
+            name, *words = step["HadoopJarStep"]["Args"]
+            assert name == "spark-submit"
+            program = words.index(JOB)
+            conf = dict(word.split("=", 1) for word in words[:program] if word != "--conf")
+            return 200, {"StepIds": [f"s-{self.run(body, JOB, words[program + 1 :], conf)}"]}
+        step = body["StepId"] if action == "DescribeStep" else body["StepIds"][0]
+        number = int(step[2:])
+        if not self.knows(number):
+            message = f"Step id '{step}' is not valid."
+            return 400, {"__type": "InvalidRequestException", "Message": message}
+        if action == "CancelSteps":
+            self.jobs[number].cancel()
+            return 200, {"CancelStepsInfoList": [{"StepId": step, "Status": "SUBMITTED"}]}
+        names = ("PENDING", "RUNNING", "COMPLETED", "FAILED", "CANCELLED")
+        status: dict[str, Any] = {"State": self.state(number, names)}
+        if said := self.said(number):
+            status["FailureDetails"] = {"Reason": "Unknown Error.", "Message": said}
+        return 200, {"Step": {"Id": step, "Status": status}}
+
+
+SERVICES: dict[str, type[SparkService]] = {
+    kind.kind: kind for kind in (Livy, Databricks, EmrServerless, Glue, Emr)
+}
 
 
 @contextmanager
@@ -231,12 +374,13 @@ def serving(service: SparkService) -> Iterator[SparkService]:
             length = int(self.headers.get("Content-Length") or 0)
             body = json.loads(self.rfile.read(length) or b"{}")
             body = body or dict(parse_qsl(url.query))
-            service.asked.append(f"{self.command} {url.path}")
+            path = f"{url.path}{self.headers.get('X-Amz-Target') or ''}"
+            service.asked.append(f"{self.command} {path}")
             fault = service.faults.pop(0) if service.faults else None
             if fault:
                 self.reply(fault, {"message": "try again"})
                 return
-            status, answer = service.answer(self.command, url.path, body)
+            status, answer = service.answer(self.command, path, body)
             if fault is None:
                 self.reply(status, answer)
             self.close_connection = True

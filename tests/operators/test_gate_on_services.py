@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -19,6 +20,7 @@ import pytest
 from gate_stubs import ENDLESS, SUITE, Log, Run, SparkSubmit, event_of, killed, wait_for
 from spark_services import JOB, SERVICES, SparkService, serving
 
+from dqx_airflow import __version__
 from dqx_airflow.results.query import list_runs
 from dqx_airflow.values.json_form import FILE_FLAG
 
@@ -47,10 +49,17 @@ with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
         retry_delay=timedelta(0),
     ) >> EmptyOperator(task_id="downstream")
 """
-PROVIDERS = {"livy": "airflow.providers.apache.livy", "databricks": "airflow.providers.databricks"}
+PROVIDERS = {
+    "livy": "airflow.providers.apache.livy",
+    "databricks": "airflow.providers.databricks",
+    **dict.fromkeys(("emr_serverless", "glue", "emr"), "airflow.providers.amazon"),
+}
 
 
-@pytest.fixture(params=[*SERVICES])
+FIRST, *OTHERS = SERVICES
+
+
+@pytest.fixture(params=[FIRST, *(pytest.param(kind, marks=pytest.mark.slow) for kind in OTHERS)])
 def service(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[SparkService]:
@@ -135,8 +144,7 @@ def test_a_long_request_takes_little_room_in_the_arguments(
     suite = f'suite "Orders" {{ check "Many" on orders {{\n{rules}\n}} }}'
     assert gate_there(suite=suite, gate="Lake: orders & more").execute(context) == "passed"
     (call,) = spark_submit.calls
-    assert call[call.index(FILE_FLAG) - 1] == JOB
-    assert len(" ".join(call[call.index(FILE_FLAG) :])) < 300
+    assert len(" ".join(call[call.index(JOB) :])) < 400
     assert spark_submit.conf["spark.openlineage.disabled"] == "true"
 
 
@@ -155,6 +163,65 @@ def test_settings_and_fields_of_the_submitter_are_rendered(
 def _connection_of(service: SparkService) -> str:
     names = vars(service.submitter())
     return next(name for name in names if names[name] == "service")
+
+
+@pytest.mark.parametrize(
+    ("task", "expected"),
+    [
+        (
+            {"existing_cluster_id": "c1"},
+            {
+                "existing_cluster_id": "c1",
+                "python_wheel_task": {"package_name": "dqx_airflow", "entry_point": "gate_job"},
+                "libraries": [{"pypi": {"package": f"dqx-airflow=={__version__}"}}],
+            },
+        ),
+        (
+            {"new_cluster": {"spark_conf": {"a": "1"}}, "libraries": [{"whl": "/Volumes/a.whl"}]},
+            {
+                "new_cluster": {"spark_conf": {"a": "1", "b": "2"}},
+                "python_wheel_task": {"package_name": "dqx_airflow", "entry_point": "gate_job"},
+                "libraries": [{"whl": "/Volumes/a.whl"}],
+            },
+        ),
+        (
+            {"environment_key": "dqx"},
+            {
+                "environment_key": "dqx",
+                "python_wheel_task": {"package_name": "dqx_airflow", "entry_point": "gate_job"},
+            },
+        ),
+        ({"spark_python_task": {"python_file": JOB}}, {"spark_python_task": {"python_file": JOB}}),
+    ],
+    ids=["wheel", "own wheel", "serverless", "file"],
+)
+def test_a_run_of_databricks_calls_the_wheel_or_a_file(
+    spark_submit: SparkSubmit,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    task: dict[str, Any],
+    expected: dict[str, Any],
+) -> None:
+    pytest.importorskip(PROVIDERS["databricks"])
+    from dqx_airflow.operators.submitters import DatabricksRuns, Job
+
+    spark_submit.will("exit=0")
+    with serving(SERVICES["databricks"](tmp_path)) as started:
+        monkeypatch.setenv("AIRFLOW_CONN_SERVICE", started.connection)
+        submitter = DatabricksRuns(task, "service", run={"tags": {"team": "lake"}})
+        job = Job("dqx-gate-1", "f" * 64, [FILE_FLAG, "s3://lake"], {"a": "0", "b": "2"}, 3600)
+        assert submitter.submit(job) == "1001"
+        body = dict(started.jobs[0].body)
+    (sent,) = body.pop("tasks")
+    kind = next(key for key in sent if key.endswith("_task"))
+    assert sent[kind].pop("parameters") == [FILE_FLAG, "s3://lake"]
+    assert sent == {"task_key": "gate", **expected}
+    assert body == {
+        "run_name": "dqx-gate-1",
+        "idempotency_token": "f" * 64,
+        "timeout_seconds": 3600,
+        "tags": {"team": "lake"},
+    }
 
 
 def test_a_request_that_was_changed_on_the_way_is_not_judged(
@@ -187,9 +254,9 @@ def test_a_request_that_was_changed_on_the_way_is_not_judged(
 @pytest.mark.parametrize(
     ("job", "message"),
     [
-        ("exit=0", r"ended as (success|SUCCESS); its driver must reach the same storage"),
-        ("other", r"ended as (success|SUCCESS)"),
-        ("exit=1", r"ended as (dead|FAILED).*; see http://127"),
+        ("exit=0", r"ended as (?i:success|succeeded|completed); its driver must reach the same"),
+        ("other", r"ended as (?i:success|succeeded|completed)"),
+        ("exit=1", r"ended as (dead|FAILED).*; see (http|the log of its driver)"),
     ],
 )
 def test_a_job_without_a_report_of_the_attempt_is_no_verdict(
@@ -227,6 +294,8 @@ def test_a_job_is_submitted_once(
 ) -> None:
     from dqx_airflow.operators.submitters import Job
 
+    if not service.has_token:
+        pytest.skip("the service has no token for a job: a second one finds no request")
     spark_submit.will("sleep")
     job = Job("dqx-orders-1", "f" * 64, [FILE_FLAG, "/nowhere"], {})
     handles = {service.submitter().submit(job) for _ in range(2)}
@@ -240,7 +309,7 @@ def test_a_second_job_of_a_request_finds_none(
 ) -> None:
     assert gate_there().execute(context) == "passed"
     (call,) = [job.process.args for job in service.jobs]
-    number = service.run({}, JOB, list(call)[-2:])  # type: ignore[arg-type]
+    number = service.run({}, JOB, list(call)[call.index(JOB) + 1 :])  # type: ignore
     assert service.jobs[number].process.wait() != 0
     assert "is gone: its gate has ended, or another job has read it" in "".join(
         service.jobs[number].log
@@ -257,9 +326,15 @@ def test_a_service_that_took_a_job_without_saying_so_gives_no_verdict(
     stored: Callable[[], list[Path]],
 ) -> None:
     service.faults = [0]
-    if service.kind == "databricks":  # its hook asks again, and gets the job by its token
+    if service.kind in ("databricks", "emr_serverless"):  # they ask again, with the same token
         assert gate_there().execute(context) == "passed"
         assert len(service.jobs) == 1
+        return
+    if service.kind in ("glue", "emr"):  # they ask again without a token: one of two jobs judges
+        with suppress(operators.GateInfrastructureError):
+            assert gate_there().execute(context) == "passed"
+        assert len(service.jobs) == 2
+        wait_for(lambda: sorted(job.code != 0 for job in service.jobs) == [False, True])
         return
     with pytest.raises(operators.GateInfrastructureError, match="the job cannot be submitted"):
         gate_there().execute(context)
@@ -290,12 +365,12 @@ def test_a_service_that_does_not_answer_is_asked_again(
     trigger = _deferred(made, context)
     service.faults = [_fault(service)] * 3
     assert made.execute_complete(context, event_of(trigger)) == "passed"
-    assert service.faults == []
+    assert len(service.faults) < 3
 
 
 def _fault(service: SparkService) -> int:
     """An answer that says nothing about a job, and that the hook does not wait for by itself."""
-    return 403 if service.kind == "databricks" else 500
+    return 500 if service.kind == "livy" else 403
 
 
 def test_a_service_that_stops_answering_ends_the_wait(
@@ -342,7 +417,7 @@ def test_a_deferred_gate_is_continued_with_the_event(
 ) -> None:
     made = gate_there(deferrable=True, suite=SUITE + "# noise\n" * 10_000)
     event = event_of(_deferred(made, context))
-    assert event["logs"].startswith(service.address)
+    assert (event["logs"] or service.kind).startswith((service.address, "https://", "emr"))
     assert gate_there().execute_complete(context, event) == "passed"
     assert stored() == []
 

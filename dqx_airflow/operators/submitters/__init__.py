@@ -20,11 +20,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from dqx_airflow.operators.results_location import ResultsLocation
+    from dqx_airflow.operators.submitters.aws import EmrServerlessJobs as EmrServerlessJobs
+    from dqx_airflow.operators.submitters.aws import EmrSteps as EmrSteps
+    from dqx_airflow.operators.submitters.aws import GlueJobRuns as GlueJobRuns
     from dqx_airflow.operators.submitters.databricks import DatabricksRuns as DatabricksRuns
     from dqx_airflow.operators.submitters.livy import LivyBatches as LivyBatches
     from dqx_airflow.values import GateRequest
 
-_HOME = {"DatabricksRuns": "databricks", "LivyBatches": "livy"}
+_HOME = {
+    **dict.fromkeys(("EmrServerlessJobs", "EmrSteps", "GlueJobRuns"), "aws"),
+    "DatabricksRuns": "databricks",
+    "LivyBatches": "livy",
+}
 
 __all__ = ["DriverEnd", "Job", "Submitter", *_HOME]  # noqa: PLE0604 (those of the table)
 
@@ -203,8 +210,9 @@ def submitter_mistake(given: object) -> str | None:
     if not isinstance(given, Submitter):
         return f"submit={given!r}: {example}"
     if not is_dataclass(given):
-        name = type(given).__name__
-        return f"submit: {name} is not a dataclass: the triggerer cannot make it again"
+        return (
+            f"submit: {type(given).__name__} is not a dataclass: the triggerer cannot make it again"
+        )
     for field in fields(given):
         value = getattr(given, field.name)
         if not isinstance(value, str | int | float | list | tuple | Mapping | None):
