@@ -5,22 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from collections.abc import Mapping as MappingType
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from dqx_airflow.contracts.document import Document, Mapping, Scalar, Variables, show_path
 from dqx_airflow.contracts.enforcement.enforced_contract import objection_to_version
 from dqx_airflow.contracts.model import Contract
 from dqx_airflow.contracts.schema import load_schema, schema_errors
-from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, did_you_mean
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean
 
-_PORTS = ("inputPorts", "outputPorts")
-
-
-@dataclass(frozen=True, slots=True)
-class NamedContract:
-    """The id of a contract, and the version, if any, as a port names them."""
-
-    id: Scalar
-    version: Scalar | None
+NamedContract: TypeAlias = tuple[Scalar, Scalar | None]
+"""The id of a contract, and the version, if any, as a port names them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,28 +37,17 @@ def read_data_product(document: Document, variables: MappingType[str, str]) -> D
         return DataProduct((), tuple(diagnostics), document)
     diagnostics += schema_errors(root, load_schema("odps"))
     contracts: list[NamedContract] = []
-    for kind in _PORTS:
-        first: dict[tuple[str | None, str | None], Mapping] = {}
-        for port in root.items(kind):
-            if not isinstance(port, Mapping):
-                continue
-            key = port.text("name"), port.text("version")
-            if first.setdefault(key, port) is not port and key[0] is not None:
-                message = f"{show_path(port.path)} repeats '{key[0]}' with the same version"
-                related = (Related(first[key].span_of("name"), "first here"),)
-                hint = "remove one of them, or give it another name or version"
-                span = port.span_of("name")
-                diagnostics.append(Diagnostic(message, span, "E405", related=related, help=hint))
-            contracts += _named(port, "contractId")
-            for needed in port.items("inputContracts"):
-                contracts += _named(needed, "id") if isinstance(needed, Mapping) else ()
+    ports = (*root.items("inputPorts"), *root.items("outputPorts"))
+    for port in [port for port in ports if isinstance(port, Mapping)]:
+        contracts += _named(port, "contractId")
+        for needed in port.items("inputContracts"):
+            contracts += _named(needed, "id") if isinstance(needed, Mapping) else ()
     return DataProduct(tuple(contracts), tuple(diagnostics), document)
 
 
 def _named(node: Mapping, key: str) -> Iterator[NamedContract]:
-    named, version = _given(node, key), _given(node, "version")
-    if named is not None:
-        yield NamedContract(named, version)
+    if (named := _given(node, key)) is not None:
+        yield named, _given(node, "version")
 
 
 def _given(node: Mapping, key: str) -> Scalar | None:
@@ -83,14 +66,14 @@ def unresolved(product: DataProduct, contracts: Iterable[Contract]) -> Iterator[
     versions: dict[str, list[Contract]] = {}
     for contract in contracts:
         versions.setdefault(contract.id, []).append(contract)
-    for named in product.contracts:
-        found, wanted = versions.get(named.id.text, []), named.version
+    for named, wanted in product.contracts:
+        found = versions.get(named.text, [])
         if not found:
-            message = f"{show_path(named.id.path)}: no contract has the id '{named.id.text}'"
-            hint = did_you_mean(named.id.text, versions)
-            yield Diagnostic(message, named.id.span, "E420", help=hint)
+            message = f"{show_path(named.path)}: no contract has the id '{named.text}'"
+            hint = did_you_mean(named.text, versions)
+            yield Diagnostic(message, named.span, "E420", help=hint)
         elif wanted is not None and not any(_is(one, wanted.text) for one in found):
-            message = f"{show_path(wanted.path)}: {named.id.text} has no version {wanted.text}"
+            message = f"{show_path(wanted.path)}: {named.text} has no version {wanted.text}"
             hint = did_you_mean("", [one.version or "without a version" for one in found])
             yield Diagnostic(message, wanted.span, "E420", help=hint)
 

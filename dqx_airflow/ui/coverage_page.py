@@ -63,7 +63,7 @@ def coverage(
     for report in reports.found:
         flow.add_report(report)
     reads = cache(lambda dag_id: airflow.may_read(request, user, dag_id))
-    notes = [problem or reports.problem, _add_events(flow, _is_readable(dags, reads))]
+    notes = [problem or reports.problem, _add_events(flow, _readable(dags, reads))]
     tables = flow.coverage()
     words = filters.search.lower().split()
     matching = [
@@ -78,17 +78,14 @@ def coverage(
         "coverage.html",
         tables=paging.shown(matching),
         paging=paging,
-        known=len(tables),
-        checked=sum(bool(table.checked_by) for table in tables),
-        columns=sum(table.columns for table in tables),
-        unseen=sum(len(table.unseen) for table in tables),
+        all_tables=tables,
         linked=locations.union(*(row.promotions for row in rows)),
         notes=[note for note in notes if note],
         filters=filters,
     )
 
 
-def _is_readable(dags: frozenset[str], reads: Callable[[str], bool]) -> Callable[[_Event], bool]:
+def _readable(dags: frozenset[str], reads: Callable[[str], bool]) -> Callable[[_Event], bool]:
     """Whether a user may see an event: one of a DAG with permission to read that DAG, and one of a
     job outside Airflow with permission to read all."""
     reads_all = cache(lambda: bool(dags) and all(map(reads, dags)))

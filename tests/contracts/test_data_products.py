@@ -133,10 +133,6 @@ WRONG = {
         "inputPorts:\n  - {name: a, contractId: [orders]}\n",
         ["5: inputPorts[0].contractId is a list, not a text"],
     ),
-    "a port twice": (
-        "outputPorts:\n  - {name: a, version: 1.0.0}\n  - {name: a, version: 1.0.0}\n",
-        ["6: outputPorts[1] repeats 'a' with the same version"],
-    ),
     "a number as a version": (
         "outputPorts:\n  - {name: a, version: 1.0}\n",
         ["5: outputPorts[0].version is 1.0, not a text"],

@@ -103,10 +103,8 @@ def lint(
     errors = len(missing) + found.errors
     if format == "text":
         warnings = len(found.diagnostics) - found.errors
-        checked = count_text(len(files) - len(products), "contract")
-        if products:
-            checked += f" and {count_text(len(products), 'data product')}"
-        checked += " checked"
+        too = f" and {count_text(len(products), 'data product')}" if products else ""
+        checked = f"{count_text(len(files) - len(products), 'contract')}{too} checked"
         summary = f"{checked}, {count_text(errors, 'error')}, {count_text(warnings, 'warning')}"
         typer.echo(summary, err=not sys.stdout.isatty() and not is_text)
     if errors or (strict and found.diagnostics):

@@ -244,9 +244,9 @@ def _variables_at(place: Path) -> dict[str, str]:
 def product_at(place: Path) -> DataProduct | None:
     """The data product in a file; None if it is none."""
     source = read_source(place, str(place))
-    if isinstance(source, SourceFile) and _is_product(source):
-        return read_data_product(read_document(source), _variables_at(place))
-    return None
+    if isinstance(source, Unreadable) or not is_data_product(read_document(source).root):
+        return None
+    return read_data_product(read_document(source), _variables_at(place))
 
 
 def contract_files(
@@ -264,9 +264,7 @@ def contract_files(
         for file in sorted(path.rglob("*")) if path.is_dir() else ():
             if file.suffix in CONTRACT_ENDINGS:
                 source = read_source(file, str(file))
-                if isinstance(source, SourceFile) and (
-                    is_contract(source) or (with_products and _is_product(source))
-                ):
+                if isinstance(source, SourceFile) and is_contract(source, or_product=with_products):
                     contracts.append(file)
         files += contracts
         if not contracts:
@@ -274,12 +272,8 @@ def contract_files(
     return list(dict.fromkeys(files)), missing
 
 
-def is_contract(source: SourceFile) -> bool:
-    """True for a text that a dialect recognises."""
+def is_contract(source: SourceFile, *, or_product: bool = False) -> bool:
+    """True for a text that a dialect recognises, and for a data product if these count."""
     root = read_document(source).root
-    return isinstance(root, Mapping) and bool(recognised(root))
-
-
-def _is_product(source: SourceFile) -> bool:
-    root = read_document(source).root
-    return isinstance(root, Mapping) and is_data_product(root)
+    is_product = or_product and is_data_product(root)
+    return is_product or (isinstance(root, Mapping) and bool(recognised(root)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
-from dqx_airflow.contracts.document import Mapping, Scalar
+from dqx_airflow.contracts.document import Mapping, Node, Scalar
 from dqx_airflow.contracts.model import Contract, Dialect
 from dqx_airflow.contracts.schema import has_misspelled
 
@@ -88,9 +88,9 @@ _SIGNS: dict[Dialect, Callable[[Mapping], bool]] = {
 """By what the documents of a dialect are recognised."""
 
 
-def is_data_product(root: Mapping) -> bool:
+def is_data_product(root: Node | None) -> bool:
     """Whether a document is of the Open Data Product Standard: no contract, but it names some."""
-    return root.literal("kind") == "DataProduct"
+    return isinstance(root, Mapping) and root.literal("kind") == "DataProduct"
 
 
 def recognised(root: Mapping) -> tuple[DialectReader, ...]:
