@@ -7,9 +7,9 @@ All series of at least eight weeks are read, without the first and the last day,
 whole. Counts, of taxi passengers and of tweets, are summed for each day, anything else is averaged.
 Days from the 29th on are judged, each from those before it. A window of the labels is found if one
 of its days alarms; an alarm on a day without a window is false. `by hour` judges each hour of the
-day as a series of its own, and a day alarms if one of them does. `watch` claims the rows, the sum
-and the mean. The other rules are three standard deviations from the mean of 28 days, and of the
-same weekday of 98.
+day as a series of its own, and a day alarms if one of them does. `watch` claims the rows and the
+mean. The other rules are three standard deviations from the mean of 28 days, and of the same
+weekday of 98.
 """
 
 from __future__ import annotations
@@ -116,10 +116,10 @@ def _usual_of(series: Series, parts: dict[str, pd.Series]) -> set[date]:
 
 
 def watch(series: Series) -> set[date]:
-    kinds = ("num_rows", "sum", "average")
+    kinds = ("num_rows", "average")
     claims = "\n".join(
         f'assert {call} within usual({call}) name "{number}"'
-        for number, call in enumerate(("num_rows()", "sum(value)", "average(value)"))
+        for number, call in enumerate(("num_rows()", "average(value)"))
     )
     daily = {("s", metric): _daily(series, series.values, metric) for metric in kinds}
     return by_suite(f'check "C" on s {{ {claims} }}', pd.DataFrame(daily))
