@@ -134,6 +134,28 @@ def test_a_job_without_a_report_is_retried_as_another_job(
     assert first != second
 
 
+def test_mapped_gates_share_a_submitter(
+    run_file: Callable[..., Run], service: SparkService, spark_submit: SparkSubmit
+) -> None:
+    text = DAG_FILE.replace("SUBMIT", repr(service.submitter())).replace("DEFERRABLE", "True")
+    text = text.replace("DqlGateOperator(\n", "DqlGateOperator.partial(\n")
+    text = text.replace('        datasets={"orders": "/lake/orders"},\n', "")
+    text = text.replace(
+        ") >> Empty",
+        """).expand(
+        datasets=[{"orders": "/lake/passed"}, {"orders": "/lake/blocked"}]
+    ) >> Empty""",
+    )
+    spark_submit.will("by_dataset")
+    run = run_file(text, {"orders.dql": SUITE})
+    assert (run["gate[0]"], run["gate[1]"], run["downstream"]) == (
+        "success",
+        "failed",
+        "upstream_failed",
+    )
+    assert len(service.jobs) == 2
+
+
 # What the service gets
 
 
