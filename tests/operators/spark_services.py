@@ -359,8 +359,62 @@ class Emr(Aws):
         return 200, {"Step": {"Id": step, "Status": status}}
 
 
+class SparkOperator(SparkService):
+    """https://kubeflow.github.io/spark-operator/docs/api-docs.html, behind an API server."""
+
+    kind = "spark_operator"
+
+    @property
+    def connection(self) -> str:
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "here",
+            "contexts": [{"name": "here", "context": {"cluster": "here", "user": "me"}}],
+            "clusters": [{"name": "here", "cluster": {"server": self.address}}],
+            "users": [{"name": "me", "user": {"token": "hush"}}],
+        }
+        return json.dumps({"conn_type": "kubernetes", "extra": {"kube_config": config}})
+
+    def submitter(self) -> Any:
+        from dqx_airflow.operators.submitters import SparkApplications
+
+        spec = {"image": "lake/dqx", "sparkVersion": "4.0.1", "mainApplicationFile": JOB}
+        return SparkApplications(spec, "lake", "service")
+
+    def answer(self, method: str, path: str, body: Any) -> Answer:
+        place = "/apis/sparkoperator.k8s.io/v1beta2/namespaces/lake/sparkapplications"
+        folder, _, name = path.removeprefix(place).rpartition("/")
+        names = [job.body["metadata"]["name"] for job in self.jobs]
+        if not path.startswith(place) or folder:
+            return 404, self._refusal(404, "NotFound")
+        if method == "POST":
+            if body["metadata"]["name"] in names:
+                return 409, self._refusal(409, "AlreadyExists")
+            spec = body["spec"]
+            assert spec["restartPolicy"] == {"type": "Never"}
+            self.run(body, spec["mainApplicationFile"], spec["arguments"], spec["sparkConf"])
+            return 201, body
+        if name not in names:
+            return 404, self._refusal(404, "NotFound")
+        number = names.index(name)
+        if method == "DELETE":
+            self.jobs[number].cancel()
+            return 200, {"kind": "Status", "status": "Success"}
+        job = self.jobs[number]
+        if job.is_cancelled:
+            return 404, self._refusal(404, "NotFound")
+        state = self.state(number, ("SUBMITTED", "RUNNING", "COMPLETED", "FAILED", ""))
+        failed = f"driver container failed with ExitCode: {job.code}, Reason: Error"
+        error = {"errorMessage": failed} if job.code else {}
+        return 200, {**job.body, "status": {"applicationState": {"state": state, **error}}}
+
+    def _refusal(self, code: int, reason: str) -> dict[str, Any]:
+        return {"kind": "Status", "status": "Failure", "reason": reason, "code": code}
+
+
 SERVICES: dict[str, type[SparkService]] = {
-    kind.kind: kind for kind in (Livy, Databricks, EmrServerless, Glue, Emr)
+    kind.kind: kind for kind in (Livy, Databricks, EmrServerless, Glue, Emr, SparkOperator)
 }
 
 

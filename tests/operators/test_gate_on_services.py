@@ -53,6 +53,7 @@ PROVIDERS = {
     "livy": "airflow.providers.apache.livy",
     "databricks": "airflow.providers.databricks",
     **dict.fromkeys(("emr_serverless", "glue", "emr"), "airflow.providers.amazon"),
+    "spark_operator": "airflow.providers.cncf.kubernetes",
 }
 
 
@@ -392,7 +393,7 @@ def test_a_service_that_does_not_answer_is_asked_again(
 
 def _fault(service: SparkService) -> int:
     """An answer that says nothing about a job, and that the hook does not wait for by itself."""
-    return 500 if service.kind == "livy" else 403
+    return 500 if service.kind in ("livy", "spark_operator") else 403
 
 
 def test_a_service_that_stops_answering_ends_the_wait(
@@ -439,7 +440,7 @@ def test_a_deferred_gate_is_continued_with_the_event(
 ) -> None:
     made = gate_there(deferrable=True, suite=SUITE + "# noise\n" * 10_000)
     event = event_of(_deferred(made, context))
-    assert (event["logs"] or service.kind).startswith((service.address, "https://", "emr"))
+    assert (event["logs"] or service.kind).startswith((service.address, "https://", "emr", "spark"))
     assert gate_there().execute_complete(context, event) == "passed"
     assert stored() == []
 

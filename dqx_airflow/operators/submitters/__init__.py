@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dqx_airflow.operators.submitters.aws import EmrSteps as EmrSteps
     from dqx_airflow.operators.submitters.aws import GlueJobRuns as GlueJobRuns
     from dqx_airflow.operators.submitters.databricks import DatabricksRuns as DatabricksRuns
+    from dqx_airflow.operators.submitters.kubernetes import SparkApplications as SparkApplications
     from dqx_airflow.operators.submitters.livy import LivyBatches as LivyBatches
     from dqx_airflow.values import GateRequest
 
@@ -31,6 +32,7 @@ _HOME = {
     **dict.fromkeys(("EmrServerlessJobs", "EmrSteps", "GlueJobRuns"), "aws"),
     "DatabricksRuns": "databricks",
     "LivyBatches": "livy",
+    "SparkApplications": "kubernetes",
 }
 
 __all__ = ["DriverEnd", "Job", "Submitter", *_HOME]  # noqa: PLE0604 (those of the table)
