@@ -16,7 +16,7 @@ from typing import NamedTuple
 from dqx_airflow.contracts.demands import one_line, printable_line
 from dqx_airflow.contracts.diff import Change, Diff
 from dqx_airflow.contracts.diff.columns import is_delta_widening
-from dqx_airflow.contracts.export.schemas import column_comment, table_type
+from dqx_airflow.contracts.export.schemas import column_comment, column_definition, table_type
 from dqx_airflow.contracts.model import Bump, Field, Model, next_version, version_of
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.types import Family, family_of
@@ -456,7 +456,7 @@ def versioned_evolution(diff: Diff, model: Model, table: str) -> Evolution:
 
 
 def _create(model: Model, table: str) -> str:
-    columns = ", ".join(_definition(item) for item in model.fields)
+    columns = ", ".join(column_definition(item, quote_name(item.name)) for item in model.fields)
     known = {item.path for item in model.fields}
     by = _partitioned_by(path for path in model.partition_by if path in known)
     if any(SIGNS_OF_NO_FILE & set(item.name) for item in model.fields):
@@ -505,10 +505,3 @@ def _waiting(diff: Diff) -> str:
     periods += [f"{life.dual_write_days} days of dual writes"] if life.dual_write_days else []
     after = f"after {' and '.join(periods)}, " if periods else ""
     return f"{after}when the old one is no longer read"
-
-
-def _definition(item: Field) -> str:
-    comment = column_comment(item)
-    required = "" if item.is_nullable else " NOT NULL"
-    described = f" COMMENT {quote_literal(comment)}" if comment else ""
-    return f"{quote_name(item.name)} {table_type(item)}{required}{described}"

@@ -15,8 +15,7 @@ from dqx_airflow.contracts.demands import Condition, QueryGives, Refers, RowsSat
 from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing.foreign_rule import (
-    MISSHAPEN,
-    NOT_AS_WRITTEN,
+    REFUSALS,
     Claims,
     ForeignRule,
     ImportRequest,
@@ -26,6 +25,7 @@ from dqx_airflow.importing.foreign_rule import (
     finite,
     listed_rules,
     percent_text,
+    reason_of,
     refuse_listed,
     rows_text,
     value_text,
@@ -415,10 +415,8 @@ def _rule(
                 raise NoCounterpartError(f"'{key}' has no counterpart for {function}")
         groups = tuple(columns_in(arguments.pop("group_by", None) or []))
         meaning: Meaning | str = FUNCTIONS[function](arguments)
-    except NoCounterpartError as error:
-        meaning, groups = str(error), ()
-    except MISSHAPEN:
-        meaning, groups = NOT_AS_WRITTEN, ()
+    except REFUSALS as refusal:
+        meaning, groups = reason_of(refusal), ()
     own_name = entry.get("name") or entry["check"].get("name")
     return ForeignRule(
         dataset,

@@ -23,8 +23,7 @@ from dqx_airflow.importing.dbt_tests import (
     meaning_of,
 )
 from dqx_airflow.importing.foreign_rule import (
-    MISSHAPEN,
-    NOT_AS_WRITTEN,
+    REFUSALS,
     Claims,
     ForeignRule,
     ImportRequest,
@@ -32,6 +31,7 @@ from dqx_airflow.importing.foreign_rule import (
     all_hold,
     column_text,
     meaning_or_reason,
+    reason_of,
     sql_text,
     yaml_line,
 )
@@ -191,9 +191,9 @@ def _rules(test: object, column: str | None, dataset: str, place: str) -> Iterat
             rest = dict(arguments)
             groups = groups_of(kind, rest)
             meaning = meaning_of(kind, Arguments(rest, column, dataset), fails_if)
-        except (NoCounterpartError, *MISSHAPEN) as error:
-            reason = error if isinstance(error, NoCounterpartError) else NOT_AS_WRITTEN
-            yield ForeignRule(dataset, place, shown, f"{kind}: {reason}", severity=severity)
+        except REFUSALS as refusal:
+            reason = f"{kind}: {reason_of(refusal)}"
+            yield ForeignRule(dataset, place, shown, reason, severity=severity)
             continue
         yield ForeignRule(
             dataset,

@@ -21,7 +21,7 @@ from dqx_airflow.contracts.demands import Condition, QueryGives, Required
 from dqx_airflow.contracts.dialects.foreign import Translation, aggregate_query
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing.foreign_rule import (
-    MISSHAPEN,
+    REFUSALS,
     Claims,
     ForeignRule,
     ImportRequest,
@@ -33,6 +33,7 @@ from dqx_airflow.importing.foreign_rule import (
     list_text,
     listed_rules,
     percent_text,
+    reason_of,
     rows_text,
     value_text,
 )
@@ -62,12 +63,16 @@ def difference_of(name: str, *, is_filtered: bool) -> str | None:
 _ALL = DeequCondition((("==", 1.0),))
 
 
-def _compared(subject: str, condition: Any, *, is_share: bool = False) -> tuple[str, ...]:
+def _comparisons_in(condition: Any) -> DeequCondition:
     if not isinstance(condition, DeequCondition):
         raise NoCounterpartError("its assertion cannot be evaluated without running it")
+    return condition
+
+
+def _compared(subject: str, condition: Any, *, is_share: bool = False) -> tuple[str, ...]:
     return tuple(
         f"{subject} {op} {percent_text(bound) if is_share else value_text(bound)}"
-        for op, bound in condition
+        for op, bound in _comparisons_in(condition)
     )
 
 
@@ -118,10 +123,8 @@ def _share_of_rows(predicate: str, rest: list[Any], passes_null: str | None) -> 
 
 def _aggregate(name: str, expression: str, condition: Any, column: str | None = None) -> Meaning:
     """A constraint on an aggregate of Spark."""
-    if not isinstance(condition, DeequCondition):
-        raise NoCounterpartError("its assertion cannot be evaluated without running it")
-    query = aggregate_query(expression)
-    demands = (QueryGives(query, Condition(op, bound)) for op, bound in condition)
+    query, compared = aggregate_query(expression), _comparisons_in(condition)
+    demands = (QueryGives(query, Condition(op, bound)) for op, bound in compared)
     return Translation(name, tuple(demands), column)
 
 
@@ -464,10 +467,8 @@ def _of_links(
                 and keyword.arg is not None
             ]
             meaning: Meaning | str = CONSTRAINTS[name](given)
-        except NoCounterpartError as error:
-            meaning = str(error)
-        except MISSHAPEN:
-            meaning = f"{name} has unsupported arguments"
+        except REFUSALS as refusal:
+            meaning = reason_of(refusal, f"{name} has unsupported arguments")
         difference = difference_of(name, is_filtered=where is not None)
         yield ForeignRule(
             dataset, at, shown, meaning, severity=severity, where=where, difference=difference

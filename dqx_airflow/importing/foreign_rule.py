@@ -48,17 +48,23 @@ Meaning: TypeAlias = Claims | Translation
 MISSHAPEN = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 """Raised by the translation of a rule whose parts are of other kinds than its tool writes."""
 
-NOT_AS_WRITTEN = "its arguments are not as the tool writes them"
+REFUSALS = (NoCounterpartError, *MISSHAPEN)
+"""Raised by the translation of a rule that becomes an unsupported one."""
+
+
+def reason_of(refusal: Exception, misshapen: str | None = None) -> str:
+    """Why a rule has no counterpart; `misshapen` if its parts are of other kinds."""
+    if isinstance(refusal, NoCounterpartError):
+        return str(refusal)
+    return misshapen or "its arguments are not as the tool writes them"
 
 
 def meaning_or_reason(translate: Callable[[], Meaning], about: str = "") -> Meaning | str:
     """The translation of a rule, or why it has no counterpart; `about` begins the reason."""
     try:
         return translate()
-    except NoCounterpartError as error:
-        reason = str(error)
-    except MISSHAPEN:
-        reason = NOT_AS_WRITTEN
+    except REFUSALS as refusal:
+        reason = reason_of(refusal)
     return f"{about}: {reason}" if about else reason
 
 

@@ -10,7 +10,7 @@ from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.dialects.foreign import Translation, literals, rlike
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing.foreign_rule import (
-    MISSHAPEN,
+    REFUSALS,
     Claims,
     ForeignRule,
     ImportRequest,
@@ -18,6 +18,7 @@ from dqx_airflow.importing.foreign_rule import (
     column_text,
     columns_text,
     listed_rules,
+    reason_of,
     yaml_line,
 )
 
@@ -108,10 +109,8 @@ def _of_column(
             if kind not in _CHECKS:
                 raise NoCounterpartError(f"the check '{kind}' has no counterpart")
             meaning: Translation | str = Translation(kind, _CHECKS[kind](path, given), path)
-        except NoCounterpartError as error:
-            meaning = str(error)
-        except MISSHAPEN:
-            meaning = f"the check '{kind}' has unsupported arguments"
+        except REFUSALS as refusal:
+            meaning = reason_of(refusal, f"the check '{kind}' has unsupported arguments")
         yield rule(f"{kind}: {yaml_line(given)}", meaning)
 
 

@@ -16,8 +16,7 @@ from dqx_airflow.contracts.demands import QueryGives, RowsSatisfy
 from dqx_airflow.contracts.dialects.foreign import Translation, aggregate_query, soda
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing.foreign_rule import (
-    MISSHAPEN,
-    NOT_AS_WRITTEN,
+    REFUSALS,
     VARIABLE,
     Claims,
     ForeignRule,
@@ -30,6 +29,7 @@ from dqx_airflow.importing.foreign_rule import (
     list_text,
     listed_rules,
     meaning_or_reason,
+    reason_of,
     refuse_listed,
     sql_text,
     value_text,
@@ -386,10 +386,8 @@ def _sodacl_rules(check: object, at: _Place) -> Iterator[ForeignRule]:
         try:
             meaning, difference = _sodacl_meaning(compared, settings, at.dataset)
             yield rule(meaning, severity, difference)
-        except NoCounterpartError as error:
-            yield rule(str(error), severity)
-        except MISSHAPEN:
-            yield rule(NOT_AS_WRITTEN, severity)
+        except REFUSALS as refusal:
+            yield rule(reason_of(refusal), severity)
 
 
 def _sodacl_meaning(

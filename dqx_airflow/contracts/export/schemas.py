@@ -27,7 +27,8 @@ _WORDS = (*NUMBER_WORDS, "any", None)
 def columns(contract: Contract) -> Exported:
     """One column on each line: its type, nullability, and meaning."""
     (model,) = contract.models
-    text = ",\n".join(_column(item) for item in model.fields) + "\n"
+    lines = (column_definition(item, column_path(item.name)) for item in model.fields)
+    text = ",\n".join(lines) + "\n"
     losses = [
         Loss(
             f"{model.name}.{item.path}",
@@ -48,11 +49,12 @@ def columns(contract: Contract) -> Exported:
     return Exported(text, (*losses, *unsupported_clauses(contract)))
 
 
-def _column(item: Field) -> str:
+def column_definition(item: Field, name: str) -> str:
+    """A column of a table in SQL, by its name as written there."""
     null = "" if item.is_nullable else " NOT NULL"
     text = column_comment(item)
     comment = f" COMMENT {quote_literal(text)}" if text else ""
-    return f"{column_path(item.name)} {table_type(item)}{null}{comment}"
+    return f"{name} {table_type(item)}{null}{comment}"
 
 
 def description_of(contract: Contract, model: Model) -> ContractDescription:

@@ -211,17 +211,12 @@ class ArgumentChecker:
         match argument.kind:
             case ArgumentKind.DATASET:
                 pass  # checked by `other_dataset`
-            case ArgumentKind.TOLERANCE:
-                tolerance = self._folded(parameter.value)
-                if not isinstance(tolerance, NUMBERS) or tolerance < 0:
-                    message = f"expected {ArgumentKind.TOLERANCE.value}"
-                    self.error("E101", message, parameter.value.span, "write tolerance 0.01")
-            case ArgumentKind.STEP:
-                step = self._folded(parameter.value)
-                if not isinstance(step, NUMBERS) or step <= 0:
-                    message = f"expected {ArgumentKind.STEP.value}"
-                    help_line = "write step 10, or step 1 hour"
-                    self.error("E101", message, parameter.value.span, help_line)
+            case ArgumentKind.TOLERANCE | ArgumentKind.STEP as kind:
+                is_step, value = kind is ArgumentKind.STEP, self._folded(parameter.value)
+                if not isinstance(value, NUMBERS) or value < 0 or (is_step and value == 0):
+                    example = "step 10, or step 1 hour" if is_step else "tolerance 0.01"
+                    message = f"expected {kind.value}"
+                    self.error("E101", message, parameter.value.span, f"write {example}")
             case _:
                 self.check(COLUMN, parameter.value)
 
@@ -396,13 +391,8 @@ def check_sql(kind: str, text: nodes.Text, arguments: ArgumentChecker) -> None:
 
 def objection_to_select(text: str) -> str | None:
     """Why SQL is not a single read-only query over catalog tables; None if it is."""
-    from sqlglot import exp
-
     try:
-        query = _only(text)
-        if not isinstance(query, exp.Query):
-            return "this is not a query"
-        for table in _tables_in(query):
+        for table in _tables_in(_query(text)):
             parts = [part.name for part in table.parts]
             # `parquet.`/some/path`` reads files outside of the catalog.
             if any(set(part) & _OF_PATHS for part in parts) or (
@@ -417,20 +407,9 @@ def objection_to_select(text: str) -> str | None:
 
 def tables_of_select(text: str) -> list[str]:
     """The tables that a query reads, by the names that it uses; empty if it is not a query."""
-    from sqlglot import exp
-
     try:
-        query = _only(text)
-        if not isinstance(query, exp.Query):
-            return []
-        defined = {cte.alias_or_name.lower() for cte in query.find_all(exp.CTE)}
-        return list(
-            dict.fromkeys(
-                ".".join(part.sql("spark") for part in table.parts)
-                for table in _tables_in(query)
-                if table.db or table.name.lower() not in defined
-            )
-        )
+        parts = (table.parts for table in _tables_of_others(_query(text)))
+        return list(dict.fromkeys(".".join(part.sql("spark") for part in path) for path in parts))
     except _RefusedSqlError:
         return []
 
@@ -493,23 +472,38 @@ def _check_aggregate(text: str) -> None:
 
 
 def _tables(text: str) -> Iterator[str]:
-    """The tables of a query that it does not define itself."""
+    """The datasets that a query for one value reads."""
     from sqlglot import exp
 
-    query = _only(text)
-    if not isinstance(query, exp.Query):
-        raise _RefusedSqlError("this is not a query")
+    query = _query(text)
     if isinstance(query, exp.Select) and len(query.expressions) != 1:
         raise _RefusedSqlError("the query must return one column")
-    defined = {cte.alias_or_name.lower() for cte in query.find_all(exp.CTE)}
-    for table in _tables_in(query):
+    for table in _tables_of_others(query):
         if table.db or table.catalog:
             place = table.sql(dialect="spark")
             raise _RefusedSqlError(
                 f"{place} is not a dataset: queries cannot read files or catalogs"
             )
-        if table.name.lower() not in defined:
-            yield table.name
+        yield table.name
+
+
+def _query(text: str) -> exp.Query:
+    from sqlglot import exp
+
+    query = _only(text)
+    if not isinstance(query, exp.Query):
+        raise _RefusedSqlError("this is not a query")
+    return query
+
+
+def _tables_of_others(query: exp.Query) -> Iterator[exp.Table]:
+    """The tables of a query that it does not define itself."""
+    from sqlglot import exp
+
+    defined = {cte.alias_or_name.lower() for cte in query.find_all(exp.CTE)}
+    for table in _tables_in(query):
+        if table.db or table.catalog or table.name.lower() not in defined:
+            yield table
 
 
 def _tables_in(query: exp.Query) -> Iterator[exp.Table]:

@@ -506,16 +506,13 @@ def _with_parts(context: service.OdcsContext, node: Mapping, item: Field, spark_
             return replace(item, items=_read(context, items, "[]", f"{item.path}[]"))
         reading.unsupported(items, f"a value of type {spark_type} has no items")
     if (entries := reading.mapping(node, "map")) is not NOTHING and item.type == "map":
-        keys, values = (reading.mapping(entries, key) for key in ("key", "value"))
-        return replace(
-            item,
-            keys=_read(context, keys, "{key}", item.path + "{key}")
-            if keys is not NOTHING
-            else None,
-            values=_read(context, values, "{value}", item.path + "{value}")
-            if values is not NOTHING
-            else None,
+        keys, values = (
+            None if part is NOTHING else _read(context, part, name, item.path + name)
+            for part, name in (
+                (reading.mapping(entries, name), f"{{{name}}}") for name in ("key", "value")
+            )
         )
+        return replace(item, keys=keys, values=values)
     if node.text("logicalType") == "vector":
         return _vector(context, node, item)
     return item
