@@ -239,10 +239,8 @@ def written(diffs: Sequence[SuiteDiff], output: DiffFormat, revision: str) -> st
             text = "\n\n".join(map(_markdown, diffs)) or f"No assertion differs from `{revision}`."
         case "text":
             text = "\n\n".join(map(_text, diffs)) or f"no assertion differs from {revision}"
-        case "github":
-            text = renderers.github_annotations(notes)
-        case "sarif":
-            text = renderers.sarif_log(notes)
+        case "github" | "sarif":
+            text = renderers.FOR_MACHINES[output](notes)
     return f"{text}\n" if text else ""
 
 

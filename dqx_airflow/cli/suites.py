@@ -56,7 +56,7 @@ def check(
     from dqx_airflow.dql.linking import FileReader, search_path
     from dqx_airflow.dql.syntax.datalex_blocks import is_block_file
 
-    files, missing = _files_at(paths)
+    files, missing = files_at(paths)
     found = Findings()  # a library imported by two suites is checked twice, and reported once
     block_files: list[tuple[Path, SourceFile]] = []
     for file in files:
@@ -87,7 +87,7 @@ def check(
         raise typer.Exit(EXIT_WRONG)
 
 
-def _files_at(paths: Iterable[Path]) -> tuple[list[Path], int]:
+def files_at(paths: Iterable[Path]) -> tuple[list[Path], int]:
     """The suites at paths, and the number of paths without one, which are reported."""
     files, missing = suite_files(paths)
     for path in missing:
@@ -113,16 +113,11 @@ class Findings:
     def print(self, format: DiagnosticFormat) -> bool:
         """Prints the findings in a format; False if there is nothing to display."""
         found = tuple(self.diagnostics)
-        match format:
-            case "json":
-                text = renderers.json_list(found)
-            case "github":
-                text = renderers.github_annotations(found)
-            case "sarif":
-                text = renderers.sarif_log(found)
-            case "text":
-                drawn = renderers.draw(found, self.sources, colour=sys.stdout.isatty())
-                text = drawn + "\n" if drawn else ""
+        if format == "text":
+            drawn = renderers.draw(found, self.sources, colour=sys.stdout.isatty())
+            text = drawn + "\n" if drawn else ""
+        else:
+            text = renderers.FOR_MACHINES[format](found)
         if text:
             typer.echo(text)
         return bool(text)
@@ -149,7 +144,7 @@ def fmt(
     :param check: Write nothing; exit 1 if a file would change.
     :param diff: Print the changes and write nothing; exit 1 if a file would change.
     """
-    files, missing = _files_at(path for path in paths if path != _STDIN)
+    files, missing = files_at(path for path in paths if path != _STDIN)
     if _STDIN in paths:
         files.append(_STDIN)
     counts = Counter[str]()

@@ -257,3 +257,7 @@ def _location(span: Span) -> dict[str, Any]:
     }
     uri = span.file.replace("\\", "/")
     return {"physicalLocation": {"artifactLocation": {"uri": uri}, "region": region}}
+
+
+FOR_MACHINES = {"json": json_list, "github": github_annotations, "sarif": sarif_log}
+"""The formats of diagnostics that programs read."""

@@ -18,12 +18,12 @@ from dqx_airflow.cli.command import EXIT_FAILED, EXIT_WRONG, TextFormatOption, T
 from dqx_airflow.cli.contract.versions import ContractPair, contract_pairs, read_versions
 from dqx_airflow.cli.diff import DiffFormat, PastWanted, suite_diff, written
 from dqx_airflow.cli.reports import console_for, markdown_cell, printable, table_of
-from dqx_airflow.cli.suites import count_text
+from dqx_airflow.cli.suites import count_text, emit_block_events, files_at
 from dqx_airflow.contracts.diff import Change, Diff
 from dqx_airflow.contracts.model import Bump, Contract, version_of
 from dqx_airflow.contracts.publishing import PublishedVersion, ReleasedContracts, release_of
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
-from dqx_airflow.diagnostics.renderers import draw, github_annotations, json_text, sarif_log
+from dqx_airflow.diagnostics.renderers import FOR_MACHINES, draw, json_text
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import Span
@@ -153,16 +153,11 @@ def _print_release(release: ReleasedContracts, format: DiffFormat, *, is_alone: 
             facts = (remark.facts for remark in release.remarks)
             typer.echo(json_text(plain[0] if is_alone else [*plain, *facts]))
         case "markdown":
-            typer.echo(
-                "\n\n".join(
-                    [*map(_markdown, diffs), *(f"- {markdown_cell(line)}" for line in lines)]
-                )
-            )
-        case "github":
-            if annotations := github_annotations(notes):
-                typer.echo(annotations)
-        case "sarif":
-            typer.echo(sarif_log(notes))
+            items = (f"- {markdown_cell(line)}" for line in lines)
+            typer.echo("\n\n".join([*map(_markdown, diffs), *items]))
+        case "github" | "sarif":
+            if text := FOR_MACHINES[format](notes):
+                typer.echo(text)
 
 
 def headline(diff: Diff) -> str:
@@ -258,14 +253,11 @@ def impact(
     :param blocks: Block files, or folders with them.
     :param emit: Send an OpenLineage FAIL event for each block that breaks.
     """
-    from dqx_airflow.cli.command import suite_files, what_to_give
     from dqx_airflow.contracts.datalex.binding import impact as impact_of
     from dqx_airflow.dql.syntax.datalex_blocks import is_block_file, read_blocks
 
     before, after = _manifest(old), _manifest(new)
-    files, missing = suite_files(blocks)
-    for path in missing:
-        typer.echo(f"error: no .dql file found at {path}\n  help: {what_to_give(path)}", err=True)
+    files, missing = files_at(blocks)
     if missing or before is None or after is None:
         raise typer.Exit(EXIT_WRONG)
     impacts: list[Impact] = []
@@ -276,8 +268,6 @@ def impact(
     broken = [affected for affected in impacts if affected.is_breaking]
     typer.echo(_written(impacts, format))
     if emit:
-        from dqx_airflow.cli.suites import emit_block_events
-
         emit_block_events(
             (item.block, item.contract, f"{item.contract} changed: {'; '.join(item.reasons)}")
             for item in broken
