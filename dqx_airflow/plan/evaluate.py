@@ -78,22 +78,14 @@ def evaluate(
 
 
 def judge_one(
-    assertion: model.PlannedAssertion,
-    plan: model.Plan,
-    scanned: model.Scanned,
-    skip_dates: Collection[date] = (),
-    *,
-    now: datetime | None = None,
-    on: date | None = None,
+    assertion: model.PlannedAssertion, measured: term_values.KnownValues, scanned: model.Scanned
 ) -> Verdict:
     """The verdict of one assertion, as from `evaluate`, without its measurements.
 
-    :param on: the date, where the plan is one for another date.
+    :param measured: the results in `scanned`, and what counts for them.
     """
-    measured = term_values.KnownValues(scanned.values, now, plan, frozenset(skip_dates), on)
-    return masked_verdict(
-        _verdict_on(assertion, measured, scanned, DEFAULT_SAMPLE_ROWS), assertion, plan
-    )
+    verdict = _verdict_on(assertion, measured, scanned, DEFAULT_SAMPLE_ROWS)
+    return masked_verdict(verdict, assertion, measured.plan)
 
 
 def decide(

@@ -28,7 +28,7 @@ from dqx_airflow.plan.masks import reveals_any
 from dqx_airflow.plan.predicates import arguments_of, causes_of, lookups_of, predicate_sql, voids_of
 from dqx_airflow.plan.row_values import Cause, RowTypes
 from dqx_airflow.plan.schema_check import INFINITE, Schema, columns_of, is_about_rows
-from dqx_airflow.plan.term_values import sides_of
+from dqx_airflow.plan.term_values import KnownValues, sides_of
 from dqx_airflow.values import MASK, MetricValue, Status, Verdict
 from dqx_airflow.values.exact import Exact, exact_text
 
@@ -71,11 +71,12 @@ def faults_of(
     :param skip_dates: dates that count as missing, as in `evaluate`.
     :param now: when the gate runs, as in `evaluate`.
     """
+    measured = KnownValues(scanned.values, now, plan, frozenset(skip_dates))
     return tuple(
         tuple(
             fault
-            for part in _failing_parts(assertion, plan, scanned, skip_dates, now)
-            for fault in _faults(part, plan, scanned, schemas, skip_dates, now)
+            for part in _failing_parts(assertion, measured, scanned)
+            for fault in _faults(part, measured, scanned, schemas)
         )
         if verdict.status is Status.FAILED and assertion.groups is None
         else ()
@@ -84,11 +85,7 @@ def faults_of(
 
 
 def _failing_parts(
-    assertion: model.PlannedAssertion,
-    plan: model.Plan,
-    scanned: model.Scanned,
-    skip_dates: Collection[date],
-    now: datetime | None,
+    assertion: model.PlannedAssertion, measured: KnownValues, scanned: model.Scanned
 ) -> Iterator[model.PlannedAssertion]:
     """The claims of a failed assertion that do not hold; for `if`, the one after `then`."""
     if not isinstance(assertion.term, model.Claimed):
@@ -96,8 +93,8 @@ def _failing_parts(
         return
     parts = assertion.term.parts
     for part in parts[1:] if assertion.term.junctor is nodes.Junctor.IF else parts:
-        if judge_one(part, plan, scanned, skip_dates, now=now).status is Status.FAILED:
-            yield from _failing_parts(part, plan, scanned, skip_dates, now)
+        if judge_one(part, measured, scanned).status is Status.FAILED:
+            yield from _failing_parts(part, measured, scanned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +108,11 @@ class _Excess:
 
 def _faults(
     assertion: model.PlannedAssertion,
-    plan: model.Plan,
+    measured: KnownValues,
     scanned: model.Scanned,
     schemas: Mapping[str, Schema],
-    skip_dates: Collection[date],
-    now: datetime | None,
 ) -> Iterator[FailingRows]:
-    scaled, bounds = sides_of(assertion, plan, scanned, skip_dates, now)
+    plan, (scaled, bounds) = measured.plan, sides_of(assertion, measured)
     voids = tuple(void_requests(assertion.requests, plan, scanned))
     yield from _void_faults(voids, scanned, schemas)
     if voids or scaled is None or not bounds or None in bounds:

@@ -461,14 +461,9 @@ def with_answers(
 
 
 def sides_of(
-    assertion: model.PlannedAssertion,
-    plan: model.Plan,
-    scanned: model.Scanned,
-    skip_dates: Collection[date],
-    now: datetime | None,
+    assertion: model.PlannedAssertion, measured: KnownValues
 ) -> tuple[MetricValue, tuple[MetricValue, ...]]:
     """The scaled value and the bounds that are compared."""
-    measured = KnownValues(scanned.values, now, plan, frozenset(skip_dates))
     answered = with_answers(assertion, measured)
     return scaled_sides(answered, value_of(answered.term, measured), measured)
 

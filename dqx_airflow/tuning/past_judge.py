@@ -370,16 +370,17 @@ class PastJudge:
             if not isinstance(planned.term, model.Measured):
                 request = replace(request, metric="average")  # as computed as that
             scanned = model.Scanned({request: day.verdicts[planned.check, planned.name].value})
-            return judge_one(
-                replace(planned, term=model.Measured(request)), plan, scanned, now=day.now
-            )
+            known = KnownValues(scanned.values, day.now, plan, frozenset())
+            return judge_one(replace(planned, term=model.Measured(request)), known, scanned)
         behind = self.keys(planned, plan).behind
         if planned.history:
             day = with_history(day, planned, plan, self._by_date)
             behind = keys_of(requests_behind(planned, with_history=True), plan.date)
             plan = replace(plan, labels=self.labels_of(day))
         scanned = day.measured.scanned(behind)
-        return judge_one(planned, plan, scanned, _skipped(plan, day), now=day.now, on=day.date)
+        skipped = _skipped(plan, day)
+        known = KnownValues(scanned.values, day.now, plan, skipped, day.date)
+        return judge_one(planned, known, scanned)
 
     def values(
         self,
