@@ -14,7 +14,7 @@ import pytest
 from processes import free_port
 
 from dqx_airflow.datasets.connections import connection_of
-from dqx_airflow.engine.session.connect_server import require_tls
+from dqx_airflow.engine.session.connection import require_tls
 from dqx_airflow.engine.session.spark_versions import require_pair
 from dqx_airflow.errors import SparkError
 

@@ -11,8 +11,7 @@ from deltalake import write_deltalake
 from pyspark.sql.types import StructType
 
 from dqx_airflow.engine.scan import passes as rules
-from dqx_airflow.engine.scan.collect import AggregateRequest
-from dqx_airflow.engine.scan.passes import describe_pass, split_into_passes
+from dqx_airflow.engine.scan.passes import AggregateRequest, describe_pass, split_into_passes
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.delta.log import DeltaLog, struct_of

@@ -23,8 +23,8 @@ from lake import TODAY, YESTERDAY, request
 import dqx_airflow
 from dqx_airflow.engine.job import plan_gate
 from dqx_airflow.engine.scan import states
-from dqx_airflow.engine.scan.collect import AggregateRequest, ScanResults
 from dqx_airflow.engine.scan.frames import ReferenceTables
+from dqx_airflow.engine.scan.passes import AggregateRequest, ScanResults
 from dqx_airflow.engine.scan.states import WITHOUT_EFFECT, StateCache
 from dqx_airflow.engine.sources import listing
 from dqx_airflow.engine.sources.listing import DataFile

@@ -20,8 +20,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from dqx_airflow.engine.scan.collect import AggregateRequest, ScanResults, collect, date_of
-from dqx_airflow.engine.scan.frames import DATE, ReferenceTables, rows_of_dates, with_named_columns
+from dqx_airflow.engine.scan.frames import (
+    DATE,
+    ReferenceTables,
+    collect,
+    date_of,
+    rows_of_dates,
+    with_named_columns,
+)
 from dqx_airflow.engine.scan.fused_pass import (
     PassResult,
     aggregate,
@@ -32,6 +38,8 @@ from dqx_airflow.engine.scan.fused_pass import (
     reshaped,
 )
 from dqx_airflow.engine.scan.passes import (
+    AggregateRequest,
+    ScanResults,
     ask_log,
     describe_pass,
     scan_in_two_phases,

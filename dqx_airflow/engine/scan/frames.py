@@ -1,4 +1,5 @@
-"""The rows of a scan as Spark frames, and the queries of a suite over them.
+"""The rows of a scan as Spark frames, the queries of a suite over them, and how values come from
+Spark.
 
 A query sees the datasets of the gate under their names, with the rows of the date, and nothing
 else: `WITH` gives these names priority over all others, and a query in parentheses can only read.
@@ -9,19 +10,32 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, datetime, timedelta
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    DateType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
-from dqx_airflow.engine.scan.collect import NESTED, collect
 from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
 from dqx_airflow.engine.session.spark_errors import explain, spark_failures
-from dqx_airflow.engine.session.spark_versions import formatted, query_over
+from dqx_airflow.engine.session.spark_versions import formatted, interval_types, query_over
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.errors import DatasetError
-from dqx_airflow.metrics.spark_values import is_finite
+from dqx_airflow.metrics.spark_values import is_finite, metric_value
 from dqx_airflow.metrics.sql import malformed_alias, quote_literal, quote_name
 from dqx_airflow.metrics.types import ColumnPath
 from dqx_airflow.plan.model import Lookup, MetricRequest, Scanned
@@ -194,7 +208,7 @@ def run_queries(
         text = request.arguments[0]
         try:
             with jobs_called(spark, f"query: {' '.join(text.split())}"), spark_failures():
-                value = _value(spark, text, opened, on)
+                value = _value_of_query(spark, text, opened, on)
         except (PySparkException, DatasetError, ValueError) as error:
             reason = explain(error) if isinstance(error, PySparkException) else str(error)
             scanned.failures[request] = f"the query failed: {reason}"
@@ -208,7 +222,7 @@ def run_queries(
     return scanned
 
 
-def _value(
+def _value_of_query(
     spark: SparkSession, text: str, opened: Mapping[str, OpenDataset], on: date
 ) -> MetricValue:
     tables = {f"table_{number}": name for number, name in enumerate(opened)}
@@ -228,3 +242,83 @@ def _value(
     if len(rows) > 1:
         raise ValueError("the query returned several rows; expected one number")
     return rows[0][0] if rows else None
+
+
+_EPOCH = datetime(1970, 1, 1)
+_CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097
+"""The period after which the Gregorian calendar repeats itself."""
+
+# Timestamps are collected as numbers: PySpark would convert them to the zone of this process, and
+# fails on years that Python does not support.
+_DAYS, _MICROSECONDS = "unix_date({})", "unix_micros({})"
+_LOCAL = "timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', {})"
+NESTED = (ArrayType, MapType, StructType, BinaryType)
+"""Types that have no value as a metric."""
+_INTERVALS = interval_types()
+_COLLECTED_AS: dict[type[DataType], str] = {
+    DateType: _DAYS,
+    TimestampType: _MICROSECONDS,
+    TimestampNTZType: _LOCAL,
+    **dict.fromkeys(NESTED, "NULL"),
+}
+
+
+def collect(frame: DataFrame, *, keys: int = 0) -> list[tuple[MetricValue, ...]]:
+    """The values of a frame, row by row.
+
+    Dates and timestamps become ISO strings, in UTC if they have a zone. Nested values become None.
+    NaN and infinity are kept, so that an overflow differs from a missing result.
+
+    :param keys: how many of the columns, the first ones, only identify the rows: their dates may
+        have any year.
+    :raises PySparkException: a date or timestamp is outside the years 1 to 9999, or a value is
+        an interval.
+    """
+    types = [type(field.dataType) for field in frame.schema.fields]
+    if any(kind in _INTERVALS for kind in types):
+        hint = "timestampdiff(SECOND, a, b) is its length in seconds"
+        raise PySparkException(f"[NOT_A_NUMBER] it returns an interval: {hint}")
+    numbered = frame.toDF(*map(str, range(len(types))))
+    expressions = [_COLLECTED_AS.get(kind, "{}").format(f"`{nr}`") for nr, kind in enumerate(types)]
+    with spark_failures():
+        rows = numbered.selectExpr(*expressions).collect()
+    columns = [
+        values if kind in _PLAIN else [_value(value, kind, is_key=nr < keys) for value in values]
+        for nr, (kind, values) in enumerate(zip(types, zip(*rows, strict=True), strict=False))
+    ]
+    return list(zip(*columns, strict=True))
+
+
+_PLAIN = (LongType, IntegerType, StringType, DoubleType)
+"""Types whose values are plain as they are: NaN and infinity, too, which stay what they are."""
+
+
+def _value(
+    collected: int | float | None, kind: type[DataType], *, is_key: bool = False
+) -> MetricValue:
+    if collected is None or kind not in (DateType, TimestampType, TimestampNTZType):
+        return collected if isinstance(collected, float) else metric_value(collected)
+    try:
+        if kind is DateType:
+            return metric_value((_EPOCH + timedelta(days=collected)).date())
+        return metric_value(_EPOCH + timedelta(microseconds=collected))
+    except OverflowError:
+        if is_key and kind is DateType:
+            return _beyond_python(int(collected))
+        message = "the value is a date or timestamp outside the years 1 to 9999"
+        raise PySparkException(f"[DATETIME_OVERFLOW] {message}") from None
+
+
+def _beyond_python(days: int) -> str:
+    """A date that Python does not have, in the notation of Spark: `+10000-01-01`.
+
+    :param days: the days since 1970.
+    """
+    cycles, rest = divmod(days, _CYCLE_DAYS)
+    alike = _EPOCH + timedelta(days=rest)
+    return f"{alike.year + cycles * _CYCLE_YEARS:+05}-{alike:%m-%d}"
+
+
+def date_of(value: MetricValue) -> date:
+    """A value as a date."""
+    return date.fromisoformat(str(value))

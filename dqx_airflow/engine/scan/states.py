@@ -27,9 +27,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import dqx_airflow
-from dqx_airflow.engine.scan.collect import AggregateRequest, PartialState, ScanResults
 from dqx_airflow.engine.scan.frames import ReferenceTables
-from dqx_airflow.engine.scan.passes import has_few_rows
+from dqx_airflow.engine.scan.passes import AggregateRequest, PartialState, ScanResults, has_few_rows
 from dqx_airflow.engine.session.spark_session import settings_of
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.listing import DataFile, files_at

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 import socket
+import ssl
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from importlib import metadata
+from importlib import metadata, resources
 from typing import IO, Any
 
 import pyspark
@@ -18,7 +19,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dqx_airflow.datasets.connections import Connection, ConnectionKind, for_a_short_life
-from dqx_airflow.engine.session.connect_server import require_tls
 from dqx_airflow.engine.session.file_systems import s3_settings
 from dqx_airflow.engine.session.java import MINIMUM_VERSION, search_java
 from dqx_airflow.engine.session.launch import start_own_spark
@@ -31,6 +31,7 @@ from dqx_airflow.engine.session.spark_errors import (
 from dqx_airflow.engine.session.spark_session import SQL_DEFAULTS, create_session, quiet_pyspark
 from dqx_airflow.engine.session.spark_versions import (
     SHARING,
+    channel_of,
     connect_packages,
     installed_mixture,
     limit_retries,
@@ -41,6 +42,7 @@ from dqx_airflow.errors import SparkError, first_line
 from dqx_airflow.values.redact import redact_urls
 
 _CONNECT_TIMEOUT_S = 5.0
+_ROOTS = "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH"
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 _TAIL = 5
 _LOG_IN = (
@@ -139,6 +141,43 @@ def _connect(connection: Connection, settings: Mapping[str, str]) -> SparkSessio
     require_pair(session.version, pyspark.__version__, str(connection))
     connected: SparkSession = session
     return connected
+
+
+def require_tls(connection: Connection, timeout_s: float) -> None:
+    """Checks the certificate of a server that requires TLS: gRPC would retry for minutes, and give
+    no reason.
+
+    :raises SparkError: it offers no TLS, or a certificate that gRPC does not trust.
+    """
+    channel = channel_of(connection.address)
+    if not channel.secure or (channel.host == "localhost" and not channel.use_ssl):
+        return
+    ((host, port),) = connection.servers
+    try:
+        context = ssl.create_default_context(cafile=_trusted())
+        context.set_alpn_protocols(["h2"])
+        with (
+            socket.create_connection((host, port), timeout=timeout_s) as plain,
+            context.wrap_socket(plain, server_hostname=host),
+        ):
+            return
+    except ssl.SSLCertVerificationError as error:
+        raise SparkError(
+            f"{connection}: its certificate is not trusted: {error.verify_message}",
+            f"set {_ROOTS} to the file with the certificate of its authority",
+        ) from error
+    except (ssl.SSLError, ConnectionError, TimeoutError) as error:
+        raise SparkError(
+            f"{connection} has no TLS, and without TLS a token goes to localhost only",
+            f"write sc://localhost:{port} on the same machine, or put a proxy with TLS before it",
+        ) from error
+
+
+def _trusted() -> str:
+    """The file of certificate authorities that gRPC trusts."""
+    if given := os.environ.get(_ROOTS):
+        return given
+    return str(resources.files("grpc") / "_cython" / "_credentials" / "roots.pem")
 
 
 def _databricks(connection: Connection, settings: Mapping[str, str]) -> SparkSession:
