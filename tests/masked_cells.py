@@ -74,7 +74,12 @@ def rules() -> Iterator[str]:
         yield f"90% of rows: {name} is null for each id"
         yield f"entropy({name}) > 99"
         yield f"average(price, where {name} is not null) > 99"
+    for name in (*texts, *numbers):
+        yield f"psi({name}, lag 1) > 99"
+        yield f"js({name}, usual n 1) > 0.99 for each id"
+        yield f"any {{ assert psi({name}, lag 1) > 99 assert js({name}, lag 1) > 0.99 }}"
     for name in numbers:
+        yield f"ks({name}, lag 1) > 0.99"
         for metric in ("average", "sum", "minimum", "maximum", "median", "variance"):
             yield f"{metric}({name}) == 1"
             yield f"{metric}({name}) == 1 for each id"

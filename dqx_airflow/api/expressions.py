@@ -27,6 +27,7 @@ from dqx_airflow.dql.walk import parts_of
 from dqx_airflow.errors import RequestError
 from dqx_airflow.metrics import derived
 from dqx_airflow.metrics.builtin import CALLABLE, METRICS
+from dqx_airflow.metrics.drift import DRIFT_DOCS, DRIFT_PARAMETERS, EARLIER_DAYS
 from dqx_airflow.metrics.metric import ArgumentKind, Metric, Scan
 from dqx_airflow.tuning.tunables import Tunable
 from dqx_airflow.values import SourceFile, Span
@@ -453,6 +454,9 @@ def _forms() -> Mapping[str, _Form]:
         forms[name] = _Form(
             _COLUMN, f"In seconds, {meaning}; compare it with a `timedelta`.", _OF_ROWS
         )
+    for name, doc in DRIFT_DOCS.items():
+        words = tuple(parameter.replace(" ", "_") for parameter in DRIFT_PARAMETERS)
+        forms[name] = _Form(_COLUMN, f"{doc[0].upper()}{doc[1:]}.", words)
     for name, claim in derived.SHORTCUTS.items():
         arguments = _SHORTCUT_ARGUMENTS.get(name, (("columns", ArgumentKind.COLUMN),))
         doc = f"A complete assertion, which takes no condition: {claim}."
@@ -508,7 +512,8 @@ def _parameter(name: str, given: object, site: CallSite) -> nodes.Parameter:
         value = filter_of(given, site)
     else:
         value = _argument(given, ArgumentKind.COLUMN, site)
-    return nodes.Parameter(nodes.Name(name, site.of(name)), value, site.span)
+    word = EARLIER_DAYS if name == EARLIER_DAYS.replace(" ", "_") else name
+    return nodes.Parameter(nodes.Name(word, site.of(name)), value, site.span)
 
 
 def _method(name: str, form: _Form) -> Callable[..., MetricExpression]:

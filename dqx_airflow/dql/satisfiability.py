@@ -29,6 +29,7 @@ from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.walk import expressions_in, fold, settle
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import ARITY, CHANGES, FUNCTIONS, apply
+from dqx_airflow.metrics.drift import LARGEST_DRIFT
 from dqx_airflow.metrics.spark_values import COMPARATORS, MIRRORED
 from dqx_airflow.values import MetricValue, Span
 from dqx_airflow.values.exact import NUMBERS, Number, bounded, magnitude, nearest_float
@@ -77,7 +78,7 @@ NOTHING = Range(_INFINITY, -_INFINITY)
 
 _METRIC_RANGES = {
     name: Range(*metric.range, metric.empty is not None) for name, metric in METRICS.items()
-}
+} | {name: Range(0, most) for name, most in LARGEST_DRIFT.items()}
 
 
 @dataclass(frozen=True, slots=True)

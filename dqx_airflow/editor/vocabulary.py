@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import cache
 from importlib.resources import files
@@ -33,6 +33,7 @@ from dqx_airflow.dql.syntax.parser import expected_terminals, skip_to_next_state
 from dqx_airflow.dql.syntax.source_file import LARGEST_FILE
 from dqx_airflow.metrics import derived
 from dqx_airflow.metrics.builtin import CALLABLE, METRICS
+from dqx_airflow.metrics.drift import DRIFT_DOCS, DRIFT_PARAMETERS
 from dqx_airflow.metrics.metric import ArgumentKind, Metric, Scan
 from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS
 
@@ -112,6 +113,15 @@ def _measures() -> Iterator[Called]:
         sentence = f"{doc[0].upper()}{doc[1:]}."
         example = f"assert {name}(updated_at) < 2 hours"
         yield _of_column(name, f"{name}(column)", sentence, example)
+    for name, doc in DRIFT_DOCS.items():
+        sentence = (
+            f"{doc[0].upper()}{doc[1:]}. Between the rows of the day and those of earlier days."
+        )
+        signature, example = (
+            f"{name}(column, usual n 28)",
+            f"assert {name}(amount, usual n 28) < 0.2",
+        )
+        yield replace(_of_column(name, signature, sentence, example), parameters=DRIFT_PARAMETERS)
     for name, written in WITH_CONDITION.items():
         doc = "Only valid together with its condition."
         signature = f"{name}(column, 3)" if name == derived.MOST_COMMON else f"{name}(column)"
@@ -182,7 +192,7 @@ def _described() -> Iterator[dict[str, str]]:
     """The words of each section of `words.md`, with their meaning."""
     page = files("dqx_airflow.editor").joinpath("words.md").read_text(encoding="utf-8")
     for section in page.split("\n## ")[1:]:
-        yield dict(re.findall(r"^- `(\w+)`: (.+)$", section, re.MULTILINE))
+        yield dict(re.findall(r"^- `([\w ]+)`: (.+)$", section, re.MULTILINE))
 
 
 KEYWORDS, ANNOTATIONS, PROFILE_TYPES, PARAMETERS = _described()

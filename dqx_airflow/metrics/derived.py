@@ -1,6 +1,6 @@
 """Functions of metric values: derived metrics and the functions of arithmetic.
 
-None propagates through every function except `coalesce`, `mean`, `usual` and the deviations; a
+None propagates through every function except `coalesce`, `mean`, `usual`, drift and deviations; a
 result outside the domain, NaN or infinite is None (design, ruling 4). Exact numbers stay exact
 except in `sqrt`, `log`, `exp` and deviations; if one number is a float, so is the result. There is
 no arithmetic on strings; dates and timestamps are ISO strings.
@@ -16,6 +16,7 @@ from fractions import Fraction
 from functools import lru_cache, partial
 from zoneinfo import ZoneInfo
 
+from dqx_airflow.metrics.drift import DRIFT
 from dqx_airflow.metrics.usual_limits import Kind, UsualLimits, day_before, usual_limits
 from dqx_airflow.values import MetricValue
 from dqx_airflow.values.exact import NUMBERS, Exact, bounded, nearest_float, square_root
@@ -202,13 +203,16 @@ FUNCTIONS: dict[str, Callable[..., MetricValue]] = {
     "age": _age,
     "midnight": _midnight,
     "deadline": _deadline,
+    **DRIFT,
 }
 
 _TAKES_NONE = frozenset(
     {"coalesce", "stddev", "sample_stddev", "mean", "usual", "lowest_usual", "highest_usual"}
+    | set(DRIFT)
 )
 _TAKES_TEXT = frozenset(
     {"coalesce", "min", "max", "age", "midnight", "deadline", "lowest_usual", "highest_usual"}
+    | set(DRIFT)
 )
 
 ARITY: dict[str, tuple[int, int | None]] = {

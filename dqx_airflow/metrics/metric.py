@@ -132,6 +132,7 @@ class Shortcut(Protocol):
 
 
 VALUE, COPIES, RANK = "`dqx: value`", "`dqx: copies`", "`dqx: rank`"
+UP_TO, PRESENT, DIFFERENT = "`dqx: up to`", "`dqx: present`", "`dqx: different`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,12 +141,15 @@ class Frequencies:
 
     `sql` aggregates over them: `VALUE` is the value of a single column, `COPIES` the number of its
     rows, NULL for NULL and for a combination of NULLs only. If they are `ranked`, `RANK` is one
-    more than the number of values that are more common.
+    more than the number of values that are more common. If they are `running`, `UP_TO` is the
+    number of rows with this value or a smaller one, `PRESENT` that of all with a value, `DIFFERENT`
+    the number of values.
     """
 
     columns: tuple[str, ...]
     sql: str
     is_ranked: bool = False
+    is_running: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,10 +20,12 @@ from dqx_airflow.metrics.derived import (
     CHANGES,
     DEFAULT_SHARE_TOLERANCE,
     HOLIDAYS,
+    USUAL,
     USUAL_LIMITS,
     WINDOWS,
     window_lags,
 )
+from dqx_airflow.metrics.drift import DRIFT_SUMMARY, EARLIER_DAYS
 from dqx_airflow.metrics.metric import Argument, ArgumentKind, Arguments
 from dqx_airflow.metrics.spark_values import metric_value, spark_number
 from dqx_airflow.metrics.types import TYPE_WORDS, canonical_type
@@ -81,6 +83,8 @@ class TermCompiler:
 
     def _call(self, call: nodes.Call, lag: int) -> Term:
         name = call.name.text
+        if name in DRIFT_SUMMARY:
+            return self._drift(call, lag)
         lag += self._days(call, "lag")
         if name in METRICS:
             metric = METRICS[name]
@@ -107,6 +111,15 @@ class TermCompiler:
             days = window_lags(name, self._days(call, "n"), self._days(call, "step") or 1)
             return Applied(name, tuple(self.term(call.arguments[0], lag + day) for day in days))
         return Applied(name, tuple(self.term(argument, lag) for argument in call.arguments))
+
+    def _drift(self, call: nodes.Call, lag: int) -> Term:
+        """The summaries of the day and of the days that it is compared with."""
+        metric, column = DRIFT_SUMMARY[call.name.text], column_name(call.arguments[0])
+        days: Iterable[int] = (self._days(call, "lag"),)
+        if n := self._days(call, EARLIER_DAYS):
+            days = window_lags(USUAL, n, self._days(call, "step") or 1)
+        summaries = (self.measured(metric, (column,), call, lag + day) for day in (0, *days))
+        return Applied(call.name.text, tuple(summaries))
 
     def _usual_limit(self, call: nodes.Call, lag: int) -> Term:
         """What is known of the day, the kind of metric, the country, and the values of the day and

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.verdicts import format_like_limit, format_value, show_in_full
+from dqx_airflow.metrics.drift import DRIFT, NO_DRIFT
 from dqx_airflow.metrics.spark_values import COMPARATORS, metric_value, timestamp_of
 from dqx_airflow.metrics.types import misfits
 from dqx_airflow.plan.masks import is_masked, reveals_comparison
@@ -614,6 +615,8 @@ def _in_full(value: MetricValue, bound: MetricValue) -> str | None:
 def _no_value(term: Term) -> str:
     if isinstance(term, Measured):
         return term.request.definition.no_value
+    if isinstance(term, Applied) and term.function in DRIFT:
+        return NO_DRIFT
     return "no rows, only NULL, or a division by zero"
 
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from dqx_airflow.dql.checks.call_arguments import may_read
+from dqx_airflow.metrics.drift import DRIFT
 from dqx_airflow.metrics.metric import ArgumentKind, Scan
 from dqx_airflow.plan import model
 from dqx_airflow.values import (
@@ -115,7 +116,10 @@ def reveals(request: model.MetricRequest, masked: Masked) -> bool:
 
 
 def reveals_any(term: model.Term, masked: Masked) -> bool:
-    """True if a request of a term reveals values of a masked column."""
+    """True if a request of a term reveals values of a masked column: what drift is computed of
+    contains values, its own value reveals none."""
+    if isinstance(term, model.Applied):
+        return term.function not in DRIFT and any(reveals_any(part, masked) for part in term.terms)
     return any(reveals(request, masked) for request in model.requests_of(term))
 
 

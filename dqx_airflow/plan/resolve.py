@@ -27,6 +27,7 @@ from dqx_airflow.dql.watches import watched_in
 from dqx_airflow.errors import RequestError
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import AGES, CHANGES, WINDOWS
+from dqx_airflow.metrics.drift import DRIFT
 from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.plan import claim_compiler, model
 from dqx_airflow.plan.predicates import columns_of, groupings_of, judged_groups, lookups_of
@@ -151,9 +152,9 @@ def _lagged_metrics(check: nodes.Check) -> Iterator[nodes.Call]:
 def _lagged_in(node: nodes.Expression, is_lagged: bool) -> Iterator[nodes.Call]:
     match node:
         case nodes.Call(name=name, arguments=arguments):
-            is_lagged |= name.text in (*CHANGES, *WINDOWS)
+            is_lagged |= name.text in (*CHANGES, *WINDOWS, *DRIFT)
             is_lagged |= node.parameter("lag") is not None
-            if is_lagged and name.text in (*METRICS, *AGES):
+            if is_lagged and name.text in (*METRICS, *AGES, *DRIFT):
                 yield node
             for argument in arguments:
                 yield from _lagged_in(argument, is_lagged)

@@ -13,6 +13,7 @@ from itertools import islice
 
 from dqx_airflow.diagnostics.diagnostic import did_you_mean, listed
 from dqx_airflow.metrics.builtin.counts import listed_values
+from dqx_airflow.metrics.drift import DRIFT_SUMMARY
 from dqx_airflow.metrics.metric import Argument, ArgumentKind, Arguments, Scan
 from dqx_airflow.metrics.spark_values import FLOATING, literal_type, objection_to_step
 from dqx_airflow.metrics.sql import quote_name
@@ -212,8 +213,12 @@ def _check_family(metric: str, argument: Argument, column: str, schema: Schema) 
     ):
         *most, last = sorted(family.value for family in argument.accepts)
         wanted = f"{', '.join(most)} or {last}" if most else last
+        called = (
+            " or ".join(name for name, summary in DRIFT_SUMMARY.items() if summary == metric)
+            or metric
+        )
         raise TypeObjection(
-            f"{metric} needs a {wanted} column, and '{column}' is of type {column_type}"
+            f"{called} needs a {wanted} column, and '{column}' is of type {column_type}"
         )
     if column_type in argument.refuses:
         raise TypeObjection(f"{metric} needs exact values, and '{column}' is of type {column_type}")

@@ -14,6 +14,7 @@ import dqx_airflow.dql
 from dqx_airflow import MetricProvider
 from dqx_airflow.metrics.builtin import CALLABLE
 from dqx_airflow.metrics.derived import AGES, ARITY, CHANGES, MOST_COMMON, SHORTCUTS, WINDOWS
+from dqx_airflow.metrics.drift import DRIFT
 
 
 @pytest.mark.parametrize("module", [dqx_airflow, dqx_airflow.dql], ids=["package", "dql"])
@@ -36,7 +37,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 def test_editors_see_every_call_of_the_language_with_its_arguments() -> None:
-    names = {*CALLABLE, *CHANGES, *WINDOWS, *AGES, *ARITY, *SHORTCUTS, MOST_COMMON}
+    names = {*CALLABLE, *CHANGES, *WINDOWS, *AGES, *DRIFT, *ARITY, *SHORTCUTS, MOST_COMMON}
     assert names <= set(dir(MetricProvider()))
     assert _signature("average") == "(column, /, *, lag=None, dataset=None, where=None)"
     assert (
@@ -47,6 +48,9 @@ def test_editors_see_every_call_of_the_language_with_its_arguments() -> None:
         == "(column_1, column_2, /, *, lag=None, dataset=None, where=None)"
     )
     assert _signature("stddev") == "(metric, /, *, n, lag=None)"
+    assert _signature("psi") == (
+        "(column, /, *, lag=None, usual_n=None, step=None, dataset=None, where=None)"
+    )
     assert _signature("coalesce") == "(*metric)"
     assert _signature("query") == "(select, /)"
     assert inspect.getdoc(MetricProvider().average) == (

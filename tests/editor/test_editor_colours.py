@@ -23,6 +23,7 @@ from dqx_airflow.editor.vocabulary import (
 )
 from dqx_airflow.metrics.builtin import CALLABLE
 from dqx_airflow.metrics.derived import AGES, DISTRIBUTION, MOST_COMMON, TIMELINESS, USUAL_LIMITS
+from dqx_airflow.metrics.drift import DRIFT
 from dqx_airflow.values import Severity, SourceFile
 
 EXTENSION = Path(dqx_airflow.editor.__file__).parent / "vscode"
@@ -55,7 +56,7 @@ NAME = re.compile(r"variable\.|entity\.name\.|support\.|constant\.language\.(sev
 def grammar_text(text: str) -> str:
     """The text of a TextMate grammar with the calls of the table."""
     names = "|".join(
-        (*CALLABLE, *USUAL_LIMITS, *AGES, TIMELINESS, DISTRIBUTION, MOST_COMMON, "values")
+        (*CALLABLE, *USUAL_LIMITS, *AGES, *DRIFT, TIMELINESS, DISTRIBUTION, MOST_COMMON, "values")
     )
     return re.sub(r"(?:\w+\|)*num_rows(?:\|\w+)*", names, text)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dqx_airflow.metrics.aliases import ASSERTIONS, FUNCTIONS, MEASURES
 from dqx_airflow.metrics.builtin import CALLABLE, METRICS
 from dqx_airflow.metrics.derived import AGES, ARITY, CHANGES, FUNCTION_DOCS, SHORTCUTS, WINDOW_DOCS
+from dqx_airflow.metrics.drift import BINS, DRIFT_DOCS, MOST_CATEGORIES, MOST_STEPS, SMALLEST_SHARE
 from dqx_airflow.metrics.metric import Argument, ArgumentKind, Arguments, Merge, Metric, Scan
 from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS
 from dqx_airflow.metrics.types import Family
@@ -31,6 +32,43 @@ _OVER_TIME = """\
 ## Over time
 
 For any metric or expression over metrics."""
+
+_DRIFT = """\
+## Drift
+
+How far the distribution of a column is from that of an earlier day, `psi(country, lag 7)`, or of
+the rows of several days before the date together, `psi(amount, usual n 28)`. With
+`usual n 4, step 7` these are of the same weekday. `where`, `dataset` and `for each` work as for
+metrics.
+
+```dql
+assert psi(amount, usual n 28) < 0.2
+assert js(country, lag 7, where status == "paid") < 0.1
+assert ks(latency_ms, usual n 4, step 7) < 0.15
+```"""
+
+_HOW_DRIFT = f"""\
+- **Strings and booleans** are exact: each value is a category, and so is NULL. With more than
+  {MOST_CATEGORIES:,} different strings on a day there is no value, and the reason says so.
+- **Numbers** are compared in {BINS} bins, beside NULL. The edges are the deciles of the reference:
+  the smallest values up to which 10%, 20%, ... of its rows lie. If the reference has at most
+  {BINS} different numbers, each number is a category.
+- **`ks`** is exact for up to {MOST_STEPS} different numbers a day. Of more, a day is kept as
+  {MOST_STEPS} steps of equal share, so that the share of rows up to a value, and `ks`, is known to
+  {1 / MOST_STEPS:.1%}. Strings have no `ks`.
+- `psi` is the sum of `(p - q) * ln(p / q)` over the shares of the day and of the reference. A share
+  below {SMALLEST_SHARE:.2%}, also that of a bin without rows, counts as {SMALLEST_SHARE:.2%}.
+- `js` is the distance, the square root of the divergence: that of
+  `scipy.spatial.distance.jensenshannon(p, q, base=2)`.
+- **Without history** the assertion is skipped, by the rule of `usual(metric, n 28)`: too few of the
+  dates have data. The date itself is never part of the reference. A day with bad data is one of
+  many in there, unless the run leaves it out with `skip_dates`.
+- Few rows drift by chance: without any change, `psi` is about the number of bins times `1/n + 1/m`
+  for `n` and `m` rows. So `watch` claims no drift: a limit that suits a table of a million rows
+  alarms daily on one of a hundred.
+- What is kept of a day is the number of rows of each value or step. It is stored once, and serves
+  every later day. Of masked columns nothing is kept: each run reads all of the days, and only the
+  drift is shown."""
 
 _ARITHMETIC = """\
 ## Arithmetic
@@ -70,6 +108,9 @@ def metrics_page() -> str:
         _table("value", ((f"{name}(column)", doc) for name, doc in AGES.items())),
         _OVER_TIME,
         _table("value", _over_time()),
+        _DRIFT,
+        _table("value", ((f"{name}(column, usual n 28)", doc) for name, doc in DRIFT_DOCS.items())),
+        _HOW_DRIFT,
         _ARITHMETIC,
         _table("value", _arithmetic()),
         _SHORTCUTS,

@@ -29,6 +29,7 @@ from dqx_airflow.dql.walk import calls_in, expressions_in, filters_over, fold, s
 from dqx_airflow.metrics import derived
 from dqx_airflow.metrics.aliases import assertion_elsewhere
 from dqx_airflow.metrics.builtin import METRICS
+from dqx_airflow.metrics.drift import DRIFT
 from dqx_airflow.metrics.metric import Metric, MetricUnit, Scan
 from dqx_airflow.metrics.types import TYPE_NAMES, TYPE_WORDS, Family, TypeTextError, canonical_type
 from dqx_airflow.values import MetricValue, Span
@@ -560,7 +561,7 @@ class _Checker:
         if name in derived.AGES:
             return Quantity.DURATION
         quantities = [self.quantity_of(argument) for argument in call.arguments]
-        if name in derived.CHANGES:
+        if name in derived.CHANGES or name in DRIFT:
             return Quantity.NUMBER
         if name in derived.WINDOWS or name == "abs":
             return quantities[0]

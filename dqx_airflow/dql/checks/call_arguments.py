@@ -29,6 +29,7 @@ from dqx_airflow.metrics.derived import (
     SHORTCUTS,
     TIMELINESS,
 )
+from dqx_airflow.metrics.drift import DRIFT, EARLIER_DAYS
 from dqx_airflow.metrics.metric import Argument, ArgumentKind, Scan
 from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS
 from dqx_airflow.metrics.usual_limits import holidays_of
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from sqlglot import Expr, exp
 
 
-_OF_ROWS = frozenset((*AGES, *SHORTCUTS, DISTRIBUTION, MOST_COMMON, TIMELINESS, "values"))
+_OF_ROWS = frozenset((*AGES, *DRIFT, *SHORTCUTS, DISTRIBUTION, MOST_COMMON, TIMELINESS, "values"))
 """Calls other than metrics that select rows."""
 
 
@@ -200,7 +201,7 @@ class ArgumentChecker:
             elif name == HOLIDAYS:
                 self._country(parameter)
             elif name in allowed:
-                self._days(parameter, fewest=1 if name in ("n", "step") else 0)
+                self._days(parameter, fewest=1 if name in ("n", "step", EARLIER_DAYS) else 0)
             else:
                 self._own(
                     parameter, next(argument for argument in of_metric if argument.name == name)

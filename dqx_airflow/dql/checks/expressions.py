@@ -32,6 +32,7 @@ from dqx_airflow.metrics.derived import (
     WINDOWS,
     window_parameters,
 )
+from dqx_airflow.metrics.drift import DRIFT, DRIFT_PARAMETERS, EARLIER_DAYS
 from dqx_airflow.metrics.metric import MetricUnit, Scan
 from dqx_airflow.metrics.patterns.bounds import bounded, bounded_like
 from dqx_airflow.metrics.patterns.syntax import ExplodingError, PatternError
@@ -46,7 +47,7 @@ _OF_METRICS = {
     "negative": "write `< 0`",
     "None": "a value of a row `is null`",
 }
-_METRICS = frozenset((*METRICS, *CHANGES, *WINDOWS, *AGES, *SHORTCUTS))
+_METRICS = frozenset((*METRICS, *CHANGES, *WINDOWS, *AGES, *DRIFT, *SHORTCUTS))
 _VALUES = frozenset((*ROW_FUNCTIONS, *_METRICS))
 
 
@@ -462,7 +463,7 @@ WITH_CONDITION = {
 }
 """Calls that are allowed only with a certain condition."""
 
-_KNOWN = (*CALLABLE, *CHANGES, *WINDOWS, *AGES, *ARITY, *SHORTCUTS, *WITH_CONDITION)
+_KNOWN = (*CALLABLE, *CHANGES, *WINDOWS, *AGES, *DRIFT, *ARITY, *SHORTCUTS, *WITH_CONDITION)
 
 
 @dataclass(slots=True)
@@ -518,6 +519,8 @@ class MeasureChecker:
             self._derived_call(call)
         elif name in AGES:
             self.column_call(call, f"{name}(column)")
+        elif name in DRIFT:
+            self._drift_call(call)
         elif name in ARITY:
             if self._column_where_a_metric_belongs(call):
                 return
@@ -550,11 +553,31 @@ class MeasureChecker:
         hint = None if near else help_line
         self.arguments.error("E001", message, call.name.span, hint, label=label)
 
-    def column_call(self, call: nodes.Call, signature: str) -> None:
+    def _drift_call(self, call: nodes.Call) -> None:
+        lag, earlier, step = map(call.parameter, ("lag", EARLIER_DAYS, "step"))
+        column = show(call.arguments[0]) if call.arguments else "column"
+        written = [f"{call.name.text}({column}, {days})" for days in ("usual n 28", "lag 7")]
+        self.column_call(call, written[0], DRIFT_PARAMETERS)
+        message = ""
+        if lag is None and earlier is None:
+            message = f"{call.name.text} needs the days to compare with"
+        elif lag is not None and earlier is not None:
+            message = "`lag` is one day to compare with, `usual n` are several: keep one of them"
+        elif lag is not None and fold(lag, self.arguments.constants) == 0:
+            message = "the day is compared with itself"
+        elif step is not None and earlier is None:
+            message = "`step` is the distance of the days of `usual n`"
+        known = {parameter.name.text for parameter in call.parameters} <= {*DRIFT_PARAMETERS}
+        if message and known:
+            self.arguments.error("E101", message, call.span, f"write {' or '.join(written)}")
+
+    def column_call(
+        self, call: nodes.Call, signature: str, parameters: tuple[str, ...] = ()
+    ) -> None:
         """Checks a call with one column of one dataset, alone."""
         if self.arguments.count(call, 1, 1, signature):
             self.arguments.check(call_arguments.COLUMN, call.arguments[0])
-        self.arguments.parameters(call, ("dataset", "where"))
+        self.arguments.parameters(call, parameters or ("dataset", "where"))
         self.arguments.one_dataset(call)
         self.filter(call)
 
@@ -655,6 +678,9 @@ class MeasureChecker:
             case nodes.Call(name=name, arguments=arguments):
                 if name.text in METRICS or name.text in AGES:
                     return 1
+                if name.text in DRIFT:
+                    earlier = fold(node.parameter(EARLIER_DAYS), self.arguments.constants)
+                    return 1 + (earlier if isinstance(earlier, int) else 1)
                 demand = sum(self.demand(argument) for argument in arguments)
                 if name.text in CHANGES:
                     return 2 * demand

@@ -161,6 +161,13 @@ def _where_parameter(where: _Setting, span: Span) -> nodes.Parameter:
     return nodes.Parameter(nodes.Name(word, keyword), predicate, span)
 
 
+def _two_words(first: nodes.Name, second: nodes.Name) -> nodes.Name:
+    """The name of a parameter such as `usual n`."""
+    end = second.span
+    span = replace(first.span, end_line=end.end_line, end_column=end.end_column)
+    return nodes.Name(f"{first.text} {second.text}", span)
+
+
 # Statements
 
 
@@ -291,6 +298,9 @@ _NODE_OF_RULE: dict[str, Callable[..., Any]] = {
     "false": partial(nodes.Truth, False),
     "placeholder": lambda name, span: nodes.Placeholder(name.text, span),
     "parameter_placeholder": lambda name, span: nodes.Placeholder(name.text, span),
+    "parameter_of_two_words": lambda first, second, value, span: nodes.Parameter(
+        _two_words(first, second), value, span
+    ),
     "where_parameter": _where_parameter,
     "tunable": lambda low, high, _: (low, high),
     "import_all": lambda path, alias, span: nodes.Import(path, alias, (), span),

@@ -23,7 +23,17 @@ from dqx_airflow.engine.scan.frames import DATE, collect, date_of
 from dqx_airflow.engine.session.spark_errors import explain, is_unreadable, spark_failures
 from dqx_airflow.engine.session.spark_versions import condition_of
 from dqx_airflow.errors import DatasetError
-from dqx_airflow.metrics.metric import COPIES, RANK, VALUE, Aggregate, Frequencies, Steps
+from dqx_airflow.metrics.metric import (
+    COPIES,
+    DIFFERENT,
+    PRESENT,
+    RANK,
+    UP_TO,
+    VALUE,
+    Aggregate,
+    Frequencies,
+    Steps,
+)
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.plan.row_values import TypeObjection
 from dqx_airflow.plan.schema_check import Schema
@@ -102,10 +112,17 @@ def _over_frequencies(
     copies = F.expr(f"nullif(count(CASE WHEN {chosen} THEN 1 END), 0)").alias(_bare(COPIES))
     counted = frame.groupBy(*grouped).agg(copies)
     over = [aggregate.over for aggregate in aggregates if isinstance(aggregate.over, Frequencies)]
+    by = f"PARTITION BY {', '.join(names)} " if names else ""
     if any(frequencies.is_ranked for frequencies in over):
-        by = f"PARTITION BY {', '.join(names)} " if names else ""
         rank = f"rank() OVER ({by}ORDER BY {COPIES} DESC NULLS LAST) AS {RANK}"
         counted = counted.selectExpr("*", rank)
+    if any(frequencies.is_running for frequencies in over):
+        counted = counted.selectExpr(
+            "*",
+            f"sum({COPIES}) OVER ({by}ORDER BY {VALUE}) AS {UP_TO}",
+            f"sum({COPIES}) OVER ({by}) AS {PRESENT}",
+            f"count({COPIES}) OVER ({by}) AS {DIFFERENT}",
+        )
     return _grouped(counted, names, [*(frequencies.sql for frequencies in over), *extra])
 
 

@@ -7,6 +7,7 @@ The ratios and the entropy are defined as in Deequ (`analyzers/Uniqueness.scala`
 
 from __future__ import annotations
 
+import json
 import math
 import operator
 from collections import Counter
@@ -23,9 +24,13 @@ from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.metrics.builtin import counts
 from dqx_airflow.metrics.builtin.values import ANY, ORDERED, columns_of, rows_where, value_aggregate
 from dqx_airflow.metrics.derived import apply
+from dqx_airflow.metrics.drift import MOST_CATEGORIES, MOST_STEPS, summary_text
 from dqx_airflow.metrics.metric import (
     COPIES,
+    DIFFERENT,
+    PRESENT,
     RANK,
+    UP_TO,
     VALUE,
     Aggregate,
     Argument,
@@ -41,7 +46,13 @@ from dqx_airflow.metrics.metric import (
 )
 from dqx_airflow.metrics.spark_values import FLOATING, POSITIONS, ColumnValues, order_key, step_of
 from dqx_airflow.metrics.sql import quote_literal, quote_name
-from dqx_airflow.metrics.types import LONGEST_DECIMAL, WHOLE_SIZES, Family, find_column_path
+from dqx_airflow.metrics.types import (
+    LONGEST_DECIMAL,
+    WHOLE_SIZES,
+    Family,
+    family_of,
+    find_column_path,
+)
 from dqx_airflow.values import MetricValue
 
 
@@ -206,6 +217,38 @@ def _unlisted(arguments: Arguments) -> tuple[Aggregate, ...]:
     return _over_values((column,), sql, is_ranked=True), value_aggregate(column)
 
 
+def _value_summary(arguments: Arguments) -> tuple[Aggregate, ...]:
+    (column,) = arguments
+    is_category = f"(typeof({VALUE}) LIKE 'string%' OR typeof({VALUE}) = 'boolean')"
+    steps = f"{{}} * {MOST_STEPS} div {PRESENT}"
+    passes = f"{steps.format(UP_TO)} > {steps.format(f'({UP_TO} - {COPIES})')}"
+    sql = (
+        f"to_json(sort_array(collect_list(CASE WHEN {COPIES} IS NOT NULL AND CASE"
+        f" WHEN {is_category} THEN {DIFFERENT} <= {MOST_CATEGORIES}"
+        f" ELSE {DIFFERENT} <= {MOST_STEPS} OR {passes} END THEN struct("
+        f"CASE WHEN {is_category} THEN CAST({VALUE} AS STRING) END AS string,"
+        f" CASE WHEN NOT {is_category} THEN CAST({VALUE} AS DOUBLE) END AS number,"
+        f" {UP_TO} AS up_to, {COPIES} AS copies) END)))"
+    )
+    over = Aggregate(
+        f"summary of the values of {quote_name(column)}",
+        over=Frequencies((column,), sql, is_running=True),
+    )
+    return over, rows_where(f"{quote_name(column)} IS NULL"), value_aggregate(column)
+
+
+def _summary_of(_: Arguments, results: tuple[MetricValue, ...]) -> MetricValue:
+    listed_points, nulls, values = results
+    points, before = [], 0
+    for point in json.loads(str(listed_points or "[]")):
+        if "string" in point:
+            points.append((point["string"], point["copies"]))
+        else:
+            points.append((float(point["number"]) + 0.0, point["up_to"] - before))
+            before = point["up_to"]
+    return summary_text(points, int(str(nulls)), int(str(values)))
+
+
 def _repeated_values(arguments: Arguments) -> RowsBehind:
     columns = columns_of(arguments[0])
     return RowsBehind("", condition=_has_value(columns), repeated=columns)
@@ -264,6 +307,24 @@ def _unlisted_common(column: ColumnValues, most: int, listed: Collection[Any]) -
     least = sorted(numbers.values(), reverse=True)[:most][-1]
     common = [value for value, rows in numbers.items() if rows >= least]
     return sum(not counts.is_equal_to_any(value, column.type, listed) for value in common)
+
+
+def _summary_in_python(column: ColumnValues) -> str | None:
+    rows = _numbers_of_rows(column)
+    nulls = column.values.count(None)
+    if family_of(column.type) is not Family.NUMBER:
+        is_truth = column.type == "boolean"
+        names = {str(value).lower() if is_truth else value: rows[value] for value in rows}
+        points = [*names.items()] if len(names) <= MOST_CATEGORIES else []
+        return summary_text(points, nulls, len(column.present))
+    kept, before, up_to, present = [], 0, 0, len(column.present)
+    for value in sorted(rows):
+        passed = up_to * MOST_STEPS // present
+        up_to += rows[value]
+        if len(rows) <= MOST_STEPS or up_to * MOST_STEPS // present > passed:
+            kept.append((float(value) + 0.0, up_to - before))
+            before = up_to
+    return summary_text(kept, nulls, present)
 
 
 def _numbers_of_rows(column: ColumnValues) -> dict[Any, int]:
@@ -344,6 +405,28 @@ FREQUENCIES = (
         is_internal=True,
         in_python=_unlisted_common,
         is_void_with_nan=True,
+    ),
+    *(
+        Metric(
+            name,
+            (Argument("column", ArgumentKind.COLUMN, accepts),),
+            MetricUnit.COLUMN,  # it contains values, of which nothing is stored if they are masked
+            "How many rows have each value, for `psi`, `js` and `ks` (`metrics.drift`).",
+            example,
+            _value_summary,
+            value=_summary_of,
+            is_internal=True,
+            in_python=_summary_in_python,
+            is_void_with_nan=True,
+        )
+        for name, accepts, example in (
+            (
+                "value_summary",
+                frozenset({Family.NUMBER, Family.TEXT, Family.BOOLEAN}),
+                "assert psi(country, usual n 28) < 0.2",
+            ),
+            ("number_summary", frozenset({Family.NUMBER}), "assert ks(amount, lag 7) < 0.1"),
+        )
     ),
 )
 

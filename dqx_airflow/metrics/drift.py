@@ -1,0 +1,164 @@
+"""How far the distribution of a column on a day is from that of earlier days.
+
+What is kept of a column on a day is a *summary*, a JSON string: the rows of each value and those
+that are NULL. Up to `MOST_STEPS` different numbers are kept exactly. Of more, the values are kept
+at which the number of rows up to them passes another 1/`MOST_STEPS` of all: between them, the
+number of rows up to a value is known to that share. So the summary of a day depends on nothing but
+its rows: it is stored once, serves as the day itself and as the reference of any later day, and
+gives both the same bins. Of more than `MOST_CATEGORIES` strings there is no summary.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate
+from typing import Any, TypeAlias
+
+from dqx_airflow.values import MetricValue
+
+MOST_CATEGORIES = 1000
+"""With more different strings, a column has no drift."""
+
+MOST_STEPS = 250
+"""With more different numbers, their distribution is kept in this many steps of equal share."""
+
+BINS = 10
+"""Numbers are compared in this many bins, with equally many rows of the reference in each."""
+
+SMALLEST_SHARE = 0.0001
+"""What `psi` takes for the share of a category or bin that is smaller, or has no rows."""
+
+NO_DRIFT = (
+    f"no rows on one of the days, nothing but NULL for `ks`, or more than {MOST_CATEGORIES:,} "
+    "different strings"
+)
+"""When drift has no value."""
+
+Rows: TypeAlias = "Counter[Any]"
+"""The number of rows by value: of numbers or of strings, and of None for NULL."""
+
+
+def summary_text(points: Iterable[tuple[Any, int]], nulls: int, values: int) -> str | None:
+    """The summary of some rows; None if there are none.
+
+    :param points: numbers as floats, or strings, with their numbers of rows.
+    :param nulls: the rows that are NULL.
+    :param values: the others. Without points, they have too many strings.
+    """
+    rows: Rows = Counter()
+    for value, count in points:
+        rows[value] += count
+    if not nulls + values:
+        return None
+    if values and not rows:
+        return _TOO_MANY
+    return json.dumps([*sorted(rows.items()), (None, nulls)], ensure_ascii=False)
+
+
+_TOO_MANY = "null"
+
+
+def _shares(day: Rows, reference: Rows) -> list[tuple[float, float]]:
+    """The shares of the day and of the reference in each category or bin, NULL being one. Up to
+    `BINS` different numbers of the reference are categories, like strings."""
+    edges: list[float] = []
+    numbers = sorted(value for value in reference if isinstance(value, float))
+    if len(numbers) > BINS:
+        running = list(accumulate(reference[value] for value in numbers))
+        wanted = (-(-running[-1] * part // BINS) for part in range(1, BINS))
+        edges = sorted({numbers[bisect_left(running, rows)] for rows in wanted})
+    first, second = _binned(day, edges), _binned(reference, edges)
+    total, other = first.total(), second.total()
+    return [(first[bin_] / total, second[bin_] / other) for bin_ in first.keys() | second.keys()]
+
+
+def _binned(rows: Rows, edges: Sequence[float]) -> Rows:
+    binned: Rows = Counter()
+    for value, count in rows.items():
+        is_binned = edges and isinstance(value, float)
+        binned[bisect_left(edges, value) if is_binned else value] += count
+    return binned
+
+
+def _psi(day: Rows, reference: Rows) -> float:
+    """The population stability index, the sum of `(p - q) * ln(p / q)` over the shares `p` of the
+    day and `q` of the reference (N. Siddiqi, "Credit Risk Scorecards", 2006)."""
+    shares = [(max(p, SMALLEST_SHARE), max(q, SMALLEST_SHARE)) for p, q in _shares(day, reference)]
+    return math.fsum((p - q) * math.log(p / q) for p, q in shares)
+
+
+def _js(day: Rows, reference: Rows) -> float:
+    """The Jensen-Shannon distance to base 2, from 0 to 1: the square root of the divergence (Endres
+    and Schindelin, "A new metric for probability distributions", 2003)."""
+
+    def to_middle(p: float, q: float) -> float:
+        return p * math.log2(2 * p / (p + q)) if p else 0.0
+
+    shares = _shares(day, reference)
+    divergence = math.fsum(to_middle(p, q) + to_middle(q, p) for p, q in shares) / 2
+    return math.sqrt(min(1.0, max(0.0, divergence)))
+
+
+def _ks(day: Rows, reference: Rows) -> float | None:
+    """The statistic of Kolmogorov and Smirnov for two samples: the largest difference between the
+    shares of rows up to a value."""
+    sides = [
+        {value: count for value, count in rows.items() if value is not None}
+        for rows in (day, reference)
+    ]
+    totals = [sum(side.values()) for side in sides]
+    if not all(totals):
+        return None
+    most, up_to = 0.0, [0, 0]
+    for value in sorted(sides[0].keys() | sides[1].keys()):
+        up_to = [rows + side.get(value, 0) for rows, side in zip(up_to, sides, strict=True)]
+        most = max(most, abs(up_to[0] / totals[0] - up_to[1] / totals[1]))
+    return most
+
+
+def _between(compare: Callable[[Rows, Rows], float | None]) -> Callable[..., MetricValue]:
+    """The drift between the summary of a day and the rows of earlier ones together. Earlier days
+    without rows do not count."""
+
+    def drift(day: MetricValue, *earlier: MetricValue) -> MetricValue:
+        known = [str(text) for text in (day, *earlier) if text is not None]
+        if day is None or len(known) < 2 or _TOO_MANY in known:
+            return None
+        first, *others = (Counter(dict(json.loads(text))) for text in known)
+        return compare(first, sum(others, Counter()))
+
+    return drift
+
+
+DRIFT: Mapping[str, Callable[..., MetricValue]] = {
+    "psi": _between(_psi),
+    "js": _between(_js),
+    "ks": _between(_ks),
+}
+"""The drift between the summary of a day and those of earlier days."""
+
+DRIFT_SUMMARY = {"psi": "value_summary", "js": "value_summary", "ks": "number_summary"}
+"""The metric whose values are the summaries."""
+
+LARGEST_DRIFT = {"psi": math.inf, "js": 1, "ks": 1}
+"""The largest values; the smallest one is 0."""
+
+DRIFT_DOCS: Mapping[str, str] = {
+    "psi": "the population stability index, from 0; above 0.1 is often called a shift, above 0.25 a"
+    " large one",
+    "js": "the Jensen-Shannon distance to base 2, from 0 for the same shares to 1 for nothing in"
+    " common",
+    "ks": "the Kolmogorov-Smirnov statistic of a number, NULL ignored, from 0 to 1: the largest"
+    " difference between the shares of rows up to a value",
+}
+"""What each returns, of a column on a day and on earlier ones."""
+
+EARLIER_DAYS = "usual n"
+"""The parameter with the number of days before the date whose rows, together, are compared with."""
+
+DRIFT_PARAMETERS = ("lag", EARLIER_DAYS, "step", "dataset", "where")
+"""The parameters of a call: one day before to compare with, or several."""

@@ -1,0 +1,276 @@
+"""Drift against the formulas written out in numpy, on Spark as in memory, and what a suite may say
+of it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from datetime import date, timedelta
+from decimal import Decimal
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dqx_airflow.diagnostics import draw
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.dql.printer import show
+from dqx_airflow.metrics.drift import MOST_CATEGORIES, MOST_STEPS, SMALLEST_SHARE
+from dqx_airflow.plan.evaluate import evaluate
+from dqx_airflow.plan.in_memory.measure import measure
+from dqx_airflow.plan.in_memory.table import Table
+from dqx_airflow.plan.masks import reveals
+from dqx_airflow.plan.model import Plan, Scanned
+from dqx_airflow.plan.resolve import QUIET, check_datasets, resolve
+from dqx_airflow.plan.term_values import measured_json
+from dqx_airflow.values import DatasetRef, SourceFile, Status, Verdict
+
+DATE = date(2024, 11, 29)
+TYPES = {"ds": "date", "c": "string", "n": "bigint", "d": "double", "m": "decimal(38,18)"}
+REF = DatasetRef("t", table="drifting", date_column="ds")
+Column = list[Any]
+
+
+def table_of(column: str, *days: Sequence[Any]) -> Table:
+    """The rows of the date, of the day before it, and so on, with values in one column."""
+    place = [*TYPES].index(column)
+    rows = []
+    for before, values in enumerate(days):
+        for value in values:
+            row: list[Any] = [DATE - timedelta(before), None, None, None, None]
+            row[place] = value
+            rows.append(tuple(row))
+    return Table.typed(TYPES, rows)
+
+
+def plan_of(*claims: str, ref: DatasetRef = REF) -> Plan:
+    body = "\n".join(f'assert {claim} name "{number}"' for number, claim in enumerate(claims))
+    source = SourceFile("suite.dql", f'suite "S" {{ check "C" on t {{\n{body}\n}} }}')
+    checked = check_source(source)
+    assert not checked.errors, draw(checked.errors, {source.name: source.text})
+    assert checked.suite is not None
+    assert not check_datasets(checked.suite, [ref])
+    return resolve(checked.suite, source, [ref], DATE, QUIET)
+
+
+def judged(claim: str, table: Table) -> Verdict:
+    plan = plan_of(claim)
+    (verdict,) = evaluate(plan, measure(plan, [REF], {"t": table}))
+    return verdict
+
+
+def value_of(call: str, table: Table) -> Any:
+    return judged(f"{call} >= 0", table).value
+
+
+# The formulas, written out
+
+
+def shares_of(day: Sequence[Any], reference: Sequence[Any], bins: Sequence[Any]) -> list[Any]:
+    return [
+        np.array([sum(value == one for value in values) / len(values) for one in bins])
+        for values in (day, reference)
+    ]
+
+
+def psi_of(p: Any, q: Any) -> float:
+    p, q = np.maximum(p, SMALLEST_SHARE), np.maximum(q, SMALLEST_SHARE)
+    return float(np.sum((p - q) * np.log(p / q)))
+
+
+def js_of(p: Any, q: Any) -> float:
+    middle = (p + q) / 2
+    parts = [np.sum(side[side > 0] * np.log2(side[side > 0] / middle[side > 0])) for side in (p, q)]
+    return math.sqrt(max(0.0, sum(parts) / 2))
+
+
+CATEGORIES = st.lists(st.sampled_from(["a", "b", "c", "é", "", None]), min_size=1, max_size=40)
+
+
+@settings(deadline=None)
+@given(CATEGORIES, CATEGORIES, CATEGORIES)
+def test_drift_of_categories_is_that_of_the_formulas(
+    day: Column, first: Column, second: Column
+) -> None:
+    table = table_of("c", day, first, second)
+    bins = list(dict.fromkeys([*day, *first]))
+    p, q = shares_of(day, first, bins)
+    assert value_of("psi(c, lag 1)", table) == pytest.approx(psi_of(p, q), abs=1e-12)
+    assert value_of("js(c, lag 1)", table) == pytest.approx(js_of(p, q), abs=1e-7)
+    pooled = [*first, *second]
+    p, q = shares_of(day, pooled, list(dict.fromkeys([*day, *pooled])))
+    assert value_of("psi(c, usual n 2)", table) == pytest.approx(psi_of(p, q), abs=1e-12)
+    p, q = shares_of(day, second, list(dict.fromkeys([*day, *second])))
+    assert value_of("js(c, usual n 1, step 2)", table) == pytest.approx(js_of(p, q), abs=1e-7)
+
+
+NUMBERS = st.lists(st.integers(-20, 20), min_size=1, max_size=80)
+
+
+@settings(deadline=None)
+@given(NUMBERS, NUMBERS)
+def test_ks_is_the_largest_distance_of_two_cumulative_shares(day: Column, other: Column) -> None:
+    points = np.array(sorted({*day, *other}))
+    sides = [
+        np.searchsorted(np.sort(values), points, side="right") / len(values)
+        for values in (day, other)
+    ]
+    due = float(np.max(np.abs(sides[0] - sides[1])))
+    assert value_of("ks(n, lag 1)", table_of("n", day, other)) == pytest.approx(due, abs=1e-12)
+
+
+def test_numbers_are_compared_in_the_deciles_of_the_reference() -> None:
+    reference = [*range(1, 101)]
+    # Half of the rows move into the first bin, below 11; the edges are 10, 20 ... 90.
+    day = [5] * 50 + [*range(1, 101, 2)]
+    edges = np.arange(10, 100, 10)
+    p, q = (
+        np.bincount(np.searchsorted(edges, values), minlength=10) / len(values)
+        for values in (day, reference)
+    )
+    table = table_of("n", day, reference)
+    assert q.tolist() == [0.1] * 10
+    assert value_of("psi(n, lag 1)", table) == pytest.approx(psi_of(p, q), abs=1e-12)
+    assert value_of("js(n, lag 1)", table) == pytest.approx(js_of(p, q), abs=1e-12)
+
+
+def test_a_value_that_the_reference_lacks_is_seen_among_few_numbers() -> None:
+    same = table_of("n", [0, 1] * 10, [0, 1] * 30)
+    assert value_of("psi(n, lag 1)", same) == 0
+    below = table_of("n", [-7, 1] * 10, [0, 1] * 30)
+    assert value_of("psi(n, lag 1)", below) > 4
+
+
+@pytest.mark.parametrize("column", ["d", "n", "m"])
+def test_many_numbers_are_kept_in_steps_of_equal_share(column: str) -> None:
+    random = Random(3)
+    to_type = {"d": float, "n": round, "m": lambda value: round(Decimal(value), 6)}[column]
+    day, other = ([to_type(random.gauss(mean, 900)) for _ in range(4000)] for mean in (0, 90))
+    points = np.array(sorted({*map(float, day), *map(float, other)}))
+    sides = [
+        np.searchsorted(np.sort([*map(float, values)]), points, side="right") / len(values)
+        for values in (day, other)
+    ]
+    due = float(np.max(np.abs(sides[0] - sides[1])))
+    table = table_of(column, day, other)
+    assert value_of(f"ks({column}, lag 1)", table) == pytest.approx(due, abs=1 / MOST_STEPS)
+    plan = plan_of(f"ks({column}, lag 1) < 1")
+    found = measure(plan, [REF], {"t": table})
+    (request, _) = plan.assertions[0].requests
+    *kept, nulls = json.loads(str(found.values[request]))
+    assert nulls == [None, 0]
+    assert len(kept) <= MOST_STEPS
+    assert sum(rows for _, rows in kept) == 4000
+    assert max(rows for _, rows in kept) <= 2 * 4000 / MOST_STEPS
+
+
+def test_too_many_categories_are_no_value_and_the_reason_says_so() -> None:
+    names = [f"n{number}" for number in range(MOST_CATEGORIES + 1)]
+    few = table_of("c", names[1:], names[1:])
+    assert value_of("psi(c, lag 1)", few) == 0
+    for days in ([names, ["a"]], [["a"], names]):
+        verdict = judged("psi(c, lag 1) < 1", table_of("c", *days))
+        assert verdict.status is Status.FAILED
+        assert "1,000 different strings" in (verdict.reason or "")
+    # One of several days is enough: what it had is not left out in silence.
+    verdict = judged("psi(c, usual n 2) < 1", table_of("c", ["a"], ["a"], names))
+    assert verdict.status is Status.FAILED
+
+
+def test_without_history_drift_is_skipped_as_usual_is() -> None:
+    table = table_of("c", ["a", "b"])
+    for drift, usual in (
+        ("psi(c, usual n 7) < 1", "num_rows() > usual(num_rows(), n 7)"),
+        ("js(c, lag 7) < 1", "num_rows() > num_rows(lag 7)"),
+    ):
+        verdict, other = judged(drift, table), judged(usual, table)
+        assert verdict.status is other.status is Status.SKIPPED
+        assert (verdict.reason or "")[:50] == (other.reason or "")[:50]
+
+
+def test_the_judged_day_is_no_part_of_its_reference() -> None:
+    table = table_of("c", ["b"] * 1000, ["a"], ["a"])
+    assert value_of("js(c, usual n 2)", table) == 1
+
+
+def test_only_the_drift_of_a_masked_column_is_shown_and_nothing_is_kept() -> None:
+    ref = DatasetRef("t", table="drifting", date_column="ds", masked=("c",))
+    plan = plan_of("psi(c, lag 1) < 0.1", "ks(n, lag 1) < 1", ref=ref)
+    found = measure(plan, [ref], {"t": table_of("c", ["secret"], ["other"])})
+    first, _ = evaluate(plan, found)
+    assert isinstance(first.value, float)
+    assert first.value > 1
+    stored = measured_json(plan.assertions[0], plan, found)
+    assert stored is not None
+    assert "secret" not in stored
+    assert [reveals(request, plan.masked) for request in plan.assertions[0].requests] == [True] * 2
+    assert not any(reveals(request, plan.masked) for request in plan.assertions[1].requests)
+
+
+def test_a_suite_in_python_says_the_same() -> None:
+    from dqx_airflow import MetricProvider
+
+    expression = MetricProvider().psi("c", usual_n=28, step=7)
+    assert show(expression.node) == "psi(c, usual n 28, step 7)"
+
+
+def test_a_condition_that_no_drift_can_meet_is_an_error() -> None:
+    for claim in ("psi(n, lag 1) < 0", "js(n, lag 1) > 1", "ks(n, usual n 7) > 100%"):
+        source = SourceFile(
+            "s.dql", f'suite "S" {{ check "C" on t {{ assert {claim} name "n" }} }}'
+        )
+        assert [found.code for found in check_source(source).errors] == ["E104"], claim
+
+
+# Spark
+
+
+def _column(random: Random, column: str) -> Column:
+    size, nulls = random.choice([1, 2, 30, 700]), random.choice([0, 0.3])
+    values: dict[str, Any] = {
+        "c": lambda: random.choice(["a", "A", "", "é", "1", "🦆"]),
+        "n": lambda: random.choice([random.randint(-3, 3), random.randint(-(2**60), 2**60)]),
+        "d": lambda: random.choice([-0.0, 0.0, 1.5, random.gauss(0, 1e6), math.inf, -math.inf]),
+        "m": lambda: Decimal(random.randint(-(10**30), 10**30)).scaleb(-12),
+    }
+    return [None if random.random() < nulls else values[column]() for _ in range(size)]
+
+
+@pytest.mark.spark
+def test_spark_keeps_of_random_columns_what_the_reference_keeps(spark: Any) -> None:
+    from dqx_airflow.engine.measure import measure as measure_in_spark
+
+    random = Random(11)
+    rows = []
+    for before in range(8):
+        columns = [_column(random, column) for column in ("c", "n", "d", "m")]
+        for number in range(max(map(len, columns))):
+            cells = (values[number] if number < len(values) else None for values in columns)
+            rows.append((DATE - timedelta(before), *cells))
+    many = [(DATE - timedelta(9), f"n{number}", None, None, None) for number in range(1001)]
+    rows += many
+    spark.createDataFrame(
+        rows, ", ".join(f"{k} {v}" for k, v in TYPES.items())
+    ).createOrReplaceTempView("drifting")
+    plan = plan_of(
+        *(f"{name}({column}, usual n 9) >= 0" for name in ("psi", "js") for column in "cndm"),
+        *(f"ks({column}, usual n 7) >= 0" for column in "ndm"),
+        *(f"psi({column}, lag 3, where n > 0 or n is null) >= 0" for column in "cnm"),
+        "js(c, lag 2) >= 0 for each c",
+        "psi(n, lag 2) >= 0 for each c",
+    )
+    expected = measure(plan, [REF], {"t": Table.typed(TYPES, rows)})
+    found = measure_in_spark(spark, (REF,), plan)[1]
+    assert found.failures == expected.failures == {}
+    assert _texts(found) == _texts(expected)
+
+
+def _texts(found: Scanned) -> dict[Any, Any]:
+    return {
+        **{request: value for request, value in found.values.items() if isinstance(value, str)},
+        **{request: groups.values for request, groups in found.groups.items()},
+    }
