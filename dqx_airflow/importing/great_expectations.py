@@ -22,6 +22,7 @@ from dqx_airflow.importing.foreign_rule import (
     finite,
     meaning_or_reason,
     only_columns,
+    refuse_listed,
     yaml_line,
 )
 
@@ -150,8 +151,9 @@ def _kind(expectation: Mapping[str, Any]) -> object:
 def table_claims(kind: str, arguments: Mapping[str, Any], dataset: str) -> Claims | None:
     """The claims of an expectation about a whole table; None for any other.
 
-    :raises NoCounterpartError: an argument has no counterpart.
+    :raises NoCounterpartError: it has no counterpart, or an argument has none.
     """
+    refuse_listed("great-expectations", kind)
     match kind:
         case "expect_table_columns_to_match_set":
             columns = list(arguments.get("column_set") or ())
