@@ -679,8 +679,9 @@ class MeasureChecker:
                 if name.text in METRICS or name.text in AGES:
                     return 1
                 if name.text in DRIFT:
-                    earlier = fold(node.parameter(EARLIER_DAYS), self.arguments.constants)
-                    return 1 + (earlier if isinstance(earlier, int) else 1)
+                    days = node.parameter(EARLIER_DAYS)
+                    count = None if days is None else fold(days, self.arguments.constants)
+                    return 1 + (count if isinstance(count, int) else 1)
                 demand = sum(self.demand(argument) for argument in arguments)
                 if name.text in CHANGES:
                     return 2 * demand
