@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from jsonschema import Draft202012Validator
 from markdown_cases import Case, cases
 from typer.testing import CliRunner, Result
 
-from dqx_airflow.cli.contract.documents import To
+from dqx_airflow.cli.contract.documents import ExportFormat
 from dqx_airflow.cli.main import app
 from dqx_airflow.contracts.export import FORMATS
 
@@ -36,7 +36,7 @@ def test_a_contract_in_the_format(case: Case, tmp_path: Path) -> None:
 
 
 def test_every_format_can_be_selected() -> None:
-    assert [item.value for item in To] == list(FORMATS)
+    assert get_args(ExportFormat) == tuple(FORMATS)
 
 
 def test_a_file_is_written(tmp_path: Path) -> None:
