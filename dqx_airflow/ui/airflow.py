@@ -159,24 +159,22 @@ def may_read(
 ) -> bool:
     """Whether the user may read the results of a DAG's tasks: by the same check as the tab, so that
     both always agree."""
-    return _allows(requires_access_dag("GET", entity, dag_id), request, user)
+    return _allows(request, user, dag_id, "GET", entity)
 
 
 def may_edit(request: Request, user: Any, dag_id: str) -> bool:
     """Whether the user may edit a DAG, and see the results of its tasks."""
-    edits = _allows(requires_access_dag("PUT", None, dag_id), request, user)
-    return edits and may_read(request, user, dag_id)
+    return _allows(request, user, dag_id, "PUT", None) and may_read(request, user, dag_id)
 
 
 def may_clear(request: Request, user: Any, dag_id: str) -> bool:
     """Whether the user may clear tasks of a DAG, and see their results."""
-    clears = _allows(
-        requires_access_dag("PUT", DagAccessEntity.TASK_INSTANCE, dag_id), request, user
-    )
+    clears = _allows(request, user, dag_id, "PUT", DagAccessEntity.TASK_INSTANCE)
     return clears and may_read(request, user, dag_id)
 
 
-def _allows(guard: Any, request: Request, user: Any) -> bool:
+def _allows(request: Request, user: Any, dag_id: str, method: Any, entity: Any) -> bool:
+    guard: Any = requires_access_dag(method, entity, dag_id)
     try:
         refusal = guard(request, user)
     except HTTPException:

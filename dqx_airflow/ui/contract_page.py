@@ -16,12 +16,10 @@ from dqx_airflow.ui import report_view, responses
 from dqx_airflow.ui.airflow import SessionDep, TaskRun, TasksDep, recent_runs
 from dqx_airflow.ui.board_page import DEPTH, GateRow, counts_line, gate_rows, past_of_gates
 from dqx_airflow.ui.store import Answer
-from dqx_airflow.values import GateReport, Outcome, Status, Verdict
+from dqx_airflow.values import GateReport, Outcome, Verdict
 
 _SHOWN_VERSIONS = 30
 _SHOWN_CLAUSES = 20
-_BAD = (Status.FAILED, Status.ERROR)
-_WORST_FIRST = (*_BAD, Status.SKIPPED, Status.PASSED)
 router = APIRouter()
 
 
@@ -128,7 +126,7 @@ def _gate(row: GateRow, views: Sequence[report_view.ReportView]) -> dict[str, An
     for snapshot in newest.datasets:
         about = [verdict for verdict in newest.verdicts if snapshot.name in verdict.datasets]
         counts = Counter(verdict.status for verdict in about)
-        states = (status.value for status in _WORST_FIRST if counts[status])
+        states = (status.value for status in report_view.WORST_FIRST if counts[status])
         datasets.append(
             {
                 "name": snapshot.name,
@@ -147,7 +145,7 @@ def _broken(reported: Sequence[GateVerdicts]) -> list[dict[str, Any]]:
     for verdicts in reported:
         paths = set()
         for verdict in verdicts.view.verdicts:
-            if verdict.clause and verdict.status in _BAD and verdict.clause not in paths:
+            if verdict.clause and report_view.is_bad(verdict) and verdict.clause not in paths:
                 paths.add(verdict.clause)
                 by_clause.setdefault(verdict.clause, []).append((verdicts, verdict))
     clauses: list[dict[str, Any]] = []

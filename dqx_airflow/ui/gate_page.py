@@ -236,10 +236,10 @@ def _assertion(
     past = [value for value, _ in earlier]
     read = report_view.reading_of(verdict)
     is_old = is_age(verdict.expression)
-    bad = verdict.status in (Status.FAILED, Status.ERROR)
     return AssertionView(
         verdict=verdict,
-        blocks=bad and (view.fail_on is None or verdict.can_block(view.fail_on)),
+        blocks=report_view.is_bad(verdict)
+        and (view.fail_on is None or verdict.can_block(view.fail_on)),
         lacks=view.lacks(verdict),
         spark=chart_of(verdict.name, past, SPARK_WIDTH, SPARK_HEIGHT, read, is_age=is_old),
         wide=chart_of(verdict.name, past, WIDE_WIDTH, WIDE_HEIGHT, read, is_age=is_old),
@@ -333,9 +333,7 @@ def gate(
     stoppers = stopped_by(run, session) if run.state in STOPPED_STATES else ()
     edits = airflow.may_edit(request, user, instance.dag_id)
     client = responses.store_client()
-    attempt_reports = reported(
-        session, client, run, is_forgotten=not runs, attempt=instance.attempt
-    )
+    attempt_reports = reported(session, client, run, instance.attempt, is_forgotten=not runs)
     past: Answer[GateReport] = Answer()
     sources: Answer[SourceFile] = Answer()
     labels: Answer[Label] = Answer()
@@ -362,6 +360,7 @@ def gate(
         return responses.html_page(
             "no_report.html", run=run, stoppers=stoppers, problem=attempt_reports.problem
         )
+    now = datetime.now(timezone.utc)
     page = _page_of(view, run, attempt_reports.reports, chosen, past.found, sources.found, filters)
     attempt = ""
     if chosen and instance.attempt:
@@ -375,11 +374,7 @@ def gate(
         attempt=attempt,
         problem=attempt_reports.problem or past.problem or sources.problem,
         root=client.root or "",
-        waivers={
-            (waiver.check, waiver.name): waiver
-            for waiver in waivers.found
-            if waiver.is_active(datetime.now(timezone.utc))
-        },
+        waivers={(one.check, one.name): one for one in waivers.found if one.is_active(now)},
         labels={(label.check, label.name): label for label in labels.found},
         edits=edits,
         read_only=client.read_only() if edits and attempt_reports.chosen else None,
@@ -402,9 +397,8 @@ def failing_rows(
     """The stored failing rows of an assertion, all columns, as a file for spreadsheets."""
     runs = instance.runs(session)
     run = runs[0] if runs else instance.forgotten()
-    attempt_reports = reported(
-        session, responses.store_client(), run, is_forgotten=not runs, attempt=instance.attempt
-    )
+    client = responses.store_client()
+    attempt_reports = reported(session, client, run, instance.attempt, is_forgotten=not runs)
     verdicts = attempt_reports.chosen.verdicts if attempt_reports.chosen and len(runs) < 2 else ()
     own = (verdict for verdict in verdicts if (verdict.check, verdict.name) == (check, name))
     rows = next((verdict.failing_rows for verdict in own), ())
@@ -439,9 +433,7 @@ def runs_of_gate(
         )
     (row,) = gate_rows(recent, {})
     ended = airflow.ended_runs(session, dag_id, task_id)
-    silent = tuple(run for run in ended if report_view.view_of_summary(run.pushed) is None)[
-        :_MOST_SILENT
-    ]
+    silent = [run for run in ended if report_view.view_of_summary(run.pushed) is None]
     session.close()
     client = responses.store_client()
     gates = client.ask(lambda store: store.gates_of({run.attempt_id for run in recent}))
@@ -463,19 +455,14 @@ def runs_of_gate(
         counts={outcome.value: counts.get(outcome.value, 0) for outcome in Outcome},
         filters=filters,
         is_mapped=any(run.map_index >= 0 for run in recent),
-        silent=silent,
+        silent=silent[:_MOST_SILENT],
         left=() if gates.found else row.cells,
         problem=gates.problem or counted.problem or lines.problem,
     )
 
 
 def reported(
-    session: airflow.SessionDep,
-    client: StoreClient,
-    run: airflow.TaskRun,
-    *,
-    is_forgotten: bool,
-    attempt: str,
+    session: Any, client: StoreClient, run: airflow.TaskRun, attempt: str, *, is_forgotten: bool
 ) -> AttemptReports:
     """The reports of a task instance; of a forgotten one those of the attempt, if it belonged to
     the same gate. The session is closed before the query to the store."""

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_WORST_FIRST = (Status.FAILED, Status.ERROR, Status.SKIPPED, Status.PASSED)
+WORST_FIRST = (Status.FAILED, Status.ERROR, Status.SKIPPED, Status.PASSED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ def partial_view(partial: values.PartialRun | None) -> PartialView | None:
 def _ranked(report: values.GateReport) -> tuple[Verdict, ...]:
     """The verdicts by importance: first those that were not evaluated, unless the gate is
     blocked."""
-    ranked = [verdict for status in _WORST_FIRST for verdict in report.with_status(status)]
+    ranked = [verdict for status in WORST_FIRST for verdict in report.with_status(status)]
     lacking = report.not_evaluated
     if lacking and report.outcome is not Outcome.BLOCKED:
         ranked.sort(key=lambda verdict: verdict not in lacking)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from dqx_airflow.ui.report_view import fault_of
+from dqx_airflow.ui.report_view import fault_of, is_bad
 from dqx_airflow.values import Severity, SourceFile, Span, Status, Verdict
 
 _AROUND = 3
@@ -18,7 +18,6 @@ _SHORT_FILE, _SHORT_STRETCH = 60, 6
 _MOST_LINES = 2000
 _LONGEST_LINE = 1000
 _MOST_NOTES = 5
-_BAD = (Status.FAILED, Status.ERROR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +106,7 @@ def _mark(verdict: Verdict, span: Span, fail_on: Severity | None) -> _Mark:
         span,
         "warned" if is_warning else verdict.status.value,
         verdict.source_line,
-        fault_of(verdict) if verdict.status in _BAD else None,
+        fault_of(verdict) if is_bad(verdict) else None,
     )
 
 

