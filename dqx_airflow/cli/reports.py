@@ -19,6 +19,7 @@ from rich.text import Text
 from dqx_airflow.datasets.dqx_toml import Output
 from dqx_airflow.diagnostics import verdicts as words
 from dqx_airflow.diagnostics.diagnostic import listed
+from dqx_airflow.diagnostics.renderers import without_controls
 from dqx_airflow.diagnostics.verdicts import draw_verdict
 from dqx_airflow.values import GateReport, Outcome, Status, Verdict, to_json
 
@@ -228,10 +229,7 @@ def _add_outcome(case: ET.Element, verdict: Verdict, report: GateReport) -> str 
 
 def _text(text: str) -> str:
     """The text without characters that XML does not allow."""
-    return "".join(
-        character if character in "\t\n" or character.isprintable() else "\N{REPLACEMENT CHARACTER}"
-        for character in text
-    )
+    return without_controls(text, keep="\t\n")
 
 
 def write_reports(

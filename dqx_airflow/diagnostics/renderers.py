@@ -153,14 +153,12 @@ def _short(text: str) -> str:
 
 def printable(text: str) -> str:
     """The text, one character for each: none of them moves the carets or controls a terminal."""
-    return "".join(
-        character
-        if character.isprintable()
-        else " "
-        if character == "\t"
-        else "\N{REPLACEMENT CHARACTER}"
-        for character in text
-    )
+    return without_controls(text.replace("\t", " "))
+
+
+def without_controls(text: str, keep: str = "", instead: str = "\N{REPLACEMENT CHARACTER}") -> str:
+    """The text with another character for each that is invisible, but for those to keep."""
+    return "".join(sign if sign.isprintable() or sign in keep else instead for sign in text)
 
 
 _STEERING = re.compile(

@@ -378,31 +378,27 @@ def closed(ls: DqlServer, params: types.DidCloseTextDocumentParams) -> None:
 
 
 _TRIGGERS = ["@", "(", "[", "{", ".", '"']
-_FEATURES: tuple[tuple[str, Callable[..., Any], Any], ...] = (
-    (types.INITIALIZED, started, None),
-    (types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS, folders_changed, None),
-    (types.WORKSPACE_DID_CHANGE_WATCHED_FILES, saved, None),
-    (types.TEXT_DOCUMENT_DID_OPEN, opened, None),
-    (types.TEXT_DOCUMENT_DID_CHANGE, changed, None),
-    (types.TEXT_DOCUMENT_DID_SAVE, saved, None),
-    (types.TEXT_DOCUMENT_DID_CLOSE, closed, None),
-    (types.TEXT_DOCUMENT_HOVER, answer_hover, None),
-    (
-        types.TEXT_DOCUMENT_COMPLETION,
-        answer_completion,
-        types.CompletionOptions(trigger_characters=_TRIGGERS),
-    ),
-    (types.TEXT_DOCUMENT_DEFINITION, answer_definition, None),
-    (types.TEXT_DOCUMENT_PREPARE_RENAME, answer_prepare_rename, None),
-    (types.TEXT_DOCUMENT_RENAME, answer_rename, None),
-    (types.TEXT_DOCUMENT_FORMATTING, answer_formatting, None),
-    (types.TEXT_DOCUMENT_DOCUMENT_SYMBOL, answer_symbols, None),
-    (
-        types.TEXT_DOCUMENT_CODE_ACTION,
-        answer_fixes,
-        types.CodeActionOptions([types.CodeActionKind.QuickFix]),
-    ),
-)
+_FEATURES: dict[str, Callable[..., Any]] = {
+    types.INITIALIZED: started,
+    types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS: folders_changed,
+    types.WORKSPACE_DID_CHANGE_WATCHED_FILES: saved,
+    types.TEXT_DOCUMENT_DID_OPEN: opened,
+    types.TEXT_DOCUMENT_DID_CHANGE: changed,
+    types.TEXT_DOCUMENT_DID_SAVE: saved,
+    types.TEXT_DOCUMENT_DID_CLOSE: closed,
+    types.TEXT_DOCUMENT_HOVER: answer_hover,
+    types.TEXT_DOCUMENT_COMPLETION: answer_completion,
+    types.TEXT_DOCUMENT_DEFINITION: answer_definition,
+    types.TEXT_DOCUMENT_PREPARE_RENAME: answer_prepare_rename,
+    types.TEXT_DOCUMENT_RENAME: answer_rename,
+    types.TEXT_DOCUMENT_FORMATTING: answer_formatting,
+    types.TEXT_DOCUMENT_DOCUMENT_SYMBOL: answer_symbols,
+    types.TEXT_DOCUMENT_CODE_ACTION: answer_fixes,
+}
+_OPTIONS: dict[str, Any] = {
+    types.TEXT_DOCUMENT_COMPLETION: types.CompletionOptions(trigger_characters=_TRIGGERS),
+    types.TEXT_DOCUMENT_CODE_ACTION: types.CodeActionOptions([types.CodeActionKind.QuickFix]),
+}
 
 
 def create_server(search_path: Iterable[Path] = ()) -> DqlServer:
@@ -411,6 +407,6 @@ def create_server(search_path: Iterable[Path] = ()) -> DqlServer:
     :param search_path: the folders that are searched last for imports.
     """
     server = DqlServer(search_path)
-    for method, handler, options in _FEATURES:
-        server.feature(method, options)(handler)
+    for method, handler in _FEATURES.items():
+        server.feature(method, _OPTIONS.get(method))(handler)
     return server

@@ -123,10 +123,8 @@ def chosen_report(
         return _worst(of_attempt)
     summary = report_view.view_of_summary(pushed)
     if summary is None:
-        last = reports[0].attempt.id if reports else ""
-        return (
-            _worst([report for report in reports if report.attempt.id == last]) if reports else None
-        )
+        last = [report for report in reports if report.attempt.id == reports[0].attempt.id]
+        return _worst(last) if last else None
     return next((report for report in reports if report.run_id == summary.run_id), None)
 
 

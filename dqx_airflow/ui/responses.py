@@ -30,6 +30,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
+from dqx_airflow.diagnostics.renderers import without_controls
 from dqx_airflow.diagnostics.verdicts import format_duration, format_value
 from dqx_airflow.ui import airflow, report_view
 from dqx_airflow.ui.airflow import GetUserDep, TaskRef, TaskRun, known_results
@@ -212,10 +213,7 @@ def without_invisible(text: str) -> str:
     shortened = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
     if shortened.isprintable():
         return shortened
-    return "".join(
-        character if character.isprintable() or character == "\n" else "\N{REPLACEMENT CHARACTER}"
-        for character in shortened
-    )
+    return without_controls(shortened, keep="\n")
 
 
 _CALLED_BY_PAGES = (
