@@ -4,7 +4,7 @@ by one."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import compress
 from typing import Any
@@ -142,9 +142,16 @@ def _answer_match(
 
 @dataclass(frozen=True, slots=True)
 class _Dataset:
+    """A table, and the values of other tables that lookups find there."""
+
     ref: DatasetRef
     table: Table
     schema: schema_check.Schema
+    known: Mapping[model.Lookup, Known] = field(default_factory=dict)
+
+    @property
+    def types(self) -> RowTypes:
+        return RowTypes(self.schema.type_of)
 
     def rows_on(self, on: date | None) -> list[tuple[Any, ...]]:
         """The rows of a date, or all rows of a dataset without dates."""
@@ -187,6 +194,57 @@ class _Dataset:
             values = [None if value is None else value[inner] for value in values]
         return tuple(values)
 
+    def evaluated(self, row: tuple[Any, ...]) -> EvaluatedRow:
+        """A row on which predicates are tested."""
+
+        def value_of(name: str) -> Any:
+            return self.column(name, [row]).values[0]
+
+        return EvaluatedRow(value_of, self.types, self.ref.name, self.known)
+
+    def grouped(
+        self, grouping: model.Grouping, rows: Sequence[tuple[Any, ...]]
+    ) -> dict[model.Group, list[tuple[Any, ...]]]:
+        """The rows of each group."""
+        keys = [self.column(column, rows).values for column in grouping.columns]
+        groups: dict[model.Group, list[tuple[Any, ...]]] = {}
+        for row, *values in zip(rows, *keys, strict=True):
+            groups.setdefault(tuple(map(_group_value, values)), []).append(row)
+        return groups
+
+    def valued(
+        self, request: model.MetricRequest, rows: Sequence[tuple[Any, ...]]
+    ) -> tuple[MetricValue, str | None]:
+        """The value of a request for some rows, and why it has none if NaN or infinity is the
+        reason."""
+        voids = voids_of(request, self.types)
+        nan_counts = {column: count_nan(self.column(column, rows)) for column in voids}
+        if any(nan_counts.values()):
+            return None, schema_check.nan_detail(nan_counts)
+        value = self._computed(request, rows)
+        if not spark_values.is_finite(value):
+            return None, schema_check.INFINITE
+        return spark_values.metric_value(value), None
+
+    def _computed(self, request: model.MetricRequest, rows: Sequence[tuple[Any, ...]]) -> Any:
+        """The result as a Python value, which may be infinite."""
+        compute = request.definition.in_python
+        assert compute is not None
+        if request.definition.is_of_texts:
+            return compute(self.malformed(request, rows))
+        arguments: list[Any] = []
+        for argument, given in request.given:
+            if isinstance(given, model.RowPredicate):
+                truths = (self.evaluated(row).holds(given.node) for row in rows)
+                arguments.append(spark_values.ColumnValues("boolean", tuple(truths)))
+            elif given is None or argument.kind not in (ArgumentKind.COLUMN, ArgumentKind.COLUMNS):
+                arguments.append(given)
+            elif isinstance(given, str):
+                arguments.append(self.column(given, rows))
+            else:
+                arguments.append([self.column(name, rows) for name in given])
+        return compute(*(arguments or [spark_values.ColumnValues("struct<>", tuple(rows))]))
+
 
 def _measure_dataset(
     dataset: _Dataset,
@@ -206,7 +264,7 @@ def _measure_dataset(
         else:
             reference_values = reference.column(lookup.reference_column, reference.rows_on(on))
             known[lookup] = Known.of(reference_values, dataset.schema.type_of(lookup.column))
-    scanned = model.Scanned()
+    dataset, scanned = replace(dataset, known=known), model.Scanned()
     for request in requests:
         reason = schema_check.objection_to(request, dataset.schema, unusable)
         if request.definition.scan is Scan.SCHEMA:
@@ -221,7 +279,7 @@ def _measure_dataset(
             scanned.failures[request] = reason
         else:
             try:
-                _answer(request, dataset, known, scanned)
+                _answer(request, dataset, scanned)
             except spark_values.SumOverflow:
                 scanned.failures[request] = OVERFLOW
             except UntranslatablePatternError as error:
@@ -229,21 +287,16 @@ def _measure_dataset(
     return scanned
 
 
-def _answer(
-    request: model.MetricRequest,
-    dataset: _Dataset,
-    known: Mapping[model.Lookup, Known],
-    scanned: model.Scanned,
-) -> None:
-    rows, types = dataset.rows_on(request.date), RowTypes(dataset.schema.type_of)
-    grouping = request.grouping
+def _answer(request: model.MetricRequest, dataset: _Dataset, scanned: model.Scanned) -> None:
+    rows, types, grouping = dataset.rows_on(request.date), dataset.types, request.grouping
     if grouping is not None:
-        rows = _rows_in_groups(grouping, dataset, rows, known)
-        if len(_grouped(grouping, dataset, rows)) > grouping.most:
+        if (only := only_listed(grouping, types)) is not None:
+            rows = [row for row in rows if dataset.evaluated(row).holds(only.node) is True]
+        if len(dataset.grouped(grouping, rows)) > grouping.most:
             scanned.failures[request] = too_many_groups(dataset.ref.name, grouping, request.date)
             return
     if request.where is not None:
-        where, candidates = request.where.node, [_row(dataset, row, known) for row in rows]
+        where, candidates = request.where.node, [*map(dataset.evaluated, rows)]
         chosen = [row.holds(where) is True for row in candidates]
         left_out = [row.holds(where, is_opposite=True) is not False for row in candidates]
         undecided = sum(
@@ -255,62 +308,16 @@ def _answer(
             return
         rows = list(compress(rows, chosen))
     if grouping is not None:
-        scanned.groups[request] = _values_by_group(request, grouping, dataset, rows, known)
+        answer = model.GroupValues(types=tuple(map(types.of_column, grouping.columns)))
+        for group, members in dataset.grouped(grouping, rows).items():
+            answer.values[group], detail = dataset.valued(request, members)
+            if detail is not None:
+                answer.details[group] = detail
+        scanned.groups[request] = answer
         return
-    nan_counts = _nan_counts(request, dataset, rows)
-    if any(nan_counts.values()):
-        schema_check.void(request, schema_check.nan_detail(nan_counts), scanned)
-        return
-    value = _value(request, rows, dataset, known)
-    if spark_values.is_finite(value):
-        scanned.values[request] = spark_values.metric_value(value)
-    else:
-        schema_check.void(request, schema_check.INFINITE, scanned)
-
-
-def _rows_in_groups(
-    grouping: model.Grouping,
-    dataset: _Dataset,
-    rows: Iterable[tuple[Any, ...]],
-    known: Mapping[model.Lookup, Known],
-) -> list[tuple[Any, ...]]:
-    """The rows of the groups of interest."""
-    only = only_listed(grouping, RowTypes(dataset.schema.type_of))
-    return [
-        row for row in rows if only is None or _row(dataset, row, known).holds(only.node) is True
-    ]
-
-
-def _grouped(
-    grouping: model.Grouping, dataset: _Dataset, rows: Sequence[tuple[Any, ...]]
-) -> dict[model.Group, list[tuple[Any, ...]]]:
-    keys = [dataset.column(column, rows).values for column in grouping.columns]
-    groups: dict[model.Group, list[tuple[Any, ...]]] = {}
-    for row, *values in zip(rows, *keys, strict=True):
-        groups.setdefault(tuple(map(_group_value, values)), []).append(row)
-    return groups
-
-
-def _values_by_group(
-    request: model.MetricRequest,
-    grouping: model.Grouping,
-    dataset: _Dataset,
-    rows: Sequence[tuple[Any, ...]],
-    known: Mapping[model.Lookup, Known],
-) -> model.GroupValues:
-    types = RowTypes(dataset.schema.type_of)
-    answer = model.GroupValues(types=tuple(map(types.of_column, grouping.columns)))
-    for group, members in _grouped(grouping, dataset, rows).items():
-        nan_counts = _nan_counts(request, dataset, members)
-        if any(nan_counts.values()):
-            answer.values[group] = None
-            answer.details[group] = schema_check.nan_detail(nan_counts)
-            continue
-        value = _value(request, members, dataset, known)
-        answer.values[group] = spark_values.metric_value(value)
-        if not spark_values.is_finite(value):
-            answer.details[group] = schema_check.INFINITE
-    return answer
+    scanned.values[request], detail = dataset.valued(request, rows)
+    if detail is not None:
+        scanned.details[request] = detail
 
 
 def _group_value(value: Any) -> MetricValue:
@@ -319,47 +326,6 @@ def _group_value(value: Any) -> MetricValue:
         if isinstance(value, bool)
         else spark_values.metric_value(value)
     )
-
-
-def _nan_counts(
-    request: model.MetricRequest, dataset: _Dataset, rows: Iterable[tuple[Any, ...]]
-) -> dict[str, int]:
-    columns = voids_of(request, RowTypes(dataset.schema.type_of))
-    return {column: count_nan(dataset.column(column, rows)) for column in columns}
-
-
-def _value(
-    request: model.MetricRequest,
-    rows: Sequence[tuple[Any, ...]],
-    dataset: _Dataset,
-    known: Mapping[model.Lookup, Known],
-) -> Any:
-    """The result as a Python value, which may be infinite."""
-    compute = request.definition.in_python
-    assert compute is not None
-    if request.definition.is_of_texts:
-        return compute(dataset.malformed(request, rows))
-    arguments: list[Any] = []
-    for argument, given in request.given:
-        if isinstance(given, model.RowPredicate):
-            truths = (_row(dataset, row, known).holds(given.node) for row in rows)
-            arguments.append(spark_values.ColumnValues("boolean", tuple(truths)))
-        elif given is None or argument.kind not in (ArgumentKind.COLUMN, ArgumentKind.COLUMNS):
-            arguments.append(given)
-        elif isinstance(given, str):
-            arguments.append(dataset.column(given, rows))
-        else:
-            arguments.append([dataset.column(name, rows) for name in given])
-    return compute(*(arguments or [spark_values.ColumnValues("struct<>", tuple(rows))]))
-
-
-def _row(
-    dataset: _Dataset, row: tuple[Any, ...], known: Mapping[model.Lookup, Known]
-) -> EvaluatedRow:
-    def value_of(name: str) -> Any:
-        return dataset.column(name, [row]).values[0]
-
-    return EvaluatedRow(value_of, RowTypes(dataset.schema.type_of), dataset.ref.name, known)
 
 
 def _is_on(value: Any, on: date) -> bool:
