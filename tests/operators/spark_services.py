@@ -43,8 +43,8 @@ class ServiceJob:
         return self.output.read_text(errors="replace").splitlines()
 
     def cancel(self) -> None:
-        self.is_cancelled = self.code is None
-        if self.is_cancelled:
+        if self.code is None:
+            self.is_cancelled = True
             os.killpg(self.process.pid, 9)
             self.process.wait()
 
@@ -63,6 +63,7 @@ class SparkService:
     asked: list[str] = field(default_factory=list)
     faults: list[int] = field(default_factory=list)
     waits: int = 0
+    spark_submit: str = "spark-submit"
     kind: ClassVar[str] = ""
     conn_type: ClassVar[str] = ""
     extra: ClassVar[Mapping[str, str]] = {}
@@ -89,7 +90,7 @@ class SparkService:
     ) -> int:
         """Starts a job; returns its number."""
         settings = [word for key in conf or {} for word in ("--conf", f"{key}={conf[key]}")]
-        command = ["spark-submit", "--master", "local[2]", *settings, program, *arguments]
+        command = [self.spark_submit, "--master", "local[2]", *settings, program, *arguments]
         output = self.folder / f"{self.kind}-{len(self.jobs)}.log"
         with output.open("wb") as log:
             process = subprocess.Popen(

@@ -490,6 +490,18 @@ def test_a_task_that_takes_too_long_cancels_its_job(
     assert service.jobs[0].is_cancelled
 
 
+@pytest.mark.e2e
+def test_airflow_ends_a_waiting_task_at_its_timeout_and_with_it_the_job(
+    run_file: Callable[..., Run], service: SparkService, spark_submit: SparkSubmit
+) -> None:
+    spark_submit.will("sleep")
+    text = DAG_FILE.replace("SUBMIT", repr(service.submitter())).replace("DEFERRABLE", "False")
+    text = text.replace("retries=1", "execution_timeout=timedelta(seconds=12)")
+    run = run_file(text, {"orders.dql": SUITE})
+    assert (run["gate"], run["downstream"]) == ("failed", "upstream_failed")
+    assert [job.is_cancelled for job in service.jobs] == [True]
+
+
 def test_a_job_that_ended_itself_at_its_timeout_is_an_error_of_its_own(
     operators: ModuleType, gate_there: Gate, context: Context, spark_submit: SparkSubmit
 ) -> None:

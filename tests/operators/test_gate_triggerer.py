@@ -1,4 +1,5 @@
-"""A deferred gate under a real scheduler and a real triggerer; the cluster is a stand-in."""
+"""A deferred gate under a real scheduler and a real triggerer; the cluster, or the service, is a
+stand-in."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ import pytest
 from airflow_services import Airflow, airflow_services
 from gate_stubs import SUITE, SparkSubmit, install_stub
 from resource_manager import ResourceManager, resource_manager
+from spark_services import Livy, serving
 
 pytestmark = [pytest.mark.airflow, pytest.mark.nightly]
 
@@ -21,6 +23,7 @@ from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG
 
 from dqx_airflow.operators import DqlGateOperator
+from dqx_airflow.operators.submitters import LivyBatches
 
 HOME = Path(__file__).parents[1]
 
@@ -35,6 +38,16 @@ with DAG("deferred", start_date=datetime(2024, 1, 1), schedule=None):
         deploy_mode="cluster",
         deferrable=True,
     ) >> EmptyOperator(task_id="next")
+
+with DAG("on_livy", start_date=datetime(2024, 1, 1), schedule=None):
+    DqlGateOperator(
+        task_id="gate",
+        suite="orders.dql",
+        datasets={"orders": "/lake/orders"},
+        results_root=str(HOME / "results"),
+        submit=LivyBatches({"file": "/opt/gate_job.py"}, "livy"),
+        deferrable=True,
+    ) >> EmptyOperator(task_id="next")
 """
 
 
@@ -44,16 +57,18 @@ class Stand:
 
     airflow: Airflow
     manager: ResourceManager
+    livy: Livy
     spark_submit: SparkSubmit
 
-    def run_until_deferred(self) -> str:
-        run_id = self.airflow.run("deferred")
-        self.airflow.wait_until(lambda: self.state(run_id, "gate") == "deferred")
-        self.airflow.wait_until(lambda: self.manager.asked > 1)
+    def run_until_deferred(self, dag_id: str = "deferred") -> str:
+        asked = len(self.livy.asked)
+        run_id = self.airflow.run(dag_id)
+        self.airflow.wait_until(lambda: self.state(run_id, "gate", dag_id) == "deferred")
+        self.airflow.wait_until(lambda: self.manager.asked > 1 or len(self.livy.asked) > asked + 2)
         return run_id
 
-    def state(self, run_id: str, task_id: str) -> str | None:
-        (task,) = self.airflow.tasks("deferred", run_id, task_id)
+    def state(self, run_id: str, task_id: str, dag_id: str = "deferred") -> str | None:
+        (task,) = self.airflow.tasks(dag_id, run_id, task_id)
         return task.state
 
 
@@ -64,16 +79,18 @@ def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
     (home / "dags" / "deferred.py").write_text(DAG_FILE)
     (home / "dags" / "orders.dql").write_text(SUITE)
     stub = install_stub(home / "bin" / "spark-submit", home / "submitted", home / "results")
-    with resource_manager() as manager:
+    livy = Livy(home, spark_submit=str(stub.home.parent / "bin" / "spark-submit"))
+    with resource_manager() as manager, serving(livy):
         extra = {"yarn_resourcemanager_webapp_address": manager.address}
         connection = {"conn_type": "spark", "host": "yarn", "extra": extra}
         settings = {
             "AIRFLOW_CONN_YARN": json.dumps(connection),
+            "AIRFLOW_CONN_LIVY": livy.connection,
             "AIRFLOW__OPENLINEAGE__DISABLED": "True",
         }
         with airflow_services(home, settings) as airflow:
             airflow.start_triggerer()
-            yield Stand(airflow, manager, stub)
+            yield Stand(airflow, manager, livy, stub)
 
 
 def test_the_slot_is_free_while_the_driver_runs(stand: Stand) -> None:
@@ -99,3 +116,23 @@ def test_marking_a_deferred_task_failed_kills_its_driver(stand: Stand) -> None:
     stand.airflow.wait_until(lambda: stand.manager.killed)
     assert stand.airflow.wait_for_end("deferred", run_id) == "failed"
     assert stand.state(run_id, "next") == "upstream_failed"
+
+
+def test_a_deferred_gate_on_a_service_is_continued(stand: Stand) -> None:
+    stand.spark_submit.will("passed")
+    stand.livy.waits = 3
+    run_id = stand.run_until_deferred("on_livy")
+    assert stand.airflow.wait_for_end("on_livy", run_id) == "success"
+    assert stand.state(run_id, "next", "on_livy") == "success"
+
+
+def test_marking_a_deferred_task_failed_cancels_its_job_on_a_service(stand: Stand) -> None:
+    from airflow.triggers.base import BaseTrigger
+
+    if not hasattr(BaseTrigger, "on_kill"):
+        pytest.skip("Airflow before 3.3 does not tell a trigger that its task was ended")
+    stand.spark_submit.will("sleep")
+    run_id = stand.run_until_deferred("on_livy")
+    stand.airflow.mark("on_livy", run_id, "gate", "failed")
+    stand.airflow.wait_until(lambda: stand.livy.jobs[-1].is_cancelled)
+    assert stand.airflow.wait_for_end("on_livy", run_id) == "failed"
