@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,8 @@ def avro(spark: Any, folder: Path) -> None:
 
 
 def iceberg(spark: Any, folder: Path) -> None:
-    """By the path, by the catalog, and as of a snapshot; a commit writes a file of metadata."""
+    """By the path, by the catalog, as of a snapshot, and in a branch; a commit writes a file of
+    metadata."""
     columns = "id BIGINT, ds DATE"
     spark.sql(f"CREATE TABLE lake.shop.orders ({columns}) USING iceberg PARTITIONED BY (ds)")
     spark.sql(f"INSERT INTO lake.shop.orders VALUES (1, DATE'{TODAY}'), (2, DATE'{YESTERDAY}')")
@@ -76,6 +78,11 @@ def iceberg(spark: Any, folder: Path) -> None:
     before = DatasetRef("orders", place, format="iceberg", date_column="ds", options=options)
     assert ids(spark, before) == [1]
     spark.sql("DELETE FROM lake.shop.orders WHERE id = 1")
+    assert value_and_origin(gate(spark, folder, by_path)) == (3, "scan")
+    spark.sql("ALTER TABLE lake.shop.orders CREATE BRANCH audit")
+    spark.sql(f"INSERT INTO lake.shop.orders.branch_audit VALUES (5, DATE'{TODAY}')")
+    branch = replace(by_path, options=(("branch", "audit"),))
+    assert value_and_origin(gate(spark, folder, branch)) == (8, "scan")
     assert value_and_origin(gate(spark, folder, by_path)) == (3, "scan")
 
 
