@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import time
 from fractions import Fraction
 from typing import Any
-from urllib.parse import urlsplit
 
 from dqx_airflow.errors import DqxError, RequestError
 from dqx_airflow.values import GateReport, Verdict
 
+_ADDRESS = re.compile(r"https?://(?:[^/?#]*@)?(?P<host>[^/?#@]+)")
 _PATIENCE_S = 15
 _WAITS_S = (0.0, 1.0, 3.0)
 """The seconds before each of the attempts to send a message."""
 
 _TRY_AGAIN = frozenset({408, 429, 500, 502, 503, 504})
-_HINTS = {
-    401: "set DQX_RESULTS_TOKEN to a token that it accepts",
-    403: "set DQX_RESULTS_TOKEN to a token that may write there",
-    404: "look the address up: nothing is there",
-}
+_HINTS = {3: "give the address that it redirects to", 4: "see the address and DQX_RESULTS_TOKEN"}
 _STATUS = {"passed": "pass", "failed": "fail", "skipped": "skip", "error": "error"}
 
 
@@ -67,7 +64,7 @@ def send_message(message: dict[str, Any], url: str, token: str | None = None) ->
     that arrives twice by its id. Of the URL only the host is named, since the rest may be a secret.
 
     :param token: for `Authorization: Bearer`; without one, as `.netrc` says.
-    :raises RequestError: the server refuses the message, or the address is not one of the web.
+    :raises RequestError: the server refuses the message, or the address is invalid.
     :raises DqxError: the server failed, or was not reached.
     """
     import requests
@@ -76,9 +73,9 @@ def send_message(message: dict[str, Any], url: str, token: str | None = None) ->
         request.headers["Authorization"] = f"Bearer {token}"
         return request
 
-    if not (host := _host(url)):
-        raise RequestError("the address is not one of the web", "give --url https://HOST/PATH")
-    problem, failed = "", f"{host} did not take the message"
+    address = _ADDRESS.match(url)
+    failed = f"{address['host'] if address else 'the server'} did not take the message"
+    problem = ""
     for wait_s in _WAITS_S:
         time.sleep(wait_s)
         try:
@@ -98,21 +95,12 @@ def send_message(message: dict[str, Any], url: str, token: str | None = None) ->
         except requests.ConnectionError:
             problem = "no connection"
         except (requests.RequestException, ValueError):
-            raise RequestError(f"{failed}: the address or the token is invalid") from None
+            hint = "give --url https://HOST/PATH, and a token without spaces"
+            raise RequestError(f"{failed}: the address or the token is invalid", hint) from None
         else:
             if status < 300:
                 return
             problem = f"it answered {status}"
             if status not in _TRY_AGAIN:
-                hint = "give the address that it redirects to" if status < 400 else ""
-                raise RequestError(f"{failed}: {problem}", _HINTS.get(status, hint))
+                raise RequestError(f"{failed}: {problem}", _HINTS.get(status // 100, ""))
     raise DqxError(f"{failed} in {len(_WAITS_S)} attempts: {problem}")
-
-
-def _host(url: str) -> str | None:
-    """The host in an address of the web; None for anything else."""
-    try:
-        parts = urlsplit(url)
-        return parts.hostname if parts.scheme in ("http", "https") else None
-    except ValueError:
-        return None
