@@ -45,6 +45,7 @@ VERBS = {
     "adopt": "dqx_airflow.cli.stores:adopt",
     "verify": "dqx_airflow.cli.stores:verify",
     "lineage": "dqx_airflow.cli.stores:lineage_app",
+    "publish": "dqx_airflow.cli.publishing:publish",
     "coverage": "dqx_airflow.cli.coverage:coverage",
 }
 """The location of each verb: a function, or a `typer.Typer` with verbs of its own."""

@@ -1,0 +1,235 @@
+"""`dql publish`: the branch of an Iceberg table that a gate judged, by PyIceberg on SQLite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from dqx_airflow.cli.main import app
+from dqx_airflow.results.store import ResultsStore
+from dqx_airflow.values import (
+    Attempt,
+    DatasetSnapshot,
+    GateReport,
+    Outcome,
+    PartialRun,
+    RunKey,
+    Selection,
+    Severity,
+)
+
+catalogs = pytest.importorskip("pyiceberg.catalog")
+pa = pytest.importorskip("pyarrow")
+TABLE = "sales.orders"
+
+
+def configure(monkeypatch: pytest.MonkeyPatch, **settings: str) -> None:
+    """Sets the environment of PyIceberg, which reads it once, when it is imported."""
+    for name, value in settings.items():
+        monkeypatch.setenv(f"PYICEBERG_CATALOG__LAKE__{name}", value)
+    monkeypatch.setattr(catalogs, "_ENV_CONFIG", catalogs.Config())
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A table with one snapshot in main, from which the branch `audit` begins."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DQX_RESULTS_ROOT", raising=False)
+    warehouse = f"file://{tmp_path}/warehouse"
+    configure(monkeypatch, TYPE="sql", URI=f"sqlite:///{tmp_path}/lake.db", WAREHOUSE=warehouse)
+    catalog = catalogs.load_catalog("lake")
+    catalog.create_namespace("sales")
+    made = catalog.create_table(TABLE, rows().schema)
+    made.append(rows(1))
+    made.manage_snapshots().create_branch(head(made), "audit").commit()
+    return made
+
+
+def rows(*ids: int) -> Any:
+    return pa.table({"id": pa.array(ids, pa.int64())})
+
+
+def head(table: Any, branch: str = "main") -> int:
+    found: int = table.refresh().refs()[branch].snapshot_id
+    return found
+
+
+def ids(table: Any, branch: str = "main") -> list[int]:
+    scan = table.refresh().scan(snapshot_id=head(table, branch))
+    return sorted(scan.to_arrow()["id"].to_pylist())
+
+
+def forward(*arguments: str, code: int = 0, name: str = TABLE) -> str:
+    given = ["publish", name, "--branch", "audit", "--catalog", "lake", *arguments]
+    done = CliRunner().invoke(app, given)
+    assert done.exit_code == code, done.output
+    assert "Traceback" not in done.output
+    return " ".join(done.output.split())
+
+
+def ran(table: Any, **changes: Any) -> str:
+    """The id of a run that read the table a minute ahead of now, as written to the store."""
+    at = datetime.now(timezone.utc) + timedelta(minutes=1)
+    report = GateReport(
+        "01939b7e-0000-7000-8000-000000000001",
+        RunKey("dag.gate", date(2026, 11, 23), "run"),
+        Attempt(1, "a"),
+        "Orders",
+        Severity.P1,
+        Outcome.PASSED,
+        (),
+        (DatasetSnapshot("orders", table.location(), "iceberg"),),
+        at,
+        at,
+    )
+    ResultsStore("results").write(replace(report, **changes))
+    return report.run_id[:8]
+
+
+def test_main_gets_the_snapshots_of_the_branch_and_nothing_is_copied(table: Any) -> None:
+    for number in (2, 3):
+        table.append(rows(number), branch="audit")
+    files = sorted(Path("warehouse").rglob("*.parquet"))
+    assert ids(table) == [1]
+    assert f"main has snapshot {head(table, 'audit')} of audit" in forward()
+    assert ids(table) == ids(table, "audit") == [1, 2, 3]
+    assert sorted(Path("warehouse").rglob("*.parquet")) == files
+    assert forward() == f"main has snapshot {head(table)} of audit"
+    table.append(rows(4), branch="audit")
+    forward()
+    assert ids(table) == [1, 2, 3, 4]
+
+
+def test_it_is_refused_if_main_has_moved(table: Any) -> None:
+    table.append(rows(2), branch="audit")
+    table.append(rows(9))
+    before = head(table)
+    found = forward(code=1)
+    assert found == (
+        "refused: branch main has moved since audit began: write audit again from main"
+    )
+    assert head(table) == before
+
+
+def test_it_is_refused_if_main_moves_at_the_same_time(
+    table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyiceberg.table import Table
+
+    table.append(rows(2), branch="audit")
+    manage = Table.manage_snapshots
+
+    def late(self: Any) -> Any:
+        """Another writer is faster."""
+        monkeypatch.setattr(Table, "manage_snapshots", manage)
+        changes = manage(self)
+        catalogs.load_catalog("lake").load_table(TABLE).append(rows(9))
+        return changes
+
+    monkeypatch.setattr(Table, "manage_snapshots", late)
+    assert "refused: branch main moved at the same time: try again" in forward(code=1)
+    assert ids(table) == [1, 9]
+
+
+def test_any_branch_is_published_and_keeps_its_retention(table: Any) -> None:
+    table.append(rows(2), branch="audit")
+    forward("--to", "silver")
+    assert ids(table, "silver") == [1, 2]
+    changes = table.refresh().manage_snapshots()
+    changes.create_branch(head(table, "silver"), "silver", max_ref_age_ms=10**9).commit()
+    table.append(rows(3), branch="audit")
+    forward("--to", "silver")
+    assert ids(table, "silver") == [1, 2, 3]
+    assert table.refresh().refs()["silver"].max_ref_age_ms == 10**9
+    assert ids(table) == [1]
+
+
+def test_a_snapshot_must_be_that_of_the_branch(table: Any) -> None:
+    table.append(rows(2), branch="audit")
+    old, judged = head(table), head(table, "audit")
+    assert f"refused: branch audit has snapshot {judged}, not {old}" in forward(
+        "--snapshot", str(old), code=1
+    )
+    forward("--snapshot", str(judged))
+    assert ids(table) == [1, 2]
+
+
+def test_the_run_of_a_gate_vouches_for_the_branch(table: Any) -> None:
+    table.append(rows(2), branch="audit")
+    forward("--run", ran(table), "--results", "results")
+    assert ids(table) == [1, 2]
+
+
+def test_the_name_of_the_table_in_spark_is_known(table: Any) -> None:
+    named = (DatasetSnapshot("orders", "lake.sales.orders", "table"),)
+    forward("--run", ran(table, datasets=named), "--results", "results")
+
+
+LONG_AGO = datetime(2024, 1, 1, 6, tzinfo=timezone.utc)
+OBJECTIONS: dict[str, tuple[Callable[[], dict[str, Any]], str]] = {
+    "blocked": (lambda: {"outcome": Outcome.BLOCKED}, "is blocked"),
+    "broken": (lambda: {"outcome": Outcome.BROKEN}, "is broken"),
+    "partial": (
+        lambda: {"partial": PartialRun(Selection(severity=Severity.P0), 1, 2)},
+        "is passed, and partial",
+    ),
+    "of another table": (
+        lambda: {"datasets": (DatasetSnapshot("orders", "lake.presales.orders", "table"),)},
+        "has not read sales.orders",
+    ),
+    "of another folder": (
+        lambda: {"datasets": (DatasetSnapshot("orders", "s3://lake/orders", "iceberg"),)},
+        "has not read sales.orders",
+    ),
+    "before the last write": (
+        lambda: {"started_at": LONG_AGO, "finished_at": LONG_AGO},
+        "began at 2024-01-01 06:00:00+00:00, before the last write at",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OBJECTIONS)
+def test_a_run_that_does_not_vouch_is_a_refusal(table: Any, name: str) -> None:
+    changes, expected = OBJECTIONS[name]
+    table.append(rows(2), branch="audit")
+    found = forward("--run", ran(table, **changes()), "--results", "results", code=1)
+    assert found.startswith(f"refused: run 01939b7e {expected}")
+    assert ids(table) == [1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name", "code", "expected"),
+    [
+        (("--branch", "audits"), TABLE, 2, "no branch 'audits' help: did you mean 'audit'?"),
+        (("--to", "v1"), TABLE, 2, "sales.orders has no branch 'v1'"),  # it is a tag
+        (("--branch", "v1"), TABLE, 2, "sales.orders has no branch 'v1'"),
+        ((), "sales.items", 2, "the catalog has no table sales.items"),
+        ((), "gone.items", 2, "the catalog has no table gone.items"),
+        (("--run", "ffff", "--results", "results"), TABLE, 4, "results"),
+        (("--run", "ffff"), TABLE, 2, "no results root given"),
+        (("--catalog", "other"), TABLE, 4, "the catalog failed: "),
+    ],
+)
+def test_what_does_not_exist_is_an_error_that_names_it(
+    table: Any, arguments: tuple[str, ...], name: str, code: int, expected: str
+) -> None:
+    table.manage_snapshots().create_tag(head(table), "v1").commit()
+    assert expected in forward(*arguments, code=code, name=name)
+
+
+def test_a_table_without_main_gets_it_from_the_branch(table: Any) -> None:
+    table.append(rows(2), branch="audit")
+    table.manage_snapshots().remove_branch("main").commit()
+    forward()
+    assert ids(table) == [1, 2]
+
+
+def test_no_secret_of_the_catalog_is_printed(table: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    configure(monkeypatch, TYPE="rest", URI="http://ada:s3cret@127.0.0.1:1/?token=s3cret")
+    assert "s3cret" not in forward(code=4)
