@@ -23,7 +23,7 @@ from dqx_airflow.values import MetricValue
 MOST_CATEGORIES = 1000
 """With more different strings, a column has no drift."""
 
-MOST_STEPS = 250
+MOST_STEPS = 100
 """With more different numbers, their distribution is kept in this many steps of equal share."""
 
 BINS = 10

@@ -26,7 +26,7 @@ from dqx_airflow.plan.in_memory.table import Table
 from dqx_airflow.plan.masks import reveals
 from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.plan.resolve import QUIET, check_datasets, resolve
-from dqx_airflow.plan.term_values import measured_json
+from dqx_airflow.plan.term_values import keys_of, measured_json, measurements_from
 from dqx_airflow.values import DatasetRef, SourceFile, Status, Verdict
 
 DATE = date(2024, 11, 29)
@@ -209,6 +209,23 @@ def test_only_the_drift_of_a_masked_column_is_shown_and_nothing_is_kept() -> Non
     assert "secret" not in stored
     assert [reveals(request, plan.masked) for request in plan.assertions[0].requests] == [True] * 2
     assert not any(reveals(request, plan.masked) for request in plan.assertions[1].requests)
+
+
+def test_the_stored_measurements_give_the_same_verdict() -> None:
+    random = Random(5)
+    days = [[random.gauss(10 + before % 3, 4) for _ in range(300)] for before in range(8)]
+    plan, other = (
+        plan_of("psi(d, usual n 7) < 0.05"),
+        plan_of("psi(d, usual n 7) < 0.05 for each c"),
+    )
+    found = measure(plan, [REF], {"t": table_of("d", *days)})
+    text = measured_json(plan.assertions[0], plan, found)
+    assert text is not None
+    assert len(text) < 8 * 100 * 35, "what is stored of a day is bounded"
+    again = measurements_from(text).scanned(keys_of(plan.requests, DATE))
+    assert evaluate(plan, again)[0].value == evaluate(plan, found)[0].value
+    by_group = measure(other, [REF], {"t": table_of("d", *days)})
+    assert "summary" not in str(measured_json(other.assertions[0], other, by_group))
 
 
 def test_a_suite_in_python_says_the_same() -> None:

@@ -68,7 +68,7 @@ _HOW_DRIFT = f"""\
   alarms daily on one of a hundred.
 - What is kept of a day is the number of rows of each value or step. It is stored once, and serves
   every later day. Of masked columns nothing is kept: each run reads all of the days, and only the
-  drift is shown."""
+  drift is shown. Of groups nothing is kept with the verdict, so that a backtest leaves them out."""
 
 _ARITHMETIC = """\
 ## Arithmetic

@@ -561,12 +561,10 @@ class MeasureChecker:
         message = ""
         if lag is None and earlier is None:
             message = f"{call.name.text} needs the days to compare with"
-        elif lag is not None and earlier is not None:
+        elif lag is not None and (earlier is not None or step is not None):
             message = "`lag` is one day to compare with, `usual n` are several: keep one of them"
         elif lag is not None and fold(lag, self.arguments.constants) == 0:
             message = "the day is compared with itself"
-        elif step is not None and earlier is None:
-            message = "`step` is the distance of the days of `usual n`"
         known = {parameter.name.text for parameter in call.parameters} <= {*DRIFT_PARAMETERS}
         if message and known:
             self.arguments.error("E101", message, call.span, f"write {' or '.join(written)}")

@@ -161,13 +161,6 @@ def _where_parameter(where: _Setting, span: Span) -> nodes.Parameter:
     return nodes.Parameter(nodes.Name(word, keyword), predicate, span)
 
 
-def _two_words(first: nodes.Name, second: nodes.Name) -> nodes.Name:
-    """The name of a parameter such as `usual n`."""
-    end = second.span
-    span = replace(first.span, end_line=end.end_line, end_column=end.end_column)
-    return nodes.Name(f"{first.text} {second.text}", span)
-
-
 # Statements
 
 
@@ -299,7 +292,7 @@ _NODE_OF_RULE: dict[str, Callable[..., Any]] = {
     "placeholder": lambda name, span: nodes.Placeholder(name.text, span),
     "parameter_placeholder": lambda name, span: nodes.Placeholder(name.text, span),
     "parameter_of_two_words": lambda first, second, value, span: nodes.Parameter(
-        _two_words(first, second), value, span
+        replace(first, text=f"{first.text} {second.text}"), value, span
     ),
     "where_parameter": _where_parameter,
     "tunable": lambda low, high, _: (low, high),

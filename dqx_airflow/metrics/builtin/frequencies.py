@@ -22,7 +22,14 @@ from typing import Any
 
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.metrics.builtin import counts
-from dqx_airflow.metrics.builtin.values import ANY, ORDERED, columns_of, rows_where, value_aggregate
+from dqx_airflow.metrics.builtin.values import (
+    ANY,
+    NUMBER,
+    ORDERED,
+    columns_of,
+    rows_where,
+    value_aggregate,
+)
 from dqx_airflow.metrics.derived import apply
 from dqx_airflow.metrics.drift import MOST_CATEGORIES, MOST_STEPS, summary_text
 from dqx_airflow.metrics.metric import (
@@ -332,6 +339,21 @@ def _numbers_of_rows(column: ColumnValues) -> dict[Any, int]:
     return dict(Counter(column.present))
 
 
+_CATEGORY_OR_NUMBER = Argument(
+    "column", ArgumentKind.COLUMN, frozenset({Family.NUMBER, Family.TEXT, Family.BOOLEAN})
+)
+_of_summary = partial(
+    Metric,
+    unit=MetricUnit.COLUMN,  # it contains values of the column: of a masked one nothing is stored
+    doc="How many rows have each value, for `psi`, `js` and `ks` (`metrics.drift`).",
+    example="assert psi(country, usual n 28) < 0.2",
+    aggregates=_value_summary,
+    value=_summary_of,
+    is_internal=True,
+    in_python=_summary_in_python,
+    is_void_with_nan=True,
+)
+
 FREQUENCIES = (
     Metric(
         "uniqueness",
@@ -406,28 +428,8 @@ FREQUENCIES = (
         in_python=_unlisted_common,
         is_void_with_nan=True,
     ),
-    *(
-        Metric(
-            name,
-            (Argument("column", ArgumentKind.COLUMN, accepts),),
-            MetricUnit.COLUMN,  # it contains values, of which nothing is stored if they are masked
-            "How many rows have each value, for `psi`, `js` and `ks` (`metrics.drift`).",
-            example,
-            _value_summary,
-            value=_summary_of,
-            is_internal=True,
-            in_python=_summary_in_python,
-            is_void_with_nan=True,
-        )
-        for name, accepts, example in (
-            (
-                "value_summary",
-                frozenset({Family.NUMBER, Family.TEXT, Family.BOOLEAN}),
-                "assert psi(country, usual n 28) < 0.2",
-            ),
-            ("number_summary", frozenset({Family.NUMBER}), "assert ks(amount, lag 7) < 0.1"),
-        )
-    ),
+    _of_summary("value_summary", (_CATEGORY_OR_NUMBER,)),
+    _of_summary("number_summary", (NUMBER,)),
 )
 
 
