@@ -1,5 +1,5 @@
 """The false alarms and misses of gates in the second half of a year, in companies of twelve
-families.
+families: prints the table of `docs/tuning.md`.
 
     python -m benchmarks.tuned_year [--families ABCDEFGHIJKL] [--seed N ...] [--labels N]
 
@@ -8,21 +8,26 @@ first month. In the first half of the year, a person labels at most 60 alerts, s
 of the noisiest assertion first, at most 8 of each; `dql tune --holidays` proposes every four weeks,
 and the person approves everything. The second half is judged, and nothing more is changed. The
 other rules need no labels: three standard deviations from the mean of 28 days; a z-score of the
-same weekday of 98 days; STL of 84 days and 8 MAD; and the claims `within usual(...)` alone. Alarms
-of other assertions of a dataset that has an issue on a day count neither way. Nothing is measured
-on Spark.
+same weekday of 98 days; STL of 84 days and 8 MAD; the claims `within usual(...)` alone; `watch`.
+Alarms of other assertions of a dataset that has an issue on a day count neither way. Nothing is
+measured on Spark.
+
+Seeds rotate: each month judges two other companies of each family, so that nobody tunes to one.
+Families A to F are for development; G to L are looked at for the table alone.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import resource
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -39,6 +44,7 @@ from benchmarks.companies import (
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.watches import claims_on
+from dqx_airflow.metrics.usual_limits import DEFAULT_DAYS, DayBefore, Kind, usual_limits
 from dqx_airflow.plan.term_values import Measurements
 from dqx_airflow.results.past_days import PastDay, StoredVerdict
 from dqx_airflow.tuning.backtest import Backtest
@@ -57,12 +63,12 @@ METRICS = {
     "keys": "duplicate_count([id])",
 }
 WATCHED = {
-    "rows": "rows",
-    "amount": "sum.amount",
-    "price": "mean.price",
-    "nulls": "nulls.email",
-    "matched": "mean.known",
-    "keys": "distinct.id",
+    "rows": ("rows",),
+    "amount": ("rows", "mean.amount"),
+    "price": ("mean.price",),
+    "nulls": ("nulls.email",),
+    "matched": ("mean.known",),
+    "keys": ("distinct.id",),
 }
 """The claims of `watch` that stand for the assertions; it makes more of them."""
 
@@ -162,8 +168,6 @@ def watched_days(dataset: str, year: Company) -> list[PastDay]:
         rows, known = values[key('"num_rows",[]')], values[key('"count_values",["known",1]')]
         more = {
             '"average",["amount"]': values[key('"sum",["amount"]')] / rows,
-            '"sum",["price"]': values[key('"average",["price"]')] * rows,
-            '"sum",["known"]': known,
             '"average",["known"]': known / rows,
             '"unique_count",["id"]': rows - values[key('"duplicate_count",["id"]')],
             **{f'"null_count",["{name}"]': 0 for name in COLUMNS if name != "email"},
@@ -173,18 +177,19 @@ def watched_days(dataset: str, year: Company) -> list[PastDay]:
     return days
 
 
-def by_watch(year: Company) -> tuple[dict[str, set[int]], int]:
-    """The alarms of `watch` on what the assertions are about, and the false alarms of its other
-    claims: on days without an issue of the dataset."""
+def score_of_watch(year: Company) -> Score:
+    """The score of `watch`: an issue is found by any claim about it, and every alarm of a claim is
+    one, whatever it is about."""
     alarms, false = {}, 0
     for name in DATASETS:
         found = alarms_of(watch_text(name, year.family.country), watched_days(name, year))
-        for assertion, claim in WATCHED.items():
-            alarms[f"{name}.{assertion}"] = found.pop(f"{name}.watch.{claim}")
+        for assertion, claims in WATCHED.items():
+            about = [found[f"{name}.watch.{claim}"] for claim in claims]
+            alarms[f"{name}.{assertion}"] = set().union(*about)
         key = f"{name}.rows"
         quiet = ~(year.issues[key] | year.neutral[key])
         false += sum(bool(quiet[day]) for days in found.values() for day in days if day >= HELD_OUT)
-    return alarms, false
+    return replace(scored(year, alarms), false_alarms=false)
 
 
 def _constant(name: str, value: float, low: float, high: float) -> str:
@@ -246,7 +251,8 @@ class Tuning:
     year: Company
     texts: dict[str, str]
     labels: dict[tuple[str, str, int], bool]
-    approved: int = 0
+    moved: set[tuple[str, str]] = field(default_factory=set)
+    """The assertions that an approved proposal changed."""
 
     def learn(self, most_labels: int) -> None:
         """Half a year of labels and proposals."""
@@ -300,7 +306,10 @@ class Tuning:
             one, now = tuned.proposal, node_of(text)
             after = with_edits(text, now, one.values, one.profile, one.form)
             if not judge_change(now, node_of(after), one.agent, form=one.form).refusals:
-                text, self.approved = after, self.approved + 1
+                text = after
+                changed = [constant.partition("_")[2].lower() for constant in one.values]
+                named = changed if one.form is None else [one.form.assertion]
+                self.moved |= {(name, assertion) for assertion in named}
         self.texts[name] = text
 
 
@@ -350,10 +359,15 @@ def by_rule(
     }
 
 
-def three_sigma(series: np.ndarray, day: int) -> tuple[float, float]:
-    before = series[day - 28 : day]
-    middle, spread = np.nanmean(before), np.nanstd(before, ddof=1)
-    return middle - 3 * spread, middle + 3 * spread
+def sigmas(number: float) -> Callable[[np.ndarray, int], tuple[float, float]]:
+    """The rule of so many standard deviations from the mean of 28 days."""
+
+    def limits(series: np.ndarray, day: int) -> tuple[float, float]:
+        before = series[day - 28 : day]
+        middle, spread = np.nanmean(before), np.nanstd(before, ddof=1)
+        return middle - number * spread, middle + number * spread
+
+    return limits
 
 
 def of_weekday(series: np.ndarray, day: int) -> tuple[float, float]:
@@ -363,7 +377,8 @@ def of_weekday(series: np.ndarray, day: int) -> tuple[float, float]:
 
 
 def by_stl(year: Company) -> dict[str, set[int]]:
-    """STL (84 days, robust, period 7, of logarithms where they exist) and 8 MAD of its rest."""
+    """STL of 84 days, period 7, robust with 1 inner and 10 outer loops, of logarithms where they
+    exist; and 8 MAD of its rest."""
     from statsmodels.tsa.seasonal import STL
 
     alarms: dict[str, set[int]] = {}
@@ -376,7 +391,7 @@ def by_stl(year: Company) -> dict[str, set[int]]:
         for day in range(HELD_OUT, DAYS):
             if gaps[day]:
                 continue
-            rest = STL(filled[day - 83 : day + 1], period=7, robust=True).fit().resid
+            rest = STL(filled[day - 83 : day + 1], period=7, robust=True).fit(1, 10).resid
             spread = 1.4826 * np.median(np.abs(rest[:-1] - np.median(rest[:-1])))
             away = 8 * spread + 1e-12
             assertion = key.partition(".")[2]
@@ -393,73 +408,153 @@ def by_suites(year: Company, texts: dict[str, str]) -> dict[str, set[int]]:
     }
 
 
-def scores_of(year: Company, labels: int, *, with_stl: bool) -> tuple[dict[str, Score], Tuning]:
-    fixed = {name: suite_text(name, year) for name in DATASETS}
+RULES = ("fixed", "3 sigma", "weekday z", "STL + MAD", "usual", "watch", "dql tune")
+WIDTHS = (0.5, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0)
+SIGMAS = (1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What the rules found in the year of a company; `wider` are the scores of limits of
+    `within usual` and of standard deviations that are as many times as far away."""
+
+    issues: int
+    labels: int
+    moved: int
+    scores: dict[str, Score]
+    wider: dict[tuple[str, float], Score]
+
+
+def judged(named: tuple[str, int], labels: int) -> Judged:
+    name, seed = named
+    year = company(FAMILIES[name], seed)
+    fixed = {dataset: suite_text(dataset, year) for dataset in DATASETS}
     tuning = Tuning(year, dict(fixed), {})
-    if labels:
-        tuning.learn(labels)
-    usual = {name: usual_text(name, year.family.country) for name in DATASETS}
-    watch, more = by_watch(year)
+    tuning.learn(labels)
+    usual = {dataset: usual_text(dataset, year.family.country) for dataset in DATASETS}
     rules = {
         "fixed": by_suites(year, fixed),
-        "3 sigma": by_rule(year, three_sigma),
+        "3 sigma": by_rule(year, sigmas(3)),
         "weekday z": by_rule(year, of_weekday),
-        **({"STL + MAD": by_stl(year)} if with_stl else {}),
+        "STL + MAD": by_stl(year),
         "usual": by_suites(year, usual),
-        "watch": watch,
-        **({"dql tune": by_suites(year, tuning.texts)} if labels else {}),
+        "dql tune": by_suites(year, tuning.texts),
     }
-    scores = {name: scored(year, alarms) for name, alarms in rules.items()}
-    scores["watch"] += Score(false_alarms=more)
-    return scores, tuning
+    scores = {rule: scored(year, alarms) for rule, alarms in rules.items()}
+    scores["watch"] = score_of_watch(year)
+    wider = {("3 sigma", sigma): scored(year, by_rule(year, sigmas(sigma))) for sigma in SIGMAS}
+    wider |= {("usual", width): one for width, one in _by_width(year).items()}
+    return Judged(
+        sum(int(series[HELD_OUT:].sum()) for series in year.issues.values()),
+        len(tuning.labels),
+        len(tuning.moved),
+        scores,
+        wider,
+    )
+
+
+def _by_width(year: Company) -> dict[float, Score]:
+    """The scores of `within usual` with limits that are narrower or wider by a factor."""
+    alarms: dict[float, dict[str, set[int]]] = {width: {} for width in WIDTHS}
+    judged_days = range(HELD_OUT, DAYS)
+    for key, series in year.values.items():
+        assertion = key.partition(".")[2]
+        known = [None if math.isnan(value) else value for value in series.tolist()]
+        days = [DayBefore(year.dates[n], known[n - DEFAULT_DAYS : n]) for n in judged_days]
+        kind = Kind.VOLUME if assertion in ("rows", "amount", "keys") else Kind.OTHER
+        limits = usual_limits(days, kind, year.family.country)
+        for width in WIDTHS:
+            alarms[width][key] = {
+                day
+                for day, one in zip(judged_days, limits, strict=True)
+                if one is not None
+                and (
+                    one.repeated == series[day]
+                    or _beyond(
+                        assertion,
+                        series[day],
+                        one.expected - width * (one.expected - one.low),
+                        one.expected + width * (one.high - one.expected),
+                    )
+                )
+            }
+    return {width: scored(year, found) for width, found in alarms.items()}
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--families", default="".join(FAMILIES))
-    arguments.add_argument("--seed", type=int, nargs="*", default=[1])
+    month = date.today().strftime("%Y%m")
     arguments.add_argument(
-        "--labels", type=int, default=MOST_LABELS, help="0 leaves out tuning, most of the time"
+        "--seed", type=int, nargs="*", default=[int(f"{month}{n}") for n in (1, 2)]
     )
-    arguments.add_argument("--no-stl", action="store_true", help="leave out STL, the slowest rule")
+    arguments.add_argument("--labels", type=int, default=MOST_LABELS)
     arguments.add_argument("--processes", type=int, default=2)
     given = arguments.parse_args()
-    groups = [[name for name in given.families if name in group] for group in ("ABCDEF", "GHIJKL")]
-    print("false alarms/missed/incidents that nothing saw")
-    for families in filter(None, groups):
-        every: dict[str, Score] = {}
-        years = [(name, seed) for name in families for seed in given.seed]
-        score = partial(scored_year, labels=given.labels, with_stl=not given.no_stl)
-        with ProcessPoolExecutor(given.processes) as pool:
-            for (name, seed), (scores, counts) in zip(years, pool.map(score, years), strict=True):
-                if not every:
-                    print(f"{'':8}  issues  labels  approved  {_row(scores)}")
-                issues, labels, approved = counts
-                print(
-                    f"{name} {seed:<6}  {issues:>6}  {labels:>6}  {approved:>8}  "
-                    f"{_row(map(str, scores.values()))}",
-                    flush=True,
-                )
-                for rule, one in scores.items():
-                    every[rule] = every.get(rule, Score()) + one
-        print(f"{'all':34}{_row(map(str, every.values()))}")
+    seeds = ", ".join(map(str, given.seed))
+    print(f"False alarms / missed issues / incidents that nothing saw; seeds {seeds}.\n")
+    print(_row(["family", "issues", "labels", "moved", *RULES]))
+    print(_row(["---"] * (4 + len(RULES))))
+    totals: dict[str, Judged] = {}
+    years = [(name, seed) for name in given.families for seed in given.seed]
+    with ProcessPoolExecutor(given.processes) as pool:
+        found = pool.map(partial(judged, labels=given.labels), years)
+        for name in given.families:
+            of_family = [next(found) for _ in given.seed]
+            _print_line(name, of_family)
+            group = "A to F" if name in "ABCDEF" else "G to L"
+            totals[group] = _together([*filter(None, [totals.get(group)]), *of_family])
+    for group, total in totals.items():
+        _print_line(f"**all of {group}**", [total])
+    for group, total in totals.items():
+        print(f"\n{group}:")
+        for rule in RULES[4:]:
+            print(f"- {_verdict(rule, total.scores)}")
+        for rule, words in (("usual", "limits x"), ("3 sigma", "standard deviations")):
+            ends = [f"{words} {at:g}: {one}" for (of, at), one in total.wider.items() if of == rule]
+            print(f"- frontier of {rule}: {'; '.join(ends)}")
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    print(f"{used.ru_utime:.0f} s CPU, to {FIRST + timedelta(days=DAYS - 1)}")
+    print(f"\n{used.ru_utime:.0f} s CPU, to {FIRST + timedelta(days=DAYS - 1)}")
 
 
-def scored_year(
-    named: tuple[str, int], *, labels: int, with_stl: bool
-) -> tuple[dict[str, Score], tuple[int, int, int]]:
-    """The scores of the rules in the year of a company; its issues, labels, approved changes."""
-    name, seed = named
-    year = company(FAMILIES[name], seed)
-    scores, tuning = scores_of(year, labels, with_stl=with_stl)
-    issues = sum(int(series[HELD_OUT:].sum()) for series in year.issues.values())
-    return scores, (issues, len(tuning.labels), tuning.approved)
+def _verdict(rule: str, scores: dict[str, Score]) -> str:
+    """Whether a rule reaches the goal: 80% fewer false alarms than fixed limits, half of those of
+    three standard deviations, and fewer misses than either."""
+    own, fixed, sigma = scores[rule], scores["fixed"], scores["3 sigma"]
+    fewer = [1 - own.false_alarms / max(other.false_alarms, 1) for other in (fixed, sigma)]
+    is_met = fewer[0] >= 0.8 and fewer[1] >= 0.5 and own.missed < min(fixed.missed, sigma.missed)
+    return (
+        f"{rule}: {fewer[0]:.0%} fewer false alarms than fixed limits, {fewer[1]:.0%} fewer than "
+        f"3 sigma; {own.missed} missed, {fixed.missed} and {sigma.missed} by these: "
+        f"the goal is {'met' if is_met else 'not met'}"
+    )
+
+
+def _together(several: Sequence[Judged]) -> Judged:
+    def added(parts: Iterable[dict[Any, Score]]) -> dict[Any, Score]:
+        total: dict[Any, Score] = {}
+        for part in parts:
+            for key, score in part.items():
+                total[key] = total.get(key, Score()) + score
+        return total
+
+    return Judged(
+        sum(one.issues for one in several),
+        sum(one.labels for one in several),
+        sum(one.moved for one in several),
+        added(one.scores for one in several),
+        added(one.wider for one in several),
+    )
+
+
+def _print_line(name: str, companies: Sequence[Judged]) -> None:
+    one = _together(companies)
+    counts = map(str, (one.issues, one.labels, one.moved))
+    print(_row([name, *counts, *(str(one.scores[rule]) for rule in RULES)]), flush=True)
 
 
 def _row(cells: Iterable[str]) -> str:
-    return "  ".join(f"{cell:>12}" for cell in cells)
+    return f"| {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":
