@@ -8,9 +8,8 @@ import getpass
 import json
 import re
 from datetime import date
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -36,17 +35,12 @@ if TYPE_CHECKING:
 _MOST_NAMED = 5
 
 
-class Days(str, Enum):
-    EXCLUDE = "exclude"
-    INCLUDE = "include"
-
-
 def tune(
     suite: arguments.SuiteArgument,
     *,
     since: arguments.SinceOption = None,
     until: arguments.UntilOption = None,
-    profile_days: Days = Days.EXCLUDE,
+    profile_days: Literal["exclude", "include"] = "exclude",
     max_move: Annotated[float, typer.Option(min=0.01, max=1)] = 0.25,
     min_labels: Annotated[int, typer.Option(min=4)] = 4,
     holidays: Annotated[str | None, typer.Option(metavar="COUNTRY")] = None,
@@ -73,7 +67,7 @@ def tune(
 
     first, last = arguments.first_and_last(since, until, default=180)
     stored, file = arguments.results_of(suite, results), arguments.suite_file(suite)
-    rules = Rules(max_move, min_labels, ProfileDays(profile_days.value))
+    rules = Rules(max_move, min_labels, ProfileDays(profile_days))
     days, tuned, contradicted = _tuned(file, stored, first, last, rules, holidays, gate)
     proposals = [result.proposal for result in tuned if result.proposal is not None]
     applied = _propose(stored, file, proposals) if propose else []
