@@ -50,7 +50,7 @@ def recognises(document: Any) -> bool:
 
 
 def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[ForeignRule]:
-    """The rules of a set, which does not say of what table: its name is the dataset by default."""
+    """The rules of a set, which name no table: its name is the dataset by default."""
     dataset = request.dataset or str(document.get("name") or "data")
     for number, rule in enumerate(document["rules"]):
         place = f"{request.file}: rules[{number}]"

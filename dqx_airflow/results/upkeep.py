@@ -4,7 +4,7 @@ Each may run beside gates and readers, be killed at any time, and be repeated: i
 stopped, and does nothing if nothing is to be done.
 
 Every gate appends a file to each table, and the cost of opening and reading is the number of files.
-So many small files are merged into few sorted ones. deltalake can compact too, but two of its
+Small files are merged into few sorted ones. deltalake can compact too, but two of its
 compactions at the same time double the rows (1.6.6: moving rows conflicts with nothing). Here every
 such commit carries the same transaction identifier, so that Delta refuses one of two concurrent
 ones. Appends do not conflict with them.
