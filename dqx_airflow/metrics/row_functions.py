@@ -8,21 +8,14 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
+from dqx_airflow.metrics import types
 from dqx_airflow.metrics.spark_values import date_in, order_key, rounded_half_up, timestamp_of
 from dqx_airflow.metrics.sql import negated_decimal
-from dqx_airflow.metrics.types import (
-    LONGEST_DECIMAL,
-    WHOLE_SIZES,
-    Family,
-    decimal_size,
-    parts_of,
-    widest,
-)
 
-_TEXT = frozenset({Family.TEXT})
-_NUMBER = frozenset({Family.NUMBER})
-_MOMENT = frozenset({Family.TIME, Family.TEXT})
-_COLLECTION = frozenset({Family.ARRAY, Family.MAP})
+_TEXT = frozenset({types.Family.TEXT})
+_NUMBER = frozenset({types.Family.NUMBER})
+_MOMENT = frozenset({types.Family.TIME, types.Family.TEXT})
+_COLLECTION = frozenset({types.Family.ARRAY, types.Family.MAP})
 _TEXTS = frozenset({"string", "varchar", "char"})
 _NO_MOMENT = "not a date or timestamp"
 
@@ -47,7 +40,7 @@ class RowFunction:
     name: str
     doc: str
     sql: Callable[..., str]
-    accepts: frozenset[Family]
+    accepts: frozenset[types.Family]
     type_of: Callable[..., str]
     in_python: Callable[..., Any]
     fewest: int = 1
@@ -120,26 +113,29 @@ def _round_bigint(number: str, digits: str = "0") -> str:
 def _round_decimal(number: str, kind: str, digits: str = "0") -> str:
     sql = f"round({number}, {digits})"
     step = -int(digits)
-    if decimal_size(kind) != (LONGEST_DECIMAL, 0) or not 0 < step <= LONGEST_DECIMAL:
+    if (
+        types.decimal_size(kind) != (types.LONGEST_DECIMAL, 0)
+        or not 0 < step <= types.LONGEST_DECIMAL
+    ):
         return sql
     # Compiled, Spark raises an error where the result would have one more digit; interpreted, it
     # is NULL.
-    bound = 10**LONGEST_DECIMAL - 5 * 10 ** (step - 1)
+    bound = 10**types.LONGEST_DECIMAL - 5 * 10 ** (step - 1)
     return f"CASE WHEN {number} > -{bound} AND {number} < {bound} THEN {sql} END"
 
 
 def _widened(number: str, *_: str) -> str:
-    return "bigint" if number in WHOLE_SIZES else number
+    return "bigint" if number in types.WHOLE_SIZES else number
 
 
 def _rounded(number: str, digits: str = "0") -> str:
     if not number.startswith("decimal"):
         return _widened(number)
-    precision, scale = decimal_size(number)
-    if precision == LONGEST_DECIMAL and int(digits) < scale:
+    precision, scale = types.decimal_size(number)
+    if precision == types.LONGEST_DECIMAL and int(digits) < scale:
         # There is no room for one more digit but that of those that are rounded.
-        return f"decimal({LONGEST_DECIMAL},{max(0, int(digits))})"
-    return f"decimal({min(precision + 1, LONGEST_DECIMAL)},{scale})"
+        return f"decimal({types.LONGEST_DECIMAL},{max(0, int(digits))})"
+    return f"decimal({min(precision + 1, types.LONGEST_DECIMAL)},{scale})"
 
 
 def _date(value: Any) -> date | None:
@@ -150,7 +146,7 @@ def _date(value: Any) -> date | None:
 
 
 def _entries_type(spark_type: str) -> str:
-    key, value = parts_of(spark_type) or ("void", "void")
+    key, value = types.parts_of(spark_type) or ("void", "void")
     return f"array<struct<key:{key},value:{value}>>"
 
 
@@ -215,7 +211,7 @@ _ENTRIES = (
         "The first value that is not NULL.",
         _called("coalesce"),
         frozenset(),
-        type_of=widest,
+        type_of=types.widest,
         in_python=_coalesce,
         most=99,
         takes_null=True,
@@ -233,7 +229,7 @@ _ENTRIES = (
         "distinct",
         "The distinct items of the array.",
         _called("array_distinct"),
-        frozenset({Family.ARRAY}),
+        frozenset({types.Family.ARRAY}),
         type_of=lambda array: array,
         in_python=_distinct,
         # Spark 3.5 tells 0.0 from -0.0 there, and their sum is 0.0.
@@ -243,7 +239,7 @@ _ENTRIES = (
         "entries",
         "The entries of a map as an array; each has the fields `key` and `value`.",
         _called("map_entries"),
-        frozenset({Family.MAP}),
+        frozenset({types.Family.MAP}),
         type_of=_entries_type,
         in_python=_entries,
     ),

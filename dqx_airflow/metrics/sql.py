@@ -24,17 +24,10 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import TypeAlias
 
+from dqx_airflow.metrics import types
 from dqx_airflow.metrics.metric import Aggregate, Merge, Statistic, TypeOf
 from dqx_airflow.metrics.patterns.bounds import ended
 from dqx_airflow.metrics.spark_values import COMPARATORS, comparable, literal_type
-from dqx_airflow.metrics.types import (
-    LONGEST_DECIMAL,
-    WHOLE_SIZES,
-    Family,
-    decimal_size,
-    decimal_type,
-    family_of,
-)
 from dqx_airflow.values import MetricValue
 
 _EXACT_IN_SPARK = 34
@@ -69,7 +62,7 @@ def quote_literal(value: str | int | float | Decimal | bool | date) -> str:
         return f"DATE'{value.isoformat()}'"
     if isinstance(value, float | Decimal):
         written = Decimal(str(value))
-        return f"{float(value)!r}D" if decimal_type(written) is None else f"{written:f}BD"
+        return f"{float(value)!r}D" if types.decimal_type(written) is None else f"{written:f}BD"
     return str(value)
 
 
@@ -78,7 +71,7 @@ def negated_decimal(number: str, spark_type: str) -> str:
 
     Spark's own minus, and its `abs`, round decimals to 34 digits.
     """
-    if not spark_type.startswith("decimal") or decimal_size(spark_type)[0] <= _EXACT_IN_SPARK:
+    if not spark_type.startswith("decimal") or types.decimal_size(spark_type)[0] <= _EXACT_IN_SPARK:
         return f"(- {number})"
     text = f"CAST({number} AS STRING)"
     opposite = f"CASE WHEN {number} < 0 THEN ltrim('-', {text}) ELSE concat('-', {text}) END"
@@ -122,8 +115,8 @@ def excess_digits(scale: int) -> str:
 
 def can_be_cast(spark_type: str) -> bool:
     """True for types whose values a string can represent."""
-    return spark_type == "binary" or family_of(spark_type) in (
-        *(Family.NUMBER, Family.TEXT, Family.TIME, Family.BOOLEAN),
+    return spark_type == "binary" or types.family_of(spark_type) in (
+        *(types.Family.NUMBER, types.Family.TEXT, types.Family.TIME, types.Family.BOOLEAN),
     )
 
 
@@ -144,7 +137,7 @@ def cast_sql(text: str, spark_type: str, options: Mapping[str, str]) -> str:
     if kind in PATTERNS:
         conditions.append(f"{text} RLIKE {quote_literal(ended(whole_pattern(kind)))}")
     if kind == "decimal":
-        _, scale = decimal_size(spark_type)
+        _, scale = types.decimal_size(spark_type)
         # With an exponent, the digits do not decide.
         is_same = f"CAST({value} AS DOUBLE) = TRY_CAST({text} AS DOUBLE)"
         is_cut = f"{text} RLIKE {quote_literal(excess_digits(scale))}"
@@ -202,7 +195,7 @@ def _with_filters(sql: str, condition: str) -> Iterator[str]:
     yield sql[done:]
 
 
-OVERFLOW = f"the sum overflows: it needs more than {LONGEST_DECIMAL} digits"
+OVERFLOW = f"the sum overflows: it needs more than {types.LONGEST_DECIMAL} digits"
 
 # Sums of parts of the bits cannot overflow below 2**42 rows, and are as fast as one of bigints; a
 # sum of decimals takes twice the time.
@@ -284,7 +277,9 @@ class WithinRanges:
         is_text = any(isinstance(bound.limit, str) for range_ in self.ranges for bound in range_)
         if kind == "date":
             return True
-        return not is_text and (kind in (*WHOLE_SIZES, "double") or kind.startswith("decimal"))
+        return not is_text and (
+            kind in (*types.WHOLE_SIZES, "double") or kind.startswith("decimal")
+        )
 
     def answer(self, results: tuple[MetricValue, ...], type_of: TypeOf) -> MetricValue:
         """0, or None if the rows have to be counted.

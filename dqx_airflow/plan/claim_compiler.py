@@ -14,17 +14,8 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.assertions import clock_of, compares_datasets, window_days, zone_of
 from dqx_airflow.dql.printer import show, show_claim, show_condition, show_number, show_where
 from dqx_airflow.dql.walk import fold, joined
+from dqx_airflow.metrics import derived
 from dqx_airflow.metrics.builtin import METRICS
-from dqx_airflow.metrics.derived import (
-    AGES,
-    CHANGES,
-    DEFAULT_SHARE_TOLERANCE,
-    HOLIDAYS,
-    USUAL,
-    USUAL_LIMITS,
-    WINDOWS,
-    window_lags,
-)
 from dqx_airflow.metrics.drift import DRIFT_SUMMARY, EARLIER_DAYS
 from dqx_airflow.metrics.metric import Argument, ArgumentKind, Arguments
 from dqx_airflow.metrics.spark_values import metric_value, spark_number
@@ -94,21 +85,21 @@ class TermCompiler:
                 value = call.parameter(parameter.name)
                 arguments += (None if value is None else self._own_parameter(parameter, value),)
             return self.measured(name, arguments, call, lag)
-        if name in AGES:
+        if name in derived.AGES:
             column = column_name(call.arguments[0])
             newest: Term = self.measured("newest", (column,), call, lag)
             zone = ConstantTerm(self.refs[self._dataset(call)].time_zone or "UTC")
             since = Applied("midnight", (newest, zone)) if name == "data_lag" else newest
             return Applied("age", (Now(), since, zone))
-        if name in CHANGES:
+        if name in derived.CHANGES:
             today = self.term(call.arguments[0], lag)
-            base = self.term(call.arguments[0], lag + CHANGES[name])
+            base = self.term(call.arguments[0], lag + derived.CHANGES[name])
             change = Applied("/", (Applied("-", (today, base)), base))
             return Applied("abs", (change,))
-        if name in USUAL_LIMITS:
+        if name in derived.USUAL_LIMITS:
             return self._usual_limit(call, lag)
-        if name in WINDOWS:
-            days = window_lags(name, self._days(call, "n"), self._days(call, "step") or 1)
+        if name in derived.WINDOWS:
+            days = derived.window_lags(name, self._days(call, "n"), self._days(call, "step") or 1)
             return Applied(name, tuple(self.term(call.arguments[0], lag + day) for day in days))
         return Applied(name, tuple(self.term(argument, lag) for argument in call.arguments))
 
@@ -117,7 +108,7 @@ class TermCompiler:
         metric, column = DRIFT_SUMMARY[call.name.text], column_name(call.arguments[0])
         days: Iterable[int] = (self._days(call, "lag"),)
         if n := self._days(call, EARLIER_DAYS):
-            days = window_lags(USUAL, n, self._days(call, "step") or 1)
+            days = derived.window_lags(derived.USUAL, n, self._days(call, "step") or 1)
         summaries = (self.measured(metric, (column,), call, lag + day) for day in (0, *days))
         return Applied(call.name.text, tuple(summaries))
 
@@ -127,7 +118,7 @@ class TermCompiler:
         (measured,) = call.arguments
         today = self.term(measured, lag)
         dataset = next((request.dataset for request in requests_of(today)), "")
-        holidays = call.parameter(HOLIDAYS)
+        holidays = call.parameter(derived.HOLIDAYS)
         country = holidays.value if isinstance(holidays, nodes.Text) else None
         days = self._days(call, "n") or DEFAULT_DAYS
         return Applied(
@@ -385,7 +376,7 @@ class ClaimCompiler:
         )
         arguments = (column_name(call.arguments[0]), shares)
         term = self.terms.measured("share_difference", arguments, call)
-        most = DEFAULT_SHARE_TOLERANCE if tolerance is None else tolerance.value
+        most = derived.DEFAULT_SHARE_TOLERANCE if tolerance is None else tolerance.value
         text = f"{show_condition(matches)} tolerance {format_value(most)}"
         return term, PlannedCondition("<=", (ConstantTerm(most),), text)
 

@@ -24,20 +24,11 @@ from dqx_airflow.dql.checks.assertions import members_in
 from dqx_airflow.dql.printer import show, show_for_each, show_name, show_text
 from dqx_airflow.dql.walk import ITEM, fold, rewritten
 from dqx_airflow.limits import DEFAULT_MOST_GROUPS
-from dqx_airflow.metrics import spark_values
+from dqx_airflow.metrics import spark_values, sql
 from dqx_airflow.metrics.builtin.counts import listed_values, nan_count
 from dqx_airflow.metrics.builtin.values import rows_where
 from dqx_airflow.metrics.metric import Aggregate, Argument, ArgumentKind, Arguments, RowCondition
 from dqx_airflow.metrics.patterns.bounds import bounded, bounded_like, ended
-from dqx_airflow.metrics.sql import (
-    Limit,
-    ValueBound,
-    WithinRanges,
-    filtered,
-    quote_literal,
-    quote_name,
-    typed,
-)
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, quick_pattern, quicker, whole
 from dqx_airflow.metrics.types import Family, family_of, parts_of
 from dqx_airflow.plan import model, row_values
@@ -47,7 +38,7 @@ _MOST_RANGES = 16
 """The maximum number of ranges: beyond it, the extremes of a column seldom lie within one."""
 
 
-def range_of(node: nodes.Expression) -> WithinRanges | None:
+def range_of(node: nodes.Expression) -> sql.WithinRanges | None:
     """The range to which a predicate limits a column; None for any other predicate."""
     match node:
         case nodes.Junction(op="and", left=left, right=right):
@@ -55,9 +46,11 @@ def range_of(node: nodes.Expression) -> WithinRanges | None:
         case nodes.Compare(op="!=", left=nodes.Name(text=column), right=right):
             limit = _limit(right)
             ranges = (
-                ((ValueBound("<", limit),), (ValueBound(">", limit),)) if limit is not None else ()
+                ((sql.ValueBound("<", limit),), (sql.ValueBound(">", limit),))
+                if limit is not None
+                else ()
             )
-            return WithinRanges(column, ranges) if ranges else None
+            return sql.WithinRanges(column, ranges) if ranges else None
         case nodes.Compare(op=op, left=nodes.Name(text=column), right=right):
             return _within(column, (op, right))
         case nodes.Compare(op=op, left=left, right=nodes.Name(text=column)) if op != "!=":
@@ -68,23 +61,25 @@ def range_of(node: nodes.Expression) -> WithinRanges | None:
             return None
 
 
-def _within(column: str, *bounds: tuple[str, nodes.Expression]) -> WithinRanges | None:
+def _within(column: str, *bounds: tuple[str, nodes.Expression]) -> sql.WithinRanges | None:
     limits = [(op, _limit(node)) for op, node in bounds]
-    known = tuple(ValueBound(op, limit) for op, limit in limits if limit is not None)
-    return WithinRanges(column, (known,)) if len(known) == len(bounds) else None
+    known = tuple(sql.ValueBound(op, limit) for op, limit in limits if limit is not None)
+    return sql.WithinRanges(column, (known,)) if len(known) == len(bounds) else None
 
 
-def _both(first: WithinRanges | None, second: WithinRanges | None) -> WithinRanges | None:
+def _both(
+    first: sql.WithinRanges | None, second: sql.WithinRanges | None
+) -> sql.WithinRanges | None:
     if first is None or second is None or first.column != second.column:
         return None
     if len(first.ranges) * len(second.ranges) > _MOST_RANGES:
         return None  # `x != 1 and x != 2 and ...` doubles the number with each term
-    return WithinRanges(
+    return sql.WithinRanges(
         first.column, tuple(left + right for left in first.ranges for right in second.ranges)
     )
 
 
-def _limit(node: nodes.Expression) -> Limit | None:
+def _limit(node: nodes.Expression) -> sql.Limit | None:
     match node:
         case nodes.Number(value=value, unit=unit) if unit is not nodes.Unit.DURATION:
             return spark_values.spark_number(value)
@@ -100,7 +95,7 @@ def _limit(node: nodes.Expression) -> Limit | None:
 UNTYPED = row_values.RowTypes(lambda _: row_values.UNKNOWN)
 """For a plan whose datasets have not been opened yet."""
 
-_ITEM = quote_name(ITEM)
+_ITEM = sql.quote_name(ITEM)
 
 
 def settled(node: nodes.Expression, constants: Mapping[str, nodes.Constant]) -> model.RowPredicate:
@@ -150,11 +145,11 @@ def aggregates_of(
         arguments_of(request, lambda node: _condition(node, types), types)
     )
     voids = voids_of(request, types).values()
-    aggregates = (*(typed(aggregate, types.of_column) for aggregate in unfiltered), *voids)
+    aggregates = (*(sql.typed(aggregate, types.of_column) for aggregate in unfiltered), *voids)
     if request.where is None:
         return aggregates
     where = predicate_sql(request.where.node, types)
-    return tuple(filtered(aggregate, where) for aggregate in aggregates)
+    return tuple(sql.filtered(aggregate, where) for aggregate in aggregates)
 
 
 def voids_of(request: model.MetricRequest, types: row_values.RowTypes) -> dict[str, Aggregate]:
@@ -299,7 +294,7 @@ class _PredicateWriter:
                 return row_values.among(values[0], values[1:]), _causes(parts, values)
             case nodes.Member(operand=operand):
                 # NULL if the column is NULL: such a row is not evaluated.
-                value, alias = self._value(operand), quote_name(lookup_of("", node).alias)
+                value, alias = self._value(operand), sql.quote_name(lookup_of("", node).alias)
                 test = f"(CASE WHEN {value.sql} IS NOT NULL THEN {alias} IS NOT NULL END)"
                 return test, _causes([operand], [value])
             case nodes.IsNan(operand=operand):
@@ -313,7 +308,7 @@ class _PredicateWriter:
                 return _decided(value.sql, matching, pattern_.longest), list(value.causes)
             case nodes.Like(operand=operand, pattern=pattern):
                 value = self._value(operand)
-                matching = f"({value.sql} LIKE {quote_literal(pattern.value)})"
+                matching = f"({value.sql} LIKE {sql.quote_literal(pattern.value)})"
                 longest = bounded_like(pattern.value)
                 return _decided(value.sql, matching, longest), list(value.causes)
             case nodes.HasFormat(operand=operand, format=name):
@@ -350,7 +345,7 @@ def _causes(
 def _matches(operand: nodes.Expression, text: str, pattern: str) -> str:
     """Faster tests come first, and the pattern itself only if they are negative."""
     quick = quick_pattern(pattern)
-    plain = f"{text} RLIKE {quote_literal(quick)}"
+    plain = f"{text} RLIKE {sql.quote_literal(quick)}"
     first = quicker(text, quick) if isinstance(operand, nodes.Name) else None
     return f"({plain})" if first is None else f"({first} OR {plain})"
 

@@ -17,14 +17,7 @@ from hashlib import sha256
 from typing import Any, TypeVar
 
 from dqx_airflow.dql.printer import show
-from dqx_airflow.metrics.derived import (
-    USUAL_OPERANDS,
-    apply,
-    as_float,
-    is_infinite,
-    takes_none,
-    usual_behind,
-)
+from dqx_airflow.metrics import derived
 from dqx_airflow.metrics.drift import DRIFT_SUMMARY
 from dqx_airflow.metrics.spark_values import metric_value
 from dqx_airflow.metrics.usual_limits import FEWEST_KNOWN, UsualLimits, known_text
@@ -335,7 +328,7 @@ def value_of(term: model.Term, measured: KnownValues) -> MetricValue:
                 measured
             ):
                 return None  # one wrong clock must not make stale data fresh
-            return apply(function, tuple(value_of(inner, measured) for inner in terms))
+            return derived.apply(function, tuple(value_of(inner, measured) for inner in terms))
         case model.Claimed():
             return None  # `_judge_parts` counts those that hold
 
@@ -351,7 +344,7 @@ class UsualBehind:
     def repeats(self, value: MetricValue) -> bool:
         """True if the value is exactly that of the day before, which no other day repeated."""
         last = self.limits.repeated if self.limits is not None else None
-        return self.is_of_subject and last is not None and as_float(value) == last
+        return self.is_of_subject and last is not None and derived.as_float(value) == last
 
 
 REPEATED = "exactly the value of the day before: was the same delivery read again?"
@@ -364,15 +357,15 @@ def usual_behind_bounds(
     for bound in assertion.condition.bounds:
         for limit in model.usual_limits_in(bound):
             values = tuple(value_of(part, measured) for part in limit.terms)
-            before = values[len(USUAL_OPERANDS) :]
+            before = values[len(derived.USUAL_OPERANDS) :]
             known = sum(value is not None for value in before)
             gap = (
                 f"{known} of the {len(before)} days before have a value, at least "
                 f"{FEWEST_KNOWN} are needed to know what is usual"
                 f"{', without issues and too large values' if known >= FEWEST_KNOWN else ''}"
             )
-            is_of_subject = limit.terms[len(USUAL_OPERANDS) - 1] == assertion.term
-            return UsualBehind(usual_behind(values), gap, is_of_subject)
+            is_of_subject = limit.terms[len(derived.USUAL_OPERANDS) - 1] == assertion.term
+            return UsualBehind(derived.usual_behind(values), gap, is_of_subject)
     return None
 
 
@@ -388,9 +381,9 @@ def hours_ahead(term: model.Term, measured: KnownValues) -> float:
         case model.Measured(request=request) if request.metric == "commit_age":
             age = measured.value(request)
         case model.Applied(function="age", terms=terms):
-            age = apply("age", tuple(value_of(inner, measured) for inner in terms))
+            age = derived.apply("age", tuple(value_of(inner, measured) for inner in terms))
         case model.Applied(function="deadline", terms=(newest, _, zone)):
-            age = apply(
+            age = derived.apply(
                 "age", tuple(value_of(part, measured) for part in (model.Now(), newest, zone))
             )
         case model.Applied(terms=terms):
@@ -408,7 +401,7 @@ def hides_overflow(term: model.Term, measured: KnownValues) -> bool:
 
 def _takes_none(term: model.Term) -> bool:
     return isinstance(term, model.Applied) and (
-        takes_none(term.function) or any(map(_takes_none, term.terms))
+        derived.takes_none(term.function) or any(map(_takes_none, term.terms))
     )
 
 
@@ -420,9 +413,9 @@ def _overflows(term: model.Term, measured: KnownValues) -> bool:
             return True
         if term.function == "coalesce" and _answers(operand, measured):
             return False
-    if takes_none(term.function):
+    if derived.takes_none(term.function):
         return False
-    return is_infinite(
+    return derived.is_infinite(
         term.function, tuple(value_of(argument, measured) for argument in term.terms)
     )
 
@@ -480,4 +473,4 @@ def scaled_sides(
     bounds = tuple(value_of(bound, measured) for bound in assertion.condition.bounds)
     if assertion.multiplier == 1 or isinstance(value, str):  # a date has no multiple
         return value, bounds
-    return apply("*", (value, assertion.multiplier)), bounds
+    return derived.apply("*", (value, assertion.multiplier)), bounds

@@ -33,16 +33,9 @@ from pyarrow.dataset import dataset
 from pyarrow.fs import FileSelector, PyFileSystem
 
 from dqx_airflow.errors import RequestError, StoreError
+from dqx_airflow.results import tables
 from dqx_airflow.results.query import StoredResults
 from dqx_airflow.results.schema import MONTH, RUNS, SOURCES, TABLES, TableDefinition
-from dqx_airflow.results.tables import (
-    NO_LOG_CLEANUP,
-    ResultsRoot,
-    committed,
-    locate,
-    open_table,
-    store_errors,
-)
 from dqx_airflow.values import SourceDigest, from_json
 
 LEAST_KEPT = timedelta(days=1)
@@ -79,7 +72,7 @@ class LiveFile:
 class TableFiles:
     """The files of a table. `table` may be behind: concurrent appends are kept."""
 
-    location: ResultsRoot
+    location: tables.ResultsRoot
     definition: TableDefinition
     table: DeltaTable
 
@@ -177,7 +170,7 @@ class TableFiles:
             self.table.schema(),
             [MONTH] if is_split else None,
             commit_properties=self.layout_commit,
-            post_commithook_properties=NO_LOG_CLEANUP,
+            post_commithook_properties=tables.NO_LOG_CLEANUP,
         )
 
     def merge(self, files: Sequence[LiveFile]) -> None:
@@ -311,7 +304,9 @@ def _as_json(value: Any, *, is_upper: bool = False) -> Any:
     return value if isinstance(value, int | float | str) else value.isoformat()
 
 
-def compact_a_little(location: ResultsRoot, definition: TableDefinition, table: DeltaTable) -> None:
+def compact_a_little(
+    location: tables.ResultsRoot, definition: TableDefinition, table: DeltaTable
+) -> None:
     """Merges small files of one month if there are many, in well below a second.
 
     :param table: its state after a gate has appended to it.
@@ -416,12 +411,12 @@ def vacuum(
 def _of_all(
     root: str, storage_options: Mapping[str, str] | None, work: Callable[[TableFiles], Upkeep]
 ) -> Iterator[Upkeep]:
-    location = locate(root, storage_options)
+    location = tables.locate(root, storage_options)
     StoredResults(root, storage_options).require_some()
     for definition in TABLES.values():
-        table = open_table(location, definition.name)
+        table = tables.open_table(location, definition.name)
         if table is not None:
-            with store_errors(location, "write"):
+            with tables.store_errors(location, "write"):
                 yield work(TableFiles(location, definition, table))
 
 
@@ -431,7 +426,7 @@ def _optimize(files: TableFiles) -> Upkeep:
     if before > _MANY_FILES:
         # Each commit of a table with a long log would traverse all of it.
         files.table.create_checkpoint()
-        files = replace(files, table=open_table(files.location, name) or files.table)
+        files = replace(files, table=tables.open_table(files.location, name) or files.table)
     _again(lambda: _set_properties(files), files)
     _merge_all(files)
     if not files.is_partitioned:
@@ -466,7 +461,7 @@ def _again(step: Callable[[], bool], files: TableFiles) -> bool:
         files.table.update_incremental()
         return step()
 
-    return committed(updated_step)
+    return tables.committed(updated_step)
 
 
 def _set_properties(files: TableFiles) -> bool:
@@ -507,7 +502,7 @@ def _migrate(files: TableFiles) -> bool:
                 compression="ZSTD", max_row_group_size=_ROWS_OF_GROUP
             ),
             commit_properties=files.layout_commit,
-            post_commithook_properties=NO_LOG_CLEANUP,
+            post_commithook_properties=tables.NO_LOG_CLEANUP,
         )
     return True
 
@@ -580,7 +575,7 @@ def _is_old(
     return is_old
 
 
-def _used_digests(location: ResultsRoot) -> list[str]:
+def _used_digests(location: tables.ResultsRoot) -> list[str]:
     """The digests of the texts that some run in the store used."""
     results = StoredResults(location.root, location.storage_options)
     runs = results.table(RUNS)

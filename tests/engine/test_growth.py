@@ -19,7 +19,7 @@ from deltalake import DeltaTable, write_deltalake
 from lake import TODAY, request
 
 from dqx_airflow.engine.job import run_gate
-from dqx_airflow.engine.scan import dataset_scan, passes
+from dqx_airflow.engine.scan import frames, passes
 from dqx_airflow.metrics.sql import OVERFLOW
 from dqx_airflow.values import DatasetRef, GateReport
 
@@ -102,8 +102,8 @@ def gate(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
         made.read.add(len(frame.inputFiles()))
         return frame
 
-    rows_of_dates = dataset_scan.rows_of_dates
-    monkeypatch.setattr(dataset_scan, "rows_of_dates", watched)
+    rows_of_dates = frames.rows_of_dates
+    monkeypatch.setattr(frames, "rows_of_dates", watched)
     return made
 
 

@@ -81,14 +81,14 @@ def test_the_next_day_of_a_window_reads_one_day(
     suite: str, gate: Gate, orders: DatasetRef, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[set[date | None]] = []
-    from dqx_airflow.engine.scan import dataset_scan
+    from dqx_airflow.engine.scan import frames
 
     def watched(dataset: Any, dates: set[date | None]) -> Any:
         read.append(dates)
         return rows_of_dates(dataset, dates)
 
-    rows_of_dates = dataset_scan.rows_of_dates
-    monkeypatch.setattr(dataset_scan, "rows_of_dates", watched)
+    rows_of_dates = frames.rows_of_dates
+    monkeypatch.setattr(frames, "rows_of_dates", watched)
     gate(suite, orders)
     tomorrow = TODAY + timedelta(1)
     write_deltalake(str(orders.path), rows(tomorrow, 31.0), mode="append")

@@ -27,15 +27,8 @@ from pyspark.sql import functions as F
 from dqx_airflow.datasets.settings import is_table
 from dqx_airflow.diagnostics.verdicts import scaled_text
 from dqx_airflow.engine.measure import measure_alone
+from dqx_airflow.engine.outputs import promotion
 from dqx_airflow.engine.outputs.promoted_slices import Promoter, Slice, gate_of, recorded
-from dqx_airflow.engine.outputs.promotion import (
-    WrittenFiles,
-    demands_of,
-    exchange,
-    failures,
-    write_files,
-    write_promoted,
-)
 from dqx_airflow.engine.outputs.promotion_target import ROWS, PromotionTarget
 from dqx_airflow.engine.outputs.quarantine import Judged, blamed_in
 from dqx_airflow.engine.outputs.samples import with_conditions
@@ -280,7 +273,7 @@ class Release:
             named,
             started,
         )
-        with failures(to):
+        with promotion.failures(to):
             known = self._promoted(to)
             if known:
                 self._rewrite(spark, lambda rows: rows.where(_is_not_of(known)))
@@ -308,7 +301,7 @@ class Release:
                 f"gate {self.key.gate} has not promoted {to.slice} to {self.target}",
                 "run the gate first: a release adds to the rows that it has promoted",
             )
-        if table is not None and (demands := demands_of(table)):
+        if table is not None and (demands := promotion.demands_of(table)):
             raise RequestError(f"rows are not released into a table with {', '.join(demands)}")
         if notes["promote"] > to.order:
             raise to.late()
@@ -335,13 +328,13 @@ class Release:
         change: Callable[[DataFrame], DataFrame],
         count_if: str = "false",
         at_least: int = 0,
-    ) -> WrittenFiles:
+    ) -> promotion.WrittenFiles:
         """Replaces the rows of the run key by what a function makes of them, in one commit, if this
         changes them."""
         rows, own = self._held(spark)
         table = DeltaTable(self.quarantine)
         changed = change(rows).drop(RUN_KEY)
-        files = write_files(
+        files = promotion.write_files(
             spark,
             changed,
             self.quarantine,
@@ -358,7 +351,7 @@ class Release:
         properties = CommitProperties(
             custom_metadata=dict(self.facts), app_transactions=[change_of_gate]
         )
-        exchange(table, files.adds, [(file.path, file.size) for file in own], properties)
+        promotion.exchange(table, files.adds, [(file.path, file.size) for file in own], properties)
         return files
 
     def _marked(
@@ -420,7 +413,7 @@ class Release:
         receipts = replace(self.receipts, judged=[(request, ()) for request, _ in self.suites])
         to = to.with_statement(receipts, self.facts)
         columns = list(table.metadata().partition_columns)
-        files = write_promoted(to, typed.select(*names), f"released-{named}", columns)
+        files = promotion.write_promoted(to, typed.select(*names), f"released-{named}", columns)
         if files.rows != marked or self._promoted(to) != known:
             raise to.failed("another release, or the gate, has run at the same time", "try again")
         if files.counted:
@@ -430,7 +423,7 @@ class Release:
             custom_metadata={**to.facts, **self.facts, ROWS: str(files.rows)},
             app_transactions=[Transaction(name, number) for name, number in numbers.items()],
         )
-        exchange(table, files.adds, (), properties)
+        promotion.exchange(table, files.adds, (), properties)
         receipts.write(to.statement, DeltaTable(to.location))
 
 

@@ -20,14 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from dqx_airflow.engine.scan.frames import (
-    DATE,
-    ReferenceTables,
-    collect,
-    date_of,
-    rows_of_dates,
-    with_named_columns,
-)
+from dqx_airflow.engine.scan import frames, passes
 from dqx_airflow.engine.scan.fused_pass import (
     PassResult,
     aggregate,
@@ -36,16 +29,6 @@ from dqx_airflow.engine.scan.fused_pass import (
     count_distinct,
     merged,
     reshaped,
-)
-from dqx_airflow.engine.scan.passes import (
-    AggregateRequest,
-    ScanResults,
-    ask_log,
-    describe_pass,
-    scan_in_two_phases,
-    split_into_passes,
-    take_shortcuts,
-    with_sound_shortcut,
 )
 from dqx_airflow.engine.scan.states import StateCache, added_file_passes
 from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
@@ -57,21 +40,10 @@ from dqx_airflow.metrics.builtin.values import rows_where
 from dqx_airflow.metrics.metric import Aggregate, Scan
 from dqx_airflow.metrics.spark_values import is_finite
 from dqx_airflow.metrics.sql import OVERFLOW, has_overflown, quote_name
+from dqx_airflow.plan import predicates
 from dqx_airflow.plan.masks import reveals
 from dqx_airflow.plan.model import Group, Grouping, GroupValues, Lookup, MetricRequest, Scanned
 from dqx_airflow.plan.passes import MOST_COMPILED
-from dqx_airflow.plan.predicates import (
-    aggregates_of,
-    fail_undecided,
-    lookups_of,
-    only_listed,
-    predicate_sql,
-    show_columns,
-    show_group,
-    too_many_groups,
-    undecided_rows,
-    voids_of,
-)
 from dqx_airflow.plan.row_values import RowTypes
 from dqx_airflow.plan.schema_check import (
     INFINITE,
@@ -91,7 +63,7 @@ def scan(
     spark: SparkSession,
     dataset: OpenDataset,
     requests: Sequence[MetricRequest],
-    references: ReferenceTables,
+    references: frames.ReferenceTables,
     cache: StateCache | None = None,
 ) -> Scanned:
     """Computes the requests of one dataset, except for queries.
@@ -109,7 +81,7 @@ def scan(
     schemas = {name: reference.schema for name, reference in references.opened.items()}
     reasons = {
         lookup: objection_to_lookup(lookup, schema, schemas.get(lookup.reference))
-        for lookup in lookups_of(*requests)
+        for lookup in predicates.lookups_of(*requests)
     }
     requests = [request for request in requests if request.definition.scan is Scan.FLAT]
     usable = tuple(lookup for lookup, reason in reasons.items() if reason is None)
@@ -129,27 +101,29 @@ def scan(
     if grouped:
         scanned.add(_scan_groups(rows, grouped, cache))
     possible = [request for request in possible if request.grouping is None]
-    parts = {request: aggregates_of(request, types) for request in possible}
+    parts = {request: predicates.aggregates_of(request, types) for request in possible}
     undecided = {
-        request: undecided_rows(request.where, types) for request in possible if request.where
+        request: predicates.undecided_rows(request.where, types)
+        for request in possible
+        if request.where
     }
     aggregate_requests = _aggregate_requests_of(parts, undecided, dataset, schema)
-    answers = ScanResults()
-    ask_log(dataset, aggregate_requests, answers)
+    answers = passes.ScanResults()
+    passes.ask_log(dataset, aggregate_requests, answers)
     if cache is not None:
         cache.recall(dataset, references, aggregate_requests, answers)
     missing = [request for request in aggregate_requests if request not in answers]
     if missing:
         for files, news in added_file_passes(dataset, missing, answers.partial_states):
-            added = ScanResults()
+            added = passes.ScanResults()
             part = replace(rows, dataset=dataset.of_files(files))
             _scan_rows(part, news, possible, added)
             answers.complete(news, added)
         rest = [request for request in missing if request not in answers]
         rest = [request for request in rest if request.aggregate.sql not in answers.broken]
-        first, later = scan_in_two_phases(rest, dataset, schema.type_of, answers)
+        first, later = passes.scan_in_two_phases(rest, dataset, schema.type_of, answers)
         _scan_rows(rows, first, possible, answers)
-        take_shortcuts(later, schema.type_of, answers)
+        passes.take_shortcuts(later, schema.type_of, answers)
         late = [request for request in later if request not in answers]
         _scan_rows(rows, late, possible, answers)
         if cache is not None:
@@ -164,7 +138,7 @@ def _drift(
     dataset: OpenDataset,
     schema: Schema,
     requests: Sequence[MetricRequest],
-    references: ReferenceTables,
+    references: frames.ReferenceTables,
 ) -> SchemaDrift:
     """The schema drift of the files, if a request is about their columns."""
     is_asked = any(
@@ -215,29 +189,29 @@ class _Rows:
     spark: SparkSession
     dataset: OpenDataset
     lookups: tuple[Lookup, ...]
-    references: ReferenceTables
+    references: frames.ReferenceTables
     types: RowTypes
 
     def frame(
-        self, of_pass: Sequence[AggregateRequest], requests: Sequence[MetricRequest]
+        self, of_pass: Sequence[passes.AggregateRequest], requests: Sequence[MetricRequest]
     ) -> DataFrame:
         """Those of the dates of a pass, with all columns that the SQL of the requests names."""
-        frame = rows_of_dates(self.dataset, {request.date for request in of_pass})
+        frame = frames.rows_of_dates(self.dataset, {request.date for request in of_pass})
         looked_into = {name for request in of_pass for name in request.looks_into}
         wanted = [lookup for lookup in self.lookups if lookup.reference in looked_into]
-        return with_named_columns(frame, self.dataset, requests, wanted, self.references)
+        return frames.with_named_columns(frame, self.dataset, requests, wanted, self.references)
 
 
 def _scan_rows(
     rows: _Rows,
-    aggregate_requests: Sequence[AggregateRequest],
+    aggregate_requests: Sequence[passes.AggregateRequest],
     requests: Sequence[MetricRequest],
-    answers: ScanResults,
+    answers: passes.ScanResults,
 ) -> None:
     """Adds results from the rows, or the reason if files cannot be read."""
     spark, dataset = rows.spark, rows.dataset
 
-    def read(of_pass: Sequence[AggregateRequest]) -> PassResult[date | None]:
+    def read(of_pass: Sequence[passes.AggregateRequest]) -> PassResult[date | None]:
         try:
             with spark_failures():
                 frame = rows.frame(of_pass, requests)
@@ -248,14 +222,14 @@ def _scan_rows(
             return merged(read(of_pass[:half]), read(of_pass[half:]))
         dates = {request.date for request in of_pass}
         aggregates = list(dict.fromkeys(request.aggregate for request in of_pass))
-        with jobs_called(spark, f"{dataset.ref.name}: {describe_pass(aggregates)}"):
+        with jobs_called(spark, f"{dataset.ref.name}: {passes.describe_pass(aggregates)}"):
             if all(item.distinct for item in aggregates):
                 return count_distinct(frame, aggregates, dataset.schema, dates)
             if all(item.over for item in aggregates):
                 return aggregate_reshaped(frame, aggregates, dates)
             return aggregate(frame, [item.sql for item in aggregates], dates)
 
-    parts = list(split_into_passes(dataset, aggregate_requests, _most_compiled(spark)))
+    parts = list(passes.split_into_passes(dataset, aggregate_requests, _most_compiled(spark)))
     try:
         for of_pass, computed in zip(parts, side_by_side(spark, read, parts), strict=True):
             texts = dict.fromkeys(request.aggregate.sql for request in of_pass)
@@ -287,16 +261,16 @@ def _aggregate_requests_of(
     undecided: Mapping[MetricRequest, Aggregate | None],
     dataset: OpenDataset,
     schema: Schema,
-) -> list[AggregateRequest]:
+) -> list[passes.AggregateRequest]:
     """The aggregates that requests need, each once, with the shortcuts that the types allow.
 
     :param undecided: by request, a count of the rows that its filter may be unable to decide.
     """
-    aggregate_requests: dict[AggregateRequest, None] = {}
+    aggregate_requests: dict[passes.AggregateRequest, None] = {}
     for request, aggregates in parts.items():
         for part in (*aggregates, *filter(None, [undecided.get(request)])):
-            item = with_sound_shortcut(part, schema.type_of)
-            aggregate_requests[AggregateRequest.of(request, item, dataset.ref)] = None
+            item = passes.with_sound_shortcut(part, schema.type_of)
+            aggregate_requests[passes.AggregateRequest.of(request, item, dataset.ref)] = None
     return list(aggregate_requests)
 
 
@@ -305,7 +279,7 @@ def _answer(
     aggregates: Sequence[Aggregate],
     undecided: Aggregate | None,
     types: RowTypes,
-    answers: ScanResults,
+    answers: passes.ScanResults,
     scanned: Scanned,
 ) -> None:
     """The value of a request, computed from its aggregates, or why it has none.
@@ -325,13 +299,15 @@ def _answer(
     if undecided is not None:
         *values, count = results
         if count:
-            fail_undecided(request, int(count), types, scanned)
+            predicates.fail_undecided(request, int(count), types, scanned)
             return
         results = tuple(values)
     if has_overflown(aggregates, results, types.of_column):
         scanned.failures[request] = OVERFLOW
         return
-    scanned.values[request], detail = _value_of(request, results, tuple(voids_of(request, types)))
+    scanned.values[request], detail = _value_of(
+        request, results, tuple(predicates.voids_of(request, types))
+    )
     if detail is not None:
         scanned.details[request] = detail
 
@@ -368,7 +344,7 @@ def _scan_groups(
         assert request.grouping is not None
         by_grouping.setdefault(request.grouping, []).append(request)
     scans = [_GroupedScan(rows, grouping, tuple(own)) for grouping, own in by_grouping.items()]
-    answers = ScanResults()
+    answers = passes.ScanResults()
     aggregate_requests = [request for scan in scans for request in scan.aggregate_requests]
     if cache is not None:
         cache.recall(rows.dataset, rows.references, aggregate_requests, answers)
@@ -409,7 +385,7 @@ class _GroupedScan:
     @cached_property
     def parts(self) -> dict[MetricRequest, tuple[Aggregate, ...]]:
         """The aggregates of each request."""
-        return {request: aggregates_of(request, self.types) for request in self.requests}
+        return {request: predicates.aggregates_of(request, self.types) for request in self.requests}
 
     @cached_property
     def filters(self) -> dict[MetricRequest, tuple[Aggregate, ...]]:
@@ -420,8 +396,8 @@ class _GroupedScan:
                 filter(
                     None,
                     (
-                        rows_where(predicate_sql(request.where.node, self.types)),
-                        undecided_rows(request.where, self.types),
+                        rows_where(predicates.predicate_sql(request.where.node, self.types)),
+                        predicates.undecided_rows(request.where, self.types),
                     ),
                 )
             )
@@ -430,23 +406,25 @@ class _GroupedScan:
         }
 
     @cached_property
-    def aggregate_requests(self) -> tuple[AggregateRequest, ...]:
+    def aggregate_requests(self) -> tuple[passes.AggregateRequest, ...]:
         """The aggregates to compute, each once, by the key of its state."""
-        aggregate_requests: dict[AggregateRequest, None] = {}
+        aggregate_requests: dict[passes.AggregateRequest, None] = {}
         for request, aggregates in self.parts.items():
             for part in (*aggregates, *self.filters.get(request, ())):
                 item = replace(part, sql=self._key(part.sql), merge=None, shortcut=None)
-                aggregate_requests[AggregateRequest.of(request, item, self.dataset.ref)] = None
+                aggregate_requests[passes.AggregateRequest.of(request, item, self.dataset.ref)] = (
+                    None
+                )
         return tuple(aggregate_requests)
 
     def read(
-        self, missing: Collection[AggregateRequest], broken: dict[str, str]
+        self, missing: Collection[passes.AggregateRequest], broken: dict[str, str]
     ) -> dict[tuple[date | None, str], Known]:
         """The results from the rows, by date and key; the reasons for failures go to `broken`."""
         wanted = set(missing)
         wanted_requests = [request for request in self.aggregate_requests if request in wanted]
         values: dict[tuple[date | None, str], Known] = {}
-        for of_pass in split_into_passes(self.dataset, wanted_requests):
+        for of_pass in passes.split_into_passes(self.dataset, wanted_requests):
             keys = list(dict.fromkeys(request.aggregate.sql for request in of_pass))
             try:
                 by_date, failed = self._pass(of_pass, keys)
@@ -460,14 +438,14 @@ class _GroupedScan:
         return values
 
     def _pass(
-        self, of_pass: Sequence[AggregateRequest], keys: Sequence[str]
+        self, of_pass: Sequence[passes.AggregateRequest], keys: Sequence[str]
     ) -> tuple[dict[tuple[date | None, str], Known], dict[str, str]]:
         dates = {request.date for request in of_pass}
         name, aggregates = self.dataset.ref.name, [request.aggregate for request in of_pass]
         sql = {key: key.removeprefix(self._prefix) for key in keys}
-        columns = show_columns(self.grouping.columns)
+        columns = predicates.show_columns(self.grouping.columns)
         with jobs_called(
-            self.rows.spark, f"{name}: {describe_pass(aggregates)} for each {columns}"
+            self.rows.spark, f"{name}: {passes.describe_pass(aggregates)} for each {columns}"
         ):
             try:
                 with spark_failures():
@@ -490,10 +468,12 @@ class _GroupedScan:
                 by_place[on, key][group] = values[text]
         return by_place, reasons
 
-    def _frame(self, of_pass: Sequence[AggregateRequest]) -> DataFrame:
+    def _frame(self, of_pass: Sequence[passes.AggregateRequest]) -> DataFrame:
         frame = self.rows.frame(of_pass, self.requests)
-        only = only_listed(self.grouping, self.types)
-        return frame if only is None else frame.where(predicate_sql(only.node, self.types))
+        only = predicates.only_listed(self.grouping, self.types)
+        return (
+            frame if only is None else frame.where(predicates.predicate_sql(only.node, self.types))
+        )
 
     def _grouped(
         self,
@@ -504,17 +484,18 @@ class _GroupedScan:
     ) -> list[tuple[tuple[date | None, Group], tuple[MetricValue, ...]]]:
         """The values of the aggregates for each date and group that has rows, up to a few groups
         more than allowed, to detect that there are too many."""
-        by_date = [quote_name(DATE)] if len(dates) > 1 else []
+        by_date = [quote_name(frames.DATE)] if len(dates) > 1 else []
         columns = [*by_date, *map(self._group_column, self.grouping.columns)]
         if items[texts[0]].over is None:
             grouped = frame.groupBy(*map(F.expr, columns)).agg(*map(F.expr, texts))
         else:
             grouped = reshaped(frame, columns, [items[text] for text in texts])
         first, width = len(by_date), len(columns)
-        rows = collect(grouped.limit(self.grouping.most * len(dates) + 1), keys=width)
+        rows = frames.collect(grouped.limit(self.grouping.most * len(dates) + 1), keys=width)
         (alone,) = dates if not by_date else (None,)
         return [
-            ((date_of(row[0]) if by_date else alone, row[first:width]), row[width:]) for row in rows
+            ((frames.date_of(row[0]) if by_date else alone, row[first:width]), row[width:])
+            for row in rows
         ]
 
     def _group_column(self, column: str) -> str:
@@ -528,14 +509,14 @@ class _GroupedScan:
         crowded = [on for on, count in Counter(dates).items() if count > most]
         if not crowded:
             return None
-        return too_many_groups(self.dataset.ref.name, self.grouping, crowded[0])
+        return predicates.too_many_groups(self.dataset.ref.name, self.grouping, crowded[0])
 
     @cached_property
     def _prefix(self) -> str:
         """The common prefix of the state keys of this grouping."""
         columns = ", ".join(map(quote_name, self.grouping.columns))
-        only = only_listed(self.grouping, self.types)
-        where = "" if only is None else f" where {predicate_sql(only.node, self.types)}"
+        only = predicates.only_listed(self.grouping, self.types)
+        where = "" if only is None else f" where {predicates.predicate_sql(only.node, self.types)}"
         return f"by {columns}{where}: "
 
     def _key(self, sql: str) -> str:
@@ -571,7 +552,7 @@ class _GroupedScan:
                     int(count or 0) for column in undecided for count in column.values()
                 )
                 if open_rows:
-                    fail_undecided(request, open_rows, self.types, scanned)
+                    predicates.fail_undecided(request, open_rows, self.types, scanned)
                     continue
                 groups = [group for group in groups if chosen[group]]
             self._answer(request, columns[: len(aggregates)], groups, scanned)
@@ -585,7 +566,7 @@ class _GroupedScan:
     ) -> None:
         """Adds the values of a request for some groups, from the results of its aggregates."""
         aggregates = self.parts[request]
-        voids = tuple(voids_of(request, self.types))
+        voids = tuple(predicates.voids_of(request, self.types))
         types = tuple(map(self.types.of_column, self.grouping.columns))
         values = GroupValues(types=types)
         may_overflow = has_overflown(aggregates, (None, 1), self.types.of_column)
@@ -595,7 +576,7 @@ class _GroupedScan:
             results = tuple(several)
             if may_overflow and has_overflown(aggregates, results, self.types.of_column):
                 is_hidden = reveals(request, {self.dataset.ref.name: self.dataset.ref.masked})
-                shown = MASK if is_hidden else show_group(group)
+                shown = MASK if is_hidden else predicates.show_group(group)
                 scanned.failures[request] = f"{OVERFLOW} ({shown})"
                 return
             if is_plain:

@@ -19,13 +19,8 @@ from typing import Any, TypeAlias, TypeVar
 
 from pyspark.sql import SparkSession
 
+from dqx_airflow.engine.session import spark_versions
 from dqx_airflow.engine.session.spark_errors import Py4JError
-from dqx_airflow.engine.session.spark_versions import (
-    context_of,
-    inheriting,
-    interrupt,
-    progress_handled,
-)
 from dqx_airflow.errors import SparkError
 from dqx_airflow.values.json_form import EXIT_TIMED_OUT
 
@@ -70,7 +65,7 @@ def side_by_side(spark: SparkSession, work: Callable[[T], R], items: Sequence[T]
     # Thread-local properties, such as the scheduler pool, apply to these jobs as well. PySpark
     # copies them once for each function that inherits them; threads that shared one copy would
     # overwrite each other's.
-    inherited = [inheriting(spark, work) for _ in items]
+    inherited = [spark_versions.inheriting(spark, work) for _ in items]
     threads = ThreadPoolExecutor(min(len(items), _MOST), "dqx side by side")
     try:
         doing = [threads.submit(does, item) for does, item in zip(inherited, items, strict=True)]
@@ -84,7 +79,7 @@ def side_by_side(spark: SparkSession, work: Callable[[T], R], items: Sequence[T]
 def jobs_called(spark: SparkSession, description: str) -> Iterator[None]:
     """Sets the description of the block's jobs in the Spark UI, if the session can: over Spark
     Connect they show the server's description."""
-    context = context_of(spark)
+    context = spark_versions.context_of(spark)
     if context is None:
         yield
         return
@@ -148,7 +143,7 @@ class JobEnding:
         with suppress(OSError):  # the reader of stdout may be gone
             print(f"error: {reason}", file=sys.stderr, flush=True)
         if self._spark is not None:
-            for stop in (partial(interrupt, self._spark), self._spark.stop):
+            for stop in (partial(spark_versions.interrupt, self._spark), self._spark.stop):
                 with suppress(Exception):  # Spark itself may be the problem
                     stop()
 
@@ -162,7 +157,7 @@ _INTERVAL_S = 0.2
 @contextmanager
 def tasks_reported(spark: SparkSession, listener: Listener) -> Iterator[None]:
     """Reports the progress of the Spark tasks inside the block to the listener."""
-    context = context_of(spark)
+    context = spark_versions.context_of(spark)
     if context is None:  # a server reports the progress
         with _reported_by_server(spark, listener):
             yield
@@ -188,7 +183,7 @@ def _reported_by_server(spark: SparkSession, listener: Listener) -> Iterator[Non
                 sum(stage.num_tasks for stage in stages_left),
             )
 
-    with progress_handled(spark, handler):
+    with spark_versions.progress_handled(spark, handler):
         yield
 
 

@@ -19,6 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dqx_airflow.datasets.connections import Connection, ConnectionKind, for_a_short_life
+from dqx_airflow.engine.session import spark_versions
 from dqx_airflow.engine.session.file_systems import s3_settings
 from dqx_airflow.engine.session.java import MINIMUM_VERSION, search_java
 from dqx_airflow.engine.session.launch import start_own_spark
@@ -29,15 +30,6 @@ from dqx_airflow.engine.session.spark_errors import (
     loss_of_spark,
 )
 from dqx_airflow.engine.session.spark_session import SQL_DEFAULTS, create_session, quiet_pyspark
-from dqx_airflow.engine.session.spark_versions import (
-    SHARING,
-    channel_of,
-    connect_packages,
-    installed_mixture,
-    limit_retries,
-    require_pair,
-    require_supported,
-)
 from dqx_airflow.errors import SparkError, first_line
 from dqx_airflow.values.redact import redact_urls
 
@@ -73,10 +65,10 @@ def open_session(connection: Connection, name: str, settings: Mapping[str, str])
 def _require_one_pyspark() -> None:
     """:raises SparkError: packages of different versions share the folder of PySpark."""
     versions = {}
-    for name in SHARING:
+    for name in spark_versions.SHARING:
         with suppress(metadata.PackageNotFoundError):
             versions[name] = metadata.version(name)
-    if (mixture := installed_mixture(versions)) is not None:
+    if (mixture := spark_versions.installed_mixture(versions)) is not None:
         raise SparkError(*mixture)
 
 
@@ -135,10 +127,10 @@ def _connect(connection: Connection, settings: Mapping[str, str]) -> SparkSessio
     except ImportError as error:
         raise SparkError(
             f"Spark Connect needs more packages: {_without_address(error, connection)}",
-            connect_packages(),
+            spark_versions.connect_packages(),
         ) from error
-    limit_retries(session)
-    require_pair(session.version, pyspark.__version__, str(connection))
+    spark_versions.limit_retries(session)
+    spark_versions.require_pair(session.version, pyspark.__version__, str(connection))
     connected: SparkSession = session
     return connected
 
@@ -149,7 +141,7 @@ def require_tls(connection: Connection, timeout_s: float) -> None:
 
     :raises SparkError: it offers no TLS, or a certificate that gRPC does not trust.
     """
-    channel = channel_of(connection.address)
+    channel = spark_versions.channel_of(connection.address)
     if not channel.secure or (channel.host == "localhost" and not channel.use_ssl):
         return
     ((host, port),) = connection.servers
@@ -202,7 +194,7 @@ def _databricks(connection: Connection, settings: Mapping[str, str]) -> SparkSes
             f"{connection}: {_without_address(error, connection)}",
             "set DATABRICKS_TOKEN, or a profile in DATABRICKS_CONFIG_PROFILE",
         ) from error
-    require_supported(session.version, str(connection))
+    spark_versions.require_supported(session.version, str(connection))
     for key, value in {**SQL_DEFAULTS, **settings}.items():
         if session.conf.isModifiable(key):
             session.conf.set(key, value)

@@ -14,15 +14,9 @@ from pyspark.sql.types import StringType, StructField, StructType
 from dqx_airflow.datasets.reader_options import given_options, is_on, option_of
 from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.engine.session.spark_versions import condition_of
+from dqx_airflow.engine.sources import errors, text_files
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.date_column import DateColumn
-from dqx_airflow.engine.sources.errors import (
-    NOTHING_IGNORED,
-    nothing_there,
-    of_table,
-    require_checked_folders,
-    unreadable,
-)
 from dqx_airflow.engine.sources.footers import (
     UNREADABLE,
     merges_schemas,
@@ -44,14 +38,6 @@ from dqx_airflow.engine.sources.listing import (
     paths_of,
     table_format,
     unread_files,
-)
-from dqx_airflow.engine.sources.text_files import (
-    has_header,
-    plain_texts,
-    require_names,
-    require_text,
-    with_faults_raised,
-    with_json_layout,
 )
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import quote_name
@@ -79,23 +65,23 @@ _OF_TABLES = ("parquet", "orc", "avro")
 
 def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
     if ref.format in _OF_TABLES and (table := table_format(path)) is not None:
-        raise of_table(ref, path, table)
+        raise errors.of_table(ref, path, table)
     # Listed before Spark lists them, so that no change goes unnoticed.
     files = files_at(path)
     chosen = [file for file in files or () if _is_chosen(ref, file)]
-    unseen = require_text(ref, path, chosen)
-    ref = with_json_layout(ref, path, chosen)
+    unseen = text_files.require_text(ref, path, chosen)
+    ref = text_files.with_json_layout(ref, path, chosen)
     options = given_options(ref)
     if ref.format != "iceberg":  # its metadata says which files count
         _require_whole_files(ref, files or ())
         _require_read_files(ref, path, files or ())
     if ref.schema is not None and partition_names(files or ()):
-        require_checked_folders(spark, ref)
+        errors.require_checked_folders(spark, ref)
 
     def reader(format: str) -> DataFrameReader:
         spark_reader = spark.read.format(format)
         if format != "iceberg":
-            spark_reader = spark_reader.options(**NOTHING_IGNORED)
+            spark_reader = spark_reader.options(**errors.NOTHING_IGNORED)
         root = partition_root(path)
         return spark_reader if root is None else spark_reader.option("basePath", root)
 
@@ -104,7 +90,7 @@ def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
         return strict.options(**options)
 
     def texts(folders: Sequence[StructField]) -> DataFrame:
-        texts = plain_texts(reader, options, is_whole=is_on(ref, "multiLine"))
+        texts = text_files.plain_texts(reader, options, is_whole=is_on(ref, "multiLine"))
         if folders:
             texts = texts.schema(StructType([StructField("value", StringType()), *folders]))
         return texts.load(for_spark(path))
@@ -119,7 +105,7 @@ def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
     else:
         opened = _open_columns(spark, ref, fresh_reader, path, files or (), texts, unseen)
     if ref.schema is not None and not opened.read(()).inputFiles():
-        raise nothing_there(ref, path)
+        raise errors.nothing_there(ref, path)
     return replace(opened, files=files)
 
 
@@ -155,10 +141,10 @@ def _open_columns(
         if stored is None:
             raise
         return OpenDataset.of_frame(ref, stored, path)
-    if ref.format == "csv" and has_header(ref):
-        require_names(ref, [n for n in struct.names if n not in folders], path)
+    if ref.format == "csv" and text_files.has_header(ref):
+        text_files.require_names(ref, [n for n in struct.names if n not in folders], path)
     if faults := {**unseen, **({} if ref.is_lenient else faults_of(ref, struct))}:
-        frame = with_faults_raised(frame, texts(()), faults)
+        frame = text_files.with_faults_raised(frame, texts(()), faults)
     opened = OpenDataset.of_frame(ref, frame, path)
     if guessed:
         opened = replace(opened, notes=guessed.notes)
@@ -194,7 +180,7 @@ def _open_columns(
             with spark_failures():
                 return reader.load(paths_of(path, chosen))
         except PySparkException as error:
-            raise unreadable(spark, ref, error) from error
+            raise errors.unreadable(spark, ref, error) from error
 
     return replace(opened, read_files=read_files)
 
@@ -213,7 +199,7 @@ def _require_whole_files(ref: DatasetRef, files: Sequence[DataFile]) -> None:
 
     :raises DatasetError: there is one.
     """
-    if ref.format == "json" or (ref.format == "csv" and not has_header(ref)):
+    if ref.format == "json" or (ref.format == "csv" and not text_files.has_header(ref)):
         return
     empty = [file.path for file in files if file.size == 0 and _is_chosen(ref, file)]
     if empty and len(empty) < len(files):

@@ -33,16 +33,8 @@ from pyspark.sql.types import (
 
 from dqx_airflow.datasets.reader_options import given_options, is_on, option_of
 from dqx_airflow.engine.session.spark_versions import objection_to_guessed_json, type_named
+from dqx_airflow.engine.sources import text_files
 from dqx_airflow.engine.sources.listing import DataFile, for_spark, newest_paths, partition_names
-from dqx_airflow.engine.sources.text_files import (
-    csv_faults,
-    groups_by_header,
-    has_header,
-    json_faults,
-    require_declared,
-    with_faults_as_lines,
-    with_faults_raised,
-)
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import can_be_cast, cast_sql, quote_name
 from dqx_airflow.metrics.types import LONGEST_DECIMAL, Family, family_of, spelled_like
@@ -135,9 +127,9 @@ def read_texts(
     if faults := {**(unseen if ref.format == "csv" else {}), **left_out}:
         besides = plain(source.in_folders)
         if source.has_lines and ref.format == "json":
-            frame = with_faults_as_lines(frame, besides, faults, _LINE)
+            frame = text_files.with_faults_as_lines(frame, besides, faults, _LINE)
         else:
-            frame = with_faults_raised(frame, besides, faults)
+            frame = text_files.with_faults_raised(frame, besides, faults)
     frame, kept = source.cast(frame, strings.columns)
     return frame, replace(kept, is_sampled=is_sampled)
 
@@ -182,9 +174,9 @@ class _DeclaredFiles:
 
     def csv(self) -> _Strings:
         """The strings of CSV files, each group of files with the columns of its header."""
-        with_header, groups = has_header(self.ref), list[list[str]]()
+        with_header, groups = text_files.has_header(self.ref), list[list[str]]()
         if with_header and not self.partitions:
-            groups = groups_by_header(self.path, self.files)
+            groups = text_files.groups_by_header(self.path, self.files)
         frames: list[DataFrame] = []
         all_columns: dict[str, DataType] = {}
         places: list[str] | list[list[str]] = groups or [for_spark(self.path)]
@@ -193,7 +185,7 @@ class _DeclaredFiles:
             names = [name for name in reader.load(place).schema.names if self._is_in_files(name)]
             if with_header:
                 file = place[0] if isinstance(place, list) else place
-                require_declared(self.ref, names, self.declared, file)
+                text_files.require_declared(self.ref, names, self.declared, file)
             else:
                 names = [*self.declared, *names[len(self.declared) :]][: len(names)]
             columns: dict[str, DataType] = dict.fromkeys(names, StringType())
@@ -278,10 +270,10 @@ def faults_of(ref: DatasetRef, struct: StructType, *, is_sampled: bool = False) 
     """
     if ref.format == "json":
         is_part = is_sampled or option_of(ref, "samplingRatio") is not None
-        return json_faults(given_options(ref), struct, is_inferred=not is_part)
+        return text_files.json_faults(given_options(ref), struct, is_inferred=not is_part)
     # A value may continue on the next line.
     if ref.format == "csv" and is_on(ref, "multiLine"):
-        return csv_faults(given_options(ref))
+        return text_files.csv_faults(given_options(ref))
     return {}
 
 
