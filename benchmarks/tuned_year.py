@@ -12,7 +12,7 @@ same weekday of 98 days; STL of 84 days and 8 MAD; the claims `within usual(...)
 Alarms of other assertions of a dataset that has an issue on a day count neither way. Nothing is
 measured on Spark.
 
-Seeds rotate: each month judges two other companies of each family, so that nobody tunes to one.
+Seeds rotate: each month judges two other companies of each family, so that no one tunes to them.
 Families A to F are for development; G to L are looked at for the table alone.
 """
 
@@ -360,7 +360,7 @@ def by_rule(
 
 
 def sigmas(number: float) -> Callable[[np.ndarray, int], tuple[float, float]]:
-    """The rule of so many standard deviations from the mean of 28 days."""
+    """The rule of a number of standard deviations from the mean of 28 days."""
 
     def limits(series: np.ndarray, day: int) -> tuple[float, float]:
         before = series[day - 28 : day]
@@ -416,7 +416,7 @@ SIGMAS = (1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0)
 @dataclass(frozen=True)
 class Judged:
     """What the rules found in the year of a company; `wider` are the scores of limits of
-    `within usual` and of standard deviations that are as many times as far away."""
+    `within usual` and of standard deviations that are farther away by a factor."""
 
     issues: int
     labels: int
