@@ -328,10 +328,10 @@ class StoredResults:
                 kept.append(report)
         return tuple(kept)
 
-    def newest_reports(self, gates: Collection[str]) -> tuple[GateReport, ...]:
+    def newest_reports(self, gates: Collection[str], most: int = 60) -> tuple[GateReport, ...]:
         """As `past_reports`, up to the newest date of the data of these gates."""
         newest = self.newest_date(RunsWanted(gates))
-        return self.past_reports(gates, newest) if newest else ()
+        return self.past_reports(gates, newest, most) if newest else ()
 
     def _reports(
         self, wanted: RunsWanted, most: int, *, last: bool = False
