@@ -65,9 +65,17 @@ def print_failures(
     :param root: the results root, for the commands that display the rest.
     """
     colour = console.is_terminal and not console.no_color
-    for verdict in report.with_status(Status.FAILED) + report.with_status(Status.ERROR):
-        shown = printable_verdict(verdict)
-        drawing = draw_verdict(shown, report, colour=colour, all_rows=all_rows, root=root)
+    for verdict, others in words.by_cause(
+        report.with_status(Status.FAILED) + report.with_status(Status.ERROR)
+    ):
+        drawing = draw_verdict(
+            printable_verdict(verdict),
+            report,
+            colour=colour,
+            all_rows=all_rows,
+            root=root,
+            others=[printable_verdict(other) for other in others],
+        )
         typer.echo(f"\n{drawing}", file=console.file, color=colour)
 
 

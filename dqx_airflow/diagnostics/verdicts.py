@@ -6,6 +6,7 @@ import json
 import math
 import re
 import shlex
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, listed
@@ -23,6 +24,7 @@ from dqx_airflow.values.exact import exact_as_written, exact_text, is_decimal, n
 
 SHOWN_ROWS = 3
 _MOST_NAMED = 3
+_MOST_OTHERS = 5
 _LONGEST_ROW = 200
 _PERCENTAGE = re.compile(
     r"(-?[\d_]+(?:\.\d+)?)%\)?(?: of rows)?(?: for (?:each|\S+ of groups by) .*)?$", re.DOTALL
@@ -127,6 +129,15 @@ def format_row(failing: FailingRow, longest: int | None = None) -> str:
     return f"{shown} ({failing.reason})"
 
 
+def by_cause(verdicts: Iterable[Verdict]) -> list[tuple[Verdict, list[Verdict]]]:
+    """Each verdict with those after it that could not be evaluated for the same reason."""
+    found: dict[object, list[Verdict]] = {}
+    for verdict in verdicts:
+        is_told = verdict.status is Status.ERROR and verdict.reason is not None
+        found.setdefault(verdict.reason if is_told else id(verdict), []).append(verdict)
+    return [(first, others) for first, *others in found.values()]
+
+
 def draw_verdict(
     verdict: Verdict,
     report: GateReport,
@@ -134,9 +145,11 @@ def draw_verdict(
     colour: bool = False,
     all_rows: bool = False,
     root: str | None = None,
+    others: Sequence[Verdict] = (),
 ) -> str:
     """A failed or unevaluated assertion in the form of seed 001; a warning below `fail_on`.
 
+    :param others: those that could not be evaluated for the same reason, see `by_cause`.
     :param all_rows: displays all failing rows of its sample, in full.
     :param root: the results root, for the command that displays the rest.
     """
@@ -159,6 +172,8 @@ def draw_verdict(
         notes.append(("profiles", ", ".join(verdict.profiles)))
     if verdict.reason:
         notes.append(("reason", verdict.reason))
+    if others:
+        notes.append(("also", listed([other.name for other in others], most=_MOST_OTHERS)))
     notes += _rows_shown(verdict, report, all_rows, root)
     if verdict.note:
         notes.append(("note", verdict.note))
@@ -210,9 +225,9 @@ def draw_report(report: GateReport, *, colour: bool = False, root: str | None = 
     ]
     parts = ["\n".join(lacking)] if lacking else []
     parts += [
-        draw_verdict(verdict, report, colour=colour, root=root)
+        draw_verdict(verdict, report, colour=colour, root=root, others=others)
         for status in (Status.ERROR, Status.FAILED)
-        for verdict in report.with_status(status)
+        for verdict, others in by_cause(report.with_status(status))
     ]
     if notes := [*account(report), *shadow_account(report)]:
         parts.append("\n".join(map(printable, notes)))

@@ -17,6 +17,7 @@ from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.renderers import printable
 from dqx_airflow.diagnostics.verdicts import (
     account,
+    by_cause,
     draw_verdict,
     headline,
     on_call,
@@ -487,12 +488,14 @@ def _drawn(report: GateReport, root: str, room: int, *, fails: bool) -> list[Log
     verdicts = [*report.with_status(Status.ERROR), *report.with_status(Status.FAILED)]
     verdicts.sort(key=lambda verdict: not verdict.can_block(report.fail_on))
     entries: list[LogEntry] = []
-    for index, verdict in enumerate(verdicts):
-        drawing = draw_verdict(verdict, report, root=root)
+    causes = by_cause(verdicts)
+    for index, (verdict, others) in enumerate(causes):
+        drawing = draw_verdict(verdict, report, root=root, others=others)
         lines = drawing.count("\n") + 1
-        remaining = len(verdicts) - index - 1
+        remaining = len(causes) - index - 1
         if index and lines + min(remaining, _MOST_NAMED + 1) > room:
-            return [*entries, *_named_lines(report, verdicts[index:], fails=fails)]
+            rest = [one for first, others in causes[index:] for one in (first, *others)]
+            return [*entries, *_named_lines(report, rest, fails=fails)]
         room -= lines
         entries.append(LogEntry(_level_of(verdict, report, fails=fails), drawing))
     return entries

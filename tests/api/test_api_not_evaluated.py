@@ -92,3 +92,11 @@ def test_a_scaled_value_and_its_limit_are_shown_with_their_raw_values() -> None:
 def named(found: GateReport) -> str:
     worst: Verdict | None = found.worst
     return worst.name if worst else ""
+
+
+def test_what_one_cause_keeps_from_being_evaluated_is_drawn_once() -> None:
+    lines = (f'assert maximum(lost) < {number} name "lost.{number}"' for number in range(9))
+    text = f'suite "Orders" {{ check "Basic" on orders {{ {chr(10).join(lines)} }} }}'
+    drawn = draw_report(report(text))
+    assert drawn.count("assertion could not be evaluated") == 1
+    assert "also: lost.1, lost.2, lost.3, lost.4, lost.5 and 3 more" in drawn
