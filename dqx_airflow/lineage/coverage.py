@@ -131,12 +131,11 @@ class Flow:
         if "dataset" in event:
             self._add_dataset(event["dataset"], "", day)
             return
-        job = event["job"]["namespace"], event["job"]["name"]
         kind = _facet(event["job"], "jobType").get("jobType")
         if kind == "BLOCK":
             return  # its input is a contract, not a table
-        if kind == "GATE":
-            job = job[0], job[1].removesuffix(".gate")  # as in the results
+        suffix = ".gate" if kind == "GATE" else ""  # without it, a gate is named as in the results
+        job = event["job"]["namespace"], event["job"]["name"].removesuffix(suffix)
         inputs = [self._add_dataset(one, job[1], day) for one in event.get("inputs") or ()]
         outputs = [self._add_dataset(one, job[1], day) for one in event.get("outputs") or ()]
         for table in outputs:

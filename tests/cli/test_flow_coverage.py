@@ -320,6 +320,7 @@ def test_the_share_of_checked_tables_decides_the_exit_code() -> None:
         ((), (), "no flow given\n  help: give suites, --events"),
         (("--events", "gone"), (), "no events found at gone"),
         (("--events", "1.json"), ("[1, 2]",), "1.json:1"),
+        (("--events", "1.json"), ('{"job": {"namespace": "n", "name": 5}}',), "1.json:1"),
         (("--events", "1.json"), (READ_BY_A_MODEL + "\nx\n{}\n",), "1.json:3"),
         (
             ("--events", "1.json"),
