@@ -165,8 +165,7 @@ def parse_profiles(text: str, site: CallSite, report: Report) -> tuple[nodes.Pro
     return profiles
 
 
-_NOWHERE = Span("", 1, 1, 1, 1)
-_EMPTY = nodes.Suite(nodes.Text("s", _NOWHERE), None, (), (), (), (), (), (), _NOWHERE)
+_EMPTY = nodes.Suite(nodes.Text("s"), span=nodes.NOWHERE)
 
 
 def _file_of(suite: nodes.Suite) -> nodes.File:
@@ -174,9 +173,9 @@ def _file_of(suite: nodes.Suite) -> nodes.File:
 
 
 def _file_of_rows(claim: nodes.Rows) -> nodes.File:
-    assertion = nodes.Assertion(claim, None, None, None, (), (), (), _NOWHERE)
-    datasets = (nodes.Name("d", _NOWHERE),)
-    check = nodes.Check(nodes.Text("c", _NOWHERE), datasets, (assertion,), _NOWHERE)
+    assertion = nodes.Assertion(claim, span=nodes.NOWHERE)
+    datasets = (nodes.Name("d"),)
+    check = nodes.Check(nodes.Text("c"), datasets, (assertion,), span=nodes.NOWHERE)
     return _file_of(replace(_EMPTY, checks=(check,)))
 
 
@@ -276,11 +275,11 @@ class MetricExpression:
         return _arithmetic("/", other, self)
 
     def __neg__(self) -> MetricExpression:
-        return MetricExpression(nodes.Negative(self.node, caller_site().span))
+        return MetricExpression(nodes.Negative(self.node, span=caller_site().span))
 
     def __abs__(self) -> MetricExpression:
         span = caller_site().span
-        return MetricExpression(nodes.Call(nodes.Name("abs", span), (self.node,), (), span))
+        return MetricExpression(nodes.Call(nodes.Name("abs", span=span), (self.node,), span=span))
 
     def __bool__(self) -> bool:
         raise TypeError(
@@ -301,22 +300,22 @@ def expression_of(value: object, site: CallSite) -> nodes.Expression:
         case MetricExpression(node=node):
             return node
         case Tunable():
-            return nodes.Name(value.name, site.of(value.name))
+            return nodes.Name(value.name, span=site.of(value.name))
         case str():
-            return nodes.Text(value, site.of(value))
+            return nodes.Text(value, span=site.of(value))
         case bool():
-            return nodes.Truth(value, site.of(str(value)))
+            return nodes.Truth(value, span=site.of(str(value)))
         case datetime():
-            return nodes.Text(value.isoformat(sep=" "), site.span)
+            return nodes.Text(value.isoformat(sep=" "), span=site.span)
         case date():
-            return nodes.Day(value, site.span)
+            return nodes.Day(value, span=site.span)
         case timedelta():
             seconds = exact(Fraction(value // timedelta(microseconds=1), 1_000_000))
-            return nodes.Number(seconds, nodes.Unit.DURATION, site.span)
+            return nodes.Number(seconds, nodes.Unit.DURATION, span=site.span)
         case Decimal() | Real():
             return number_node(value, nodes.Unit.PLAIN, site.of(str(value)))
         case None:
-            return nodes.Null(site.span)
+            return nodes.Null(span=site.span)
         case _:
             raise RequestError(
                 f"{value!r} is not a valid operand",
@@ -334,7 +333,7 @@ def name_of(text: str, site: CallSite) -> nodes.Name:
             f"{text!r} is not a valid name of a column or a dataset",
             "a name cannot contain a backtick or a line break",
         )
-    return nodes.Name(text, site.of(text))
+    return nodes.Name(text, span=site.of(text))
 
 
 def number_node(value: Real | Decimal | float, unit: nodes.Unit, span: Span) -> nodes.Number:
@@ -352,7 +351,7 @@ def number_node(value: Real | Decimal | float, unit: nodes.Unit, span: Span) -> 
         exact = None
     if exact is None or magnitude(exact) >= _TOO_LARGE:
         raise RequestError(f"{value!r} is not a finite number", "write None for a missing value")
-    return nodes.Number(exact, unit, span)
+    return nodes.Number(exact, unit, span=span)
 
 
 _OPERANDS = (MetricExpression, Tunable, Real, Decimal)
@@ -364,7 +363,7 @@ def _arithmetic(op: str, left: object, right: object) -> MetricExpression:
         return NotImplemented  # type: ignore[no-any-return]
     site = caller_site()
     sides = expression_of(left, site), expression_of(right, site)
-    return MetricExpression(nodes.Arithmetic(op, *sides, site.span))
+    return MetricExpression(nodes.Arithmetic(op, *sides, span=site.span))
 
 
 class MetricProvider:
@@ -486,14 +485,14 @@ def _called(name: str, *arguments: object, **parameters: object) -> MetricExpres
     form = _FORMS.get(name, _UNKNOWN)
     return MetricExpression(
         nodes.Call(
-            nodes.Name(name, site.of(name)),
+            nodes.Name(name, span=site.of(name)),
             tuple(_argument(given, form.kind(i), site) for i, given in enumerate(arguments)),
             tuple(
                 _parameter(key, given, site)
                 for key, given in parameters.items()
                 if given is not None
             ),
-            site.span,
+            span=site.span,
         )
     )
 
@@ -501,7 +500,7 @@ def _called(name: str, *arguments: object, **parameters: object) -> MetricExpres
 def _argument(given: object, kind: ArgumentKind | None, site: CallSite) -> nodes.Expression:
     if isinstance(given, Sequence) and not isinstance(given, str):
         items = tuple(_argument(item, kind, site) for item in given)
-        return nodes.Listing(items, site.span)
+        return nodes.Listing(items, span=site.span)
     if isinstance(given, str) and kind not in (ArgumentKind.LITERALS, ArgumentKind.SQL):
         return name_of(given, site)
     return expression_of(given, site)
@@ -513,7 +512,7 @@ def _parameter(name: str, given: object, site: CallSite) -> nodes.Parameter:
     else:
         value = _argument(given, ArgumentKind.COLUMN, site)
     word = EARLIER_DAYS if name == EARLIER_DAYS.replace(" ", "_") else name
-    return nodes.Parameter(nodes.Name(word, site.of(name)), value, site.span)
+    return nodes.Parameter(nodes.Name(word, span=site.of(name)), value, span=site.span)
 
 
 def _method(name: str, form: _Form) -> Callable[..., MetricExpression]:

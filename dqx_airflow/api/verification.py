@@ -131,7 +131,7 @@ class AssertionDraft(Claim):
         before = self._assertion
         assertion = replace(
             before,
-            name=before.name if name is None else nodes.Text(name, site.of(name)),
+            name=before.name if name is None else nodes.Text(name, span=site.of(name)),
             severity=before.severity if severity is None else _severity(severity, site),
             tags=(*before.tags, *(_tag(tag, site) for tag in _listed(tags))),
             annotations=(
@@ -166,7 +166,7 @@ class AssertionDraft(Claim):
             tuple(name_of(column, site) for column in columns),
             None if groups is None else _group_list(groups, site),
             None if share is None else number_node(share, nodes.Unit.PERCENT, site.of(str(share))),
-            site.span,
+            span=site.span,
         )
         before = self._assertion
         self._entry.settle(before)
@@ -208,7 +208,7 @@ class MetricDraft(AssertionDraft):
         """`between low and high`, both ends included."""
         site = caller_site()
         bounds = expression_of(low, site), expression_of(high, site)
-        return self._finish(nodes.Between(*bounds, site.span), site)
+        return self._finish(nodes.Between(*bounds, span=site.span), site)
 
     def is_positive(self) -> Claim:
         """`is positive`: above 0."""
@@ -236,22 +236,27 @@ class MetricDraft(AssertionDraft):
         window = None
         if days is not None:
             window = number_node(days * 86_400, nodes.Unit.DURATION, site.of(str(days)))
-        return self._finish(nodes.WithinStddev(expression_of(count, site), window, site.span), site)
+        near = nodes.WithinStddev(expression_of(count, site), window, span=site.span)
+        return self._finish(near, site)
 
     def is_in_values(self, column: str, *, dataset: str) -> Claim:
         """`in values(column, dataset other)`, for `mp.values(column)`."""
         site = caller_site()
-        key = nodes.Name("dataset", site.span)
-        other = nodes.Parameter(key, name_of(dataset, site), site.span)
+        key = nodes.Name("dataset", span=site.span)
+        other = nodes.Parameter(key, name_of(dataset, site), span=site.span)
         columns = (name_of(column, site),)
-        choices = nodes.Call(nodes.Name("values", site.span), columns, (other,), site.span)
-        return self._finish(nodes.InValues(choices, site.span), site)
+        choices = nodes.Call(
+            nodes.Name("values", span=site.span), columns, (other,), span=site.span
+        )
+        return self._finish(nodes.InValues(choices, span=site.span), site)
 
     def is_in(self, values: Sequence[object]) -> Claim:
         """`in ["A", "B"]`, for `mp.most_common(column, n)`."""
         site = caller_site()
-        items = tuple(expression_of(value, site) for value in values)
-        return self._finish(nodes.InValues(nodes.Listing(items, site.span), site.span), site)
+        choices = nodes.Listing(
+            tuple(expression_of(value, site) for value in values), span=site.span
+        )
+        return self._finish(nodes.InValues(choices, span=site.span), site)
 
     def is_by(self, time: str, *, zone: str | None = None) -> Claim:
         """`by 06:00 UTC`, for `mp.timeliness(column)`.
@@ -260,8 +265,9 @@ class MetricDraft(AssertionDraft):
         :param zone: the time zone, UTC by default.
         """
         site = caller_site()
-        where = None if zone is None else nodes.Text(zone, site.of(zone))
-        return self._finish(nodes.ByTime(nodes.Text(time, site.of(time)), where, site.span), site)
+        where = None if zone is None else nodes.Text(zone, span=site.of(zone))
+        punctual = nodes.ByTime(nodes.Text(time, span=site.of(time)), where, span=site.span)
+        return self._finish(punctual, site)
 
     def matches_shares(
         self, shares: Mapping[str | float | bool, float], *, tolerance: float | None = None
@@ -281,16 +287,16 @@ class MetricDraft(AssertionDraft):
                     f"no row has the value {value!r}", "give strings, numbers or booleans"
                 )
             due.append((node, number_node(share, nodes.Unit.PERCENT, site.of(str(share)))))
-        return self._finish(nodes.MatchesShares(tuple(due), site.span), site, tolerance)
+        return self._finish(nodes.MatchesShares(tuple(due), span=site.span), site, tolerance)
 
     def _compare(self, op: str, bound: Bound, tolerance: float | None = None) -> Claim:
         site = caller_site()
-        comparison = nodes.Comparison(op, expression_of(bound, site), site.span)
+        comparison = nodes.Comparison(op, expression_of(bound, site), span=site.span)
         return self._finish(comparison, site, tolerance)
 
     def _is(self, keyword: nodes.Keyword) -> Claim:
         site = caller_site()
-        return self._finish(nodes.Is(keyword, site.span), site)
+        return self._finish(nodes.Is(keyword, span=site.span), site)
 
     def _finish(
         self, condition: nodes.Condition, site: CallSite, tolerance: float | None = None
@@ -330,7 +336,7 @@ class Context:
         assertion without a condition is reported as an error when the suite is run.
         """
         site = caller_site()
-        claim = nodes.Measure(expression_of(expression, site), None, site.span)
+        claim = nodes.Measure(expression_of(expression, site), None, span=site.span)
         return MetricDraft(*self._begin(claim, site))
 
     def assert_each_row(self, predicate: str) -> AssertionDraft:
@@ -362,8 +368,8 @@ class Context:
             raise RequestError("give either `type` or `fits`", "remove one of them")
         site = caller_site()
         text = type if fits is None else fits
-        kind = None if text is None else nodes.Text(text, site.of(text))
-        claim = nodes.HasColumn(name_of(column, site), kind, site.span, is_exact=fits is None)
+        kind = None if text is None else nodes.Text(text, span=site.of(text))
+        claim = nodes.HasColumn(name_of(column, site), kind, span=site.span, is_exact=fits is None)
         return AssertionDraft(*self._begin(claim, site))
 
     def assert_any(self, *claims: Claim) -> AssertionDraft:
@@ -408,19 +414,19 @@ class Context:
         parts = tuple(_part(claim, junctor) for claim in claims)
         if junctor is nodes.Junctor.IF:
             parts = tuple(_without_modifiers(part) for part in parts)
-        composite = nodes.Composite(junctor, parts, site.span)
+        composite = nodes.Composite(junctor, parts, span=site.span)
         is_kept = all(claim._entry.is_kept for claim in claims)
         return AssertionDraft(*self._begin(composite, site, is_kept=is_kept))
 
     def _rows(self, text: str, share: nodes.Number | None, site: CallSite) -> AssertionDraft:
         predicate = parse_predicate(text, site, self.diagnostics.append)
-        claim = nodes.Rows(predicate or nodes.Null(site.span), share, site.span)
+        claim = nodes.Rows(predicate or nodes.Null(span=site.span), share, span=site.span)
         return AssertionDraft(*self._begin(claim, site, is_kept=predicate is not None))
 
     def _begin(
         self, claim: nodes.Claim, site: CallSite, *, is_kept: bool = True
     ) -> tuple[nodes.Assertion, _Entry]:
-        assertion = nodes.Assertion(claim, None, None, None, (), (), (), site.span)
+        assertion = nodes.Assertion(claim, span=site.span)
         entry = _Entry(is_kept=is_kept)
         if is_kept:
             self._entries.append(entry)
@@ -465,13 +471,13 @@ def _without_modifiers(part: nodes.Assertion) -> nodes.Assertion:
     """The part in DQL after `if` and `then`: with a tolerance or a filter, within `all`."""
     if part.tolerance is None and part.where is None:
         return part
-    claim = nodes.Composite(nodes.Junctor.ALL, (part,), part.span)
-    return nodes.Assertion(claim, None, None, None, (), (), (), part.span)
+    claim = nodes.Composite(nodes.Junctor.ALL, (part,), span=part.span)
+    return nodes.Assertion(claim, span=part.span)
 
 
 def _severity(given: Severity | str, site: CallSite) -> nodes.Name:
     text = str(given)
-    return nodes.Name(text, site.of(text))
+    return nodes.Name(text, span=site.of(text))
 
 
 def _listed(tags: Iterable[str]) -> tuple[str, ...]:
@@ -486,7 +492,7 @@ def _group_list(groups: Sequence[object], site: CallSite) -> nodes.Listing:
         else expression_of(group, site)
         for group in groups
     )
-    return nodes.Listing(items, site.span)
+    return nodes.Listing(items, span=site.span)
 
 
 def _tag(tag: str, site: CallSite) -> nodes.Name:
@@ -494,15 +500,15 @@ def _tag(tag: str, site: CallSite) -> nodes.Name:
         raise RequestError(
             f"{tag!r} is not a valid tag", "a tag consists of letters, digits, `_` and `-`"
         )
-    return nodes.Name(tag, site.of(tag))
+    return nodes.Name(tag, span=site.of(tag))
 
 
 def _annotation(mark: str, given: Mapping[str, float], site: CallSite) -> nodes.Annotation:
     arguments = tuple(
-        (nodes.Name(_COSTS.get(key, key), site.of(key)), expression_of(value, site))
+        (nodes.Name(_COSTS.get(key, key), span=site.of(key)), expression_of(value, site))
         for key, value in given.items()
     )
-    return nodes.Annotation(nodes.Name(mark, site.of(mark)), arguments, site.span)
+    return nodes.Annotation(nodes.Name(mark, span=site.of(mark)), arguments, span=site.span)
 
 
 CheckFunction: TypeAlias = Callable[[MetricProvider, Context], None]
@@ -723,17 +729,14 @@ class VerificationSuite:
             site = self._site.of(str(self._threshold))
             threshold = number_node(self._threshold, nodes.Unit.PERCENT, site)
         return nodes.Suite(
-            nodes.Text(self.name, self._site.of(self.name)),
+            nodes.Text(self.name, span=self._site.of(self.name)),
             threshold,
             tuple(tunable.constant(span) for tunable in self._tunables),
             tuple(self._check(item, diagnostics) for item in self.checks),
             parse_profiles(self._profiles, self._site, diagnostics.append)
             if self._profiles
             else (),
-            (),
-            (),
-            (),
-            span,
+            span=span,
         )
 
     def _check(self, item: PythonCheck, diagnostics: list[Diagnostic]) -> nodes.Check:
@@ -745,8 +748,8 @@ class VerificationSuite:
             hint = f'write @check(name="{item.name}", datasets=["orders"])'
             raise RequestError(f"check '{item.name}' has no dataset", hint)
         names = tuple(name_of(dataset, site) for dataset in datasets)
-        name = nodes.Text(item.name, site.of(item.name))
-        return nodes.Check(name, names, context.assertions, site.span, item.where)
+        name = nodes.Text(item.name, span=site.of(item.name))
+        return nodes.Check(name, names, context.assertions, span=site.span, where=item.where)
 
 
 def _spans(suite: nodes.Suite, diagnostics: Iterable[Diagnostic]) -> Iterator[Span]:

@@ -204,7 +204,7 @@ def _exports(file: nodes.File) -> bool:
 
 def _renamed(constant: nodes.Constant, name: str) -> nodes.Constant:
     """The constant under another name, at the position of its definition."""
-    return replace(constant, name=nodes.Name(name, constant.name.span), is_exported=False)
+    return replace(constant, name=nodes.Name(name, span=constant.name.span), is_exported=False)
 
 
 def no_imports(importer: str, path: str) -> str:
@@ -397,7 +397,7 @@ class Expander:
                     help=f"it is renamed to '{unique}'; pass another argument for the name",
                 )
             )
-            yield replace(assertion, name=nodes.Text(unique, name.span))
+            yield replace(assertion, name=nodes.Text(unique, span=name.span))
             first[unique] = assertion
 
     # Uses
@@ -513,11 +513,11 @@ class Expander:
             match part:
                 case nodes.Placeholder(name=name, span=span) if name in bindings:
                     value = bindings[name]
-                    return nodes.Listing(value, span) if isinstance(value, tuple) else value
+                    return nodes.Listing(value, span=span) if isinstance(value, tuple) else value
                 case nodes.Listing(items=items, span=span) if any(map(is_list, items)):
-                    return nodes.Listing(tuple(spread(items)), span)
+                    return nodes.Listing(tuple(spread(items)), span=span)
                 case nodes.Text(value=text, span=span) if "{" in text and chain:
-                    return nodes.Text(_HOLE.sub(fill_hole, text), span)
+                    return nodes.Text(_HOLE.sub(fill_hole, text), span=span)
                 case nodes.Name(text=name) if home is not self.scope and name in home.constants:
                     return home.constants[name].value
                 case nodes.Name(text=name) if "." in name and name in home.constants:
@@ -654,7 +654,7 @@ def _with_words(assertion: nodes.Assertion, bindings: Bindings) -> nodes.Asserti
             yield word
             return
         for value in _values(bound) if isinstance(bound, tuple | nodes.Listing) else (bound,):
-            yield nodes.Name(_text_of_value(value), value.span)
+            yield nodes.Name(_text_of_value(value), span=value.span)
 
     severity = assertion.severity
     filled_severity = None if severity is None else next(words(severity), severity)
@@ -666,7 +666,7 @@ def placeholders_of(assertion: nodes.Assertion) -> Iterator[nodes.Placeholder]:
     """The placeholders without an argument."""
     yield from placeholders_in((assertion.claim, assertion.where, assertion.for_each))
     for name, word in parameters_in(assertion):
-        yield nodes.Placeholder(name, word.span)
+        yield nodes.Placeholder(name, span=word.span)
 
 
 def placeholders_in(node: Any) -> Iterator[nodes.Placeholder]:

@@ -19,23 +19,36 @@ from dqx_airflow.values import Severity, Span
 NOWHERE = Span("", 1, 1, 1, 1)
 """Nodes that are not in a text have no position until they are printed."""
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A part of a file, with its position."""
+
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpressionNode(Node):
+    """A node that may also be made without a file."""
+
+    span: Span = field(default=NOWHERE, compare=False)
+
+
 # Expressions over metrics, and row predicates
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class Name(ExpressionNode):
     """An identifier with its position."""
 
     text: str
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class Text(ExpressionNode):
     """A string literal, unescaped."""
 
     value: str
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 class Unit(str, Enum):
@@ -47,7 +60,7 @@ class Unit(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class Number(ExpressionNode):
     """A numeric literal, exact. Percentages are stored as shares, durations in seconds.
 
     A number with a point, an exponent or a percent sign is a `Fraction`, even if it is an integer:
@@ -56,49 +69,42 @@ class Number:
 
     value: int | Fraction | float
     unit: Unit
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Day:
+class Day(ExpressionNode):
     """A date literal such as `2024-11-29`."""
 
     value: date
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Truth:
+class Truth(ExpressionNode):
     """`true` or `false`."""
 
     value: bool
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Null:
+class Null(ExpressionNode):
     """The literal `None`."""
 
-    span: Span = field(default=NOWHERE, compare=False)
-
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(ExpressionNode):
     """A named argument: `lag 1`, `dataset orders`, `order_by price`, `n 7`, `where price > 0`."""
 
     name: Name
     value: Expression
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Call(ExpressionNode):
     """`name(arguments, parameters)`: a metric, a function, a shortcut or a date."""
 
     name: Name
     arguments: tuple[Expression, ...]
     parameters: tuple[Parameter, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False)
 
     @property
     def where(self) -> Expression | None:
@@ -113,137 +119,121 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Placeholder:
+class Placeholder(ExpressionNode):
     """`{name}` in the body of a macro: the argument for a parameter."""
 
     name: str
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(ExpressionNode):
     """`[a, b]`"""
 
     items: tuple[Expression, ...]
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Negative:
+class Negative(ExpressionNode):
     operand: Expression
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Arithmetic:
+class Arithmetic(ExpressionNode):
     """`left op right`, op one of + - * /."""
 
     op: str
     left: Expression
     right: Expression
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Junction:
+class Junction(ExpressionNode):
     """`left and right`, `left or right`."""
 
     op: str
     left: Expression
     right: Expression
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Not:
+class Not(ExpressionNode):
     operand: Expression
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Compare:
+class Compare(ExpressionNode):
     """`left op right` over a row, op one of < <= > >= == !=."""
 
     op: str
     left: Expression
     right: Expression
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Within:
+class Within(ExpressionNode):
     """`operand between low and high`, inclusive."""
 
     operand: Expression
     low: Expression
     high: Expression
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class Member(ExpressionNode):
     """`operand in [..]`, or `operand in values(column, dataset other)`."""
 
     operand: Expression
     choices: Expression
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Matches:
+class Matches(ExpressionNode):
     """`operand matches "pattern"`: the pattern matches a part of the string."""
 
     operand: Expression
     pattern: Text
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Like:
+class Like(ExpressionNode):
     """`operand like "pattern"`: matches the whole string, `%` any characters and `_` one."""
 
     operand: Expression
     pattern: Text
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class HasFormat:
+class HasFormat(ExpressionNode):
     """`operand is email`, or another format of `metrics.text_formats`."""
 
     operand: Expression
     format: Name
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class IsNull:
+class IsNull(ExpressionNode):
     operand: Expression
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class IsNan:
+class IsNan(ExpressionNode):
     operand: Expression
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Quantified:
+class Quantified(ExpressionNode):
     """`every(array, predicate)` or `some(array, predicate)`, with a predicate over an `Item`."""
 
     name: Name
     array: Expression
     predicate: Expression
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class Item(ExpressionNode):
     """`item`, or `item.price.amount` with its path: an item of the innermost array."""
 
     path: tuple[str, ...]
-    span: Span = field(default=NOWHERE, compare=False)
 
 
 Literal: TypeAlias = Text | Number | Day | Truth | Null
@@ -257,19 +247,17 @@ Expression: TypeAlias = Value | Predicate
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Node):
     """`op bound`, with op one of < <= > >= == !=."""
 
     op: str
     bound: Expression
-    span: Span = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Between:
+class Between(Node):
     low: Expression
     high: Expression
-    span: Span = field(compare=False)
 
 
 class Keyword(str, Enum):
@@ -282,34 +270,31 @@ class Keyword(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Is:
+class Is(Node):
     keyword: Keyword
-    span: Span = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class InValues:
+class InValues(Node):
     """`in values(column, dataset other)`, or `in ["A", "B"]`"""
 
     choices: Expression
-    span: Span = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class WithinStddev:
+class WithinStddev(Node):
     """`within count stddev of N days`: near the mean of the previous days; None for the default."""
 
     count: Expression
     days: Number | None
-    span: Span = field(compare=False)
 
 
 def within_usual(usual: Call, span: Span) -> Between:
     """`within usual(metric)`: between its limits, `lowest_usual` and `highest_usual`."""
     if usual.name.text != USUAL:
-        return Between(usual, usual, span)
-    low, high = (replace(usual, name=Name(limit, usual.name.span)) for limit in USUAL_LIMITS)
-    return Between(low, high, span)
+        return Between(usual, usual, span=span)
+    low, high = (replace(usual, name=Name(limit, span=usual.name.span)) for limit in USUAL_LIMITS)
+    return Between(low, high, span=span)
 
 
 def usual_of(condition: Between) -> Call | None:
@@ -324,20 +309,18 @@ def usual_of(condition: Between) -> Call | None:
 
 
 @dataclass(frozen=True, slots=True)
-class ByTime:
+class ByTime(Node):
     """`by 06:00 UTC`: the time as written, the time zone as a name or a string, None for UTC."""
 
     time: Text
     zone: Name | Text | None
-    span: Span = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class MatchesShares:
+class MatchesShares(Node):
     """`matches {"A": 50%, "B": 30%}`: the expected share of rows with each value."""
 
     shares: tuple[tuple[Text | Number | Truth, Number], ...]
-    span: Span = field(compare=False)
 
 
 Condition: TypeAlias = Comparison | Between | Is | InValues | WithinStddev | ByTime | MatchesShares
@@ -355,25 +338,23 @@ def bounds_of(condition: Condition | None) -> tuple[Expression, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class Measure(Node):
     """An expression over metrics with its condition, which is None for a shortcut."""
 
     expression: Expression
     condition: Condition | None
-    span: Span = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Node):
     """`each row: predicate` (share None) or `N% of rows: predicate`."""
 
     predicate: Expression
     share: Number | None
-    span: Span = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class HasColumn:
+class HasColumn(Node):
     """`column name exists`, or `column name type decimal(18,2)`, with the type as written.
 
     If not `is_exact`, it is `column name fits decimal(18,2)`: a narrower type is enough, and words
@@ -382,12 +363,11 @@ class HasColumn:
 
     column: Expression
     type: Text | None
-    span: Span = field(compare=False)
     is_exact: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class RowsMatch:
+class RowsMatch(Node):
     """`rows of dataset match reference on (keys) comparing [columns] tolerance 0.01 allowing 0.1%`.
 
     Without `compared`, rows match by their keys only; `compares_all` stands for all columns.
@@ -401,16 +381,14 @@ class RowsMatch:
     compares_all: bool
     tolerance: Number | None
     allowing: Number | None
-    span: Span = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnsMatch:
+class ColumnsMatch(Node):
     """`columns of dataset match reference`: the same names with the same types, in any order."""
 
     dataset: Expression
     reference: Expression
-    span: Span = field(compare=False)
 
 
 class Junctor(str, Enum):
@@ -422,7 +400,7 @@ class Junctor(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Composite:
+class Composite(Node):
     """`any { assert ... }`, `all { assert ... }`, or `if claim then claim`, which has two parts.
 
     Its parts have neither names nor severities: they are judged together.
@@ -430,14 +408,13 @@ class Composite:
 
     junctor: Junctor
     parts: tuple[Assertion, ...]
-    span: Span = field(compare=False)
 
 
 Claim: TypeAlias = Measure | Rows | HasColumn | RowsMatch | ColumnsMatch | Composite
 
 
 @dataclass(frozen=True, slots=True)
-class ForEach:
+class ForEach(Node):
     """`for each (country, channel) in [("CH", "web")]`: an assertion is judged for each group.
 
     `groups` is a list with a value for each group, or with lists for several columns; None for the
@@ -448,14 +425,12 @@ class ForEach:
     columns: tuple[Expression, ...]
     groups: Expression | None
     share: Number | None
-    span: Span = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Annotation:
+class Annotation(Node):
     name: Name
     arguments: tuple[tuple[Name, Expression], ...]
-    span: Span = field(compare=False)
 
 
 DEFAULT_SEVERITY = Severity.P1
@@ -468,7 +443,7 @@ def is_among(annotations: tuple[Annotation, ...], name: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Assertion:
+class Assertion(Node):
     """`severity` is the name as written; the checker rejects all but P0 to P3.
 
     In a macro, `severity` and `tags` may be `{parameter}`, which its expansion replaces. `uses` are
@@ -477,13 +452,12 @@ class Assertion:
     """
 
     claim: Claim
-    name: Text | None
-    severity: Name | None
-    tolerance: Number | None
-    tags: tuple[Name, ...]
-    annotations: tuple[Annotation, ...]
-    repeated: tuple[Span, ...] = field(compare=False)
-    span: Span = field(compare=False)
+    name: Text | None = None
+    severity: Name | None = None
+    tolerance: Number | None = None
+    tags: tuple[Name, ...] = ()
+    annotations: tuple[Annotation, ...] = ()
+    repeated: tuple[Span, ...] = field(default=(), compare=False)
     uses: tuple[Span, ...] = field(default=(), compare=False)
     where: Expression | None = None
     for_each: ForEach | None = None
@@ -496,54 +470,50 @@ class Assertion:
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class Use(Node):
     """`use name(arguments)`, or `use alias.name(arguments)` of an imported file."""
 
     name: Name
     arguments: tuple[Expression, ...]
-    span: Span = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class Loop(Node):
     """`for variable in parameter { ... }`, over the arguments of a variadic parameter."""
 
     variable: Name
     over: Name
     body: tuple[MacroItem, ...]
-    span: Span = field(compare=False)
 
 
 MacroItem: TypeAlias = Assertion | Use | Loop
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class Watch(Node):
     """`watch dataset`, or `watch dataset holidays "US"`: everything about it is usual. `known` is
     that parameter of `usual`."""
 
     dataset: Name
     known: Parameter | None
-    span: Span = field(compare=False)
 
 
 CheckItem: TypeAlias = Assertion | Use | Watch
 
 
 @dataclass(frozen=True, slots=True)
-class Macro:
+class Macro(Node):
     """`macro name(parameters) { ... }`; `is_variadic` if the last parameter takes the rest."""
 
     name: Name
     parameters: tuple[Name, ...]
     is_variadic: bool
     body: tuple[MacroItem, ...]
-    span: Span = field(compare=False)
     is_exported: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class Check(Node):
     """`body` as written; after expansion it contains only assertions, and watches of datasets
     whose columns are not known yet.
 
@@ -553,7 +523,6 @@ class Check:
     name: Text
     datasets: tuple[Name, ...]
     body: tuple[CheckItem, ...]
-    span: Span = field(compare=False)
     where: Expression | None = None
 
     @property
@@ -566,61 +535,55 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(Node):
     """`const NAME = value`, with the bounds for tuning."""
 
     name: Name
     value: Expression
     bounds: tuple[Expression, Expression] | None
-    span: Span = field(compare=False)
     is_exported: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Import:
+class Import(Node):
     """`import "path"`, with an alias, or with the imported names."""
 
     path: Text
     alias: Name | None
     names: tuple[Name, ...]
-    span: Span = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Selector:
+class Selector(Node):
     """`check "c"`, `tag "t"` or `assertion "a" in "c"`."""
 
     kind: str
     name: Text
     check: Text | None
-    span: Span = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Disable:
+class Disable(Node):
     selector: Selector
-    span: Span = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(Node):
     selector: Selector
     factor: Fraction
-    span: Span = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Downgrade:
+class Downgrade(Node):
     selector: Selector
     severity: Name
-    span: Span = field(compare=False)
 
 
 Rule: TypeAlias = Disable | Scale | Downgrade
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(Node):
     """`start` and `end` are date expressions, inclusive; None if they are missing."""
 
     name: Text
@@ -629,7 +592,6 @@ class Profile:
     end: Expression | None
     rules: tuple[Rule, ...]
     repeated: tuple[Span, ...] = field(compare=False)
-    span: Span = field(compare=False)
     annotations: tuple[Annotation, ...] = ()
 
     @property
@@ -639,18 +601,17 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True)
-class Suite:
+class Suite(Node):
     """`availability_threshold` is a fraction; None for the default of 90%."""
 
     name: Text
-    availability_threshold: Number | None
-    constants: tuple[Constant, ...]
-    checks: tuple[Check, ...]
-    profiles: tuple[Profile, ...]
-    macros: tuple[Macro, ...]
-    imports: tuple[Import, ...]
-    repeated: tuple[Span, ...] = field(compare=False)
-    span: Span = field(compare=False)
+    availability_threshold: Number | None = None
+    constants: tuple[Constant, ...] = ()
+    checks: tuple[Check, ...] = ()
+    profiles: tuple[Profile, ...] = ()
+    macros: tuple[Macro, ...] = ()
+    imports: tuple[Import, ...] = ()
+    repeated: tuple[Span, ...] = field(default=(), compare=False)
     annotations: tuple[Annotation, ...] = ()
 
     @property

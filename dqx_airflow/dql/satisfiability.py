@@ -307,8 +307,8 @@ def check_measure(
         yield Diagnostic(message, claim.span, code="W009", help=help_line)
         return
     if isinstance(condition, nodes.Is) and condition.keyword in _SIGNS:
-        zero = nodes.Number(0, nodes.Unit.PLAIN, condition.span)
-        condition = nodes.Comparison(_SIGNS[condition.keyword], zero, condition.span)
+        zero = nodes.Number(0, nodes.Unit.PLAIN, span=condition.span)
+        condition = nodes.Comparison(_SIGNS[condition.keyword], zero, span=condition.span)
     margin = 0 if tolerance is None else tolerance.value
     finding = _Question(claim.expression, condition, margin, surroundings, questions_left).answer()
     if finding is not None:
@@ -498,7 +498,7 @@ _ROWS = 60
 def _is_open(left: nodes.Expression, right: nodes.Expression) -> bool:
     """True if counts of no and of all rows give differences of both signs, so that nothing is
     certain, and sympy need not be asked."""
-    difference = nodes.Arithmetic("-", left, right, left.span)
+    difference = nodes.Arithmetic("-", left, right, span=left.span)
     return {-1, 1} <= {_sign(_counted(difference, share)) for share in (0, 1)}
 
 

@@ -87,7 +87,7 @@ def quantified(call: nodes.Call) -> nodes.Call | nodes.Quantified:
     match call:
         case nodes.Call(name=name, arguments=(array, predicate), parameters=()):
             if name.text in QUANTIFIERS:
-                return nodes.Quantified(name, array, _bound(predicate), call.span)
+                return nodes.Quantified(name, array, _bound(predicate), span=call.span)
     return call
 
 
@@ -97,7 +97,7 @@ def rebound(node: Any) -> Any:
     def rebind(part: object) -> object:
         match part:
             case nodes.Quantified(name=name, array=array, predicate=predicate, span=span):
-                return nodes.Quantified(name, rebound(array), _bound(rebound(predicate)), span)
+                return nodes.Quantified(name, rebound(array), _bound(rebound(predicate)), span=span)
             case _:
                 return None
 
@@ -117,9 +117,9 @@ def _bound(predicate: nodes.Expression) -> nodes.Expression:
         match part:
             case nodes.Name(text=text, span=span):
                 first, *path = text.split(".")
-                return nodes.Item(tuple(path), span) if first.lower() == ITEM else None
+                return nodes.Item(tuple(path), span=span) if first.lower() == ITEM else None
             case nodes.Quantified(name=name, array=array, predicate=inner, span=span):
-                return nodes.Quantified(name, _bound(array), inner, span)
+                return nodes.Quantified(name, _bound(array), inner, span=span)
             case nodes.Call(name=nodes.Name(text="values")):
                 return part  # its names are a column and a dataset
             case _:
@@ -148,7 +148,7 @@ def joined(*filters: nodes.Expression | None) -> nodes.Expression | None:
     whole: nodes.Expression | None = None
     for part in filters:
         if part is not None:
-            whole = part if whole is None else nodes.Junction("and", whole, part, part.span)
+            whole = part if whole is None else nodes.Junction("and", whole, part, span=part.span)
     return whole
 
 
@@ -206,7 +206,7 @@ def settle_one(constant: nodes.Constant, earlier: Mapping[str, nodes.Constant]) 
             folded = fold(value, earlier)
             if not isinstance(folded, NUMBERS):
                 return constant
-            literal = nodes.Number(folded, nodes.Unit.PLAIN, value.span)
+            literal = nodes.Number(folded, nodes.Unit.PLAIN, span=value.span)
         case _:
             return constant
     return replace(constant, value=literal)

@@ -149,38 +149,34 @@ def watch_behind(
 
 def _claim(check: nodes.Check, watch: nodes.Watch, kind: Kind, column: str) -> nodes.Assertion:
     span, dataset = watch.span, watch.dataset
-    named = nodes.Parameter(nodes.Name("dataset", dataset.span), dataset, dataset.span)
+    named = nodes.Parameter(nodes.Name("dataset", span=dataset.span), dataset, span=dataset.span)
     own = () if check.datasets == (dataset,) else (named,)
 
     def call(
         metric: str, *arguments: nodes.Expression, given: tuple[nodes.Parameter, ...] = own
     ) -> nodes.Call:
-        return nodes.Call(nodes.Name(metric, span), arguments, given, span)
+        return nodes.Call(nodes.Name(metric, span=span), arguments, given, span=span)
 
     rows = call("num_rows")
     measured: nodes.Expression = rows
     if kind != ROWS:
-        measured = call(KINDS[kind], nodes.Name(column, span))
+        measured = call(KINDS[kind], nodes.Name(column, span=span))
     is_row_key = kind == "distinct" and _ROW_KEY_NAME.search(column) is not None
     if kind == "nulls" or is_row_key:
-        measured = nodes.Arithmetic("/", measured, rows, span)
+        measured = nodes.Arithmetic("/", measured, rows, span=span)
     known = () if watch.known is None else (watch.known,)
     condition: nodes.Condition
     lowest, highest = (call(limit, measured, given=known) for limit in USUAL_LIMITS)
     if is_row_key:
-        condition = nodes.Comparison(">=", lowest, span)
+        condition = nodes.Comparison(">=", lowest, span=span)
     elif kind in _ABOVE_ONLY:
-        condition = nodes.Comparison("<=", highest, span)
+        condition = nodes.Comparison("<=", highest, span=span)
     else:
         condition = nodes.within_usual(call(USUAL, measured, given=known), span)
     name = f"{dataset.text}{_MARK}{kind}" + (f".{column}" if column else "")
     return nodes.Assertion(
-        nodes.Measure(measured, condition, span),
-        nodes.Text(name, span),
-        None,
-        None,
-        (),
-        (nodes.Annotation(nodes.Name("experimental", span), (), span),),
-        (),
-        span,
+        nodes.Measure(measured, condition, span=span),
+        nodes.Text(name, span=span),
+        annotations=(nodes.Annotation(nodes.Name("experimental", span=span), (), span=span),),
+        span=span,
     )

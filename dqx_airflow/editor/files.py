@@ -161,9 +161,9 @@ class ParsedFile:
 
     def expand(self, use: nodes.Use) -> tuple[nodes.Assertion, ...]:
         """The assertions that a use generates; none if it has a mistake."""
-        name = nodes.Text("", use.span)
-        check = nodes.Check(name, (), (use,), use.span)
-        suite = nodes.Suite(name, None, (), (check,), (), (), (), (), use.span)
+        name = nodes.Text("", span=use.span)
+        check = nodes.Check(name, (), (use,), span=use.span)
+        suite = nodes.Suite(name, checks=(check,), span=use.span)
         checks = Expander(self.scope, _ignore).expand(suite).checks
         return checks[0].assertions if checks else ()
 

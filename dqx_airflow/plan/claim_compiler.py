@@ -304,7 +304,7 @@ class ClaimCompiler:
         return term, PlannedCondition("==", (ConstantTerm(0),), "== 0 violating rows")
 
     def _in_values(self, values: nodes.Call, choices: nodes.Call) -> tuple[Term, PlannedCondition]:
-        member = nodes.Member(values.arguments[0], choices, values.span)
+        member = nodes.Member(values.arguments[0], choices, span=values.span)
         return self._violating_rows(member, values)
 
     def _in_list(self, call: nodes.Call, choices: nodes.Listing) -> tuple[Term, PlannedCondition]:
@@ -394,7 +394,7 @@ class ClaimCompiler:
     def _shortcut(self, call: nodes.Call) -> tuple[Term, PlannedCondition]:
         if call.name.text == "in_set":
             column, choices = call.arguments
-            return self._violating_rows(nodes.Member(column, choices, call.span), call)
+            return self._violating_rows(nodes.Member(column, choices, span=call.span), call)
         columns = tuple(column_name(argument) for argument in call.arguments)
 
         def over_all(function: str, metric: str) -> Term:

@@ -573,12 +573,12 @@ def _only(
         name = next(clause.columns[number] for clause in clauses)
         values = dict.fromkeys(group[number] for clause in clauses for group in _listed(clause))
         known = tuple(value for value in values if not isinstance(value, nodes.Null))
-        test: nodes.Expression = nodes.IsNull(name, name.span)
+        test: nodes.Expression = nodes.IsNull(name, span=name.span)
         if known:
-            listing = nodes.Listing(known, name.span)
-            member = nodes.Member(name, listing, name.span)
+            listing = nodes.Listing(known, span=name.span)
+            member = nodes.Member(name, listing, span=name.span)
             has_null = len(known) < len(values)
-            test = nodes.Junction("or", test, member, name.span) if has_null else member
+            test = nodes.Junction("or", test, member, span=name.span) if has_null else member
         tests.append(test)
-    node = reduce(lambda left, right: nodes.Junction("and", left, right, left.span), tests)
+    node = reduce(lambda left, right: nodes.Junction("and", left, right, span=left.span), tests)
     return settled(node, constants)

@@ -106,10 +106,10 @@ class _Bounded(Tunable[N]):
 
     def constant(self, span: Span) -> nodes.Constant:
         value, low, high = (
-            nodes.Number(written_number(number), self.unit, span)
+            nodes.Number(written_number(number), self.unit, span=span)
             for number in (self.value, *self.bounds)
         )
-        return nodes.Constant(nodes.Name(self.name, span), value, (low, high), span)
+        return nodes.Constant(nodes.Name(self.name, span=span), value, (low, high), span=span)
 
     def number(self, value: float) -> N:
         """The value as a number of this kind, within the bounds or not.
@@ -193,7 +193,9 @@ class TunableChoice(Tunable[str]):
         return self.choices.index(self.value) / last if last else 0.0
 
     def constant(self, span: Span) -> nodes.Constant:
-        return nodes.Constant(nodes.Name(self.name, span), nodes.Text(self.value, span), None, span)
+        return nodes.Constant(
+            nodes.Name(self.name, span=span), nodes.Text(self.value, span=span), None, span=span
+        )
 
     def _checked(self, value: str) -> str:
         if value not in self.choices:
@@ -248,7 +250,7 @@ def literal_of(constant: nodes.Constant, value: float) -> nodes.Number:
     :param constant: an evaluated one.
     """
     unit = constant.value.unit if isinstance(constant.value, nodes.Number) else nodes.Unit.PLAIN
-    return nodes.Number(written_number(value), unit, constant.value.span)
+    return nodes.Number(written_number(value), unit, span=constant.value.span)
 
 
 def units_of(suite: nodes.Suite) -> dict[str, nodes.Unit]:
@@ -304,7 +306,7 @@ def typed_values(arguments: Iterable[str]) -> dict[str, float]:
 
 def number_text(value: float, unit: nodes.Unit) -> str:
     """A value in a notation: 0.05 as `5%`, 7200 as `2 hours`."""
-    return show_number(nodes.Number(written_number(value), unit, Span("", 1, 1, 1, 1)))
+    return show_number(nodes.Number(written_number(value), unit, span=Span("", 1, 1, 1, 1)))
 
 
 def _number_of_argument(text: str, literal: str) -> float:

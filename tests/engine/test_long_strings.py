@@ -86,7 +86,9 @@ def test_the_jvm_survives_the_longest_strings(spark: SparkSession) -> None:
 
 def test_a_string_beyond_the_bound_is_an_error(spark: SparkSession) -> None:
     nowhere = Span("", 1, 1, 1, 1)
-    matches = nodes.Matches(nodes.Name("x", nowhere), nodes.Text("^(ab|a)*$", nowhere), nowhere)
+    matches = nodes.Matches(
+        nodes.Name("x", span=nowhere), nodes.Text("^(ab|a)*$", span=nowhere), span=nowhere
+    )
     condition = predicate_sql(matches)
     longest = bounded("^(ab|a)*$").longest
     assert longest is not None

@@ -192,8 +192,8 @@ def test_spark_matches_the_same_strings_with_the_quick_check(spark: Any, collati
     rows = [(text,) for text in [None, *LONG, *TEXTS]]
     texts = spark.createDataFrame(rows, f"t string COLLATE {collation}")
     at = Span("", 1, 1, 1, 1)
-    column = nodes.Name("t", at)
-    matches = [nodes.Matches(column, nodes.Text(pattern, at), at) for pattern in patterns]
+    column = nodes.Name("t", span=at)
+    matches = [nodes.Matches(column, nodes.Text(pattern, span=at), span=at) for pattern in patterns]
     found = texts.selectExpr(
         *(
             f"count_if(NOT ({predicate_sql(node)} <=> (t RLIKE {quote_literal(ended(pattern))})))"

@@ -167,7 +167,9 @@ def _differing(spark: SparkSession, seed: int, count: int) -> list[Any]:
     tests = "".join(
         f" WHEN '{name}' THEN "
         + predicate_sql(
-            nodes.HasFormat(nodes.Name("text", nowhere), nodes.Name(name, nowhere), nowhere)
+            nodes.HasFormat(
+                nodes.Name("text", span=nowhere), nodes.Name(name, span=nowhere), span=nowhere
+            )
         )
         for name in STANDARDS
     )

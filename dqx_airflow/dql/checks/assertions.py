@@ -684,8 +684,8 @@ def _share(count: nodes.Expression) -> nodes.Expression | None:
         is_of_two = metric is not None and metric.scan is Scan.MATCH
         kept = () if is_of_two else ("dataset", "lag", "where")
         parameters = tuple(p for p in count.parameters if p.name.text in kept)
-    rows = nodes.Call(nodes.Name("num_rows", count.span), (), parameters, count.span)
-    return nodes.Arithmetic("/", count, rows, count.span)
+    rows = nodes.Call(nodes.Name("num_rows", span=count.span), (), parameters, span=count.span)
+    return nodes.Arithmetic("/", count, rows, span=count.span)
 
 
 def _replaced(claim: nodes.Measure, old: nodes.Expression, new: nodes.Expression) -> nodes.Measure:

@@ -385,7 +385,7 @@ def check_sql(kind: str, text: nodes.Text, arguments: ArgumentChecker) -> None:
             _check_aggregate(text.value)
         else:
             for name in _tables(text.value):
-                arguments.known_dataset(nodes.Name(name, text.span))
+                arguments.known_dataset(nodes.Name(name, span=text.span))
     except _RefusedSqlError as refused:
         arguments.error("E115", str(refused), text.span, _READ_ONLY[kind])
 

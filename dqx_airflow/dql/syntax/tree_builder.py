@@ -65,16 +65,16 @@ class _TreeBuilder:
             return item
         rule, span = str(item.data), self._span(item)
         if rule == "spark_type":
-            return nodes.Text(_type_as_written(item.children), span)
+            return nodes.Text(_type_as_written(item.children), span=span)
         children = [self.build(child) for child in item.children]
         if rule in _TRANSPARENT_RULES:
             return children[0]
         if rule in _NODE_OF_LIST:
             return _NODE_OF_LIST[rule](children, span)
         if rule in _NODE_OF_RULE:
-            return _NODE_OF_RULE[rule](*children, span)
+            return _NODE_OF_RULE[rule](*children, span=span)
         positive = rule.replace("not_", "", 1)  # `not_within`, `is_not_null`
-        return nodes.Not(_NODE_OF_RULE[positive](*children, span), span)
+        return nodes.Not(_NODE_OF_RULE[positive](*children, span=span), span=span)
 
     def _span(self, tree: Tree[Token]) -> Span:
         meta = tree.meta
@@ -86,17 +86,17 @@ class _TreeBuilder:
         span = span_of(token, self.file)
         match token.type:
             case "IDENT" | "BACKTICKED" | "TAG":
-                return nodes.Name(unquoted(str(token)), span)
+                return nodes.Name(unquoted(str(token)), span=span)
             case "STRING":
                 body = re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[0]), token[1:-1])
-                return nodes.Text(body, span)
+                return nodes.Text(body, span=span)
             case "NUMBER":
-                return nodes.Number(number_in(token), nodes.Unit.PLAIN, span)
+                return nodes.Number(number_in(token), nodes.Unit.PLAIN, span=span)
             case "PERCENT":
                 share = Fraction(number_in(token[:-1])) / 100
-                return nodes.Number(share, nodes.Unit.PERCENT, span)
+                return nodes.Number(share, nodes.Unit.PERCENT, span=span)
             case "TIME":
-                return nodes.Text(str(token), span)
+                return nodes.Text(str(token), span=span)
             case _:
                 return token
 
@@ -132,33 +132,33 @@ def _given(children: list[Any]) -> list[Any]:
 
 def _negative(_: Token, operand: nodes.Expression, span: Span) -> nodes.Negative | nodes.Number:
     if isinstance(operand, nodes.Number):
-        return nodes.Number(-operand.value, operand.unit, span)
-    return nodes.Negative(operand, span)
+        return nodes.Number(-operand.value, operand.unit, span=span)
+    return nodes.Negative(operand, span=span)
 
 
 def _duration(number: nodes.Number, unit: Token, span: Span) -> nodes.Number:
     seconds = number.value * SECONDS[str(unit).rstrip("s")]
-    return nodes.Number(seconds, nodes.Unit.DURATION, span)
+    return nodes.Number(seconds, nodes.Unit.DURATION, span=span)
 
 
 def _day(text: Token, span: Span) -> nodes.Day | nodes.Text:
     try:
-        return nodes.Day(date.fromisoformat(text), span)
+        return nodes.Day(date.fromisoformat(text), span=span)
     except ValueError:
         # 2024-02-30 is not a date: it becomes a string, which no context for a date accepts.
-        return nodes.Text(str(text), span)
+        return nodes.Text(str(text), span=span)
 
 
 def _call(children: list[Any], span: Span) -> nodes.Call | nodes.Quantified:
     name, *arguments = _given(children)
     positional = tuple(item for item in arguments if not isinstance(item, nodes.Parameter))
-    return quantified(nodes.Call(name, positional, _of_kind(nodes.Parameter, arguments), span))
+    return quantified(nodes.Call(name, positional, _of_kind(nodes.Parameter, arguments), span=span))
 
 
 def _where_parameter(where: _Setting, span: Span) -> nodes.Parameter:
     word, predicate, _ = where
     keyword = replace(span, end_line=span.line, end_column=span.column + len(word))
-    return nodes.Parameter(nodes.Name(word, keyword), predicate, span)
+    return nodes.Parameter(nodes.Name(word, span=keyword), predicate, span=span)
 
 
 # Statements
@@ -182,7 +182,7 @@ def _settings_in(items: list[Any]) -> tuple[dict[str, Any], tuple[Span, ...]]:
 def _word(child: nodes.Name | nodes.Placeholder) -> nodes.Name:
     """A word of a modifier; a parameter of a macro keeps its braces, which no word has."""
     if isinstance(child, nodes.Placeholder):
-        return nodes.Name(f"{{{child.name}}}", child.span)
+        return nodes.Name(f"{{{child.name}}}", span=child.span)
     return child
 
 
@@ -204,8 +204,8 @@ def _suite(children: list[Any], span: Span) -> nodes.Suite:
         _of_kind(nodes.Macro, items),
         _of_kind(nodes.Import, items),
         tuple(other.span for other in _given(others)),
-        span,
-        annotations,
+        span=span,
+        annotations=annotations,
     )
 
 
@@ -213,7 +213,7 @@ def _check(children: list[Any], span: Span) -> nodes.Check:
     name, *rest = children
     where = next((value for _, value, _ in _of_kind(tuple, rest)), None)
     names, body = _of_kind(nodes.Name, rest), _of_kind(nodes.CheckItem, rest)
-    return nodes.Check(name, names, body, span, where)
+    return nodes.Check(name, names, body, span=span, where=where)
 
 
 def _assertion(children: list[Any], span: Span) -> nodes.Assertion:
@@ -226,7 +226,7 @@ def _assertion(children: list[Any], span: Span) -> nodes.Assertion:
         modifiers.get("tags", ()),
         _of_kind(nodes.Annotation, children),
         repeated,
-        span,
+        span=span,
         where=modifiers.get("where"),
         for_each=modifiers.get("for"),
     )
@@ -234,7 +234,7 @@ def _assertion(children: list[Any], span: Span) -> nodes.Assertion:
 
 def _annotation(children: list[Any], span: Span) -> nodes.Annotation:
     name, *settings = _given(children)
-    return nodes.Annotation(name, tuple(zip(settings[::2], settings[1::2], strict=True)), span)
+    return nodes.Annotation(name, tuple(zip(settings[::2], settings[1::2], strict=True)), span=span)
 
 
 def _rows_match(
@@ -248,23 +248,25 @@ def _rows_match(
 ) -> nodes.RowsMatch:
     is_all = compared is _ALL
     columns = None if is_all else compared
-    return nodes.RowsMatch(dataset, reference, keys, columns, is_all, tolerance, allowing, span)
+    return nodes.RowsMatch(
+        dataset, reference, keys, columns, is_all, tolerance, allowing, span=span
+    )
 
 
 def _macro(children: list[Any], span: Span) -> nodes.Macro:
     name, parameters, *body = children
     names, is_variadic = parameters or ((), False)
-    return nodes.Macro(name, names, is_variadic, tuple(body), span)
+    return nodes.Macro(name, names, is_variadic, tuple(body), span=span)
 
 
 def _use(children: list[Any], span: Span) -> nodes.Use:
     name, *arguments = _given(children)
-    return nodes.Use(name, tuple(arguments), span)
+    return nodes.Use(name, tuple(arguments), span=span)
 
 
-def _for_groups(_: Token, *parts: Any) -> _Setting:
-    *share, columns, groups, span = parts
-    return "for", nodes.ForEach(columns, groups, share[0] if share else None, span), span
+def _for_groups(_: Token, *parts: Any, span: Span) -> _Setting:
+    *share, columns, groups = parts
+    return "for", nodes.ForEach(columns, groups, share[0] if share else None, span=span), span
 
 
 def _profile(children: list[Any], span: Span) -> nodes.Profile:
@@ -272,7 +274,9 @@ def _profile(children: list[Any], span: Span) -> nodes.Profile:
     settings, repeated = _settings_in(items)
     kind, start, end = map(settings.get, ("type", "from", "to"))
     rules = tuple(item for item in items if not isinstance(item, tuple))
-    return nodes.Profile(name, kind, start, end, rules, repeated, span, annotations)
+    return nodes.Profile(
+        name, kind, start, end, rules, repeated, span=span, annotations=annotations
+    )
 
 
 _NODES = {name: kind for name, kind in vars(nodes).items() if isinstance(kind, type)}
@@ -281,31 +285,31 @@ _NODE_OF_RULE: dict[str, Callable[..., Any]] = {
     "disjunction": partial(nodes.Junction, "or"),
     "conjunction": partial(nodes.Junction, "and"),
     "negation": nodes.Not,
-    "compare": lambda left, op, right, span: nodes.Compare(str(op), left, right, span),
-    "arithmetic": lambda left, op, right, span: nodes.Arithmetic(str(op), left, right, span),
+    "compare": lambda left, op, right, span: nodes.Compare(str(op), left, right, span=span),
+    "arithmetic": lambda left, op, right, span: nodes.Arithmetic(str(op), left, right, span=span),
     "negative": _negative,
     "duration": _duration,
     "parameter_duration": _duration,
     "day": _day,
     "true": partial(nodes.Truth, True),
     "false": partial(nodes.Truth, False),
-    "placeholder": lambda name, span: nodes.Placeholder(name.text, span),
-    "parameter_placeholder": lambda name, span: nodes.Placeholder(name.text, span),
+    "placeholder": lambda name, span: nodes.Placeholder(name.text, span=span),
+    "parameter_placeholder": lambda name, span: nodes.Placeholder(name.text, span=span),
     "parameter_of_two_words": lambda first, second, value, span: nodes.Parameter(
-        replace(first, text=f"{first.text} {second.text}"), value, span
+        replace(first, text=f"{first.text} {second.text}"), value, span=span
     ),
     "where_parameter": _where_parameter,
-    "tunable": lambda low, high, _: (low, high),
-    "import_all": lambda path, alias, span: nodes.Import(path, alias, (), span),
-    "exported": lambda definition, _: replace(definition, is_exported=True),
-    "each_row": lambda predicate, span: nodes.Rows(predicate, None, span),
-    "share_of_rows": lambda share, predicate, span: nodes.Rows(predicate, share, span),
-    "column_exists": lambda column, span: nodes.HasColumn(column, None, span),
+    "tunable": lambda low, high, span: (low, high),
+    "import_all": partial(nodes.Import, names=()),
+    "exported": lambda definition, span: replace(definition, is_exported=True),
+    "each_row": partial(nodes.Rows, share=None),
+    "share_of_rows": lambda share, predicate, span: nodes.Rows(predicate, share, span=span),
+    "column_exists": partial(nodes.HasColumn, type=None),
     "column_type": nodes.HasColumn,
     "column_fits": partial(nodes.HasColumn, is_exact=False),
     "rows_match": _rows_match,
-    "compared_all": lambda _: _ALL,
-    "comparison": lambda op, bound, span: nodes.Comparison(str(op), bound, span),
+    "compared_all": lambda span: _ALL,
+    "comparison": lambda op, bound, span: nodes.Comparison(str(op), bound, span=span),
     "is_positive": partial(nodes.Is, nodes.Keyword.POSITIVE),
     "is_negative": partial(nodes.Is, nodes.Keyword.NEGATIVE),
     "is_none": partial(nodes.Is, nodes.Keyword.NONE),
@@ -321,35 +325,35 @@ _NODE_OF_RULE: dict[str, Callable[..., Any]] = {
     "profile_start": partial(_setting, "from"),
     "profile_end": partial(_setting, "to"),
     "scale": lambda chosen, factor, span: nodes.Scale(
-        chosen, Fraction(number_in(factor[:-1])), span
+        chosen, Fraction(number_in(factor[:-1])), span=span
     ),
     "assertion_selector": partial(nodes.Selector, "assertion"),
-    "check_selector": lambda name, span: nodes.Selector("check", name, None, span),
-    "tag_selector": lambda name, span: nodes.Selector("tag", name, None, span),
+    "check_selector": partial(nodes.Selector, "check", check=None),
+    "tag_selector": partial(nodes.Selector, "tag", check=None),
 }
 """Rules with a certain number of children: for those named like a node, they are its fields."""
 
 _NODE_OF_LIST: dict[str, Callable[[list[Any], Span], Any]] = {
-    "name": lambda parts, span: nodes.Name(".".join(part.text for part in parts), span),
-    "qualified": lambda parts, span: nodes.Name(".".join(part.text for part in parts), span),
+    "name": lambda parts, span: nodes.Name(".".join(part.text for part in parts), span=span),
+    "qualified": lambda parts, span: nodes.Name(".".join(part.text for part in parts), span=span),
     "call": _call,
-    "listing": lambda items, span: nodes.Listing(tuple(_given(items)), span),
+    "listing": lambda items, span: nodes.Listing(tuple(_given(items)), span=span),
     "suite": _suite,
     "check": _check,
     "assertion": _assertion,
     "part": _assertion,
     "clause": _assertion,
     "annotation": _annotation,
-    "any_of": lambda parts, span: nodes.Composite(nodes.Junctor.ANY, tuple(parts), span),
-    "all_of": lambda parts, span: nodes.Composite(nodes.Junctor.ALL, tuple(parts), span),
-    "if_then": lambda parts, span: nodes.Composite(nodes.Junctor.IF, tuple(parts), span),
+    "any_of": lambda parts, span: nodes.Composite(nodes.Junctor.ANY, tuple(parts), span=span),
+    "all_of": lambda parts, span: nodes.Composite(nodes.Junctor.ALL, tuple(parts), span=span),
+    "if_then": lambda parts, span: nodes.Composite(nodes.Junctor.IF, tuple(parts), span=span),
     "macro": _macro,
     "parameters": lambda parts, _: (tuple(parts[:-1]), parts[-1] is not None),
-    "loop": lambda parts, span: nodes.Loop(parts[0], parts[1], tuple(parts[2:]), span),
+    "loop": lambda parts, span: nodes.Loop(parts[0], parts[1], tuple(parts[2:]), span=span),
     "use": _use,
-    "import_names": lambda parts, span: nodes.Import(parts[-1], None, tuple(parts[:-1]), span),
+    "import_names": lambda parts, span: nodes.Import(parts[-1], None, tuple(parts[:-1]), span=span),
     "matches_shares": lambda parts, span: nodes.MatchesShares(
-        tuple(zip(parts[::2], parts[1::2], strict=True)), span
+        tuple(zip(parts[::2], parts[1::2], strict=True)), span=span
     ),
     "tags_modifier": lambda tags, span: ("tags", tuple(map(_word, tags)), span),
     "group_columns": lambda columns, _: tuple(columns),
