@@ -6,8 +6,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Collection
-from dataclasses import asdict, replace
+from collections.abc import Collection, Iterator
+from dataclasses import asdict, fields, is_dataclass, replace
 from datetime import date
 from enum import Enum
 from functools import partial
@@ -182,23 +182,31 @@ def _costs(plan: Plan, refs: Collection[DatasetRef], format: TextOrJson) -> str:
 
 
 def _json(value: object) -> str:
-    return json_text(asdict(value), default=str)  # type: ignore[call-overload]
+    return json_text(asdict(value, dict_factory=_span_last), default=str)  # type: ignore[call-overload]
+
+
+def _span_last(items: list[tuple[str, object]]) -> dict[str, object]:
+    """A node as an object of JSON: what it says comes before its position."""
+    return dict(sorted(items, key=lambda item: item[0] == "span"))
 
 
 def _outline(node: object, depth: int = 0) -> str:
     """The tree as an outline: a line for each node, followed by its plain values."""
-    from dataclasses import fields, is_dataclass
-
     parts = [(field.name, getattr(node, field.name)) for field in fields(node)]  # type: ignore[arg-type]
     plain, inner = [], []
     for name, value in parts:
-        children = value if isinstance(value, tuple) else (value,)
-        nested = [child for child in children if is_dataclass(child)]
-        if isinstance(value, Span) or value in ((), None):
-            continue
-        if nested:
+        if nested := list(_dataclasses_in(value)):
             inner += [child for child in nested if not isinstance(child, Span)]
-        else:
+        elif value not in ((), None):
             plain.append(f"{name}={value.value if isinstance(value, Enum) else value!r}")
     line = "  " * depth + " ".join([type(node).__name__, *plain])
     return "\n".join([line, *(_outline(child, depth + 1) for child in inner)])
+
+
+def _dataclasses_in(value: object) -> Iterator[object]:
+    """The value itself, or those in a tuple: the arguments of an annotation are pairs."""
+    if isinstance(value, tuple):
+        for item in value:
+            yield from _dataclasses_in(item)
+    elif is_dataclass(value):
+        yield value

@@ -208,6 +208,19 @@ def test_tokens_and_tree_are_readable(suite: Path) -> None:
     assert "Macro is_variadic=False" in explain(suite, "--stage", "tree").stdout
 
 
+def test_a_tree_shows_what_nodes_say_and_in_json_last_where_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "costs.dql"
+    path.write_text(
+        'suite "S" { check "C" on t { @cost(false_positive=1) assert num_rows() > 0 name "n" } }'
+    )
+    outline = explain(path, "--stage", "tree").stdout
+    assert "Name text=false_positive" in outline.replace("'", "")
+    assert "Span(" not in outline
+    tree = json.loads(explain(path, "--stage", "tree", "--format", "json").stdout)
+    first, *_, last = tree["suites"][0]
+    assert (first, last) == ("name", "span")
+
+
 def test_a_suite_with_errors_exits_2_and_shows_them(tmp_path: Path) -> None:
     path = tmp_path / "bad.dql"
     path.write_text('suite "S" { check "C" on t { assert avg(a) > 0 } }')
