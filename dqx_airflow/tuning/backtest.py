@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import partial
 from itertools import chain
+from typing import TypeAlias
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.suite import is_required
@@ -22,17 +23,8 @@ from dqx_airflow.dql.watches import claims_named, watched_in, with_columns
 from dqx_airflow.metrics.derived import USUAL_LIMITS, USUAL_OPERANDS, apply
 from dqx_airflow.metrics.spark_values import metric_value
 from dqx_airflow.metrics.usual_limits import UsualLimits
+from dqx_airflow.plan import model
 from dqx_airflow.plan.condition import Side, compare
-from dqx_airflow.plan.model import (
-    Applied,
-    ConstantTerm,
-    Measured,
-    Plan,
-    PlannedAssertion,
-    PlannedCondition,
-    Term,
-    usual_limits_in,
-)
 from dqx_airflow.plan.resolve import QUIET, active_profiles, resolve
 from dqx_airflow.results.past_days import PastDay
 from dqx_airflow.tuning import past_judge
@@ -87,7 +79,7 @@ class MovingLimit:
     :param bound: the limit as it is planned for some value.
     """
 
-    def __init__(self, name: str, op: str, bound: Term, days: Iterable[LimitedDay]) -> None:
+    def __init__(self, name: str, op: str, bound: model.Term, days: Iterable[LimitedDay]) -> None:
         self.name, self.op = name, op
         self._bound, self._days = bound, {day.index: day for day in days}
         above: list[tuple[float, int]] = []
@@ -180,16 +172,16 @@ class FailingDays:
         return failing
 
 
-def usual_behind(bounds: Sequence[Term], values: Sequence[float]) -> Term | None:
+def usual_behind(bounds: Sequence[model.Term], values: Sequence[float]) -> model.Term | None:
     """What a limit is a multiple of, by how it is planned for two values of a tunable: 1 where it
     is the tunable itself; None where it is something else."""
     is_value = partial(_are_constants, values=values)
     if is_value(bounds):
-        return ConstantTerm(1)
+        return model.ConstantTerm(1)
     match bounds:
         case (
-            Applied(function="*", terms=(first, second)),
-            Applied(function="*", terms=(third, fourth)),
+            model.Applied(function="*", terms=(first, second)),
+            model.Applied(function="*", terms=(third, fourth)),
         ):
             if is_value((first, third)) and second == fourth:
                 return second
@@ -198,9 +190,9 @@ def usual_behind(bounds: Sequence[Term], values: Sequence[float]) -> Term | None
     return None
 
 
-def _are_constants(terms: Sequence[Term], values: Sequence[float]) -> bool:
+def _are_constants(terms: Sequence[model.Term], values: Sequence[float]) -> bool:
     return all(
-        isinstance(term, ConstantTerm) and term.value == written_number(value)
+        isinstance(term, model.ConstantTerm) and term.value == written_number(value)
         for term, value in zip(terms, values, strict=True)
     )
 
@@ -215,6 +207,10 @@ def bits_of(indexes: Iterable[int]) -> int:
 
 _MOST_REMEMBERED = 200_000
 
+_Statuses: TypeAlias = tuple[Status | None, ...]
+_Subject: TypeAlias = Status | ComparedNumber | None
+"""What is compared on a day; where no limit can change the verdict, its status, None if unknown."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Profiled:
@@ -223,7 +219,7 @@ class _Profiled:
 
     on: date
     days: tuple[int, ...]
-    plan: Plan
+    plan: model.Plan
 
 
 class Backtest:
@@ -239,9 +235,9 @@ class Backtest:
         self.days = tuple(sorted(days, key=lambda day: (day.date, day.map_index)))
         self.tunables: tuple[TunableNumber, ...] = tuple(tunables_of(suite))
         self._refs = past_judge.refs_of(suite, self.days)
-        self._cache: dict[object, tuple[Status | None, ...]] = {}
-        self._subjects: dict[tuple[int, int], tuple[Status | ComparedNumber | None, ...]] = {}
-        self._series: dict[tuple[int, Term], tuple[MetricValue, ...]] = {}
+        self._cache: dict[object, _Statuses] = {}
+        self._subjects: dict[tuple[int, int], tuple[_Subject, ...]] = {}
+        self._series: dict[tuple[int, model.Term], tuple[MetricValue, ...]] = {}
         self._failing: dict[int, FailingDays | None] = {}
         constants = {constant.name.text for constant in suite.constants}
         self._groups = self._grouped()
@@ -257,7 +253,7 @@ class Backtest:
         )
         self.datasets = tuple(planned.datasets for planned in plan.assertions)
         """The datasets of each assertion."""
-        self._usual: dict[tuple[Term, ...], list[UsualLimits | None]] = {}
+        self._usual: dict[tuple[model.Term, ...], list[UsualLimits | None]] = {}
         self._repeated: set[tuple[int, int]] = set()
         requested_keys = (
             self._past_judge.keys(planned, group.plan).behind.values()
@@ -388,7 +384,7 @@ class Backtest:
 
     # Plans
 
-    def _plan(self, suite: nodes.Suite, on: date) -> Plan:
+    def _plan(self, suite: nodes.Suite, on: date) -> model.Plan:
         return resolve(suite, SourceFile("", ""), self._refs, on, QUIET)
 
     def _grouped(self) -> list[_Profiled]:
@@ -401,7 +397,7 @@ class Backtest:
             for on in [self.days[indexes[0]].date]
         ]
 
-    def _reached(self, plan: Plan) -> list[frozenset[str]]:
+    def _reached(self, plan: model.Plan) -> list[frozenset[str]]:
         """For each assertion the tunables that its plan depends on."""
         names: list[set[str]] = [set() for _ in plan.assertions]
         suite = self.suite
@@ -434,34 +430,30 @@ class Backtest:
 
     # Verdicts
 
-    def _judged_in_full(self) -> tuple[tuple[Status | None, ...], ...]:
+    def _judged_in_full(self) -> tuple[_Statuses, ...]:
         rows: list[list[Status | None]] = [[None] * len(self.days) for _ in self.assertions]
         for number, group in enumerate(self._groups):
             for row, planned in enumerate(group.plan.assertions):
-                if planned.history and past_judge.has_limits(planned):
-                    self._judge_usual(row, number, rows[row])
-                    continue
+                is_usual, judged = planned.history and past_judge.has_limits(planned), planned
+                if is_usual:  # limits of all days together are fast
+                    exists = model.PlannedCondition("is not None", (), planned.condition.text)
+                    judged = replace(planned, condition=exists)
                 for index in group.days:
-                    verdict = self._past_judge.verdict(row, planned, group.plan, self.days[index])
+                    verdict = self._past_judge.verdict(row, judged, group.plan, self.days[index])
                     if verdict is not None:
                         rows[row][index] = verdict.status
                         self._numbers[row][index] = verdict.scaled_value
+                if is_usual:
+                    self._judge_usual(row, number, rows[row])
         return tuple(map(tuple, rows))
 
     def _judge_usual(self, row: int, number: int, statuses: list[Status | None]) -> None:
-        """Judges an assertion by limits of what is usual: of all days together, it is fast."""
+        """Judges the days on which an assertion has a value by limits of what is usual."""
         group = self._groups[number]
         planned = group.plan.assertions[row]
-        exists = PlannedCondition("is not None", (), planned.condition.text)
-        measured = replace(planned, condition=exists)
-        for index in group.days:
-            verdict = self._past_judge.verdict(row, measured, group.plan, self.days[index])
-            if verdict is not None:
-                statuses[index] = verdict.status
-                self._numbers[row][index] = verdict.scaled_value
         bounds = planned.condition.bounds
         limits = [self._limits_of(number, planned, bound) for bound in bounds]
-        (limit, *_) = (part for bound in bounds for part in usual_limits_in(bound))
+        (limit, *_) = (part for bound in bounds for part in model.usual_limits_in(bound))
         usual = self._usual_of(limit, planned, group.plan)
         is_of_subject = limit.terms[len(USUAL_OPERANDS) - 1] == planned.term
         for index, *ends in zip(group.days, *limits, strict=True):
@@ -476,30 +468,31 @@ class Backtest:
                     self._repeated.add((row, index))
                     statuses[index] = Status.FAILED
                     continue
-                statuses[index] = _status_of(
-                    all(
-                        end is not None and ComparedNumber.of(side).holds(op, end)
-                        for op, end in zip(_ops(planned), ends, strict=True)
-                    )
-                )
+                statuses[index] = _status(ComparedNumber.of(side), planned, ends)
 
     def _usual_of(
-        self, limit: Applied, planned: PlannedAssertion, plan: Plan
+        self, limit: model.Applied, planned: model.PlannedAssertion, plan: model.Plan
     ) -> list[UsualLimits | None]:
         if limit.terms not in self._usual:
             self._usual[limit.terms] = self._past_judge.limits_of(limit, planned, plan)
         return self._usual[limit.terms]
 
-    def _statuses(
-        self, row: int, number: int, planned: PlannedAssertion
-    ) -> tuple[Status | None, ...]:
+    def _statuses(self, row: int, number: int, planned: model.PlannedAssertion) -> _Statuses:
         """The statuses of a group of days, cached by the planned assertion."""
         group = self._groups[number]
         key = row, number, planned.term, planned.condition, planned.multiplier
         statuses = self._cache.get(key)
         if statuses is None:
             if past_judge.only_limits_differ(group.plan.assertions[row], planned):
-                statuses = self._by_limits(row, number, planned)
+                bounds = planned.condition.bounds
+                limits = [self._limits_of(number, planned, bound) for bound in bounds]
+                subjects, of_days = self._subjects_of(row, number), zip(*limits, strict=True)
+                statuses = tuple(
+                    _status(subject, planned, ends)
+                    if isinstance(subject, ComparedNumber)
+                    else subject
+                    for subject, ends in zip(subjects, of_days, strict=True)
+                )
             else:
                 verdicts = (
                     self._past_judge.verdict(row, planned, group.plan, self.days[index])
@@ -511,26 +504,8 @@ class Backtest:
             self._cache[key] = statuses
         return statuses
 
-    def _by_limits(
-        self, row: int, number: int, planned: PlannedAssertion
-    ) -> tuple[Status | None, ...]:
-        limits = [self._limits_of(number, planned, bound) for bound in planned.condition.bounds]
-        return tuple(
-            _status_of(
-                all(
-                    limit is not None and subject.holds(op, limit)
-                    for op, limit in zip(_ops(planned), of_day, strict=True)
-                )
-            )
-            if isinstance(subject, ComparedNumber)
-            else subject
-            for subject, of_day in zip(
-                self._subjects_of(row, number), zip(*limits, strict=True), strict=True
-            )
-        )
-
     def _limits_of(
-        self, number: int, planned: PlannedAssertion, bound: Term
+        self, number: int, planned: model.PlannedAssertion, bound: model.Term
     ) -> Sequence[ComparedNumber | None]:
         """A limit on each day of a group; None if it has no value."""
         days = self._groups[number].days
@@ -544,30 +519,30 @@ class Backtest:
         ]
 
     def _series_of(
-        self, number: int, term: Term, planned: PlannedAssertion
+        self, number: int, term: model.Term, planned: model.PlannedAssertion
     ) -> Sequence[MetricValue]:
         """The values of a term on the days of a group, cached if it contains no constant."""
         days = self._groups[number].days
         match term:
-            case ConstantTerm(value=value):
+            case model.ConstantTerm(value=value):
                 return (metric_value(value),) * len(days)
-            case Applied(function=function) if function in USUAL_LIMITS:
+            case model.Applied(function=function) if function in USUAL_LIMITS:
                 usual = self._usual_of(term, planned, self._groups[number].plan)
                 end = "low" if function == USUAL_LIMITS[0] else "high"
                 found = (usual[index] for index in days)
                 return [None if known is None else getattr(known, end) for known in found]
-            case Applied(function=function, terms=terms) if any(
-                isinstance(part, ConstantTerm) for part in terms
+            case model.Applied(function=function, terms=terms) if any(
+                isinstance(part, model.ConstantTerm) for part in terms
             ):
                 parts = (self._series_of(number, part, planned) for part in terms)
                 return [apply(function, values) for values in zip(*parts, strict=True)]
         series = self._series.get((number, term))
         if series is None:
-            if isinstance(term, Applied):
+            if isinstance(term, model.Applied):
                 parts = (self._series_of(number, part, planned) for part in term.terms)
                 series = tuple(apply(term.function, values) for values in zip(*parts, strict=True))
             else:
-                assert isinstance(term, Measured)
+                assert isinstance(term, model.Measured)
                 plan, of_days = self._groups[number].plan, [self.days[index] for index in days]
                 series = self._past_judge.values(term.request, planned, plan, of_days)
             self._series[number, term] = series
@@ -610,20 +585,14 @@ class Backtest:
             always = {n for n in days if self._base[row][n] is Status.FAILED}
         return FailingDays(bits_of(always), tuple(limits))
 
-    def _moving(self, row: int, number: int) -> dict[int, tuple[str, Term]] | None:
+    def _moving(self, row: int, number: int) -> dict[int, tuple[str, model.Term]] | None:
         """The tunables that move limits on a group of days, by the position of the limit, each with
         the term that the limit is a multiple of; None if a tunable has another effect."""
-        group, moving = self._groups[number], dict[int, tuple[str, Term]]()
+        group, moving = self._groups[number], dict[int, tuple[str, model.Term]]()
         planned = group.plan.assertions[row]
         for name in sorted(self.assertions[row].tunables):
             values = next(tunable for tunable in self.tunables if tunable.name == name).bounds
-            tuned, slim = self._reached_by(frozenset({name}))
-            ends = [
-                self._plan(with_values(slim, {**self.values, name: value}), group.on).assertions[
-                    tuned.index(row)
-                ]
-                for value in values
-            ]
+            ends = self._planned_at(row, group, name, values)
             if all(end == planned for end in ends):
                 continue
             if not all(past_judge.only_limits_differ(planned, end) for end in ends):
@@ -638,18 +607,22 @@ class Backtest:
                 moving[position] = name, usual
         return moving
 
+    def _planned_at(
+        self, row: int, group: _Profiled, name: str, values: Iterable[float]
+    ) -> list[model.PlannedAssertion]:
+        """An assertion as it is planned for some values of a tunable."""
+        tuned, slim = self._reached_by(frozenset({name}))
+        suites = (with_values(slim, {**self.values, name: value}) for value in values)
+        return [self._plan(suite, group.on).assertions[tuned.index(row)] for suite in suites]
+
     def turning_points(self, row: int, name: str) -> list[float]:
         """The values of a tunable at which the verdict on an assertion changes, one for each day on
         which it is known: the compared value, or its ratio to the term that the tunable scales."""
         tunable = next(tunable for tunable in self.tunables if tunable.name == name)
         low, high = (float(end) for end in tunable.bounds)
-        tuned, slim = self._reached_by(frozenset({name}))
-        ends = [with_values(slim, {**self.values, name: end}) for end in tunable.bounds]
         points = []
         for number, group in enumerate(self._groups):
-            at_low, at_high = (
-                self._plan(suite, group.on).assertions[tuned.index(row)] for suite in ends
-            )
+            at_low, at_high = self._planned_at(row, group, name, tunable.bounds)
             if not past_judge.only_limits_differ(at_low, at_high):
                 continue
             for first, last in zip(at_low.condition.bounds, at_high.condition.bounds, strict=True):
@@ -666,7 +639,7 @@ class Backtest:
                         points.append(low + (subject.near - start) / (end - start) * (high - low))
         return points
 
-    def _subjects_of(self, row: int, number: int) -> tuple[Status | ComparedNumber | None, ...]:
+    def _subjects_of(self, row: int, number: int) -> tuple[_Subject, ...]:
         """The compared value on each day of a group. Days whose verdict no limit can change have
         their status instead, None if it is unknown."""
         key = row, number
@@ -676,9 +649,7 @@ class Backtest:
             self._subjects[key] = tuple(self._subject(row, planned, index) for index in group.days)
         return self._subjects[key]
 
-    def _subject(
-        self, row: int, planned: PlannedAssertion, index: int
-    ) -> Status | ComparedNumber | None:
+    def _subject(self, row: int, planned: model.PlannedAssertion, index: int) -> _Subject:
         status = self._base[row][index]
         if status not in (Status.PASSED, Status.FAILED):
             return status
@@ -689,11 +660,18 @@ class Backtest:
         return ComparedNumber.of(side)
 
 
-def _ops(planned: PlannedAssertion) -> tuple[str, ...]:
+def _ops(planned: model.PlannedAssertion) -> tuple[str, ...]:
     """How what is measured is compared with each limit."""
     kind = planned.condition.kind
     return (">=", "<=") if kind == "between" else (kind,)
 
 
-def _status_of(holds: bool) -> Status:
+def _status(
+    subject: ComparedNumber,
+    planned: model.PlannedAssertion,
+    limits: Sequence[ComparedNumber | None],
+) -> Status:
+    """That of a day, by the limits on it; a limit without a value does not hold."""
+    pairs = zip(_ops(planned), limits, strict=True)
+    holds = all(limit is not None and subject.holds(op, limit) for op, limit in pairs)
     return Status.PASSED if holds else Status.FAILED
