@@ -54,9 +54,9 @@ class SeenDays:
 
     column: str
     rows: Mapping[date, int]
-    nulls: Mapping[str, Mapping[date, int]] = field(default_factory=dict)
-    numbers: Mapping[str, Mapping[date, tuple[float, float, float]]] = field(default_factory=dict)
-    rare: Mapping[str, Fraction] = field(default_factory=dict)
+    nulls: dict[str, Mapping[date, int]] = field(default_factory=dict)
+    numbers: dict[str, Mapping[date, tuple[float, float, float]]] = field(default_factory=dict)
+    rare: dict[str, Fraction] = field(default_factory=dict)
 
     def is_part_of_the_date(self, column: str) -> bool:
         """True for a number that follows from the date, such as its month."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from fractions import Fraction
@@ -466,74 +466,52 @@ def observer(ref: DatasetRef, place: str, days: int) -> Callable[[ColumnTable], 
     """Observes a table as the dataset of a suite: its last days, if it has a date column."""
 
     def look(table: ColumnTable) -> Seen:
-        days_seen = _Days.of(table, ref, days) if ref.date_column else None
-        observed_rows = days_seen.table(table) if days_seen else table
-        observed_table = observed(observed_rows, ref.name, place, ref.format if ref.path else None)
-        return Seen(
-            ref.name,
-            observed_table,
-            days_seen.seen if days_seen else None,
-            _newest(observed_rows, observed_table),
+        observed_rows, seen_days = (
+            _last_days(table, ref, days) if ref.date_column else (table, None)
         )
+        observed_table = observed(observed_rows, ref.name, place, ref.format if ref.path else None)
+        return Seen(ref.name, observed_table, seen_days, _newest(observed_rows, observed_table))
 
     return look
 
 
-@dataclass(slots=True)
-class _Days:
-    """The date of each row, and the observed dates. Rows without a date are left out."""
+def _last_days(table: ColumnTable, ref: DatasetRef, days: int) -> tuple[ColumnTable, SeenDays]:
+    """The rows of the last days of a table, without those that have no date; and what is seen of
+    each day, which is complete for a column once it was read.
 
-    column: str
-    dates: Any
-    wanted: Any
-    rows: dict[date, int]
-    nulls: dict[str, dict[date, int]] = field(default_factory=dict)
-    numbers: dict[str, dict[date, tuple[float, float, float]]] = field(default_factory=dict)
-    rare: dict[str, Fraction] = field(default_factory=dict)
+    :raises RequestError: it has no such date column.
+    :raises DatasetError: no row has a date.
+    """
+    date_column, all_dates = date_column_of(table, ref)
+    last = pc.max(all_dates).as_py()
+    if last is None:
+        raise DatasetError(f"no row of {ref.name} has a date in {date_column}")
+    wanted = pc.fill_null(pc.greater(all_dates, days_before(last, days)), False)
+    dates = pc.filter(all_dates, wanted)
+    seen = SeenDays(date_column, dict(sorted(counted(dates).items())))
 
-    @classmethod
-    def of(cls, table: ColumnTable, ref: DatasetRef, days: int) -> _Days:
-        """The last days of the table.
+    def column(name: str) -> Any:
+        values = pc.filter(table.column(name), wanted)
+        if values.null_count:
+            seen.nulls[name] = counted(pc.filter(dates, pc.is_null(values)))
+        family = family_of(table.types[name])
+        if family is Family.NUMBER and len(values):
+            seen.numbers[name] = _numbers_of_days(dates, values)
+        elif family is Family.TEXT:
+            seen.rare[name] = _share_of_rare(dates, values, seen.rows)
+        return values
 
-        :raises RequestError: it has no such date column.
-        :raises DatasetError: no row has a date.
-        """
-        column, dates = date_column_of(table, ref)
-        last = pc.max(dates).as_py()
-        if last is None:
-            raise DatasetError(f"no row of {ref.name} has a date in {column}")
-        wanted = pc.fill_null(pc.greater(dates, days_before(last, days)), False)
-        wanted_dates = pc.filter(dates, wanted)
-        return cls(column, wanted_dates, wanted, dict(sorted(counted(wanted_dates).items())))
+    return replace(table, rows=sum(seen.rows.values()), column=column), seen
 
-    @property
-    def seen(self) -> SeenDays:
-        return SeenDays(self.column, self.rows, self.nulls, self.numbers, self.rare)
 
-    def table(self, whole: ColumnTable) -> ColumnTable:
-        """The rows of these dates. The positions of NULL are recorded while a column is read."""
-
-        def column(name: str) -> Any:
-            wanted_values = pc.filter(whole.column(name), self.wanted)
-            if wanted_values.null_count:
-                self.nulls[name] = counted(pc.filter(self.dates, pc.is_null(wanted_values)))
-            family = family_of(whole.types[name])
-            if family is Family.NUMBER and len(wanted_values):
-                self.numbers[name] = _numbers_of_days(self.dates, wanted_values)
-            elif family is Family.TEXT:
-                self.rare[name] = self._share_of_rare(wanted_values)
-            return wanted_values
-
-        return replace(whole, rows=sum(self.rows.values()), column=column)
-
-    def _share_of_rare(self, values: Any) -> Fraction:
-        """The largest share of the rows of a day whose strings are on no other day."""
-        table = pa.table({"on": self.dates, "it": _texts(values)}).drop_null()
-        of_values = table.group_by("it").aggregate([("on", "min"), ("on", "max"), ("on", "count")])
-        rare = of_values.filter(pc.equal(of_values["on_min"], of_values["on_max"]))
-        of_days = rare.group_by("on_min").aggregate([("on_count", "sum")]).to_pylist()
-        shares = (Fraction(day["on_count_sum"], self.rows[day["on_min"]]) for day in of_days)
-        return max(shares, default=Fraction(0))
+def _share_of_rare(dates: Any, values: Any, rows: Mapping[date, int]) -> Fraction:
+    """The largest share of the rows of a day whose strings are on no other day."""
+    table = pa.table({"on": dates, "it": _texts(values)}).drop_null()
+    of_values = table.group_by("it").aggregate([("on", "min"), ("on", "max"), ("on", "count")])
+    rare = of_values.filter(pc.equal(of_values["on_min"], of_values["on_max"]))
+    of_days = rare.group_by("on_min").aggregate([("on_count", "sum")]).to_pylist()
+    shares = (Fraction(day["on_count_sum"], rows[day["on_min"]]) for day in of_days)
+    return max(shares, default=Fraction(0))
 
 
 def _numbers_of_days(dates: Any, values: Any) -> dict[date, tuple[float, float, float]]:
