@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from html import escape
+from importlib.resources import files
+from string import Template
 from typing import Any
 
 from dqx_airflow.diagnostics.verdicts import format_value
@@ -30,11 +32,6 @@ _FILLS: dict[Status | None, str] = {
 }
 _WORDS: dict[Status | None, str] = {status: status.value for status in Status}
 _WORDS[None] = "unknown"
-_HEAD = (
-    '<defs><pattern id="unknown" width="4" height="4" patternUnits="userSpaceOnUse">'
-    '<rect width="4" height="4" fill="#e3e3e3"/><path d="M0 4L4 0" stroke="#a9a9a9"/></pattern>'
-    "</defs>"
-)
 
 
 def calendar_svg(comparison: BacktestComparison) -> str:
@@ -45,53 +42,50 @@ def calendar_svg(comparison: BacktestComparison) -> str:
     left = round(longest * _LETTER) + 10
     width = left + len(dates) * (_CELL + _GAP) + 10
     height = _TOP + len(rows) * _ROW + 34
-    parts = [*_opened(max(width, 520), height, comparison.suite), _HEAD, *_months(dates, left)]
+    parts = [*_months(dates, left)]
     for number, row in enumerate(rows):
         parts += _row(row, dates, left, _TOP + number * _ROW)
     parts += _legend(_TOP + len(rows) * _ROW + 14)
-    return "\n".join([*parts, "</svg>\n"])
-
-
-def _opened(width: int, height: int, title: str) -> tuple[str, str]:
-    """The beginning of a document, and its title."""
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
-        f'width="{width}" height="{height}" font-family="ui-monospace, monospace" font-size="11">',
-        f"<title>{escape(title)}</title>",
+    return _filled(
+        "calendar.svg",
+        width=max(width, 520),
+        height=height,
+        title=escape(comparison.suite),
+        parts="\n".join(parts),
     )
 
 
 def calendar_html(comparison: BacktestComparison) -> str:
     """The picture on a separate page, with the numbers above it. It loads nothing."""
     values = [
-        (name, old, new, comparison.units.get(name, Unit.PLAIN))
+        (escape(name), *(number_text(value, unit) for value in (old, new)))
         for name, old in comparison.values_before.items()
         if (new := comparison.values_after.get(name, old)) != old
+        for unit in [comparison.units.get(name, Unit.PLAIN)]
     ]
-    cells = "".join(
-        f"<tr><td>{escape(name)}</td><td>{number_text(old, unit)}</td>"
-        f"<td>{number_text(new, unit)}</td></tr>"
-        for name, old, new, unit in values
-    )
-    changed = f"<table><tr><th>tunable</th><th>today</th><th>proposed</th></tr>{cells}</table>"
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f"<title>Backtest of {escape(comparison.suite)}</title><style>"
-        "body{font:14px system-ui,sans-serif;margin:2em;color:#222;background:#fff}"
-        "td,th{text-align:left;padding:.2em 1.2em .2em 0}figure{margin:1em 0;overflow-x:auto}"
-        f"</style></head><body><h1>Backtest of {escape(comparison.suite)}</h1>"
-        f"{changed if values else ''}{_numbers(comparison.before, comparison.after)}"
-        f"<figure>{calendar_svg(comparison)}</figure></body></html>\n"
-    )
-
-
-def _numbers(before: Tally, after: Tally) -> str:
-    rows = "".join(
-        f"<tr><td>{name.replace('_', ' ')}</td><td>{getattr(before, name)}</td>"
-        f"<td>{getattr(after, name)}</td></tr>"
+    before, after = comparison.before, comparison.after
+    tallies = [
+        (name.replace("_", " "), getattr(before, name), getattr(after, name))
         for name in Tally.__dataclass_fields__
+    ]
+    return _filled(
+        "calendar.html",
+        suite=escape(comparison.suite),
+        tables=(_table("tunable", values) if values else "") + _table("verdicts", tallies),
+        picture=calendar_svg(comparison),
     )
-    return f"<table><tr><th>verdicts</th><th>today</th><th>proposed</th></tr>{rows}</table>"
+
+
+def _table(head: str, rows: Sequence[tuple[object, ...]]) -> str:
+    """The current and the proposed of something; its cells are escaped."""
+    cells = ("".join(f"<td>{cell}</td>" for cell in row) for row in rows)
+    lines = "".join(f"<tr>{row}</tr>" for row in cells)
+    return f"<table><tr><th>{head}</th><th>today</th><th>proposed</th></tr>{lines}</table>"
+
+
+def _filled(file: str, /, **parts: object) -> str:
+    """The text of a file beside this module, with escaped parts in its places."""
+    return Template(files(__package__).joinpath(file).read_text("utf-8")).substitute(parts)
 
 
 def _months(dates: Sequence[date], left: int) -> Iterator[str]:
@@ -166,8 +160,8 @@ def _shortened(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}..."
 
 
-_WIDTH, _HEIGHT = 560, 220
-_LEFT, _RIGHT, _ABOVE, _BOTTOM = 60, 20, 40, 36
+_LEFT, _ABOVE, _WIDE, _TALL = 60, 40, 480, 144
+"""The axes of `cost.svg`."""
 
 
 def cost_svg(curve: Mapping[str, Any]) -> str:
@@ -176,38 +170,33 @@ def cost_svg(curve: Mapping[str, Any]) -> str:
     name, is_share = str(curve["param"]), curve.get("type") == "percent"
     low, high = points[0][0], points[-1][0]
     most = max(cost for _, cost in points) or 1.0
-    wide, tall = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _ABOVE - _BOTTOM
 
     def x(value: float) -> float:
-        return round(_LEFT + wide * (value - low) / ((high - low) or 1), 1)
+        return round(_LEFT + _WIDE * (value - low) / ((high - low) or 1), 1)
 
     def y(cost: float) -> float:
-        return round(_ABOVE + tall * (1 - cost / most), 1)
+        return round(_ABOVE + _TALL * (1 - cost / most), 1)
 
     def shown(value: float) -> str:
         return f"{value * 100:.6g}%" if is_share else f"{value:.6g}"
 
     line = " ".join(f"{x(value)},{y(cost)}" for value, cost in points)
-    floor = _HEIGHT - _BOTTOM
-    parts = [
-        *_opened(_WIDTH, _HEIGHT, f"What {name} costs"),
-        f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="#fff"/>',
-        f'<path d="M{_LEFT} {_ABOVE}V{floor}H{_WIDTH - _RIGHT}" fill="none" stroke="#999"/>',
-        f'<text x="{_LEFT - 6}" y="{_ABOVE + 4}" text-anchor="end" fill="#555">{most:.4g}</text>',
-        f'<text x="{_LEFT - 6}" y="{floor}" text-anchor="end" fill="#555">0</text>',
-        f'<text x="8" y="16" fill="#555">cost on past days by {escape(name)}</text>',
-        f'<text x="{_LEFT}" y="{floor + 16}" fill="#555">{shown(low)}</text>',
-        f'<text x="{_WIDTH - _RIGHT}" y="{floor + 16}" text-anchor="end" fill="#555">'
-        f"{shown(high)}</text>",
-        f'<polyline points="{line}" fill="none" stroke="#2b6cb0" stroke-width="1.5"/>',
-    ]
+    marks = []
     for row, (word, color) in enumerate((("today", "#d0342c"), ("proposed", "#3f9c6b"))):
         place, anchor = x(curve[word]), "start" if curve[word] <= (low + high) / 2 else "end"
         shift = 4 if anchor == "start" else -4
-        parts.append(
-            f'<path d="M{place} {_ABOVE - 12 + row * 12}V{floor}" stroke="{color}" '
+        marks.append(
+            f'<path d="M{place} {_ABOVE - 12 + row * 12}V{_ABOVE + _TALL}" stroke="{color}" '
             'stroke-dasharray="4 3"/>'
             f'<text x="{place + shift}" y="{_ABOVE - 4 + row * 12}" text-anchor="{anchor}" '
             f'fill="{color}">{word} {shown(curve[word])}</text>'
         )
-    return "\n".join([*parts, "</svg>\n"])
+    return _filled(
+        "cost.svg",
+        name=escape(name),
+        most=f"{most:.4g}",
+        low=shown(low),
+        high=shown(high),
+        line=line,
+        marks="\n".join(marks),
+    )
