@@ -4,21 +4,20 @@ into the file of the suite: proposals, and promotions."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.check import Checked, check_source
+from dqx_airflow.dql.check import Checked
 from dqx_airflow.dql.printer import show_assertion, show_watch
-from dqx_airflow.dql.syntax.source_file import Unreadable, source_of
 from dqx_airflow.dql.watches import watch_behind
 from dqx_airflow.errors import RequestError
 from dqx_airflow.results.query import StoredResults
 from dqx_airflow.tuning.backtest import Backtest
-from dqx_airflow.tuning.proposals import Proposal, ProposedValue, proposal_of_entry
+from dqx_airflow.tuning.proposals import Proposal, ProposedForm, ProposedValue, proposal_of_entry
 from dqx_airflow.tuning.protection import HUMAN, changed_since, judge_change, judge_values
 from dqx_airflow.tuning.stored_proposals import (
     ProposalStage,
@@ -52,16 +51,34 @@ from dqx_airflow.tuning.suite_history import (
 from dqx_airflow.tuning.tunables import tunables_of, units_of, with_values
 from dqx_airflow.values import Span
 
+T = TypeVar("T")
+
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
-def require_allowed(file: SuiteFile, proposal: Proposal) -> None:
+def require_allowed(file: SuiteFile, proposal: Proposal, checked: Checked | None = None) -> None:
     """Returns if a proposal can be made, or applied, to the current file.
 
+    :param checked: the suite, if the file was just read.
     :raises ChangeRefusedError: its values are outdated, or the agent must not make it.
     :raises SourceError: the file, or the file with the proposal, has errors.
     """
-    _require_allowed(file.read(), file, proposal)
+    checked = checked or file.read()
+    suite = checked.valid_suite
+    current_values = {tunable.name: tunable.value for tunable in tunables_of(suite)}
+    expected = {
+        change.param: change.old
+        for change in proposal.changes
+        if current_values.get(change.param) != change.new
+    }
+    refuse(changed_since(suite, expected), checked.sources)
+    refuse(judge_values(suite, proposal.values, proposal.agent).refusals, checked.sources)
+    profile, form = _missing(checked, proposal)
+    after = suite
+    if profile is not None or form is not None:
+        after = file.changed(checked, profile, form).valid_suite
+    after = with_values(after, proposal.values)
+    refuse(judge_change(suite, after, proposal.agent, form=form).refusals, checked.sources)
 
 
 def apply_proposal(
@@ -85,12 +102,11 @@ def apply_proposal(
     file.read()  # a file that is not a suite gets no history
     with file.history.locked() as append:
         checked = file.read()
-        _require_allowed(checked, file, proposal)
+        require_allowed(file, proposal, checked)
         if decided is not None:
             decided()
         values = proposal.values
-        profile = None if _has_profile(checked, proposal) else proposal.profile
-        form = None if _has_form(checked, proposal) else proposal.form
+        profile, form = _missing(checked, proposal)
         content = file.edited(checked, values, profile, form)
         unchanged = file.edited(checked, values) if profile or form else content
         patch = patch_between(unchanged.decode("utf-8"), content.decode("utf-8"))
@@ -173,13 +189,8 @@ def promote(
             ]
         else:
             owner, edits = watched[0].name.value, [_stated(*watched[1:])]
-        content = file.path.read_bytes()
-        text = _without_empty_lines(content.decode("utf-8"), edits)
-        source = source_of(text.encode("utf-8"), file.name)
-        if isinstance(source, Unreadable):
-            raise RequestError(f"{file.path} was changed while it was read", "try again")
-        edited = check_source(source, file.reader, needs_suite=True)
-        refuse(edited.errors, edited.sources)
+        text = _without_empty_lines(file.path.read_bytes().decode("utf-8"), edits)
+        file.accepted(text)
         entry = _entry(
             "promote", assertion=assertion, check=owner, agent=HUMAN, author=author, id=new_id()
         )
@@ -209,18 +220,10 @@ def promote_values(
     """
     suite, shadow_suite = file.read().valid_suite, shadow.read().valid_suite
     all_assertions = Backtest(suite, ()).assertions
-    assertions = [
-        candidate
-        for candidate in all_assertions
-        if candidate.name == assertion and check in (None, candidate.check)
-    ]
-    if not assertions:
-        hint = did_you_mean(assertion, [candidate.name for candidate in all_assertions]) or ""
-        raise RequestError(f"the suite has no assertion named '{assertion}'", hint)
-    if len(assertions) > 1:
-        checks = ", ".join(candidate.check for candidate in assertions)
-        raise RequestError(f"several checks have '{assertion}': {checks}", "add --check NAME")
-    names = sorted(assertions[0].tunables)
+    hint = did_you_mean(assertion, [candidate.name for candidate in all_assertions]) or ""
+    named = [(one.check, one) for one in all_assertions if one.name == assertion]
+    _, chosen = _only(named, assertion, check, hint)
+    names = sorted(chosen.tunables)
     own_tunables, shadow_tunables = tunables_of(suite), tunables_of(shadow_suite)
     units = units_of(suite)
     taken = tuple(
@@ -243,45 +246,22 @@ def promote_values(
     also = (
         candidate.name
         for candidate in all_assertions
-        if candidate is not assertions[0] and candidate.tunables & changed
+        if candidate is not chosen and candidate.tunables & changed
     )
     return TakenOver(taken, tuple(also))
 
 
-def _require_allowed(checked: Checked, file: SuiteFile, proposal: Proposal) -> None:
-    suite = checked.valid_suite
-    current_values = {tunable.name: tunable.value for tunable in tunables_of(suite)}
-    expected = {
-        change.param: change.old
-        for change in proposal.changes
-        if current_values.get(change.param) != change.new
-    }
-    refuse(changed_since(suite, expected), checked.sources)
-    refuse(judge_values(suite, proposal.values, proposal.agent).refusals, checked.sources)
-    profile = None if _has_profile(checked, proposal) else proposal.profile
-    form = None if _has_form(checked, proposal) else proposal.form
-    after = suite
-    if profile is not None or form is not None:
-        after = file.changed(checked, profile, form).valid_suite
-    after = with_values(after, proposal.values)
-    refuse(judge_change(suite, after, proposal.agent, form=form).refusals, checked.sources)
-
-
-def _has_profile(checked: Checked, proposal: Proposal) -> bool:
-    """True if the text of the suite already has the proposed profile."""
-    text = checked.sources[checked.suite.span.file] if checked.suite else ""
-    profile_text = " ".join((proposal.profile or "").split())
-    return bool(profile_text) and profile_text in " ".join(text.split())
-
-
-def _has_form(checked: Checked, proposal: Proposal) -> bool:
-    """True if the assertion already has the proposed form."""
-    form, suite = proposal.form, checked.valid_suite
+def _missing(checked: Checked, proposal: Proposal) -> tuple[str | None, ProposedForm | None]:
+    """The proposed profile and form, without what the text of the suite already has."""
+    suite, profile, form = checked.valid_suite, proposal.profile, proposal.form
+    text = checked.sources[suite.span.file]
+    profile_text = _in_one_line(profile or "")
+    if profile_text and profile_text in _in_one_line(text):
+        profile = None
     node = assertion_of(suite, form.check, form.assertion) if form else None
-    if form is None or node is None:
-        return False
-    current_claim = claim_text(checked.sources[suite.span.file], node)
-    return current_claim == " ".join(form.claim.split())
+    if form and node and claim_text(text, node) == _in_one_line(form.claim):
+        form = None
+    return profile, form
 
 
 _ADDED = {"add_profile": "profile", "set_form": "claim", "undo": "name"}
@@ -383,27 +363,16 @@ def _experimental(
     :raises RequestError: there is none with that name.
     """
     suite = checked.valid_suite
-    named = [
-        (owner.name.value, node)
+    nodes_by_name = [
+        (node.name.value, owner.name.value, node)
         for owner in suite.checks
         for node in owner.assertions
-        if node.name is not None and node.name.value == assertion
+        if node.name is not None
     ]
-    matching = [(owner, node) for owner, node in named if check in (None, owner)]
-    if not matching:
-        marked = [
-            node.name.value
-            for owner in suite.checks
-            for node in owner.assertions
-            if node.name is not None and node.is_annotated("experimental")
-        ]
-        listed = f"experimental are: {', '.join(marked) or 'none'}"
-        hint = did_you_mean(assertion, marked) or listed
-        raise RequestError(f"the suite has no assertion named '{assertion}'", hint)
-    if len(matching) > 1:
-        checks = ", ".join(owner for owner, _ in matching)
-        raise RequestError(f"several checks have '{assertion}': {checks}", "add --check NAME")
-    ((owner, node),) = matching
+    marked = [name for name, _, node in nodes_by_name if node.is_annotated("experimental")]
+    hint = did_you_mean(assertion, marked) or f"experimental are: {', '.join(marked) or 'none'}"
+    named = [(owner, node) for name, owner, node in nodes_by_name if name == assertion]
+    owner, node = _only(named, assertion, check, hint)
     if not node.is_annotated("experimental"):
         raise RequestError(f"'{assertion}' is not @experimental: it can already block")
     if node.uses or node.span.file != suite.span.file:
@@ -413,6 +382,22 @@ def _experimental(
             "edit it there",
         )
     return owner, node
+
+
+def _only(
+    named: Sequence[tuple[str, T]], assertion: str, check: str | None, hint: str
+) -> tuple[str, T]:
+    """The assertion with a name, by its check.
+
+    :raises RequestError: there is none, or several checks have one.
+    """
+    matching = [pair for pair in named if check in (None, pair[0])]
+    if not matching:
+        raise RequestError(f"the suite has no assertion named '{assertion}'", hint)
+    if len(matching) > 1:
+        checks = ", ".join(owner for owner, _ in matching)
+        raise RequestError(f"several checks have '{assertion}': {checks}", "add --check NAME")
+    return matching[0]
 
 
 def _stated(watch: nodes.Watch, claim: nodes.Assertion) -> tuple[Span, str]:

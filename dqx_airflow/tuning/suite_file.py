@@ -307,14 +307,23 @@ class SuiteFile:
         if isinstance(source, Unreadable) or source.text != checked.sources[self.name]:
             raise RequestError(f"{self.path} was changed while it was read", "try again")
         text = with_edits(content.decode("utf-8"), suite, values, profile, form)
-        changed = source_of(text.encode("utf-8"), self.name)
-        assert isinstance(changed, SourceFile)
-        result = check_source(changed, self.reader, needs_suite=True)
-        refuse(result.errors, result.sources)
+        result = self.accepted(text)
         is_more = profile is not None or form is not None
         if not is_more and result.suite != with_values(suite, values):
             raise RequestError(f"cannot write the values into {self.path}", "edit it by hand")
         return text.encode("utf-8")
+
+    def accepted(self, text: str) -> Checked:
+        """The suite if its file had another text.
+
+        :raises ChangeRefusedError: it would have errors.
+        """
+        source = source_of(text.encode("utf-8"), self.name)
+        if isinstance(source, Unreadable):
+            raise RequestError(f"{self.path} was changed while it was read", "try again")
+        checked = check_source(source, self.reader, needs_suite=True)
+        refuse(checked.errors, checked.sources)
+        return checked
 
     def save(self, changes: Iterable[ParamChange], *, logged_since: int | None = None) -> Saved:
         """Writes new values into the file, and their entries into its history.
