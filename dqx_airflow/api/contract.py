@@ -422,6 +422,18 @@ class ContractRegistry:
 
         :raises RequestError: no such version is published.
         """
+        return self._published(contract_id, version).contract
+
+    def text(self, contract_id: str, version: str) -> str:
+        """The source of a published version.
+
+        :raises RequestError: no such version is published.
+        """
+        number = self._published(contract_id, version).number
+        return next(iter(self._registry.texts(contract_id, number).values()))
+
+    def _published(self, contract_id: str, version: str) -> PublishedVersion:
+        """:raises RequestError: no such version is published."""
         published = self.history(contract_id)
         versions = [
             item for item in published if objection_to_version(item.contract, version) is None
@@ -430,18 +442,7 @@ class ContractRegistry:
             names = [str(item.contract.version) for item in published] or list(self.ids())
             wanted = f"{contract_id} {version}" if published else contract_id
             raise RequestError(f"{wanted} is not published", did_you_mean(version, names) or "")
-        return max(versions, key=lambda item: item.version).contract
-
-    def text(self, contract_id: str, version: str) -> str:
-        """The source of a published version.
-
-        :raises RequestError: no such version is published.
-        """
-        wanted = self.get(contract_id, version).version
-        number = next(
-            item.number for item in self.history(contract_id) if item.contract.version == wanted
-        )
-        return next(iter(self._registry.texts(contract_id, number).values()))
+        return max(versions, key=lambda item: item.version)
 
     def _publication(
         self, path: str | os.PathLike[str], on: date | None, *, is_dry: bool

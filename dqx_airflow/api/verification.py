@@ -121,13 +121,11 @@ class AssertionDraft(Claim):
         :raises RequestError: `rows` is not a valid predicate.
         """
         site = caller_site()
-        marks: dict[str, Mapping[str, float]] = {}
-        if experimental:
-            marks["experimental"] = {}
-        if required:
-            marks["required"] = {}
-        if cost is not None:
-            marks["cost"] = cost
+        marks = {
+            "experimental": {} if experimental else None,
+            "required": {} if required else None,
+            "cost": cost,
+        }
         before = self._assertion
         assertion = replace(
             before,
@@ -136,7 +134,7 @@ class AssertionDraft(Claim):
             tags=(*before.tags, *(_tag(tag, site) for tag in _listed(tags))),
             annotations=(
                 *before.annotations,
-                *(_annotation(mark, given, site) for mark, given in marks.items()),
+                *(_annotation(mark, of, site) for mark, of in marks.items() if of is not None),
             ),
             where=joined(before.where, filter_of(rows, site) if rows is not None else None),
         )
@@ -306,8 +304,8 @@ class MetricDraft(AssertionDraft):
         margin = None
         if tolerance is not None:
             margin = number_node(tolerance, nodes.Unit.PLAIN, site.of(str(tolerance)))
-        claim = replace(claim, condition=condition)
         self._entry.settle(self._assertion)
+        claim = replace(claim, condition=condition)
         finished = replace(self._assertion, claim=claim, tolerance=margin)
         self._entry.finished.append(finished)
         return Claim(finished, self._entry)

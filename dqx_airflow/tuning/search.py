@@ -11,7 +11,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import product
 from statistics import median
 
@@ -114,18 +114,14 @@ class Search:
         tails = [self._tail(position, days) for position in range(len(self.tunables))]
         as_usual = bits_of(index for tail in tails if tail for index in tail.days)
         priced = [priced_days.without_weak_issues(as_usual) for priced_days in self._priced]
-        costs: dict[tuple[float, ...], float] = {}
-        ranks: dict[tuple[float, ...], tuple[float, ...]] = {}
 
+        @cache
         def price(values: tuple[float, ...]) -> float:
-            if values not in costs:
-                costs[values] = self.price(values, day_bits, priced)
-            return costs[values]
+            return self.price(values, day_bits, priced)
 
+        @cache
         def rank(values: tuple[float, ...]) -> tuple[float, ...]:
-            if values not in ranks:
-                ranks[values] = self._rank(values, day_bits, tails, price)
-            return ranks[values]
+            return self._rank(values, day_bits, tails, price)
 
         start = min(self._starts(), key=rank)
         for _ in range(_MOST_SWEEPS):
@@ -347,18 +343,13 @@ class Search:
     def _price_of_a_miss(self, position: int) -> float:
         """The cost of a missed issue in false alarms: the maximum of the assertions that a tunable
         affects."""
-        costs = [
-            self._backtest.assertions[row].cost
-            for row in self.rows
-            if self.tunables[position].name in self._backtest.assertions[row].tunables
-        ]
-        return max(
-            (
-                cost.false_negative / cost.false_positive if cost.false_positive else math.inf
-                for cost in costs
-            ),
-            default=_USUAL_COSTS,
+        name, assertions = self.tunables[position].name, self._backtest.assertions
+        costs = (assertions[row].cost for row in self.rows if name in assertions[row].tunables)
+        ratios = (
+            cost.false_negative / cost.false_positive if cost.false_positive else math.inf
+            for cost in costs
         )
+        return max(ratios, default=_USUAL_COSTS)
 
     def _sign(self, position: int) -> int:
         """1 if larger values are stricter, -1 if smaller ones are, 0 if it does not matter on

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timezone
 from decimal import Decimal
@@ -426,26 +426,18 @@ def _key(table: ColumnTable, columns: Sequence[ObservedColumn]) -> tuple[str, ..
                 return (column.name,)
     if not _FEWEST_ROWS <= table.rows <= _MOST_KEY_ROWS:
         return ()
-    for first, second in _pairs(candidates, table.rows):
+    named = [
+        column
+        for column in candidates
+        if column.is_named_like_a_key or family_of(column.type) is not Family.NUMBER
+    ]
+    for first, second in combinations(named[:_MOST_KEY_CANDIDATES], 2):
+        if (first.distinct or 0) * (second.distinct or 0) < table.rows:
+            continue
         pair = pa.table({"one": table.column(first.name), "other": table.column(second.name)})
         if pair.group_by(["one", "other"]).aggregate([]).num_rows == table.rows:
             return first.name, second.name
     return ()
-
-
-def _pairs(
-    candidates: Sequence[ObservedColumn], rows: int
-) -> Iterator[tuple[ObservedColumn, ObservedColumn]]:
-    named = [
-        column for column in candidates if column.is_named_like_a_key or not _is_number(column)
-    ]
-    for first, second in combinations(named[:_MOST_KEY_CANDIDATES], 2):
-        if (first.distinct or 0) * (second.distinct or 0) >= rows:
-            yield first, second
-
-
-def _is_number(column: ObservedColumn) -> bool:
-    return family_of(column.type) is Family.NUMBER
 
 
 def _may_be_key(column: ObservedColumn) -> bool:
