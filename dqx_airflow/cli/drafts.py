@@ -75,10 +75,11 @@ def init(
     wrote = [*([f"{_SAMPLE}.csv"] if table is None else []), suite, dag, settings]
     typer.echo(f"wrote {', '.join(wrote)} in {folder.resolve()}")
     typer.echo("next, in that folder:")
+    day = observed.newest or today
     for line in (
-        f"dql run {suite} --date {today}   # runs the suite without Airflow",
+        f"dql run {suite} --date {day}   # runs the suite without Airflow",
         "dql doctor   # shows what is missing for Airflow",
-        f'AIRFLOW__CORE__DAGS_FOLDER="$PWD" airflow dags test {name}_gate {today}',
+        f'AIRFLOW__CORE__DAGS_FOLDER="$PWD" airflow dags test {name}_gate {day}',
     ):
         typer.echo(f"  {line}")
 

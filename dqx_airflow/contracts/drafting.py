@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 from itertools import groupby
 from math import floor
 from typing import Any
@@ -62,7 +63,7 @@ class ObservedTable:
     """A table at a location, with the columns that identify its rows, if known.
 
     `format` is that of its files, and None if the location is the name of a catalog table:
-    `catalog.schema.table`.
+    `catalog.schema.table`. `newest` is the newest date of its clock.
     """
 
     name: str
@@ -71,6 +72,7 @@ class ObservedTable:
     rows: int
     columns: tuple[ObservedColumn, ...]
     key: tuple[str, ...] = ()
+    newest: date | None = None
 
     @property
     def clock(self) -> str | None:

@@ -120,7 +120,11 @@ def observed(
 ) -> ObservedTable:
     """The contents of a table whose columns can be read."""
     columns = tuple(_observed(table, name) for name in table.names)
-    return ObservedTable(name, place, file_format, table.rows, columns, _key(table, columns))
+    found = ObservedTable(name, place, file_format, table.rows, columns, _key(table, columns))
+    newest = _newest(table, found)
+    if newest is None and found.clock is not None and table.types[found.clock] == "date":
+        return replace(found, newest=pc.max(table.column(found.clock)).as_py())
+    return replace(found, newest=newest.date() if newest is not None else None)
 
 
 def _format_of(place: str) -> str:

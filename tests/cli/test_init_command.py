@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
@@ -68,6 +69,19 @@ def test_a_suite_is_drafted_from_a_table(tmp_path: Path) -> None:
         f'"{tmp_path}/Sales 2026.parquet"'
         in (tmp_path / "new" / f"{suite.stem}_gate.py").read_text()
     )
+
+
+def test_the_first_command_judges_the_newest_date_and_a_near_key_is_named(tmp_path: Path) -> None:
+    days = [date(2024, 3, 1 + number // 40) for number in range(400)]
+    orders = pa.table({"order_id": [0, *range(399)], "ordered_on": days})
+    pq.write_table(orders, tmp_path / "orders.parquet")
+    code, output = init(tmp_path / "new", "--from", str(tmp_path / "orders.parquet"))
+    assert code == 0, output
+    assert "dql run orders.dql --date 2024-03-10 " in output
+    assert "dags test orders_gate 2024-03-10" in output
+    assert_sound(tmp_path / "new", "orders")
+    text = (tmp_path / "new" / "orders.dql").read_text()
+    assert "# order_id alone identifies no row: 1 of 400 rows repeat a value or have none." in text
 
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
