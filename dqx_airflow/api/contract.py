@@ -596,29 +596,18 @@ def _field_of(verdict: Verdict, model: Model) -> str | None:
 
 
 def _scores(results: Results, rules: Mapping[str, Rule]) -> Iterator[tuple[str, float]]:
+    """Shares from 0 to 1, by their names. A count is divided by the number of rows."""
     rows = max((item.rows or 0 for item in results.datasets[:1]), default=0)
     for verdict in results.report.verdicts:
-        rule, value = rules.get(verdict.name), verdict.value
-        if rule is None or value is None or isinstance(value, str):
+        rule, value, is_share = rules.get(verdict.name), verdict.value, "/" in verdict.expression
+        if rule is None or value is None or isinstance(value, str) or not (is_share or rows):
             continue
-        score = _score(rule.demand, float(value), rows, verdict.expression)
-        if score is not None:
-            yield score
-
-
-def _score(
-    demand: demands.Demand, value: float, rows: int, expression: str
-) -> tuple[str, float] | None:
-    """A share from 0 to 1, by its name. A count is divided by the number of rows."""
-    is_share = "/" in expression
-    if not is_share and rows == 0:
-        return None
-    match demand:
-        case demands.Complete(column=column):
-            return f"completeness_{column}", value if is_share else 1 - value / rows
-        case demands.AllComplete():
-            return "completeness", 1 - value if is_share else float(value == 0)
-        case demands.Distinct(columns=columns) | demands.Unique(columns=columns):
-            name = "uniqueness" if len(columns) > 1 else f"uniqueness_{columns[0]}"
-            return name, 1 - value if is_share else 1 - value / rows
-    return None
+        share = float(value) if is_share else float(value) / rows
+        match rule.demand:
+            case demands.Complete(column=column):
+                yield f"completeness_{column}", share if is_share else 1 - share
+            case demands.AllComplete():
+                yield "completeness", 1 - share if is_share else float(value == 0)
+            case demands.Distinct(columns=columns) | demands.Unique(columns=columns):
+                name = "uniqueness" if len(columns) > 1 else f"uniqueness_{columns[0]}"
+                yield name, 1 - share

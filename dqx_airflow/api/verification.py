@@ -731,9 +731,7 @@ class VerificationSuite:
             threshold,
             tuple(tunable.constant(span) for tunable in self._tunables),
             tuple(self._check(item, diagnostics) for item in self.checks),
-            parse_profiles(self._profiles, self._site, diagnostics.append)
-            if self._profiles
-            else (),
+            parse_profiles(self._profiles, self._site, diagnostics.append),
             span=span,
         )
 

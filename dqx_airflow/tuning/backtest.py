@@ -295,10 +295,7 @@ class Backtest:
 
     def first_of_date(self, index: int) -> int:
         """The first day of the same date, which instances of a mapped gate share."""
-        on = self.days[index].date
-        while index > 0 and self.days[index - 1].date == on:
-            index -= 1
-        return index
+        return bisect_left(self.days, self.days[index].date, key=lambda day: day.date)
 
     @property
     def values(self) -> dict[str, float]:

@@ -112,23 +112,18 @@ def apply_proposal(
         patch = patch_between(unchanged.decode("utf-8"), content.decode("utf-8"))
         approval = {"agent": HUMAN, "author": author}
         facts = {"agent": proposal.agent, "id": proposal.id, "approved_by": author}
+        why = _given(reason=proposal.reason)
         entries = [_entry("approve", id=proposal.id, **approval, **_given(reason=reason))]
-        current_values = {
-            tunable.name: tunable.value for tunable in tunables_of(checked.valid_suite)
-        }
+        tunables = tunables_of(checked.valid_suite)
         entries += [
-            _entry("set_param", param=change.param, old=change.old, new=change.new, **facts)
-            | _given(reason=proposal.reason)
+            _entry("set_param", param=change.param, old=change.old, new=change.new, **facts) | why
             for change in proposal.changes
-            if current_values[change.param] != change.new  # a user may have written it before
+            if tunables[change.param].value != change.new  # a user may have written it before
         ]
         if proposal.profile is not None:
             entries.append(_entry("add_profile", profile=proposal.profile, **facts))
         if proposal.form is not None:
-            changed_form = asdict(proposal.form)
-            entries.append(
-                _entry("set_form", **changed_form, **facts, **_given(reason=proposal.reason))
-            )
+            entries.append(_entry("set_form", **asdict(proposal.form), **facts, **why))
         entries[-1] |= {"patch": patch} if patch else {}
         is_logged = any(
             entry.get("action") == "approve" and entry.get("id") == proposal.id

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from itertools import product
 from statistics import median
+from typing import TypeAlias
 
 from dqx_airflow.tuning.backtest import Backtest, bits_of
 from dqx_airflow.tuning.costs import Counts, KnownTruth, PricedDays, counts
@@ -41,6 +42,11 @@ _MARGIN = 0.1
 _NO_COST = 1e-9
 _STEPS_OF_MARGIN = {number: math.exp(-abs(number)) for number in range(-3, 4)}
 """How much the cost counts that many margins away from a value."""
+
+
+Values: TypeAlias = tuple[float, ...]
+"""A value of each tunable of a search."""
+Price: TypeAlias = Callable[[Values], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +98,7 @@ class Search:
         self.now = tuple(tunable.value for tunable in tunables)
         self._backtest, self._known = backtest, known
         self._is_allowed = is_allowed
-        self._failing: dict[tuple[float, ...], tuple[int, ...] | None] = {}
+        self._failing: dict[Values, tuple[int, ...] | None] = {}
         self._needed: dict[int, tuple[tuple[float, int], ...]] = {}
         self._base = tuple(backtest.judge().statuses[row] for row in self.rows)
         self._decided = tuple(
@@ -107,7 +113,7 @@ class Search:
         )
         self._signs = tuple(self._sign(position) for position in range(len(self.tunables)))
 
-    def best(self, days: Sequence[int]) -> tuple[float, ...]:
+    def best(self, days: Sequence[int]) -> Values:
         """The values with the lowest cost on these days, at a distance from both fine days and
         issues."""
         day_bits = bits_of(days)
@@ -116,11 +122,11 @@ class Search:
         priced = [priced_days.without_weak_issues(as_usual) for priced_days in self._priced]
 
         @cache
-        def price(values: tuple[float, ...]) -> float:
+        def price(values: Values) -> float:
             return self.price(values, day_bits, priced)
 
         @cache
-        def rank(values: tuple[float, ...]) -> tuple[float, ...]:
+        def rank(values: Values) -> tuple[float, ...]:
             return self._rank(values, day_bits, tails, price)
 
         start = min(self._starts(), key=rank)
@@ -135,7 +141,7 @@ class Search:
             start = self._placed(start, position, tail, price)
         return start
 
-    def counts(self, values: tuple[float, ...], days: Sequence[int]) -> Counts:
+    def counts(self, values: Values, days: Sequence[int]) -> Counts:
         counted = (
             counts(line, self._known[row], self._backtest.assertions[row].cost, days)
             for row, line in zip(self.rows, self.statuses(values), strict=True)
@@ -156,12 +162,12 @@ class Search:
             "share_of_way_to_issue": round(self._share_of_way(position), 6),
         }
 
-    def statuses(self, values: tuple[float, ...]) -> tuple[tuple[Status | None, ...], ...]:
+    def statuses(self, values: Values) -> tuple[tuple[Status | None, ...], ...]:
         """The verdicts of all days: a row for each affected assertion."""
         judged = self._backtest.judge(self.named(values)).statuses
         return tuple(judged[row] for row in self.rows)
 
-    def named(self, values: tuple[float, ...]) -> dict[str, float]:
+    def named(self, values: Values) -> dict[str, float]:
         """The values that differ from the current ones, by name."""
         return {
             tunable.name: value
@@ -169,7 +175,7 @@ class Search:
             if value != tunable.value
         }
 
-    def _failing_days(self, values: tuple[float, ...]) -> tuple[int, ...] | None:
+    def _failing_days(self, values: Values) -> tuple[int, ...] | None:
         """The days on which each assertion fails, as bits; None if the values are not allowed."""
         if values not in self._failing:
             named = self.named(values)
@@ -177,7 +183,7 @@ class Search:
             self._failing[values] = self._found_failing(values) if is_allowed else None
         return self._failing[values]
 
-    def _found_failing(self, values: tuple[float, ...]) -> tuple[int, ...] | None:
+    def _found_failing(self, values: Values) -> tuple[int, ...] | None:
         quick = [self._backtest.failing_days(row) for row in self.rows]
         if all(quick):
             of_all = dict(zip((tunable.name for tunable in self.tunables), values, strict=True))
@@ -191,9 +197,7 @@ class Search:
             failing.append(bits_of(n for n, status in enumerate(line) if status is Status.FAILED))
         return tuple(failing)
 
-    def price(
-        self, values: tuple[float, ...], day_bits: int, priced: Sequence[PricedDays] = ()
-    ) -> float:
+    def price(self, values: Values, day_bits: int, priced: Sequence[PricedDays] = ()) -> float:
         """The cost of values on some days, given as the bits of a number; infinite if they are not
         allowed."""
         failing = self._failing_days(values)
@@ -206,17 +210,13 @@ class Search:
             )
         )
 
-    def _starts(self) -> Iterator[tuple[float, ...]]:
+    def _starts(self) -> Iterator[Values]:
         yield self.now
         if 1 < len(self.tunables) <= _MOST_JOINT:
             yield from product(*(_spread(options) for options in self.candidates))
 
     def _rank(
-        self,
-        values: tuple[float, ...],
-        day_bits: int,
-        tails: Sequence[_Tail | None],
-        price: Callable[[tuple[float, ...]], float],
+        self, values: Values, day_bits: int, tails: Sequence[_Tail | None], price: Price
     ) -> tuple[float, ...]:
         failing = self._failing_days(values)
         if failing is None:
@@ -227,12 +227,7 @@ class Search:
         cost = round(self._cost_around(values, tails, price), 9)
         return (cost, -failed, *(-value for value in stricter), moved)
 
-    def _cost_around(
-        self,
-        values: tuple[float, ...],
-        tails: Sequence[_Tail | None],
-        price: Callable[[tuple[float, ...]], float],
-    ) -> float:
+    def _cost_around(self, values: Values, tails: Sequence[_Tail | None], price: Price) -> float:
         """The mean cost of some values and of those a few margins away, by their weights."""
         total = weights = 0.0
         for position, tail in enumerate(tails):
@@ -245,13 +240,7 @@ class Search:
                     total, weights = total + weight * cost, weights + weight
         return total / weights
 
-    def _placed(
-        self,
-        values: tuple[float, ...],
-        position: int,
-        tail: _Tail | None,
-        price: Callable[[tuple[float, ...]], float],
-    ) -> tuple[float, ...]:
+    def _placed(self, values: Values, position: int, tail: _Tail | None, price: Price) -> Values:
         """The values with one of them moved, at equal cost, away from the worst fine day: as far as
         fine days may reach, and at most a share of the way to an issue."""
         options, sign = self.candidates[position], self._signs[position]

@@ -77,9 +77,8 @@ def observe(place: str, file_format: str | None, defaults: Defaults = _NONE) -> 
     """
     format_name = file_format or _format_of(place)
     name = slug(Path(place.rstrip("/")).name.partition(".")[0]) or "data"
-    options = with_default_options(
-        DatasetRef(name, path=place, format=format_name), defaults
-    ).options
+    ref = DatasetRef(name, path=place, format=format_name)
+    options = with_default_options(ref, defaults).options
     return read_files(
         place, format_name, lambda table: observed(table, name, place, format_name), options
     )
@@ -263,16 +262,14 @@ def _csv(place: str, options: ReaderOptions) -> ColumnTable:
     parts = []
     reading, parsing = options.reading(), options.parsing()
     for file in _files(Path(place), (".csv",)) or [Path(place)]:
-        opened = pa.csv.open_csv(file, read_options=reading, parse_options=parsing)
+        opened = pa.csv.open_csv(file, reading, parsing)
         convert = pa.csv.ConvertOptions(
             column_types=dict.fromkeys(opened.schema.names, pa.string()),
             null_values=["", *options.null_values],
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
         )
-        table = pa.csv.read_csv(
-            file, read_options=reading, parse_options=parsing, convert_options=convert
-        )
+        table = pa.csv.read_csv(file, reading, parsing, convert)
         if not options.has_header:
             table = table.rename_columns([f"_c{number}" for number in range(table.num_columns)])
         parts.append(table)
