@@ -19,20 +19,7 @@ from openlineage.client.transport import Transport
 from dqx_airflow.lineage import spool as spools
 from dqx_airflow.lineage import transport
 from dqx_airflow.lineage.events import DEFAULT_NAMESPACE
-from dqx_airflow.lineage.transport import (
-    ExhaustedError,
-    LineageCheck,
-    SkippedError,
-    TimeBudget,
-    Watched,
-    check_transport,
-    needs_all,
-    one_line,
-    quiet_client,
-    rebuilt,
-    settings,
-    watched,
-)
+from dqx_airflow.lineage.transport import ExhaustedError, LineageCheck, SkippedError, TimeBudget
 from dqx_airflow.values.redact import RedactingFilter, redact, secrets_of
 
 log = logging.getLogger(__name__)
@@ -40,19 +27,11 @@ log = logging.getLogger(__name__)
 _CHECK_S, _CLOSE_S = 5.0, 0.1
 
 # They log configuration, addresses and errors unredacted.
+_TRANSPORTS = ("async_http", "composite", "datadog", "file", "http", "kafka", "transform.transform")
 _TALKATIVE = (
-    "openlineage.client.client",
-    "openlineage.client.utils",
-    "openlineage.client.git",
-    "openlineage.client.transport.async_http",
-    "openlineage.client.transport.composite",
-    "openlineage.client.transport.datadog",
-    "openlineage.client.transport.file",
-    "openlineage.client.transport.http",
-    "openlineage.client.transport.kafka",
-    "openlineage.client.transport.transform.transform",
-    "urllib3.connectionpool",
-    "urllib3.util.retry",
+    *(f"openlineage.client.{name}" for name in ("client", "utils", "git")),
+    *(f"openlineage.client.transport.{name}" for name in _TRANSPORTS),
+    *("urllib3.connectionpool", "urllib3.util.retry"),
 )
 
 
@@ -81,7 +60,7 @@ class LineageEmitter:
         self.namespace = os.environ.get("OPENLINEAGE_NAMESPACE") or DEFAULT_NAMESPACE
         self._client: OpenLineageClient | None = None
         self._transport: Transport | None = None
-        self._parts: tuple[Watched, ...] = ()
+        self._parts: tuple[transport.Watched, ...] = ()
         self._is_configured = False
         self._is_disabled = os.environ.get("OPENLINEAGE_DISABLED", "").lower().strip() == "true"
         self._problem = ""
@@ -149,7 +128,9 @@ class LineageEmitter:
             return LineageCheck(False, f"the configuration cannot be used: {self._problem}")
         try:
             checked = self._transport
-            lineage_check = TimeBudget(_CHECK_S).wait_for(lambda: check_transport(checked))
+            lineage_check = TimeBudget(_CHECK_S).wait_for(
+                lambda: transport.check_transport(checked)
+            )
         except Exception as error:
             return LineageCheck(False, f"{self._transport.kind}: {self._redacted_line(error)}")
         if not self._is_configured and not self._is_disabled:
@@ -174,11 +155,11 @@ class LineageEmitter:
         self.close()
 
     def _build(self) -> None:
-        client = quiet_client()
+        client = transport.quiet_client()
         if self._is_disabled:
             self._client, self._transport = client, client.transport
             return
-        config = settings(client)
+        config = transport.settings(client)
         if config is None and self._filter.errors:
             raise ValueError("the configuration file is empty or cannot be read")
         self._is_configured = config is not None
@@ -186,7 +167,7 @@ class LineageEmitter:
         # transport.
         config = config or {"type": "noop"}
         self._filter.secrets |= secrets_of(config)
-        self._transport, self._parts = watched(config, self.time_budget)
+        self._transport, self._parts = transport.watched(config, self.time_budget)
         client.transport = self._transport
         self._client = client
 
@@ -213,7 +194,7 @@ class LineageEmitter:
         # A composite only says that a part failed, or nothing as long as another one works.
         missed = next((part.missed for part in self._parts if part.missed is not None), None)
         if failure is None:
-            return missed if needs_all(self._require_transport()) else None
+            return missed if transport.needs_all(self._require_transport()) else None
         return missed or ("", failure)
 
     def _keep(self, event: str, reason: str) -> None:
@@ -242,7 +223,7 @@ class LineageEmitter:
             try:
                 content = spools.event_in(path)
                 run_id = content["run"]["runId"]
-                event = rebuilt(content)
+                event = transport.rebuilt(content)
             except Exception as error:
                 log.warning("%s is not a lineage event: %s", path, self._redacted_line(error))
                 continue
@@ -272,7 +253,7 @@ class LineageEmitter:
         return self._transport
 
     def _redacted_line(self, error: BaseException) -> str:
-        return self._redacted(one_line(error))
+        return self._redacted(transport.one_line(error))
 
     def _redacted(self, text: str) -> str:
         return redact(text, self._filter.secrets)

@@ -17,17 +17,9 @@ from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
+from openlineage.client import event_v2
 from openlineage.client import facet_v2 as ol
-from openlineage.client.event_v2 import (
-    DatasetEvent,
-    InputDataset,
-    Job,
-    OutputDataset,
-    Run,
-    RunEvent,
-    RunState,
-    StaticDataset,
-)
+from openlineage.client.event_v2 import InputDataset, OutputDataset, Run, RunEvent, RunState
 from openlineage.client.facet_v2 import DatasetFacet, JobFacet, RunFacet
 
 from dqx_airflow import __version__
@@ -328,7 +320,7 @@ def job_event(
         eventType=state,
         eventTime=timestamp(when),
         run=run,
-        job=Job(in_namespace, job, facets={"jobType": facet, **about}),
+        job=event_v2.Job(in_namespace, job, facets={"jobType": facet, **about}),
         inputs=list(inputs),
         outputs=list(outputs),
         producer=PRODUCER,
@@ -400,7 +392,7 @@ _SOURCE = "DQX"
 
 def contract_event(
     contract: ContractDescription, location: str, when: datetime, namespace: str
-) -> DatasetEvent:
+) -> event_v2.DatasetEvent:
     """The promises of a contract about the dataset at a location: texts, owners, columns, lineage.
 
     :param location: a path, or the name of a catalog table.
@@ -437,10 +429,10 @@ def contract_event(
         dataset_facets["columnLineage"] = ours(
             ol.column_lineage_dataset.ColumnLineageDatasetFacet, fields=column_fields
         )
-    return DatasetEvent(
+    return event_v2.DatasetEvent(
         eventTime=timestamp(when),
         producer=PRODUCER,
-        dataset=StaticDataset(name.namespace, name.name, facets=dataset_facets),
+        dataset=event_v2.StaticDataset(name.namespace, name.name, facets=dataset_facets),
     )
 
 

@@ -106,28 +106,26 @@ def tags(report: GateReport) -> ol.tags_run.TagsRunFacet | None:
     A quarantine is not an output: readers of the data of a gate do not read it, and a run that
     blocked has no outputs.
     """
-    values = {}
-    if report.partial is not None:
-        values["dqx_partial"] = (
-            f"{report.partial.selected} of {report.partial.assertions} assertions"
-        )
-        values["dqx_selection"] = str(report.partial.selection)
-    for dataset in report.datasets:
-        if dataset.quarantined and dataset.quarantine:
-            values[f"dqx_quarantine.{dataset.name}"] = redact_urls(dataset.quarantine)
-    if report.promoted_blocked:
-        values["dqx_promoted_blocked"] = ", ".join(report.promoted_blocked)
-    if report.left_out:
-        values["dqx_left_out"] = ", ".join(report.left_out)
-    if report.accepted is not None:
-        values["dqx_accepted_by"] = report.accepted.author
-        values["dqx_accepted_reason"] = report.accepted.reason
-    if report.waived:
-        values["dqx_waived"] = str(len(report.waived))
-    if report.ansi is False:
-        values["dqx_ansi"] = "false"
-    if report.engine_proof is not None:
-        values["dqx_engine"] = report.engine_proof
+    partial, accepted = report.partial, report.accepted
+    texts = {
+        "dqx_partial": f"{partial.selected} of {partial.assertions} assertions"
+        if partial
+        else None,
+        "dqx_selection": str(partial.selection) if partial else None,
+        **{
+            f"dqx_quarantine.{dataset.name}": redact_urls(dataset.quarantine)
+            for dataset in report.datasets
+            if dataset.quarantined and dataset.quarantine
+        },
+        "dqx_promoted_blocked": ", ".join(report.promoted_blocked) or None,
+        "dqx_left_out": ", ".join(report.left_out) or None,
+        "dqx_accepted_by": accepted.author if accepted else None,
+        "dqx_accepted_reason": accepted.reason if accepted else None,
+        "dqx_waived": str(len(report.waived)) if report.waived else None,
+        "dqx_ansi": "false" if report.ansi is False else None,
+        "dqx_engine": report.engine_proof,
+    }
+    values = {key: text for key, text in texts.items() if text is not None}
     if not values:
         return None
     return ours(
@@ -288,15 +286,12 @@ def _params(verdict: Verdict, report: GateReport) -> dict[str, Any]:
         params["failed_groups"] = verdict.failed_groups
         params["worst_group"] = sanitize.optional_name(verdict.worst_group)
     for name in ("let_by", "waived_by", "accepted_by"):
-        if (by := getattr(verdict, name)) is not None:
-            params[name] = sanitize.name(by)
-    if verdict.rows_left_out:
-        params["rows_left_out"] = True
+        params[name] = sanitize.optional_name(getattr(verdict, name))
+    params["rows_left_out"] = verdict.rows_left_out or None
     if report.contract is not None:
         params["contract"] = sanitize.name(report.contract.id)
         params["contract_version"] = sanitize.optional_name(report.contract.version)
         params["clause"] = sanitize.optional_name(verdict.clause)
-        params["let_by"] = sanitize.optional_name(verdict.let_by)
     return {key: value for key, value in params.items() if value is not None and value != []}
 
 

@@ -89,12 +89,8 @@ _URI = re.compile(
 )
 # s3a and s3n are other clients of the same store, and so on: one store, one name.
 _OBJECT_STORES = {
-    "s3": "s3",
-    "s3a": "s3",
-    "s3n": "s3",
-    "gs": "gs",
-    "wasb": "wasbs",
-    "wasbs": "wasbs",
+    **dict.fromkeys(("s3", "s3a", "s3n"), "s3"),
+    **{"gs": "gs", "wasb": "wasbs", "wasbs": "wasbs"},
 }
 # The tables of a database have names with dots, and no path.
 _DATABASES = {"postgres", "mysql", "mssql"}

@@ -12,19 +12,14 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from dqx_airflow.limits import DEFAULT_CLOCK_SKEW_HOURS, DEFAULT_SAMPLE_ROWS
+from dqx_airflow.operators import gate_arguments
 from dqx_airflow.operators.exceptions import (
     GateBlocked,
     GateBroken,
     GateInfrastructureError,
     GateMisconfigured,
 )
-from dqx_airflow.operators.gate_arguments import (
-    ARGUMENTS,
-    TEMPLATED,
-    TRUE_OR_FALSE,
-    GateArguments,
-    given_fields,
-)
+from dqx_airflow.operators.gate_arguments import ARGUMENTS, TEMPLATED, TRUE_OR_FALSE
 from dqx_airflow.operators.links import GateReportLink
 from dqx_airflow.operators.spark_job import SparkJobOperator
 
@@ -75,7 +70,7 @@ def _without_frames(run: Callable[..., str]) -> Callable[..., str]:
     return _run_without_frames
 
 
-class GateOperator(SparkJobOperator, GateArguments):
+class GateOperator(SparkJobOperator, gate_arguments.GateArguments):
     """Runs a gate as a Spark job and turns its report into the state of the task.
 
     Subclasses define which source is enforced. All arguments of `SparkSubmitOperator` are passed
@@ -195,7 +190,9 @@ class GateOperator(SparkJobOperator, GateArguments):
         Works for drivers on YARN and Kubernetes with `deploy_mode="cluster"`, and with `submit`.
     """
 
-    template_fields: Sequence[str] = given_fields(*SparkJobOperator.template_fields, *TEMPLATED)
+    template_fields: Sequence[str] = gate_arguments.given_fields(
+        *SparkJobOperator.template_fields, *TEMPLATED
+    )
     checked_arguments: ClassVar[tuple[str, ...]] = (*ARGUMENTS, "outlets", "deferrable", "conf")
     """The arguments that are checked when the DAG is parsed."""
     true_or_false: ClassVar[tuple[str, ...]] = (*TRUE_OR_FALSE, "deferrable")
@@ -435,48 +432,40 @@ class GateOperator(SparkJobOperator, GateArguments):
         return list(self.datasets.items()) if isinstance(self.datasets, Mapping) else []
 
     def _end_task(self, reports: Sequence[GateReport], context: Any) -> str:
-        from dqx_airflow.operators.gate_request import partition_keys
-        from dqx_airflow.operators.notices import run_callbacks
-        from dqx_airflow.operators.outcome import (
-            XCOM_KEY,
-            announce,
-            combined_report,
-            end_task,
-            is_certified,
-            part_lines,
-            summaries_of_parts,
-            summary,
-        )
-        from dqx_airflow.operators.stats import emit_outcome
+        from dqx_airflow.operators import gate_request, notices, outcome, stats
         from dqx_airflow.values import Outcome
 
         gate = self.gate or f"{context['ti'].dag_id}.{context['ti'].task_id}"
-        self.report = report = combined_report(reports, gate)
+        self.report = report = outcome.combined_report(reports, gate)
         content = {
-            **summary(report),
-            **summaries_of_parts(reports),
+            **outcome.summary(report),
+            **outcome.summaries_of_parts(reports),
             "date_from": self.request.date_from[:_LONGEST_SOURCE] if self.request else "",
         }
-        context["ti"].xcom_push(key=XCOM_KEY, value=content)
-        emit_outcome(gate, context, report)
-        for line in part_lines(reports):
+        context["ti"].xcom_push(key=outcome.XCOM_KEY, value=content)
+        stats.emit_outcome(gate, context, report)
+        for line in outcome.part_lines(reports):
             self.log.info("%s", line)
         self._log_report(report)
         if report.outcome is Outcome.BLOCKED and self.on_violation == "ask":
             self._ask(reports, context)
-        outcome = end_task(report, self.on_violation)
+        ending = outcome.end_task(report, self.on_violation)
         is_whole = self.request is None or self.request.selection is None
         is_told = is_whole or self.promote_partial
         keys: list[str] = []
         told = report
         if self.certify_partitions and self.request is not None:
-            certified = [one for one in reports if is_certified(one.run_key.date, reports)]
-            keys = partition_keys(self.request, [one.run_key.date for one in certified])
-            told = combined_report(certified, gate) if certified else report
-        self.outlets = announce(told, self.outlets, context, is_told=is_told, partitions=keys)
+            certified = [one for one in reports if outcome.is_certified(one.run_key.date, reports)]
+            keys = gate_request.partition_keys(
+                self.request, [one.run_key.date for one in certified]
+            )
+            told = outcome.combined_report(certified, gate) if certified else report
+        self.outlets = outcome.announce(
+            told, self.outlets, context, is_told=is_told, partitions=keys
+        )
         if report.outcome is not Outcome.PASSED:
-            run_callbacks(self.on_warning, context)
-        return outcome
+            notices.run_callbacks(self.on_warning, context)
+        return ending
 
     def _ask(self, reports: Sequence[GateReport], context: Any, *, is_again: bool = False) -> None:
         """Parks the task until a person answers; returns if no one could accept the data.

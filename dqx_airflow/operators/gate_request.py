@@ -13,20 +13,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dqx_airflow.datasets import connections
 from dqx_airflow.datasets import settings as of_datasets
-from dqx_airflow.datasets.connections import (
-    FIELDS,
-    DatabaseConnection,
-    database_connection,
-    with_lineage_names,
-)
-from dqx_airflow.datasets.settings import (
-    DatasetSetting,
-    check_locations,
-    check_promotion,
-    check_quarantine,
-    settings_of,
-)
+from dqx_airflow.datasets.settings import DatasetSetting, settings_of
 from dqx_airflow.diagnostics.diagnostic import did_you_mean, listed
 from dqx_airflow.errors import RequestError
 from dqx_airflow.operators.exceptions import GateMisconfigured, as_misconfigured
@@ -42,13 +31,8 @@ from dqx_airflow.values import (
     RunKey,
     Severity,
 )
-from dqx_airflow.values.request import (
-    SETTABLE_OPTIONS,
-    bad_rows_limit,
-    dates_of_range,
-    is_range,
-    require_whole_run,
-)
+from dqx_airflow.values import request as of_request
+from dqx_airflow.values.request import SETTABLE_OPTIONS
 
 if TYPE_CHECKING:
     from dqx_airflow.operators.gate_arguments import GateArguments
@@ -91,9 +75,9 @@ def given_date(value: object, template: object) -> DataDate:
     """
     # A template may yield a timestamp, or, with native rendering, a date or a number like 20240517.
     text = "" if value is None else str(value).strip()
-    if is_range(text):
+    if of_request.is_range(text):
         try:
-            dates = dates_of_range(text, _day_in)
+            dates = of_request.dates_of_range(text, _day_in)
         except RequestError as error:
             raise GateMisconfigured(f"date={value!r}: {error.in_one_line}") from None
         return DataDate(dates[0], f"from date={text!r}", later=dates[1:])
@@ -222,7 +206,7 @@ def dataset_ref(name: str, given: DatasetSetting, *, trust_log: bool = True) -> 
 
 def with_databases(
     refs: Iterable[DatasetRef],
-) -> tuple[tuple[DatasetRef, ...], dict[str, DatabaseConnection]]:
+) -> tuple[tuple[DatasetRef, ...], dict[str, connections.DatabaseConnection]]:
     """The datasets, with the lineage names of database tables; and their connections, by ids.
 
     :raises GateMisconfigured: the connection does not exist, or it is not to a supported database.
@@ -236,13 +220,13 @@ def with_databases(
         for conn_id in ids
     }
     with as_misconfigured():
-        connections = {
-            conn_id: database_connection(
-                conn_id, {name: getattr(connection, name) for name in FIELDS}
+        databases = {
+            conn_id: connections.database_connection(
+                conn_id, {name: getattr(connection, name) for name in connections.FIELDS}
             )
             for conn_id, connection in in_airflow.items()
         }
-        return with_lineage_names(refs, connections), connections
+        return connections.with_lineage_names(refs, databases), databases
 
 
 def promotions(
@@ -307,7 +291,7 @@ def max_bad_rows(given: object) -> str | None:
             hint = did_you_mean(str(key), ["max_bad_rows"]) or example
             raise GateMisconfigured(f"promote_valid has the unknown key {key!r}: {hint}")
     try:
-        return bad_rows_limit(given["max_bad_rows"])
+        return of_request.bad_rows_limit(given["max_bad_rows"])
     except RequestError as error:
         raise GateMisconfigured(f"promote_valid: {error.problem}") from None
 
@@ -370,7 +354,7 @@ def build_request(
     settings: Mapping[str, DatasetSetting],
     origin: GateOrigin,
     execution_timeout: timedelta | None,
-) -> tuple[GateRequest, ResultsLocation, Mapping[str, DatabaseConnection]]:
+) -> tuple[GateRequest, ResultsLocation, Mapping[str, connections.DatabaseConnection]]:
     """The request, where its results go, and the databases of its datasets by connection ID.
 
     :raises GateMisconfigured: the gate cannot run as it is written.
@@ -406,10 +390,10 @@ def build_request(
             f"the date of dataset '{dated[0]}' is ambiguous: {chosen.objection}"
         )
     try:
-        check_locations(request)
-        check_quarantine(request)
-        check_promotion(request, [key.date for key in request.run_keys])
-        require_whole_run(
+        of_datasets.check_locations(request)
+        of_datasets.check_quarantine(request)
+        of_datasets.check_promotion(request, [key.date for key in request.run_keys])
+        of_request.require_whole_run(
             request.selection, request.promote_to, promote_partial=request.promote_partial
         )
     except RequestError as error:

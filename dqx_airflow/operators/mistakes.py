@@ -16,36 +16,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from airflow.sdk.definitions.asset import Asset, AssetRef, BaseAsset
 
-from dqx_airflow.datasets.settings import (
-    SETTINGS,
-    check_locations,
-    check_promotion,
-    check_quarantine,
-    dataset_ref,
-    mistakes_in,
-    settings_of,
-    two_slashes,
-    unknown_settings,
-)
+from dqx_airflow.datasets import settings as of_datasets
 from dqx_airflow.errors import RequestError
 from dqx_airflow.limits import MOST_SAMPLE_ROWS
+from dqx_airflow.operators import gate_arguments, gate_request
 from dqx_airflow.operators.exceptions import GateMisconfigured
-from dqx_airflow.operators.gate_arguments import (
-    as_written,
-    callback_mistakes,
-    has_open,
-    is_open,
-    one_of,
-    spark_mistakes,
-    template_mistakes,
-)
-from dqx_airflow.operators.gate_request import (
-    given_date,
-    max_bad_rows,
-    promotions,
-    quarantine_paths,
-    slice_values,
-)
+from dqx_airflow.operators.gate_arguments import has_open, is_open, one_of
 from dqx_airflow.operators.outcome import OnViolation
 from dqx_airflow.operators.submitters import submitter_mistake
 from dqx_airflow.values import (
@@ -91,7 +67,11 @@ def examine(gate: Any, folder: Path | None, dag: Any = None) -> Examined:
     :param folder: the folder of its DAG's file; the source is not read if it is unknown.
     :param dag: its DAG, which may define filters and names for templates.
     """
-    mistakes = [*setting_mistakes(gate), *_outlet_mistakes(gate), *template_mistakes(gate, dag)]
+    mistakes = [
+        *setting_mistakes(gate),
+        *_outlet_mistakes(gate),
+        *gate_arguments.template_mistakes(gate, dag),
+    ]
     of_data, refs = data_mistakes(gate)
     mistakes += of_data
     if folder is None:
@@ -128,7 +108,7 @@ def setting_mistakes(gate: Any) -> Iterator[str]:
             f"timeout={gate.timeout!r}: write a timedelta, or seconds, of more than 0, such as "
             "timedelta(minutes=10)"
         )
-    yield from spark_mistakes(gate)
+    yield from gate_arguments.spark_mistakes(gate)
     if gate.submit is not None and (mistake := submitter_mistake(gate.submit)):
         yield mistake
     for name in ("results_root", "results_conn_id"):
@@ -139,7 +119,7 @@ def setting_mistakes(gate: Any) -> Iterator[str]:
             yield f"{name}={value!r}: write a string"
     if gate.gate is not None and (not isinstance(gate.gate, str) or not gate.gate.strip()):
         yield f"gate={gate.gate!r}: write a name, or leave gate out"
-    yield from callback_mistakes("on_warning", gate.on_warning)
+    yield from gate_arguments.callback_mistakes("on_warning", gate.on_warning)
     yield from _selection_mistakes(gate)
     yield from gate.own_mistakes()
 
@@ -170,7 +150,7 @@ def _valid_mistakes(gate: Any) -> Iterator[str]:
     """Good rows go on only to a target, beside a quarantine for the others."""
     if gate.promote_valid is None:
         return
-    yield from _tried(lambda: max_bad_rows(gate.promote_valid))
+    yield from _tried(lambda: gate_request.max_bad_rows(gate.promote_valid))
     for name in ("promote_to", "quarantine"):
         if not getattr(gate, name):
             yield f"promote_valid requires {name}: set {name} as well, or remove promote_valid"
@@ -225,7 +205,7 @@ def _selection_mistakes(gate: Any) -> Iterator[str]:
 
 def _outlet_mistakes(gate: Any) -> Iterator[str]:
     """An outlet that is not an asset, or a selection that is not a template, never updates one."""
-    outlets = as_written(_each(gate.outlets))
+    outlets = gate_arguments.as_written(_each(gate.outlets))
     for outlet in [outlets] if isinstance(outlets, str) else outlets:
         if isinstance(outlet, str):
             yield f"outlets has the string {outlet!r}: write Asset({outlet!r})"
@@ -307,7 +287,7 @@ def data_mistakes(gate: Any) -> tuple[list[str], tuple[DatasetRef, ...] | None]:
             mistakes.append(f"datasets={given!r}: write a mapping of names to paths or tables")
     names = None if refs is None else tuple(ref.name for ref in refs)
     if gate.date is not None and not is_open(gate.date):
-        mistakes += _tried(lambda: given_date(gate.date, gate.date))
+        mistakes += _tried(lambda: gate_request.given_date(gate.date, gate.date))
     if names is not None and gate.names_all_datasets:
         mistakes += location_mistakes(gate, tuple(refs or ()))
     return mistakes, None if refs is None else tuple(refs)
@@ -331,13 +311,15 @@ def location_mistakes(gate: Any, refs: Sequence[DatasetRef]) -> list[str]:
             return ()
 
     known = {ref.name: ref for ref in refs if any(getattr(ref, place) for place in _PLACES)}
-    quarantine = read(lambda: quarantine_paths(gate.quarantine, names), gate.quarantine)
-    promoted = read(lambda: promotions(gate.promote_to, names), gate.promote_to)
+    quarantine = read(
+        lambda: gate_request.quarantine_paths(gate.quarantine, names), gate.quarantine
+    )
+    promoted = read(lambda: gate_request.promotions(gate.promote_to, names), gate.promote_to)
     parts: _Pairs = ()
     if any(map(has_open, _values(gate.promote_slice))):
         parts = (("?", "?"),)
     else:
-        parts = read(lambda: slice_values(gate.promote_slice), gate.promote_slice)
+        parts = read(lambda: gate_request.slice_values(gate.promote_slice), gate.promote_slice)
     root = gate.results_root
     locations = GateRequest(
         RunKey("", date.min, ""),
@@ -350,7 +332,11 @@ def location_mistakes(gate: Any, refs: Sequence[DatasetRef]) -> list[str]:
         promote_slice=parts if gate.promote_to is None or promoted else (),
         promote_valid="?" if gate.promote_valid and quarantine and promoted else None,
     )
-    for check in (check_locations, check_quarantine, check_promotion):
+    for check in (
+        of_datasets.check_locations,
+        of_datasets.check_quarantine,
+        of_datasets.check_promotion,
+    ):
         mistakes += _tried(partial(check, locations))
     return mistakes
 
@@ -370,23 +356,25 @@ def _dataset(name: str, given: Any) -> tuple[list[str], DatasetRef]:
     unknown_yet = DatasetRef(name, date_column="?")
     if is_open(given):
         is_path = isinstance(given, str) and "/" in given
-        if is_path and (meant := two_slashes(given)) is not None:
+        if is_path and (meant := of_datasets.two_slashes(given)) is not None:
             return [f"dataset '{name}' has path={given!r}: write {meant}"], unknown_yet
         return [], replace(unknown_yet, path=given) if is_path else unknown_yet
     if isinstance(given, DatasetRef):
-        given = {key: value for key, value in settings_of(given).items() if value is not None}
+        given = {
+            key: value for key, value in of_datasets.settings_of(given).items() if value is not None
+        }
     if not isinstance(given, Mapping):
         try:
-            return [], dataset_ref(name, given)
+            return [], of_datasets.dataset_ref(name, given)
         except RequestError as error:
             return [error.in_one_line], unknown_yet
     mistakes = []
-    if objection := unknown_settings(name, given):
+    if objection := of_datasets.unknown_settings(name, given):
         mistakes.append(objection)
     settings = {
         str(key): _as_text(value)
         for key, value in given.items()
-        if key in SETTINGS and value not in (None, "")
+        if key in of_datasets.SETTINGS and value not in (None, "")
     }
     has_open_format = any(is_open(settings.get(key)) for key in ("format", *_PLACES))
     known = {key: value for key, value in settings.items() if not has_open(value)}
@@ -400,10 +388,10 @@ def _dataset(name: str, given: Any) -> tuple[list[str], DatasetRef]:
         for key in places
         if not isinstance(settings[key], str) and not is_open(settings[key])
     ]
-    mistakes += _query_mistakes(name, known.get("query"))
-    mistakes += _filter_mistakes(name, known.get("filter"))
+    if "query" in known or "filter" in known:
+        mistakes += _sql_mistakes(name, known)
     mistakes += _schema_mistakes(name, known.get("schema"))
-    for mistake in mistakes_in(name, {**known, **places}):
+    for mistake in of_datasets.mistakes_in(name, {**known, **places}):
         message = mistake.message
         if f"'{name}'" not in message:
             message = f"dataset '{name}': {message}"
@@ -411,30 +399,22 @@ def _dataset(name: str, given: Any) -> tuple[list[str], DatasetRef]:
     if not places and not mistakes and "conn_id" in settings:
         return mistakes, unknown_yet  # a contract may define the table
     if not places and not mistakes:
-        mistakes += _tried(lambda: dataset_ref(name, known))
+        mistakes += _tried(lambda: of_datasets.dataset_ref(name, known))
     if mistakes:
         return mistakes, unknown_yet
-    return mistakes, dataset_ref(name, {**known, **places})
+    return mistakes, of_datasets.dataset_ref(name, {**known, **places})
 
 
-def _filter_mistakes(name: str, condition: object) -> Iterator[str]:
-    if not isinstance(condition, str):
-        return
-    from dqx_airflow.dql.checks.call_arguments import objection_to_filter
+def _sql_mistakes(name: str, known: Mapping[str, object]) -> Iterator[str]:
+    from dqx_airflow.dql.checks.call_arguments import objection_to_filter, objection_to_select
 
-    objection = objection_to_filter(condition)
-    if objection is not None:
-        yield f"the filter of dataset '{name}': {objection}; write one predicate over its columns"
-
-
-def _query_mistakes(name: str, query: object) -> Iterator[str]:
-    if not isinstance(query, str):
-        return
-    from dqx_airflow.dql.checks.call_arguments import objection_to_select
-
-    objection = objection_to_select(query)
-    if objection is not None:
-        yield f"the query of dataset '{name}': {objection}; write one SELECT"
+    for key, objection_to, advice in (
+        ("query", objection_to_select, "one SELECT"),
+        ("filter", objection_to_filter, "one predicate over its columns"),
+    ):
+        sql = known.get(key)
+        if isinstance(sql, str) and (objection := objection_to(sql)) is not None:
+            yield f"the {key} of dataset '{name}': {objection}; write {advice}"
 
 
 def _schema_mistakes(name: str, schema: object) -> Iterator[str]:

@@ -13,18 +13,9 @@ from typing import Any, Literal, TypeAlias
 from airflow.providers.common.compat.sdk import AirflowSkipException, Asset
 from airflow.sdk.definitions.asset import AssetRef, BaseAsset
 
+from dqx_airflow.diagnostics import verdicts
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.renderers import printable
-from dqx_airflow.diagnostics.verdicts import (
-    account,
-    by_cause,
-    draw_verdict,
-    headline,
-    on_call,
-    results_command,
-    scaled_text,
-    shadow_account,
-)
 from dqx_airflow.lineage.names import location_of
 from dqx_airflow.operators.exceptions import GateBlocked, GateBroken
 from dqx_airflow.values import (
@@ -158,7 +149,7 @@ def end_task(report: GateReport, on_violation: OnViolation) -> str:
     :raises AirflowSkipException: blocked, and `on_violation` is "skip".
     :raises GateBroken: broken.
     """
-    parts = filter(None, [headline(report), on_call(report)])
+    parts = filter(None, [verdicts.headline(report), verdicts.on_call(report)])
     message = _cut("; ".join(parts), _LONGEST_MESSAGE)
     if report.outcome is Outcome.BROKEN:
         raise GateBroken(message)
@@ -191,7 +182,7 @@ def summary(report: GateReport) -> dict[str, Any]:
         "outcome": report.outcome.value,
         "accepted": _cut(str(report.accepted)) if report.accepted else None,
         "waived": len(report.waived),
-        "headline": _cut(headline(report), _LONGEST_MESSAGE),
+        "headline": _cut(verdicts.headline(report), _LONGEST_MESSAGE),
         "counts": {status.value: report.count(status) for status in Status},
         "not_evaluated": len(lacking),
         "versions": _by_dataset(report, lambda dataset: dataset.version),
@@ -470,27 +461,28 @@ def report_entries(report: GateReport, root: str, *, fails: bool) -> list[LogEnt
         ),
     ]
     before = [entry for entries in lists for entry in entries]
-    after = [LogEntry("warning", line) for line in _first_lines(account(report))]
+    after = [LogEntry("warning", line) for line in _first_lines(verdicts.account(report))]
     after += [
-        LogEntry("info", printable(line)) for line in _first_lines(shadow_account(report), "shadow")
+        LogEntry("info", printable(line))
+        for line in _first_lines(verdicts.shadow_account(report), "shadow")
     ]
-    if to_do := on_call(report):
+    if to_do := verdicts.on_call(report):
         after.append(LogEntry("warning", to_do))
-    after.append(LogEntry("info", f"all verdicts: {results_command(report, root)}"))
+    after.append(LogEntry("info", f"all verdicts: {verdicts.results_command(report, root)}"))
     last: Level = "info" if report.outcome is Outcome.PASSED else "warning"
-    after.append(LogEntry("error" if fails else last, headline(report)))
+    after.append(LogEntry("error" if fails else last, verdicts.headline(report)))
     room = max(MOST_LINES - len(before) - len(after), _LEAST_DRAWN)
     return [*before, *_drawn(report, root, room, fails=fails), *after]
 
 
 def _drawn(report: GateReport, root: str, room: int, *, fails: bool) -> list[LogEntry]:
     """The assertions that failed or were not evaluated: as many as there is room for, drawn."""
-    verdicts = [*report.with_status(Status.ERROR), *report.with_status(Status.FAILED)]
-    verdicts.sort(key=lambda verdict: not verdict.can_block(report.fail_on))
+    failing = [*report.with_status(Status.ERROR), *report.with_status(Status.FAILED)]
+    failing.sort(key=lambda verdict: not verdict.can_block(report.fail_on))
     entries: list[LogEntry] = []
-    causes = by_cause(verdicts)
+    causes = verdicts.by_cause(failing)
     for index, (verdict, others) in enumerate(causes):
-        drawing = draw_verdict(verdict, report, root=root, others=others)
+        drawing = verdicts.draw_verdict(verdict, report, root=root, others=others)
         lines = drawing.count("\n") + 1
         remaining = len(causes) - index - 1
         if index and lines + min(remaining, _MOST_NAMED + 1) > room:
@@ -506,7 +498,7 @@ def _named_lines(report: GateReport, rest: Sequence[Verdict], *, fails: bool) ->
     entries = []
     for verdict in rest[:_MOST_NAMED]:
         name = f"{verdict.status.value}: {verdict.name} ({verdict.severity.value})"
-        detail = f"is {scaled_text(verdict)}, expected {verdict.expected}"
+        detail = f"is {verdicts.scaled_text(verdict)}, expected {verdict.expected}"
         if verdict.status is not Status.FAILED:
             detail = verdict.reason or ""
         level = _level_of(verdict, report, fails=fails)
@@ -526,10 +518,10 @@ def _graded(verdict: Verdict) -> str:
     return f"{verdict.name} ({verdict.severity.value})"
 
 
-def _listed(level: Level, heading: str, verdicts: Sequence[tuple[Verdict, str]]) -> list[LogEntry]:
+def _listed(level: Level, heading: str, graded: Sequence[tuple[Verdict, str]]) -> list[LogEntry]:
     lines = [
         f"{heading}: {name}: {verdict.note if heading == 'passed' else verdict.reason}"
-        for verdict, name in verdicts
+        for verdict, name in graded
     ]
     return [LogEntry(level, printable(line)) for line in _first_lines(lines, heading)]
 

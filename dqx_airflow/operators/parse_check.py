@@ -143,7 +143,7 @@ def require_sound(gate: Any) -> None:
         if task is not gate and hasattr(task, "checked_arguments"):
             examined = _examined(task, dag)
             mistakes[task.task_id] = examined.mistakes if examined is not None else ()
-    raise GateMisconfigured(_message(mistakes))
+    _require_none(mistakes)
 
 
 def require_sound_partial(kind: type[Any], given: Mapping[str, Any]) -> None:
@@ -152,8 +152,7 @@ def require_sound_partial(kind: type[Any], given: Mapping[str, Any]) -> None:
     :raises GateMisconfigured: there are mistakes.
     """
     task = str(given.get("task_id"))
-    if unknown := _unknown_names(kind, given):
-        raise GateMisconfigured(_message({task: unknown}))
+    _require_none({task: _unknown_names(kind, given)})
     _require_sound_given(kind, {task: given})
 
 
@@ -176,13 +175,10 @@ def require_sound_instances(
         return
     task = str(given.get("task_id"))
     first = list(enumerate(instances))[:_MOST_INSTANCES]
-    unknown = {f"{task}[{at}]": _unnamed(kind, given, own) for at, own in first}
-    if any(unknown.values()):
-        raise GateMisconfigured(_message(unknown))
+    _require_none({f"{task}[{at}]": _unnamed(kind, given, own) for at, own in first})
     together = instances if combined is None else combined
-    targets = [*target_mistakes([{**given, **own} for own in together[:_MOST_INSTANCES]])]
-    if targets:
-        raise GateMisconfigured(_message({task: targets}))
+    targets = target_mistakes([{**given, **own} for own in together[:_MOST_INSTANCES]])
+    _require_none({task: [*targets]})
     _require_sound_given(kind, {f"{task}[{at}]": {**given, **own} for at, own in first})
 
 
@@ -274,8 +270,7 @@ def _require_sound_given(kind: type[Any], arguments: Mapping[str, Mapping[str, A
         )
         examined = _examined(gate, given.get("dag") or DagContext.get_current())
         mistakes[task] = examined.mistakes if examined is not None else ()
-    if any(mistakes.values()):
-        raise GateMisconfigured(_message(mistakes))
+    _require_none(mistakes)
 
 
 def require_known(kind: type[Any], given: Mapping[str, Any]) -> None:
@@ -283,9 +278,7 @@ def require_known(kind: type[Any], given: Mapping[str, Any]) -> None:
 
     :raises GateMisconfigured: some are unknown.
     """
-    mistakes = _unknown_names(kind, given)
-    if mistakes:
-        raise GateMisconfigured(_message({str(given.get("task_id")): mistakes}))
+    _require_none({str(given.get("task_id")): _unknown_names(kind, given)})
 
 
 _SOURCES = ("suite", "contract")
@@ -326,10 +319,13 @@ def _default(kind: type[Any], name: str) -> Any:
     return LATER
 
 
-def _message(mistakes: Mapping[str, Sequence[str]]) -> str:
-    """The mistakes in some gates, by task: one line, or one line for each and one before them."""
+def _require_none(mistakes: Mapping[str, Sequence[str]]) -> None:
+    """:raises GateMisconfigured: there are mistakes in some gates, by task: one line, or one line
+    for each and one before them."""
     lines = [f"gate {task}: {mistake}" for task, own in mistakes.items() for mistake in own]
-    return lines[0] if len(lines) == 1 else "\n".join([f"{len(lines)} mistakes", *lines])
+    if lines:
+        before = [f"{len(lines)} mistakes"] if len(lines) > 1 else []
+        raise GateMisconfigured("\n".join([*before, *lines]))
 
 
 def _examined(gate: Any, dag: Any) -> Examined | None:

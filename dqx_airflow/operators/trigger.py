@@ -15,14 +15,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from airflow.providers.common.compat.sdk import AirflowException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from dqx_airflow.operators import submitters
 from dqx_airflow.operators.exceptions import GateInfrastructureError, GateTimeoutError
 from dqx_airflow.operators.results_location import results_location_of
-from dqx_airflow.operators.submitters import (
-    DriverEnd,
-    DriverUnknownError,
-    SubmittedJob,
-    described_job,
-)
+from dqx_airflow.operators.submitters import DriverEnd, DriverUnknownError
 from dqx_airflow.values import GatePart, GateRequest, to_json
 
 if TYPE_CHECKING:
@@ -218,7 +214,7 @@ def _pods() -> Any:
     return get_kube_client()
 
 
-Driver: TypeAlias = YarnApplication | KubernetesPod | SubmittedJob
+Driver: TypeAlias = YarnApplication | KubernetesPod | submitters.SubmittedJob
 
 DRIVERS: dict[str, type[YarnApplication | KubernetesPod]] = {
     driver.kind: driver for driver in (YarnApplication, KubernetesPod)
@@ -314,7 +310,7 @@ class GateTrigger(BaseTrigger):
         self.job = job
         self._driver: Driver
         if job is not None:
-            self._driver = described_job(job, driver_id)
+            self._driver = submitters.described_job(job, driver_id)
         else:
             self._driver = DRIVERS[kind](driver_id, conn_id)
 
@@ -361,7 +357,7 @@ class GateTrigger(BaseTrigger):
 
     def _event(self, end: DriverEnd, *, is_late: bool = False) -> TriggerEvent:
         told = {"request": self.request, "how": end.how, "code": end.code, "is_late": is_late}
-        if isinstance(self._driver, SubmittedJob):
+        if isinstance(self._driver, submitters.SubmittedJob):
             told |= {"logs": self._driver.logs(), "stored": self._driver.request}
         return TriggerEvent(told)
 
@@ -407,7 +403,7 @@ def trigger_of(
         results_conn_id=results_conn_id,
         deadline=deadline,
         longest_wait_s=max(poll_interval_s, _LEAST_POLL_S),
-        job=driver.described() if isinstance(driver, SubmittedJob) else None,
+        job=driver.described() if isinstance(driver, submitters.SubmittedJob) else None,
     )
 
 
