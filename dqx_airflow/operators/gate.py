@@ -310,13 +310,10 @@ class GateOperator(SparkJobOperator, gate_arguments.GateArguments):
 
         :raises GateMisconfigured: there is a mistake that no template can correct.
         """
-        from dqx_airflow.operators.parse_check import require_sound_partial
+        from dqx_airflow.operators.parse_check import checked_partial, require_sound_partial
 
         require_sound_partial(cls, kwargs)
-        partial = super().partial(**kwargs)
-        from dqx_airflow.operators.parse_check import checked_partial
-
-        return checked_partial(partial)
+        return checked_partial(super().partial(**kwargs))
 
     def render_template(
         self, content: Any, context: Any, jinja_env: Any = None, seen_oids: set[int] | None = None
@@ -446,7 +443,10 @@ class GateOperator(SparkJobOperator, gate_arguments.GateArguments):
         stats.emit_outcome(gate, context, report)
         for line in outcome.part_lines(reports):
             self.log.info("%s", line)
-        self._log_report(report)
+        is_failing = report.outcome is Outcome.BLOCKED and self.on_violation == "fail"
+        fails = is_failing or report.outcome is Outcome.BROKEN
+        for entry in outcome.report_entries(report, self._results_location.root, fails=fails):
+            getattr(self.log, entry.level)("%s", entry.text)
         if report.outcome is Outcome.BLOCKED and self.on_violation == "ask":
             self._ask(reports, context)
         ending = outcome.end_task(report, self.on_violation)
@@ -514,8 +514,7 @@ class GateOperator(SparkJobOperator, gate_arguments.GateArguments):
         from dqx_airflow.results.query import StoredResults
 
         answer = answer_of(event, self._ask_timeout)
-        request = self.check_source(self.build_request(context))
-        self.request = request
+        self.request = request = self.check_source(self.build_request(context))
         reports = stored_reports(request, self._results_location) or ()
         if [report.run_id for report in reports] != judged:
             raise GateInfrastructureError("the report that the answer is about is gone: run again")
@@ -598,13 +597,3 @@ class GateOperator(SparkJobOperator, gate_arguments.GateArguments):
         self.log.info("the slot is released until %s has ended", trigger.driver_id)
         self.defer(trigger=trigger, method_name="execute_complete")
         raise AssertionError("unreachable: defer raises")
-
-    def _log_report(self, report: GateReport) -> None:
-        from dqx_airflow.operators.outcome import report_entries
-        from dqx_airflow.values import Outcome
-
-        fails = report.outcome is Outcome.BROKEN or (
-            report.outcome is Outcome.BLOCKED and self.on_violation == "fail"
-        )
-        for entry in report_entries(report, self._results_location.root, fails=fails):
-            getattr(self.log, entry.level)("%s", entry.text)

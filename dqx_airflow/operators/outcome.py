@@ -25,7 +25,6 @@ from dqx_airflow.values import (
     Outcome,
     RunKey,
     Severity,
-    SourceDigest,
     Status,
     Verdict,
     worst_outcome,
@@ -328,7 +327,7 @@ def combined_report(reports: Sequence[GateReport], gate: str) -> GateReport:
         datasets=_datasets(reports),
         started_at=min(report.started_at for report in reports),
         finished_at=max(report.finished_at for report in reports),
-        sources=_sources(reports),
+        sources=tuple(dict.fromkeys(source for report in reports for source in report.sources)),
         until=dates[-1] if len(dates) > 1 else None,
         unpromoted=tuple(
             dict.fromkeys(
@@ -419,10 +418,6 @@ def _sum(numbers: Sequence[int | None]) -> int | None:
     return sum(present) if present else None
 
 
-def _sources(reports: Sequence[GateReport]) -> tuple[SourceDigest, ...]:
-    return tuple(dict.fromkeys(source for report in reports for source in report.sources))
-
-
 MOST_LINES = 30
 _LEAST_DRAWN = 12
 _MOST_LISTED = 2
@@ -450,7 +445,7 @@ def report_entries(report: GateReport, root: str, *, fails: bool) -> list[LogEnt
     lacking = report.not_evaluated
     level: Level = "error" if report.outcome is Outcome.BROKEN else "warning"
     lists = [
-        _listed(level, "not evaluated", [(v, _graded(v)) for v in lacking]),
+        _listed(level, "not evaluated", [(v, f"{v.name} ({v.severity.value})") for v in lacking]),
         _listed(
             "info",
             "skipped",
@@ -512,10 +507,6 @@ def _named_lines(report: GateReport, rest: Sequence[Verdict], *, fails: bool) ->
 
 def _level_of(verdict: Verdict, report: GateReport, *, fails: bool) -> Level:
     return "error" if fails and verdict.can_block(report.fail_on) else "warning"
-
-
-def _graded(verdict: Verdict) -> str:
-    return f"{verdict.name} ({verdict.severity.value})"
 
 
 def _listed(level: Level, heading: str, graded: Sequence[tuple[Verdict, str]]) -> list[LogEntry]:

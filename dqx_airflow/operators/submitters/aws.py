@@ -8,7 +8,8 @@ https://docs.aws.amazon.com/emr/latest/APIReference
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -28,10 +29,14 @@ class _OnAws(Submitter):
     client_type: ClassVar[str]
     what: ClassVar[str]
 
-    def _end(self, handle: str, ask: Callable[[], tuple[str, str | None]]) -> DriverEnd | None:
-        """The end of a job by the state, and by what the service says about it."""
+    @abstractmethod
+    def _asked(self, handle: str) -> tuple[str, str | None]:
+        """The state of a job, and what the service says about it."""
+
+    def state(self, handle: str) -> DriverEnd | None:
+        """How the job ended, with what the service says about it."""
         try:
-            state, said = ask()
+            state, said = self._asked(handle)
         except Exception as error:  # botocore makes the classes of its errors when it runs
             answer: Any = getattr(error, "response", {})
             if answer.get("Error", {}).get("Code") in _NOT_FOUND:
@@ -78,14 +83,9 @@ class EmrServerlessJobs(_OnAws):
         body["jobDriver"] = {"sparkSubmit": {**spark, "sparkSubmitParameters": " ".join(words)}}
         return str(self._client.start_job_run(**body, clientToken=job.token)["jobRunId"])
 
-    def state(self, handle: str) -> DriverEnd | None:
-        """How the job ended, with what EMR says about it."""
-
-        def ask() -> tuple[str, str]:
-            run = self._client.get_job_run(**self._key(handle))["jobRun"]
-            return run["state"], run["stateDetails"]
-
-        return self._end(handle, ask)
+    def _asked(self, handle: str) -> tuple[str, str | None]:
+        run = self._client.get_job_run(**self._key(handle))["jobRun"]
+        return run["state"], run["stateDetails"]
 
     def cancel(self, handle: str) -> None:
         """Cancels the job."""
@@ -127,14 +127,9 @@ class GlueJobRuns(_OnAws):
         body["Arguments"] = {**given, flag: address, "--conf": settings}
         return str(self._client.start_job_run(**body)["JobRunId"])
 
-    def state(self, handle: str) -> DriverEnd | None:
-        """How the run ended, with its error."""
-
-        def ask() -> tuple[str, str | None]:
-            run = self._client.get_job_run(JobName=self.run["JobName"], RunId=handle)["JobRun"]
-            return run["JobRunState"], run.get("ErrorMessage")
-
-        return self._end(handle, ask)
+    def _asked(self, handle: str) -> tuple[str, str | None]:
+        run = self._client.get_job_run(JobName=self.run["JobName"], RunId=handle)["JobRun"]
+        return run["JobRunState"], run.get("ErrorMessage")
 
     def cancel(self, handle: str) -> None:
         """Stops the run."""
@@ -175,15 +170,10 @@ class EmrSteps(_OnAws):
         added = self._client.add_job_flow_steps(JobFlowId=self.cluster_id, Steps=[step])
         return str(added["StepIds"][0])
 
-    def state(self, handle: str) -> DriverEnd | None:
-        """How the step ended, with what EMR says about it."""
-
-        def ask() -> tuple[str, str | None]:
-            step = self._client.describe_step(ClusterId=self.cluster_id, StepId=handle)["Step"]
-            status = step["Status"]
-            return status["State"], status.get("FailureDetails", {}).get("Message")
-
-        return self._end(handle, ask)
+    def _asked(self, handle: str) -> tuple[str, str | None]:
+        step = self._client.describe_step(ClusterId=self.cluster_id, StepId=handle)["Step"]
+        status = step["Status"]
+        return status["State"], status.get("FailureDetails", {}).get("Message")
 
     def cancel(self, handle: str) -> None:
         """Cancels the step, also if it runs."""
