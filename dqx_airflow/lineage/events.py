@@ -22,7 +22,7 @@ from openlineage.client import facet_v2 as ol
 from openlineage.client.event_v2 import InputDataset, OutputDataset, Run, RunEvent, RunState
 from openlineage.client.facet_v2 import DatasetFacet, JobFacet, RunFacet
 
-from dqx_airflow import __version__
+from dqx_airflow import __version__, values
 from dqx_airflow.lineage import facets, sanitize
 from dqx_airflow.lineage.facets import PRODUCER, ours
 from dqx_airflow.lineage.names import (
@@ -32,16 +32,7 @@ from dqx_airflow.lineage.names import (
     name_of_path,
     name_of_table,
 )
-from dqx_airflow.values import (
-    ContractDescription,
-    DatasetRef,
-    DatasetSnapshot,
-    FieldSource,
-    GateReport,
-    GateRequest,
-    ParentRun,
-    Status,
-)
+from dqx_airflow.values import DatasetRef, DatasetSnapshot, GateReport, GateRequest, Status
 from dqx_airflow.values.redact import redact, redact_urls
 
 DEFAULT_NAMESPACE = "default"
@@ -344,7 +335,7 @@ def _nominal_time(day: date) -> ol.nominal_time_run.NominalTimeRunFacet:
     )
 
 
-def _parent(parent: ParentRun) -> ol.parent_run.ParentRunFacet | None:
+def _parent(parent: values.ParentRun) -> ol.parent_run.ParentRunFacet | None:
     """None if the parent's run id is not a UUID: an event with it would be rejected as a whole."""
     if not _is_uuid(parent.run_id):
         return None
@@ -391,7 +382,7 @@ _SOURCE = "DQX"
 
 
 def contract_event(
-    contract: ContractDescription, location: str, when: datetime, namespace: str
+    contract: values.ContractDescription, location: str, when: datetime, namespace: str
 ) -> event_v2.DatasetEvent:
     """The promises of a contract about the dataset at a location: texts, owners, columns, lineage.
 
@@ -436,7 +427,7 @@ def contract_event(
     )
 
 
-def _contract_tags(contract: ContractDescription) -> ol.tags_dataset.TagsDatasetFacet:
+def _contract_tags(contract: values.ContractDescription) -> ol.tags_dataset.TagsDatasetFacet:
     pairs = {"contract": contract.id, "contract_version": contract.version}
     return ours(
         ol.tags_dataset.TagsDatasetFacet,
@@ -450,7 +441,7 @@ def _contract_tags(contract: ContractDescription) -> ol.tags_dataset.TagsDataset
     )
 
 
-def _lineage_input(source: FieldSource) -> ol.column_lineage_dataset.InputField:
+def _lineage_input(source: values.FieldSource) -> ol.column_lineage_dataset.InputField:
     details: dict[str, Any] = {
         "subtype": sanitize.optional_name(source.subtype),
         "description": sanitize.optional_shortened(source.description, sanitize.DESCRIPTION),

@@ -8,21 +8,9 @@ from typing import Any, TypeVar
 from openlineage.client import facet_v2 as ol
 from openlineage.client.facet_v2 import DatasetFacet, InputDatasetFacet, JobFacet
 
-from dqx_airflow import __version__
+from dqx_airflow import __version__, values
 from dqx_airflow.lineage import sanitize
 from dqx_airflow.lineage.names import DatasetName
-from dqx_airflow.values import (
-    DatasetField,
-    DatasetSnapshot,
-    FieldDescription,
-    GateOrigin,
-    GateReport,
-    GateRequest,
-    MetricResult,
-    Responsible,
-    Status,
-    Verdict,
-)
 from dqx_airflow.values.redact import redact_urls
 
 PRODUCER = f"https://github.com/dqx-airflow/dqx-airflow/tree/{__version__}"
@@ -52,16 +40,16 @@ _COLUMN_FIELDS = {
     "maximum": ("max", sanitize.finite_number),
 }
 _TEST_STATUS = {
-    Status.PASSED: "pass",
-    Status.FAILED: "fail",
-    Status.SKIPPED: "skip",
+    values.Status.PASSED: "pass",
+    values.Status.FAILED: "fail",
+    values.Status.SKIPPED: "skip",
     # "Could not be evaluated" has no status; it must not look like a pass or a choice.
-    Status.ERROR: "fail",
+    values.Status.ERROR: "fail",
 }
 
 
 def data_assertions(
-    verdicts: Iterable[Verdict], report: GateReport
+    verdicts: Iterable[values.Verdict], report: values.GateReport
 ) -> ol.data_quality_assertions_dataset.DataQualityAssertionsDatasetFacet:
     """The verdicts as assertions about one dataset.
 
@@ -71,19 +59,19 @@ def data_assertions(
     assertions = [
         ol.data_quality_assertions_dataset.Assertion(
             assertion=_kind(verdict),
-            success=verdict.status is Status.PASSED,
+            success=verdict.status is values.Status.PASSED,
             column=sanitize.optional_name(verdict.column),
             **_details(verdict, report),
         )
         for verdict in verdicts
-        if verdict.status is not Status.SKIPPED
+        if verdict.status is not values.Status.SKIPPED
     ]
     return ours(
         ol.data_quality_assertions_dataset.DataQualityAssertionsDatasetFacet, assertions=assertions
     )
 
 
-def tests(report: GateReport) -> ol.test_run.TestRunFacet:
+def tests(report: values.GateReport) -> ol.test_run.TestRunFacet:
     """All verdicts of a run, including skipped ones and those about no dataset."""
     return ours(
         ol.test_run.TestRunFacet,
@@ -98,7 +86,7 @@ def tests(report: GateReport) -> ol.test_run.TestRunFacet:
     )
 
 
-def tags(report: GateReport) -> ol.tags_run.TagsRunFacet | None:
+def tags(report: values.GateReport) -> ol.tags_run.TagsRunFacet | None:
     """Tags of a run: its selection if assertions were left out, where it quarantined the rows of a
     dataset, what it promoted although it was blocked or without its bad rows, SQL without ANSI
     mode, and the proof of the engine. None if there is nothing to say.
@@ -125,25 +113,27 @@ def tags(report: GateReport) -> ol.tags_run.TagsRunFacet | None:
         "dqx_ansi": "false" if report.ansi is False else None,
         "dqx_engine": report.engine_proof,
     }
-    values = {key: text for key, text in texts.items() if text is not None}
-    if not values:
+    present = {key: text for key, text in texts.items() if text is not None}
+    if not present:
         return None
     return ours(
         ol.tags_run.TagsRunFacet,
         tags=[
             ol.tags_run.TagsRunFacetFields(sanitize.name(key), sanitize.name(text), "dqx-airflow")
-            for key, text in values.items()
+            for key, text in present.items()
         ],
     )
 
 
-def origin(request: GateRequest) -> dict[str, JobFacet]:
+def origin(request: values.GateRequest) -> dict[str, JobFacet]:
     """The owner of a gate, its contract and incident response, and its source.
 
     The owner of the contract comes before that of the task.
     """
-    gate_origin = request.origin or GateOrigin()
-    responsible = (request.contract.responsible if request.contract else None) or Responsible()
+    gate_origin = request.origin or values.GateOrigin()
+    responsible = (
+        request.contract.responsible if request.contract else None
+    ) or values.Responsible()
     facets: dict[str, JobFacet] = {
         "documentation": ours(
             ol.documentation_job.DocumentationJobFacet,
@@ -165,7 +155,7 @@ def origin(request: GateRequest) -> dict[str, JobFacet]:
     return facets
 
 
-def _documentation(request: GateRequest) -> str:
+def _documentation(request: values.GateRequest) -> str:
     contract = request.contract
     parts = [f"data quality gate: enforces {request.suite.name}"]
     if contract is not None:
@@ -179,7 +169,7 @@ def _documentation(request: GateRequest) -> str:
 
 
 def data_facets(
-    name: DatasetName, snapshot: DatasetSnapshot, symlink: DatasetName | None = None
+    name: DatasetName, snapshot: values.DatasetSnapshot, symlink: DatasetName | None = None
 ) -> dict[str, DatasetFacet]:
     """The known facts about the data itself: source, schema, version, metrics, and its other
     name."""
@@ -200,7 +190,7 @@ def data_facets(
 
 
 def schema(
-    fields: Iterable[DatasetField | FieldDescription],
+    fields: Iterable[values.DatasetField | values.FieldDescription],
 ) -> ol.schema_dataset.SchemaDatasetFacet:
     """The columns of a dataset, or of a contract, which may describe them."""
     columns = [
@@ -217,7 +207,7 @@ def schema(
     return ours(ol.schema_dataset.SchemaDatasetFacet, fields=columns)
 
 
-def input_metrics(snapshot: DatasetSnapshot) -> dict[str, InputDatasetFacet]:
+def input_metrics(snapshot: values.DatasetSnapshot) -> dict[str, InputDatasetFacet]:
     """The metrics again: the standard has one facet for a dataset and one for an input."""
     standard = ol.data_quality_metrics_input_dataset
     return _metrics(snapshot, standard.DataQualityMetricsInputDatasetFacet, standard.ColumnMetrics)
@@ -242,11 +232,11 @@ def symlinks(table: DatasetName) -> ol.symlinks_dataset.SymlinksDatasetFacet:
     )
 
 
-def _kind(verdict: Verdict) -> str:
+def _kind(verdict: values.Verdict) -> str:
     return sanitize.name(verdict.metric or "expression")
 
 
-def _details(verdict: Verdict, report: GateReport) -> dict[str, Any]:
+def _details(verdict: values.Verdict, report: values.GateReport) -> dict[str, Any]:
     """The fields that an assertion and a test have in common."""
     return {
         "name": sanitize.name(verdict.name),
@@ -265,7 +255,7 @@ def _description(reason: str | None) -> str | None:
     return None if reason is None else redact_urls(sanitize.shortened(reason, sanitize.DESCRIPTION))
 
 
-def _params(verdict: Verdict, report: GateReport) -> dict[str, Any]:
+def _params(verdict: values.Verdict, report: values.GateReport) -> dict[str, Any]:
     params: dict[str, Any] = {
         "suite": sanitize.name(report.suite),
         "check": sanitize.name(verdict.check),
@@ -295,12 +285,12 @@ def _params(verdict: Verdict, report: GateReport) -> dict[str, Any]:
     return {key: value for key, value in params.items() if value is not None and value != []}
 
 
-def _texts(values: Sequence[str]) -> list[str]:
-    return [sanitize.name(value) for value in values]
+def _texts(texts: Sequence[str]) -> list[str]:
+    return [sanitize.name(text) for text in texts]
 
 
 def _metrics(
-    snapshot: DatasetSnapshot, facet: Callable[..., F], columns: type[ColumnMetrics]
+    snapshot: values.DatasetSnapshot, facet: Callable[..., F], columns: type[ColumnMetrics]
 ) -> dict[str, F]:
     if not snapshot.metrics and snapshot.rows is None:
         return {}
@@ -308,7 +298,7 @@ def _metrics(
     return {"dataQualityMetrics": ours(facet, rowCount=rows, columnMetrics=by_column)}
 
 
-def _row_count(snapshot: DatasetSnapshot) -> int | None:
+def _row_count(snapshot: values.DatasetSnapshot) -> int | None:
     if snapshot.rows is not None:
         return snapshot.rows
     whole = [metric.value for metric in snapshot.metrics if metric.metric == "num_rows"]
@@ -316,7 +306,7 @@ def _row_count(snapshot: DatasetSnapshot) -> int | None:
 
 
 def _column_metrics(
-    metrics: Sequence[MetricResult], kind: type[ColumnMetrics]
+    metrics: Sequence[values.MetricResult], kind: type[ColumnMetrics]
 ) -> dict[str, ColumnMetrics]:
     columns: dict[str, dict[str, Any]] = {}
     for metric in metrics:

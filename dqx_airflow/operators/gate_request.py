@@ -13,6 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dqx_airflow import values
 from dqx_airflow.datasets import connections
 from dqx_airflow.datasets import settings as of_datasets
 from dqx_airflow.datasets.settings import DatasetSetting, settings_of
@@ -21,22 +22,10 @@ from dqx_airflow.errors import RequestError
 from dqx_airflow.operators.exceptions import GateMisconfigured, as_misconfigured
 from dqx_airflow.operators.results_location import ResultsLocation, require_results_location
 from dqx_airflow.operators.spark_connection import require_connection
-from dqx_airflow.values import (
-    Attempt,
-    DatasetRef,
-    GateOrigin,
-    GatePart,
-    GateRequest,
-    ParentRun,
-    RunKey,
-    Severity,
-)
 from dqx_airflow.values import request as of_request
-from dqx_airflow.values.request import SETTABLE_OPTIONS
 
 if TYPE_CHECKING:
     from dqx_airflow.operators.gate_arguments import GateArguments
-    from dqx_airflow.values import SourceFile
 
 
 _STARTS_WITH_DAY = re.compile(r"\d{4}-\d{2}-\d{2}([T ]|$)")
@@ -186,12 +175,12 @@ def rendered(given: DatasetSetting, render: Callable[[Any], Any]) -> DatasetSett
 
     :param render: renders a value; Airflow has rendered everything but `DatasetRef`s.
     """
-    if isinstance(given, DatasetRef):
+    if isinstance(given, values.DatasetRef):
         return {key: render(value) for key, value in settings_of(given).items()}
     return given
 
 
-def dataset_ref(name: str, given: DatasetSetting, *, trust_log: bool = True) -> DatasetRef:
+def dataset_ref(name: str, given: DatasetSetting, *, trust_log: bool = True) -> values.DatasetRef:
     """The dataset `name`: a path, a table, or its settings.
 
     :param trust_log: false if no dataset of a gate trusts the log of its table.
@@ -205,8 +194,8 @@ def dataset_ref(name: str, given: DatasetSetting, *, trust_log: bool = True) -> 
 
 
 def with_databases(
-    refs: Iterable[DatasetRef],
-) -> tuple[tuple[DatasetRef, ...], dict[str, connections.DatabaseConnection]]:
+    refs: Iterable[values.DatasetRef],
+) -> tuple[tuple[values.DatasetRef, ...], dict[str, connections.DatabaseConnection]]:
     """The datasets, with the lineage names of database tables; and their connections, by ids.
 
     :raises GateMisconfigured: the connection does not exist, or it is not to a supported database.
@@ -342,7 +331,10 @@ def _require_no_empty_place(argument: str, given: object) -> None:
         raise GateMisconfigured(f"{argument}={given!r}: the location is empty; write one, or None")
 
 
-_AS_GIVEN = (*SETTABLE_OPTIONS, "recompute", "sample_rows", "promote_partial", "accept_required")
+_AS_GIVEN = (
+    *of_request.SETTABLE_OPTIONS,
+    *("recompute", "sample_rows", "promote_partial", "accept_required"),
+)
 """The arguments that the request takes over by name."""
 
 
@@ -350,11 +342,11 @@ def build_request(
     gate: GateArguments,
     context: Any,
     chosen: DataDate,
-    source: SourceFile,
+    source: values.SourceFile,
     settings: Mapping[str, DatasetSetting],
-    origin: GateOrigin,
+    origin: values.GateOrigin,
     execution_timeout: timedelta | None,
-) -> tuple[GateRequest, ResultsLocation, Mapping[str, connections.DatabaseConnection]]:
+) -> tuple[values.GateRequest, ResultsLocation, Mapping[str, connections.DatabaseConnection]]:
     """The request, where its results go, and the databases of its datasets by connection ID.
 
     :raises GateMisconfigured: the gate cannot run as it is written.
@@ -364,7 +356,7 @@ def build_request(
         dataset_ref(str(name), given, trust_log=gate.trust_log) for name, given in settings.items()
     )
     timeouts = [_seconds(timeout) for timeout in (gate.timeout, execution_timeout) if timeout]
-    request = GateRequest(
+    request = values.GateRequest(
         run_key=run_key_of(context, gate.gate, chosen.on),
         attempt=attempt_of(context),
         suite=source,
@@ -382,8 +374,8 @@ def build_request(
         promote_valid=max_bad_rows(gate.promote_valid),
         **{name: getattr(gate, name) for name in _AS_GIVEN},
     )
-    request = replace(request, fail_on=Severity(gate.fail_on))
-    parts = (GatePart(replace(request.run_key, date=on)) for on in chosen.later)
+    request = replace(request, fail_on=values.Severity(gate.fail_on))
+    parts = (values.GatePart(replace(request.run_key, date=on)) for on in chosen.later)
     request = replace(request, more=tuple(parts))
     if chosen.objection and (dated := [ref.name for ref in request.datasets if ref.date_column]):
         raise GateMisconfigured(
@@ -403,20 +395,20 @@ def build_request(
     return request, location, databases
 
 
-def partition_keys(request: GateRequest, dates: Iterable[date]) -> list[str]:
+def partition_keys(request: values.GateRequest, dates: Iterable[date]) -> list[str]:
     """The keys of the partitions of an asset that a gate certifies: a date, and after it the value
     of each column of `promote_slice`, in the order of their names.
 
     :raises GateMisconfigured: Airflow could not store a key, or split it again.
     """
-    values = [value for _, value in request.promote_slice]
-    for value in values:
+    segments = [value for _, value in request.promote_slice]
+    for value in segments:
         if _BETWEEN_SEGMENTS in value:
             raise GateMisconfigured(
                 f"certify_partitions: the value {value!r} of promote_slice cannot be a segment of "
                 f"a partition key: remove {_BETWEEN_SEGMENTS!r}, or certify_partitions"
             )
-    keys = [_BETWEEN_SEGMENTS.join((on.isoformat(), *values)) for on in dict.fromkeys(dates)]
+    keys = [_BETWEEN_SEGMENTS.join((on.isoformat(), *segments)) for on in dict.fromkeys(dates)]
     if any(len(key) > _LONGEST_PARTITION_KEY for key in keys):
         raise GateMisconfigured(
             f"certify_partitions: the partition key {keys[0]!r} has more than "
@@ -425,28 +417,28 @@ def partition_keys(request: GateRequest, dates: Iterable[date]) -> list[str]:
     return keys
 
 
-def run_key_of(context: Any, gate: str | None, on: date) -> RunKey:
+def run_key_of(context: Any, gate: str | None, on: date) -> values.RunKey:
     """The run key of a task run. Every map index is a separate run."""
     ti = context["ti"]
     map_index = getattr(ti, "map_index", -1)
     suffix = f"[{map_index}]" if isinstance(map_index, int) and map_index >= 0 else ""
-    return RunKey(gate or f"{ti.dag_id}.{ti.task_id}", on, f"{ti.run_id}{suffix}")
+    return values.RunKey(gate or f"{ti.dag_id}.{ti.task_id}", on, f"{ti.run_id}{suffix}")
 
 
-def attempt_of(context: Any) -> Attempt:
+def attempt_of(context: Any) -> values.Attempt:
     """Airflow gives each try of a task instance an id of its own, also after a clear."""
     ti = context["ti"]
-    return Attempt(int(ti.try_number), str(ti.id))
+    return values.Attempt(int(ti.try_number), str(ti.id))
 
 
-def lineage_parent_of(context: Any) -> ParentRun | None:
+def lineage_parent_of(context: Any) -> values.ParentRun | None:
     """The OpenLineage run of this task; None if the OpenLineage provider is not installed."""
     try:
         from airflow.providers.openlineage.plugins import macros
     except ImportError:
         return None
     ti = context["ti"]
-    return ParentRun(
+    return values.ParentRun(
         namespace=macros.lineage_job_namespace(),
         job=macros.lineage_job_name(ti),
         run_id=macros.lineage_run_id(ti),
@@ -456,7 +448,7 @@ def lineage_parent_of(context: Any) -> ParentRun | None:
     )
 
 
-def origin_of(task: Any, source: Path | None) -> GateOrigin:
+def origin_of(task: Any, source: Path | None) -> values.GateOrigin:
     """The owner and the documentation of the task, and the location of its suite or contract.
 
     Airflow's default owner is ignored.
@@ -467,7 +459,7 @@ def origin_of(task: Any, source: Path | None) -> GateOrigin:
 
     default = conf.get("operators", "default_owner", fallback="airflow")
     written = (getattr(task, name, None) for name in ("doc_md", "doc", "doc_rst"))
-    return GateOrigin(
+    return values.GateOrigin(
         owner=task.owner if task.owner != default else None,
         documentation=next(filter(None, written), None),
         source=None if source is None else source_location(source),

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from airflow.sdk.definitions.asset import Asset, AssetRef, BaseAsset
 
+from dqx_airflow import values
 from dqx_airflow.datasets import settings as of_datasets
 from dqx_airflow.errors import RequestError
 from dqx_airflow.limits import MOST_SAMPLE_ROWS
@@ -24,16 +25,7 @@ from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.gate_arguments import has_open, is_open, one_of
 from dqx_airflow.operators.outcome import OnViolation
 from dqx_airflow.operators.submitters import submitter_mistake
-from dqx_airflow.values import (
-    Attempt,
-    DatasetRef,
-    EnforcedContract,
-    GateRequest,
-    RunKey,
-    Selection,
-    Severity,
-    SourceFile,
-)
+from dqx_airflow.values import Attempt, DatasetRef, RunKey, Selection, Severity, SourceFile
 from dqx_airflow.values.request import require_whole_run
 
 if TYPE_CHECKING:
@@ -239,7 +231,7 @@ def selectable_suites(
     selection: Selection,
     suites: Sequence[tuple[nodes.Suite, SourceFile]],
     datasets: Sequence[DatasetRef],
-    contract: EnforcedContract | None = None,
+    contract: values.EnforcedContract | None = None,
 ) -> tuple[list[nodes.Suite | None], list[str]]:
     """What a selection leaves of each suite for any date, and mistakes in it: with profiles, the
     severity of an assertion depends on the day."""
@@ -321,7 +313,7 @@ def location_mistakes(gate: Any, refs: Sequence[DatasetRef]) -> list[str]:
     else:
         parts = read(lambda: gate_request.slice_values(gate.promote_slice), gate.promote_slice)
     root = gate.results_root
-    locations = GateRequest(
+    locations = values.GateRequest(
         RunKey("", date.min, ""),
         Attempt(1, ""),
         SourceFile("", ""),

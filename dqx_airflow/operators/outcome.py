@@ -13,22 +13,13 @@ from typing import Any, Literal, TypeAlias
 from airflow.providers.common.compat.sdk import AirflowSkipException, Asset
 from airflow.sdk.definitions.asset import AssetRef, BaseAsset
 
+from dqx_airflow import values
 from dqx_airflow.diagnostics import verdicts
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.renderers import printable
 from dqx_airflow.lineage.names import location_of
 from dqx_airflow.operators.exceptions import GateBlocked, GateBroken
-from dqx_airflow.values import (
-    DatasetSnapshot,
-    GateReport,
-    MetricValue,
-    Outcome,
-    RunKey,
-    Severity,
-    Status,
-    Verdict,
-    worst_outcome,
-)
+from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome, Severity, Status, Verdict
 from dqx_airflow.values.exact import exact_as_written, exact_text, is_decimal, nearest_float
 from dqx_airflow.values.redact import redact_urls
 
@@ -209,7 +200,7 @@ def summary(report: GateReport) -> dict[str, Any]:
     }
 
 
-def failure_summary(error: Exception, gate: str, key: RunKey | None) -> dict[str, Any]:
+def failure_summary(error: Exception, gate: str, key: values.RunKey | None) -> dict[str, Any]:
     """Why there is no report, for XCom: `error` is the exception and `error_type` its name.
 
     :param key: the run of the gate, None if it is not known yet.
@@ -285,7 +276,7 @@ def _cut(text: str, longest: int = _LONGEST_TEXT) -> str:
     return text if len(text) <= longest else text[: longest - 3] + "..."
 
 
-def _cut_value(value: MetricValue) -> MetricValue:
+def _cut_value(value: values.MetricValue) -> values.MetricValue:
     """A JSON value; the exact text if a float would round it."""
     if isinstance(value, Fraction):
         near = nearest_float(value)
@@ -309,7 +300,7 @@ def combined_report(reports: Sequence[GateReport], gate: str) -> GateReport:
     """
     if len(reports) == 1:
         return reports[0]
-    outcome = worst_outcome(report.outcome for report in reports)
+    outcome = values.worst_outcome(report.outcome for report in reports)
     worst = next(report for report in reports if report.outcome is outcome)
     dates = sorted({report.run_key.date for report in reports})
     suites = tuple(dict.fromkeys(report.suite for report in reports))
