@@ -11,6 +11,7 @@ import json
 import os
 import shlex
 import subprocess
+import sys
 import threading
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +21,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import parse_qsl, urlsplit
+
+from processes import PROGRAMS
 
 Answer = tuple[int, Any]
 JOB = str(Path(__file__).parents[2] / "spark_jobs" / "gate_job.py")
@@ -92,9 +95,17 @@ class SparkService:
         settings = [word for key in conf or {} for word in ("--conf", f"{key}={conf[key]}")]
         command = [self.spark_submit, "--master", "local[2]", *settings, program, *arguments]
         output = self.folder / f"{self.kind}-{len(self.jobs)}.log"
+        # The stub of a test is first on PATH.
+        path = os.pathsep.join([os.environ["PATH"], str(PROGRAMS)])
+        env = {**os.environ, "PATH": path, "PYSPARK_PYTHON": sys.executable}
         with output.open("wb") as log:
             process = subprocess.Popen(
-                command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
+                command,
+                env=env,
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
             )
         self.jobs.append(ServiceJob(body, process, output))
         return len(self.jobs) - 1
@@ -144,6 +155,8 @@ class Livy(SparkService):
                 return 404, {"msg": f"Session '{number}' not found."}
             case "GET", "batches", number:
                 return 200, self._batch(int(number))
+            case "GET", "batches", number, "log":
+                return 200, {"id": int(number), "log": self.jobs[int(number)].log}
             case "DELETE", "batches", number:
                 self.jobs[int(number)].cancel()
                 return 200, {"msg": "deleted"}

@@ -18,6 +18,7 @@ _NOT_FOUND = 404
 _BAD_REQUEST = 400
 _TIMEOUT_S = 60
 _LONGEST_ANSWER = 300
+_MOST_LINES = 1000
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,12 @@ class LivyBatches(Submitter):
         if batch["state"] not in _ENDED:
             return None
         what = f"the batch {handle} ended as {batch['state']}"
-        said = "\n".join(batch.get("log") or ())
-        return job_end(what, said, has_succeeded=batch["state"] == "success")
+        if batch["state"] == "success":
+            return job_end(what, has_succeeded=True)
+        # A batch has its last lines, which Spark fills while it ends.
+        answer = self._ask("GET", f"/batches/{handle}/log", {"size": _MOST_LINES})
+        lines = answer.json()["log"] if answer.ok else batch.get("log") or ()
+        return job_end(what, "\n".join(lines))
 
     def cancel(self, handle: str) -> None:
         """Deletes the batch, which ends its driver."""
