@@ -45,7 +45,7 @@ Meaning: TypeAlias = Claims | Translation
 """The translation of a rule: claims in DQL, or demands, which are compiled to them."""
 
 
-MISSHAPEN = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+MISSHAPEN = (AttributeError, IndexError, KeyError, StopIteration, TypeError, ValueError)
 """Raised by the translation of a rule whose parts are of other kinds than its tool writes."""
 
 REFUSALS = (NoCounterpartError, *MISSHAPEN)

@@ -193,8 +193,8 @@ def rules_of_groups(
         return
     filters = all_hold(own_filter, where)
     for check in checks if isinstance(checks, list) else []:
-        given = next(iter(check.values())) if isinstance(check, Mapping) else None
-        text = str(next(iter(check)) if isinstance(check, Mapping) else check)
+        given = next(iter(check.values()), None) if isinstance(check, Mapping) else None
+        text = str(next(iter(check), "") if isinstance(check, Mapping) else check)
         settings_of_check = dict(given) if isinstance(given, Mapping) else {}
         for severity, compared in levels_of(text, settings_of_check):
             alias, _, comparison = (compared or "").strip().partition(" ")

@@ -61,3 +61,11 @@ def test_a_rule_of_another_shape_is_named_and_the_others_are_translated(tmp_path
 def test_a_file_of_another_structure_is_refused_with_the_place(tmp_path: Path) -> None:
     output = _imported(tmp_path, "- check: {function: is_not_null, arguments: [a]}\n")
     assert "at the beginning: not as a file of Databricks DQX is written" in output
+
+
+def test_a_check_of_pandera_without_its_value_is_not_translated(tmp_path: Path) -> None:
+    path = tmp_path / "schema.yml"
+    path.write_text("schema_type: dataframe\ncolumns: {a: {checks: {str_matches: {}}}}\n")
+    done = CliRunner().invoke(app, ["import", str(path)])
+    assert done.exit_code == 1
+    assert "the check 'str_matches' has unsupported arguments" in done.output
