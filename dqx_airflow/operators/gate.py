@@ -57,14 +57,13 @@ def _without_frames(run: Callable[..., str]) -> Callable[..., str]:
             return run(gate, context, *given, **named)
         except _FAILURES as error:
             if isinstance(error, GateMisconfigured | GateInfrastructureError):
-                from dqx_airflow.operators.outcome import XCOM_KEY, failure_summary
-                from dqx_airflow.operators.stats import emit_outcome
+                from dqx_airflow.operators.outcome import XCOM_KEY, emit_metrics, failure_summary
 
                 ti = context["ti"]
                 key = gate.request.run_key if gate.request is not None else None
                 name = gate.gate or f"{ti.dag_id}.{ti.task_id}"
                 ti.xcom_push(key=XCOM_KEY, value=failure_summary(error, name, key))
-                emit_outcome(name, context, None)
+                emit_metrics(name, context, None)
             raise error.with_traceback(None) from error.__cause__
 
     return _run_without_frames
@@ -429,7 +428,7 @@ class GateOperator(SparkJobOperator, gate_arguments.GateArguments):
         return list(self.datasets.items()) if isinstance(self.datasets, Mapping) else []
 
     def _end_task(self, reports: Sequence[GateReport], context: Any) -> str:
-        from dqx_airflow.operators import gate_request, notices, outcome, stats
+        from dqx_airflow.operators import gate_request, notices, outcome
         from dqx_airflow.values import Outcome
 
         gate = self.gate or f"{context['ti'].dag_id}.{context['ti'].task_id}"
@@ -440,7 +439,7 @@ class GateOperator(SparkJobOperator, gate_arguments.GateArguments):
             "date_from": self.request.date_from[:_LONGEST_SOURCE] if self.request else "",
         }
         context["ti"].xcom_push(key=outcome.XCOM_KEY, value=content)
-        stats.emit_outcome(gate, context, report)
+        outcome.emit_metrics(gate, context, report)
         for line in outcome.part_lines(reports):
             self.log.info("%s", line)
         is_failing = report.outcome is Outcome.BLOCKED and self.on_violation == "fail"

@@ -92,7 +92,7 @@ def date_of_run(context: Any) -> DataDate:
     named: dict[tuple[date, str], None] = {}
     key = getattr(run, "partition_key", None)
     if key:
-        on = _day_in(str(key)) if _STARTS_WITH_DAY.match(str(key)) else None
+        on = _day_of_key(key)
         if on is None:
             return _in_doubt(
                 due,
@@ -104,7 +104,7 @@ def date_of_run(context: Any) -> DataDate:
         extra = event.extra
         if not isinstance(extra, Mapping) or "gate" not in extra:
             continue
-        on = _day_in(str(extra.get("date")))
+        on = _day_of_key(getattr(event, "partition_key", None)) or _day_in(str(extra.get("date")))
         if on is None:
             problem = f"the asset event of {extra['gate']} has the date {extra.get('date')!r}"
             return _in_doubt(due, problem, "date=, a date or a template that returns one")
@@ -160,6 +160,11 @@ def _day_in(text: str) -> date | None:
             return datetime.fromisoformat(text.replace("Z", "+00:00")).date()
         except ValueError:
             return None
+
+
+def _day_of_key(key: object) -> date | None:
+    """The day that a partition key is; None for a month, a week, or several segments."""
+    return _day_in(str(key)) if _STARTS_WITH_DAY.match(str(key)) else None
 
 
 def _day_of(timestamp: datetime) -> date:

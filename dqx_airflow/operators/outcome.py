@@ -1,5 +1,6 @@
 """From the reports of a gate to the end of its task: several combined into one, the log, the XCom
-summary, success or a typed exception, and the assets that a gate declares as its outlets."""
+summary, success or a typed exception, the assets that a gate declares as its outlets, and the
+metrics of Airflow."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from datetime import date
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
-from airflow.providers.common.compat.sdk import AirflowSkipException, Asset
+from airflow.providers.common.compat.sdk import AirflowSkipException, Asset, Stats
 from airflow.sdk.definitions.asset import AssetRef, BaseAsset
 
 from dqx_airflow import values
@@ -50,8 +51,32 @@ def announce(
             update = context["outlet_events"][outlet]
             update.extra = asset_extra(report)
             if partitions:
+                update.extra["partitions"] = [*partitions]
                 update.add_partitions([*partitions])
+            if len(partitions) > 1:  # between the first and the last may be others
+                update.extra["date"] = None
     return list(outlets)
+
+
+def emit_metrics(gate: str, context: Any, report: GateReport | None) -> None:
+    """Reports a run of a gate to the metrics of Airflow: its outcome, its duration, the rows of its
+    datasets, and its assertions by status.
+
+    :param report: None for a run without one, whose outcome is "no_report".
+    """
+    ti = context["ti"]
+    tags = {"gate": gate, "dag_id": ti.dag_id, "task_id": ti.task_id}
+    ended = report.outcome.value if report is not None else NO_REPORT.replace(" ", "_")
+    Stats.incr("dqx.gate.outcome", tags={**tags, "outcome": ended})
+    if report is None:
+        return
+    Stats.timing("dqx.gate.duration", report.finished_at - report.started_at, tags=tags)
+    for dataset in report.datasets:
+        if dataset.rows is not None:
+            Stats.gauge("dqx.gate.rows", dataset.rows, tags={**tags, "dataset": dataset.name})
+    for status in Status:
+        tagged = {**tags, "status": status.value}
+        Stats.gauge("dqx.gate.assertions", report.count(status), tags=tagged)
 
 
 def is_certified(on: date, reports: Sequence[GateReport]) -> bool:

@@ -22,8 +22,9 @@ DATED = {"orders": {"path": "/lake/orders", "date_column": "ds"}}
 DUE = datetime(2026, 11, 22, 3, tzinfo=timezone.utc)
 
 
-def event(on: object, gate: str = "land_sales.gate") -> SimpleNamespace:
-    return SimpleNamespace(extra={"gate": gate, "date": on, "outcome": "passed"})
+def event(on: object, gate: str = "land_sales.gate", *, key: str | None = None) -> SimpleNamespace:
+    extra = {"gate": gate, "date": on, "outcome": "passed"}
+    return SimpleNamespace(extra=extra, partition_key=key)
 
 
 def of_a_loader(**extra: object) -> SimpleNamespace:
@@ -90,6 +91,12 @@ def rendered(gate: Any, context: Context) -> Any:
             "the partition key 2026-11-14",
         ),
         (run(event("2026-11-14"), key="2026-11-14"), "UTC", "2026-11-14", "the partition key"),
+        (
+            run(event(None, key="2026-11-14"), key="2026-11-14"),
+            "UTC",
+            "2026-11-14",
+            "the partition key",
+        ),
     ],
     ids=str,
 )
@@ -130,6 +137,11 @@ def test_the_first_log_line_has_the_date_and_its_source(
         ),
         (run(event(None)), "UTC", r"asset event of land_sales\.gate has the date None"),
         (run(event("soon"), event("2026-11-14")), "UTC", r"has the date 'soon'"),
+        (
+            run(event(None, key="2026-11-15"), key="2026-11-16"),
+            "UTC",
+            r"different dates: 2026-11-16 \(the partition key 2026-11-16\), 2026-11-15",
+        ),
         (run(key="eu"), "UTC", r"partition key of the run, 'eu', is not a date: write date="),
         (run(key="2026-11"), "UTC", r"partition key of the run, '2026-11', is not a date"),
         (run(key="2026-W46"), "UTC", r"is not a date"),

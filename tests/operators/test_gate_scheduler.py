@@ -96,6 +96,20 @@ else:
         schedule=PartitionedAssetTimetable(assets=orders, default_partition_mapper=whole_months),
     ):
         EmptyOperator(task_id="close")
+    days = Asset("certified_days")
+    dag(
+        "daily",
+        outlets=[days],
+        certify_partitions=True,
+        on_violation="warn",
+        date="2024-05-01..2024-05-02",
+    )
+    with DAG(
+        "daily_consumer",
+        start_date=datetime(2024, 1, 1),
+        schedule=PartitionedAssetTimetable(assets=days),
+    ):
+        gate(HOME / "daily", column="ds")
 """
 
 CONTRACT = """dataContractSpecification: 1.2.1
@@ -367,3 +381,16 @@ def test_a_month_closes_when_each_of_its_days_is_certified(airflow: Airflow) -> 
     airflow.wait_until(lambda: airflow.runs("month_end") != [])
     (closed,) = airflow.runs("month_end")
     assert closed["partition_key"] == "2024-05"
+
+
+@pytest.mark.e2e
+@needs_airflow(3, 3)
+def test_a_gate_of_a_certified_day_judges_that_day(airflow: Airflow) -> None:
+    scene = Scene(airflow, "daily")
+    scene.start("blocked_on=2024-05-02", "passed")
+    airflow.wait_until(lambda: airflow.runs("daily_consumer") != [])
+    (consumer,) = airflow.runs("daily_consumer")
+    assert consumer["partition_key"] == "2024-05-01"
+    assert airflow.wait_for_end("daily_consumer", consumer["dag_run_id"]) == "success"
+    judged = list_runs(str(scene.home / "results"), gate="daily_consumer.gate")
+    assert [run.dataset_date.isoformat() for run in judged] == ["2024-05-01"]
