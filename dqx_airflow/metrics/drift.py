@@ -26,6 +26,10 @@ MOST_CATEGORIES = 1000
 MOST_STEPS = 100
 """With more different numbers, their distribution is kept in this many steps of equal share."""
 
+LONGEST_REPEATED = 1_000
+"""The characters of the longest summary of an earlier day that a verdict repeats. Longer ones stand
+only with the verdict of their own day, where a backtest finds them."""
+
 BINS = 10
 """Numbers are compared in this many bins, with equally many rows of the reference in each."""
 

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from dqx_airflow.dql.printer import show
 from dqx_airflow.metrics import derived
-from dqx_airflow.metrics.drift import DRIFT_SUMMARY
+from dqx_airflow.metrics.drift import DRIFT_SUMMARY, LONGEST_REPEATED
 from dqx_airflow.metrics.spark_values import metric_value
 from dqx_airflow.metrics.usual_limits import FEWEST_KNOWN, UsualLimits, known_text
 from dqx_airflow.plan import model
@@ -117,8 +117,15 @@ def measurements_of(
     behind = {
         request: request_key(request, plan.date)
         for request in requests_behind(assertion)
-        # Summaries of many groups would be larger than all other results.
-        if request.grouping is None or request.metric not in DRIFT_SUMMARY.values()
+        # Summaries of groups, and long ones of many days, would be larger than all other results.
+        if request.metric not in DRIFT_SUMMARY.values()
+        or (
+            request.grouping is None
+            and (
+                request.date == plan.date
+                or len(str(scanned.values.get(request))) <= LONGEST_REPEATED
+            )
+        )
     }
     keys = {request: key for request, key in behind.items() if not reveals(request, plan.masked)}
     dates = {request.date for request in keys}

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
 from random import Random
@@ -27,6 +28,8 @@ from dqx_airflow.plan.masks import reveals
 from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.plan.resolve import QUIET, check_datasets, resolve
 from dqx_airflow.plan.term_values import keys_of, measured_json, measurements_from
+from dqx_airflow.results.past_days import PastDay
+from dqx_airflow.tuning.past_judge import with_earlier_values
 from dqx_airflow.values import DatasetRef, SourceFile, Status, Verdict
 
 DATE = date(2024, 11, 29)
@@ -211,7 +214,7 @@ def test_only_the_drift_of_a_masked_column_is_shown_and_nothing_is_kept() -> Non
     assert not any(reveals(request, plan.masked) for request in plan.assertions[1].requests)
 
 
-def test_the_stored_measurements_give_the_same_verdict() -> None:
+def test_a_verdict_stores_its_day_and_with_those_of_earlier_days_it_is_the_same() -> None:
     random = Random(5)
     days = [[random.gauss(10 + before % 3, 4) for _ in range(300)] for before in range(8)]
     plan, other = (
@@ -221,8 +224,20 @@ def test_the_stored_measurements_give_the_same_verdict() -> None:
     found = measure(plan, [REF], {"t": table_of("d", *days)})
     text = measured_json(plan.assertions[0], plan, found)
     assert text is not None
-    assert len(text) < 8 * 100 * 35, "what is stored of a day is bounded"
-    again = measurements_from(text).scanned(keys_of(plan.requests, DATE))
+    assert len(text) < 2 * MOST_STEPS * 35, "what is stored of a day is bounded"
+    keys = keys_of(plan.requests, DATE)
+    own = measurements_from(text)
+    (own_key,) = [key for key in own.values if "summary" in key]
+    past = []
+    for request, key in keys.items():
+        if request.metric == "value_summary":
+            assert request.date is not None
+            assert (key in own.values) == (request.date == DATE)
+            values = {**own.values, own_key: found.values[request]}
+            past.append(PastDay(request.date, replace(own, values=values)))
+    filled = with_earlier_values(past, keys.values())
+    (day,) = [one for one in filled if one.date == DATE]
+    again = day.measured.scanned(keys)
     assert evaluate(plan, again)[0].value == evaluate(plan, found)[0].value
     by_group = measure(other, [REF], {"t": table_of("d", *days)})
     assert "summary" not in str(measured_json(other.assertions[0], other, by_group))

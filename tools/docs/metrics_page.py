@@ -68,7 +68,10 @@ _HOW_DRIFT = f"""\
   alarms daily on one of a hundred.
 - What is kept of a day is the number of rows of each value or step. It is stored once, and serves
   every later day. Of masked columns nothing is kept: each run reads all of the days, and only the
-  drift is shown. Of groups nothing is kept with the verdict, so that a backtest leaves them out."""
+  drift is shown.
+- A backtest needs what was kept of each day. With the verdict, nothing is stored of groups, so that
+  it leaves them out, and of many values only what belongs to the date itself, so that it needs runs
+  on the earlier days as well."""
 
 _ARITHMETIC = """\
 ## Arithmetic
