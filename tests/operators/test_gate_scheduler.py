@@ -393,4 +393,4 @@ def test_a_gate_of_a_certified_day_judges_that_day(airflow: Airflow) -> None:
     assert consumer["partition_key"] == "2024-05-01"
     assert airflow.wait_for_end("daily_consumer", consumer["dag_run_id"]) == "success"
     judged = list_runs(str(scene.home / "results"), gate="daily_consumer.gate")
-    assert [run.dataset_date.isoformat() for run in judged] == ["2024-05-01"]
+    assert [run.run_key.date.isoformat() for run in judged] == ["2024-05-01"]
