@@ -4,10 +4,11 @@ enforces; with what people have decided about them; and from verdicts to the out
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from fractions import Fraction
 from functools import partial
+from typing import TypeAlias
 
 from dqx_airflow.diagnostics.verdicts import format_duration, format_value
 from dqx_airflow.dql import nodes
@@ -68,24 +69,14 @@ def evaluate(
     """
     scanned = without_quotes(scanned, plan)
     measured = term_values.KnownValues(scanned.values, now, plan, frozenset(skip_dates))
+    judge = Judge(measured, scanned, sample_rows)
     return tuple(
         replace(
-            masked_verdict(_verdict_on(assertion, measured, scanned, sample_rows), assertion, plan),
+            judge.verdict(assertion),
             measured=term_values.measured_json(assertion, plan, scanned, skip_dates),
         )
         for assertion in plan.assertions
     )
-
-
-def judge_one(
-    assertion: model.PlannedAssertion, measured: term_values.KnownValues, scanned: model.Scanned
-) -> Verdict:
-    """The verdict of one assertion, as from `evaluate`, without its measurements.
-
-    :param measured: the results in `scanned`, and what counts for them.
-    """
-    verdict = _verdict_on(assertion, measured, scanned, DEFAULT_SAMPLE_ROWS)
-    return masked_verdict(verdict, assertion, measured.plan)
 
 
 def decide(
@@ -122,79 +113,201 @@ def decide(
     return Outcome.WARNED if is_open else Outcome.PASSED
 
 
-def _verdict_on(
-    assertion: model.PlannedAssertion,
-    measured: term_values.KnownValues,
-    scanned: model.Scanned,
-    sample_rows: int,
-) -> Verdict:
-    requests = assertion.requests
-    verdict = partial(_verdict_without_values, assertion, _origin(requests, scanned))
-    if assertion.disabled_by is not None:
-        reason = f"disabled by profile '{assertion.disabled_by}'"
-        return replace(verdict(Status.SKIPPED, reason), disabled_by=assertion.disabled_by)
-    if isinstance(assertion.term, model.Claimed):
-        return _verdict_on_claims(assertion.term, verdict, measured, scanned)
-    broken = [scanned.failures[request] for request in requests if request in scanned.failures]
-    if broken:
-        return verdict(Status.ERROR, "; ".join(dict.fromkeys(broken)))
-    if assertion.groups is not None:
-        return _verdict_for_groups(assertion, verdict, measured, scanned, sample_rows)
-    judged = _evaluate_condition(assertion, measured, scanned)
-    if judged.status is Status.SKIPPED:
-        return verdict(Status.SKIPPED, judged.reason)
-    return _with_values(verdict(judged.status, judged.reason), assertion, judged)
+_AHEAD = "the newest timestamp is in the future"
+_VerdictOf: TypeAlias = "Callable[[Status, str | None], Verdict]"
 
 
-def _verdict_for_groups(
-    assertion: model.PlannedAssertion,
-    verdict: Callable[[Status, str | None], Verdict],
-    measured: term_values.KnownValues,
-    scanned: model.Scanned,
-    sample_rows: int,
-) -> Verdict:
-    """The verdict on an assertion that is judged for each group."""
-    view = condition.GroupView(assertion, scanned)
-    assert assertion.groups is not None
-    seen_groups = condition.seen_in(assertion, scanned)
-    if (reason := misfit(assertion.groups, condition.column_types(assertion, scanned))) is not None:
-        return verdict(Status.ERROR, reason)
-    groups = condition.groups_of(assertion, seen_groups)
-    clear = condition.clear_passes(
-        assertion, scanned, groups, measured.plan.date, measured.skip_dates
-    )
-    judged: dict[model.Group, condition.EvaluatedCondition] = {}
-    # Groups with the same values, such as zero NULLs, are judged once.
-    by_values: dict[tuple[object, ...], condition.EvaluatedCondition] = {}
-    for group in groups:
-        if (passed := clear.get(group)) is not None:
-            judged[group] = passed
-            continue
-        values = view.key(group)
-        if values not in by_values:
-            seen = view.of(group)
-            by_values[values] = _evaluate_condition(
-                assertion, replace(measured, values=seen.values), seen
-            )
-        judged[group] = by_values[values]
-    on_groups = condition.verdict_on_groups(assertion, measured.plan, judged, sample_rows)
-    filters = _notes_on_filters(assertion.requests, measured.plan, scanned)
-    without_values = verdict(on_groups.status, on_groups.reason)
-    of_worst = _with_values(without_values, assertion, on_groups.worst)
-    return replace(
-        of_worst,
-        expected=f"{of_worst.expected} {assertion.groups.text}",
-        note="; ".join(filter(None, (on_groups.note, *filters))) or None,
-        failing_rows=on_groups.rows,
-        groups=on_groups.groups,
-        failed_groups=on_groups.failed_groups,
-        worst_group=on_groups.worst_group,
-    )
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Judges assertions by the results of a scan, and by what counts for them.
 
+    `sample_rows` is the maximum number of failing groups to keep for an assertion.
+    """
 
-def _condition_text(assertion: model.PlannedAssertion) -> str:
-    groups = assertion.groups
-    return f"{assertion.condition.text} {groups.text}" if groups else assertion.condition.text
+    measured: term_values.KnownValues
+    scanned: model.Scanned
+    sample_rows: int = DEFAULT_SAMPLE_ROWS
+
+    def verdict(self, assertion: model.PlannedAssertion) -> Verdict:
+        """The verdict of one assertion, as from `evaluate`, without its measurements."""
+        return masked_verdict(self._verdict(assertion), assertion, self.measured.plan)
+
+    def _verdict(self, assertion: model.PlannedAssertion) -> Verdict:
+        requests, scanned = assertion.requests, self.scanned
+        verdict = partial(_verdict_without_values, assertion, _origin(requests, scanned))
+        if assertion.disabled_by is not None:
+            reason = f"disabled by profile '{assertion.disabled_by}'"
+            return replace(verdict(Status.SKIPPED, reason), disabled_by=assertion.disabled_by)
+        if isinstance(assertion.term, model.Claimed):
+            return replace(self, sample_rows=0)._on_claims(assertion.term, verdict)
+        broken = [scanned.failures[request] for request in requests if request in scanned.failures]
+        if broken:
+            return verdict(Status.ERROR, "; ".join(dict.fromkeys(broken)))
+        if assertion.groups is not None:
+            return self._for_groups(assertion, assertion.groups, verdict)
+        judged = self._judged(assertion)
+        if judged.status is Status.SKIPPED:
+            return verdict(Status.SKIPPED, judged.reason)
+        return _with_values(verdict(judged.status, judged.reason), assertion, judged)
+
+    def _for_groups(
+        self, assertion: model.PlannedAssertion, groups: model.JudgedGroups, verdict: _VerdictOf
+    ) -> Verdict:
+        """The verdict on an assertion that is judged for each group."""
+        measured, scanned = self.measured, self.scanned
+        if (reason := misfit(groups, condition.column_types(assertion, scanned))) is not None:
+            return verdict(Status.ERROR, reason)
+        view = condition.GroupView(assertion, scanned)
+        judged_groups = condition.groups_of(assertion, condition.seen_in(assertion, scanned))
+        clear = condition.clear_passes(
+            assertion, scanned, judged_groups, measured.plan.date, measured.skip_dates
+        )
+        judged: dict[model.Group, condition.EvaluatedCondition] = {}
+        # Groups with the same values, such as zero NULLs, are judged once.
+        by_values: dict[tuple[object, ...], condition.EvaluatedCondition] = {}
+        for group in judged_groups:
+            if (passed := clear.get(group)) is not None:
+                judged[group] = passed
+                continue
+            values = view.key(group)
+            if values not in by_values:
+                seen = view.of(group)
+                of_group = Judge(replace(measured, values=seen.values), seen)
+                by_values[values] = of_group._judged(assertion)
+            judged[group] = by_values[values]
+        on_groups = condition.verdict_on_groups(assertion, measured.plan, judged, self.sample_rows)
+        without_values = verdict(on_groups.status, on_groups.reason)
+        of_worst = _with_values(without_values, assertion, on_groups.worst)
+        notes = (on_groups.note, *self._notes_on_filters(assertion.requests))
+        return replace(
+            of_worst,
+            expected=f"{of_worst.expected} {groups.text}",
+            note="; ".join(filter(None, notes)) or None,
+            failing_rows=on_groups.rows,
+            groups=on_groups.groups,
+            failed_groups=on_groups.failed_groups,
+            worst_group=on_groups.worst_group,
+        )
+
+    def _judged(self, assertion: model.PlannedAssertion) -> condition.EvaluatedCondition:
+        """The judgement on an assertion: for all rows, or for one group."""
+        measured, requests = self.measured, assertion.requests
+        answered = measured.with_answers(assertion)
+        gap = measured.gap(answered.requests)
+        if gap is not None and (gap.is_asked_for or not assertion.condition.is_about_none):
+            return condition.EvaluatedCondition(Status.SKIPPED, gap.reason)
+        usual = measured.usual_behind_bounds(answered)
+        if usual is not None and usual.limits is None:
+            return condition.EvaluatedCondition(Status.SKIPPED, usual.gap)
+        value = measured.value_of(answered.term)
+        scaled, bounds = measured.scaled_sides(answered, value)
+        details = self.scanned.details
+        reasons = (details[request] for request in self.void_requests(requests))
+        voids = "; ".join(dict.fromkeys(reasons)) or None
+        sides = (assertion.term, *assertion.condition.bounds)
+        if voids is None and any(map(measured.hides_overflow, sides)):
+            voids = INFINITE
+        ahead, most_ahead = (
+            max(map(measured.hours_ahead, sides)),
+            measured.plan.max_clock_skew_hours,
+        )
+        if ahead > most_ahead:
+            limit = format_duration(Fraction(most_ahead) * 3600)
+            voids = f"{_AHEAD} by more than {limit}, so that it does not count: leave out such rows"
+        if voids is not None and not assertion.condition.is_about_none:
+            # Neither `coalesce` nor a window hides NaN or an overflow.
+            value = scaled = None
+        status, reason, note = condition.compare_value(assertion, scaled, bounds, voids)
+        if status is Status.FAILED and gap is not None:
+            reason = gap.reason
+        if status is Status.PASSED and usual is not None and usual.repeats(scaled):
+            status, reason = Status.FAILED, term_values.REPEATED
+        if status is Status.FAILED:
+            match assertion.term:
+                case model.Applied(function="age") if reason is None:
+                    # Seconds are hard to read for periods of days.
+                    reason = f"that is {format_duration(value)}"
+            known = dict.fromkeys(details[request] for request in requests if request in details)
+            more = [text for text in known if text not in (reason or "")]
+            reason = "; ".join(filter(None, (reason, *more))) or None
+        notes = [*([note] if note else []), *([_AHEAD] if voids is None and ahead else [])]
+        notes += self._notes_on_filters(requests)
+        factors = usual.limits.text if usual is not None and usual.limits is not None else ""
+        note_text = "; ".join(notes) or None
+        return condition.EvaluatedCondition(
+            status, reason, value, scaled, bounds, note_text, factors
+        )
+
+    def _notes_on_filters(self, requests: Iterable[model.MetricRequest]) -> Iterator[str]:
+        """Notes on filters that no row satisfies: a metric of no rows seldom fails."""
+        filters = dict.fromkeys(
+            (request.dataset, request.date, request.where)
+            for request in requests
+            if request.date in (None, self.measured.plan.date)
+        )
+        for dataset, on, where in filters:
+            count = model.row_count(dataset, on, where)
+            if where is not None and self.scanned.values.get(count) == 0:
+                yield f"no row of {dataset} meets the filter `{show(where.node)}`"
+
+    def void_requests(
+        self, requests: Iterable[model.MetricRequest]
+    ) -> Iterator[model.MetricRequest]:
+        """The requests on the date of the plan that have no value because of NaN or infinity."""
+        for request in requests:
+            is_read = request.definition.scan is not Scan.SCHEMA
+            is_void = is_read and self.scanned.values.get(request) is None
+            is_on_date = request.date in (None, self.measured.plan.date)
+            if is_void and is_on_date and request in self.scanned.details:
+                yield request
+
+    def _on_claims(self, claimed: model.Claimed, verdict: _VerdictOf) -> Verdict:
+        """One verdict for several claims. Claims that were not evaluated are undecided: the others
+        decide, or nothing does."""
+        parts = claimed.parts
+        judged = [*map(self.verdict, parts)]
+        statuses = [claim_verdict.status for claim_verdict in judged]
+        holding = statuses.count(Status.PASSED)
+        is_if = claimed.junctor is nodes.Junctor.IF
+        if is_if:
+            # Equivalent to `any` with the negated first claim.
+            statuses[0] = self._negated_status(parts[0])
+            holding = int(Status.PASSED in statuses)
+        status = _combined_status(claimed.junctor, statuses)
+        if status is Status.PASSED:
+            note = None
+            if is_if and statuses[0] is Status.PASSED:
+                first = _claim_in_words(parts[0], judged[0])
+                note = f"the condition is false, so nothing is required: {first}"
+            return replace(verdict(status, None), value=holding, scaled_value=holding, note=note)
+        # Of `all` claims, those that hold do not explain a failure.
+        is_all = claimed.junctor is nodes.Junctor.ALL
+        words = [
+            _claim_in_words(part, claim_verdict)
+            for part, claim_verdict in zip(parts, judged, strict=True)
+            if claim_verdict.status is status or not is_all
+        ]
+        if is_if and statuses[0] is judged[0].status is Status.FAILED:
+            words[0] = _claim_in_words(parts[0], judged[0], "is neither true nor false")
+        counted = holding if status is Status.FAILED else None
+        return replace(verdict(status, "; ".join(words)), value=counted, scaled_value=counted)
+
+    def _negated_status(self, part: model.PlannedAssertion) -> Status:
+        """The negation of a claim's result. If a metric has no value, neither holds."""
+        if isinstance(part.term, model.Claimed):
+            junctor, parts = part.term.junctor, part.term.parts
+            if junctor is nodes.Junctor.IF:
+                statuses = [self._verdict(parts[0]).status, self._negated_status(parts[1])]
+                return _combined_status(nodes.Junctor.ALL, statuses)
+            other = nodes.Junctor.ANY if junctor is nodes.Junctor.ALL else nodes.Junctor.ALL
+            return _combined_status(other, [*map(self._negated_status, parts)])
+        status = self._verdict(part).status
+        is_read = any(request.definition.scan is not Scan.SCHEMA for request in part.requests)
+        if is_read and status is Status.FAILED and not part.condition.is_about_none:
+            compared = self._judged(part)
+            if None in (compared.scaled, *compared.bounds):
+                return Status.FAILED
+        return _OPPOSITES.get(status, status)
 
 
 def _with_values(
@@ -214,105 +327,6 @@ def _with_values(
     )
 
 
-_AHEAD = "the newest timestamp is in the future"
-
-
-def _evaluate_condition(
-    assertion: model.PlannedAssertion, measured: term_values.KnownValues, scanned: model.Scanned
-) -> condition.EvaluatedCondition:
-    """The judgement on an assertion: for all rows, or for one group."""
-    requests = assertion.requests
-    answered = term_values.with_answers(assertion, measured)
-    gap = measured.gap(answered.requests)
-    if gap is not None and (gap.is_asked_for or not assertion.condition.is_about_none):
-        return condition.EvaluatedCondition(Status.SKIPPED, gap.reason)
-    usual = term_values.usual_behind_bounds(answered, measured)
-    if usual is not None and usual.limits is None:
-        return condition.EvaluatedCondition(Status.SKIPPED, usual.gap)
-    value = term_values.value_of(answered.term, measured)
-    scaled, bounds = term_values.scaled_sides(answered, value, measured)
-    voids = _why_no_value(requests, measured.plan, scanned)
-    sides = (assertion.term, *assertion.condition.bounds)
-    if voids is None and any(term_values.hides_overflow(side, measured) for side in sides):
-        voids = INFINITE
-    ahead = max(term_values.hours_ahead(side, measured) for side in sides)
-    if ahead > term_values.most_ahead(measured):
-        limit = format_duration(Fraction(term_values.most_ahead(measured)) * 3600)
-        voids = f"{_AHEAD} by more than {limit}, so that it does not count: leave out such rows"
-    if voids is not None and not assertion.condition.is_about_none:
-        # Neither `coalesce` nor a window hides NaN or an overflow.
-        value = scaled = None
-    status, reason, note = condition.compare_value(assertion, scaled, bounds, voids)
-    if status is Status.FAILED and gap is not None:
-        reason = gap.reason
-    if status is Status.PASSED and usual is not None and usual.repeats(scaled):
-        status, reason = Status.FAILED, term_values.REPEATED
-    if status is Status.FAILED and reason is None and _is_age(assertion.term):
-        reason = f"that is {format_duration(value)}"  # seconds are hard to read for periods of days
-    if status is Status.FAILED:
-        details = [scanned.details[request] for request in requests if request in scanned.details]
-        more = [text for text in dict.fromkeys(details) if text not in (reason or "")]
-        reason = "; ".join(filter(None, (reason, *more))) or None
-    notes = [*([note] if note else []), *([_AHEAD] if voids is None and ahead else [])]
-    notes += _notes_on_filters(requests, measured.plan, scanned)
-    factors = usual.limits.text if usual is not None and usual.limits is not None else ""
-    note_text = "; ".join(notes) or None
-    return condition.EvaluatedCondition(status, reason, value, scaled, bounds, note_text, factors)
-
-
-def _notes_on_filters(
-    requests: Iterable[model.MetricRequest], plan: model.Plan, scanned: model.Scanned
-) -> Iterator[str]:
-    """Notes on filters that no row satisfies: a metric of no rows seldom fails."""
-    filters = dict.fromkeys(
-        (request.dataset, request.date, request.where)
-        for request in requests
-        if request.where is not None and request.date in (None, plan.date)
-    )
-    for dataset, on, where in filters:
-        if where is not None and scanned.values.get(model.row_count(dataset, on, where)) == 0:
-            yield f"no row of {dataset} meets the filter `{show(where.node)}`"
-
-
-def _verdict_on_claims(
-    claimed: model.Claimed,
-    verdict: Callable[[Status, str | None], Verdict],
-    measured: term_values.KnownValues,
-    scanned: model.Scanned,
-) -> Verdict:
-    """One verdict for several claims. Claims that were not evaluated are undecided: the others
-    decide, or nothing does."""
-    parts = claimed.parts
-    plan = measured.plan
-    judged = [masked_verdict(_verdict_on(part, measured, scanned, 0), part, plan) for part in parts]
-    statuses = [claim_verdict.status for claim_verdict in judged]
-    holding = statuses.count(Status.PASSED)
-    is_if = claimed.junctor is nodes.Junctor.IF
-    if is_if:
-        # Equivalent to `any` with the negated first claim.
-        statuses[0] = _negated_status(parts[0], measured, scanned)
-        holding = int(Status.PASSED in statuses)
-    status = _combined_status(claimed.junctor, statuses)
-    if status is Status.PASSED:
-        note = None
-        if is_if and statuses[0] is Status.PASSED:
-            first = _claim_in_words(parts[0], judged[0])
-            note = f"the condition is false, so nothing is required: {first}"
-        return replace(verdict(status, None), value=holding, scaled_value=holding, note=note)
-    # Of `all` claims, those that hold do not explain a failure.
-    is_all = claimed.junctor is nodes.Junctor.ALL
-    words = [
-        _claim_in_words(part, claim_verdict)
-        for part, claim_verdict in zip(parts, judged, strict=True)
-        if claim_verdict.status is status or not is_all
-    ]
-    if is_if and statuses[0] is judged[0].status is Status.FAILED:
-        words[0] = _claim_in_words(parts[0], judged[0], "is neither true nor false")
-    counted = holding if status is Status.FAILED else None
-    reason = "; ".join(words)
-    return replace(verdict(status, reason), value=counted, scaled_value=counted)
-
-
 def _combined_status(junctor: nodes.Junctor, statuses: Collection[Status]) -> Status:
     """The combined status of several claims, with the negated first claim for `if`."""
     deciding, otherwise = Status.FAILED, Status.PASSED
@@ -320,30 +334,6 @@ def _combined_status(junctor: nodes.Junctor, statuses: Collection[Status]) -> St
         deciding, otherwise = otherwise, deciding
     present = (status for status in (deciding, Status.ERROR, Status.SKIPPED) if status in statuses)
     return next(present, otherwise)
-
-
-def _negated_status(
-    part: model.PlannedAssertion, measured: term_values.KnownValues, scanned: model.Scanned
-) -> Status:
-    """The negation of a claim's result. If a metric has no value, neither holds."""
-    if isinstance(part.term, model.Claimed):
-        junctor, parts = part.term.junctor, part.term.parts
-        if junctor is nodes.Junctor.IF:
-            first = _verdict_on(parts[0], measured, scanned, 0).status
-            return _combined_status(
-                nodes.Junctor.ALL, [first, _negated_status(parts[1], measured, scanned)]
-            )
-        other = nodes.Junctor.ANY if junctor is nodes.Junctor.ALL else nodes.Junctor.ALL
-        return _combined_status(
-            other, [_negated_status(claim, measured, scanned) for claim in parts]
-        )
-    verdict = _verdict_on(part, measured, scanned, 0)
-    is_read = any(request.definition.scan is not Scan.SCHEMA for request in part.requests)
-    if is_read and verdict.status is Status.FAILED and not part.condition.is_about_none:
-        compared = _evaluate_condition(part, measured, scanned)
-        if None in (compared.scaled, *compared.bounds):
-            return Status.FAILED
-    return _OPPOSITES.get(verdict.status, verdict.status)
 
 
 _OPPOSITES = {Status.PASSED: Status.FAILED, Status.FAILED: Status.PASSED}
@@ -397,7 +387,9 @@ def _verdict_without_values(
         check=assertion.check,
         datasets=assertion.datasets,
         expression=assertion.expression,
-        expected=_condition_text(assertion),
+        expected=" ".join(
+            (assertion.condition.text, *([assertion.groups.text] if assertion.groups else ()))
+        ),
         severity=assertion.severity,
         status=status,
         multiplier=float(assertion.multiplier),
@@ -412,29 +404,6 @@ def _verdict_without_values(
         is_experimental=assertion.is_experimental,
         is_required=assertion.is_protected,
     )
-
-
-def void_requests(
-    requests: Iterable[model.MetricRequest], plan: model.Plan, scanned: model.Scanned
-) -> Iterator[model.MetricRequest]:
-    """The requests on the date of the plan that have no value because of NaN or infinity."""
-    for request in requests:
-        is_read = request.definition.scan is not Scan.SCHEMA
-        is_void = is_read and scanned.values.get(request) is None
-        if is_void and request in scanned.details and request.date in (None, plan.date):
-            yield request
-
-
-def _why_no_value(
-    requests: Iterable[model.MetricRequest], plan: model.Plan, scanned: model.Scanned
-) -> str | None:
-    """Why metrics have no value, as far as it is known."""
-    voids = (scanned.details[request] for request in void_requests(requests, plan, scanned))
-    return "; ".join(dict.fromkeys(voids)) or None
-
-
-def _is_age(term: model.Term) -> bool:
-    return isinstance(term, model.Applied) and term.function == "age"
 
 
 def with_clauses(

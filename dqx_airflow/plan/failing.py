@@ -23,12 +23,12 @@ from dqx_airflow.metrics.spark_values import metric_value, spark_number, timesta
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.types import Family, family_of
 from dqx_airflow.plan import model
-from dqx_airflow.plan.evaluate import judge_one, void_requests
+from dqx_airflow.plan.evaluate import Judge
 from dqx_airflow.plan.masks import reveals_any
 from dqx_airflow.plan.predicates import arguments_of, causes_of, lookups_of, predicate_sql, voids_of
 from dqx_airflow.plan.row_values import Cause, RowTypes
 from dqx_airflow.plan.schema_check import INFINITE, Schema, columns_of, is_about_rows
-from dqx_airflow.plan.term_values import KnownValues, sides_of
+from dqx_airflow.plan.term_values import KnownValues
 from dqx_airflow.values import MASK, MetricValue, Status, Verdict
 from dqx_airflow.values.exact import Exact, exact_text
 
@@ -72,29 +72,13 @@ def faults_of(
     :param now: when the gate runs, as in `evaluate`.
     """
     measured = KnownValues(scanned.values, now, plan, frozenset(skip_dates))
+    finder = _FaultFinder(Judge(measured, scanned), schemas)
     return tuple(
-        tuple(
-            fault
-            for part in _failing_parts(assertion, measured, scanned)
-            for fault in _faults(part, measured, scanned, schemas)
-        )
+        tuple(fault for part in finder.failing_parts(assertion) for fault in finder.faults(part))
         if verdict.status is Status.FAILED and assertion.groups is None
         else ()
         for assertion, verdict in zip(plan.assertions, verdicts, strict=True)
     )
-
-
-def _failing_parts(
-    assertion: model.PlannedAssertion, measured: KnownValues, scanned: model.Scanned
-) -> Iterator[model.PlannedAssertion]:
-    """The claims of a failed assertion that do not hold; for `if`, the one after `then`."""
-    if not isinstance(assertion.term, model.Claimed):
-        yield assertion
-        return
-    parts = assertion.term.parts
-    for part in parts[1:] if assertion.term.junctor is nodes.Junctor.IF else parts:
-        if judge_one(part, measured, scanned).status is Status.FAILED:
-            yield from _failing_parts(part, measured, scanned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,69 +90,84 @@ class _Excess:
     limit: MetricValue
 
 
-def _faults(
-    assertion: model.PlannedAssertion,
-    measured: KnownValues,
-    scanned: model.Scanned,
-    schemas: Mapping[str, Schema],
-) -> Iterator[FailingRows]:
-    plan, (scaled, bounds) = measured.plan, sides_of(assertion, measured)
-    voids = tuple(void_requests(assertion.requests, plan, scanned))
-    yield from _void_faults(voids, scanned, schemas)
-    if voids or scaled is None or not bounds or None in bounds:
-        return
-    excess = _excess(assertion.condition, scaled, bounds)
-    if excess is None:
-        return
-    is_limit_masked = any(reveals_any(bound, plan.masked) for bound in assertion.condition.bounds)
-    for part in _blamed(assertion.term, excess.is_above, is_whole=True):
-        request, schema = part.request, schemas.get(part.request.dataset)
-        definition = request.definition
-        if is_about_rows(request) and part.is_above:
-            yield FailingRows(request, "the rows differ", ())
-            continue
-        behind = definition.raised_by if part.is_above else definition.lowered_by
-        if behind is None or schema is None or request.date not in (None, plan.date):
-            continue
-        types = RowTypes(schema.type_of)
-        rows = behind(arguments_of(request, partial(predicate_sql, types=types), types))
-        reason = behind(arguments_of(request, show)).words
-        condition = rows.condition
-        if rows.compared is not None:
-            if not part.is_whole:
-                continue  # the share of this metric in the limit is unknown
-            condition = _beyond(rows.compared, request, schema, excess, assertion.multiplier)
-            limit = MASK if is_limit_masked else format_value(excess.limit)
-            times = "" if assertion.multiplier == 1 else f" * {exact_text(assertion.multiplier)}"
-            reason = f"{reason}{times} {excess.op} {limit}"
-        condition = _chosen(request, condition, types)
-        columns = dict.fromkeys(columns_of(request, schema))
-        columns.update(dict.fromkeys(lookup.column for lookup in lookups_of(request)))
-        causes = tuple(
-            cause
-            for argument in request.arguments
-            if isinstance(argument, model.RowPredicate)
-            for cause in causes_of(argument.node, types)
+@dataclass(frozen=True, slots=True)
+class _FaultFinder:
+    """Finds the rows at fault by the judge of a plan; `schemas` are those of its datasets."""
+
+    judge: Judge
+    schemas: Mapping[str, Schema]
+
+    def failing_parts(self, assertion: model.PlannedAssertion) -> Iterator[model.PlannedAssertion]:
+        """The claims of a failed assertion that do not hold; for `if`, the one after `then`."""
+        if not isinstance(assertion.term, model.Claimed):
+            yield assertion
+            return
+        parts = assertion.term.parts
+        for part in parts[1:] if assertion.term.junctor is nodes.Junctor.IF else parts:
+            if self.judge.verdict(part).status is Status.FAILED:
+                yield from self.failing_parts(part)
+
+    def faults(self, assertion: model.PlannedAssertion) -> Iterator[FailingRows]:
+        measured, plan = self.judge.measured, self.judge.measured.plan
+        scaled, bounds = measured.sides_of(assertion)
+        voids = tuple(self.judge.void_requests(assertion.requests))
+        yield from self._void_faults(voids)
+        if voids or scaled is None or not bounds or None in bounds:
+            return
+        excess = _excess(assertion.condition, scaled, bounds)
+        if excess is None:
+            return
+        is_limit_masked = any(
+            reveals_any(bound, plan.masked) for bound in assertion.condition.bounds
         )
-        yield FailingRows(request, reason, tuple(columns), condition, rows.repeated, causes)
+        for part in _blamed(assertion.term, excess.is_above, is_whole=True):
+            request, schema = part.request, self.schemas.get(part.request.dataset)
+            definition = request.definition
+            if is_about_rows(request) and part.is_above:
+                yield FailingRows(request, "the rows differ", ())
+                continue
+            behind = definition.raised_by if part.is_above else definition.lowered_by
+            if behind is None or schema is None or request.date not in (None, plan.date):
+                continue
+            types = RowTypes(schema.type_of)
+            rows = behind(arguments_of(request, partial(predicate_sql, types=types), types))
+            reason = behind(arguments_of(request, show)).words
+            condition = rows.condition
+            if rows.compared is not None:
+                if not part.is_whole:
+                    continue  # the share of this metric in the limit is unknown
+                condition = _beyond(rows.compared, request, schema, excess, assertion.multiplier)
+                limit = MASK if is_limit_masked else format_value(excess.limit)
+                times = (
+                    "" if assertion.multiplier == 1 else f" * {exact_text(assertion.multiplier)}"
+                )
+                reason = f"{reason}{times} {excess.op} {limit}"
+            condition = _chosen(request, condition, types)
+            columns = dict.fromkeys(columns_of(request, schema))
+            columns.update(dict.fromkeys(lookup.column for lookup in lookups_of(request)))
+            causes = tuple(
+                cause
+                for argument in request.arguments
+                if isinstance(argument, model.RowPredicate)
+                for cause in causes_of(argument.node, types)
+            )
+            yield FailingRows(request, reason, tuple(columns), condition, rows.repeated, causes)
 
-
-def _void_faults(
-    voids: Iterable[model.MetricRequest], scanned: model.Scanned, schemas: Mapping[str, Schema]
-) -> Iterator[FailingRows]:
-    """The rows because of which metrics have no value."""
-    with_nan = METRICS["nan_count"].raised_by
-    assert with_nan is not None
-    for request in voids:
-        schema = schemas.get(request.dataset)
-        if schema is None:
-            continue
-        types = RowTypes(schema.type_of)
-        behind = infinite_values if scanned.details[request] == INFINITE else with_nan
-        for column in voids_of(request, types):
-            rows = behind((column,))
-            condition = _chosen(request, rows.condition, types)
-            yield FailingRows(request, rows.words, (column,), condition)
+    def _void_faults(self, voids: Iterable[model.MetricRequest]) -> Iterator[FailingRows]:
+        """The rows because of which metrics have no value."""
+        with_nan = METRICS["nan_count"].raised_by
+        assert with_nan is not None
+        for request in voids:
+            schema = self.schemas.get(request.dataset)
+            if schema is None:
+                continue
+            types = RowTypes(schema.type_of)
+            is_infinite = self.judge.scanned.details[request] == INFINITE
+            behind = infinite_values if is_infinite else with_nan
+            for column in voids_of(request, types):
+                rows = behind((column,))
+                condition = _chosen(request, rows.condition, types)
+                yield FailingRows(request, rows.words, (column,), condition)
 
 
 def _chosen(request: model.MetricRequest, condition: str | None, types: RowTypes) -> str | None:
@@ -179,44 +178,31 @@ def _chosen(request: model.MetricRequest, condition: str | None, types: RowTypes
     return where if condition is None else f"({condition}) AND {where}"
 
 
+_BEYOND = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+
+
 def _excess(
     condition: model.PlannedCondition, value: MetricValue, bounds: Sequence[MetricValue]
 ) -> _Excess | None:
     """None if a value is neither too large nor too small, for example with `!=`."""
     limit = bounds[0]
     match condition.kind:
-        case "<":
-            return _Excess(True, ">=", limit)
-        case "<=":
-            return _Excess(True, ">", limit)
-        case ">":
-            return _Excess(False, "<=", limit)
-        case ">=":
-            return _Excess(False, "<", limit)
+        case "<" | "<=" | ">" | ">=" as op:
+            return _Excess(op[0] == "<", _BEYOND[op], limit)
         case "==":
-            is_above = _is_above(value, limit)
-            return _Excess(
-                is_above, ">" if is_above else "<", _with_tolerance(limit, condition, is_above)
-            )
+            is_above, tolerance = _is_above(value, limit), condition.tolerance or 0
+            if limit is not None and not isinstance(limit, str):
+                limit = metric_value(limit + tolerance if is_above else limit - tolerance)
+            return _Excess(is_above, ">" if is_above else "<", limit)
         case "between" if _is_above(value, bounds[1]):
             return _Excess(True, ">", bounds[1])
         case "between":
             return _Excess(False, "<", limit)
-        case _:
-            return None
+    return None
 
 
 def _is_above(value: MetricValue, limit: MetricValue) -> bool:
     return bool(value > limit)  # type: ignore[operator]  # they were compared already
-
-
-def _with_tolerance(
-    limit: MetricValue, condition: model.PlannedCondition, is_above: bool
-) -> MetricValue:
-    if isinstance(limit, str) or limit is None:
-        return limit
-    tolerance = condition.tolerance or 0
-    return metric_value(limit + tolerance if is_above else limit - tolerance)
 
 
 @dataclass(frozen=True, slots=True)

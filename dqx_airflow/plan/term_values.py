@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 from hashlib import sha256
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from dqx_airflow.dql.printer import show
 from dqx_airflow.metrics import derived
@@ -25,6 +25,9 @@ from dqx_airflow.plan import model
 from dqx_airflow.plan.masks import reveals
 from dqx_airflow.values import DatasetRef, MetricValue
 from dqx_airflow.values.exact import NUMBERS, exact_text, parse_exact
+
+ComparedSides: TypeAlias = tuple[MetricValue, tuple[MetricValue, ...]]
+"""A value, and the bounds of its condition."""
 
 Old = TypeVar("Old")
 New = TypeVar("New")
@@ -55,10 +58,14 @@ class Measurements:
         return Measurements(*(getattr(self, name) | getattr(other, name) for name in names))
 
     def gap(self, key: str) -> str:
-        """Why there is no value of a key."""
+        """Why there is no value of a key: of `null_count(email) of 'orders', 7 days before`."""
+        dataset, metric, arguments, lag, *_ = json.loads(key)
+        shown = ", ".join(one if isinstance(one, str) else json.dumps(one) for one in arguments)
+        before = f", {lag} day{'' if lag == 1 else 's'} before" if lag else ""
+        text = f"{metric}({shown}) of '{dataset}'{before}"
         if key in self.hidden:
-            return f"{key_text(key)} is hidden: it derives from masked columns"
-        return f"no stored value of {key_text(key)}"
+            return f"{text} is hidden: it derives from masked columns"
+        return f"no stored value of {text}"
 
     def scanned(self, keys: Mapping[model.MetricRequest, str]) -> model.Scanned:
         """The stored results of some requests, in the form that a scan returns."""
@@ -83,16 +90,6 @@ def request_key(request: model.MetricRequest, on: date) -> str:
     return json.dumps(parts, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
-def key_text(key: str) -> str:
-    """A key in words: `null_count(email) of 'orders', 7 days before`."""
-    dataset, metric, arguments, lag, *_ = json.loads(key)
-    shown = (
-        argument if isinstance(argument, str) else json.dumps(argument) for argument in arguments
-    )
-    before = f", {lag} day{'' if lag == 1 else 's'} before" if lag else ""
-    return f"{metric}({', '.join(shown)}) of '{dataset}'{before}"
-
-
 def requests_behind(
     assertion: model.PlannedAssertion, *, with_history: bool = False
 ) -> tuple[model.MetricRequest, ...]:
@@ -101,9 +98,8 @@ def requests_behind(
     :param with_history: also those that tell what is usual, which are stored with their own days.
     """
     requests = (*assertion.requests, *(assertion.history if with_history else ()))
-    counts = (
-        model.row_count(request.dataset, request.date) for request in requests if request.date
-    )
+    dated = (request for request in requests if request.date)
+    counts = (model.row_count(request.dataset, request.date) for request in dated)
     return tuple(dict.fromkeys((*requests, *counts)))
 
 
@@ -270,6 +266,23 @@ class DataGap:
 
 
 @dataclass(frozen=True, slots=True)
+class UsualBehind:
+    """What is usual for the subject of a condition; None, and a `gap`, if too little is known."""
+
+    limits: UsualLimits | None
+    gap: str
+    is_of_subject: bool
+
+    def repeats(self, value: MetricValue) -> bool:
+        """True if the value is exactly that of the day before, which no other day repeated."""
+        last = self.limits.repeated if self.limits is not None else None
+        return self.is_of_subject and last is not None and derived.as_float(value) == last
+
+
+REPEATED = "exactly the value of the day before: was the same delivery read again?"
+
+
+@dataclass(frozen=True, slots=True)
 class KnownValues:
     """The values and dates for evaluating terms."""
 
@@ -317,93 +330,112 @@ class KnownValues:
             any(on in self.skip_dates for _, on in missing),
         )
 
-
-def value_of(term: model.Term, measured: KnownValues) -> MetricValue:
-    """The value of a term, or None."""
-    match term:
-        case model.ConstantTerm(value=value):
-            return metric_value(value)
-        case model.Now():
-            return measured.now.isoformat(sep=" ", timespec="seconds") if measured.now else None
-        case model.KnownDay(dataset=dataset):
-            on = measured.on or measured.plan.date
-            return known_text(on, measured.plan.labels.get(dataset, {}))
-        case model.Measured(request=request):
-            return measured.value(request)
-        case model.Applied(function=function, terms=terms):
-            if function in ("age", "deadline") and hours_ahead(term, measured) > most_ahead(
-                measured
+    def value_of(self, term: model.Term) -> MetricValue:
+        """The value of a term, or None."""
+        match term:
+            case model.ConstantTerm(value=value):
+                return metric_value(value)
+            case model.Now():
+                return self.now.isoformat(sep=" ", timespec="seconds") if self.now else None
+            case model.KnownDay(dataset=dataset):
+                return known_text(self.on or self.plan.date, self.plan.labels.get(dataset, {}))
+            case model.Measured(request=request):
+                return self.value(request)
+            case model.Applied(function="age" | "deadline") if (
+                self.hours_ahead(term) > self.plan.max_clock_skew_hours
             ):
                 return None  # one wrong clock must not make stale data fresh
-            return derived.apply(function, tuple(value_of(inner, measured) for inner in terms))
-        case model.Claimed():
-            return None  # `_judge_parts` counts those that hold
+            case model.Applied(function=function, terms=terms):
+                return derived.apply(function, self.values_of(terms))
+            case model.Claimed():
+                return None  # the judge of claims counts those that hold
 
+    def values_of(self, terms: Iterable[model.Term]) -> tuple[MetricValue, ...]:
+        return tuple(map(self.value_of, terms))
 
-@dataclass(frozen=True, slots=True)
-class UsualBehind:
-    """What is usual for the subject of a condition; None, and a `gap`, if too little is known."""
+    def usual_behind_bounds(self, assertion: model.PlannedAssertion) -> UsualBehind | None:
+        """What is usual, if a limit of the assertion says so."""
+        for bound in assertion.condition.bounds:
+            for limit in model.usual_limits_in(bound):
+                values = self.values_of(limit.terms)
+                before = values[len(derived.USUAL_OPERANDS) :]
+                known = sum(value is not None for value in before)
+                gap = (
+                    f"{known} of the {len(before)} days before have a value, at least "
+                    f"{FEWEST_KNOWN} are needed to know what is usual"
+                    f"{', without issues and too large values' if known >= FEWEST_KNOWN else ''}"
+                )
+                is_of_subject = limit.terms[len(derived.USUAL_OPERANDS) - 1] == assertion.term
+                return UsualBehind(derived.usual_behind(values), gap, is_of_subject)
+        return None
 
-    limits: UsualLimits | None
-    gap: str
-    is_of_subject: bool
+    def hours_ahead(self, term: model.Term) -> float:
+        """By how many hours the newest timestamp of a term, on which its age depends, is in the
+        future; 0 if none is."""
+        match term:
+            case model.Measured(request=request) if request.metric == "commit_age":
+                age = self.value(request)
+            case model.Applied(function="age", terms=terms):
+                age = derived.apply("age", self.values_of(terms))
+            case model.Applied(function="deadline", terms=(newest, _, zone)):
+                age = derived.apply("age", self.values_of((model.Now(), newest, zone)))
+            case model.Applied(terms=terms):
+                return max(map(self.hours_ahead, terms), default=0)
+            case _:
+                return 0
+        return max(0.0, -float(age) / 3600) if isinstance(age, NUMBERS) else 0
 
-    def repeats(self, value: MetricValue) -> bool:
-        """True if the value is exactly that of the day before, which no other day repeated."""
-        last = self.limits.repeated if self.limits is not None else None
-        return self.is_of_subject and last is not None and derived.as_float(value) == last
+    def hides_overflow(self, term: model.Term) -> bool:
+        """True if a term may have a value although arithmetic in it overflows. Operands after the
+        one that answers a `coalesce` do not count."""
+        return _takes_none(term) and self._overflows(term)
 
+    def _overflows(self, term: model.Term) -> bool:
+        if not isinstance(term, model.Applied):
+            return False
+        for operand in term.terms:
+            if self._overflows(operand):
+                return True
+            if term.function == "coalesce" and self._answers(operand):
+                return False
+        if derived.takes_none(term.function):
+            return False
+        return derived.is_infinite(term.function, self.values_of(term.terms))
 
-REPEATED = "exactly the value of the day before: was the same delivery read again?"
+    def _answered(self, term: model.Term) -> model.Term:
+        """The term, with each `coalesce` replaced by the operand that answers it.
 
+        That is the first operand that has enough dates with data, and a value, or else the last
+        one.
+        """
+        if not isinstance(term, model.Applied):
+            return term
+        operands = tuple(map(self._answered, term.terms))
+        if term.function != "coalesce":
+            return model.Applied(term.function, operands)
+        return next(filter(self._answers, operands[:-1]), operands[-1])
 
-def usual_behind_bounds(
-    assertion: model.PlannedAssertion, measured: KnownValues
-) -> UsualBehind | None:
-    """What is usual, if a limit of the assertion says so."""
-    for bound in assertion.condition.bounds:
-        for limit in model.usual_limits_in(bound):
-            values = tuple(value_of(part, measured) for part in limit.terms)
-            before = values[len(derived.USUAL_OPERANDS) :]
-            known = sum(value is not None for value in before)
-            gap = (
-                f"{known} of the {len(before)} days before have a value, at least "
-                f"{FEWEST_KNOWN} are needed to know what is usual"
-                f"{', without issues and too large values' if known >= FEWEST_KNOWN else ''}"
-            )
-            is_of_subject = limit.terms[len(derived.USUAL_OPERANDS) - 1] == assertion.term
-            return UsualBehind(derived.usual_behind(values), gap, is_of_subject)
-    return None
+    def _answers(self, operand: model.Term) -> bool:
+        return not self.gap(model.requests_of(operand)) and self.value_of(operand) is not None
 
+    def with_answers(self, assertion: model.PlannedAssertion) -> model.PlannedAssertion:
+        """The assertion without `coalesce`, on both sides, which leaves what it needs."""
+        term, condition = assertion.term, assertion.condition
+        if not any(map(_has_default, (term, *condition.bounds))):
+            return assertion
+        condition = replace(condition, bounds=tuple(map(self._answered, condition.bounds)))
+        return replace(assertion, term=self._answered(term), condition=condition)
 
-def most_ahead(measured: KnownValues) -> float:
-    """By how many hours a timestamp may be in the future and still count."""
-    return measured.plan.max_clock_skew_hours
+    def sides_of(self, assertion: model.PlannedAssertion) -> ComparedSides:
+        """The scaled value and the bounds that are compared."""
+        answered = self.with_answers(assertion)
+        return self.scaled_sides(answered, self.value_of(answered.term))
 
-
-def hours_ahead(term: model.Term, measured: KnownValues) -> float:
-    """By how many hours the newest timestamp of a term, on which its age depends, is in the future;
-    0 if none is."""
-    match term:
-        case model.Measured(request=request) if request.metric == "commit_age":
-            age = measured.value(request)
-        case model.Applied(function="age", terms=terms):
-            age = derived.apply("age", tuple(value_of(inner, measured) for inner in terms))
-        case model.Applied(function="deadline", terms=(newest, _, zone)):
-            age = derived.apply(
-                "age", tuple(value_of(part, measured) for part in (model.Now(), newest, zone))
-            )
-        case model.Applied(terms=terms):
-            return max((hours_ahead(inner, measured) for inner in terms), default=0)
-        case _:
-            return 0
-    return max(0.0, -float(age) / 3600) if isinstance(age, NUMBERS) else 0
-
-
-def hides_overflow(term: model.Term, measured: KnownValues) -> bool:
-    """True if a term may have a value although arithmetic in it overflows. Operands after the one
-    that answers a `coalesce` do not count."""
-    return _takes_none(term) and _overflows(term, measured)
+    def scaled_sides(self, assertion: model.PlannedAssertion, value: MetricValue) -> ComparedSides:
+        bounds = self.values_of(assertion.condition.bounds)
+        if assertion.multiplier == 1 or isinstance(value, str):  # a date has no multiple
+            return value, bounds
+        return derived.apply("*", (value, assertion.multiplier)), bounds
 
 
 def _takes_none(term: model.Term) -> bool:
@@ -412,72 +444,7 @@ def _takes_none(term: model.Term) -> bool:
     )
 
 
-def _overflows(term: model.Term, measured: KnownValues) -> bool:
-    if not isinstance(term, model.Applied):
-        return False
-    for operand in term.terms:
-        if _overflows(operand, measured):
-            return True
-        if term.function == "coalesce" and _answers(operand, measured):
-            return False
-    if derived.takes_none(term.function):
-        return False
-    return derived.is_infinite(
-        term.function, tuple(value_of(argument, measured) for argument in term.terms)
-    )
-
-
-def _answered(term: model.Term, measured: KnownValues) -> model.Term:
-    """The term, with each `coalesce` replaced by the operand that answers it.
-
-    That is the first operand that has enough dates with data, and a value, or else the last one.
-    """
-    if not isinstance(term, model.Applied):
-        return term
-    operands = tuple(_answered(inner, measured) for inner in term.terms)
-    if term.function != "coalesce":
-        return model.Applied(term.function, operands)
-    for operand in operands[:-1]:
-        if _answers(operand, measured):
-            return operand
-    return operands[-1]
-
-
-def _answers(operand: model.Term, measured: KnownValues) -> bool:
-    return not measured.gap(model.requests_of(operand)) and value_of(operand, measured) is not None
-
-
 def _has_default(term: model.Term) -> bool:
     if not isinstance(term, model.Applied):
         return False
     return term.function == "coalesce" or any(map(_has_default, term.terms))
-
-
-def with_answers(
-    assertion: model.PlannedAssertion, measured: KnownValues
-) -> model.PlannedAssertion:
-    """The assertion without `coalesce`, on both sides, which leaves what it needs."""
-    term, condition = assertion.term, assertion.condition
-    if not any(map(_has_default, (term, *condition.bounds))):
-        return assertion
-    bounds = tuple(_answered(bound, measured) for bound in condition.bounds)
-    return replace(
-        assertion, term=_answered(term, measured), condition=replace(condition, bounds=bounds)
-    )
-
-
-def sides_of(
-    assertion: model.PlannedAssertion, measured: KnownValues
-) -> tuple[MetricValue, tuple[MetricValue, ...]]:
-    """The scaled value and the bounds that are compared."""
-    answered = with_answers(assertion, measured)
-    return scaled_sides(answered, value_of(answered.term, measured), measured)
-
-
-def scaled_sides(
-    assertion: model.PlannedAssertion, value: MetricValue, measured: KnownValues
-) -> tuple[MetricValue, tuple[MetricValue, ...]]:
-    bounds = tuple(value_of(bound, measured) for bound in assertion.condition.bounds)
-    if assertion.multiplier == 1 or isinstance(value, str):  # a date has no multiple
-        return value, bounds
-    return derived.apply("*", (value, assertion.multiplier)), bounds

@@ -24,14 +24,8 @@ from dqx_airflow.metrics.derived import USUAL_LIMITS, apply, as_float, takes_non
 from dqx_airflow.metrics.spark_values import metric_value
 from dqx_airflow.metrics.usual_limits import Kind, UsualLimits, day_before, known_text, usual_limits
 from dqx_airflow.plan import model
-from dqx_airflow.plan.evaluate import judge_one
-from dqx_airflow.plan.term_values import (
-    KnownValues,
-    keys_of,
-    request_key,
-    requests_behind,
-    value_of,
-)
+from dqx_airflow.plan.evaluate import Judge
+from dqx_airflow.plan.term_values import KnownValues, keys_of, request_key, requests_behind
 from dqx_airflow.values import DatasetRef, MetricValue, Severity, Status, Verdict
 from dqx_airflow.values.exact import NUMBERS
 
@@ -320,7 +314,7 @@ class PastJudge:
             given = dict(zip((*requests, *rows), of_day, strict=True))
             has_data = all(given[count] != 0 for count in rows)
             known = KnownValues(given, day.now, plan, frozenset())
-            yield value_of(term, known) if has_data else None
+            yield known.value_of(term) if has_data else None
 
     def why_unknown(
         self, row: int, planned: model.PlannedAssertion, plan: model.Plan, day: PastDay
@@ -371,7 +365,7 @@ class PastJudge:
                 request = replace(request, metric="average")  # as computed as that
             scanned = model.Scanned({request: day.verdicts[planned.check, planned.name].value})
             known = KnownValues(scanned.values, day.now, plan, frozenset())
-            return judge_one(replace(planned, term=model.Measured(request)), known, scanned)
+            return Judge(known, scanned).verdict(replace(planned, term=model.Measured(request)))
         behind = self.keys(planned, plan).behind
         if planned.history:
             day = with_history(day, planned, plan, self._by_date)
@@ -380,7 +374,7 @@ class PastJudge:
         scanned = day.measured.scanned(behind)
         skipped = _skipped(plan, day)
         known = KnownValues(scanned.values, day.now, plan, skipped, day.date)
-        return judge_one(planned, known, scanned)
+        return Judge(known, scanned).verdict(planned)
 
     def values(
         self,

@@ -12,7 +12,7 @@ from dqx_airflow.dql.check import check_source
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.model import MetricRequest, Plan, Scanned
 from dqx_airflow.plan.resolve import resolve
-from dqx_airflow.plan.term_values import KnownValues, sides_of
+from dqx_airflow.plan.term_values import KnownValues
 from dqx_airflow.values import MASK, DatasetRef, MetricValue, Origin, Outcome, Severity, SourceFile
 
 TODAY, YESTERDAY = date(2024, 11, 29), date(2024, 11, 28)
@@ -88,10 +88,10 @@ def test_both_sides_are_those_that_are_compared() -> None:
     )
     (assertion,) = (item for item in plan.assertions if item.check == "C")
     known = KnownValues(found(plan).values, None, plan, frozenset())
-    assert sides_of(assertion, known) == (5, (5,))
+    assert known.sides_of(assertion) == (5, (5,))
     skipped = KnownValues(found(plan, average=3).values, None, plan, frozenset({YESTERDAY}))
-    assert sides_of(assertion, skipped) == (7, (3,))
-    assert sides_of(replace(assertion, multiplier=2), skipped) == (14, (3,))
+    assert skipped.sides_of(assertion) == (7, (3,))
+    assert skipped.sides_of(replace(assertion, multiplier=2)) == (14, (3,))
 
 
 def test_the_side_of_the_clock_shows_its_time() -> None:
@@ -99,7 +99,7 @@ def test_the_side_of_the_clock_shows_its_time() -> None:
     (assertion,) = (item for item in plan.assertions if item.check == "C")
     now = datetime(2024, 11, 30, 5, tzinfo=timezone.utc)
     known = KnownValues(found(plan, "2024-11-29").values, now, plan, frozenset())
-    assert sides_of(assertion, known) == (
+    assert known.sides_of(assertion) == (
         "2024-11-30 05:00:00+00:00",
         ("2024-11-30 06:00:00+00:00",),
     )
