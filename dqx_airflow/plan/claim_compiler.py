@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from fractions import Fraction
 from functools import reduce
+from typing import TypeAlias
 
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
@@ -137,9 +138,12 @@ class TermCompiler:
             case ArgumentKind.TOLERANCE:
                 return fold(node, self.constants)
             case ArgumentKind.STEP:
-                literal = _settled(node, self.constants)
+                literal = self.constants[node.text].value if isinstance(node, nodes.Name) else node
                 step = fold(literal, {})
-                return ("seconds", step) if _is_duration(literal) else step
+                match literal:
+                    case nodes.Number(unit=nodes.Unit.DURATION):
+                        return "seconds", step
+                return step
             case _:
                 return column_name(node)
 
@@ -222,19 +226,12 @@ def column_name(node: nodes.Expression) -> str:
     return node.text
 
 
-def _settled(node: nodes.Expression, constants: Mapping[str, nodes.Constant]) -> nodes.Expression:
-    """The value of a name; anything else unchanged."""
-    return constants[node.text].value if isinstance(node, nodes.Name) else node
-
-
-def _is_duration(node: nodes.Expression) -> bool:
-    return isinstance(node, nodes.Number) and node.unit is nodes.Unit.DURATION
-
-
 def one_or_more(names: tuple[str, ...]) -> object:
     """One column as its name, several as a tuple, so that equal requests are equal."""
     return names[0] if len(names) == 1 else names
 
+
+_TermAndCondition: TypeAlias = tuple[Term, PlannedCondition]
 
 _HOLDING = {
     nodes.Junctor.ANY: "at least one of {} claims is true",
@@ -264,31 +261,27 @@ class ClaimCompiler:
             return (*self._rows_match(claim), claim)
         if isinstance(claim, nodes.ColumnsMatch):
             return (*self._columns_match(claim), claim)
-        expression = claim.expression
-        match claim.condition:
-            case None:
-                assert isinstance(expression, nodes.Call)
-                return (*self._shortcut(expression), claim)
-            case nodes.InValues(choices=choices):
-                assert isinstance(expression, nodes.Call)
-                if isinstance(choices, nodes.Listing):
-                    return (*self._in_list(expression, choices), claim)
-                assert isinstance(choices, nodes.Call)
-                return (*self._in_values(expression, choices), claim)
-            case nodes.ByTime() as by:
-                assert isinstance(expression, nodes.Call)
-                return (*self._by_time(expression, by), claim)
-            case nodes.MatchesShares() as matches:
-                assert isinstance(expression, nodes.Call)
-                return (*self._matches(expression, matches, assertion.tolerance), claim)
-            case nodes.WithinStddev() as within:
+        match claim.expression, claim.condition:
+            case nodes.Call() as call, None:
+                return (*self._shortcut(call), claim)
+            case nodes.Call() as call, nodes.InValues(choices=nodes.Listing() as choices):
+                return (*self._in_list(call, choices), claim)
+            case nodes.Call() as call, nodes.InValues(choices=choices):
+                member = nodes.Member(call.arguments[0], choices, span=call.span)
+                return (*self._violating_rows(member, call), claim)
+            case nodes.Call() as call, nodes.ByTime() as by:
+                return (*self._by_time(call, by), claim)
+            case nodes.Call() as call, nodes.MatchesShares() as matches:
+                return (*self._matches(call, matches, assertion.tolerance), claim)
+            case expression, nodes.WithinStddev() as within:
                 return self.terms.term(expression), self._within(expression, within), expression
-            case condition:
-                tolerance = assertion.tolerance
-                planned = self._condition(condition, None if tolerance is None else tolerance.value)
+            case expression, nodes.Comparison() | nodes.Between() | nodes.Is() as condition:
+                tolerance = None if assertion.tolerance is None else assertion.tolerance.value
+                planned = self._condition(condition, tolerance)
                 return self.terms.term(expression), planned, expression
+        raise AssertionError(f"no claim: {claim}")
 
-    def _rows(self, claim: nodes.Rows) -> tuple[Term, PlannedCondition]:
+    def _rows(self, claim: nodes.Rows) -> _TermAndCondition:
         if claim.share is None:
             return self._violating_rows(claim.predicate, None)
         predicate = settled(claim.predicate, self.terms.constants)
@@ -298,23 +291,19 @@ class ClaimCompiler:
 
     def _violating_rows(
         self, predicate: nodes.Expression, call: nodes.Call | None
-    ) -> tuple[Term, PlannedCondition]:
+    ) -> _TermAndCondition:
         arguments = (settled(predicate, self.terms.constants),)
         term = self.terms.measured("violating_rows", arguments, call)
         return term, PlannedCondition("==", (ConstantTerm(0),), "== 0 violating rows")
 
-    def _in_values(self, values: nodes.Call, choices: nodes.Call) -> tuple[Term, PlannedCondition]:
-        member = nodes.Member(values.arguments[0], choices, span=values.span)
-        return self._violating_rows(member, values)
-
-    def _in_list(self, call: nodes.Call, choices: nodes.Listing) -> tuple[Term, PlannedCondition]:
+    def _in_list(self, call: nodes.Call, choices: nodes.Listing) -> _TermAndCondition:
         metric = METRICS["unlisted_common_values"]
         operands = (*call.arguments, choices)
         arguments = tuple(map(self.terms.argument, metric.arguments, operands))
         term = self.terms.measured(metric.name, arguments, call)
         return term, PlannedCondition("==", (ConstantTerm(0),), f"in {show(choices)}")
 
-    def _column(self, claim: nodes.HasColumn) -> tuple[Term, PlannedCondition]:
+    def _column(self, claim: nodes.HasColumn) -> _TermAndCondition:
         term = self.terms.measured("column_type", (column_name(claim.column),))
         if claim.type is None:
             return term, PlannedCondition("is not None", (), "exists")
@@ -324,7 +313,7 @@ class ClaimCompiler:
         wanted = canonical_type(claim.type.value)
         return term, PlannedCondition("==", (ConstantTerm(wanted),), f"type {wanted}")
 
-    def _composite(self, claim: nodes.Composite) -> tuple[Term, PlannedCondition]:
+    def _composite(self, claim: nodes.Composite) -> _TermAndCondition:
         """The parts, each under the filters around it; profiles do not scale them."""
         parts = tuple(map(self._part, claim.parts))
         text = _HOLDING[claim.junctor].format(len(parts))
@@ -343,7 +332,7 @@ class ClaimCompiler:
             nodes.DEFAULT_SEVERITY,
         )
 
-    def _rows_match(self, claim: nodes.RowsMatch) -> tuple[Term, PlannedCondition]:
+    def _rows_match(self, claim: nodes.RowsMatch) -> _TermAndCondition:
         keys = tuple(map(column_name, claim.keys.items))
         items = claim.compared.items if claim.compared is not None else ()
         compared = None if claim.compares_all else tuple(map(column_name, items))
@@ -357,12 +346,12 @@ class ClaimCompiler:
         term = Measured(MetricRequest(dataset, "mismatch_share", arguments, None))
         return term, PlannedCondition("<=", (ConstantTerm(allowed.value),), text)
 
-    def _columns_match(self, claim: nodes.ColumnsMatch) -> tuple[Term, PlannedCondition]:
+    def _columns_match(self, claim: nodes.ColumnsMatch) -> _TermAndCondition:
         dataset, arguments = column_name(claim.dataset), (column_name(claim.reference),)
         term = Measured(MetricRequest(dataset, "column_mismatch_count", arguments, None))
         return term, PlannedCondition("==", (ConstantTerm(0),), "== 0 columns that differ")
 
-    def _by_time(self, call: nodes.Call, by: nodes.ByTime) -> tuple[Term, PlannedCondition]:
+    def _by_time(self, call: nodes.Call, by: nodes.ByTime) -> _TermAndCondition:
         newest = self.terms.measured("newest", (column_name(call.arguments[0]),), call)
         clock, zone = clock_of(by), zone_of(by)
         deadline = Applied("deadline", (newest, ConstantTerm(clock), ConstantTerm(zone)))
@@ -370,7 +359,7 @@ class ClaimCompiler:
 
     def _matches(
         self, call: nodes.Call, matches: nodes.MatchesShares, tolerance: nodes.Number | None
-    ) -> tuple[Term, PlannedCondition]:
+    ) -> _TermAndCondition:
         shares = tuple(
             (_literal(value), metric_value(share.value)) for value, share in matches.shares
         )
@@ -391,7 +380,7 @@ class ClaimCompiler:
             "between", (low, high), f"within {show(within.count)} stddev of {days} days"
         )
 
-    def _shortcut(self, call: nodes.Call) -> tuple[Term, PlannedCondition]:
+    def _shortcut(self, call: nodes.Call) -> _TermAndCondition:
         if call.name.text == "in_set":
             column, choices = call.arguments
             return self._violating_rows(nodes.Member(column, choices, span=call.span), call)

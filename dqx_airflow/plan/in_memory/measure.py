@@ -93,51 +93,96 @@ def measure(
         for ref in refs
         if ref.name in tables
     }
-    scanned = model.Scanned()
+    measuring = _Measuring(plan, readable)
     for ref in refs:
-        requests = [request for request in plan.requests if request.dataset == ref.name]
-        if ref.name not in readable:
+        measuring.answer_dataset(ref)
+    for request in plan.requests:
+        if request.definition.scan is Scan.MATCH and request not in measuring.scanned.failures:
+            measuring.answer_match(request)
+    return measuring.scanned
+
+
+@dataclass(frozen=True, slots=True)
+class _Measuring:
+    """The requests of a plan over the tables that can be read, and their results so far."""
+
+    plan: model.Plan
+    readable: Mapping[str, _Dataset]
+    scanned: model.Scanned = field(default_factory=model.Scanned)
+
+    def answer_dataset(self, ref: DatasetRef) -> None:
+        requests = [request for request in self.plan.requests if request.dataset == ref.name]
+        failures, reason = self.scanned.failures, None
+        if ref.name not in self.readable:
             reason = f"missing table for dataset '{ref.name}'"
-            scanned.failures.update(dict.fromkeys(requests, reason))
         elif ref.filter is not None:
             reason = f"the filter of dataset '{ref.name}' needs Spark"
-            scanned.failures.update(dict.fromkeys(requests, reason))
-        else:
-            lookups = [lookup for lookup in plan.lookups if lookup.dataset == ref.name]
-            scanned.add(
-                _measure_dataset(readable[ref.name], requests, lookups, readable, plan.date)
-            )
-    matches = [request for request in plan.requests if request.definition.scan is Scan.MATCH]
-    for request in matches:
-        if request not in scanned.failures:
-            _answer_match(request, readable, plan.date, scanned)
-    return scanned
+        if reason is not None:
+            failures.update(dict.fromkeys(requests, reason))
+            return
+        dataset, unusable = self._with_lookups(self.readable[ref.name])
+        for request in requests:
+            reason = schema_check.objection_to(request, dataset.schema, unusable)
+            if request.definition.scan is Scan.SCHEMA:
+                schema_check.answer_from_schema(request, dataset.schema, self.scanned)
+            elif request.definition.scan is Scan.LOG:
+                failures[request] = f"`{request.metric}` needs a Delta table"
+            elif request.definition.scan is Scan.MATCH:
+                continue
+            elif request.definition.in_python is None:
+                failures[request] = f"`{request.metric}` needs Spark"
+            elif reason is not None:
+                failures[request] = reason
+            else:
+                try:
+                    _answer(request, dataset, self.scanned)
+                except spark_values.SumOverflow:
+                    failures[request] = OVERFLOW
+                except UntranslatablePatternError as error:
+                    failures[request] = f"a regular expression needs Spark: {error}"
 
+    def _with_lookups(self, dataset: _Dataset) -> tuple[_Dataset, dict[model.Lookup, str]]:
+        """The dataset with what its lookups find; and those that find nothing, and why."""
+        known: dict[model.Lookup, Known] = {}
+        unusable: dict[model.Lookup, str] = {}
+        for lookup in self.plan.lookups:
+            if lookup.dataset != dataset.ref.name:
+                continue
+            reference = self.readable.get(lookup.reference)
+            schema = None if reference is None else reference.schema
+            reason = schema_check.objection_to_lookup(lookup, dataset.schema, schema)
+            if reference is None or reason is not None:
+                unusable[lookup] = reason or ""
+            else:
+                rows = reference.rows_on(self.plan.date)
+                values = reference.column(lookup.reference_column, rows)
+                known[lookup] = Known.of(values, dataset.schema.type_of(lookup.column))
+        return replace(dataset, known=known), unusable
 
-def _answer_match(
-    request: model.MetricRequest, readable: Mapping[str, _Dataset], on: date, scanned: model.Scanned
-) -> None:
-    left, right = (readable.get(name) for name in request.datasets)
-    if left is None or right is None or right.ref.filter is not None:
-        scanned.failures[request] = f"dataset '{request.reference}' could not be read"
-        return
-    if not schema_check.is_about_rows(request):
-        schema_check.answer_columns(request, left.schema, right.schema, scanned)
-        return
-    match = schema_check.Match.of(request)
-    try:
-        columns = schema_check.pair_columns(match, left.schema, right.schema)
-    except TypeObjection as objection:
-        scanned.failures[request] = str(objection)
-        return
-    sides = []
-    for dataset in (left, right):
-        rows = dataset.rows_on(on)
-        names = ([column.name for column in pairs] for pairs in columns.both)
-        values = ([dataset.column(name, rows).values for name in part] for part in names)
-        keys, compared = (list(zip(*part, strict=True)) or [()] * len(rows) for part in values)
-        sides.append(list(zip(keys, compared, strict=True)))
-    schema_check.answer_match(request, differences(columns, match.tolerance, *sides), scanned)
+    def answer_match(self, request: model.MetricRequest) -> None:
+        left, right = (self.readable.get(name) for name in request.datasets)
+        if left is None or right is None or right.ref.filter is not None:
+            reason = f"dataset '{request.reference}' could not be read"
+            self.scanned.failures[request] = reason
+            return
+        if not schema_check.is_about_rows(request):
+            schema_check.answer_columns(request, left.schema, right.schema, self.scanned)
+            return
+        match = schema_check.Match.of(request)
+        try:
+            columns = schema_check.pair_columns(match, left.schema, right.schema)
+        except TypeObjection as objection:
+            self.scanned.failures[request] = str(objection)
+            return
+        sides = []
+        for dataset in (left, right):
+            rows = dataset.rows_on(self.plan.date)
+            names = ([column.name for column in pairs] for pairs in columns.both)
+            values = ([dataset.column(name, rows).values for name in part] for part in names)
+            keys, compared = (list(zip(*part, strict=True)) or [()] * len(rows) for part in values)
+            sides.append(list(zip(keys, compared, strict=True)))
+        found = differences(columns, match.tolerance, *sides)
+        schema_check.answer_match(request, found, self.scanned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,47 +289,6 @@ class _Dataset:
             else:
                 arguments.append([self.column(name, rows) for name in given])
         return compute(*(arguments or [spark_values.ColumnValues("struct<>", tuple(rows))]))
-
-
-def _measure_dataset(
-    dataset: _Dataset,
-    requests: Iterable[model.MetricRequest],
-    lookups: Iterable[model.Lookup],
-    readable: Mapping[str, _Dataset],
-    on: date,
-) -> model.Scanned:
-    known: dict[model.Lookup, Known] = {}
-    unusable: dict[model.Lookup, str] = {}
-    for lookup in lookups:
-        reference = readable.get(lookup.reference)
-        schema = None if reference is None else reference.schema
-        reason = schema_check.objection_to_lookup(lookup, dataset.schema, schema)
-        if reference is None or reason is not None:
-            unusable[lookup] = reason or ""
-        else:
-            reference_values = reference.column(lookup.reference_column, reference.rows_on(on))
-            known[lookup] = Known.of(reference_values, dataset.schema.type_of(lookup.column))
-    dataset, scanned = replace(dataset, known=known), model.Scanned()
-    for request in requests:
-        reason = schema_check.objection_to(request, dataset.schema, unusable)
-        if request.definition.scan is Scan.SCHEMA:
-            schema_check.answer_from_schema(request, dataset.schema, scanned)
-        elif request.definition.scan is Scan.LOG:
-            scanned.failures[request] = f"`{request.metric}` needs a Delta table"
-        elif request.definition.scan is Scan.MATCH:
-            continue
-        elif request.definition.in_python is None:
-            scanned.failures[request] = f"`{request.metric}` needs Spark"
-        elif reason is not None:
-            scanned.failures[request] = reason
-        else:
-            try:
-                _answer(request, dataset, scanned)
-            except spark_values.SumOverflow:
-                scanned.failures[request] = OVERFLOW
-            except UntranslatablePatternError as error:
-                scanned.failures[request] = f"a regular expression needs Spark: {error}"
-    return scanned
 
 
 def _answer(request: model.MetricRequest, dataset: _Dataset, scanned: model.Scanned) -> None:
