@@ -91,3 +91,56 @@ def test_a_dialect_is_imported_for_its_documents_alone() -> None:
 def test_the_schema_of_a_standard_is_that_of_its_package(standard: str) -> None:
     """After an update of the package: `python tools/schemas/standard_schemas.py`."""
     assert stored_at(standard).read_text(encoding="utf-8") == schema_text(standard)
+
+
+_CALL = """\
+apiVersion: v3.1.0
+kind: DataContract
+id: orders
+version: 1.0.0
+status: active
+schema: [{name: orders, properties: [{name: id, logicalType: integer}]}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("written", "facts"),
+    [
+        (
+            'support: [{channel: "#shop", url: "https://chat.example.com/shop"}]',
+            [("channel", "#shop, https://chat.example.com/shop")],
+        ),
+        (
+            "support: [{channel: news, scope: announcements}, {channel: talk, scope: interactive},"
+            " {channel: tickets, scope: issues}]",
+            [("channel", "tickets")],
+        ),
+        (
+            "support: [{channel: news, scope: announcements}, {channel: talk, scope: interactive}]",
+            [("channel", "talk")],
+        ),
+        (
+            "team: {name: Shop data, members: [{username: ada}]}\n"
+            "slaProperties: [{property: timeToNotify, value: 30, unit: m},"
+            " {property: tr, value: 4, unit: h}]",
+            [
+                ("owner", "Shop data"),
+                ("contacts", "ada"),
+                ("incident response", "notify within 30 m, repair within 4 h"),
+            ],
+        ),
+        (
+            "support: [{channel: talk}]\ncustomProperties:\n"
+            "  - {property: x-dqx-incident, value: {channel: pager}}",
+            [("channel", "pager")],
+        ),
+        ("support: []", None),
+    ],
+)
+def test_standard_keys_of_odcs_say_whom_to_call(
+    written: str, facts: list[tuple[str, str]] | None
+) -> None:
+    read = read_text(f"{_CALL}{written}\n")
+    assert read.contract is not None
+    responsible = read.contract.responsible
+    assert (responsible and [*responsible.facts]) == facts

@@ -23,6 +23,7 @@ from dqx_airflow.contracts.model import (
     Contract,
     Dialect,
     Field,
+    IncidentResponse,
     Lifecycle,
     Model,
     Rule,
@@ -65,6 +66,7 @@ def _read(reading: ClauseReader) -> Contract:
         consumers=tuple(service.read_consumers(reading)),
         lifecycle=service.with_policy(reading, _lifecycle(context)),
         tags=root.texts("tags"),
+        incident=_incident(context),
     )
 
 
@@ -92,6 +94,30 @@ def _team(reading: ClauseReader) -> tuple[str | None, tuple[str, ...]]:
             names[username] = (member.text("role") or "").lower()
     owners = (name for name, role in names.items() if "owner" in role)
     return team.text("name") or next(owners, None), tuple(names)
+
+
+_TIMES = {"timetodetect": "detect", "timetonotify": "notify", "timetorepair": "repair"}
+
+
+def _incident(context: service.OdcsContext) -> IncidentResponse:
+    """The support channel for issues, or else for talks, or else the first one; and the times in
+    which the producer promises to act."""
+    reading = context.reading
+    channels = [item for item in reading.mappings(reading.root, "support") if item.text("channel")]
+    scopes = ("issues", "interactive")
+    wanted = [item for scope in scopes for item in channels if item.text("scope") == scope]
+    shown = (
+        dict.fromkeys(filter(None, (item.text("channel"), item.text("url"))))
+        for item in (*wanted, *channels)
+    )
+    times = (
+        f"{verb} within {level.text('value')} {level.text('unit') or ''}".strip()
+        for level in reading.mappings(reading.root, "slaProperties")
+        if (verb := _TIMES.get(service.kind_of(context, level))) and level.text("value")
+    )
+    return IncidentResponse(
+        channel=next(map(", ".join, shown), None), response=", ".join(times) or None
+    )
 
 
 def _lifecycle(context: service.OdcsContext) -> Lifecycle:
