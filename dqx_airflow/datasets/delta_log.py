@@ -11,14 +11,17 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import unquote
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
+
+C = TypeVar("C", bound="Commit")
 
 _LOG = "_delta_log"
 _COMMIT = re.compile(r"(\d{20})\.json")
@@ -32,6 +35,7 @@ _SHORTEST = len('{"txn":{}}')
 _FILES_ADDED = ("num_added_files", "num_target_files_added", "numAddedFiles", "numTargetFilesAdded")
 _ROWS_WRITTEN = ("num_added_rows", "numOutputRows")
 _THREADS = 16
+_READ_AT_ONCE = 32
 _MOST_REMEMBERED = 10_000
 _whole: set[tuple[str, str, int, int]] = set()
 """Commits that were read: they never change."""
@@ -151,6 +155,63 @@ def require_whole_commits(
         if len(_whole) >= _MOST_REMEMBERED:
             _whole.clear()
         _whole.add(keys[at])
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit as the log has it: its `commitInfo`, the files that it adds, by their decoded paths,
+    and the paths that it removes. A move writes the same rows into other files."""
+
+    version: int
+    info: Mapping[str, Any]
+    added: Mapping[str, Mapping[str, Any]]
+    removed: tuple[str, ...]
+    is_move: bool
+
+    @classmethod
+    def of(cls: type[C], version: int, text: bytes) -> C:
+        """:raises ValueError: the text is not a commit."""
+        actions: dict[str, list[dict[str, Any]]] = {}
+        for line in filter(bytes.strip, text.splitlines()):
+            for name, action in json.loads(line).items():
+                actions.setdefault(name, []).append(action)
+        info = (actions.get("commitInfo") or [{}])[0]
+        noted = str(info.get("userMetadata"))
+        if '"dqx_run_id"' in noted:  # how Spark's Delta source records it
+            info |= json.loads(noted)
+        adds, removes = actions.get("add", []), actions.get("remove", [])
+        return cls(
+            version,
+            info,
+            {unquote(add["path"]): add for add in adds},
+            tuple(sorted(unquote(remove["path"]) for remove in removes)),
+            not any(action.get("dataChange", True) for action in (*adds, *removes)),
+        )
+
+
+def commits_behind(
+    root: str,
+    version: int,
+    files: Collection[str],
+    most: int = 320,
+    options: Mapping[str, str] | None = None,
+) -> Iterator[Commit]:
+    """The newest commits up to a version, the last one first, until all of these files are added;
+    at most `most`, and as far back as the log still goes.
+
+    :param files: their decoded paths.
+    :raises OSError: the log cannot be read.
+    :raises ValueError: a commit cannot be read.
+    """
+    log, missing = log_files(root, version, options), set(files)
+    numbers = sorted(log.commits, reverse=True)[:most]
+    for start in range(0, len(numbers), _READ_AT_ONCE):
+        batch = numbers[start : start + _READ_AT_ONCE]
+        for commit in map(Commit.of, batch, log.texts(log.commits[at] for at in batch)):
+            missing -= commit.added.keys()
+            yield commit
+        if not missing:
+            return
 
 
 def transactions(root: str, version: int) -> dict[str, int]:

@@ -555,6 +555,9 @@ def _report(
             promote_to=targets.get(snapshot.name),
             quarantine=quarantines.get(snapshot.name),
             fingerprint=fingerprints.get(snapshot.name),
+            arrivals=opened[snapshot.name].arrivals(plan.date)
+            if outcome in (Outcome.BLOCKED, Outcome.BROKEN) and snapshot.name in opened
+            else (),
         )
         for snapshot in snapshots(request.datasets, opened, plan, scanned)
     )

@@ -22,7 +22,13 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from dqx_airflow import __version__
-from dqx_airflow.datasets.delta_log import LogFiles, log_files, require_whole_commits, table_files
+from dqx_airflow.datasets.delta_log import (
+    Commit,
+    LogFiles,
+    log_files,
+    require_whole_commits,
+    table_files,
+)
 from dqx_airflow.errors import RequestError, first_line
 from dqx_airflow.results import schema
 from dqx_airflow.results.query import StoredResults, equals
@@ -219,34 +225,7 @@ class Verification:
 
 
 @dataclass(frozen=True, slots=True)
-class _Commit:
-    """A commit as the log has it; paths are decoded."""
-
-    version: int
-    info: Mapping[str, Any]
-    added: Mapping[str, Mapping[str, Any]]
-    removed: tuple[str, ...]
-    is_move: bool
-
-    @classmethod
-    def of(cls, version: int, text: bytes) -> _Commit:
-        actions: dict[str, list[dict[str, Any]]] = {}
-        for line in filter(bytes.strip, text.splitlines()):
-            for name, action in json.loads(line).items():
-                actions.setdefault(name, []).append(action)
-        info = (actions.get("commitInfo") or [{}])[0]
-        noted = str(info.get("userMetadata"))
-        if f'"{_RUN_ID}"' in noted:  # how Spark's Delta source records it
-            info |= json.loads(noted)
-        adds, removes = actions.get("add", []), actions.get("remove", [])
-        return cls(
-            version,
-            info,
-            {unquote(add["path"]): add for add in adds},
-            tuple(sorted(unquote(remove["path"]) for remove in removes)),
-            not any(action.get("dataChange", True) for action in (*adds, *removes)),
-        )
-
+class _Commit(Commit):
     @property
     def files(self) -> str:
         """The files as a receipt lists them."""

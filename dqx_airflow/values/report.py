@@ -237,9 +237,29 @@ class Promotion:
 
 
 @dataclass(frozen=True, slots=True)
+class Arrival:
+    """What brought rows of a slice, or changed its dataset: a commit of a Delta table, or a file.
+
+    `name` is the version of the commit, or the path of the file, and `at` its time. `by` is what
+    the log says about the writer: the operation, the user, the job or the run. `files`, `rows` and
+    `size` in bytes are those that it added to the slice, as far as they are known and still there;
+    a commit without such files was made to the same table. `removed` are all files that it removed.
+    """
+
+    name: str
+    at: datetime | None = None
+    by: str = ""
+    files: int = 0
+    rows: int | None = None
+    size: int = 0
+    removed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class DatasetSnapshot:
     """The exact data that was validated: location, version, and number of rows on the date. Of a
-    blocked gate, `fingerprint` identifies these rows; None if they cannot be identified.
+    blocked gate, `fingerprint` identifies these rows; None if they cannot be identified. Of a
+    blocked or broken one, `arrivals` are the newest commits or files, the last one first.
 
     A location never contains credentials: a gate refuses such a one, and its report names it.
     """
@@ -258,6 +278,7 @@ class DatasetSnapshot:
     quarantine: str | None = None
     lineage_name: str | None = None
     fingerprint: str | None = None
+    arrivals: tuple[Arrival, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("location", "promote_to", "quarantine", "lineage_name"):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from datetime import date, datetime, timezone
 from typing import TypeAlias
+from urllib.parse import unquote
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -18,8 +19,11 @@ from dqx_airflow.engine.sources.guessed_types import TextColumns
 from dqx_airflow.engine.sources.listing import DataFile, changed_files, files_at
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.types import parts_of, spelled_like
+from dqx_airflow.plan.masks import is_masked
 from dqx_airflow.plan.schema_check import Schema
-from dqx_airflow.values import DatasetField, DatasetRef
+from dqx_airflow.values import MASK, DatasetField, DatasetRef
+from dqx_airflow.values.redact import redact_urls
+from dqx_airflow.values.report import Arrival
 
 Reader: TypeAlias = Callable[[Collection[date | None]], DataFrame]
 """A frame with at least the rows of the given dates."""
@@ -69,6 +73,33 @@ class OpenDataset:
     @property
     def schema(self) -> Schema:
         return Schema.of(self.ref.name, self.fields)
+
+    def arrivals(self, on: date | None, most: int = 10) -> tuple[Arrival, ...]:
+        """The newest commits, or else files, that brought the rows of a date, the last one first;
+        none if they are unknown."""
+        on = on if self.dates is not None else None
+        if self.log is not None:
+            return self.log.arrivals(on, most)
+        files = [
+            file
+            for file in self.files or ()
+            if on is None or self.dates is None or self.dates.may_be_in(on, file.path)
+        ]
+        files.sort(key=lambda file: file.modified_ns, reverse=True)
+        return tuple(
+            Arrival(
+                redact_urls(re.sub(r"/([^/=]+)=[^/]*", self._partition, file.path)),
+                datetime.fromtimestamp(file.modified_ns / 1e9, timezone.utc),
+                files=1,
+                size=file.size,
+            )
+            for file in files[:most]
+        )
+
+    def _partition(self, folder: re.Match[str]) -> str:
+        """The folder of a partition; the value of a masked column is hidden."""
+        hidden = is_masked(unquote(folder[1]), self.ref.masked)
+        return f"/{folder[1]}={MASK}" if hidden else folder[0]
 
     def char_type(self, column: str) -> str | None:
         """The type of a column that a table holds as `char(5)`; None for all others."""

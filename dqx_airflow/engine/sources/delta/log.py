@@ -31,11 +31,12 @@ from deltalake.exceptions import DeltaError
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 from pyspark.sql.types import StructType
 
-from dqx_airflow.datasets.delta_log import log_files, table_files
+from dqx_airflow.datasets.delta_log import Commit, commits_behind, log_files, table_files
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.listing import DataFile, is_local
 from dqx_airflow.metrics.metric import Aggregate, Statistic
-from dqx_airflow.values import MetricValue
+from dqx_airflow.values.redact import redact
+from dqx_airflow.values.report import Arrival, MetricValue
 
 _THREADS = 16
 
@@ -203,6 +204,8 @@ _READ_AS_PARQUET = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolChe
 """Table features that require nothing from a reader of the files."""
 _LOCAL_URI = re.compile(r"^file:/+")
 """How Spark writes the files of a clone on this machine."""
+_WRITER = re.compile(r"user|job|run|dag|task|gate|notebook|engineInfo", re.I)
+_LONGEST_WRITER = 300
 COMMITS_READ = 1000
 KEEP_THE_DATA = frozenset(
     {
@@ -451,6 +454,41 @@ class DeltaLog:
         counts = [row.get("num_records") for row in self._files if row["path"] in paths]
         return None if None in counts else sum(filter(None, counts))
 
+    def arrivals(self, on: date | None, most: int) -> tuple[Arrival, ...]:
+        """The newest commits that added files of the date, and the newest others that changed the
+        table, each at most `most`, the last one first; none if the log cannot be read."""
+        try:
+            files = {unquote(file.path): file for file in self.files_of(on)}
+            found = [*commits_behind(self.path, self.version, files)]
+            own = {
+                commit.version: [file for path, file in files.items() if path in commit.added]
+                for commit in found
+            }
+            chosen = [commit for commit in found if own[commit.version]][:most]
+            others = (
+                commit
+                for commit in found
+                if (commit.added or commit.removed) and not (commit.is_move or own[commit.version])
+            )
+            chosen += [*others][:most]
+            chosen.sort(key=lambda commit: commit.version, reverse=True)
+            return tuple(self._arrival(commit, own[commit.version]) for commit in chosen)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, DeltaError):
+            return ()
+
+    def _arrival(self, commit: Commit, files: Sequence[DataFile]) -> Arrival:
+        info = commit.info
+        at = info.get("inCommitTimestamp") or info.get("timestamp")
+        return Arrival(
+            str(commit.version),
+            None if at is None else datetime.fromtimestamp(int(at) / 1000, timezone.utc),
+            _writer_in(info),
+            len(files),
+            self.rows_in(files) if files else None,
+            sum(file.size for file in files),
+            len(commit.removed),
+        )
+
     def answers(self, aggregates: Iterable[Aggregate], on: date | None) -> dict[str, MetricValue]:
         """The aggregates that the log answers exactly for a date, by their SQL.
 
@@ -500,6 +538,21 @@ class DeltaLog:
             return True, None
         value: MetricValue | date = min(extremes) if side == "min" else max(extremes)
         return True, value.isoformat() if isinstance(value, date) else value
+
+
+def _writer_in(info: Mapping[str, Any]) -> str:
+    """The operation of a commit, and who made it: users, jobs, runs and tasks that it names. What
+    else it says, such as the predicate of a deletion, may contain values of rows."""
+    nested = (info.get(name) for name in ("job", "notebook"))
+    facts = [info, *(part for part in nested if isinstance(part, Mapping))]
+    named = [
+        f"{name} {value}"
+        for part in facts
+        for name, value in part.items()
+        if _WRITER.search(name) and isinstance(value, str | int) and "{" not in str(value)
+    ]
+    words = [str(info.get("operation") or "unknown operation"), *named]
+    return redact(", ".join(words))[:_LONGEST_WRITER]
 
 
 def _values_of(name: str, column: pyarrow.ChunkedArray) -> list[Any]:
