@@ -17,6 +17,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
@@ -26,6 +27,7 @@ from processes import PROGRAMS
 
 Answer = tuple[int, Any]
 JOB = str(Path(__file__).parents[2] / "spark_jobs" / "gate_job.py")
+SIGN_IN = "/sign-in"
 
 
 @dataclass
@@ -72,6 +74,8 @@ class SparkService:
     extra: ClassVar[Mapping[str, str]] = {}
     has_token: ClassVar[bool] = True
     """Whether it knows a second submission of the same job."""
+    authorization: str | None = None
+    """The header of the last request."""
 
     @property
     def connection(self) -> str:
@@ -427,8 +431,156 @@ class SparkOperator(SparkService):
         return {"kind": "Status", "status": "Failure", "reason": reason, "code": code}
 
 
+class Google(SparkService):
+    """Dataproc behind Google's sign-in of service accounts. Google's own classes read the bodies,
+    and refuse fields that it does not know."""
+
+    PLACE = "/v1/projects/lake/"
+
+    @property
+    def connection(self) -> str:
+        account = {
+            "type": "service_account",
+            "project_id": "lake",
+            "client_email": "gates@lake.iam.gserviceaccount.com",
+            "private_key": _private_key(),
+            "token_uri": f"{self.address}{SIGN_IN}",
+        }
+        extra = {"keyfile_dict": json.dumps(account)}
+        return json.dumps({"conn_type": "google_cloud_platform", "extra": extra})
+
+    def answer(self, method: str, path: str, body: Any) -> Answer:
+        if path == SIGN_IN:
+            assert body["grant_type"].endswith("jwt-bearer")
+            return 200, {"access_token": "hush", "expires_in": 3600, "token_type": "Bearer"}
+        if self.authorization != "Bearer hush":
+            return self.refusal(401, "UNAUTHENTICATED")
+        place, _, action = path.removeprefix(self.PLACE).partition(":")
+        return self.resource((method, *place.split("/"), *([action] if action else [])), body)
+
+    @abstractmethod
+    def resource(self, asked: tuple[str, ...], body: Any) -> Answer:
+        """The answer, by the method, the parts of the path, and what is done with the resource."""
+
+    def refusal(self, code: int, status: str) -> Answer:
+        return code, {"error": {"code": code, "message": "no", "status": status}}
+
+    def said(self, number: int) -> str:
+        code = self.jobs[number].code
+        more = "Additional details can be found at:\nhttps://console.cloud.google.com/lake\ngs://l"
+        return f"Job failed with message [SystemExit: {code}]. {more}" if code else ""
+
+
+class DataprocServerless(Google):
+    """https://cloud.google.com/dataproc/docs/reference/rest/v1/projects.locations.batches"""
+
+    kind = "dataproc_batches"
+
+    def submitter(self) -> Any:
+        from dqx_airflow.operators.submitters import DataprocBatches
+
+        batch = {
+            "pysparkBatch": {"mainPythonFileUri": JOB},
+            "runtimeConfig": {"version": "2.3", "containerImage": "lake/dqx"},
+        }
+        return DataprocBatches(batch, "europe-west1", "service", endpoint=self.address)
+
+    def resource(self, asked: tuple[str, ...], body: Any) -> Answer:
+        names = [job.body["batchId"] for job in self.jobs]
+        match asked:
+            case "POST", "locations", "europe-west1", "batches":
+                return self._create(body, names)
+            case "GET", "locations", "europe-west1", "batches", name if name in names:
+                number = names.index(name)
+                states = ("PENDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED")
+                batch = {"state": self.state(number, states), "stateMessage": self.said(number)}
+                return 200, {**batch, "operation": self._operation(number)}
+            case "POST", "regions", "europe-west1", "operations", name, "cancel":
+                self.jobs[int(name)].cancel()
+                return 200, {}
+        return self.refusal(404, "NOT_FOUND")
+
+    def _create(self, body: Any, names: list[str]) -> Answer:
+        from google.cloud.dataproc_v1 import Batch
+
+        requests = [job.body["requestId"] for job in self.jobs]
+        if body["requestId"] in requests:
+            return 200, {"name": self._operation(requests.index(body["requestId"]))}
+        if body["batchId"] in names:
+            return self.refusal(409, "ALREADY_EXISTS")
+        assert 4 <= len(body["batchId"]) <= 63
+        assert len(body["requestId"]) <= 40
+        batch = {key: body[key] for key in body if key not in ("batchId", "requestId")}
+        Batch.from_json(json.dumps(batch))
+        spark, conf = batch["pysparkBatch"], batch["runtimeConfig"]["properties"]
+        number = self.run(body, spark["mainPythonFileUri"], spark["args"], conf)
+        return 200, {"name": self._operation(number)}
+
+    def _operation(self, number: int) -> str:
+        return f"projects/lake/regions/europe-west1/operations/{number}"
+
+
+class DataprocCluster(Google):
+    """https://cloud.google.com/dataproc/docs/reference/rest/v1/projects.regions.jobs"""
+
+    kind = "dataproc_jobs"
+
+    def submitter(self) -> Any:
+        from dqx_airflow.operators.submitters import DataprocJobs
+
+        job = {"placement": {"clusterName": "c"}, "pysparkJob": {"mainPythonFileUri": JOB}}
+        return DataprocJobs(job, "europe-west1", "service", endpoint=self.address)
+
+    def resource(self, asked: tuple[str, ...], body: Any) -> Answer:
+        names = [job.body["job"]["reference"]["jobId"] for job in self.jobs]
+        match asked:
+            case "POST", "regions", "europe-west1", "jobs", "submit":
+                return self._submit(body)
+            case _, "regions", "europe-west1", "jobs", name, *action if name in names:
+                number = names.index(name)
+                if action == ["cancel"]:
+                    self.jobs[number].cancel()
+                states = ("PENDING", "RUNNING", "DONE", "ERROR", "CANCELLED")
+                status = {"state": self.state(number, states), "details": self.said(number)}
+                return 200, {**self.jobs[number].body["job"], "status": status}
+        return self.refusal(404, "NOT_FOUND")
+
+    def _submit(self, body: Any) -> Answer:
+        from google.cloud.dataproc_v1 import SubmitJobRequest
+
+        requests = [job.body["requestId"] for job in self.jobs]
+        if body["requestId"] in requests:
+            return 200, self.jobs[requests.index(body["requestId"])].body["job"]
+        assert len(body["requestId"]) <= 40
+        SubmitJobRequest.from_json(json.dumps(body))
+        spark = body["job"]["pysparkJob"]
+        self.run(body, spark["mainPythonFileUri"], spark["args"], spark["properties"])
+        return 200, body["job"]
+
+
+@cache
+def _private_key() -> str:
+    """The key of a service account that exists nowhere."""
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import rsa
+
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8)
+    return key.private_bytes(*form, serialization.NoEncryption()).decode()
+
+
 SERVICES: dict[str, type[SparkService]] = {
-    kind.kind: kind for kind in (Livy, Databricks, EmrServerless, Glue, Emr, SparkOperator)
+    kind.kind: kind
+    for kind in (
+        Livy,
+        Databricks,
+        EmrServerless,
+        Glue,
+        Emr,
+        SparkOperator,
+        DataprocServerless,
+        DataprocCluster,
+    )
 }
 
 
@@ -439,12 +591,15 @@ def serving(service: SparkService) -> Iterator[SparkService]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             url = urlsplit(self.path)
-            length = int(self.headers.get("Content-Length") or 0)
-            body = json.loads(self.rfile.read(length) or b"{}")
-            body = body or dict(parse_qsl(url.query))
+            sent = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            is_form = str(self.headers.get("Content-Type")).endswith("form-urlencoded")
+            body = dict(parse_qsl(sent.decode())) if is_form else json.loads(sent or b"{}")
+            body = {**dict(parse_qsl(url.query)), **body}
             path = f"{url.path}{self.headers.get('X-Amz-Target') or ''}"
             service.asked.append(f"{self.command} {path}")
-            fault = service.faults.pop(0) if service.faults else None
+            service.authorization = self.headers.get("Authorization")
+            can_fail = service.faults and url.path != SIGN_IN
+            fault = service.faults.pop(0) if can_fail else None
             if fault:
                 self.reply(fault, {"message": "try again"})
                 return

@@ -27,6 +27,7 @@ EXAMPLES = {
     "flights_medallion",
     "orders_assets",
     "orders_databricks",
+    "orders_dataproc",
     "orders_notices",
     "results_upkeep",
     "slot_telemetry",
@@ -199,6 +200,14 @@ def test_a_gate_on_databricks_is_deferred_and_needs_no_spark() -> None:
     assert gate.deferrable
     task = gate.submit.task
     assert task["new_cluster"]["spark_version"].startswith("17.3")
+
+
+@pytest.mark.airflow
+def test_a_gate_on_dataproc_is_deferred_and_names_an_image() -> None:
+    gate = example("orders_dataproc").get_task("gate")
+    assert gate.deferrable
+    assert gate.submit.body["runtimeConfig"]["containerImage"].endswith("/dqx:0.2.0")
+    assert gate.submit.region == "europe-west1"
 
 
 def test_every_example_is_tested() -> None:

@@ -54,9 +54,11 @@ PROVIDERS = {
     "databricks": "airflow.providers.databricks",
     **dict.fromkeys(("emr_serverless", "glue", "emr"), "airflow.providers.amazon"),
     "spark_operator": "airflow.providers.cncf.kubernetes",
+    **dict.fromkeys(("dataproc_batches", "dataproc_jobs"), "airflow.providers.google"),
 }
 
 
+SUCCEEDED = "(?i:success|succeeded|completed|done)"
 FIRST, *OTHERS = SERVICES
 
 
@@ -247,6 +249,73 @@ def test_a_run_of_databricks_calls_the_wheel_or_a_file(
     }
 
 
+@pytest.mark.parametrize(
+    ("kind", "given", "limit_s", "expected"),
+    [
+        ("dataproc_batches", {}, None, {"pysparkBatch": {}, "runtimeConfig": {}}),
+        (
+            "dataproc_batches",
+            {
+                "runtimeConfig": {"version": "2.3", "properties": {"b": "2"}},
+                "environmentConfig": {"executionConfig": {"serviceAccount": "gates@lake"}},
+            },
+            3600,
+            {
+                "pysparkBatch": {},
+                "runtimeConfig": {"version": "2.3"},
+                "environmentConfig": {
+                    "executionConfig": {"serviceAccount": "gates@lake", "ttl": "3600s"}
+                },
+            },
+        ),
+        (
+            "dataproc_jobs",
+            {"labels": {"team": "lake"}},
+            3600,
+            {
+                "placement": {"clusterName": "c"},
+                "labels": {"team": "lake"},
+                "reference": {"projectId": "lake", "jobId": "dqx-gate-1"},
+                "pysparkJob": {},
+            },
+        ),
+    ],
+    ids=["batch", "batch with settings and limit", "job"],
+)
+def test_dataproc_gets_what_was_given_and_the_job(
+    spark_submit: SparkSubmit,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    given: dict[str, Any],
+    limit_s: int | None,
+    expected: dict[str, Any],
+) -> None:
+    pytest.importorskip(PROVIDERS[kind])
+    from dqx_airflow.operators.submitters import Job
+
+    job = Job("dqx-gate-1", "f" * 64, [FILE_FLAG, "gs://lake"], {"a": "0", "b": "1"}, limit_s)
+    with serving(SERVICES[kind](tmp_path)) as started:
+        monkeypatch.setenv("AIRFLOW_CONN_SERVICE", started.connection)
+        submitter = started.submitter()
+        of_job = {key: submitter.body[key] for key in submitter.body if key != "runtimeConfig"}
+        submitter = replace(submitter, body={**of_job, **given}, project_id=None)
+        assert submitter.submit(job) == "dqx-gate-1"
+        sent = dict(started.jobs[0].body)
+        submitter.cancel("dqx-gate-1")
+    assert started.jobs[0].is_cancelled
+    assert sent.pop("requestId") == "f" * 40
+    sent.pop("batchId", None)
+    body = sent.pop("job", sent)
+    main = "pysparkJob" if kind == "dataproc_jobs" else "pysparkBatch"
+    assert body[main].pop("args") == [FILE_FLAG, "gs://lake"]
+    assert body[main].pop("mainPythonFileUri") == JOB
+    properties = body[main if kind == "dataproc_jobs" else "runtimeConfig"].pop("properties")
+    of_user = given.get("runtimeConfig", {}).get("properties", {})
+    assert properties == {"a": "0", "b": "1", **of_user}
+    assert body == expected
+
+
 def test_a_request_that_was_changed_on_the_way_is_not_judged(
     operators: ModuleType,
     gate_there: Gate,
@@ -277,9 +346,9 @@ def test_a_request_that_was_changed_on_the_way_is_not_judged(
 @pytest.mark.parametrize(
     ("job", "message"),
     [
-        ("exit=0", r"ended as (?i:success|succeeded|completed); its driver must reach the same"),
-        ("other", r"ended as (?i:success|succeeded|completed)"),
-        ("exit=1", r"ended as (dead|FAILED).*; see (http|the log of its driver)"),
+        ("exit=0", rf"ended as {SUCCEEDED}; its driver must reach the same"),
+        ("other", rf"ended as {SUCCEEDED}"),
+        ("exit=1", r"ended as (dead|FAILED|ERROR).*; see (http|the log of its driver)"),
     ],
 )
 def test_a_job_without_a_report_of_the_attempt_is_no_verdict(
@@ -349,7 +418,7 @@ def test_a_service_that_took_a_job_without_saying_so_gives_no_verdict(
     stored: Callable[[], list[Path]],
 ) -> None:
     service.faults = [0]
-    if service.kind in ("databricks", "emr_serverless"):  # they ask again, with the same token
+    if service.kind not in ("livy", "glue", "emr", "spark_operator"):  # asked again, same token
         assert gate_there().execute(context) == "passed"
         assert len(service.jobs) == 1
         return

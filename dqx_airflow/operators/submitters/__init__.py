@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from dqx_airflow.operators.submitters.aws import EmrSteps as EmrSteps
     from dqx_airflow.operators.submitters.aws import GlueJobRuns as GlueJobRuns
     from dqx_airflow.operators.submitters.databricks import DatabricksRuns as DatabricksRuns
+    from dqx_airflow.operators.submitters.dataproc import DataprocBatches as DataprocBatches
+    from dqx_airflow.operators.submitters.dataproc import DataprocJobs as DataprocJobs
     from dqx_airflow.operators.submitters.kubernetes import SparkApplications as SparkApplications
     from dqx_airflow.operators.submitters.livy import LivyBatches as LivyBatches
     from dqx_airflow.values import GateRequest
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 _HOME = {
     **dict.fromkeys(("EmrServerlessJobs", "EmrSteps", "GlueJobRuns"), "aws"),
     "DatabricksRuns": "databricks",
+    **dict.fromkeys(("DataprocBatches", "DataprocJobs"), "dataproc"),
     "LivyBatches": "livy",
     "SparkApplications": "kubernetes",
 }
