@@ -16,8 +16,9 @@ from dqx_airflow.cli.command import RootOption, TextFormatOption, storage_option
 from dqx_airflow.errors import RequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
+    from dqx_airflow.results.changes import Changes
     from dqx_airflow.results.incidents import Incident, LackingRows
     from dqx_airflow.results.query import StoredResults
     from dqx_airflow.values.report import Waiver
@@ -28,6 +29,7 @@ def incidents(
     root: RootOption = None,
     gate: str | None = None,
     ended: Annotated[bool, typer.Option("--all")] = False,
+    show: Annotated[str | None, typer.Option(metavar="ID")] = None,
     close: Annotated[str | None, typer.Option(metavar="ID")] = None,
     reason: str | None = None,
     author: str | None = None,
@@ -40,10 +42,13 @@ def incidents(
 
     :param gate: Only those of this gate.
     :param ended: Include those that were repaired, accepted or closed.
+    :param show: Only this one, with what changed before it: commits or files, contents, where its
+        failing rows are, and what else is not as on the last good date.
     :param close: Close an open one; needs --reason.
     :param reason: Why it is closed.
     :param author: Who decides; default: the current user.
     """
+    from dqx_airflow.results.changes import changes_before
     from dqx_airflow.results.incidents import lacking_rows, stored_incidents
     from dqx_airflow.results.query import RunsWanted
 
@@ -55,13 +60,20 @@ def incidents(
     if reason is not None:
         raise RequestError("--reason without --close", "add --close ID")
     shown = [one for one in reversed(found) if ended or one.is_open]
+    if show is not None:
+        shown = [incident_called(found, show)]
+    changes = changes_before(results, shown[0]) if show is not None else ()
     lacking = lacking_rows(results, shown)
     if output == "json":
         from dqx_airflow.values import to_json
 
-        typer.echo(to_json([_facts(one, lacking.get(one.id, ())) for one in shown]))
+        facts = [_facts(one, lacking.get(one.id, ())) for one in shown]
+        if changes:
+            facts[0]["changes"] = dict(changes)
+        typer.echo(to_json(facts))
     elif shown:
         _print(shown, {one.id: lacking.get(one.id, ()) for one in shown})
+        _print_changes(changes)
     else:
         typer.echo("no open slice" if not ended else "no incident")
 
@@ -165,6 +177,15 @@ def _print(shown: Sequence[Incident], lacking: dict[str, Sequence[LackingRows]])
             for one in shown
         ],
     )
+
+
+def _print_changes(found: Iterable[tuple[str, Changes]]) -> None:
+    from dqx_airflow.cli.reports import printable
+
+    for gate, changes in found:
+        for topic, lines in changes.items():
+            typer.echo(f"\n{topic} ({printable(gate)})")
+            typer.echo("\n".join(f"  {printable(line)}" for line in lines))
 
 
 def accept(

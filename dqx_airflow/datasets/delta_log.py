@@ -35,7 +35,7 @@ _SHORTEST = len('{"txn":{}}')
 _FILES_ADDED = ("num_added_files", "num_target_files_added", "numAddedFiles", "numTargetFilesAdded")
 _ROWS_WRITTEN = ("num_added_rows", "numOutputRows")
 _THREADS = 16
-_READ_AT_ONCE = 32
+_READ_AT_ONCE, _MOST_COMMITS = 32, 320
 _MOST_REMEMBERED = 10_000
 _whole: set[tuple[str, str, int, int]] = set()
 """Commits that were read: they never change."""
@@ -189,29 +189,23 @@ class Commit:
         )
 
 
-def commits_behind(
-    root: str,
-    version: int,
-    files: Collection[str],
-    most: int = 320,
-    options: Mapping[str, str] | None = None,
-) -> Iterator[Commit]:
-    """The newest commits up to a version, the last one first, until all of these files are added;
-    at most `most`, and as far back as the log still goes.
+def commits_behind(root: str, version: int, files: Collection[str]) -> Iterator[Commit]:
+    """The newest commits up to a version, the last one first, at least until all of these files are
+    added; a limited number, and as far back as the log still goes.
 
     :param files: their decoded paths.
     :raises OSError: the log cannot be read.
     :raises ValueError: a commit cannot be read.
     """
-    log, missing = log_files(root, version, options), set(files)
-    numbers = sorted(log.commits, reverse=True)[:most]
+    log, missing = log_files(root, version), set(files)
+    numbers = sorted(log.commits, reverse=True)[:_MOST_COMMITS]
     for start in range(0, len(numbers), _READ_AT_ONCE):
+        if start > 0 and not missing:
+            return
         batch = numbers[start : start + _READ_AT_ONCE]
         for commit in map(Commit.of, batch, log.texts(log.commits[at] for at in batch)):
             missing -= commit.added.keys()
             yield commit
-        if not missing:
-            return
 
 
 def transactions(root: str, version: int) -> dict[str, int]:

@@ -86,7 +86,7 @@ class Incident:
     @property
     def rows(self) -> str:
         """The values of `promote_slice`: `store = basel`; empty without them."""
-        values = _slice_of(self.last.slice).get("rows") or {}
+        values = rows_in(self.last.slice)
         return ", ".join(f"{name} = {value}" for name, value in values.items())
 
     @property
@@ -207,7 +207,12 @@ def same_slice(one: str | None, other: str | None) -> bool:
     first, second = _slice_of(one), _slice_of(other)
     places, others = first.get("read") or {}, second.get("read") or {}
     is_elsewhere = any(places[name] != others[name] for name in places.keys() & others.keys())
-    return (first.get("rows") or {}) == (second.get("rows") or {}) and not is_elsewhere
+    return rows_in(one) == rows_in(other) and not is_elsewhere
+
+
+def rows_in(text: str | None) -> Mapping[str, Any]:
+    """The values of `promote_slice` in the `slice` of a run."""
+    return _slice_of(text).get("rows") or {}
 
 
 def _slice_of(text: str | None) -> dict[str, Any]:

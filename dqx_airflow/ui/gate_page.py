@@ -15,6 +15,7 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from dqx_airflow.diagnostics.verdicts import is_age, shadow_changes
 from dqx_airflow.results.alerts import labels_of
+from dqx_airflow.results.changes import Changes, is_good_before, what_changed
 from dqx_airflow.results.decisions import waivers_of, why_not_acceptable
 from dqx_airflow.results.labels import Label
 from dqx_airflow.results.query import RunsWanted
@@ -183,6 +184,7 @@ def _page_of(
         "chosen": chosen,
         "attempts": _attempts(reports),
         "past": history,
+        "changes": _changes(chosen, history),
         "is_superseded": chosen is not None and chosen.attempt.id != run.attempt_id,
         "shadow": chosen.shadow if chosen else None,
         "shadow_changes": [*shadow_changes(chosen)] if chosen and chosen.shadow else (),
@@ -216,6 +218,14 @@ def _until(past: Sequence[GateReport], chosen: GateReport) -> tuple[GateReport, 
         and (report.run_key.date, report.started_at) <= (key.date, chosen.started_at)
     ]
     return (*reversed(earlier), chosen)
+
+
+def _changes(chosen: GateReport | None, history: Sequence[GateReport]) -> Changes:
+    """What changed between the last good report in a history and a chosen bad one."""
+    if chosen is None or chosen.outcome not in _STOPS:
+        return {}
+    good = (report for report in reversed(history) if is_good_before(report, chosen))
+    return what_changed([chosen], next(good, None))
 
 
 def _assertions(
@@ -364,6 +374,8 @@ def gate(
     if chosen and instance.attempt:
         part = chosen.run_id if page["parts"] else ""
         attempt = responses.report_name(chosen.attempt.id, part)
+    is_last = edits and chosen is not None and not page["is_superseded"]
+    clears = is_last and airflow.may_clear(request, user, instance.dag_id)
     return responses.html_page(
         "gate.html",
         run=run,
@@ -377,11 +389,8 @@ def gate(
         edits=edits,
         read_only=client.read_only() if edits and attempt_reports.chosen else None,
         token=form_token(user),
-        acceptable=chosen is not None
-        and not page["is_superseded"]
-        and not why_not_acceptable(chosen)
-        and edits
-        and airflow.may_clear(request, user, instance.dag_id),
+        acceptable=clears and chosen is not None and not why_not_acceptable(chosen),
+        clears=clears and view.outcome in _STOPS,
     )
 
 

@@ -15,6 +15,7 @@ from fastapi import APIRouter, Request, Response
 from dqx_airflow.errors import RequestError
 from dqx_airflow.results import decisions
 from dqx_airflow.results import incidents as records
+from dqx_airflow.results.changes import changes_before
 from dqx_airflow.results.incidents import ACCEPTED, ACKNOWLEDGED, CLOSED, COMMENT, Incident
 from dqx_airflow.results.query import RunsWanted
 from dqx_airflow.results.report_rows import RunRow
@@ -23,7 +24,7 @@ from dqx_airflow.ui.board_page import DEPTH
 from dqx_airflow.ui.report_view import failing_total, view_of_report
 from dqx_airflow.ui.slices_page import clear_tasks, require_clearable
 from dqx_airflow.ui.store import StoreClient
-from dqx_airflow.values import DatasetSnapshot, GateReport, Status, Verdict
+from dqx_airflow.values import GateReport, Status, Verdict
 from dqx_airflow.values.report import LONGEST_WAIVER, Waiver
 
 
@@ -65,25 +66,6 @@ def _faults(run: RunRow, report: GateReport) -> Iterator[Fault]:
         if view.is_wrong(verdict):
             blocks = view.fail_on is None or verdict.can_block(view.fail_on)
             yield Fault(run, verdict, blocks, failing_total(verdict, report.datasets))
-
-
-def versions_of(
-    incident: Incident, reports: Mapping[str, GateReport], before: Mapping[str, RunRow]
-) -> tuple[tuple[DatasetSnapshot, int | None], ...]:
-    """The datasets of all suites, each as it was first read when it was bad, with the version that
-    the last good run before it read; None if that is unknown.
-
-    :param before: those good runs, by the name of the gate.
-    """
-    versions: dict[str, tuple[DatasetSnapshot, int | None]] = {}
-    for run in reversed(incident.runs):
-        earlier = before.get(run.run_key.gate)
-        report = reports.get(run.run_id)
-        sound = reports.get(earlier.run_id) if earlier else None
-        good = {dataset.name: dataset.version for dataset in sound.datasets} if sound else {}
-        for dataset in report.datasets if report else ():
-            versions.setdefault(dataset.name, (dataset, good.get(dataset.name)))
-    return tuple(versions.values())
 
 
 router = APIRouter()
@@ -185,10 +167,8 @@ def _page(
     group = found.group
     newest, oldest = group[0], group[-1]
     last, bad = newest.last.run_key, {run.run_key.gate for one in group for run in one.runs}
-    before = client.ask(lambda store: _good_before(store, oldest, bad))
-    lines = [run for one in group for run in (*one.last_of_each, one.first)]
-    lines += [*oldest.runs, *before.found]
-    attempts = {line.attempt.id for line in lines}
+    changes = client.ask(lambda store: changes_before(store, oldest))
+    attempts = {run.attempt.id for one in group for run in one.last_of_each}
     answer = client.ask(lambda store: store.reports_of(attempts))
     lacking = client.ask(lambda store: tuple(records.lacking_rows(store, group).items()))
     own_ids = {run.run_id for one in group for run in one.last_of_each}
@@ -226,7 +206,7 @@ def _page(
             if fault.verdict.status is Status.FAILED and not fault.verdict.is_protected
         },
         "more_faults": len(faults[_MOST_FAULTS:]),
-        "versions": versions_of(oldest, reports, {run.run_key.gate: run for run in before.found}),
+        "changes": changes.found,
         "waiting": waiting,
         "assets": airflow.assets_of(session, task.dag_id, [task.task_id, *after]),
         "owners": airflow.owners_of(session, task.dag_id),
@@ -236,19 +216,7 @@ def _page(
         and not any(map(decisions.why_not_acceptable, newest_reports)),
         "notes": [notes[key] for key in sorted(notes)][-_MOST_NOTES:],
     }
-    return page, answer.problem or before.problem or lacking.problem
-
-
-def _good_before(store: Any, oldest: Incident, gates: set[str]) -> tuple[RunRow, ...]:
-    """The last good run of each suite on earlier data."""
-    until = _shifted(oldest.date, timedelta(days=-1))
-    index = oldest.map_index if oldest.map_index >= 0 else None
-    wanted = RunsWanted(gates, since=_shifted(oldest.date, -_NEAR), until=until, map_index=index)
-    good: dict[str, RunRow] = {}
-    for run in store.runs(wanted, 60 * len(gates)):
-        if run.outcome not in ("blocked", "broken") and run.partial is None:
-            good.setdefault(run.run_key.gate, run)
-    return tuple(good.values())
+    return page, answer.problem or changes.problem or lacking.problem
 
 
 @router.post("/incident")

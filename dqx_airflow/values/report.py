@@ -241,9 +241,9 @@ class Arrival:
     """What brought rows of a slice, or changed its dataset: a commit of a Delta table, or a file.
 
     `name` is the version of the commit, or the path of the file, and `at` its time. `by` is what
-    the log says about the writer: the operation, the user, the job or the run. `files`, `rows` and
-    `size` in bytes are those that it added to the slice, as far as they are known and still there;
-    a commit without such files was made to the same table. `removed` are all files that it removed.
+    the log says about the writer: the operation, the user, the job or the run. `files` and `rows`
+    are those that it added to the slice and that are still there; a commit without such files
+    changed other rows. `removed` are all files that it removed, `size` that of a file in bytes.
     """
 
     name: str

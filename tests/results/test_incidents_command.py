@@ -73,3 +73,28 @@ def test_a_missing_store_is_an_error(tmp_path: Path) -> None:
     assert missing.exit_code == 4
     assert "no results under" in missing.output
     assert "no results root given" in dql().output
+
+
+def test_what_changed_before_an_incident_is_printed(root: str) -> None:
+    (one,) = json.loads(dql("--root", root, "--format", "json").stdout)
+    header, line, *changes = dql("--root", root, "--show", one["id"][:8]).stdout.splitlines()
+    assert (header.split()[0], line.split()[2]) == ("id", "2024-03-02")
+    assert changes == [
+        "",
+        "First bad and last good content (orders_to_silver)",
+        "  orders: first bad 7 rows of 2024-03-02, last good 7 rows of 2024-03-01; /o",
+        "",
+        "Where the failing rows are (orders_to_silver)",
+        "  no_negative_amounts: of the 5 stored failing rows 5 have amount = -1.5",
+        "  no_negative_amounts: of the 5 stored failing rows 5 have name = NULL",
+        "",
+        "What else changed since 2024-03-01 (orders_to_silver)",
+        "  profile black_friday: active, was none",
+    ]
+    (shown,) = json.loads(dql("--root", root, "--show", one["id"], "--format", "json").stdout)
+    assert [*shown["changes"]["orders_to_silver"]] == [
+        "First bad and last good content",
+        "Where the failing rows are",
+        "What else changed since 2024-03-01",
+    ]
+    assert "no incident has an id" in dql("--root", root, "--show", "zz").output

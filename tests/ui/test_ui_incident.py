@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,6 +18,7 @@ from dqx_airflow.values import (
     Attempt,
     DatasetSnapshot,
     EnforcedContract,
+    FailingRow,
     GateReport,
     Outcome,
     Responsible,
@@ -24,7 +26,7 @@ from dqx_airflow.values import (
     Severity,
     Status,
 )
-from dqx_airflow.values.report import Acceptance
+from dqx_airflow.values.report import Acceptance, Arrival
 
 if TYPE_CHECKING:
     from httpx import Response
@@ -87,10 +89,15 @@ def test_neighbouring_open_slices_are_shown_with_all_dates_and_failures(
     assert "orders.id.null_share 50% < MAX_NULLS (10%) 2024-03-20" in page.text
     assert "orders.id.null_share 50% < MAX_NULLS (10%) 2024-03-19" in page.text
     assert "orders.late 0 > 0 2024-03-19" in page.text
-    assert "orders 99 98 s3://lake/orders" in page.text
+    assert (
+        "First bad and last good content orders: first bad version 99, 5,000 rows of 2024-03-19, "
+        "last good version 98, 5,000 rows of 2024-03-18; s3://lake/orders"
+    ) in page.text
     earlier = Html(get(f"{HERE}&on=2024-03-17").text)
     assert "data of 2024-03-17 open slices 1" in earlier.text
-    assert "2024-03-20" not in earlier.text.partition("Other incidents")[0]
+    about, _, rest = earlier.text.partition("Where the failing rows are")
+    assert "2024-03-20" not in about  # the rows of the sample have it
+    assert "since 2024-03-16" in rest
 
 
 def test_of_several_suites_the_blocking_one_is_shown(get: Get, scene: Scene) -> None:
@@ -484,6 +491,65 @@ def test_an_accepted_report_is_shown_as_such(tab: Get, get: Get, scene: Scene) -
     assert "Accept this data" not in page.text
     assert "Accepted incident: lake.gate" in Html(get(HERE).text).text
     assert "accepted" in Html(get("runs?dag_id=lake&task_id=gate").text).text
+
+
+def rows_from(country: str, count: int) -> tuple[FailingRow, ...]:
+    cells = {"id": None, "country": country, "tax_id": "***"}
+    return (FailingRow("orders", "id is null", json.dumps(cells)),) * count
+
+
+def test_what_changed_is_on_the_incident_and_on_the_tab(tab: Get, get: Get, scene: Scene) -> None:
+    scene.dag()
+    orders = DatasetSnapshot("orders", "s3://lake/orders", "delta", 98, 5000)
+    scene.ran(
+        report_of(
+            1,
+            on=DAY - timedelta(days=1),
+            verdicts=(NULLS, NOT_EMPTY),
+            outcome=Outcome.PASSED,
+            datasets=(orders,),
+        ),
+        number=1,
+    )
+    arrival = Arrival("99", NOON, "WRITE, userName <etl>, jobId 7", files=2, rows=2500, removed=1)
+    failing = rows_from("XX", 18) + rows_from("CH", 2)
+    scene.ran(
+        report_of(
+            2,
+            verdicts=(replace(BAD_NULLS, failing_rows=failing), NOT_EMPTY),
+            datasets=(replace(orders, version=99, rows=2500, arrivals=(arrival,)),),
+        ),
+        number=2,
+    )
+    for page in (Html(get(HERE).text), Html(tab().text)):
+        assert page.unbalanced == []
+        changed = page.text.partition("What changed ")[2]
+        for words in (
+            "What brought the rows orders version 99, 2024-03-20 12:00:00 UTC: added 2 files of "
+            "this slice with 2,500 rows, removed 1; WRITE, userName <etl>, jobId 7 "
+            "First bad and last good content "
+            "orders: first bad version 99, 2,500 rows of 2024-03-20, last good version 98, "
+            "5,000 rows of 2024-03-19; s3://lake/orders",
+            "Where the failing rows are orders.id.null_share: of the 20 stored failing rows 18 "
+            'have country = "XX"',
+            "What else changed since 2024-03-19 rows of orders: 2,500, was 5,000",
+        ):
+            assert words in changed
+        assert "tax_id" not in changed.partition("What else changed")[0]
+    assert "What changed" not in tab(run_id=f"scheduled__{DAY - timedelta(days=1)}").text
+
+
+def test_a_bad_gate_is_run_again_from_its_tab(tab: Get, post: Get, scene: Scene) -> None:
+    scene.dag()
+    scene.ran(report_of(verdicts=(BAD_NULLS,)))
+    (form,) = (form for form in Html(tab("eve").text).forms if form.get("kind") == "clear")
+    assert "Clear and run again" not in tab().text
+    for user in ("ada", "ben", None):
+        assert post("incident", user, **form).status_code in (401, 403, 404)
+    assert states_of(scene)[str(DAY), "gate"] == "failed"
+    assert post("incident", **form).status_code == 303
+    assert states_of(scene)[str(DAY), "gate"] is None
+    assert ("dqx clear", "eve") in audited(scene)
 
 
 def waive_form(page: Html) -> dict[str, str]:

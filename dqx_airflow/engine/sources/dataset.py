@@ -77,14 +77,11 @@ class OpenDataset:
     def arrivals(self, on: date | None, most: int = 10) -> tuple[Arrival, ...]:
         """The newest commits, or else files, that brought the rows of a date, the last one first;
         none if they are unknown."""
-        on = on if self.dates is not None else None
+        dates = self.dates if on is not None else None
         if self.log is not None:
-            return self.log.arrivals(on, most)
-        files = [
-            file
-            for file in self.files or ()
-            if on is None or self.dates is None or self.dates.may_be_in(on, file.path)
-        ]
+            return self.log.arrivals(on if dates is not None else None, most)
+        listed = self.files or ()
+        files = [file for file in listed if not (dates and on) or dates.may_be_in(on, file.path)]
         files.sort(key=lambda file: file.modified_ns, reverse=True)
         return tuple(
             Arrival(

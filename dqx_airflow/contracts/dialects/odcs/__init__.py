@@ -96,6 +96,7 @@ def _team(reading: ClauseReader) -> tuple[str | None, tuple[str, ...]]:
     return team.text("name") or next(owners, None), tuple(names)
 
 
+_SCOPES = {"issues": 0, "interactive": 1}
 _TIMES = {"timetodetect": "detect", "timetonotify": "notify", "timetorepair": "repair"}
 
 
@@ -104,20 +105,15 @@ def _incident(context: service.OdcsContext) -> IncidentResponse:
     which the producer promises to act."""
     reading = context.reading
     channels = [item for item in reading.mappings(reading.root, "support") if item.text("channel")]
-    scopes = ("issues", "interactive")
-    wanted = [item for scope in scopes for item in channels if item.text("scope") == scope]
-    shown = (
-        dict.fromkeys(filter(None, (item.text("channel"), item.text("url"))))
-        for item in (*wanted, *channels)
-    )
+    channels.sort(key=lambda item: _SCOPES.get(item.text("scope") or "", len(_SCOPES)))
+    named = (item.text(key) for item in channels[:1] for key in ("channel", "url"))
     times = (
         f"{verb} within {level.text('value')} {level.text('unit') or ''}".strip()
         for level in reading.mappings(reading.root, "slaProperties")
         if (verb := _TIMES.get(service.kind_of(context, level))) and level.text("value")
     )
-    return IncidentResponse(
-        channel=next(map(", ".join, shown), None), response=", ".join(times) or None
-    )
+    channel = ", ".join(dict.fromkeys(filter(None, named)))
+    return IncidentResponse(channel=channel or None, response=", ".join(times) or None)
 
 
 def _lifecycle(context: service.OdcsContext) -> Lifecycle:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -31,7 +32,7 @@ from deltalake.exceptions import DeltaError
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 from pyspark.sql.types import StructType
 
-from dqx_airflow.datasets.delta_log import Commit, commits_behind, log_files, table_files
+from dqx_airflow.datasets.delta_log import commits_behind, log_files, table_files
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.listing import DataFile, is_local
 from dqx_airflow.metrics.metric import Aggregate, Statistic
@@ -457,37 +458,26 @@ class DeltaLog:
     def arrivals(self, on: date | None, most: int) -> tuple[Arrival, ...]:
         """The newest commits that added files of the date, and the newest others that changed the
         table, each at most `most`, the last one first; none if the log cannot be read."""
+        found, counts = list[Arrival](), Counter[bool]()
         try:
             files = {unquote(file.path): file for file in self.files_of(on)}
-            found = [*commits_behind(self.path, self.version, files)]
-            own = {
-                commit.version: [file for path, file in files.items() if path in commit.added]
-                for commit in found
-            }
-            chosen = [commit for commit in found if own[commit.version]][:most]
-            others = (
-                commit
-                for commit in found
-                if (commit.added or commit.removed) and not (commit.is_move or own[commit.version])
-            )
-            chosen += [*others][:most]
-            chosen.sort(key=lambda commit: commit.version, reverse=True)
-            return tuple(self._arrival(commit, own[commit.version]) for commit in chosen)
+            for commit in commits_behind(self.path, self.version, files):
+                own = [file for path, file in files.items() if path in commit.added]
+                if (own or not commit.is_move) and counts[bool(own)] < most:
+                    counts[bool(own)] += 1
+                    at = commit.info.get("inCommitTimestamp") or commit.info.get("timestamp")
+                    arrival = Arrival(
+                        str(commit.version),
+                        datetime.fromtimestamp(int(at) / 1000, timezone.utc) if at else None,
+                        _writer_in(commit.info),
+                        len(own),
+                        self.rows_in(own) if own else None,
+                        removed=len(commit.removed),
+                    )
+                    found.append(arrival)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, DeltaError):
             return ()
-
-    def _arrival(self, commit: Commit, files: Sequence[DataFile]) -> Arrival:
-        info = commit.info
-        at = info.get("inCommitTimestamp") or info.get("timestamp")
-        return Arrival(
-            str(commit.version),
-            None if at is None else datetime.fromtimestamp(int(at) / 1000, timezone.utc),
-            _writer_in(info),
-            len(files),
-            self.rows_in(files) if files else None,
-            sum(file.size for file in files),
-            len(commit.removed),
-        )
+        return tuple(found)
 
     def answers(self, aggregates: Iterable[Aggregate], on: date | None) -> dict[str, MetricValue]:
         """The aggregates that the log answers exactly for a date, by their SQL.
@@ -543,11 +533,10 @@ class DeltaLog:
 def _writer_in(info: Mapping[str, Any]) -> str:
     """The operation of a commit, and who made it: users, jobs, runs and tasks that it names. What
     else it says, such as the predicate of a deletion, may contain values of rows."""
-    nested = (info.get(name) for name in ("job", "notebook"))
-    facts = [info, *(part for part in nested if isinstance(part, Mapping))]
     named = [
         f"{name} {value}"
-        for part in facts
+        for part in (info, info.get("job"), info.get("notebook"))
+        if isinstance(part, Mapping)
         for name, value in part.items()
         if _WRITER.search(name) and isinstance(value, str | int) and "{" not in str(value)
     ]
