@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Protocol, TypeAlias
 
@@ -313,15 +313,16 @@ class RowsBehind:
 class Metric:
     """A metric: its arguments, its documentation, and how Spark and Python compute it.
 
-    The first six fields are enough for a metric that Spark computes in one aggregate:
+    A name, arguments, texts, aggregates and a unit are enough for a metric that Spark computes in
+    one aggregate:
 
         Metric(
             "spread",
             (NUMBER,),
-            MetricUnit.COLUMN,
             "The largest value of the column minus the smallest.",
             "assert spread(price) < 100",
             lambda arguments: tuple(extreme_aggregate(f, arguments[0]) for f in ("max", "min")),
+            unit=MetricUnit.COLUMN,
             value=lambda _, results: apply("-", results),
             in_python=lambda column: apply("-", (_largest(column), _smallest(column))),
             is_void_with_nan=True,
@@ -330,7 +331,7 @@ class Metric:
 
     name: str
     arguments: tuple[Argument, ...]
-    unit: MetricUnit
+    unit: MetricUnit = field(kw_only=True)
     doc: str
     """What is measured, in one or two sentences: the text of pages, completions and hovers."""
     example: str

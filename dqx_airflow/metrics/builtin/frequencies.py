@@ -93,66 +93,62 @@ def _position_of_column(arguments: Arguments, types: Mapping[str, str]) -> tuple
     return [*types].index(place.path[0]) + 1, ""
 
 
-def _number_of_columns(_: Arguments, types: Mapping[str, str]) -> tuple[MetricValue, str]:
-    return len(types), ""
-
-
 _of_schema = partial(Metric, scan=Scan.SCHEMA)
 
 COLUMNS = (
     _of_schema(
         "column_type",
         (ANY,),
-        MetricUnit.TEXT,
         "The type of the column; no value if the column does not exist.",
         "assert column price type decimal(18,2)",
         is_internal=True,
         no_value="the column does not exist",
         of_schema=_type_of_column,
+        unit=MetricUnit.TEXT,
     ),
     _of_schema(
         "column_count",
         (),
-        MetricUnit.COLUMNS,
         "The number of columns of the dataset.",
         "assert column_count() == 12",
-        of_schema=_number_of_columns,
+        of_schema=lambda _, types: (len(types), ""),
+        unit=MetricUnit.COLUMNS,
     ),
     _of_schema(
         "extra_column_count",
         (Argument("columns", ArgumentKind.NAMES),),
-        MetricUnit.COLUMNS,
         "The number of columns of the dataset that are not in the list.",
         "assert extra_column_count([order_id, line, price]) == 0",
         of_schema=_extra_columns,
+        unit=MetricUnit.COLUMNS,
     ),
     _of_schema(
         "forbidden_column_count",
         (Argument("names", ArgumentKind.LITERALS),),
-        MetricUnit.COLUMNS,
         "The number of columns of the dataset whose name is in the list. In a name, `*` matches "
         "any characters; capital and small letters are the same.",
         'assert forbidden_column_count(["password", "pii_*"]) == 0',
         of_schema=_forbidden_columns,
+        unit=MetricUnit.COLUMNS,
     ),
     _of_schema(
         "column_position",
         (ANY,),
-        MetricUnit.NUMBER,
         "The place of the column among those of the dataset, from 1; no value if the column does "
         "not exist.",
         "assert column_position(order_id) == 1",
         least=1,
         no_value="the column does not exist",
         of_schema=_position_of_column,
+        unit=MetricUnit.NUMBER,
     ),
     Metric(
         "commit_age",
         (),
-        MetricUnit.SECONDS,
         "The time since the last commit that changed the data of the Delta table.",
         "assert commit_age() <= 1 day",
         scan=Scan.LOG,
+        unit=MetricUnit.SECONDS,
     ),
 )
 
@@ -271,19 +267,16 @@ def _frequencies(columns: ColumnValues | Sequence[ColumnValues]) -> Counter[Any]
     return Counter(order_key(row) for row in rows if any(value is not None for value in row))
 
 
-def _share_of_once(columns: ColumnValues | Sequence[ColumnValues]) -> MetricValue:
-    frequencies = _frequencies(columns)
-    return apply("/", (_once(frequencies), frequencies.total()))
+def _ratio(
+    part: Callable[[Counter[Any]], int], whole: Callable[[Counter[Any]], int]
+) -> Callable[[ColumnValues | Sequence[ColumnValues]], MetricValue]:
+    """The ratio of two properties of the frequencies of the values."""
 
+    def ratio(columns: ColumnValues | Sequence[ColumnValues]) -> MetricValue:
+        frequencies = _frequencies(columns)
+        return apply("/", (part(frequencies), whole(frequencies)))
 
-def _share_of_distinct(columns: ColumnValues | Sequence[ColumnValues]) -> MetricValue:
-    frequencies = _frequencies(columns)
-    return apply("/", (len(frequencies), frequencies.total()))
-
-
-def _once_among_distinct(columns: ColumnValues | Sequence[ColumnValues]) -> MetricValue:
-    frequencies = _frequencies(columns)
-    return apply("/", (_once(frequencies), len(frequencies)))
+    return ratio
 
 
 def _once(frequencies: Counter[Any]) -> int:
@@ -303,12 +296,12 @@ def _shannon(column: ColumnValues) -> float | None:
 
 def _most_common(column: ColumnValues) -> Any:
     """The most common value; among equally common ones the smallest."""
-    numbers = _numbers_of_rows(column)
+    numbers = Counter(column.present)
     return min(numbers, key=lambda value: (-numbers[value], order_key(value)), default=None)
 
 
 def _unlisted_common(column: ColumnValues, most: int, listed: Collection[Any]) -> int | None:
-    numbers = _numbers_of_rows(column)
+    numbers = Counter(column.present)
     if not numbers:
         return None
     least = sorted(numbers.values(), reverse=True)[:most][-1]
@@ -317,7 +310,7 @@ def _unlisted_common(column: ColumnValues, most: int, listed: Collection[Any]) -
 
 
 def _summary_in_python(column: ColumnValues) -> str | None:
-    rows = _numbers_of_rows(column)
+    rows = Counter(column.present)
     nulls = column.values.count(None)
     if family_of(column.type) is not Family.NUMBER:
         is_truth = column.type == "boolean"
@@ -332,11 +325,6 @@ def _summary_in_python(column: ColumnValues) -> str | None:
             kept.append((float(value) + 0.0, up_to - before))
             before = up_to
     return summary_text(kept, nulls, present)
-
-
-def _numbers_of_rows(column: ColumnValues) -> dict[Any, int]:
-    """The values of a column without NaN, with their numbers of rows."""
-    return dict(Counter(column.present))
 
 
 _CATEGORY_OR_NUMBER = Argument(
@@ -354,46 +342,44 @@ _of_summary = partial(
     is_void_with_nan=True,
 )
 
+_of_repetitions = partial(
+    Metric,
+    unit=MetricUnit.SHARE,
+    value=lambda _, results: apply("/", results),
+    lowered_by=_repeated_values,
+)
+"""A share of the rows, or of the values, by how often values occur."""
+
 FREQUENCIES = (
-    Metric(
+    _of_repetitions(
         "uniqueness",
         (_COLUMNS,),
-        MetricUnit.SHARE,
         "The share of rows whose value, or combination of values, occurs once. Rows that are NULL"
         " in all of the columns do not count.",
         "assert uniqueness([first_name, birthday]) > 99%",
         _uniqueness,
-        value=lambda _, results: apply("/", results),
-        in_python=_share_of_once,
-        lowered_by=_repeated_values,
+        in_python=_ratio(_once, Counter.total),
     ),
-    Metric(
+    _of_repetitions(
         "distinctness",
         (_COLUMNS,),
-        MetricUnit.SHARE,
         "The number of distinct values, or combinations of values, divided by the number of rows."
         " Rows that are NULL in all of the columns do not count.",
         "assert distinctness(session) between 10% and 50%",
         _distinctness,
-        value=lambda _, results: apply("/", results),
-        in_python=_share_of_distinct,
-        lowered_by=_repeated_values,
+        in_python=_ratio(len, Counter.total),
     ),
-    Metric(
+    _of_repetitions(
         "unique_value_ratio",
         (_COLUMNS,),
-        MetricUnit.SHARE,
         "The share of distinct values, or combinations of values, that occur once.",
         "assert unique_value_ratio(email) > 95%",
         _unique_value_ratio,
-        value=lambda _, results: apply("/", results),
-        in_python=_once_among_distinct,
-        lowered_by=_repeated_values,
+        in_python=_ratio(_once, len),
     ),
     Metric(
         "entropy",
         (ANY,),
-        MetricUnit.NUMBER,
         "Shannon's entropy of the values, NULL ignored: the sum of `-p * log(p)` over the share "
         "`p` of each value, in nats. 0 if all values are equal, `log(n)` for `n` equally common "
         "values.",
@@ -402,11 +388,11 @@ FREQUENCIES = (
         value=_entropy_of,
         least=0,
         in_python=_shannon,
+        unit=MetricUnit.NUMBER,
     ),
     Metric(
         "mode",
         (ORDERED,),
-        MetricUnit.COLUMN,
         "The most common value of the column, NULL ignored; the smallest one if several are "
         "equally common.",
         'assert mode(status) == "paid"',
@@ -414,11 +400,11 @@ FREQUENCIES = (
         in_python=_most_common,
         is_picked=True,
         is_void_with_nan=True,
+        unit=MetricUnit.COLUMN,
     ),
     Metric(
         "unlisted_common_values",
         (ORDERED, Argument("n", ArgumentKind.COUNT), Argument("values", ArgumentKind.LITERALS)),
-        MetricUnit.VALUES,
         "How many of the `n` most common values are not in the list. Values as common as the "
         "last of them count too.",
         'assert most_common(status, 2) in ["paid", "open", "closed"]',
@@ -427,6 +413,7 @@ FREQUENCIES = (
         is_internal=True,
         in_python=_unlisted_common,
         is_void_with_nan=True,
+        unit=MetricUnit.VALUES,
     ),
     _of_summary("value_summary", (_CATEGORY_OR_NUMBER,)),
     _of_summary("number_summary", (NUMBER,)),
@@ -456,11 +443,6 @@ def _steps(op: str) -> Callable[[Arguments], tuple[Aggregate, ...]]:
     return aggregates
 
 
-def _counted_steps(_: Arguments, results: tuple[MetricValue, ...]) -> MetricValue:
-    steps, without_place, values = results
-    return None if without_place or not values else steps
-
-
 def _steps_in_python(op: str) -> Callable[[ColumnValues, ColumnValues], int | None]:
     compare: Callable[[Any, Any], bool] = _COMPARE[op]
 
@@ -483,17 +465,17 @@ def _counting(name: str, op: str, doc: str, example: str) -> Metric:
     return Metric(
         name,
         (ORDERED,),
-        MetricUnit.ROWS,
         f"{doc} in the order of `order_by`, NULL ignored. Rows with the same `order_by` never"
         " count as a decrease or an increase. If a row with a value has no `order_by`,"
         " the metric has no value.",
         example,
         _steps(op),
-        value=_counted_steps,
+        value=lambda _, results: None if results[1] or not results[2] else results[0],
         parameters=(_ORDER,),
         no_value="no values, or `order_by` is NULL in a row with a value",
         in_python=_steps_in_python(op),
         is_void_with_nan=True,
+        unit=MetricUnit.ROWS,
     )
 
 
@@ -593,7 +575,6 @@ SEQUENCES = (
                 refuses=frozenset(FLOATING),
             ),
         ),
-        MetricUnit.MISSING,
         "How many values are missing between the smallest and the largest one, NULL ignored. "
         "Values are one `step` apart; the default is 1, or 1 day.",
         "assert gap_count(invoice_number) == 0",
@@ -602,5 +583,6 @@ SEQUENCES = (
         parameters=(Argument("step", ArgumentKind.STEP),),
         no_value="no values, or some are not a whole number of steps apart",
         in_python=_gaps,
+        unit=MetricUnit.MISSING,
     ),
 )

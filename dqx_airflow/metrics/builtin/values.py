@@ -7,6 +7,7 @@ import operator
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial, reduce
 from typing import Any
 
 from dqx_airflow.metrics.derived import apply
@@ -67,16 +68,10 @@ def rows_where(condition: str, shortcut: Shortcut | None = None) -> Aggregate:
 
     :param shortcut: proves that there is none without reading the rows.
     """
-    return Aggregate(_count_if(condition), merge=Merge.COUNT, shortcut=shortcut)
-
-
-def _count_if(condition: str) -> str:
-    """The number of rows that satisfy the condition.
-
-    Spark evaluates all conditions of its own `count_if` in one method before counting; with some
-    sixty of them it is too long for Java to compile.
-    """
-    return f"count(CASE WHEN {condition} THEN 1 END)"
+    # Spark evaluates all conditions of its own `count_if` in one method before counting; with some
+    # sixty of them it is too long for Java to compile.
+    counted = f"count(CASE WHEN {condition} THEN 1 END)"
+    return Aggregate(counted, merge=Merge.COUNT, shortcut=shortcut)
 
 
 def other_rows(_: Arguments, results: tuple[MetricValue, ...]) -> MetricValue:
@@ -177,7 +172,7 @@ def _total(column: ColumnValues) -> Any:
     if not column.type.startswith("decimal"):
         return sum(values)
     _, scale = decimal_size(column.type)
-    exact_sum = _exact_sum(values)
+    exact_sum = reduce(EXACT.add, values, Decimal(0))
     if not has_room(exact_sum, LONGEST_DECIMAL, scale):
         raise SumOverflow
     return exact_sum
@@ -192,11 +187,6 @@ def _mean(column: ColumnValues) -> Any:
         return None
     total, count = _total(column), len(column.present)
     return total / count if isinstance(total, float) else Fraction(total) / count
-
-
-def _smallest(column: ColumnValues) -> Any:
-    """The smallest value in Spark's order, where NaN is the largest; None without values."""
-    return min(column.present, key=order_key, default=None)
 
 
 def _largest(column: ColumnValues) -> Any:
@@ -266,79 +256,58 @@ def _first_value(column: ColumnValues, order: ColumnValues | None) -> Any:
     return min(ordered, key=lambda pair: pair[0])[1] if ordered else None
 
 
-def _shortest(column: ColumnValues) -> int | None:
-    return min(map(len, column.present), default=None)
-
-
-def _longest(column: ColumnValues) -> int | None:
-    return max(map(len, column.present), default=None)
-
-
-def _exact_sum(values: Sequence[Decimal]) -> Decimal:
-    result = Decimal(0)
-    for value in values:
-        result = EXACT.add(result, value)
-    return result
-
-
 def _moves(values: Sequence[float]) -> list[float]:
     """The distance of each value from the mean, which is exactly 0 if all of them are equal."""
     center = values[0] + sum(value - values[0] for value in values) / len(values)
     return [value - center for value in values]
 
 
+_of_values = partial(Metric, unit=MetricUnit.COLUMN, is_void_with_nan=True)
+"""A metric in the unit of its column, without a value if that contains NaN."""
+
 VALUES = (
-    Metric(
+    _of_values(
         "average",
         (NUMBER_OR_TRUTH,),
-        MetricUnit.COLUMN,
         "The mean of the column, NULL ignored; exact for whole numbers and decimals. For "
         "booleans, the share of true values.",
         "assert average(price) > 0",
         _sum_and_count,
         value=lambda _, results: apply("/", results),
         in_python=_mean,
-        is_void_with_nan=True,
     ),
-    Metric(
+    _of_values(
         "sum",
         (NUMBER_OR_TRUTH,),
-        MetricUnit.COLUMN,
         "The sum of the column, NULL ignored; exact for whole numbers and decimals, with up to 38"
         " digits. For booleans, the number of true values.",
         "assert sum(revenue) is positive",
         _sum_and_count,
         in_python=_total,
-        is_void_with_nan=True,
     ),
-    Metric(
+    _of_values(
         "minimum",
         (ORDERED,),
-        MetricUnit.COLUMN,
         "The smallest value of the column, NULL ignored.",
         "assert minimum(quantity) >= 0",
         lambda arguments: (extreme_aggregate("min", arguments[0]),),
-        in_python=_smallest,
+        in_python=lambda column: min(column.present, key=order_key, default=None),
         is_picked=True,
         lowered_by=_rows_beyond,
-        is_void_with_nan=True,
     ),
-    Metric(
+    _of_values(
         "maximum",
         (ORDERED,),
-        MetricUnit.COLUMN,
         "The largest value of the column, NULL ignored.",
         "assert maximum(temperature) < 60",
         lambda arguments: (extreme_aggregate("max", arguments[0]),),
         in_python=_largest,
         is_picked=True,
         raised_by=_rows_beyond,
-        is_void_with_nan=True,
     ),
     Metric(
         "variance",
         (NUMBER,),
-        MetricUnit.SQUARED,
         "The sample variance of the column: the squared distances from the mean, divided by the "
         "number of values minus 1; no value for fewer than two values.",
         "assert sqrt(variance(score)) < 10",
@@ -348,6 +317,7 @@ VALUES = (
         ),
         in_python=_sample_variance,
         is_void_with_nan=True,
+        unit=MetricUnit.SQUARED,
     ),
 )
 
@@ -355,7 +325,6 @@ STATISTICS = (
     Metric(
         "max_z_score",
         (NUMBER,),
-        MetricUnit.NUMBER,
         "The largest distance of a value from the mean, in sample standard deviations; no "
         "value if all values are equal.",
         "assert max_z_score(price) < 4",
@@ -364,44 +333,40 @@ STATISTICS = (
         least=0,
         in_python=_z_score_in_python,
         is_void_with_nan=True,
+        unit=MetricUnit.NUMBER,
     ),
-    Metric(
+    _of_values(
         "percentile",
         (NUMBER, Argument("share", ArgumentKind.SHARE)),
-        MetricUnit.COLUMN,
         "The value below which the given share of the column lies, NULL ignored; interpolated "
         "linearly between the two nearest values (definition 7 of Hyndman and Fan, as in numpy).",
         "assert percentile(latency_ms, 99%) < 500",
         lambda arguments: (Aggregate(f"percentile({quoted_column(arguments)}, {arguments[1]})"),),
         in_python=_percentile,
-        is_void_with_nan=True,
     ),
-    Metric(
+    _of_values(
         "median",
         (NUMBER,),
-        MetricUnit.COLUMN,
         "The middle value of the column, NULL ignored; for an even number of values, the mean "
         "of the middle two.",
         "assert median(latency_ms) < 200",
         lambda arguments: (Aggregate(f"percentile({quoted_column(arguments)}, 0.5)"),),
         in_python=lambda column: _percentile(column, Fraction(1, 2)),
-        is_void_with_nan=True,
     ),
     Metric(
         "first",
         (ORDERED,),
-        MetricUnit.COLUMN,
         "The column in the first row; without `order_by` any row may be the first.",
         'assert first(status, order_by created_at) == "open"',
         _first,
         parameters=(Argument("order_by", ArgumentKind.COLUMN, ORDERED.accepts),),
         in_python=_first_value,
         is_picked=True,
+        unit=MetricUnit.COLUMN,
     ),
     Metric(
         "correlation",
         (NUMBER, NUMBER),
-        MetricUnit.SHARE,
         "Pearson's correlation of two columns, from -1 to 1; no value if all values of a column "
         "are equal.",
         "assert correlation(distance, air_time) > 0.9",
@@ -413,35 +378,36 @@ STATISTICS = (
         least=-1,
         in_python=_pearson,
         is_void_with_nan=True,
+        unit=MetricUnit.SHARE,
     ),
     Metric(
         "min_length",
         (TEXT,),
-        MetricUnit.CHARACTERS,
         "The length of the shortest string, NULL ignored.",
         "assert min_length(tax_id) == 64",
         lambda arguments: (_length("min", arguments[0]),),
-        in_python=_shortest,
+        in_python=lambda column: min(map(len, column.present), default=None),
         lowered_by=_lengths_beyond,
+        unit=MetricUnit.CHARACTERS,
     ),
     Metric(
         "max_length",
         (TEXT,),
-        MetricUnit.CHARACTERS,
         "The length of the longest string, NULL ignored.",
         "assert max_length(name) <= 80",
         lambda arguments: (_length("max", arguments[0]),),
-        in_python=_longest,
+        in_python=lambda column: max(map(len, column.present), default=None),
         raised_by=_lengths_beyond,
+        unit=MetricUnit.CHARACTERS,
     ),
     Metric(
         "newest",
         (Argument("column", ArgumentKind.COLUMN, frozenset({Family.TIME, Family.TEXT})),),
-        MetricUnit.COLUMN,
         "The newest date or timestamp of the column, NULL ignored.",
         "assert freshness(updated_at) < 2 hours",
         lambda arguments: (extreme_aggregate("max", arguments[0]),),
         is_internal=True,
         in_python=_largest,
+        unit=MetricUnit.COLUMN,
     ),
 )
