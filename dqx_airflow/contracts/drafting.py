@@ -14,20 +14,10 @@ from math import floor
 from typing import Any
 
 from dqx_airflow.contracts import demands
+from dqx_airflow.contracts import model as elements
 from dqx_airflow.contracts.dialects.clause_reader import looks_personal, with_type
 from dqx_airflow.contracts.export import filled, filled_template, odcs, yaml_text
 from dqx_airflow.contracts.field_types import spark_type
-from dqx_airflow.contracts.model import (
-    Contract,
-    Dialect,
-    Field,
-    Lifecycle,
-    Model,
-    Rule,
-    Server,
-    column_path,
-    plain_name,
-)
 from dqx_airflow.dql.formatter import format_source
 from dqx_airflow.dql.nodes import NOWHERE
 from dqx_airflow.dql.watches import clock_among, is_named_like_a_key
@@ -131,10 +121,10 @@ def _pattern_of(kind: str, parts: Sequence[str]) -> str:
 FIRST_VERSION = "0.1.0"
 
 
-def draft(table: ObservedTable, dialect: Dialect) -> Contract:
+def draft(table: ObservedTable, dialect: elements.Dialect) -> elements.Contract:
     """The contract: what is true for all current rows, without what is specific to them."""
-    key = tuple(map(column_path, table.key))
-    return Contract(
+    key = tuple(map(elements.column_path, table.key))
+    return elements.Contract(
         dialect,
         None,
         id=table.name,
@@ -142,7 +132,7 @@ def draft(table: ObservedTable, dialect: Dialect) -> Contract:
         span=NOWHERE,
         name=table.name,
         models=(
-            Model(
+            elements.Model(
                 table.name,
                 NOWHERE,
                 tuple(_field(column, table) for column in table.columns),
@@ -151,22 +141,22 @@ def draft(table: ObservedTable, dialect: Dialect) -> Contract:
             ),
         ),
         servers=(_server(table),),
-        lifecycle=Lifecycle(status="draft", written_status="draft"),
+        lifecycle=elements.Lifecycle(status="draft", written_status="draft"),
     )
 
 
-def _server(table: ObservedTable) -> Server:
+def _server(table: ObservedTable) -> elements.Server:
     if table.format is not None:
-        return Server("local", "local", NOWHERE, table.place, table.format)
+        return elements.Server("local", "local", NOWHERE, table.place, table.format)
     # The standards use this name for any catalog that Spark reads; they have no other word for it.
     schema = table.place.rpartition(".")[0]
-    return Server("catalog", "databricks", NOWHERE, f"{schema}.{{model}}")
+    return elements.Server("catalog", "databricks", NOWHERE, f"{schema}.{{model}}")
 
 
-def _field(column: ObservedColumn, table: ObservedTable) -> Field:
-    item = Field(
+def _field(column: ObservedColumn, table: ObservedTable) -> elements.Field:
+    item = elements.Field(
         column.name,
-        column_path(column.name),
+        elements.column_path(column.name),
         None,
         NOWHERE,
         rules=tuple(_rule(name, demand) for name, demand in _demands(column, table)),
@@ -195,11 +185,11 @@ def _demands(column: ObservedColumn, table: ObservedTable) -> Iterator[tuple[str
     # The share of existing values in whole percents: the exact number is meaningless.
     percent = floor(100 * (table.rows - column.nulls) / table.rows) if table.rows else 0
     if column.nulls > 0 and percent > 0:
-        yield "completeness", demands.Complete(column_path(column.name), percent / 100)
+        yield "completeness", demands.Complete(elements.column_path(column.name), percent / 100)
 
 
-def _rule(name: str, demand: demands.Demand) -> Rule:
-    return Rule(name, demand, ())
+def _rule(name: str, demand: demands.Demand) -> elements.Rule:
+    return elements.Rule(name, demand, ())
 
 
 def draft_suite(table: ObservedTable) -> str:
@@ -214,7 +204,7 @@ _DCS_VERSION = "1.2.1"
 _DCS_TYPES = {"tinyint": "int", "smallint": "int", "binary": "bytes"}
 
 
-def draft_text(table: ObservedTable, dialect: Dialect) -> str:
+def draft_text(table: ObservedTable, dialect: elements.Dialect) -> str:
     """The document. Observations that may become promises are in its comments."""
     contract = draft(table, dialect)
     comments = "".join(f"# {line}".rstrip() + "\n" for line in _comments(table))
@@ -241,7 +231,7 @@ def _comments(table: ObservedTable) -> Iterator[str]:
 # Fabric ------------------------------------------------------------------------------------------
 
 
-def _fabric(contract: Contract) -> str:
+def _fabric(contract: elements.Contract) -> str:
     (model,) = contract.models
     (server,) = contract.servers
     completeness = [
@@ -264,22 +254,22 @@ def _fabric(contract: Contract) -> str:
     return yaml_text({"contract": filled(plain)})
 
 
-def _table_name(model: Model, server: Server) -> str | None:
+def _table_name(model: elements.Model, server: elements.Server) -> str | None:
     """The table of a catalog; None for files."""
     if server.location is None or model.location is None:
         return None
     return server.location.replace("{model}", model.location)
 
 
-def _keys(model: Model) -> list[list[str]]:
+def _keys(model: elements.Model) -> list[list[str]]:
     return [
-        list(map(plain_name, rule.demand.columns))
+        list(map(elements.plain_name, rule.demand.columns))
         for rule in model.rules
         if isinstance(rule.demand, demands.Unique)
     ]
 
 
-def _column(item: Field) -> dict[str, Any]:
+def _column(item: elements.Field) -> dict[str, Any]:
     plain: dict[str, Any] = {
         "name": item.name,
         "type": spark_type(item),
@@ -291,7 +281,7 @@ def _column(item: Field) -> dict[str, Any]:
     return plain | _demanded(item, names)
 
 
-def _demanded(item: Field, names: dict[str, str]) -> dict[str, Any]:
+def _demanded(item: elements.Field, names: dict[str, str]) -> dict[str, Any]:
     """The demands on values by their keys in a dialect."""
     plain: dict[str, Any] = {}
     for rule in item.rules:
@@ -306,7 +296,7 @@ def _demanded(item: Field, names: dict[str, str]) -> dict[str, Any]:
 # The Data Contract Specification -----------------------------------------------------------------
 
 
-def _dcs(contract: Contract) -> str:
+def _dcs(contract: elements.Contract) -> str:
     (model,) = contract.models
     (server,) = contract.servers
     keys = _keys(model)
@@ -328,14 +318,14 @@ def _dcs(contract: Contract) -> str:
     return yaml_text(plain)
 
 
-def _dcs_server(server: Server) -> dict[str, Any]:
+def _dcs_server(server: elements.Server) -> dict[str, Any]:
     if server.format is not None:
         return {"type": server.type, "path": server.location, "format": server.format}
     catalog, *schema, _ = (server.location or "").split(".")
     return {"type": server.type, "catalog": catalog, "schema": ".".join(schema)}
 
 
-def _dcs_field(item: Field, keys: list[list[str]]) -> dict[str, Any]:
+def _dcs_field(item: elements.Field, keys: list[list[str]]) -> dict[str, Any]:
     plain = _dcs_type(item)
     if any(isinstance(rule.demand, demands.Required) for rule in item.rules):
         plain["required"] = True
@@ -353,7 +343,7 @@ def _dcs_field(item: Field, keys: list[list[str]]) -> dict[str, Any]:
     return plain
 
 
-def _dcs_type(item: Field) -> dict[str, Any]:
+def _dcs_type(item: elements.Field) -> dict[str, Any]:
     kind = item.type or "string"
     plain: dict[str, Any] = {"type": _DCS_TYPES.get(kind, kind)}
     if kind.startswith("decimal"):
@@ -367,10 +357,10 @@ def _dcs_type(item: Field) -> dict[str, Any]:
     return plain
 
 
-_WRITERS: dict[Dialect, Callable[[Contract], str]] = {
-    Dialect.ODCS: lambda contract: odcs.document(contract).text,
-    Dialect.FABRIC: _fabric,
-    Dialect.DCS: _dcs,
+_WRITERS: dict[elements.Dialect, Callable[[elements.Contract], str]] = {
+    elements.Dialect.ODCS: lambda contract: odcs.document(contract).text,
+    elements.Dialect.FABRIC: _fabric,
+    elements.Dialect.DCS: _dcs,
 }
 
 DIALECTS = tuple(_WRITERS)

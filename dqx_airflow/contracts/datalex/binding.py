@@ -20,7 +20,7 @@ from sqlglot.errors import SqlglotError
 
 from dqx_airflow.contracts.dialects.datalex import ContractPort, Manifest, ManifestContract
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level, Related, did_you_mean
-from dqx_airflow.dql.syntax.datalex_blocks import Block, Value, read_blocks
+from dqx_airflow.dql.syntax.datalex_blocks import Block, read_blocks
 from dqx_airflow.values import SourceFile, Span
 
 if TYPE_CHECKING:
@@ -89,7 +89,10 @@ def _bound(block: Block, manifest: Manifest | None) -> Iterator[Diagnostic]:
     written = block.text("datalex_contract")
     reference = reference_of(block)
     if reference is None:
-        shown = written if written is not None else _shown(block.settings["datalex_contract"].value)
+        value = block.settings["datalex_contract"].value
+        is_word = value is None or isinstance(value, bool)
+        shown = str(value).lower() if is_word else str(value)
+        shown = written or ("[...]" if isinstance(value, tuple) else shown)
         hint = _nearest_id(shown, manifest) or _FORM
         yield Diagnostic(f"'{shown}' is not a contract id", place, "E503", help=hint)
         return
@@ -120,14 +123,14 @@ def _bound(block: Block, manifest: Manifest | None) -> Iterator[Diagnostic]:
         yield Diagnostic(message, place, "E504", related=related, help=help_line)
         return
     if pin is None:
-        yield _unpinned(contract_id, versions, manifest, place)
+        help_line = f"write {contract_id}@{versions[0].version}"
+        message = f"{contract_id} is not pinned to a version, which DataLex 2 requires"
+        if not manifest.needs_pins:
+            message = f"{contract_id} is not pinned, so the block uses each new version "
+            message += "as soon as it is published"
+        code = "E505" if manifest.needs_pins else "W040"
+        yield Diagnostic(message, place, code, help=help_line)
     yield from _outputs(block, promise, manifest)
-
-
-def _shown(value: Value) -> str:
-    if isinstance(value, tuple):
-        return "[...]"
-    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
 
 
 def _nearest_id(written: str, manifest: Manifest | None) -> str | None:
@@ -144,20 +147,6 @@ def _nearest_id(written: str, manifest: Manifest | None) -> str | None:
     return None
 
 
-def _unpinned(
-    contract_id: str, versions: tuple[ManifestContract, ...], manifest: Manifest, place: Span
-) -> Diagnostic:
-    help_line = f"write {contract_id}@{versions[0].version}"
-    if manifest.needs_pins:
-        message = f"{contract_id} is not pinned to a version, which DataLex 2 requires"
-        return Diagnostic(message, place, "E505", help=help_line)
-    message = (
-        f"{contract_id} is not pinned, so the block uses each new version "
-        "as soon as it is published"
-    )
-    return Diagnostic(message, place, "W040", help=help_line)
-
-
 def _outputs(block: Block, promise: ManifestContract, manifest: Manifest) -> Iterator[Diagnostic]:
     """Whether every output of the contract is a column of the query."""
 
@@ -171,8 +160,7 @@ def _outputs(block: Block, promise: ManifestContract, manifest: Manifest) -> Ite
         return
     outputs = outputs_of(query, manifest.dialect, manifest.tables)
     if outputs.problem is not None:
-        help_line = "write one SELECT"
-        yield Diagnostic(f"{outputs.problem}", place, "E507", help=help_line)
+        yield Diagnostic(outputs.problem, place, "E507", help="write one SELECT")
         return
     for output in promise.outputs:
         if not outputs.has(output.name):
@@ -182,9 +170,8 @@ def _outputs(block: Block, promise: ManifestContract, manifest: Manifest) -> Ite
         extra = [name for name in outputs.names if name and name.lower() not in declared]
         if extra and wanted:
             message = f"the query returns columns that are not in the contract: {', '.join(extra)}"
-            yield Diagnostic(
-                message, place, "W041", help="remove them, or add them to the contract"
-            )
+            help_line = "remove them, or add them to the contract"
+            yield Diagnostic(message, place, "W041", help=help_line)
 
 
 def _missing(name: str, outputs: Outputs, promise: ManifestContract, place: Span) -> Diagnostic:
@@ -200,6 +187,7 @@ def _missing(name: str, outputs: Outputs, promise: ManifestContract, place: Span
     return Diagnostic(message, place, "E506", related=related, help=hint)
 
 
+_Ports: TypeAlias = Mapping[str, ContractPort]
 Tables: TypeAlias = Mapping[str, "tuple[str, ...]"]
 """Known columns of tables, by the name of the table in lower case."""
 
@@ -250,7 +238,7 @@ def outputs_of(query: str, dialect: str | None = None, tables: Tables | None = N
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
         return Outputs(problem="the query is not a single SELECT")
     try:
-        return _outputs_of(statements[0], {}, tables or {}, 0)
+        return _QueryScope(tables or {}).outputs(statements[0])
     except RecursionError:
         return Outputs(unknown="the query is nested too deeply")
 
@@ -261,63 +249,93 @@ def _referred(match: re.Match[str]) -> str:
     return ".".join(f'"{name}"' for name in named) or "unknown_table"
 
 
-def _outputs_of(query: Expr, defined: Mapping[str, Outputs], tables: Tables, depth: int) -> Outputs:
-    if depth > _DEEPEST:
-        return Outputs(unknown="the query is nested too deeply")
-    if isinstance(query, exp.Subquery | exp.Paren):
-        return _renamed(_outputs_of(query.this, defined, tables, depth + 1), query)
-    within = dict(defined)
-    for cte in query.args["with_"].expressions if query.args.get("with_") else ():
-        name = cte.alias.lower()
-        if query.args["with_"].args.get("recursive"):
-            # It may refer to itself: the first part of the union defines the columns.
-            within.setdefault(name, Outputs(unknown=f"{name} is recursive"))
-        within[name] = _renamed(_outputs_of(cte.this, within, tables, depth + 1), cte)
-    if isinstance(query, exp.SetOperation):
-        # The first part defines the names.
-        if query.args.get("by_name"):
-            left = _outputs_of(query.left, within, tables, depth + 1)
-            right = _outputs_of(query.right, within, tables, depth + 1)
+@dataclass(frozen=True, slots=True)
+class _QueryScope:
+    """What a query can read: the known columns of tables, and the queries defined around it."""
+
+    tables: Tables
+    defined: dict[str, Outputs] = field(default_factory=dict)
+    depth: int = 0
+
+    def outputs(self, query: Expr) -> Outputs:
+        if self.depth > _DEEPEST:
+            return Outputs(unknown="the query is nested too deeply")
+        within = _QueryScope(self.tables, dict(self.defined), self.depth + 1)
+        if isinstance(query, exp.Subquery | exp.Paren):
+            return _renamed(within.outputs(query.this), query)
+        for cte in query.args["with_"].expressions if query.args.get("with_") else ():
+            name = cte.alias.lower()
+            if query.args["with_"].args.get("recursive"):
+                # It may refer to itself: the first part of the union defines the columns.
+                within.defined.setdefault(name, Outputs(unknown=f"{name} is recursive"))
+            within.defined[name] = _renamed(within.outputs(cte.this), cte)
+        if isinstance(query, exp.SetOperation):
+            # The first part defines the names.
+            left = within.outputs(query.left)
+            if not query.args.get("by_name"):
+                return left
+            right = within.outputs(query.right)
             extra = tuple(name for name in right.names if name is None or not left.has(name))
             return Outputs((*left.names, *extra), left.unknown or right.unknown)
-        return _outputs_of(query.left, within, tables, depth + 1)
-    if isinstance(query, exp.Select):
-        return _of_select(query, within, tables, depth)
-    return Outputs(unknown=f"the columns of {query.key.upper()} are unknown")
+        if isinstance(query, exp.Select):
+            return within.of_select(query)
+        return Outputs(unknown=f"the columns of {query.key.upper()} are unknown")
 
-
-def _of_select(
-    select: exp.Select, defined: Mapping[str, Outputs], tables: Tables, depth: int
-) -> Outputs:
-    names: list[str | None] = []
-    unknown = None
-    sources = _sources(select, defined, tables, depth)
-    for item in select.expressions:
-        star = item if isinstance(item, exp.Star) else None
-        of_table = None
-        if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
-            star, of_table = item.this, item.table.lower()
-        if star is None:
-            if _TEMPLATE in item.output_name:
-                unknown = unknown or "a template generates columns or their names"
+    def of_select(self, select: exp.Select) -> Outputs:
+        names: list[str | None] = []
+        unknown = None
+        # The sources in the FROM and the joins, by alias.
+        from_, joins = select.args.get("from_"), select.args.get("joins") or ()
+        items = [*([from_.this] if from_ is not None else []), *(join.this for join in joins)]
+        items += select.args.get("laterals") or ()
+        sources = {item.alias_or_name.lower(): self.of_source(item) for item in items}
+        for item in select.expressions:
+            star = item if isinstance(item, exp.Star) else None
+            of_table = None
+            if isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
+                star, of_table = item.this, item.table.lower()
+            if star is None:
+                if _TEMPLATE in item.output_name:
+                    unknown = unknown or "a template generates columns or their names"
+                elif isinstance(item, exp.Aliases):
+                    names += [alias.name for alias in item.aliases]
+                else:
+                    names.append(item.output_name or None)
                 continue
-            if isinstance(item, exp.Aliases):
-                names += [alias.name for alias in item.aliases]
-            else:
-                names.append(item.output_name or None)
-            continue
-        if of_table is not None and of_table not in sources:
-            unknown = unknown or f"{of_table}.* does not refer to a table of the query"
-            continue
-        parts = [sources[of_table]] if of_table is not None else list(sources.values())
-        if not parts:
-            unknown = unknown or "a star without a table"
-        for part in parts:
-            names += _through_star(part, star)
-            unknown = unknown or part.unknown
-    if select.args.get("pivots"):
-        unknown = unknown or "a pivot makes columns of values"
-    return Outputs(tuple(names), unknown)
+            if of_table is not None and of_table not in sources:
+                unknown = unknown or f"{of_table}.* does not refer to a table of the query"
+                continue
+            parts = [sources[of_table]] if of_table is not None else list(sources.values())
+            if not parts:
+                unknown = unknown or "a star without a table"
+            for part in parts:
+                names += _through_star(part, star)
+                unknown = unknown or part.unknown
+        if select.args.get("pivots"):
+            unknown = unknown or "a pivot makes columns of values"
+        return Outputs(tuple(names), unknown)
+
+    def of_source(self, item: Expr) -> Outputs:
+        if item.args.get("pivots"):
+            return Outputs(unknown="a pivot makes columns of values")
+        if isinstance(item, exp.Lateral) and isinstance(item.this, exp.Subquery):
+            return _renamed(self.outputs(item.this), item)
+        if isinstance(item, exp.Subquery):
+            return self.outputs(item)
+        if isinstance(item, exp.Values):
+            columns = item.args["alias"].columns if item.args.get("alias") else ()
+            if columns:
+                return Outputs(tuple(column.name for column in columns))
+            return Outputs(unknown="VALUES without names for its columns")
+        if not isinstance(item, exp.Table) or not isinstance(item.this, exp.Identifier):
+            return Outputs(unknown=f"the columns of {item.sql()} are unknown")
+        written = ".".join(part.name for part in item.parts).lower()
+        if not item.db and written in self.defined:
+            return _renamed(self.defined[written], item)
+        shown = "a template" if _TEMPLATE in written else written
+        # It has these, and may have others that are unknown.
+        known = self.tables.get(written) or self.tables.get(item.name.lower()) or ()
+        return _renamed(Outputs(known, f"the columns of {shown} are unknown"), item)
 
 
 def _through_star(source: Outputs, star: exp.Star) -> list[str | None]:
@@ -329,46 +347,6 @@ def _through_star(source: Outputs, star: exp.Star) -> list[str | None]:
         for name in source.names
         if name is None or name.lower() not in left_out
     ]
-
-
-def _sources(
-    select: exp.Select, defined: Mapping[str, Outputs], tables: Tables, depth: int
-) -> dict[str, Outputs]:
-    """The sources in the FROM and the joins of a SELECT, by alias."""
-    from_ = select.args.get("from_")
-    items = [from_.this] if from_ is not None else []
-    items += [join.this for join in select.args.get("joins") or ()]
-    items += list(select.args.get("laterals") or ())
-    sources: dict[str, Outputs] = {}
-    for item in items:
-        sources[item.alias_or_name.lower()] = _of_source(item, defined, tables, depth)
-    return sources
-
-
-def _of_source(item: Expr, defined: Mapping[str, Outputs], tables: Tables, depth: int) -> Outputs:
-    if item.args.get("pivots"):
-        return Outputs(unknown="a pivot makes columns of values")
-    if isinstance(item, exp.Lateral) and isinstance(item.this, exp.Subquery):
-        return _renamed(_outputs_of(item.this, defined, tables, depth + 1), item)
-    if isinstance(item, exp.Subquery):
-        return _outputs_of(item, defined, tables, depth + 1)
-    if isinstance(item, exp.Values):
-        columns = item.args["alias"].columns if item.args.get("alias") else ()
-        if columns:
-            return Outputs(tuple(column.name for column in columns))
-        return Outputs(unknown="VALUES without names for its columns")
-    if not isinstance(item, exp.Table) or not isinstance(item.this, exp.Identifier):
-        return Outputs(unknown=f"the columns of {item.sql()} are unknown")
-    written = ".".join(part.name for part in item.parts).lower()
-    if not item.db and written in defined:
-        return _renamed(defined[written], item)
-    columns_known = tables.get(written) or tables.get(item.name.lower())
-    shown = "a template" if _TEMPLATE in written else written
-    unknown = f"the columns of {shown} are unknown"
-    if columns_known is None:
-        return _renamed(Outputs(unknown=unknown), item)
-    # It has these, and may have others that are unknown.
-    return _renamed(Outputs(columns_known, unknown), item)
 
 
 def _renamed(outputs: Outputs, item: Expr) -> Outputs:
@@ -513,30 +491,25 @@ def _impact_on(block: Block, old: Manifest, new: Manifest) -> Impact | None:
 
 def breaking_changes(old: ManifestContract, new: ManifestContract) -> Iterator[str]:
     """Breaking changes of a signature: something is removed or changed, or more is required."""
-    yield from _changes("output", old.outputs, new.outputs)
-    yield from _changes("input", old.inputs, new.inputs)
-    for added in sorted(_named(new.outputs).keys() - _named(old.outputs).keys()):
-        # A block must provide every output, so a new one is missing.
-        yield f"the output '{added}' is new, and the block must return it"
-    for added in sorted(_named(new.inputs).keys() - _named(old.inputs).keys()):
-        yield f"the input '{added}' is new"
+    sides = {"output": (old.outputs, new.outputs), "input": (old.inputs, new.inputs)}
+    named = {
+        side: [{port.name: port for port in ports} for ports in both]
+        for side, both in sides.items()
+    }
+    for side, (before, after) in named.items():
+        yield from _changes(side, before, after)
+    # A block must provide every output, so a new one is missing.
+    for side, more in (("output", ", and the block must return it"), ("input", "")):
+        for added in sorted(named[side][1].keys() - named[side][0].keys()):
+            yield f"the {side} '{added}' is new{more}"
 
 
-def _changes(
-    side: str, old: tuple[ContractPort, ...], new: tuple[ContractPort, ...]
-) -> Iterator[str]:
-    new_ports = _named(new)
-    for name, before in _named(old).items():
-        after = new_ports.get(name)
+def _changes(side: str, old: _Ports, new: _Ports) -> Iterator[str]:
+    for name, before in old.items():
+        after = new.get(name)
         if after is None:
             yield f"the {side} '{name}' no longer exists"
         elif after.type != before.type:
             yield f"the {side} '{name}' changed from {before.type} to {after.type}"
-        elif added := [
-            constraint for constraint in after.constraints if constraint not in before.constraints
-        ]:
+        elif added := [one for one in after.constraints if one not in before.constraints]:
             yield f"the {side} '{name}' must now be {', '.join(added)}"
-
-
-def _named(parameters: tuple[ContractPort, ...]) -> dict[str, ContractPort]:
-    return {parameter.name: parameter for parameter in parameters}

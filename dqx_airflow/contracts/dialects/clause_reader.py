@@ -39,7 +39,7 @@ from itertools import pairwise
 from math import isfinite
 from typing import TypeAlias
 
-from dqx_airflow.contracts.demands import Bound, Demand, Literal, Refers, one_line
+from dqx_airflow.contracts.demands import Bound, Demand, Length, Literal, Refers, one_line
 from dqx_airflow.contracts.document import (
     NOTHING,
     Mapping,
@@ -94,11 +94,9 @@ def with_type(item: Field, spark_type: str) -> Field:
             keys, values = _part(item, "{key}", parts[0]), _part(item, "{value}", parts[1])
             return replace(item, type="map", keys=keys, values=values)
         case "struct":
-            fields = tuple(
-                _inner(item, name, name_type)
-                for name, name_type in types.fields_of(spark_type).items()
-            )
-            return replace(item, type="struct", fields=fields)
+            inner = types.fields_of(spark_type).items()
+            fields = (_part(item, f".{column_path(name)}", kind, name) for name, kind in inner)
+            return replace(item, type="struct", fields=tuple(fields))
     return replace(item, type=spark_type)
 
 
@@ -128,12 +126,14 @@ def bound_rule(
     if family is types.Family.TIME:
         if not _ISO_TIME.fullmatch(node.text.strip()):
             hint = "write it as `2024-01-31` or `2024-01-31T06:00:00`"
-            _report_bound(reading, node, f"not a date, but the field has type {field_type}", hint)
+            message = f"the bound {node.text} is not a date, but the field has type {field_type}"
+            reading.report(Diagnostic(message, node.span, "E405", help=hint))
             return None
     elif number is not None and family is not types.Family.TEXT:
         bound = number
     elif family is types.Family.NUMBER or field_type in NUMBER_WORDS:
-        _report_bound(reading, node, f"not a number, but the field has type {field_type}", None)
+        message = f"the bound {node.text} is not a number, but the field has type {field_type}"
+        reading.report(Diagnostic(message, node.span, "E405"))
         return None
     return reading.rule(name, Bound(op, bound), node)
 
@@ -145,6 +145,15 @@ def bound_rules(
     for key, name, op in ((least, "minimum", ">="), (most, "maximum", "<=")):
         if (rule := bound_rule(reading, owner, key, name, op, field_type)) is not None:
             yield rule
+
+
+def length_rules(
+    reading: ClauseReader, owner: Mapping, names: MappingType[str, tuple[str, str]]
+) -> Iterator[Rule]:
+    """The rules for limits of lengths, by their keys, each with its name and comparison."""
+    for key, (name, op) in names.items():
+        if (count := owner.number(key)) is not None:
+            yield reading.rule(name, Length(op, int(count)), owner.get(key))
 
 
 def reference_rule(reading: ClauseReader, owner: Mapping, path: str, wanted: str) -> Iterator[Rule]:
@@ -175,11 +184,6 @@ def field_of(reading: ClauseReader, column: Mapping) -> Field:
     )
 
 
-def _report_bound(reading: ClauseReader, node: Scalar, problem: str, help_line: str | None) -> None:
-    message = f"the bound {node.text} is {problem}"
-    reading.report(Diagnostic(message, node.span, "E405", help=help_line))
-
-
 _MEANT = {"proposed": "draft", "in development": "draft", "stable": "active", "retired": "sunset"}
 
 
@@ -196,14 +200,9 @@ def most_digits(spark_type: str | None) -> int:
     return types.LONGEST_DECIMAL
 
 
-def _part(item: Field, mark: str, spark_type: str) -> Field:
-    part = Field(mark, item.path + mark, None, item.span, spark_type)
+def _part(item: Field, mark: str, spark_type: str, name: str | None = None) -> Field:
+    part = Field(mark if name is None else name, item.path + mark, None, item.span, spark_type)
     return with_type(part, spark_type)
-
-
-def _inner(item: Field, name: str, spark_type: str) -> Field:
-    inner = Field(name, f"{item.path}.{column_path(name)}", None, item.span, spark_type)
-    return with_type(inner, spark_type)
 
 
 @cache
@@ -230,16 +229,6 @@ def _of_slip(slip: UnknownKey, clause: Clause, promise: Promise | None = None) -
     if promise is None and slip.is_check:
         promise = Promise(slip.path, slip.path)
     return Note(clause, Treatment.UNSUPPORTED, reason, promise=promise)
-
-
-def _slip_above(
-    position: tuple[str, Path], slips: MappingType[tuple[str, str], UnknownKey]
-) -> UnknownKey | None:
-    """The unknown key above a leaf, by its file and path."""
-    file, path = position
-    ways = (path[:end] for end in range(len(path), 0, -1))
-    above = (slips.get((file, show_path(way))) for way in ways)
-    return next((slip for slip in above if slip is not None), None)
 
 
 @dataclass(slots=True)
@@ -370,8 +359,11 @@ class ClauseReader:
         }
         notes = []
         for position, marked in (unread | self._marked).items():
-            note, slip = marked, _slip_above(position, slips) if slips else None
-            if slip is not None:
+            note = marked
+            file, path = position
+            ways = (path[:end] for end in range(len(path), 0, -1)) if slips else ()
+            above = (slips.get((file, show_path(way))) for way in ways)
+            if (slip := next(filter(None, above), None)) is not None:
                 # Also in a definition, which is a remark as a whole.
                 is_remark = note.treatment is Treatment.DOCUMENTED and slip.is_check
                 if position not in self._marked or is_remark:
@@ -495,6 +487,7 @@ def rules_of_no_field(fields: Iterable[Field], placed: Iterable[PlacedRule]) -> 
 
 ACCEPTED = "x-dqx-accepted"
 _CUSTOM = "customProperties"
+_TOLD = ("owner", "reason")
 _EXAMPLE = f"write `{ACCEPTED}: {{owner: data-platform, reason: ...}}`"
 
 
@@ -536,18 +529,14 @@ def _acceptance(reading: ClauseReader, node: Node, owner: Path) -> Iterator[Acce
     for item in node.items if isinstance(node, Sequence) else (node,):
         mapping = item if isinstance(item, Mapping) else NOTHING
         clause = mapping.text("clause") or show_path(owner)
-        accepted_by, reason = (_text_at(mapping, key) for key in ("owner", "reason"))
+        given = {key: mapping.text(key) if mapping.literal(key) else None for key in _TOLD}
+        accepted_by, reason = (one_line(text or "") for text in given.values())
         if accepted_by and reason and clause:
             yield Acceptance(clause, reason, accepted_by, item.span)
             continue
         missing = "owner" if not accepted_by else "reason" if not reason else "clause"
         message = f"the acceptance has no {missing}"
         reading.report(Diagnostic(message, item.span, "E411", help=_EXAMPLE))
-
-
-def _text_at(node: Mapping, key: str) -> str:
-    child = node.get(key)
-    return one_line(child.text) if isinstance(child, Scalar) and child.value else ""
 
 
 _FORMS = {

@@ -4,29 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil
 from typing import TypeAlias
 
 from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.demands import Arrives, Fresh, OnlyColumns, Prompt, Retained, Unique
-from dqx_airflow.contracts.dialects import DialectReader
-from dqx_airflow.contracts.dialects.clause_reader import (
-    DAY_S,
-    ClauseReader,
-    RuleOfModel,
-    check_address,
-    cron_interval_s,
-    duration_s,
-    interval_s,
-    is_sensitive,
-    rules_of_no_field,
-    schedule_of,
-    spark_type_of,
-    status_of,
-    with_rules,
-    with_type,
-    with_unique_names,
-)
+from dqx_airflow.contracts.dialects import DialectReader, clause_reader
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader, RuleOfModel
 from dqx_airflow.contracts.dialects.standards import read_older_quality, read_quality, read_servers
 from dqx_airflow.contracts.document import (
     NOTHING,
@@ -42,7 +27,6 @@ from dqx_airflow.contracts.model import (
     Clause,
     Contract,
     Dialect,
-    ExampleRows,
     Field,
     Lifecycle,
     Model,
@@ -119,26 +103,24 @@ class _Levels:
         return seconds if seconds is not None else f"the {key} is not a duration"
 
     def refuse(self, level: Mapping, keys: Iterable[str], reason: str) -> None:
-        path = show_path(level.path)
         codes = {_NO_FIELD: "E420", _NO_INTERVAL: "E422"}
         code = next((codes[start] for start in codes if reason.startswith(start)), None)
+        path = show_path(level.path)
+        dimension = "conformity" if path.endswith("retention") else "timeliness"
+        promise = Promise(path, path, dimension=dimension)
         for key in keys:
-            dimension = "conformity" if path.endswith("retention") else "timeliness"
-            promise = Promise(path, path, dimension=dimension)
             self.reading.unsupported(level.get(key), reason, code, promise=promise)
 
 
 def text_duration_s(reading: ClauseReader, node: Node | None) -> float | None:
     """The seconds of a duration. The schema reports a value that is not a string."""
     is_text = isinstance(node, Scalar) and isinstance(node.value, str)
-    return duration_s(node, reading.report) if node is not None and is_text else None
+    return clause_reader.duration_s(node, reading.report) if node is not None and is_text else None
 
 
-def read_service_levels(
-    reading: ClauseReader, node: Mapping, models: tuple[Model, ...]
-) -> Iterator[RuleOfModel]:
+def _service_levels(levels: _Levels, node: Mapping) -> Iterator[RuleOfModel]:
     """The rules of the service levels."""
-    levels = _Levels(reading, models)
+    reading = levels.reading
     for name, entry in node.entries.items():
         level = reading.mapping(node, name)
         if level is NOTHING:
@@ -149,10 +131,6 @@ def read_service_levels(
         reading.documented_keys(level, "description", reason="in words alone")
         if name in _READERS:
             yield from _READERS[name](levels, level)
-
-
-def _freshness(levels: _Levels, level: Mapping) -> Iterator[RuleOfModel]:
-    yield from _age(levels, level, ("threshold", "timestampField"), "freshness", Fresh)
 
 
 def _retention(levels: _Levels, level: Mapping) -> Iterator[RuleOfModel]:
@@ -188,12 +166,9 @@ def _latency(levels: _Levels, level: Mapping) -> Iterator[RuleOfModel]:
     keys = ("threshold", "sourceTimestampField", "processedTimestampField")
     seconds = levels.seconds(level, keys[0])
     source, processed = (levels.place(level, key) for key in keys[1:])
-    if isinstance(source, str):
-        levels.refuse(level, keys, source)
-    elif isinstance(processed, str):
-        levels.refuse(level, keys, processed)
-    elif isinstance(seconds, str):
-        levels.refuse(level, keys, seconds)
+    if isinstance(source, str) or isinstance(processed, str) or isinstance(seconds, str):
+        wrong = next(found for found in (source, processed, seconds) if isinstance(found, str))
+        levels.refuse(level, keys, wrong)
     elif source[0] is not processed[0]:
         levels.refuse(level, keys, "the two fields belong to different models")
     else:
@@ -206,35 +181,33 @@ def _frequency(levels: _Levels, level: Mapping) -> Iterator[RuleOfModel]:
     reading = levels.reading
     reading.documented_keys(level, "type", reason="how the data is processed")
     written, cron = level.text("interval"), level.text("cron")
-    seconds = interval_s(written) if written is not None else None
-    of_cron = cron_interval_s(cron) if cron is not None else None
+    seconds = clause_reader.interval_s(written) if written is not None else None
+    of_cron = clause_reader.cron_interval_s(cron) if cron is not None else None
     if seconds is None:
         levels.refuse(level, ["interval"], f"{_NO_INTERVAL}: write daily, hourly or `15 minutes`")
     if of_cron is None:
-        levels.refuse(
-            level, ["cron"], "not a cron expression with five fields that sets an interval"
-        )
+        wanted = "a cron expression with five fields that sets an interval"
+        levels.refuse(level, ["cron"], f"not {wanted}")
     elif seconds is not None and abs(seconds - of_cron) > _LEEWAY * seconds:
-        levels.refuse(
-            level,
-            ["interval", "cron"],
-            "the interval and the cron expression contradict each other",
-        )
+        reason = "the interval and the cron expression contradict each other"
+        levels.refuse(level, ["interval", "cron"], reason)
         return
     nodes = (
         level.get("interval") if seconds is not None else None,
         level.get("cron") if of_cron is not None else None,
     )
     every_s = seconds if of_cron is None else of_cron
-    schedule = None if cron is None or of_cron is None else schedule_of(cron)
+    schedule = None if cron is None or of_cron is None else clause_reader.schedule_of(cron)
     if every_s is not None:
         for model in levels.models:
             demand = Arrives(None, every_s, schedule)
             yield model.name, None, reading.rule("frequency", demand, *nodes)
 
 
-_READERS = {
-    "freshness": _freshness,
+_READERS: dict[str, Callable[[_Levels, Mapping], Iterator[RuleOfModel]]] = {
+    "freshness": partial(
+        _age, keys=("threshold", "timestampField"), name="freshness", demand_of=Fresh
+    ),
     "retention": _retention,
     "latency": _latency,
     "frequency": _frequency,
@@ -277,15 +250,13 @@ def read_field(
 ) -> Field:
     """A field of a model or of a struct. `key_nodes` declare that it belongs to the primary key."""
     item = _with_properties(around, Field(name, path, None, entry.span), entry.node, key_nodes)
-    exists = Rule("exists", demands.Presence(), (_presence_clause(around.reading, entry),))
-    return replace(item, rules=with_unique_names((exists, *item.rules)), is_key=bool(key_nodes))
-
-
-def _presence_clause(reading: ClauseReader, entry: Entry) -> Clause:
-    """The field itself; if it has no properties, it is a leaf of the document."""
-    if isinstance(entry.node, Mapping) and entry.node.entries:
-        return Clause(show_path(entry.node.path), "", entry.span)
-    return replace(reading.clause(entry.node), span=entry.span)
+    clause = Clause(show_path(entry.node.path), "", entry.span)
+    if not (isinstance(entry.node, Mapping) and entry.node.entries):  # a leaf of the document
+        clause = replace(around.reading.clause(entry.node), span=entry.span)
+    exists = Rule("exists", demands.Presence(), (clause,))
+    return replace(
+        item, rules=clause_reader.with_unique_names((exists, *item.rules)), is_key=bool(key_nodes)
+    )
 
 
 def _with_properties(
@@ -297,13 +268,18 @@ def _with_properties(
     reading, node = around.reading, around.reading.resolved(written)
     reading.remarks(node, "DCS: field")
     item = _typed(around, node, _described(reading, node, item))
+    family = None  # the field may contain any value
+    if item.type not in (None, "any"):
+        family = Family.NUMBER if item.type == "number" else family_of(str(item.type))
     rules = (
         *_type_rules(reading, node, item),
         *_keys(around, node, item, key_nodes),
-        *_values(reading, node, item),
+        *_enum(reading, node),
+        *_text_rules(reading, node, family),
+        *_number_rules(reading, node, family),
         *(rule for _, rule in read_quality(reading, node, item.path, around.sql_dialect)),
     )
-    return replace(item, rules=with_unique_names(rules))
+    return replace(item, rules=clause_reader.with_unique_names(rules))
 
 
 def _described(reading: ClauseReader, node: Mapping, item: Field) -> Field:
@@ -314,7 +290,7 @@ def _described(reading: ClauseReader, node: Mapping, item: Field) -> Field:
         item,
         semantic=node.text("description"),
         title=node.text("title"),
-        is_sensitive=node.truth("pii") is True or is_sensitive(classification, tags),
+        is_sensitive=node.truth("pii") is True or clause_reader.is_sensitive(classification, tags),
         classification=classification,
         tags=tags,
         examples=tuple(example.value for example in examples),
@@ -353,12 +329,14 @@ def _typed(around: FieldContext, node: Mapping, item: Field) -> Field:
     physical = _physical_type(around, node)
     if physical is not None:
         written = reading.mapping(node, "config").text("databricksType")
-        return with_type(replace(item, written_type=written), physical)
+        return clause_reader.with_type(replace(item, written_type=written), physical)
     written = node.text("type")
     field_type = types_named("DCS").get(written.lower()) if written is not None else None
     if field_type is None and "fields" in node.entries:
         field_type = "struct"
-    if field_type == "struct" and not _has_fields(node):
+    fields_node = node.get("fields")
+    has_fields = isinstance(fields_node, Mapping) and bool(fields_node.entries)
+    if field_type == "struct" and not has_fields and "$ref" not in node.entries:
         field_type = "any"  # a struct, a map, or a JSON string
     item = replace(item, type=field_type, written_type=written)
     for kind, keys in _NESTED.items():
@@ -366,7 +344,12 @@ def _typed(around: FieldContext, node: Mapping, item: Field) -> Field:
             reading.unsupported(node.get(key), f"belongs to a field of type {kind}")
     match field_type:
         case "struct":
-            return replace(item, fields=tuple(_nested_fields(around, node, item)))
+            inner = reading.mapping(node, "fields").entries.items()
+            fields = (
+                read_field(around, name, f"{item.path}.{column_path(name)}", entry)
+                for name, entry in inner
+            )
+            return replace(item, fields=tuple(fields))
         case "array":
             return replace(item, items=_part(around, node, item, "items", "[]"))
         case "map":
@@ -385,21 +368,10 @@ def _physical_type(around: FieldContext, node: Mapping) -> str | None:
     has_fields = any(key in node.entries for keys in _NESTED.values() for key in keys)
     if written is None or not around.is_spark or has_fields:
         return None
-    spark_type = spark_type_of(written)
+    spark_type = clause_reader.spark_type_of(written)
     if spark_type is None:
         around.reading.unsupported(config.get("databricksType"), "not a Spark type")
     return spark_type
-
-
-def _has_fields(node: Mapping) -> bool:
-    fields = node.get("fields")
-    return "$ref" in node.entries or (isinstance(fields, Mapping) and bool(fields.entries))
-
-
-def _nested_fields(around: FieldContext, node: Mapping, item: Field) -> Iterator[Field]:
-    fields = around.reading.mapping(node, "fields")
-    for name, entry in fields.entries.items():
-        yield read_field(around, name, f"{item.path}.{column_path(name)}", entry)
 
 
 def _part(around: FieldContext, node: Mapping, item: Field, key: str, mark: str) -> Field | None:
@@ -477,20 +449,6 @@ def _references(around: FieldContext, node: Mapping, item: Field) -> Iterator[Ru
 # Values ------------------------------------------------------------------------------------------
 
 
-def _values(reading: ClauseReader, node: Mapping, item: Field) -> Iterator[Rule]:
-    family = _family(item.type)
-    yield from _enum(reading, node)
-    yield from _text_rules(reading, node, family)
-    yield from _number_rules(reading, node, family)
-
-
-def _family(field_type: str | None) -> Family | None:
-    """The family of a type; None if the field may contain any value."""
-    if field_type in (None, "any"):
-        return None
-    return Family.NUMBER if field_type == "number" else family_of(str(field_type))
-
-
 def _enum(reading: ClauseReader, node: Mapping) -> Iterator[Rule]:
     clause = node.get("enum")
     accepted = tuple(value for value in node.values("enum") if value is not None)
@@ -560,8 +518,8 @@ def _read(reading: ClauseReader) -> Contract:
     info = reading.mapping(root, "info")
     reading.one_of(info, "status", _STATUSES)
     contact = reading.mapping(info, "contact")
-    check_address(reading, contact, "url", "uri")
-    check_address(reading, contact, "email", "email")
+    clause_reader.check_address(reading, contact, "url", "uri")
+    clause_reader.check_address(reading, contact, "email", "email")
     servers = tuple(read_servers(reading, reading.mapping(root, "servers")))
     models = tuple(_models(reading, servers))
     return Contract(
@@ -573,7 +531,7 @@ def _read(reading: ClauseReader) -> Contract:
         name=info.text("title"),
         description=info.text("description"),
         owner=info.text("owner"),
-        contacts=tuple(_contacts(reading, contact)),
+        contacts=tuple(filter(None, map(contact.text, ("name", "email", "url")))),
         models=_with_promises(reading, models),
         servers=servers,
         lifecycle=_lifecycle(reading, info),
@@ -581,19 +539,14 @@ def _read(reading: ClauseReader) -> Contract:
     )
 
 
-def _contacts(reading: ClauseReader, contact: Mapping) -> Iterator[str]:
-    texts = (contact.text(key) for key in ("name", "email", "url"))
-    return (text for text in texts if text is not None)
-
-
 def _lifecycle(reading: ClauseReader, info: Mapping) -> Lifecycle:
     written = info.text("status")
     terms = reading.mapping(reading.root, "terms")
     seconds = text_duration_s(reading, terms.get("noticePeriod"))
     return Lifecycle(
-        status=status_of(written, _STATUSES),
+        status=clause_reader.status_of(written, _STATUSES),
         written_status=written,
-        notice_days=ceil(seconds / DAY_S) if seconds is not None else None,
+        notice_days=ceil(seconds / clause_reader.DAY_S) if seconds is not None else None,
     )
 
 
@@ -629,34 +582,36 @@ def _model(around: FieldContext, name: str, entry: Entry, node: Mapping) -> Mode
         reading.documented(node.get("fields"), "does not name a field")
     paths = tuple(column.path for column in columns)
     placed = tuple(read_quality(reading, node, None, around.sql_dialect, paths))
-    rules = (*_primary_key(reading, keys), *_closed(reading, node))
+    rules = [*clause_reader.rules_of_no_field(columns, placed)]
+    closing, is_closed = node.get("additionalFields"), node.truth("additionalFields") is False
+    if is_closed:
+        rules.insert(0, reading.rule("only_columns", OnlyColumns(), closing))
+    else:
+        reading.documented(closing, "demands nothing")
+    if keys:
+        nodes = [node for of_column in keys.values() for node in of_column]
+        demand = Unique(tuple(map(column_path, keys)))
+        rules.insert(0, reading.rule("primary_key", demand, *nodes))
+    examples = node.get("examples")
+    is_text = isinstance(examples, Scalar) and isinstance(examples.value, str)
+    # The examples of a model in the document, as in 0.9.
+    older = (
+        item.get("data")
+        for item in reading.mappings(reading.root, "examples")
+        if item.text("model") == name
+    )
+    written = (examples if is_text else None, *node.items("examples"), *older)
     return Model(
         name,
         entry.span,
-        with_rules(columns, placed),
-        with_unique_names((*rules, *rules_of_no_field(columns, placed))),
+        clause_reader.with_rules(columns, placed),
+        clause_reader.with_unique_names(rules),
         description=node.text("description"),
         title=node.text("title"),
-        is_closed=node.truth("additionalFields") is False,
+        is_closed=is_closed,
         tags=node.texts("tags"),
-        examples=(*_examples(reading, node), *_older_examples(reading, name)),
+        examples=tuple(example_rows(item) for item in written if item is not None),
     )
-
-
-def _examples(reading: ClauseReader, model: Mapping) -> Iterator[ExampleRows]:
-    examples = model.get("examples")
-    if isinstance(examples, Scalar) and isinstance(examples.value, str):
-        yield example_rows(examples)
-    for item in model.items("examples"):
-        yield example_rows(item)
-
-
-def _older_examples(reading: ClauseReader, model: str) -> Iterator[ExampleRows]:
-    """The examples of a model in the document, as in 0.9."""
-    for item in reading.mappings(reading.root, "examples"):
-        data = item.get("data")
-        if item.text("model") == model and data is not None:
-            yield example_rows(data)
 
 
 def _key_nodes(reading: ClauseReader, model: Mapping) -> dict[str, tuple[Node, ...]]:
@@ -677,29 +632,20 @@ def _key_nodes(reading: ClauseReader, model: Mapping) -> dict[str, tuple[Node, .
     return nodes
 
 
-def _primary_key(reading: ClauseReader, keys: dict[str, tuple[Node, ...]]) -> Iterator[Rule]:
-    if keys:
-        nodes = [node for of_column in keys.values() for node in of_column]
-        yield reading.rule("primary_key", Unique(tuple(map(column_path, keys))), *nodes)
-
-
-def _closed(reading: ClauseReader, node: Mapping) -> Iterator[Rule]:
-    clause = node.get("additionalFields")
-    if node.truth("additionalFields") is False:
-        yield reading.rule("only_columns", OnlyColumns(), clause)
-    else:
-        reading.documented(clause, "demands nothing")
-
-
 def _with_promises(reading: ClauseReader, models: tuple[Model, ...]) -> tuple[Model, ...]:
     """The models, with the rules about them outside of `models`."""
     levels = reading.mapping(reading.root, "servicelevels")
-    promises = (*read_older_quality(reading, models), *read_service_levels(reading, levels, models))
+    stated = _service_levels(_Levels(reading, models), levels)
+    promises = (*read_older_quality(reading, models), *stated)
     kept = []
     for model in models:
         placed = tuple((column, rule) for name, column, rule in promises if name == model.name)
-        rules = with_unique_names((*model.rules, *rules_of_no_field(model.fields, placed)))
-        kept.append(replace(model, fields=with_rules(model.fields, placed), rules=rules))
+        rules = clause_reader.with_unique_names(
+            (*model.rules, *clause_reader.rules_of_no_field(model.fields, placed))
+        )
+        kept.append(
+            replace(model, fields=clause_reader.with_rules(model.fields, placed), rules=rules)
+        )
     return tuple(kept)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from dqx_airflow.contracts import demands, model
 from dqx_airflow.contracts.demands import Digits, OfType, OneOf, Pattern, Presence, Required
@@ -33,15 +34,12 @@ from dqx_airflow.contracts.document import NOTHING, Mapping, Node, Scalar, Seque
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.values import FORMATS
 
+PlacedRules: TypeAlias = Iterator[PlacedRule]
+
 _SAY_CLOCK = "name the column: `measured_as: max(column) vs now()`"
-
-
 _AGE = re.compile(r"\s*max\(\s*`?([^`()]+?)`?\s*\)\s+vs\s+now\(\)\s*", re.IGNORECASE)
 
-
 _DELAY = re.compile(r"(?P<what>\w+)_p(?P<percentile>\d+)_(?P<unit>seconds|minutes|hours|days)")
-
-
 _WEEK_DAYS = 7
 _IN_TABLE = re.compile(
     r"\s*`?(\w+)`?\s+in\s*\(\s*select\s+(?:distinct\s+)?`?(\w+)`?\s+from\s+(\w+(?:\.\w+)*)\s*\)\s*",
@@ -61,7 +59,7 @@ _NO_TABLES = re.compile(r"null|true|false|current_\w+|select|unnest|values", re.
 _UNITS_S = {"seconds": 1, "minutes": MINUTE_S, "hours": HOUR_S, "days": DAY_S}
 
 
-def promised_rules(reading: ClauseReader, top: Mapping) -> Iterator[PlacedRule]:
+def promised_rules(reading: ClauseReader, top: Mapping) -> PlacedRules:
     """The rules, each with the path of its column; None for the table."""
     quality = reading.mapping(top, "quality")
     freshness = reading.mapping(quality, "freshness")
@@ -77,11 +75,16 @@ def promised_rules(reading: ClauseReader, top: Mapping) -> Iterator[PlacedRule]:
         yield from _accuracy(reading, entry, tables)
     yield from _freshness(reading, freshness, clock)
     yield from _volume(reading, reading.mapping(top, "volume"), clock)
-    yield from _retention(reading, reading.mapping(top, "lifecycle"), clock)
+    life = reading.mapping(top, "lifecycle")
+    days, node = life.number("retention_days"), life.get("retention_days")
+    if days is None:
+        reading.documented(node)
+    else:
+        yield clock, reading.rule("retention", demands.Retained(clock, days * DAY_S), node)
     yield from _service(reading, reading.mapping(top, "sla"))
 
 
-def _completeness(reading: ClauseReader, entry: Mapping) -> Iterator[PlacedRule]:
+def _completeness(reading: ClauseReader, entry: Mapping) -> PlacedRules:
     column, percent = entry.text("column"), entry.number("min_pct")
     if column is None or percent is None:
         reading.unsupported(entry, "it needs a `column` and a `min_pct`")
@@ -92,7 +95,7 @@ def _completeness(reading: ClauseReader, entry: Mapping) -> Iterator[PlacedRule]
         yield path, reading.rule("completeness", demand, *nodes)
 
 
-def _uniqueness(reading: ClauseReader, entry: Mapping) -> Iterator[PlacedRule]:
+def _uniqueness(reading: ClauseReader, entry: Mapping) -> PlacedRules:
     columns = tuple(map(model.column_path, entry.texts("keys")))
     percent = entry.number("max_dup_pct")
     if not columns:
@@ -147,7 +150,7 @@ class _Tables:
         return f"{match['own']} {match['op']} ({query})"
 
 
-def _accuracy(reading: ClauseReader, entry: Mapping, tables: _Tables) -> Iterator[PlacedRule]:
+def _accuracy(reading: ClauseReader, entry: Mapping, tables: _Tables) -> PlacedRules:
     written = entry.text("rule")
     if written is None:
         reading.unsupported(entry, "it needs a `rule`, a SQL predicate")
@@ -166,9 +169,7 @@ def _accuracy(reading: ClauseReader, entry: Mapping, tables: _Tables) -> Iterato
         yield None, reading.rule("accuracy", demands.RowsSatisfy(predicate), entry.get("rule"))
 
 
-def _freshness(
-    reading: ClauseReader, freshness: Mapping, clock: str | None
-) -> Iterator[PlacedRule]:
+def _freshness(reading: ClauseReader, freshness: Mapping, clock: str | None) -> PlacedRules:
     minutes = freshness.number("max_age_minutes")
     if minutes is None:
         reading.unsupported(freshness, "it needs a number of minutes: max_age_minutes")
@@ -181,7 +182,7 @@ def _freshness(
     yield clock, reading.rule("freshness", demands.Fresh(clock, minutes * MINUTE_S), *nodes)
 
 
-def _volume(reading: ClauseReader, volume: Mapping, clock: str | None) -> Iterator[PlacedRule]:
+def _volume(reading: ClauseReader, volume: Mapping, clock: str | None) -> PlacedRules:
     baseline = volume.number("baseline_rows_per_day")
     baseline_node = volume.get("baseline_rows_per_day")
     # Two spellings with two meanings: the mean of a week, and each day.
@@ -213,16 +214,7 @@ def _band(node: Node | None) -> tuple[float, float] | None:
     return low, high
 
 
-def _retention(reading: ClauseReader, life: Mapping, clock: str | None) -> Iterator[PlacedRule]:
-    days = life.number("retention_days")
-    node = life.get("retention_days")
-    if days is None:
-        reading.documented(node)
-    else:
-        yield clock, reading.rule("retention", demands.Retained(clock, days * DAY_S), node)
-
-
-def _service(reading: ClauseReader, sla: Mapping) -> Iterator[PlacedRule]:
+def _service(reading: ClauseReader, sla: Mapping) -> PlacedRules:
     """The delays: `x-bronze_landing: {from: event_ts, to: landed_at}` names the two columns of
     `bronze_landing_p99_minutes`."""
     reading.remarks(sla, "fabric: sla")
@@ -236,10 +228,8 @@ def _service(reading: ClauseReader, sla: Mapping) -> Iterator[PlacedRule]:
         digits = match["percentile"]
         share = 1.0 if digits == "100" else float(f"0.{digits:0>2}")  # p99, p999
         if source is None or processed is None:
-            reason = (
-                f"the two columns of the delay are unknown: add `{named}: {{from: ..., to: ...}}`"
-            )
-            reading.unsupported(entry.node, reason)
+            hint = f"add `{named}: {{from: ..., to: ...}}`"
+            reading.unsupported(entry.node, f"the two columns of the delay are unknown: {hint}")
         elif most is None or most <= 0 or share <= 0:
             reading.unsupported(entry.node, "not a number of minutes above 0")
         else:
@@ -283,7 +273,11 @@ def _read(reading: ClauseReader) -> model.Contract:
         owner=owner.text("team") or top.text("owner"),
         contacts=tuple(filter(None, contacts)),
         models=(_model(reading, top),) if top is not NOTHING else (),
-        consumers=tuple(_consumers(reading, top)),
+        consumers=tuple(
+            model.Consumer(team, item.text("use_case"), item.text("pin"))
+            for item in reading.mappings(top, "consumers")
+            if (team := item.text("team")) is not None
+        ),
         lifecycle=_lifecycle(reading, top, versioning),
         tags=reading.mapping(top, "compliance").texts("classifications"),
         parts=tuple(top.entries),
@@ -294,13 +288,6 @@ def _read(reading: ClauseReader) -> model.Contract:
             business_hours=sla.text("business_hours"),
         ),
     )
-
-
-def _consumers(reading: ClauseReader, top: Mapping) -> Iterator[model.Consumer]:
-    for item in reading.mappings(top, "consumers"):
-        team = item.text("team")
-        if team is not None:
-            yield model.Consumer(team, item.text("use_case"), item.text("pin"))
 
 
 def _lifecycle(reading: ClauseReader, top: Mapping, versioning: Mapping) -> model.Lifecycle:
@@ -369,12 +356,8 @@ def _check_layout(reading: ClauseReader, layout: Mapping, fields: list[model.Fie
         reading.one_of(layout, "naming_convention", _CONVENTIONS)
     elif broken := [name for name in names if not re.fullmatch(form, name)]:
         reason = f"not in {convention}: {', '.join(broken)}"
-        reading.mistaken(
-            layout.get("naming_convention"),
-            "W038",
-            reason,
-            "rename the columns, or change the convention",
-        )
+        help_line = "rename the columns, or change the convention"
+        reading.mistaken(layout.get("naming_convention"), "W038", reason, help_line)
 
 
 def _field(reading: ClauseReader, column: Mapping) -> model.Field:
@@ -392,12 +375,10 @@ def _field(reading: ClauseReader, column: Mapping) -> model.Field:
         report_unknown_type(reading, column, "type")
     else:
         item = with_type(item, spark_type)
-    return replace(item, rules=tuple(_column_rules(reading, column, item)))
+    return replace(item, rules=tuple(_rules(reading, column, item)))
 
 
-def _column_rules(
-    reading: ClauseReader, column: Mapping, item: model.Field
-) -> Iterator[model.Rule]:
+def _rules(reading: ClauseReader, column: Mapping, item: model.Field) -> Iterator[model.Rule]:
     yield reading.rule("exists", Presence(), column.get("name"))
     if item.type:
         yield reading.rule("type", OfType(), column.get("type"))
@@ -408,19 +389,14 @@ def _column_rules(
     if accepted := column.values("enum"):
         yield reading.rule("enum", OneOf(accepted), column.get("enum"))
     yield from bound_rules(reading, column, "min", "max", item.type)
-    yield from _precision(reading, column, item)
-    wanted = "a table and a column: write `schema.table.column`"
-    yield from reference_rule(reading, column, item.path, wanted)
-
-
-def _precision(reading: ClauseReader, column: Mapping, item: model.Field) -> Iterator[model.Rule]:
-    """The decimal places that a text such as `2 decimals (cents)` allows."""
-    node, written = column.get("precision"), column.text("precision")
-    match = _DECIMALS.fullmatch(written) if written is not None else None
+    # The decimal places that a text such as `2 decimals (cents)` allows.
+    node, match = column.get("precision"), _DECIMALS.fullmatch(column.text("precision") or "")
     if match is None:
         reading.unsupported(node, "not a number of digits: write it as `2 decimals`")
     else:
         yield reading.rule("digits", Digits(most_digits(item.type), int(match[1])), node)
+    wanted = "a table and a column: write `schema.table.column`"
+    yield from reference_rule(reading, column, item.path, wanted)
 
 
 def _masks_all(reading: ClauseReader, top: Mapping, fields: list[model.Field]) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.dialects import DialectReader, clause_reader
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader, PlacedRule
 from dqx_airflow.contracts.document import Mapping, Node, Scalar
 from dqx_airflow.contracts.field_types import types_named
 from dqx_airflow.contracts.model import (
@@ -26,7 +27,7 @@ from dqx_airflow.contracts.model import (
 from dqx_airflow.metrics.types import LONGEST_DECIMAL
 
 
-def _read(reading: clause_reader.ClauseReader) -> Contract:
+def _read(reading: ClauseReader) -> Contract:
     top = reading.mapping(reading.root, "contract")
     reading.remarks(top, "data product: contract")
     name = top.text("name") or ""
@@ -49,7 +50,7 @@ def _read(reading: clause_reader.ClauseReader) -> Contract:
     )
 
 
-def _incident(reading: clause_reader.ClauseReader) -> IncidentResponse:
+def _incident(reading: ClauseReader) -> IncidentResponse:
     support = reading.mapping(reading.mapping(reading.root, "sla"), "support")
     labels = (("tier", "tier"), ("response_time", "response within"))
     stated = ((word, support.text(key)) for key, word in labels)
@@ -62,7 +63,7 @@ def _incident(reading: clause_reader.ClauseReader) -> IncidentResponse:
     )
 
 
-def _lifecycle(reading: clause_reader.ClauseReader, top: Mapping) -> Lifecycle:
+def _lifecycle(reading: ClauseReader, top: Mapping) -> Lifecycle:
     sla = reading.mapping(reading.root, "sla")
     reading.documented(sla, "concerns the service: the data does not show it")
     usage = reading.mapping(reading.root, "usage")
@@ -80,10 +81,9 @@ def _lifecycle(reading: clause_reader.ClauseReader, top: Mapping) -> Lifecycle:
 # The fields --------------------------------------------------------------------------------------
 
 
-def _model(reading: clause_reader.ClauseReader, name: str) -> Model:
+def _model(reading: ClauseReader, name: str) -> Model:
     schema = reading.mapping(reading.root, "schema")
     quality = reading.mapping(reading.root, "quality")
-    freshness = reading.mapping(quality, "freshness")
     columns = tuple(reading.mappings(schema, "fields"))
     keys = [column for column in columns if column.truth("business_key")]
     key_paths = tuple(column_path(key.text("name") or "") for key in keys)
@@ -97,20 +97,22 @@ def _model(reading: clause_reader.ClauseReader, name: str) -> Model:
     if columns:
         names = (column.get("name") for column in columns)
         rules.append(reading.rule("only_columns", demands.OnlyColumns(), *names))
-    _unmeasured(reading, quality)
+    reading.documented(quality.get("validity"), "no field has a rule for individual values")
+    for key in ("accuracy", "accuracy_target"):
+        reading.unsupported(quality.get(key), "the dataset to compare with is not named")
     return Model(
         name,
         reading.root.span_of("schema"),
         clause_reader.with_rules(fields, promises),
         clause_reader.with_unique_names(
-            (*rules, *_freshness(reading, quality), *_retention(reading, freshness))
+            (*rules, *_times(reading, reading.mapping(quality, "freshness"), quality))
         ),
         description=reading.mapping(reading.root, "contract").text("description"),
         is_closed=True,
     )
 
 
-def _field(reading: clause_reader.ClauseReader, column: Mapping) -> Field:
+def _field(reading: ClauseReader, column: Mapping) -> Field:
     examples = column.scalars("examples")
     item = replace(
         clause_reader.field_of(reading, column),
@@ -132,13 +134,10 @@ def _field(reading: clause_reader.ClauseReader, column: Mapping) -> Field:
     return replace(item, rules=tuple(rules))
 
 
-def _typed(
-    reading: clause_reader.ClauseReader, column: Mapping, item: Field
-) -> tuple[Field, tuple[Rule, ...]]:
+def _typed(reading: ClauseReader, column: Mapping, item: Field) -> tuple[Field, tuple[Rule, ...]]:
     """The field with its type, and the demands of that, including the digits of a number."""
-    written = item.written_type or ""
-    precision, scale = (column.number(key) for key in ("precision", "scale"))
-    sizes = tuple(column.get(key) for key in ("precision", "scale"))
+    written, keys = item.written_type or "", ("precision", "scale")
+    (precision, scale), sizes = map(column.number, keys), tuple(map(column.get, keys))
     if written == "decimal" and precision is not None and scale is not None and scale <= precision:
         item = replace(item, type=f"decimal({int(precision)},{int(scale)})")
         return item, (reading.rule("type", demands.OfType(), column.get("type"), *sizes),)
@@ -152,13 +151,13 @@ def _typed(
         return item, ()
     rules = [reading.rule("type", demands.OfType(), column.get("type"))]
     if precision is not None or scale is not None:
-        most = int(precision) if precision is not None else LONGEST_DECIMAL
-        demand = demands.Digits(most, int(scale) if scale is not None else most)
+        most = int(LONGEST_DECIMAL if precision is None else precision)
+        demand = demands.Digits(most, most if scale is None else int(scale))
         rules.append(reading.rule("digits", demand, *sizes))
     return item, tuple(rules)
 
 
-def _key_rules(reading: clause_reader.ClauseReader, column: Mapping, item: Field) -> Iterator[Rule]:
+def _key_rules(reading: ClauseReader, column: Mapping, item: Field) -> Iterator[Rule]:
     if column.truth("nullable") is False:
         yield reading.rule("required", demands.Required(), column.get("nullable"))
     elif item.is_key:
@@ -168,29 +167,25 @@ def _key_rules(reading: clause_reader.ClauseReader, column: Mapping, item: Field
         yield from clause_reader.reference_rule(reading, column, item.path, wanted)
 
 
-def _value_rules(
-    reading: clause_reader.ClauseReader, column: Mapping, item: Field
-) -> Iterator[Rule]:
-    node_of = column.get
+def _value_rules(reading: ClauseReader, column: Mapping, item: Field) -> Iterator[Rule]:
     if (pattern := column.text("pattern")) is not None:
         is_anchored = pattern.startswith("^") and "|" not in pattern
         expression = pattern if is_anchored else f"^(?:{pattern})"
-        yield reading.rule("pattern", demands.Pattern(expression), node_of("pattern"))
+        yield reading.rule("pattern", demands.Pattern(expression), column.get("pattern"))
     if accepted := column.values("valid_values"):
-        yield reading.rule("enum", demands.OneOf(accepted), node_of("valid_values"))
-    for key, name, op in (("min_length", "min_length", ">="), ("max_length", "max_length", "<=")):
-        if (count := column.number(key)) is not None:
-            yield reading.rule(name, demands.Length(op, int(count)), node_of(key))
+        yield reading.rule("enum", demands.OneOf(accepted), column.get("valid_values"))
+    names = {"min_length": ("min_length", ">="), "max_length": ("max_length", "<=")}
+    yield from clause_reader.length_rules(reading, column, names)
     yield from clause_reader.bound_rules(reading, column, "min_value", "max_value", item.type)
     for key in ("pattern", "valid_values", "min_value", "max_value", "foreign_key"):
-        if isinstance(node := node_of(key), Scalar) and node.value is None:
+        if isinstance(node := column.get(key), Scalar) and node.value is None:
             reading.documented(node)
 
 
 # Quality ------------------------------------------------------------------------------------------
 
 
-def _valid(reading: clause_reader.ClauseReader, quality: Mapping, item: Field) -> Field:
+def _valid(reading: ClauseReader, quality: Mapping, item: Field) -> Field:
     """The field, with the share of `validity` in the rules about single values."""
     share = quality.number("validity")
     node = quality.get("validity")
@@ -205,9 +200,7 @@ def _valid(reading: clause_reader.ClauseReader, quality: Mapping, item: Field) -
     return replace(item, rules=rules)
 
 
-def _completeness(
-    reading: clause_reader.ClauseReader, quality: Mapping
-) -> Iterator[clause_reader.PlacedRule]:
+def _completeness(reading: ClauseReader, quality: Mapping) -> Iterator[PlacedRule]:
     """Completeness of the named fields; a single share is that of all their values."""
     for column, share, node in _shares(reading, quality, "completeness"):
         yield column, reading.rule("completeness", demands.Complete(column, share), node)
@@ -219,8 +212,8 @@ def _completeness(
 
 
 def _uniqueness(
-    reading: clause_reader.ClauseReader, quality: Mapping, keys: tuple[str, ...]
-) -> Iterator[clause_reader.PlacedRule]:
+    reading: ClauseReader, quality: Mapping, keys: tuple[str, ...]
+) -> Iterator[PlacedRule]:
     """Uniqueness for the named fields; a single share is that of the business key."""
     for column, share, node in _shares(reading, quality, "uniqueness"):
         demand = demands.Distinct((column,), round(1 - share, 12))
@@ -236,9 +229,7 @@ def _uniqueness(
         )
 
 
-def _shares(
-    reading: clause_reader.ClauseReader, quality: Mapping, key: str
-) -> Iterator[tuple[str, float, Node]]:
+def _shares(reading: ClauseReader, quality: Mapping, key: str) -> Iterator[tuple[str, float, Node]]:
     """The fields in a mapping of `completeness` or `uniqueness`, with their shares."""
     shares = reading.mapping(quality, key)
     for name, entry in shares.entries.items():
@@ -247,12 +238,11 @@ def _shares(
             yield column_path(name), float(share), entry.node
 
 
-def _freshness(reading: clause_reader.ClauseReader, quality: Mapping) -> Iterator[Rule]:
-    """The age of the data: `freshness.max_hours`, or `freshness_hours` next to it."""
-    freshness = reading.mapping(quality, "freshness")
-    named = freshness.text("column")
+def _times(reading: ClauseReader, freshness: Mapping, quality: Mapping) -> Iterator[Rule]:
+    """The age of the data: `freshness.max_hours`, or `freshness_hours` next to it; how often it
+    comes; and the days of `usage`."""
+    named, column_node = freshness.text("column"), freshness.get("column")
     column = column_path(named) if named is not None else None
-    column_node = freshness.get("column")
     for node, key in ((freshness, "max_hours"), (quality, "freshness_hours")):
         if (hours := node.number(key)) is not None:
             demand = demands.Fresh(column, hours * clause_reader.HOUR_S)
@@ -264,27 +254,13 @@ def _freshness(reading: clause_reader.ClauseReader, quality: Mapping) -> Iterato
         reading.unsupported(frequency, reason, "E422")
     else:
         yield reading.rule("frequency", demands.Arrives(column, interval), frequency, column_node)
-
-
-def _retention(reading: clause_reader.ClauseReader, freshness: Mapping) -> Iterator[Rule]:
-    """The days of `usage`; the column is that of freshness."""
     usage = reading.mapping(reading.root, "usage")
-    days, named = usage.number("retention_days"), freshness.text("column")
-    node = usage.get("retention_days")
+    days, node_of_days = usage.number("retention_days"), usage.get("retention_days")
     if days is None:
-        reading.unsupported(node, "not a number of days")
+        reading.unsupported(node_of_days, "not a number of days")
     else:
-        demand = demands.Retained(
-            column_path(named) if named is not None else None, days * clause_reader.DAY_S
-        )
-        yield reading.rule("retention", demand, node, freshness.get("column"))
-
-
-def _unmeasured(reading: clause_reader.ClauseReader, quality: Mapping) -> None:
-    reading.documented(quality.get("validity"), "no field has a rule for individual values")
-    for key in ("accuracy", "accuracy_target"):
-        node = quality.get(key)
-        reading.unsupported(node, "the dataset to compare with is not named")
+        retained = demands.Retained(column, days * clause_reader.DAY_S)
+        yield reading.rule("retention", retained, node_of_days, column_node)
 
 
 READER = DialectReader(

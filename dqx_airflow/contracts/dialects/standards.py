@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from collections.abc import Mapping as MappingType
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from dqx_airflow.contracts import document
 from dqx_airflow.contracts.demands import (
@@ -163,79 +163,82 @@ def translate_metric(rule: MappingType[str, Any], column: str | None) -> foreign
         raise NoCounterpartError(f"unknown metric '{written}': there is {', '.join(_METRICS)}")
     compared = foreign.conditions(rule)
     if not compared:
-        raise NoCounterpartError("it has no threshold: add one, such as mustBe or mustBeLessThan")
+        raise NoCounterpartError(_NO_THRESHOLD)
     unit = str(rule.get("unit") or "rows")
     if unit not in _ARE_PERCENT:
         raise NoCounterpartError(f"unknown unit '{unit}': there is rows and percent")
     arguments = rule.get("arguments") or {}
     if not isinstance(arguments, MappingType):
         raise NoCounterpartError("its arguments are not a mapping")
-    demands = (
-        demand
-        for condition in compared
-        for demand in _METRICS[metric](column, arguments, condition, _ARE_PERCENT[unit])
-    )
-    return foreign.Translation(slug(metric), tuple(demands))
+    measured = (_Measured(column, arguments, one, _ARE_PERCENT[unit]) for one in compared)
+    demands = tuple(demand for one in measured for demand in _METRICS[metric](one))
+    return foreign.Translation(slug(metric), demands)
 
 
 _Found = tuple[Demand, ...]
 
 
-def _null_values(column: str | None, _: Any, condition: Condition, is_percent: bool) -> _Found:
-    if column is None:
-        raise NoCounterpartError("it belongs to a field")
-    return (MetricRule("null_count", (column,), condition, is_percent),)
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """A metric of a column, or of the rows of a model, with one of its conditions."""
+
+    column: str | None
+    arguments: MappingType[str, Any]
+    condition: Condition
+    is_percent: bool
+
+    @property
+    def own_column(self) -> str:
+        if self.column is None:
+            raise NoCounterpartError("it belongs to a field")
+        return self.column
 
 
-def _missing_values(
-    column: str | None, arguments: MappingType[str, Any], condition: Condition, is_percent: bool
-) -> _Found:
-    if column is None:
-        raise NoCounterpartError("it belongs to a field")
-    missing = arguments.get("missingValues", [None, ""])
+def _null_values(measured: _Measured) -> _Found:
+    column = (measured.own_column,)
+    return (MetricRule("null_count", column, measured.condition, measured.is_percent),)
+
+
+def _missing_values(measured: _Measured) -> _Found:
+    column, missing = (measured.own_column,), measured.arguments.get("missingValues", [None, ""])
     if missing == [None]:
-        return _null_values(column, arguments, condition, is_percent)
+        return _null_values(measured)
     values = foreign.values_in(missing)
     if values is None:
         raise NoCounterpartError("missingValues takes a list of values")
-    return (MetricRule("missing_count", (column,), condition, is_percent, values),)
+    return (MetricRule("missing_count", column, measured.condition, measured.is_percent, values),)
 
 
-def _invalid_values(
-    column: str | None, arguments: MappingType[str, Any], condition: Condition, is_percent: bool
-) -> _Found:
-    if column is None:
-        raise NoCounterpartError("it belongs to a field")
+def _invalid_values(measured: _Measured) -> _Found:
+    column, arguments = measured.own_column, measured.arguments
     values, pattern = foreign.values_in(arguments.get("validValues")), arguments.get("pattern")
-    demands: list[foreign.ColumnDemand] = []
-    if values:
-        demands.append(OneOf(values))
+    demands: list[foreign.ColumnDemand] = [OneOf(values)] if values else []
     if isinstance(pattern, str):
         demands.append(Pattern(pattern))
     if not demands:
         raise NoCounterpartError("its arguments have neither validValues nor a pattern")
-    return foreign.invalid_values(column, tuple(demands), condition, is_percent=is_percent)
+    is_percent = measured.is_percent
+    return foreign.invalid_values(column, tuple(demands), measured.condition, is_percent=is_percent)
 
 
-def _duplicate_values(
-    column: str | None, arguments: MappingType[str, Any], condition: Condition, is_percent: bool
-) -> _Found:
-    names = arguments.get("properties", [])
+def _duplicate_values(measured: _Measured) -> _Found:
+    names = measured.arguments.get("properties", [])
     if not isinstance(names, list):
         raise NoCounterpartError("properties is not a list")
-    columns = (column,) if column is not None else tuple(column_path(str(name)) for name in names)
+    columns = tuple(column_path(str(name)) for name in names)
+    columns = columns if measured.column is None else (measured.column,)
     if not columns:
         raise NoCounterpartError("its arguments have no properties: list the fields of the key")
-    return foreign.repeated_rows(columns, condition, is_percent=is_percent)
+    return foreign.repeated_rows(columns, measured.condition, is_percent=measured.is_percent)
 
 
-def _row_count(_: Any, __: Any, condition: Condition, is_percent: bool) -> _Found:
-    if is_percent:
+def _row_count(measured: _Measured) -> _Found:
+    if measured.is_percent:
         raise NoCounterpartError("the number of rows is not a percentage")
-    return (MetricRule("num_rows", (), condition),)
+    return (MetricRule("num_rows", (), measured.condition),)
 
 
-_METRICS: dict[str, Callable[[str | None, MappingType[str, Any], Condition, bool], _Found]] = {
+_METRICS: dict[str, Callable[[_Measured], _Found]] = {
     "nullValues": _null_values,
     "missingValues": _missing_values,
     "invalidValues": _invalid_values,
@@ -291,11 +294,8 @@ def _translations(
     for key, entry in top.entries.items():
         name = key.removeprefix(_ABOUT)
         model = next((model for model in models if model.name == name), None)
-        carrier = next(
-            (node for node in (specification, entry.node) if isinstance(node, document.Scalar)),
-            None,
-        )
-        checks = _parsed(entry.node)
+        places = (node for node in (specification, entry.node) if isinstance(node, document.Scalar))
+        carrier, checks = next(places, None), _parsed(entry.node)
         if model is None:
             reason = NoCounterpartError(f"the contract has no model {name}")
             yield name, carrier or entry.node, reason
@@ -348,6 +348,7 @@ _ENGINES = {
 _OF_A_FIELD = (Presence, Required, ValueDemand)
 """Demands that do not name their column."""
 _IN_ARRAY = re.compile(r"\[\]|\{key\}|\{value\}")
+_NoRules: TypeAlias = tuple[PlacedRule, ...]
 _NO_THRESHOLD = "it has no threshold: add one, such as mustBe or mustBeLessThan"
 
 
@@ -375,6 +376,23 @@ class _Rule:
         signs = {"metric": "library", "query": "sql", "engine": "custom", "description": "text"}
         return next((kind for key, kind in signs.items() if key in self.node.entries), "")
 
+    def refused(self, reason: str, code: str | None = None, help: str | None = None) -> _NoRules:
+        """No rule: every leaf is unsupported, except for the name of the rule."""
+        called = slug(self.text("name") or self.text("id") or "") or self.kind or "quality"
+        promise = Promise(
+            document.show_path(self.node.path),
+            ".".join(filter(None, (self.reading.model, self.column, called))),
+            self.reading.model,
+            foreign.severity_of(self.text("severity")),
+            self.text("dimension"),
+            self.node.texts("tags"),
+            self.text("id"),
+        )
+        for key, entry in self.node.entries.items():
+            if key not in _REMARKS or key in ("type", "engine"):
+                self.reading.unsupported(entry.node, reason, code, help, promise=promise)
+        return ()
+
 
 def read_quality(
     reading: ClauseReader,
@@ -389,19 +407,18 @@ def read_quality(
         reading.unsupported(quality, "quality is a list: put a dash before each rule")
     for node in reading.mappings(owner, "quality"):
         rule = _Rule(reading, node, column, fields, sql_dialect)
-        for key in _REMARKS:
-            reading.documented(node.get(key), "the name and description of a rule")
+        reading.documented_keys(node, *_REMARKS, reason="the name and description of a rule")
         if foreign.severity_of(rule.text("severity")) is None:
             hint = "unknown severity: write critical, error, warning or info"
             reading.not_understood(node.get("severity"), hint, "E422")
         readers = {"text": _text, "sql": _sql, "library": _library, "custom": _custom}
         if rule.kind not in readers:
-            _refused(rule, f"unknown type '{rule.kind}' of quality")
+            rule.refused(f"unknown type '{rule.kind}' of quality")
             continue
         try:
             yield from readers[rule.kind](rule)
         except NoCounterpartError as error:
-            _refused(rule, str(error))
+            rule.refused(str(error))
 
 
 def _text(rule: _Rule) -> Iterable[PlacedRule]:
@@ -414,15 +431,15 @@ def _text(rule: _Rule) -> Iterable[PlacedRule]:
 def _sql(rule: _Rule) -> Iterable[PlacedRule]:
     query, written = rule.text("query"), rule.text("dialect")
     if query is None:
-        return _refused(rule, "it has no query: write `query: SELECT ...`", "E425")
+        return rule.refused("it has no query: write `query: SELECT ...`", "E425")
     try:
         dialect = sql_dialect_of(written) if written is not None else rule.sql_dialect
     except KeyError:
         hint = did_you_mean(str(written), SQL_DIALECTS)
-        return _refused(rule, f"unknown SQL dialect '{written}'", "E422", hint)
+        return rule.refused(f"unknown SQL dialect '{written}'", "E422", hint)
     compared = foreign.conditions(document.plain_value(rule.node))
     if not compared:
-        return _refused(rule, _NO_THRESHOLD, "E425")
+        return rule.refused(_NO_THRESHOLD, "E425")
     demands = tuple(QueryGives(query.strip(), condition, dialect) for condition in compared)
     return _rules(rule, foreign.Translation("sql", demands, rule.column), "query", "dialect")
 
@@ -440,18 +457,12 @@ def _custom(rule: _Rule) -> Iterable[PlacedRule]:
         reason = f"DQL has no counterpart for rules of the engine '{engine}'"
         meant = slip_of(engine, ["soda", "great-expectations"])
         code, hint = ("E422", f"did you mean '{meant}'?") if meant else (None, None)
-        return _refused(rule, reason, code, hint)
-    check = _check(rule.node.get(key))
-    if check is None:
-        return _refused(rule, f"its {key} is not a mapping of {engine}")
-    return _rules(rule, translate(check, rule.column, rule.sql_dialect), key)
-
-
-def _check(node: document.Node | None) -> MappingType[str, Any] | None:
-    """The rule of another tool, which may also be a YAML string."""
-    if isinstance(node, document.Scalar):
-        node = document.read_document(SourceFile("", node.text)).root
-    return document.plain_value(node) if isinstance(node, document.Mapping) else None
+        return rule.refused(reason, code, hint)
+    check = _parsed(rule.node.get(key))
+    if not isinstance(check, document.Mapping):
+        return rule.refused(f"its {key} is not a mapping of {engine}")
+    translation = translate(document.plain_value(check), rule.column, rule.sql_dialect)
+    return _rules(rule, translation, key)
 
 
 def _rules(rule: _Rule, translation: foreign.Translation, *keys: str) -> Iterable[PlacedRule]:
@@ -468,7 +479,12 @@ def _rules(rule: _Rule, translation: foreign.Translation, *keys: str) -> Iterabl
     reading, carrying = rule.reading, list[document.Node]()
     for key, entry in rule.node.entries.items():
         if key in keys or (foreign.is_threshold(key) and "engine" not in rule.node.entries):
-            carrying += _carrying(reading, entry.node, translation.remarks)
+            parts = [entry.node]
+            if isinstance(entry.node, document.Mapping):
+                reading.documented_keys(entry.node, *translation.remarks, reason="a remark")
+                inner = entry.node.entries.items()
+                parts = [part.node for key, part in inner if key not in translation.remarks]
+            carrying += (leaf for part in parts for leaf in document.leaves(part))
     name = slug(rule.text("name") or rule.text("id") or translation.name or "") or translation.kind
     return [
         (
@@ -491,40 +507,3 @@ def has_place(translation: foreign.Translation, columns: Collection[str | None])
     """False if demands do not name their column, and there is none to move them to."""
     of_a_field = any(isinstance(demand, _OF_A_FIELD) for demand in translation.demands)
     return translation.column is None or translation.column in columns or not of_a_field
-
-
-def _carrying(
-    reading: ClauseReader, node: document.Node, remarks: tuple[str, ...]
-) -> Iterator[document.Node]:
-    """The leaves below a node that form a rule; remarks are documented."""
-    if not isinstance(node, document.Mapping):
-        yield from document.leaves(node)
-        return
-    for key, entry in node.entries.items():
-        if key in remarks:
-            reading.documented(entry.node, "a remark")
-        else:
-            yield from document.leaves(entry.node)
-
-
-def _refused(
-    rule: _Rule, reason: str, code: str | None = None, help: str | None = None
-) -> tuple[PlacedRule, ...]:
-    """No rule: every leaf is unsupported, except for the name of the rule."""
-    reading = rule.reading
-    called = slug(rule.text("name") or rule.text("id") or "") or rule.kind or "quality"
-    name = ".".join(filter(None, (reading.model, rule.column, called)))
-    severity = foreign.severity_of(rule.text("severity"))
-    promise = Promise(
-        document.show_path(rule.node.path),
-        name,
-        reading.model,
-        severity,
-        rule.text("dimension"),
-        rule.node.texts("tags"),
-        rule.text("id"),
-    )
-    for key, entry in rule.node.entries.items():
-        if key not in _REMARKS or key in ("type", "engine"):
-            rule.reading.unsupported(entry.node, reason, code, help, promise=promise)
-    return ()

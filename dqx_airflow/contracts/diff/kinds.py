@@ -14,15 +14,8 @@ from enum import Enum
 from importlib.resources import files
 from typing import Any
 
+from dqx_airflow.contracts import model as elements
 from dqx_airflow.contracts.dialects import reader_of
-from dqx_airflow.contracts.model import (
-    Bump,
-    Contract,
-    bump_between,
-    is_enough,
-    next_version,
-    version_of,
-)
 from dqx_airflow.diagnostics.diagnostic import edits
 from dqx_airflow.values import Span
 
@@ -135,9 +128,9 @@ class ChangeClass(str, Enum):
 
 
 _CLASSES = {
-    Bump.MAJOR: ChangeClass.BREAKING,
-    Bump.MINOR: ChangeClass.COMPATIBLE,
-    Bump.PATCH: ChangeClass.DOCUMENTATION,
+    elements.Bump.MAJOR: ChangeClass.BREAKING,
+    elements.Bump.MINOR: ChangeClass.COMPATIBLE,
+    elements.Bump.PATCH: ChangeClass.DOCUMENTATION,
 }
 
 
@@ -151,7 +144,7 @@ class Change:
 
     kind: ChangeKind
     message: str
-    bump: Bump
+    bump: elements.Bump
     old: str | None
     new: str | None
     path: str
@@ -166,7 +159,7 @@ class Change:
 
     @property
     def breaks(self) -> tuple[View, ...]:
-        return self.kind.breaks if self.bump is Bump.MAJOR else ()
+        return self.kind.breaks if self.bump is elements.Bump.MAJOR else ()
 
     @property
     def reason(self) -> str:
@@ -189,43 +182,43 @@ class Change:
 class Diff:
     """All changes between two versions of a contract, breaking ones first."""
 
-    old: Contract
-    new: Contract
+    old: elements.Contract
+    new: elements.Contract
     changes: tuple[Change, ...]
 
     @property
-    def due(self) -> Bump:
+    def due(self) -> elements.Bump:
         """The bump that the changes require."""
-        return max((change.bump for change in self.changes), default=Bump.NONE)
+        return max((change.bump for change in self.changes), default=elements.Bump.NONE)
 
     @property
-    def declared(self) -> Bump | None:
+    def declared(self) -> elements.Bump | None:
         """The declared bump of the versions; None if one of them is not a valid version."""
-        old, new = version_of(self.old.version), version_of(self.new.version)
-        return bump_between(old, new) if old is not None and new is not None else None
+        old, new = elements.version_of(self.old.version), elements.version_of(self.new.version)
+        return elements.bump_between(old, new) if old is not None and new is not None else None
 
     @property
     def breaking(self) -> tuple[Change, ...]:
-        return tuple(change for change in self.changes if change.bump is Bump.MAJOR)
+        return tuple(change for change in self.changes if change.bump is elements.Bump.MAJOR)
 
     @property
     def shortfall(self) -> str | None:
         """Why the declared version is too low for the changes; None if it is not."""
         if reader_of(self.new.dialect).versions_models:
             return self._same_signature()
-        old, new = version_of(self.old.version), version_of(self.new.version)
+        old, new = elements.version_of(self.old.version), elements.version_of(self.new.version)
         if new is None or old is None:
             return self._unread_version(old is None)
         if new < old:
             return f"the version goes back, from {self.old.version} to {self.new.version}"
-        if is_enough(old, new, self.due):
+        if elements.is_enough(old, new, self.due):
             return None
         moves = (
             f"stays {self.new.version}"
             if new == old
             else f"goes from {self.old.version} to {self.new.version}"
         )
-        wanted = next_version(old, self.due)
+        wanted = elements.next_version(old, self.due)
         return f"the version {moves}, and a {self.due.word} bump is required: {wanted} or higher"
 
     @property
@@ -276,7 +269,7 @@ class Diff:
         """The note about versions that are not numbers: if neither is, any other version is
         sufficient."""
         before, after = self.old.version, self.new.version
-        if self.due is Bump.NONE:
+        if self.due is elements.Bump.NONE:
             return None
         if after is None:
             return f"the contract has no version, and a {self.due.word} bump is required"
@@ -284,7 +277,7 @@ class Diff:
             return None
         if before == after:
             return f"the version stays {after}, and a {self.due.word} bump is required"
-        if self.due is not Bump.MAJOR:
+        if self.due is not elements.Bump.MAJOR:
             return None
         version = before if is_old else after
         return f"a major bump is required, and '{version}' does not show how the version changed"
@@ -309,7 +302,7 @@ class ChangeKind:
 
     name: str
     what: str
-    bump: Bump
+    bump: elements.Bump
     reason: str
     breaks: tuple[View, ...] = ()
 
@@ -323,7 +316,7 @@ def _kind(row: str) -> ChangeKind:
     """The kind in a row of the table: name, what, bump, whom it breaks, why."""
     name, what, bump, breaks, reason = (cell.strip() for cell in row.strip("|").split("|"))
     views = tuple(view for view in View if f"{view}s" in breaks)
-    return ChangeKind(name.strip("`"), what, Bump[bump.upper()], reason, views)
+    return ChangeKind(name.strip("`"), what, elements.Bump[bump.upper()], reason, views)
 
 
 _ROWS = (line for line in kinds_table().splitlines() if line.startswith("| `"))

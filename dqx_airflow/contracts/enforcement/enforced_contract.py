@@ -14,27 +14,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from sqlglot import exp
 
+from dqx_airflow import values
+from dqx_airflow.contracts import model as elements
 from dqx_airflow.contracts.compile.claims import RuleContext, filled_in, placeholders
 from dqx_airflow.contracts.compile.sql_rules import parsed, written_name
 from dqx_airflow.contracts.compile.suite import Compiled, Unenforced, compile_contract
 from dqx_airflow.contracts.demands import Demand, OnlyColumns, QueryGives, RowsSatisfy
 from dqx_airflow.contracts.document import FileReader, no_files
 from dqx_airflow.contracts.field_types import spark_schema
-from dqx_airflow.contracts.model import (
-    Acceptance,
-    Clause,
-    Contract,
-    Field,
-    Lifecycle,
-    Model,
-    Promise,
-    Rule,
-    Server,
-    Treatment,
-    day_of,
-    end_of_period,
-    plain_name,
-)
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.datasets.connections import DATABASES
 from dqx_airflow.datasets.settings import S3A_ENDPOINT, format_of, settings_of, spark_location
@@ -45,21 +32,12 @@ from dqx_airflow.errors import NoCounterpartError, RequestError
 from dqx_airflow.limits import LONGEST_KEPT_SOURCE
 from dqx_airflow.plan.evaluate import unenforced_line
 from dqx_airflow.plan.resolve import check_datasets
-from dqx_airflow.values import (
-    FORMATS,
-    DatasetRef,
-    EnforcedClause,
-    EnforcedContract,
-    SourceFile,
-    Span,
-    UnenforcedClause,
-)
 
 if TYPE_CHECKING:
     from sqlglot import Expr
 
 
-def dimension_of(rule: Rule | Promise) -> str | None:
+def dimension_of(rule: elements.Rule | elements.Promise) -> str | None:
     """The dimension in lower case; None if neither the rule nor its demand has one.
 
     >>> from dqx_airflow.contracts.demands import Required
@@ -68,7 +46,7 @@ def dimension_of(rule: Rule | Promise) -> str | None:
     """
     if rule.dimension:
         return rule.dimension.lower()
-    return rule.demand.dimension if isinstance(rule, Rule) else None
+    return rule.demand.dimension if isinstance(rule, elements.Rule) else None
 
 
 def missing_columns(context: RuleContext) -> Iterator[str]:
@@ -99,7 +77,7 @@ def missing_columns(context: RuleContext) -> Iterator[str]:
             yield ".".join(parts)
 
 
-def _models_read(context: RuleContext, tree: Expr) -> list[Model] | None:
+def _models_read(context: RuleContext, tree: Expr) -> list[elements.Model] | None:
     """The models behind the tables; None if one is unknown, or defines columns itself."""
     if tree.find(exp.Lateral, exp.Unnest, exp.Values, exp.Pivot, exp.UDTF):
         return None
@@ -130,7 +108,7 @@ def is_version(pin: str) -> bool:
 
 
 def objection_to_version(
-    contract: Contract, expected: str, models: Collection[str] = ()
+    contract: elements.Contract, expected: str, models: Collection[str] = ()
 ) -> str | None:
     """Why the version of a contract is not the pinned one; None if it is.
 
@@ -170,14 +148,17 @@ def objection_to_version(
     )
 
 
-def lifecycle_status(contract: Contract, on: date) -> LifecycleStatus | None:
+def lifecycle_status(contract: elements.Contract, on: date) -> LifecycleStatus | None:
     """The status of a contract on a date according to its lifecycle; None if it is active.
 
     A contract past its sunset is refused, and a deprecated one when its notice period has ended.
     """
     cycle = contract.lifecycle
-    deprecated, starts = day_of(cycle.deprecation_date), day_of(cycle.effective_date)
-    sunset, end = day_of(cycle.sunset_date), end_of(cycle)
+    deprecated, starts = (
+        elements.day_of(cycle.deprecation_date),
+        elements.day_of(cycle.effective_date),
+    )
+    sunset, end = elements.day_of(cycle.sunset_date), end_of(cycle)
     use = f"; its successor is {cycle.successor}" if cycle.successor else ""
     if cycle.status == "sunset" or (sunset is not None and sunset <= on):
         when = f" on {sunset}" if sunset is not None else ""
@@ -196,12 +177,12 @@ def lifecycle_status(contract: Contract, on: date) -> LifecycleStatus | None:
     return None
 
 
-def end_of(life: Lifecycle) -> date | None:
+def end_of(life: elements.Lifecycle) -> date | None:
     """The date from which a version must not be relied on: its sunset, or the end of its notice."""
-    sunset, deprecated = day_of(life.sunset_date), day_of(life.deprecation_date)
+    sunset, deprecated = elements.day_of(life.sunset_date), elements.day_of(life.deprecation_date)
     if sunset is not None or deprecated is None or life.notice_days is None:
         return sunset
-    return end_of_period(deprecated, life.notice_days)
+    return elements.end_of_period(deprecated, life.notice_days)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,21 +194,21 @@ class ClauseCoverage:
     """
 
     path: str
-    span: Span
-    treatment: Treatment
+    span: values.Span
+    treatment: elements.Treatment
     reason: str
     assertions: tuple[str, ...] = ()
 
 
-def coverage(contract: Contract, compiled: Compiled) -> tuple[ClauseCoverage, ...]:
+def coverage(contract: elements.Contract, compiled: Compiled) -> tuple[ClauseCoverage, ...]:
     """All clauses in the order of the document, each once, followed by those of other files."""
     coverages: dict[tuple[str, str], ClauseCoverage] = {}
     unenforced = _unenforced(compiled)
     for note in (*contract.notes, *compiled.notes):
         clause, treatment, reason = note.clause, note.treatment, note.reason
         acceptance = unenforced.get(_key(clause)) or contract.acceptance_of("", clause.path)
-        if treatment is Treatment.UNSUPPORTED and acceptance is not None:
-            treatment = Treatment.ACCEPTED
+        if treatment is elements.Treatment.UNSUPPORTED and acceptance is not None:
+            treatment = elements.Treatment.ACCEPTED
             reason = f"{reason}; accepted by {acceptance.owner}: {acceptance.reason}"
         coverages[_key(clause)] = ClauseCoverage(clause.path, clause.span, treatment, reason)
     for key, (clause, assertions) in _enforced(compiled).items():
@@ -236,7 +217,7 @@ def coverage(contract: Contract, compiled: Compiled) -> tuple[ClauseCoverage, ..
             coverages[key] = replace(coverages[key], assertions=assertions)
         else:
             place = clause.path, clause.span
-            coverages[key] = ClauseCoverage(*place, Treatment.CHECKED, "", assertions)
+            coverages[key] = ClauseCoverage(*place, elements.Treatment.CHECKED, "", assertions)
     files = dict.fromkeys((contract.span.file, *(file for file, _ in coverages)))
     order = {file: number for number, file in enumerate(files)}
 
@@ -246,16 +227,16 @@ def coverage(contract: Contract, compiled: Compiled) -> tuple[ClauseCoverage, ..
     return tuple(sorted(coverages.values(), key=place_of))
 
 
-def counts(clauses: Iterable[ClauseCoverage]) -> dict[Treatment, int]:
+def counts(clauses: Iterable[ClauseCoverage]) -> dict[elements.Treatment, int]:
     """The number of clauses with each treatment, including zeros."""
     counted = Counter(clause.treatment for clause in clauses)
-    return {treatment: counted[treatment] for treatment in Treatment}
+    return {treatment: counted[treatment] for treatment in elements.Treatment}
 
 
-def _enforced(compiled: Compiled) -> dict[tuple[str, str], tuple[Clause, tuple[str, ...]]]:
+def _enforced(compiled: Compiled) -> dict[tuple[str, str], tuple[elements.Clause, tuple[str, ...]]]:
     """The enforced clauses, with their assertions."""
-    enforced: dict[tuple[str, str], tuple[Clause, tuple[str, ...]]] = {}
-    pairs: tuple[tuple[str, Rule], ...] = (*compiled.enforced, *compiled.included)
+    enforced: dict[tuple[str, str], tuple[elements.Clause, tuple[str, ...]]] = {}
+    pairs: tuple[tuple[str, elements.Rule], ...] = (*compiled.enforced, *compiled.included)
     for assertion, rule in pairs:
         for clause in rule.clauses:
             _, before = enforced.get(_key(clause), (clause, ()))
@@ -263,13 +244,13 @@ def _enforced(compiled: Compiled) -> dict[tuple[str, str], tuple[Clause, tuple[s
     return enforced
 
 
-def _unenforced(compiled: Compiled) -> dict[tuple[str, str], Acceptance | None]:
+def _unenforced(compiled: Compiled) -> dict[tuple[str, str], elements.Acceptance | None]:
     """The clauses that state a check and are not enforced, with their acceptance."""
     refusals = sorted(compiled.unenforced, key=lambda refused: refused.acceptance is not None)
     return {_key(clause): refused.acceptance for refused in refusals for clause in refused.clauses}
 
 
-def _key(clause: Clause | ClauseCoverage) -> tuple[str, str]:
+def _key(clause: elements.Clause | ClauseCoverage) -> tuple[str, str]:
     return clause.span.file, clause.path
 
 
@@ -287,9 +268,9 @@ class Enforced:
     treatment, `objections` are requirements that the datasets do not meet.
     """
 
-    suite: SourceFile
+    suite: values.SourceFile
     checked: Checked
-    contract: EnforcedContract
+    contract: values.EnforcedContract
     clauses: tuple[ClauseCoverage, ...]
     objections: tuple[str, ...]
 
@@ -309,8 +290,8 @@ class Enforcement:
     state too.
     """
 
-    source: SourceFile
-    contract: Contract | None
+    source: values.SourceFile
+    contract: elements.Contract | None
     refused: tuple[str, ...]
     warnings: tuple[str, ...]
     diagnostics: tuple[Diagnostic, ...]
@@ -323,7 +304,7 @@ class Enforcement:
 
     def over(
         self,
-        datasets: Sequence[DatasetRef],
+        datasets: Sequence[values.DatasetRef],
         *,
         on: date | None = None,
         unsupported: Unsupported = "error",
@@ -341,22 +322,22 @@ class Enforcement:
         clauses = coverage(contract, compiled)
         document = _Document.of(contract, self.sources)
         counted = counts(clauses)
-        enforced = EnforcedContract(
+        enforced = values.EnforcedContract(
             contract.id,
             contract.version,
             contract.dialect.value,
             tuple(document.enforced(compiled)),
-            checked=counted[Treatment.CHECKED],
-            documented=counted[Treatment.DOCUMENTED],
-            unsupported=counted[Treatment.UNSUPPORTED],
+            checked=counted[elements.Treatment.CHECKED],
+            documented=counted[elements.Treatment.DOCUMENTED],
+            unsupported=counted[elements.Treatment.UNSUPPORTED],
             sources=tuple(
-                SourceFile(file, text)
+                values.SourceFile(file, text)
                 for file, text in self.sources.items()
                 if len(text) <= LONGEST_KEPT_SOURCE
             ),
             pin=self.pin,
             unenforced=tuple(document.unenforced(compiled, unsupported)),
-            accepted=counted[Treatment.ACCEPTED],
+            accepted=counted[elements.Treatment.ACCEPTED],
             responsible=contract.responsible,
             not_understood=_not_understood(clauses, compiled),
             name=contract.name,
@@ -364,7 +345,7 @@ class Enforcement:
             status=contract.lifecycle.written_status or contract.lifecycle.status,
         )
         objections = _objections(compiled.checked.valid_suite, enforced, datasets)
-        suite = SourceFile(name, compiled.text)
+        suite = values.SourceFile(name, compiled.text)
         return Enforced(suite, compiled.checked, enforced, clauses, objections)
 
     def of_models(self, models: Sequence[str]) -> Enforcement:
@@ -391,7 +372,7 @@ def _not_understood(clauses: Iterable[ClauseCoverage], compiled: Compiled) -> tu
     lines = [
         f"not checked: {clause.path}: {clause.reason}"
         for clause in clauses
-        if clause.treatment is Treatment.UNSUPPORTED and _key(clause) not in reported
+        if clause.treatment is elements.Treatment.UNSUPPORTED and _key(clause) not in reported
     ]
     more = len(lines) - _MOST_NOT_UNDERSTOOD
     rest = (f"not checked: {more} more; see `dql contract coverage`",) if more > 0 else ()
@@ -403,29 +384,31 @@ class _Document:
     """The lines of a contract by file, and the model and the field of each rule by its `id`."""
 
     lines: Mapping[str, Sequence[str]]
-    owners: Mapping[int, tuple[Model, Field | None]]
+    owners: Mapping[int, tuple[elements.Model, elements.Field | None]]
 
     @classmethod
-    def of(cls, contract: Contract, sources: Mapping[str, str]) -> _Document:
+    def of(cls, contract: elements.Contract, sources: Mapping[str, str]) -> _Document:
         return cls(
             {file: text.split("\n") for file, text in sources.items()},
             {id(rule): (model, item) for model, item, rule in contract.rules()},
         )
 
-    def enforced(self, compiled: Compiled) -> Iterator[EnforcedClause]:
+    def enforced(self, compiled: Compiled) -> Iterator[values.EnforcedClause]:
         """The first clause of each rule with an assertion."""
         for name, rule in compiled.enforced:
             for clause in rule.clauses[:1]:
                 line = self._line(clause.span)
-                yield EnforcedClause(name, clause.path, clause.span, line, **self._about(rule))
+                yield values.EnforcedClause(
+                    name, clause.path, clause.span, line, **self._about(rule)
+                )
 
     def unenforced(
         self, compiled: Compiled, unsupported: Unsupported
-    ) -> Iterator[UnenforcedClause]:
+    ) -> Iterator[values.UnenforcedClause]:
         """The first clause of each check that no assertion makes."""
         for refused in compiled.unenforced:
             for clause in refused.clauses[:1]:
-                yield UnenforcedClause(
+                yield values.UnenforcedClause(
                     refused.name,
                     clause.path,
                     clause.span,
@@ -438,10 +421,10 @@ class _Document:
                     **self._about(refused.source),
                 )
 
-    def _line(self, span: Span) -> str:
+    def _line(self, span: values.Span) -> str:
         return self.lines[span.file][span.line - 1]
 
-    def _about(self, source: Rule | Promise | None) -> dict[str, Any]:
+    def _about(self, source: elements.Rule | elements.Promise | None) -> dict[str, Any]:
         """The properties of a rule, with the tags and ids of its field and model as written."""
         owners = [owner for owner in self.owners.get(id(source), ()) if owner is not None]
         tagged = [owner.tags for owner in (source, *owners) if owner is not None]
@@ -461,7 +444,7 @@ def _let_by(unenforced: Unenforced, unsupported: Unsupported) -> str | None:
 
 
 def enforce(
-    source: SourceFile,
+    source: values.SourceFile,
     read: FileReader = no_files,
     *,
     on: date | None,
@@ -504,7 +487,7 @@ def enforce(
 
 
 def _objections(
-    suite: nodes.Suite, contract: EnforcedContract, datasets: Sequence[DatasetRef]
+    suite: nodes.Suite, contract: values.EnforcedContract, datasets: Sequence[values.DatasetRef]
 ) -> tuple[str, ...]:
     """The requirements of a contract that the datasets of a gate do not meet."""
     clauses = {clause.assertion: clause.path for clause in contract.clauses}
@@ -523,15 +506,17 @@ def _objections(
     return tuple(objections)
 
 
-def _with_rules(model: Model, is_kept: Callable[[Demand], bool]) -> Model:
-    def kept(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+def _with_rules(model: elements.Model, is_kept: Callable[[Demand], bool]) -> elements.Model:
+    def kept(rules: Iterable[elements.Rule]) -> tuple[elements.Rule, ...]:
         return tuple(rule for rule in rules if is_kept(rule.demand))
 
     fields = tuple(replace(item, rules=kept(item.rules)) for item in model.fields)
     return replace(model, fields=fields, rules=kept(model.rules))
 
 
-def _restricted(contract: Contract, models: Sequence[str], *, is_strict: bool) -> Contract:
+def _restricted(
+    contract: elements.Contract, models: Sequence[str], *, is_strict: bool
+) -> elements.Contract:
     """The contract with only these models and promises, all of them closed if it is strict."""
     kept = [model for model in contract.models if not models or model.name in models]
     excluded = {model.name for model in contract.models} - {model.name for model in kept}
@@ -544,10 +529,10 @@ def _restricted(contract: Contract, models: Sequence[str], *, is_strict: bool) -
     return replace(contract, models=tuple(kept), notes=tuple(notes))
 
 
-def _closed(model: Model) -> Model:
+def _closed(model: elements.Model) -> elements.Model:
     if any(isinstance(rule.demand, OnlyColumns) for rule in model.rules):
         return model
-    only = Rule("only_columns", OnlyColumns(), ())
+    only = elements.Rule("only_columns", OnlyColumns(), ())
     return replace(model, rules=(*model.rules, only), is_closed=True)
 
 
@@ -566,7 +551,7 @@ _FILES = ("local", "s3", "azure", "gcs", "adls", "hdfs", "sftp", "file")
 
 
 def dataset_settings(
-    contract: Contract, given: Mapping[str, Any], server: str | None = None
+    contract: elements.Contract, given: Mapping[str, Any], server: str | None = None
 ) -> dict[str, Any]:
     """The dataset settings of a contract, by the names in its suite.
 
@@ -607,11 +592,11 @@ def dataset_settings(
     return settings
 
 
-def known_of(model: Model, *, file_format: str | None) -> dict[str, Any]:
+def known_of(model: elements.Model, *, file_format: str | None) -> dict[str, Any]:
     """How to read the dataset of a contract: keys, masked columns, the columns of its files."""
     known: dict[str, Any] = {}
     if model.key:
-        known["keys"] = list(map(plain_name, model.key))
+        known["keys"] = list(map(elements.plain_name, model.key))
     if masked := [
         item.name for item in model.fields if any(inner.is_sensitive for inner in item.walk())
     ]:
@@ -626,7 +611,7 @@ def known_of(model: Model, *, file_format: str | None) -> dict[str, Any]:
 
 def _as_settings(given: Any) -> dict[str, Any] | None:
     """A dataset as a mapping of settings; None for one that the checks of datasets reject."""
-    if isinstance(given, DatasetRef):
+    if isinstance(given, values.DatasetRef):
         given = settings_of(given)
     elif isinstance(given, str | os.PathLike):
         text = os.fspath(given)
@@ -646,7 +631,7 @@ def _columns(given: Any) -> list[str]:
     return list(given)
 
 
-def _server(contract: Contract, name: str | None) -> Server | None:
+def _server(contract: elements.Contract, name: str | None) -> elements.Server | None:
     """The server with a name, or else the only one."""
     if name is None:
         return contract.servers[0] if len(contract.servers) == 1 else None
@@ -658,7 +643,7 @@ def _server(contract: Contract, name: str | None) -> Server | None:
     return servers[name]
 
 
-def _place_of(model: Model, server: Server) -> dict[str, Any] | None:
+def _place_of(model: elements.Model, server: elements.Server) -> dict[str, Any] | None:
     """The dataset settings of a model on a server; None if Spark cannot access it."""
     location = server.location or model.location
     if location is None or server.type in _ELSEWHERE:
@@ -671,7 +656,7 @@ def _place_of(model: Model, server: Server) -> dict[str, Any] | None:
         options = dict(server.options)
         files = location.replace("/**/", _FOLDERS_BELOW)
         path = spark_location(files, has_endpoint=S3A_ENDPOINT in options)
-        of_format = {"format": format_name} if format_name in FORMATS else {}
+        of_format = {"format": format_name} if format_name in values.FORMATS else {}
         return {"path": path, **of_format, **({"options": options} if options else {})}
     return {"table": location} if server.type == "table" else None
 
@@ -680,7 +665,9 @@ def _has_place(settings: Mapping[str, Any]) -> bool:
     return any(settings.get(key) for key in ("path", "table", "query"))
 
 
-def _table_on(contract: Contract, model: Model, server: Server | None) -> str:
+def _table_on(
+    contract: elements.Contract, model: elements.Model, server: elements.Server | None
+) -> str:
     """The table of a model in a database, as its server names it.
 
     :raises RequestError: no server does.
@@ -697,14 +684,14 @@ def _table_on(contract: Contract, model: Model, server: Server | None) -> str:
     return ".".join(location.split(".")[-2:]) if DATABASES[server.type].default_schema else name
 
 
-def _table_of(contract: Contract, model: Model) -> dict[str, Any] | None:
+def _table_of(contract: elements.Contract, model: elements.Model) -> dict[str, Any] | None:
     """The table that a model names with its schema, if the contract has no servers."""
     named = model.location or ""
     is_table = "." in named and "/" not in named and not contract.servers
     return {"table": named} if is_table else None
 
 
-def _where_to_say_it(contract: Contract, server: Server | None, name: str) -> str:
+def _where_to_say_it(contract: elements.Contract, server: elements.Server | None, name: str) -> str:
     if server is not None and server.type in DATABASES:
         return (
             f"Spark reads the server '{server.name}' of type {server.type} over JDBC: set conn_id "

@@ -15,24 +15,13 @@ from itertools import combinations, product
 from typing import Any
 
 from dqx_airflow.contracts import demands
+from dqx_airflow.contracts import model as elements
 from dqx_airflow.contracts.compile.claims import RuleContext
 from dqx_airflow.contracts.compile.ecma_regex import BrokenPatternError, java_pattern
 from dqx_airflow.contracts.compile.suite import compile_contract
 from dqx_airflow.contracts.dialects import reader_of
 from dqx_airflow.contracts.dialects.clause_reader import looks_personal
 from dqx_airflow.contracts.field_types import spark_type
-from dqx_airflow.contracts.model import (
-    Clause,
-    Contract,
-    ExampleRows,
-    Field,
-    Model,
-    Note,
-    Rule,
-    Treatment,
-    UnknownKey,
-    day_of,
-)
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, did_you_mean, nearest, slip_of
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.spark_values import COMPARATORS, order_key
@@ -94,11 +83,11 @@ class BrokenExample:
 
     what: str
     place: Span
-    rule: Rule | None = None
+    rule: elements.Rule | None = None
     kind: str = "example"
 
 
-def broken_examples(contract: Contract) -> Iterator[BrokenExample]:
+def broken_examples(contract: elements.Contract) -> Iterator[BrokenExample]:
     """The examples of fields and models, and the defaults, that the contract itself rejects."""
     for model in contract.models:
         for item in model.walk():
@@ -107,7 +96,9 @@ def broken_examples(contract: Contract) -> Iterator[BrokenExample]:
             yield from _Rows(contract, model, example).broken()
 
 
-def _of_field(contract: Contract, model: Model, item: Field) -> Iterator[BrokenExample]:
+def _of_field(
+    contract: elements.Contract, model: elements.Model, item: elements.Field
+) -> Iterator[BrokenExample]:
     """Nested fields are checked against their rules like columns."""
     if item.type in _NESTED:
         return
@@ -137,9 +128,9 @@ def _of_field(contract: Contract, model: Model, item: Field) -> Iterator[BrokenE
 class _Rows:
     """Example rows of a model, checked against its rules."""
 
-    contract: Contract
-    model: Model
-    example: ExampleRows
+    contract: elements.Contract
+    model: elements.Model
+    example: elements.ExampleRows
 
     def broken(self) -> Iterator[BrokenExample]:
         columns = [name.lower() for name in self.example.columns]
@@ -181,7 +172,7 @@ class _Rows:
                 yield BrokenExample(f"{message} has none{hint}", self.example.span)
 
     def _rows_of(
-        self, rule: Rule, fields: Sequence[Field], rows: Sequence[Sequence[Any]]
+        self, rule: elements.Rule, fields: Sequence[elements.Field], rows: Sequence[Sequence[Any]]
     ) -> Iterator[BrokenExample]:
         """The rows that violate a rule; all of them together, if it is about several."""
         owner = next(
@@ -207,7 +198,7 @@ class _Rows:
             yield self._in_row(broken[0], message + more, rule)
 
     def _repeated(
-        self, rule: Rule, fields: Sequence[Field], rows: Sequence[Sequence[Any]]
+        self, rule: elements.Rule, fields: Sequence[elements.Field], rows: Sequence[Sequence[Any]]
     ) -> Iterator[BrokenExample]:
         assert isinstance(rule.demand, demands.Unique)
         paths = [item.path for item in fields]
@@ -222,7 +213,9 @@ class _Rows:
                 message = f"{columns} is {shown}, the same as in row {first + 1}"
                 yield self._in_row(number, message, rule)
 
-    def _in_row(self, number: int, message: str, rule: Rule | None = None) -> BrokenExample:
+    def _in_row(
+        self, number: int, message: str, rule: elements.Rule | None = None
+    ) -> BrokenExample:
         spans = self.example.row_spans
         place = spans[number] if number < len(spans) else self.example.span
         where = f"row {number + 1} of the examples of {self.model.name}"
@@ -234,18 +227,18 @@ def _cell(value: object) -> str:
 
 
 def _broken_rules(
-    contract: Contract,
-    model: Model,
-    fields: Sequence[Field],
+    contract: elements.Contract,
+    model: elements.Model,
+    fields: Sequence[elements.Field],
     rows: Sequence[Sequence[Any]],
     demands: tuple[type[demands.Demand], ...],
-) -> Iterator[Rule]:
+) -> Iterator[elements.Rule]:
     """The rules with one of these demands that rows violate."""
 
-    def kept(rules: Sequence[Rule]) -> tuple[Rule, ...]:
+    def kept(rules: Sequence[elements.Rule]) -> tuple[elements.Rule, ...]:
         return tuple(rule for rule in rules if isinstance(rule.demand, demands))
 
-    def narrowed(item: Field) -> Field:
+    def narrowed(item: elements.Field) -> elements.Field:
         return replace(
             item,
             rules=kept(item.rules),
@@ -273,7 +266,7 @@ def _broken_rules(
             yield rules[verdict.name]
 
 
-def _type_of(item: Field) -> str:
+def _type_of(item: elements.Field) -> str:
     return canonical_type(spark_type(item))
 
 
@@ -284,7 +277,7 @@ def _shown(text: str) -> str:
 _TO_WRITE = "write a date such as 2026-03-31"
 
 
-def _dates(contract: Contract) -> Iterator[Diagnostic]:
+def _dates(contract: elements.Contract) -> Iterator[Diagnostic]:
     """The contradictions in the lifecycle of a contract."""
     life = contract.lifecycle
     named = (
@@ -294,7 +287,7 @@ def _dates(contract: Contract) -> Iterator[Diagnostic]:
     )
     days: dict[str, date] = {}
     for name, text in named:
-        if (day := day_of(text)) is not None:
+        if (day := elements.day_of(text)) is not None:
             days[name] = day
         elif text is not None:
             message = f"the {name} '{text}' is not a date"
@@ -317,7 +310,7 @@ def _dates(contract: Contract) -> Iterator[Diagnostic]:
             yield Diagnostic(message, span, "E427", help="move the sunset, or deprecate earlier")
 
 
-def _span_of(contract: Contract, text: str) -> Span:
+def _span_of(contract: elements.Contract, text: str) -> Span:
     """The position of a value of the lifecycle."""
     spans = (note.clause.span for note in contract.notes if note.clause.text.startswith(text))
     return next(spans, contract.span)
@@ -331,7 +324,7 @@ _ANY_CONDITION = demands.Condition("!=", 0)
 class Contradiction:
     """Rules that exclude each other, or one that excludes everything; `what` describes it."""
 
-    rules: tuple[Rule, ...]
+    rules: tuple[elements.Rule, ...]
     what: str
 
 
@@ -339,12 +332,12 @@ class Contradiction:
 class _ValueLimit:
     """A bound of the values, or of their lengths."""
 
-    rule: Rule
+    rule: elements.Rule
     op: str
     value: demands.Literal
 
 
-def contradictions(contract: Contract) -> Iterator[Contradiction]:
+def contradictions(contract: elements.Contract) -> Iterator[Contradiction]:
     """All contradictions of a contract, in its order."""
     for model in contract.models:
         for item in model.walk():
@@ -352,7 +345,7 @@ def contradictions(contract: Contract) -> Iterator[Contradiction]:
         yield from _among(model.rules)
 
 
-def _among(rules: Sequence[Rule]) -> Iterator[Contradiction]:
+def _among(rules: Sequence[elements.Rule]) -> Iterator[Contradiction]:
     # A share of the rows leaves room for others.
     strict = [rule for rule in rules if rule.share >= 1]
     bounds, lengths = [], []
@@ -400,7 +393,9 @@ def _is_above(low: demands.Literal, high: demands.Literal, *, or_equal: bool = F
     return False
 
 
-def _no_value_left(rules: Sequence[Rule], limits: Sequence[Rule]) -> Iterator[Contradiction]:
+def _no_value_left(
+    rules: Sequence[elements.Rule], limits: Sequence[elements.Rule]
+) -> Iterator[Contradiction]:
     """The lists of values of which none satisfies the bounds next to it."""
     for rule in rules:
         if isinstance(rule.demand, demands.OneOf) and rule.demand.values:
@@ -426,9 +421,9 @@ def _keeps(value: demands.Literal, limit: object) -> bool:
 # Conditions on one number -------------------------------------------------------------------------
 
 
-def _conditions(rules: Sequence[Rule]) -> Iterator[Contradiction]:
+def _conditions(rules: Sequence[elements.Rule]) -> Iterator[Contradiction]:
     """Conditions on the same number that exclude each other, or that no number satisfies."""
-    numbers: dict[object, list[tuple[Rule, demands.Interval]]] = {}
+    numbers: dict[object, list[tuple[elements.Rule, demands.Interval]]] = {}
     for rule in rules:
         match rule.demand:
             case demands.MetricRule() as demand:
@@ -462,10 +457,10 @@ class LintRule:
     name: str
     code: str
     doc: str
-    find: Callable[[Contract], Iterator[Diagnostic]]
+    find: Callable[[elements.Contract], Iterator[Diagnostic]]
 
 
-def lint(contract: Contract, *, ignored: Collection[str] = ()) -> tuple[Diagnostic, ...]:
+def lint(contract: elements.Contract, *, ignored: Collection[str] = ()) -> tuple[Diagnostic, ...]:
     """All findings of the rules, in the order of the document.
 
     :param ignored: names or codes of rules to ignore.
@@ -489,18 +484,18 @@ def unknown_rules(names: Collection[str]) -> Iterator[tuple[str, str | None]]:
             yield name, did_you_mean(name, [rule.name for rule in RULES])
 
 
-def _mistakes(code: str) -> Callable[[Contract], Iterator[Diagnostic]]:
+def _mistakes(code: str) -> Callable[[elements.Contract], Iterator[Diagnostic]]:
     """The mistakes that the reader of the dialect found: one finding for each cause."""
 
-    def find(contract: Contract) -> Iterator[Diagnostic]:
+    def find(contract: elements.Contract) -> Iterator[Diagnostic]:
         for note in _causes(note for note in contract.notes if note.code == code):
-            named = f"{_parent(note)}: " if note.treatment is Treatment.UNSUPPORTED else ""
+            named = f"{_parent(note)}: " if note.treatment is elements.Treatment.UNSUPPORTED else ""
             yield Diagnostic(f"{named}{note.reason}", note.clause.span, code, help=note.help)
 
     return find
 
 
-def _causes(notes: Iterable[Note]) -> Iterator[Note]:
+def _causes(notes: Iterable[elements.Note]) -> Iterator[elements.Note]:
     """The first of the notes with the same text about the leaves of one rule."""
     seen: set[tuple[str, str, str]] = set()
     for note in notes:
@@ -511,18 +506,18 @@ def _causes(notes: Iterable[Note]) -> Iterator[Note]:
             yield note
 
 
-def _parent(note: Note) -> str:
+def _parent(note: elements.Note) -> str:
     return note.clause.path.rpartition(".")[0]
 
 
-def _spelling(contract: Contract) -> Iterator[Diagnostic]:
+def _spelling(contract: elements.Contract) -> Iterator[Diagnostic]:
     for key in contract.unknown_keys:
         if not key.is_check or not _is_unread(contract, key):
             hint = f"did you mean '{key.meant}'?" if key.meant else f"remove it, or {_OWN_KEY}"
             yield Diagnostic(f"unknown key '{key.key}'", key.span, "W021", help=hint)
 
 
-def _constraints(contract: Contract) -> Iterator[Diagnostic]:
+def _constraints(contract: elements.Contract) -> Iterator[Diagnostic]:
     for key in contract.unknown_keys:
         is_accepted = contract.acceptance_of("", key.path) is not None
         if key.is_check and _is_unread(contract, key) and not is_accepted:
@@ -531,19 +526,21 @@ def _constraints(contract: Contract) -> Iterator[Diagnostic]:
             yield Diagnostic(message, key.span, "E428", help=f"{meant}; if it is none, {_OWN_KEY}")
 
 
-def _is_unread(contract: Contract, key: UnknownKey) -> bool:
+def _is_unread(contract: elements.Contract, key: elements.UnknownKey) -> bool:
     """False for another spelling that the reader of the dialect takes."""
-    unsupported = (note for note in contract.notes if note.treatment is Treatment.UNSUPPORTED)
+    unsupported = (
+        note for note in contract.notes if note.treatment is elements.Treatment.UNSUPPORTED
+    )
     return any(_is_below(note.clause, key) for note in unsupported)
 
 
-def _is_below(clause: Clause, key: UnknownKey) -> bool:
+def _is_below(clause: elements.Clause, key: elements.UnknownKey) -> bool:
     rest = clause.path.removeprefix(key.path)
     is_within = clause.path.startswith(key.path) and rest[:1] in ("", ".", "[")
     return is_within and clause.span.file == key.span.file
 
 
-def _enforceable(contract: Contract) -> Iterator[Diagnostic]:
+def _enforceable(contract: elements.Contract) -> Iterator[Diagnostic]:
     """The clauses that state a check and are not enforced, except for those with another
     finding."""
     reported = {note.clause for note in contract.notes if note.code is not None}
@@ -555,7 +552,7 @@ def _enforceable(contract: Contract) -> Iterator[Diagnostic]:
     notes = (
         note
         for note in (*contract.notes, *compiled.notes)
-        if note.treatment is Treatment.UNSUPPORTED
+        if note.treatment is elements.Treatment.UNSUPPORTED
         and note.clause not in reported
         and not any(_is_below(note.clause, key) for key in contract.unknown_keys)
     )
@@ -564,7 +561,7 @@ def _enforceable(contract: Contract) -> Iterator[Diagnostic]:
         yield Diagnostic(message, note.clause.span, "W020")
 
 
-def _references(contract: Contract) -> Iterator[Diagnostic]:
+def _references(contract: elements.Contract) -> Iterator[Diagnostic]:
     yield from _mistakes("E420")(contract)
     models = {model.name: model for model in contract.models}
     stated = (
@@ -610,14 +607,14 @@ def _stated_in(demand: demands.Demand) -> tuple[demands.Demand, ...]:
     return (demand,)
 
 
-def _no_field(model: Model, column: str, span: Span) -> Iterator[Diagnostic]:
+def _no_field(model: elements.Model, column: str, span: Span) -> Iterator[Diagnostic]:
     paths = [item.path for item in model.walk()]
     if paths and column not in (*paths, *model.partition_by):
         message = f"'{model.name}' has no field '{column}'"
         yield Diagnostic(message, span, "E420", help=did_you_mean(column, paths))
 
 
-def _examples(contract: Contract) -> Iterator[Diagnostic]:
+def _examples(contract: elements.Contract) -> Iterator[Diagnostic]:
     for broken in broken_examples(contract):
         clauses = broken.rule.clauses[:1] if broken.rule is not None else ()
         related = tuple(Related(clause.span, "rejected by this clause") for clause in clauses)
@@ -625,7 +622,7 @@ def _examples(contract: Contract) -> Iterator[Diagnostic]:
         yield Diagnostic(broken.what, broken.place, "E421", related=related, help=help_line)
 
 
-def _semantics(contract: Contract) -> Iterator[Diagnostic]:
+def _semantics(contract: elements.Contract) -> Iterator[Diagnostic]:
     word = reader_of(contract.dialect).meaning_key
     for model in contract.models:
         for item in model.fields:
@@ -635,13 +632,13 @@ def _semantics(contract: Contract) -> Iterator[Diagnostic]:
                 yield Diagnostic(message, item.span, "W030", help=help_line)
 
 
-def _owner(contract: Contract) -> Iterator[Diagnostic]:
+def _owner(contract: elements.Contract) -> Iterator[Diagnostic]:
     if not contract.owner and not contract.contacts:
         message = f"the contract {contract.id} has no owner"
         yield Diagnostic(message, contract.span, "W031", help="add the responsible team")
 
 
-def _version(contract: Contract) -> Iterator[Diagnostic]:
+def _version(contract: elements.Contract) -> Iterator[Diagnostic]:
     if not contract.version:
         message = f"the contract {contract.id} has no version"
         help_line = "add one, such as 1.0.0, so that consumers can pin it"
@@ -652,7 +649,7 @@ def _version(contract: Contract) -> Iterator[Diagnostic]:
         yield Diagnostic(message, contract.span, "W032", help=f"write {hint}")
 
 
-def _keys(contract: Contract) -> Iterator[Diagnostic]:
+def _keys(contract: elements.Contract) -> Iterator[Diagnostic]:
     for model in contract.models:
         rules = [*model.rules, *(rule for item in model.walk() for rule in item.rules)]
         kinds = demands.Unique | demands.Distinct
@@ -662,7 +659,7 @@ def _keys(contract: Contract) -> Iterator[Diagnostic]:
             yield Diagnostic(message, model.span, "W033", help=help_line)
 
 
-def _quality(contract: Contract) -> Iterator[Diagnostic]:
+def _quality(contract: elements.Contract) -> Iterator[Diagnostic]:
     if contract.models and not any(rule.demand.is_quality for _, _, rule in contract.rules()):
         message = f"the contract {contract.id} promises only a schema"
         help_line = "add freshness, completeness or volume: "
@@ -670,7 +667,7 @@ def _quality(contract: Contract) -> Iterator[Diagnostic]:
         yield Diagnostic(message, contract.span, "W034", help=help_line)
 
 
-def _sensitive(contract: Contract) -> Iterator[Diagnostic]:
+def _sensitive(contract: elements.Contract) -> Iterator[Diagnostic]:
     for model in contract.models:
         for item in model.walk():
             if looks_personal(item.name) and not item.is_sensitive:
@@ -679,7 +676,7 @@ def _sensitive(contract: Contract) -> Iterator[Diagnostic]:
                 yield Diagnostic(message, item.span, "W035", help=help_line)
 
 
-def _bounds(contract: Contract) -> Iterator[Diagnostic]:
+def _bounds(contract: elements.Contract) -> Iterator[Diagnostic]:
     for contradiction in contradictions(contract):
         first, *rest = [clause for rule in contradiction.rules for clause in rule.clauses[:1]]
         related = tuple(Related(clause.span, "and this") for clause in rest)
@@ -688,13 +685,13 @@ def _bounds(contract: Contract) -> Iterator[Diagnostic]:
         yield Diagnostic(message, first.span, "E423", related=related, help=help_line)
 
 
-def _patterns(contract: Contract) -> Iterator[Diagnostic]:
+def _patterns(contract: elements.Contract) -> Iterator[Diagnostic]:
     for rule, problem in _broken_patterns(contract):
         message = f"invalid regular expression: {problem}"
         yield Diagnostic(message, rule.clauses[0].span, "E424", help="correct the pattern")
 
 
-def _broken_patterns(contract: Contract) -> Iterator[tuple[Rule, str]]:
+def _broken_patterns(contract: elements.Contract) -> Iterator[tuple[elements.Rule, str]]:
     for _, _, rule in contract.rules():
         pattern = getattr(rule.demand, "pattern", None)
         expression = getattr(rule.demand, "expression", None) or pattern
@@ -707,7 +704,7 @@ def _broken_patterns(contract: Contract) -> Iterator[tuple[Rule, str]]:
                 pass  # a pattern that Spark cannot match: coverage reports it
 
 
-def _models(contract: Contract) -> Iterator[Diagnostic]:
+def _models(contract: elements.Contract) -> Iterator[Diagnostic]:
     if not contract.models:
         message = f"the contract {contract.id} has no models, so nothing can be checked"
         yield Diagnostic(message, contract.span, "W036", help="add its tables with their fields")
@@ -717,7 +714,7 @@ def _models(contract: Contract) -> Iterator[Diagnostic]:
             yield Diagnostic(message, model.span, "W036", help="add its fields")
 
 
-def _elements(contract: Contract) -> Iterator[Diagnostic]:
+def _elements(contract: elements.Contract) -> Iterator[Diagnostic]:
     missing = [name for name in reader_of(contract.dialect).elements if name not in contract.parts]
     if missing:
         message = f"the contract {contract.id} lacks {', '.join(missing)}"

@@ -20,17 +20,7 @@ from typing import Any, TypeAlias
 from dqx_airflow.contracts import demands as kinds
 from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.demands.measures import MEASURED
-from dqx_airflow.contracts.dialects.foreign import (
-    ColumnDemand,
-    Translation,
-    aggregate_query,
-    all_hold,
-    is_value,
-    literals,
-    rlike,
-    severity_of,
-    values_in,
-)
+from dqx_airflow.contracts.dialects import foreign
 from dqx_airflow.contracts.field_types import types_named
 from dqx_airflow.contracts.model import dotted_path
 from dqx_airflow.errors import NoCounterpartError
@@ -264,10 +254,10 @@ class ExpectationArguments:
         return value
 
     def values(self, key: str) -> tuple[kinds.Literal, ...]:
-        literals = values_in(self.take(key))
-        if literals is None:
+        values = foreign.values_in(self.take(key))
+        if values is None:
             raise NoCounterpartError(f"its {key} is not a list of values")
-        return literals
+        return values
 
     def path(self, key: str) -> str:
         """A column as DQL writes it; a dot leads into a struct, as in Spark."""
@@ -302,7 +292,7 @@ Expectations: TypeAlias = "dict[str, Callable[[ExpectationArguments], Demands]]"
 Bounds: TypeAlias = "list[tuple[str, Any]]"
 
 
-def each_value(arguments: ExpectationArguments, *demands: ColumnDemand) -> Demands:
+def each_value(arguments: ExpectationArguments, *demands: foreign.ColumnDemand) -> Demands:
     """The demands; if `mostly` is less than 1, for that share of the values, as one predicate."""
     share = arguments.mostly()
     if share == 1:
@@ -310,7 +300,7 @@ def each_value(arguments: ExpectationArguments, *demands: ColumnDemand) -> Deman
     if len(demands) == 1:
         arguments.share = share
         return demands
-    return (kinds.RowsSatisfy(all_hold(arguments.own_column(), demands), share=share),)
+    return (kinds.RowsSatisfy(foreign.all_hold(arguments.own_column(), demands), share=share),)
 
 
 def each_row(arguments: ExpectationArguments, predicate: str) -> Demands:
@@ -324,7 +314,7 @@ def bounds_in(arguments: ExpectationArguments) -> Bounds:
     for key, strict, ops in (("min", "strict_min", ">>="), ("max", "strict_max", "<<=")):
         value = arguments.take(f"{key}_value")
         op = ops[0] if arguments.take(strict, False) is True else ops[1:]
-        if value is not None and not is_value(value):
+        if value is not None and not foreign.is_value(value):
             raise NoCounterpartError(f"its {key}_value is not a value")
         if value is not None:
             bounds.append((op, value))
@@ -363,7 +353,7 @@ def _computed(expression: str) -> Callable[[ExpectationArguments], Demands]:
     """An expectation about an aggregate of Spark; the braces stand for the column."""
 
     def demands(arguments: ExpectationArguments) -> Demands:
-        query = aggregate_query(expression.format(arguments.name))
+        query = foreign.aggregate_query(expression.format(arguments.name))
         return tuple(
             kinds.QueryGives(query, bound) for bound in conditions_in(bounds_in(arguments))
         )
@@ -390,7 +380,7 @@ def _quantiles(arguments: ExpectationArguments) -> Demands:
                 condition = kinds.Condition(">=", low)
             case _:
                 raise NoCounterpartError("a value range is a list of two numbers")
-        query = aggregate_query(f"percentile({arguments.name}, {share})")
+        query = foreign.aggregate_query(f"percentile({arguments.name}, {share})")
         demands.append(kinds.QueryGives(query, condition))
     return tuple(demands)
 
@@ -401,8 +391,8 @@ def _distinct_in_set(arguments: ExpectationArguments) -> Demands:
 
 def _distinct_contain_set(arguments: ExpectationArguments) -> Demands:
     name, values = arguments.name, tuple(dict.fromkeys(arguments.values("value_set")))
-    found = f"count(DISTINCT CASE WHEN {name} IN ({literals(values)}) THEN {name} END)"
-    return (kinds.QueryGives(aggregate_query(found), kinds.Condition("==", len(values))),)
+    found = f"count(DISTINCT CASE WHEN {name} IN ({foreign.literals(values)}) THEN {name} END)"
+    return (kinds.QueryGives(foreign.aggregate_query(found), kinds.Condition("==", len(values))),)
 
 
 def _most_common(arguments: ExpectationArguments) -> Demands:
@@ -420,7 +410,7 @@ def _z_scores(arguments: ExpectationArguments) -> Demands:
         below = kinds.Condition("<", threshold)
         return (kinds.MetricRule("max_z_score", (arguments.own_column(),), below),)
     if share == 1:
-        query = aggregate_query(f"(max({name}) - avg({name})) / stddev_samp({name})")
+        query = foreign.aggregate_query(f"(max({name}) - avg({name})) / stddev_samp({name})")
         return (kinds.QueryGives(query, kinds.Condition("<", threshold)),)
     distance = f"abs({name} - center)" if is_double else f"({name} - center)"
     near = f"spread > 0 AND {distance} < {threshold} * spread"
@@ -481,7 +471,7 @@ def _compound_unique(arguments: ExpectationArguments) -> Demands:
         return (kinds.Unique(columns),)
     # Here a row with some NULLs counts, which `Unique` excludes.
     names = [sql_name(column) for column in columns]
-    query = aggregate_query(f"count(*) - count(DISTINCT struct({', '.join(names)}))")
+    query = foreign.aggregate_query(f"count(*) - count(DISTINCT struct({', '.join(names)}))")
     if ignored == "all_values_are_missing":
         query += " WHERE " + " OR ".join(f"{name} IS NOT NULL" for name in names)
     return (kinds.QueryGives(query, kinds.NONE),)
@@ -514,9 +504,9 @@ def _pair_in_set(arguments: ExpectationArguments) -> Demands:
 def _equals(name: str, value: Any) -> str:
     if value is None:
         return f"{name} IS NULL"
-    if not is_value(value):
+    if not foreign.is_value(value):
         raise NoCounterpartError(f"{value!r} cannot be compared with")
-    return f"{name} = {literals((value,))}"
+    return f"{name} = {foreign.literals((value,))}"
 
 
 def _pair(arguments: ExpectationArguments, op: str) -> Demands:
@@ -662,7 +652,7 @@ def _lengths_equal(arguments: ExpectationArguments) -> Demands:
 
 
 def _not_in_set(arguments: ExpectationArguments) -> Demands:
-    values = literals(arguments.values("value_set"))
+    values = foreign.literals(arguments.values("value_set"))
     return each_row(arguments, f"{arguments.name} NOT IN ({values})")
 
 
@@ -678,11 +668,13 @@ def _match_regex_list(arguments: ExpectationArguments) -> Demands:
     expressions = [_regex(item) for item in arguments.items("regex_list")]
     if arguments.take("match_on", "any") == "all":
         return each_value(arguments, *map(kinds.Pattern, expressions))
-    return each_row(arguments, " OR ".join(rlike(arguments.name, item) for item in expressions))
+    return each_row(
+        arguments, " OR ".join(foreign.rlike(arguments.name, item) for item in expressions)
+    )
 
 
 def _none_match(arguments: ExpectationArguments, expressions: list[Any]) -> Demands:
-    matches = (rlike(arguments.name, _regex(item)) for item in expressions)
+    matches = (foreign.rlike(arguments.name, _regex(item)) for item in expressions)
     return each_row(arguments, " AND ".join(f"NOT ({match})" for match in matches))
 
 
@@ -780,7 +772,7 @@ def snake_case(kind: str) -> str:
 
 def translate(
     expectation: Mapping[str, Any], column: str | None, sql_dialect: str | None = None
-) -> Translation:
+) -> foreign.Translation:
     """The demands of an expectation. Its `column` wins over that of its field.
 
     :param sql_dialect: the dialect of the SQL in the expectation.
@@ -811,11 +803,11 @@ def translate(
             raise NoCounterpartError(f"{kind}: '{key}' has no counterpart")
     severity = expectation.get("severity")
     remarks = tuple(key for key in _REMARKS if key in expectation)
-    return Translation(
+    return foreign.Translation(
         kind.removeprefix("expect_"),
         demands,
         arguments.column,
-        severity=severity_of(severity) if isinstance(severity, str) else None,
+        severity=foreign.severity_of(severity) if isinstance(severity, str) else None,
         share=arguments.share,
         remarks=remarks,
     )

@@ -13,6 +13,7 @@ from dqx_airflow.contracts.dialects.clause_reader import (
     ClauseReader,
     bound_rule,
     is_sensitive,
+    length_rules,
     spark_type_of,
     with_type,
     with_unique_names,
@@ -72,7 +73,10 @@ def physical_type(written: str, sql_dialect: str | None, *, is_spark: bool) -> P
         return PhysicalType("number")
     spark_type = spark_type_of(text)
     if is_spark and spark_type is not None:
-        return _without_length(spark_type)
+        if family_of(spark_type) is not Family.TEXT:
+            return PhysicalType(spark_type)
+        parts = parts_of(spark_type)
+        return PhysicalType("string", int(parts[0]) if parts else None)
     dialects = _SPOKEN if is_spark else (sql_dialect,)
     understood = (_transpiled(text, dialect) for dialect in dialects)
     return next((physical for physical in understood if physical is not None), None)
@@ -94,13 +98,6 @@ def names_nested(logical: str, written: str) -> bool:
     return _word(written) in _NESTED_WORDS.get(logical, ())
 
 
-def may_be_json(logical: str, written: str | None) -> bool:
-    """True for an object or array that a column may hold in several ways: as a struct, a map or an
-    array, or as JSON in a string or a variant."""
-    word = _word(written or "")
-    return word not in _STRUCTS if logical == "object" else word in _DOCUMENT_WORDS
-
-
 def narrower(logical: str, spark_type: str) -> str:
     """The narrower type if both are known: a `NUMBER` that is an integer."""
     return "whole_number" if (logical, spark_type) == ("integer", "number") else spark_type
@@ -108,13 +105,6 @@ def narrower(logical: str, spark_type: str) -> str:
 
 def _word(written: str) -> str:
     return re.split(r"[\s<(\[]", written.strip().lower(), maxsplit=1)[0]
-
-
-def _without_length(spark_type: str) -> PhysicalType:
-    if family_of(spark_type) is not Family.TEXT:
-        return PhysicalType(spark_type)
-    parts = parts_of(spark_type)
-    return PhysicalType("string", int(parts[0]) if parts else None)
 
 
 def _transpiled(text: str, sql_dialect: str | None) -> PhysicalType | None:
@@ -151,6 +141,12 @@ _MOST_BITS = 64
 _ROUNDED = 0.01
 """The square of the length of a vector of halves is 1 with a smaller error, whatever its size."""
 _ISO_DATE = "yyyy-MM-dd"
+_LENGTHS = {
+    "minLength": ("min_length", ">="),
+    "maxLength": ("max_length", "<="),
+    "minItems": ("min_items", ">="),
+    "maxItems": ("max_items", "<="),
+}
 _NUMBERS = ("integer", "number")
 
 
@@ -167,13 +163,11 @@ def option_rules(
     if (expression := options.text("pattern")) is not None:
         yield reading.rule("pattern", demands.Pattern(expression), options.get("pattern"))
     yield from _format(reading, options, item, logical)
-    _mark_others(reading, options)
-    yield from _enum(reading, owner)
-
-
-def _enum(reading: ClauseReader, owner: Mapping) -> Iterator[Rule]:
-    entries = tuple(reading.mappings(owner, "enum"))
-    values = [entry.get("value") for entry in entries]
+    if not options.truth("normalized"):
+        reading.documented_keys(options, "normalized")
+    for key in ("minProperties", "maxProperties"):
+        reading.unsupported(options.get(key), "a struct always has all of its fields")
+    values = [entry.get("value") for entry in reading.mappings(owner, "enum")]
     accepted = tuple(value.value for value in values if isinstance(value, Scalar))
     if accepted:
         yield reading.rule("enum", demands.OneOf(accepted), *values)
@@ -214,14 +208,7 @@ def _bounds(
 
 
 def _lengths(reading: ClauseReader, options: Mapping, item: Field) -> Iterator[Rule]:
-    for key, name, op in (
-        ("minLength", "min_length", ">="),
-        ("maxLength", "max_length", "<="),
-        ("minItems", "min_items", ">="),
-        ("maxItems", "max_items", "<="),
-    ):
-        if (count := options.number(key)) is not None:
-            yield reading.rule(name, demands.Length(op, int(count)), options.get(key))
+    yield from length_rules(reading, options, _LENGTHS)
     if options.truth("uniqueItems"):
         yield reading.rule("unique_items", demands.UniqueItems(), options.get("uniqueItems"))
     if (dimensions := options.number("dimensions")) is not None:
@@ -232,13 +219,6 @@ def _lengths(reading: ClauseReader, options: Mapping, item: Field) -> Iterator[R
         square = f"aggregate({sql_name(item.path)}, 0D, (sum, part) -> sum + power(part, 2))"
         unit = demands.RowsSatisfy(f"abs({square} - 1) <= {_ROUNDED}", "spark")
         yield reading.rule("normalized", unit, options.get("normalized"))
-
-
-def _mark_others(reading: ClauseReader, options: Mapping) -> None:
-    if not options.truth("normalized"):
-        reading.documented_keys(options, "normalized")
-    for key in ("minProperties", "maxProperties"):
-        reading.unsupported(options.get(key), "a struct always has all of its fields")
 
 
 # Formats -----------------------------------------------------------------------------------------
@@ -384,7 +364,11 @@ def _read(context: service.OdcsContext, node: Mapping, name: str, path: str) -> 
     logical = node.text("logicalType")
     rules += _key_rules(context, node, item)
     rules += option_rules(reading, node, item, logical)
-    rules += _relationships(context, node, item)
+    for relation in reading.mappings(node, "relationships"):
+        reading.remarks(relation, "ODCS: relationship")
+        if (target := _target(context, relation)) is not None:
+            demand = demands.Refers((path,), target.model, (target.path,))
+            rules.append(reading.rule("references", demand, relation.get("to")))
     rules += (rule for _, rule in service.read_rules(context, node, path))
     if "name" in node.entries and not path.endswith(("]", "}")):
         mark = node.get("physicalName") or node.get("name")
@@ -443,14 +427,16 @@ def _by_logical(context: service.OdcsContext, node: Mapping, logical: str | None
         reading.not_understood(physical_node, "Spark has no type of this name")
     options = reading.mapping(node, "logicalTypeOptions")
     if logical == "date" and context.is_3_0 and "H" in (options.text("format") or ""):
-        return _Declared(
-            "timestamp", marks
-        )  # 3.0 has a single type for dates with and without a time
+        # 3.0 has a single type for dates with and without a time.
+        return _Declared("timestamp", marks)
     spark_type = logical_type(logical)
     if spark_type is None:
         reading.unsupported(marks[0], "Spark has no type for it that all versions can read")
     elif not _has_parts(node) and logical in _DOCUMENTS:
-        spark_type = "any" if may_be_json(logical, written) else spark_type
+        # A column may hold it as a struct, a map or an array, or as JSON in a string or a variant.
+        word = _word(written or "")
+        is_open = word not in _STRUCTS if logical == "object" else word in _DOCUMENT_WORDS
+        spark_type = "any" if is_open else spark_type
     return _Declared(spark_type, marks)
 
 
@@ -497,10 +483,10 @@ def _with_parts(context: service.OdcsContext, node: Mapping, item: Field, spark_
     if properties := tuple(reading.mappings(node, "properties")):
         if item.type == "struct":
             fields = (read_property(context, inner, item.path) for inner in properties)
-            return replace(item, fields=_demanded(context, node, fields))
+            return replace(item, fields=_demanded(reading, node, fields))
         for inner in properties:
             reading.unsupported(inner, f"a value of type {spark_type} has no properties")
-    _demanded(context, node, ())  # none of the properties that it requires is described
+    _demanded(reading, node)  # none of the properties that it requires is described
     if (items := reading.mapping(node, "items")) is not NOTHING:
         if item.type == "array":
             return replace(item, items=_read(context, items, "[]", f"{item.path}[]"))
@@ -519,10 +505,9 @@ def _with_parts(context: service.OdcsContext, node: Mapping, item: Field, spark_
 
 
 def _demanded(
-    context: service.OdcsContext, node: Mapping, fields: Iterable[Field]
+    reading: ClauseReader, node: Mapping, fields: Iterable[Field] = ()
 ) -> tuple[Field, ...]:
     """The fields of an object; those that its options require are never NULL."""
-    reading = context.reading
     options = reading.mapping(node, "logicalTypeOptions")
     marks = {item.text: item for item in options.scalars("required")}
     demanded = []
@@ -566,22 +551,12 @@ def _key_rules(context: service.OdcsContext, node: Mapping, item: Field) -> Iter
             reading.unsupported(mark, "not checked: list it as a separate property")
 
 
-def _relationships(context: service.OdcsContext, node: Mapping, item: Field) -> Iterator[Rule]:
-    for relation in context.reading.mappings(node, "relationships"):
-        context.reading.remarks(relation, "ODCS: relationship")
-        if (target := _target(context, relation)) is not None:
-            demand = demands.Refers((item.path,), target.model, (target.path,))
-            yield context.reading.rule("references", demand, relation.get("to"))
-
-
 def _target(context: service.OdcsContext, relation: Mapping) -> service.Element | None:
-    reading = context.reading
     written = relation.texts("to")
-    if len(written) != 1:
-        reading.unsupported(relation.get("to"), "one property can refer to only one other")
-        return None
-    element = context.elements.referred(written[0])
-    if isinstance(element, str):
-        reading.unsupported(relation.get("to"), element)
-        return None
-    return element
+    element: service.Element | str = "one property can refer to only one other"
+    if len(written) == 1:
+        element = context.elements.referred(written[0])
+    if isinstance(element, service.Element):
+        return element
+    context.reading.unsupported(relation.get("to"), element)
+    return None

@@ -11,7 +11,7 @@ What ODCS has no key for is a custom property:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -120,11 +120,9 @@ class Elements:
         """The element in the `to` of a relationship, in this or another contract."""
         outside = _OUTSIDE.fullmatch(reference.strip())
         inside = (outside["inside"] if outside else reference).strip().removeprefix("/")
+        if "/" in inside and outside:
+            return "ids in another contract cannot be resolved: write `file.yaml#object.property`"
         if "/" in inside:
-            if outside:
-                return (
-                    "ids in another contract cannot be resolved: write `file.yaml#object.property`"
-                )
             element = self.by_id.get(inside)
             return element or f"no element with the ids '{inside}'"
         if outside is None and inside in self.by_name:
@@ -135,11 +133,6 @@ class Elements:
         if outside is None and model in self.objects:
             return self.named(inside)
         return Element(model, dotted_path(path), path)
-
-    def name_in_data(self, model: str, name: str) -> str:
-        """The name of the column of a property in the data."""
-        element = self.by_name.get(f"{model}.{name}")
-        return element.name if element is not None else name
 
 
 def elements_of(reading: clause_reader.ClauseReader) -> Elements:
@@ -231,6 +224,8 @@ _SYNONYMS = {short: name for name, short, _ in _LEVELS if short != "-"}
 _ABOUT = {name: about for name, _, about in _LEVELS}
 _TIMED = ("freshness", "latency", "retention", "frequency")
 _SAYING = ("value", "valueExt", "unit", "element")
+_DEMANDS: dict[str, Callable[[str | None, float], Demand]]
+_DEMANDS = {"retention": Retained, "frequency": Arrives}
 
 
 def read_service(context: OdcsContext) -> Iterator[clause_reader.RuleOfModel]:
@@ -245,17 +240,12 @@ def read_service(context: OdcsContext) -> Iterator[clause_reader.RuleOfModel]:
         elif about not in (None, "quality"):
             reading.documented_keys(level, *_SAYING, reason=str(about))
         elif meant := slip_of(kind, [*_SYNONYMS.values(), "freshness"]):
-            hint = f"did you mean '{meant}'?"
-            reading.not_understood(
-                level.get("property"), f"unknown property '{kind}'", "E422", hint
-            )
-            _refuse(context, level, f"unknown property '{kind}': {hint}")
+            reason, hint = f"unknown property '{kind}'", f"did you mean '{meant}'?"
+            reading.not_understood(level.get("property"), reason, "E422", hint)
+            _refuse(context, level, f"{reason}: {hint}")
         elif about == "quality":
-            _refuse(
-                context,
-                level,
-                f"a service level '{kind}' does not name a rule: write it as `quality`",
-            )
+            reason = f"a service level '{kind}' does not name a rule: write it as `quality`"
+            _refuse(context, level, reason)
         else:
             reason = f"'{kind}' is not a property of the standard: {', '.join(_TIMED)} are checked"
             for key in ("property", *_SAYING):
@@ -295,24 +285,18 @@ def _timed(context: OdcsContext, level: Mapping, kind: str) -> Iterator[clause_r
     nodes = [level.get(key) for key in _SAYING]
     names = [name.strip() for name in written.split(",")]
     elements = [name if name in objects else context.elements.named(name) for name in names]
-    for wrong in (
-        element for element in elements if isinstance(element, str) and element not in objects
-    ):
-        _refuse(context, level, wrong, "E420")
-        return
+    for element in elements:
+        if isinstance(element, str) and element not in objects:
+            _refuse(context, level, element, "E420")
+            return
     path: str | None
     for element in elements:
         if isinstance(element, Element):
             model, path = element.model, element.path
         else:
             model, path = element, None
-        yield model, path, reading.rule(kind, _demand(kind, path, seconds), *nodes)
-
-
-def _demand(kind: str, column: str | None, seconds: float) -> Demand:
-    if kind == "retention":
-        return Retained(column, seconds)
-    return Arrives(column, seconds) if kind == "frequency" else Fresh(column, seconds)
+        demand = _DEMANDS.get(kind, Fresh)(path, seconds)
+        yield model, path, reading.rule(kind, demand, *nodes)
 
 
 def _seconds(level: Mapping, kind: str) -> float | None:
@@ -366,35 +350,28 @@ def _as_metric(context: OdcsContext, rule: Mapping) -> Mapping:
         match entries.get(key):
             case Entry(node=Scalar(value=bool(value)) as scalar) as entry:
                 entries[key] = replace(entry, node=replace(scalar, value=int(value)))
-                _make_number(entries)
+                match entries.get("query"):
+                    case Entry(node=Scalar(text=text) as query) as entry:
+                        bare = text.strip().rstrip(";")
+                        number = "".join(("SELECT CAST((", bare, ") AS INT)"))
+                        entries["query"] = replace(entry, node=replace(query, text=number))
     match entries.get("arguments"):
-        case Entry(node=Mapping() as arguments) as entry:
-            entries["arguments"] = replace(entry, node=_with_columns(context, arguments))
+        case Entry(node=Mapping(entries=given) as arguments) as outer:
+            match given.get("properties"):
+                case Entry(node=Sequence(items=items) as listed) as entry:
+                    columns = tuple(_column(context, item) for item in items)
+                    entry = replace(entry, node=replace(listed, items=columns))
+                    arguments = replace(arguments, entries=given | {"properties": entry})
+                    entries["arguments"] = replace(outer, node=arguments)
     return replace(rule, entries=entries)
 
 
-def _make_number(entries: dict[str, Entry]) -> None:
-    """Turns the boolean result of a query into 1 or 0."""
-    match entries.get("query"):
-        case Entry(node=Scalar(text=text) as scalar) as entry:
-            query = text.strip().rstrip(";")
-            number = "".join(("SELECT CAST((", query, ") AS INT)"))
-            entries["query"] = replace(entry, node=replace(scalar, text=number))
-
-
-def _with_columns(context: OdcsContext, arguments: Mapping) -> Mapping:
-    match arguments.entries.get("properties"):
-        case Entry(node=Sequence(items=items) as listed) as entry:
-            columns = tuple(_column(context, item) for item in items)
-            entry = replace(entry, node=replace(listed, items=columns))
-            return replace(arguments, entries=arguments.entries | {"properties": entry})
-    return arguments
-
-
 def _column(context: OdcsContext, item: Node) -> Node:
+    """The name of the column of a property in the data."""
     if not isinstance(item, Scalar):
         return item
-    return replace(item, value=context.elements.name_in_data(context.model, item.text))
+    element = context.elements.by_name.get(f"{context.model}.{item.text}")
+    return replace(item, value=item.text if element is None else element.name)
 
 
 VERSIONS = ("3.0.0", "3.0.1", "3.0.2", "3.1.0", "3.2.0")
