@@ -11,36 +11,27 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
+from dqx_airflow import values
 from dqx_airflow.dql.checks.call_arguments import may_read
 from dqx_airflow.metrics.drift import DRIFT
 from dqx_airflow.metrics.metric import ArgumentKind, Scan
 from dqx_airflow.plan import model
-from dqx_airflow.values import (
-    MASK,
-    DatasetField,
-    DatasetRef,
-    DatasetSnapshot,
-    MetricResult,
-    MetricValue,
-    Status,
-    Verdict,
-)
 
 
 def snapshot_of(
-    ref: DatasetRef,
+    ref: values.DatasetRef,
     plan: model.Plan,
     scanned: model.Scanned,
     *,
     location: str | None = None,
     version: int | None = None,
-    fields: tuple[DatasetField, ...] = (),
-) -> DatasetSnapshot:
+    fields: tuple[values.DatasetField, ...] = (),
+) -> values.DatasetSnapshot:
     """The snapshot of a dataset on the date of the plan; for an unreadable one only its
     location."""
     on = plan.date if ref.date_column else None
     rows = scanned.values.get(model.row_count(ref.name, on))
-    return DatasetSnapshot(
+    return values.DatasetSnapshot(
         name=ref.name,
         location=location or ref.location,
         format=_format_of(ref),
@@ -48,7 +39,7 @@ def snapshot_of(
         rows=rows if isinstance(rows, int) else None,
         fields=fields,
         metrics=tuple(
-            MetricResult(request.metric, _column_of(request), value)
+            values.MetricResult(request.metric, _column_of(request), value)
             for request, value in scanned.values.items()
             if request.dataset == ref.name
             and request.date == on
@@ -60,7 +51,7 @@ def snapshot_of(
     )
 
 
-def _format_of(ref: DatasetRef) -> str:
+def _format_of(ref: values.DatasetRef) -> str:
     if ref.table is not None and ref.conn_id is None:
         return "table"
     return "query" if ref.query else ref.format
@@ -144,19 +135,21 @@ def without_quotes(scanned: model.Scanned, plan: model.Plan) -> model.Scanned:
 
 
 def masked_verdict(
-    verdict: Verdict, assertion: model.PlannedAssertion, plan: model.Plan
-) -> Verdict:
+    verdict: values.Verdict, assertion: model.PlannedAssertion, plan: model.Plan
+) -> values.Verdict:
     """The verdict without masked values. It was reached with the real values."""
     if not plan.masked:
         return verdict
     if reveals_any(assertion.term, plan.masked):
         value, scaled = _masked(verdict.value), _masked(verdict.scaled_value)
         # If there is a value, the reason repeats it.
-        reason = None if verdict.status is Status.FAILED and value else verdict.reason
+        reason = None if verdict.status is values.Status.FAILED and value else verdict.reason
         verdict = replace(verdict, value=value, scaled_value=scaled, reason=reason)
     if any(reveals_any(bound, plan.masked) for bound in assertion.condition.bounds):
-        expected = f"{assertion.condition.text} ({MASK})"
-        reason = None if verdict.status is Status.FAILED and verdict.threshold else verdict.reason
+        expected = f"{assertion.condition.text} ({values.MASK})"
+        reason = (
+            None if verdict.status is values.Status.FAILED and verdict.threshold else verdict.reason
+        )
         masked = _masked(verdict.threshold)
         verdict = replace(verdict, threshold=masked, expected=expected, reason=reason)
     return verdict
@@ -176,9 +169,9 @@ def _without_folders(text: str, masked: Iterable[str]) -> str:
     """A text without the values of masked columns in the names of folders."""
     for column in masked:
         folder = rf"((?:^|[/\\'\" ]){re.escape(column)}=)[^/\\'\" ]*"
-        text = re.sub(folder, rf"\g<1>{MASK}", text, flags=re.IGNORECASE)
+        text = re.sub(folder, rf"\g<1>{values.MASK}", text, flags=re.IGNORECASE)
     return text
 
 
-def _masked(value: MetricValue) -> MetricValue:
-    return None if value is None else MASK
+def _masked(value: values.MetricValue) -> values.MetricValue:
+    return None if value is None else values.MASK

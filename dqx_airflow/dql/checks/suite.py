@@ -12,25 +12,12 @@ from typing import TypeAlias
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, did_you_mean, errors_of
 from dqx_airflow.diagnostics.verdicts import format_value
-from dqx_airflow.dql import nodes
+from dqx_airflow.dql import nodes, satisfiability
 from dqx_airflow.dql.annotations import check_annotation
-from dqx_airflow.dql.checks.assertions import (
-    ClaimChecker,
-    Quantity,
-    check_units,
-    constant_quantities,
-)
+from dqx_airflow.dql.checks import assertions
 from dqx_airflow.dql.checks.expressions import is_about_share
 from dqx_airflow.dql.dates import check_date, is_backwards
 from dqx_airflow.dql.linking import placeholders_in, placeholders_of
-from dqx_airflow.dql.satisfiability import (
-    MOST_SYMBOLIC_QUESTIONS,
-    Range,
-    Surroundings,
-    check_measure,
-    check_rows,
-    constant_ranges,
-)
 from dqx_airflow.dql.walk import filters_over, fold, joined, repetitions, settle_one
 from dqx_airflow.values import Severity, Span
 from dqx_airflow.values.exact import NUMBERS, Exact, exact, exact_text
@@ -307,16 +294,18 @@ def _check_downgrade(rule: nodes.Downgrade, matched: list[nodes.Assertion]) -> I
 class MeaningChecker:
     """Checks the assertions of one suite, with the units and ranges of its constants."""
 
-    quantities: Mapping[str, Quantity]
-    ranges: Mapping[str, Range]
+    quantities: Mapping[str, assertions.Quantity]
+    ranges: Mapping[str, satisfiability.Range]
     questions_left: Iterator[int] = field(
-        default_factory=lambda: iter(range(MOST_SYMBOLIC_QUESTIONS))
+        default_factory=lambda: iter(range(satisfiability.MOST_SYMBOLIC_QUESTIONS))
     )
 
     @classmethod
     def of(cls, constants: Iterable[nodes.Constant]) -> MeaningChecker:
         constants = tuple(constants)
-        return cls(constant_quantities(constants), constant_ranges(constants))
+        return cls(
+            assertions.constant_quantities(constants), satisfiability.constant_ranges(constants)
+        )
 
     def check(
         self, assertion: nodes.Assertion, check: nodes.Check, *, is_scaled: bool
@@ -332,16 +321,18 @@ class MeaningChecker:
                 yield from self.check(part, inner, is_scaled=False)
             return
         for where in filters_over(check, assertion):
-            yield from check_rows(where, where.span, self.ranges, is_filter=True)
-        misfits = tuple(check_units(claim, self.quantities))
+            yield from satisfiability.check_rows(where, where.span, self.ranges, is_filter=True)
+        misfits = tuple(assertions.check_units(claim, self.quantities))
         yield from misfits
         if misfits or is_scaled:
             return
         if isinstance(claim, nodes.Rows):
-            yield from check_rows(claim.predicate, claim.span, self.ranges)
+            yield from satisfiability.check_rows(claim.predicate, claim.span, self.ranges)
         else:
-            surroundings = Surroundings(self.ranges, check.datasets[0].text)
-            yield from check_measure(claim, assertion.tolerance, surroundings, self.questions_left)
+            surroundings = satisfiability.Surroundings(self.ranges, check.datasets[0].text)
+            yield from satisfiability.check_measure(
+                claim, assertion.tolerance, surroundings, self.questions_left
+            )
 
 
 IMPLICIT_CHECK = "implicit"
@@ -384,7 +375,9 @@ def check_suite(suite: nodes.Suite, used: set[str]) -> list[Diagnostic]:
     for check in suite.checks:
         diagnostics += _check_head(check)
         datasets = tuple(dict.fromkeys(check.datasets))
-        around = _check_filter(check, ClaimChecker(datasets, constants, diagnostics.append, used))
+        around = _check_filter(
+            check, assertions.ClaimChecker(datasets, constants, diagnostics.append, used)
+        )
         for assertion in check.assertions:
             report = _reporter(diagnostics, assertion.uses)
             holes = list(placeholders_of(assertion))
@@ -393,7 +386,7 @@ def check_suite(suite: nodes.Suite, used: set[str]) -> list[Diagnostic]:
             if holes:
                 continue
             earlier = len(diagnostics)
-            ClaimChecker(datasets, constants, report, used).check(assertion, around)
+            assertions.ClaimChecker(datasets, constants, report, used).check(assertion, around)
             if not errors_of(diagnostics[earlier:]):
                 is_scaled = id(assertion) in scaled - shares
                 filtered = replace(check, where=around)
@@ -432,7 +425,7 @@ def _check_head(check: nodes.Check) -> Iterator[Diagnostic]:
         yield Diagnostic(message, dataset.span, code="E017", related=related, help=help_line)
 
 
-def _check_filter(check: nodes.Check, checker: ClaimChecker) -> nodes.Expression | None:
+def _check_filter(check: nodes.Check, checker: assertions.ClaimChecker) -> nodes.Expression | None:
     """The filter of a check; None if it has no valid one."""
     where = check.where
     if where is None:
