@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
+from decimal import Decimal
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -196,7 +197,7 @@ def value_text(value: object) -> str:
         case int() if exact.is_finite_number(value):
             return str(value)
         case float() if exact.is_finite_number(value):
-            return format(value, "f") if 0 < abs(value) < 1e-4 else repr(value)
+            return format(Decimal(repr(value)), "f") if "e" in repr(value) else repr(value)
         case datetime():
             return show_text(value.isoformat(sep=" "))
         case date():

@@ -5,7 +5,9 @@ Expectations are translated as in contracts. A `row_condition` is a filter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from dqx_airflow.contracts.dialects.foreign import great_expectations, severity_of
@@ -20,9 +22,11 @@ from dqx_airflow.importing.foreign_rule import (
     columns_exist,
     columns_in_order,
     finite,
+    list_text,
     meaning_or_reason,
     only_columns,
     refuse_listed,
+    value_text,
     yaml_line,
 )
 
@@ -171,4 +175,96 @@ def table_claims(kind: str, arguments: Mapping[str, Any], dataset: str) -> Claim
             counted = column_text(dataset)
             claim = f"num_rows(dataset {counted}) == num_rows(dataset {other})"
             return Claims("row_count", (claim,), others=(other,))
+        case "expect_column_kl_divergence_to_be_less_than":
+            return _divergence(arguments)
     return None
+
+
+def _divergence(arguments: Mapping[str, Any]) -> Claims:
+    """The claims that the Kullback-Leibler divergence of a column from a partition has a limit.
+
+    It is the sum of `p * ln(p / q)` over the shares `p` of the rows and `q` of the partition, which
+    are first divided by their sum. Where `q` is 0, there must be no rows.
+
+    :raises NoCounterpartError: Great Expectations does not accept the arguments, or they claim
+        nothing.
+    """
+    column, partition = column_text(arguments.get("column")), arguments.get("partition_object")
+    if partition is None or arguments.get("threshold") is None:
+        raise NoCounterpartError("without a partition_object and a threshold it claims nothing")
+    tails, inner = (
+        finite(arguments.get(f"{place}_weight_holdout") or 0) for place in ("tail", "internal")
+    )
+    weights, ends = [*map(finite, partition["weights"])], partition.get("tail_weights")
+    listed = [*weights, *map(finite, ends or ())]
+    total = math.fsum(listed) if all(0 <= it <= 1 for it in (*listed, tails, inner)) else 0
+    if not math.isclose(total, 1, rel_tol=1e-5):
+        raise NoCounterpartError("its weights are not shares that add up to 1")
+    if tails + inner >= 1 or (ends and tails):
+        raise NoCounterpartError("its holdout leaves nothing, or there are tail_weights as well")
+    others = ""
+    if "bins" in partition:
+        held = [weight * (1 - tails - inner) for weight in weights]
+        held = [weight or inner / held.count(0) for weight in held]
+        counted = _in_bins(column, partition["bins"], held, ends, tails)
+    elif inner or len(weights) != len(partition["values"]):
+        raise NoCounterpartError("its values are not one for each weight, or are held out")
+    else:
+        rows = (f"count_values({column}, {value_text(value)})" for value in partition["values"])
+        counted = dict(zip(rows, weights, strict=True))
+        unlisted = f"{column} not in {list_text(partition['values'])}"
+        if tails:
+            others = _of_others(column, unlisted, tails, total)
+        else:
+            counted[f"num_rows(where {unlisted})"] = 0
+    total = math.fsum(counted.values())
+    scale = 1 if math.isclose(total, 1) else total
+    terms = " + ".join(
+        f"coalesce({rows} * log({rows} / count({column}) / {value_text(weight / scale)}), 0)"
+        for rows, weight in counted.items()
+        if weight
+    )
+    empty = (f"{rows} == 0" for rows, weight in counted.items() if not weight)
+    limit = value_text(finite(arguments["threshold"]))
+    claim = f"({terms}{others}) / count({column}) <= {limit}"
+    return Claims("divergence", (*empty, claim), column)
+
+
+def _in_bins(
+    column: str,
+    bins: Sequence[float],
+    weights: Sequence[float],
+    ends: Sequence[float] | None,
+    tails: float,
+) -> dict[str, float]:
+    """The numbers of rows in each bin with its weight, and beyond those that are finite. The last
+    bin includes its end.
+
+    :raises NoCounterpartError: there are weights beyond all numbers, or the bins do not ascend.
+    """
+    low, high = math.isfinite(bins[0]), math.isfinite(bins[-1])
+    if len(bins) != len(weights) + 1 or any(one >= other for one, other in pairwise(bins)):
+        raise NoCounterpartError("its bins are not the ascending ends of its weights")
+    if (ends and low + high < 2) or (tails and not low + high):
+        raise NoCounterpartError("there are weights beyond infinite bins")
+    edges = [value_text(finite(edge)) for edge in bins if math.isfinite(edge)]
+    inside = [f"{column} >= {one} and {column} < {other}" for one, other in pairwise(edges)]
+    inside[-1] = inside[-1].replace(" < ", " <= ") if high else inside[-1]
+    above = f"{column} {'>' if high else '>='} {edges[-1]}"
+    first, last = ends or [tails / (low + high or 1)] * 2
+    kept = [*[first] * low, *weights, *[last] * high]
+    ranges = (f"{column} < {edges[0]}", *inside, above)
+    return {f"num_rows(where {part})": one for part, one in zip(ranges, kept, strict=True)}
+
+
+def _of_others(column: str, unlisted: str, tails: float, total: float) -> str:
+    """What is added to the sum if there are values besides those of the partition: these have equal
+    parts of the share `tails`, the others the rest. `n ln n` of each comes from the entropy."""
+    kept = total * (1 - tails)
+    rows, scale = f"num_rows(where {unlisted})", kept + tails
+    listed = f"(count({column}) - {rows}) * min({rows}, 1)"
+    parts = f"{rows} * unique_count({column}, where {unlisted}) / count({column})"
+    return (
+        f" + {listed} * {value_text(math.log(scale / kept))} + coalesce({rows} * "
+        f"(log({parts} / {value_text(tails / scale)}) - entropy({column}, where {unlisted})), 0)"
+    )

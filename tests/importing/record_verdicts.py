@@ -40,11 +40,15 @@ def great_expectations(rows: list[dict[str, Any]]) -> list[bool]:
 
     context = gx.get_context(mode="ephemeral")
     asset = context.data_sources.add_pandas("memory").add_dataframe_asset("orders")
-    batch = asset.add_batch_definition_whole_dataframe("all").get_batch({"dataframe": frame(rows)})
+    whole = asset.add_batch_definition_whole_dataframe("all")
+    batch = whole.get_batch({"dataframe": frame(rows)})
+    # Histograms fail on the NULL of Float64.
+    plain = whole.get_batch({"dataframe": frame(rows).astype({"amount": "float64"})})
     found = []
     for one in json.loads((HERE / "great_expectations.json").read_text())["expectations"]:
         configured = ExpectationConfiguration(type=one["type"], kwargs=one["kwargs"])
-        found.append(bool(batch.validate(configured.to_domain_obj()).success))
+        data = plain if "kl_divergence" in one["type"] else batch
+        found.append(bool(data.validate(configured.to_domain_obj()).success))
     return found
 
 
