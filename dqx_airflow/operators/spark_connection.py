@@ -64,31 +64,38 @@ def connect_address(connection: Any) -> tuple[str, tuple[str, ...]]:
     """The `sc://` address, and the secrets in it, from the fields that SparkConnectHook reads.
 
     (Not by the hook itself: for a token with a slash it builds an address that PySpark cannot
-    parse.)
+    parse, and it leaves out headers, such as the one that names a cluster of Databricks.)
 
     :raises GateMisconfigured: the connection has none.
     """
+    from dqx_airflow.values.redact import is_secret_setting
+
     scheme, _, rest = str(connection.host or "").rpartition("://")
     host = rest.rstrip("/")
     if not host or "/" in host or scheme not in ("", "sc"):
         raise GateMisconfigured(
             f"the Spark connection '{connection.conn_id}' has no valid Spark Connect host: "
-            "write sc://HOST, the token into the password, and use_ssl into the extra"
+            "write sc://HOST, the token into the password, and use_ssl and headers such as "
+            "x-databricks-cluster-id into the extra"
         )
+    extra = connection.extra_dejson
+    headers = {key: extra[key] for key in extra if key.startswith("x-")}
     port = f":{connection.port}" if connection.port else ""
     options = {
         "user_id": connection.login,
         "token": connection.password,
-        "use_ssl": connection.extra_dejson.get("use_ssl"),
+        "use_ssl": extra.get("use_ssl"),
+        **headers,
     }
     parameters = [
         f";{key}={quote(str(value), safe='')}"
         for key, value in options.items()
         if value not in (None, "")
     ]
-    token = connection.password or ""
-    secrets = dict.fromkeys((quote(token, safe=""), token))
-    return f"sc://{host}{port}/{''.join(parameters)}", tuple(filter(None, secrets))
+    hidden = [str(headers[key]) for key in headers if is_secret_setting(key)]
+    texts = filter(None, [connection.password, *hidden])
+    secrets = dict.fromkeys(form for text in texts for form in (quote(text, safe=""), text))
+    return f"sc://{host}{port}/{''.join(parameters)}", tuple(secrets)
 
 
 def master_of(connection: Any) -> str:

@@ -8,11 +8,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 from urllib.parse import unquote
 
+import grpc
 import pytest
 from gate_stubs import Log, SparkSubmit, killed, wait_for
 from processes import free_port
@@ -64,6 +66,10 @@ def processes_of(mark: Path) -> list[Path]:
         ({"conn_type": "sc", "host": "lake", "port": 15002}, "sc://lake:15002/"),
         ({"host": "sc://lake/", "login": "me", "extra": {"use_ssl": True}}, None),
         ({"host": "lake", "password": TOKEN}, "sc://lake/;token=hush%2Fhush%3D%2B"),
+        (
+            {"host": "lake", "extra": {"x-databricks-cluster-id": "0123", "x-api-key": TOKEN}},
+            "sc://lake/;x-databricks-cluster-id=0123;x-api-key=hush%2Fhush%3D%2B",
+        ),
     ],
     ids=str,
 )
@@ -85,7 +91,7 @@ def test_the_fields_of_a_connection_make_an_address(
     expected = address or "sc://lake/;user_id=me;use_ssl=True"
     found, secrets = connect_address(connection)
     assert found == expected
-    assert {unquote(secret) for secret in secrets} == ({TOKEN} if "password" in fields else set())
+    assert {unquote(secret) for secret in secrets} == ({TOKEN} if TOKEN in str(fields) else set())
 
 
 @pytest.mark.parametrize("host", [None, "sc://", "lake/path", "http://lake", "lake/;token=hush"])
@@ -140,6 +146,44 @@ def test_an_unreachable_server_is_retried_without_showing_secrets(
     assert "ignored: jars, driver_memory" in log.text
     assert "hush" not in log.text + str(raised.value)
     assert spark_submit.calls == []
+
+
+class Recorder(grpc.GenericRpcHandler):  # type: ignore[misc]
+    """Notes the headers of each call to a server that lets nobody in."""
+
+    def __init__(self) -> None:
+        self.headers: list[dict[str, str]] = []
+
+    def service(self, handler_call_details: Any) -> Any:
+        self.headers.append(dict(handler_call_details.invocation_metadata))
+        return grpc.unary_unary_rpc_method_handler(self._refuse)
+
+    def _refuse(self, _: bytes, context: Any) -> None:
+        context.abort(grpc.StatusCode.UNAUTHENTICATED, "Invalid token")
+
+
+def test_headers_of_the_connection_reach_the_server(
+    operators: ModuleType,
+    gate: Gate,
+    context: Context,
+    spark_submit: SparkSubmit,
+    monkeypatch: pytest.MonkeyPatch,
+    log: Log,
+) -> None:
+    recorder = Recorder()
+    server = grpc.server(ThreadPoolExecutor(2), handlers=[recorder])
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    headers = {"x-databricks-cluster-id": "0123-456789-abc", "x-api-key": TOKEN}
+    connect_to(monkeypatch, host="127.0.0.1", port=port, extra=headers)
+    with pytest.raises(operators.GateInfrastructureError):
+        gate(conn_id="server").execute(context)
+    server.stop(None)
+    assert recorder.headers
+    for sent in recorder.headers:
+        assert sent.items() >= headers.items()
+    assert f"sc://127.0.0.1:{port} refused the token" in log.text
+    assert "hush" not in log.text
 
 
 @pytest.fixture
