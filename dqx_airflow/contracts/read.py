@@ -132,13 +132,9 @@ def _reader(
         message = f"this contract mixes the dialects {names}"
     else:
         return readers[0]
-    diagnostics.append(Diagnostic(message, root.span, "E403", help=help_line or _signs()))
+    signs = "; ".join(f"{name}: {reader_of(name).sign}" for name in Dialect)
+    diagnostics.append(Diagnostic(message, root.span, "E403", help=help_line or signs))
     return None
-
-
-def _signs() -> str:
-    """The keys by which documents of all dialects are distinguished."""
-    return "; ".join(f"{name}: {reader_of(name).sign}" for name in Dialect)
 
 
 def _repeated_names(contract: Contract) -> Iterator[Diagnostic]:

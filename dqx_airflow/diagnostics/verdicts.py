@@ -82,11 +82,11 @@ def format_like_limit(
     match = _PERCENTAGE.search(expected)
     if match is None:
         return format_value(value)
-    stated = float(match[1].replace("_", "")) / 100
+    found = filter(None, (match, _PERCENTAGE_BEFORE.search(expected)))
+    stated = [float(percentage[1].replace("_", "")) / 100 for percentage in found]
     if not isinstance(limit, int | float | Fraction):
-        return format_percent(value, stated)
-    lower = _PERCENTAGE_BEFORE.search(expected)
-    if any(math.isclose(float(limit), stated_limit) for stated_limit in (stated, *_lower(lower))):
+        return format_percent(value, stated[0])
+    if any(math.isclose(float(limit), stated_limit) for stated_limit in stated):
         return format_percent(value, float(limit))
     return format_value(value)
 
@@ -94,10 +94,6 @@ def format_like_limit(
 def is_age(expression: str) -> bool:
     """True if the value is a duration, as for `freshness(at)`."""
     return _AGE.fullmatch(expression) is not None
-
-
-def _lower(match: re.Match[str] | None) -> tuple[float, ...]:
-    return (float(match[1].replace("_", "")) / 100,) if match else ()
 
 
 def show_in_full(value: MetricValue) -> str:
@@ -353,7 +349,8 @@ def headline(report: GateReport) -> str:
         line += f"{listed(report.left_out, most=_MOST_NAMED)} left out; "
     if report.not_promoted:
         line += f"no rows promoted ({listed(report.not_promoted, most=_MOST_NAMED)}); "
-    line += f"gate {key.gate_instance}, dataset {dataset}, {_dates(report)}: "
+    dates = f"date{'s' * (report.until is not None)} {report.dates}"
+    line += f"gate {key.gate_instance}, dataset {dataset}, {dates}: "
     line += f"{report.count(Status.FAILED)} of {len(report.verdicts)} assertions failed"
     if errors := report.count(Status.ERROR):
         line += f", {errors} could not be evaluated"
@@ -368,10 +365,6 @@ def headline(report: GateReport) -> str:
     if verdict.status is not Status.FAILED:
         return printable(f"{line}: {verdict.reason}")
     return printable(f"{line} is {scaled_text(verdict)}, expected {verdict.expected}")
-
-
-def _dates(report: GateReport) -> str:
-    return f"date {report.dates}" if report.until is None else f"dates {report.dates}"
 
 
 def scaled_text(verdict: Verdict) -> str:

@@ -104,7 +104,8 @@ def show_condition(condition: nodes.Condition) -> str:
         case nodes.InValues(choices=choices):
             return f"in {show(choices)}"
         case nodes.WithinStddev(count=count, days=days):
-            return f"within {show(count)} stddev" + (f" of {_in_days(days)}" if days else "")
+            span = f" of {_counted(days.value // 86400, 'day')}" if days else ""
+            return f"within {show(count)} stddev{span}"
         case nodes.ByTime(time=clock, zone=zone):
             return f"by {clock.value}" + (f" {show(zone)}" if zone else "")
         case nodes.MatchesShares(shares=shares):
@@ -125,7 +126,9 @@ def show_claim(claim: nodes.Claim) -> str:
         case nodes.HasColumn(column=column, type=kind, is_exact=is_exact):
             assert kind is not None
             word = "type" if is_exact else "fits"
-            return f"column {show(column)} {word} {_show_type(kind.value)}"
+            # In quotes if it is more than a name and sizes.
+            written = kind.value if _PLAIN_TYPE.match(kind.value) else show_text(kind.value)
+            return f"column {show(column)} {word} {written}"
         case nodes.RowsMatch():
             return _show_rows_match(claim)
         case nodes.Composite(junctor=nodes.Junctor.IF, parts=(first, then)):
@@ -273,15 +276,6 @@ def _digits(value: int | Fraction | float | Decimal) -> str:
     if isinstance(value, float) and value.is_integer() and abs(value) < _PLAIN_BELOW:
         return f"{value:.1f}"
     return repr(value)
-
-
-def _show_type(written: str) -> str:
-    """A type as written, in quotes if it is more than a name and sizes."""
-    return written if _PLAIN_TYPE.match(written) else show_text(written)
-
-
-def _in_days(duration: nodes.Number) -> str:
-    return _counted(duration.value // 86400, "day")
 
 
 def _counted(value: int | Fraction | float, unit: str) -> str:

@@ -202,7 +202,9 @@ def _applied(function: str, parts: list[Range]) -> Range:
     low, high = min(ends, default=-_INFINITY), max(ends, default=_INFINITY)
     # An infinite result is no value.
     is_certain = -_INFINITY < low <= high < _INFINITY and all(part.is_certain for part in parts)
-    return _loosened(low, high, is_certain)
+    # The results may have been rounded. Floating-point rounding is monotonic, so a bound that is an
+    # integer is valid for the rounded value, too; any other is widened by more than the rounding.
+    return Range(_outward(low, -1), _outward(high, 1), is_certain)
 
 
 def _end(function: str, corner: tuple[Number, ...]) -> Number:
@@ -217,15 +219,6 @@ def _end(function: str, corner: tuple[Number, ...]) -> Number:
         return bounded(result)
     except OverflowError:
         return nearest_float(result)
-
-
-def _loosened(low: Number, high: Number, is_certain: bool) -> Range:
-    """The range of results that may have been rounded.
-
-    Floating-point rounding is monotonic, so a bound that is an integer is valid for the rounded
-    value, too; any other bound is widened by more than the possible rounding.
-    """
-    return Range(_outward(low, -1), _outward(high, 1), is_certain)
 
 
 def _outward(end: Number, direction: int) -> Number:

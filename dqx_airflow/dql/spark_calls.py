@@ -147,7 +147,8 @@ def spark_tokens(text: str) -> list[Token]:
         if match is None:
             raise UnreadableError(_unread(text, position))
         kind, piece = match.lastgroup, match[0]
-        if kind == "string" and _is_raw(tokens, text, position):
+        is_raw = tokens and tokens[-1].text in ("r", "R") and text[position - 1] in "rR"
+        if kind == "string" and is_raw:
             if piece[-2] == "\\" or piece[0] in piece[1:-1]:
                 raise UnreadableError("a raw string that contains a quotation mark")
             tokens[-1] = Token("string", tokens[-1].text + piece)
@@ -155,10 +156,6 @@ def spark_tokens(text: str) -> list[Token]:
             tokens.append(Token(kind, piece))  # type: ignore[arg-type]
         position = match.end()
     return tokens
-
-
-def _is_raw(tokens: list[Token], text: str, position: int) -> bool:
-    return bool(tokens) and tokens[-1].text in ("r", "R") and text[position - 1] in "rR"
 
 
 def _unread(text: str, position: int) -> str:
@@ -371,17 +368,12 @@ def _objection_to_size(name: str, arguments: Sequence[Sequence[Token]]) -> str |
         )
     else:
         return None
-    inner = next(
-        (builder for part in arguments for builder in _calls(part) if builder in _BUILDERS), None
-    )
+    calls = (a.name for part in arguments for a, b in pairwise(part) if b.text == "(")
+    inner = next((builder for builder in calls if builder in _BUILDERS), None)
     return f"{inner}() within {name}(): the sizes would multiply" if inner else None
 
 
 _BUILDERS = frozenset({*_SIZED, "sequence"})
-
-
-def _calls(tokens: Sequence[Token]) -> list[str]:
-    return [a.name for a, b in pairwise(tokens) if b.text == "("]
 
 
 def _number(arguments: Sequence[Sequence[Token]], at: int) -> float | None:

@@ -63,10 +63,6 @@ def is_infinite(function: str, values: Numbers) -> bool:
     return isinstance(result, float) and math.isinf(result)
 
 
-def _coalesce(*values: MetricValue) -> MetricValue:
-    return next((value for value in values if value is not None), None)
-
-
 def _stddev(*values: MetricValue) -> MetricValue:
     """Sample standard deviation of the existing values; 0 for a single value."""
     sample_stddev = _sample_stddev(*values)
@@ -144,10 +140,6 @@ def _quotient(a: MetricValue, b: MetricValue) -> MetricValue:
     return a / b  # type: ignore[operator]
 
 
-def _is_day(text: str) -> bool:
-    return len(text) == len("2024-11-29")
-
-
 def _zone(name: MetricValue) -> tzinfo:
     return timezone.utc if name == "UTC" else ZoneInfo(str(name))
 
@@ -157,7 +149,8 @@ def _timestamp(text: MetricValue, zone: tzinfo = timezone.utc) -> datetime:
     timestamp = iso_timestamp(str(text))
     if timestamp.tzinfo:
         return timestamp
-    return timestamp.replace(tzinfo=zone if _is_day(str(text)) else timezone.utc)
+    is_day = len(str(text)) == len("2024-11-29")
+    return timestamp.replace(tzinfo=zone if is_day else timezone.utc)
 
 
 def _age(now: MetricValue, then: MetricValue, zone: MetricValue) -> MetricValue:
@@ -193,7 +186,7 @@ FUNCTIONS: dict[str, Callable[..., MetricValue]] = {
     "exp": math.exp,
     "min": min,
     "max": max,
-    "coalesce": _coalesce,
+    "coalesce": lambda *values: next((value for value in values if value is not None), None),
     "stddev": _stddev,
     "sample_stddev": _sample_stddev,
     "mean": _mean,

@@ -273,15 +273,6 @@ _GIVEN = {ArgumentKind.DATASET: "other", ArgumentKind.TOLERANCE: "0.01", Argumen
 """Placeholders for the values of parameters in a signature."""
 
 
-def _nothing(_: Arguments) -> tuple[Aggregate, ...]:
-    """The aggregates of a metric that none answers: it is about a schema, a log or a query."""
-    return ()
-
-
-def _first_result(_: Arguments, results: tuple[MetricValue, ...]) -> MetricValue:
-    return results[0]
-
-
 @dataclass(frozen=True, slots=True)
 class Argument:
     """One argument. `accepts` restricts the type family of a column; empty accepts all. A parameter
@@ -336,9 +327,9 @@ class Metric:
     """What is measured, in one or two sentences: the text of pages, completions and hovers."""
     example: str
     """An assertion that uses it."""
-    aggregates: Callable[[Arguments], tuple[Aggregate, ...]] = _nothing
+    aggregates: Callable[[Arguments], tuple[Aggregate, ...]] = lambda _: ()
     """What Spark computes for the arguments; names are quoted with `metrics.sql.quote_name`."""
-    value: Callable[[Arguments, tuple[MetricValue, ...]], MetricValue] = _first_result
+    value: Callable[[Arguments, tuple[MetricValue, ...]], MetricValue] = lambda _, found: found[0]
     """The value of the metric, from the results of the aggregates in the same order."""
     empty: MetricValue = None
     """The value for a dataset without rows."""

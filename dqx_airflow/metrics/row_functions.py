@@ -150,19 +150,11 @@ def _entries_type(spark_type: str) -> str:
     return f"array<struct<key:{key},value:{value}>>"
 
 
-def _entries(pairs: tuple[tuple[Any, Any], ...]) -> tuple[dict[str, Any], ...]:
-    return tuple({"key": key, "value": value} for key, value in pairs)
-
-
 def _distinct(items: tuple[Any, ...]) -> tuple[Any, ...]:
     first: dict[Any, Any] = {}
     for item in items:
         first.setdefault(order_key(item), item)
     return tuple(first.values())
-
-
-def _coalesce(*values: Any) -> Any:
-    return next((value for value in values if value is not None), None)
 
 
 _ENTRIES = (
@@ -212,7 +204,7 @@ _ENTRIES = (
         _called("coalesce"),
         frozenset(),
         type_of=types.widest,
-        in_python=_coalesce,
+        in_python=lambda *values: next((value for value in values if value is not None), None),
         most=99,
         takes_null=True,
     ),
@@ -241,7 +233,7 @@ _ENTRIES = (
         _called("map_entries"),
         frozenset({types.Family.MAP}),
         type_of=_entries_type,
-        in_python=_entries,
+        in_python=lambda pairs: tuple({"key": key, "value": value} for key, value in pairs),
     ),
     _of_timestamp("year", "The year of a date or timestamp.", lambda moment: moment.year),
     _of_timestamp(

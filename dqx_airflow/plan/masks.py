@@ -39,7 +39,7 @@ def snapshot_of(
         rows=rows if isinstance(rows, int) else None,
         fields=fields,
         metrics=tuple(
-            values.MetricResult(request.metric, _column_of(request), value)
+            values.MetricResult(request.metric, next(map(str, request.arguments), None), value)
             for request, value in scanned.values.items()
             if request.dataset == ref.name
             and request.date == on
@@ -61,10 +61,6 @@ def _is_of_one_column(request: model.MetricRequest) -> bool:
     metric = request.definition
     kinds = [argument.kind for argument in metric.arguments]
     return not metric.is_internal and kinds in ([], [ArgumentKind.COLUMN]) and not metric.parameters
-
-
-def _column_of(request: model.MetricRequest) -> str | None:
-    return str(request.arguments[0]) if request.arguments else None
 
 
 Masked: TypeAlias = Mapping[str, tuple[str, ...]]

@@ -285,7 +285,8 @@ class RowTypes:
                 sides = f"{_described(first, types[0])} and {_described(argument, type_)}"
                 raise TypeObjection(f"{sides}: `{function.name}` takes values of one type")
             is_free = function.literals is None or position < function.literals
-            if not is_free and not _is_whole_literal(argument):
+            is_whole = isinstance(argument, nodes.Number) and isinstance(argument.value, int)
+            if not is_free and not is_whole:
                 needed = f"`{function.name}` needs a whole number"
                 raise TypeObjection(f"{needed} instead of {show(argument)}")
         written = map(show, call.arguments[function.literals or len(types) :])
@@ -401,10 +402,6 @@ def _a(noun: str) -> str:
 
 def _is_number(spark_type: str) -> bool:
     return family_of(spark_type) is Family.NUMBER
-
-
-def _is_whole_literal(node: nodes.Expression) -> bool:
-    return isinstance(node, nodes.Number) and isinstance(node.value, int)
 
 
 def _is_timestamp(spark_type: str) -> bool:

@@ -94,14 +94,9 @@ def read_server(
         format=server.text("format"),
         environment=server.text("environment"),
         options=(*options(server), *_endpoint_options(server)),
-        sql_dialect=_server_sql(kind),
+        # If the database is unknown, it is what all have in common.
+        sql_dialect=SQL_DIALECTS.get(re.sub(r"[\s_-]", "", kind), "ansi") if kind else None,
     )
-
-
-def _server_sql(kind: str) -> str | None:
-    """The SQL of rules about a server. If its database is unknown, it is what all have in
-    common."""
-    return SQL_DIALECTS.get(re.sub(r"[\s_-]", "", kind), "ansi") if kind else None
 
 
 def sql_dialect_of(word: str) -> str | None:

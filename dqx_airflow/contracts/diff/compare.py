@@ -397,7 +397,8 @@ def _storage(
         yield location.change("partition_changed", message, *texts)
     if old.location != new.location and old.location is not None:
         message = f"{location.path} moves: {old.location} → {new.location or 'nowhere'}"
-        if old.name == new.name or not _is_named_by_its_place(new):
+        # Another name of the model may be another location, which the name already reports.
+        if old.name == new.name or (new.location or "").rpartition(".")[2] != new.name:
             yield location.change("location_changed", message, old.location, new.location)
 
 
@@ -412,11 +413,6 @@ def _described(old: str | None, new: str | None, location: ContractLocation) -> 
         message = f"the description of {location.path} changes, and possibly what a row represents"
         return location.change("grain_changed", message, old, new)
     return location.change("description_changed", message, old, new)
-
-
-def _is_named_by_its_place(model: Model) -> bool:
-    """True if another name of the model is another location, which the name already reports."""
-    return (model.location or "").rpartition(".")[2] == model.name
 
 
 _PROPERTIES = (

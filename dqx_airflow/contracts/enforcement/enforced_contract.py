@@ -41,7 +41,7 @@ def dimension_of(rule: elements.Rule | elements.Promise) -> str | None:
     """The dimension in lower case; None if neither the rule nor its demand has one.
 
     >>> from dqx_airflow.contracts.demands import Required
-    >>> dimension_of(Rule("required", Required(), ()))
+    >>> dimension_of(elements.Rule("required", Required(), ()))
     'completeness'
     """
     if rule.dimension:
@@ -564,8 +564,9 @@ def dataset_settings(
     settings: dict[str, Any] = {}
     for model in contract.models:
         place = given.get(model.name)
-        if isinstance(place, Mapping) and place.get("conn_id") and not _has_place(place):
-            place = {**place, "table": _table_on(contract, model, chosen)}
+        if isinstance(place, Mapping) and place.get("conn_id"):
+            has_place = any(place.get(key) for key in ("path", "table", "query"))
+            place = place if has_place else {**place, "table": _table_on(contract, model, chosen)}
         if place is None:
             place = _place_of(model, chosen) if chosen is not None else _table_of(contract, model)
         if place is not None:
@@ -659,10 +660,6 @@ def _place_of(model: elements.Model, server: elements.Server) -> dict[str, Any] 
         of_format = {"format": format_name} if format_name in values.FORMATS else {}
         return {"path": path, **of_format, **({"options": options} if options else {})}
     return {"table": location} if server.type == "table" else None
-
-
-def _has_place(settings: Mapping[str, Any]) -> bool:
-    return any(settings.get(key) for key in ("path", "table", "query"))
 
 
 def _table_on(

@@ -77,12 +77,8 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
-def _number(dumper: yaml.SafeDumper, number: WrittenFloat) -> yaml.ScalarNode:
-    return dumper.represent_float(float(number))
-
-
 _Dumper.add_representer(str, _text)
-_Dumper.add_representer(WrittenFloat, _number)
+_Dumper.add_representer(WrittenFloat, lambda dumper, number: dumper.represent_float(float(number)))
 
 
 __all__ = ["FORMATS", "ExportFormat", "Exported", "Loss"]

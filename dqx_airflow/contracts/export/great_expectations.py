@@ -157,16 +157,12 @@ class _SuiteWriter:
         if isinstance(demand, demands.Distinct) and demand.duplicates > 0:
             self._lose(item, rule, _STRICTER)
             rule = replace(rule, demand=demands.Distinct(demand.columns, 0))
-        if isinstance(demand, demands.Unique | demands.Distinct) and self._is_compound(
-            demand.columns
-        ):
+        if isinstance(demand, demands.Unique | demands.Distinct):
             columns = [plain_name(column) for column in demand.columns]
-            return Expectation("expect_compound_columns_to_be_unique", {"column_list": columns})
+            # A key as written by the generator; the current form requires two columns.
+            if self.is_older or (self._keeps_types and len(columns) > 1):
+                return Expectation("expect_compound_columns_to_be_unique", {"column_list": columns})
         return ExportedRule(self.model, None, rule).expectation()
-
-    def _is_compound(self, columns: tuple[str, ...]) -> bool:
-        """Whether a key is written as by the generator; the current form requires two columns."""
-        return self.is_older or (self._keeps_types and len(columns) > 1)
 
     @property
     def _keeps_types(self) -> bool:

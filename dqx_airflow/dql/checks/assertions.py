@@ -131,7 +131,7 @@ class ClaimChecker:
                 self._check_by_time(expression, condition)
             case nodes.Measure(expression=expression, condition=nodes.MatchesShares() as condition):
                 self._check_shares(expression, condition)
-            case nodes.Measure(expression=expression) if _is_shortcut(expression):
+            case nodes.Measure(expression=nodes.Call(name=name)) if name.text in derived.SHORTCUTS:
                 self._check_shortcut(claim)
             case nodes.Measure(expression=expression):
                 self.measures.check(expression)
@@ -151,7 +151,8 @@ class ClaimChecker:
             case None if isinstance(claim.expression, nodes.Predicate):
                 pass  # a predicate in place of a metric, which was reported before
             case None:
-                if not _is_assertion_elsewhere(claim.expression):
+                call = claim.expression
+                if not isinstance(call, nodes.Call) or not assertion_elsewhere(call.name.text):
                     message = "this assertion has no condition"
                     self._error("E108", message, claim.span, "add one, such as `> 0`")
             case nodes.Comparison(bound=bound):
@@ -383,14 +384,6 @@ def _is_above(low: MetricValue, high: MetricValue) -> bool:
     if isinstance(low, str) and isinstance(high, str):
         return low > high
     return isinstance(low, NUMBERS) and isinstance(high, NUMBERS) and low > high
-
-
-def _is_assertion_elsewhere(node: nodes.Expression) -> bool:
-    return isinstance(node, nodes.Call) and assertion_elsewhere(node.name.text) is not None
-
-
-def _is_shortcut(node: nodes.Expression) -> bool:
-    return isinstance(node, nodes.Call) and node.name.text in derived.SHORTCUTS
 
 
 def _takes_tolerance(claim: nodes.Claim) -> bool:

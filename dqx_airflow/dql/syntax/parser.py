@@ -584,7 +584,7 @@ class _FileParser:
         self._operators += token.type in _OPERATORS
         if self._depth > DEEPEST_NESTING or self._operators > MOST_OPERATORS:
             raise _TooDeepError(token)
-        if _is_too_large(token):
+        if token.type in _NUMBERS and math.isinf(float(token.rstrip("%x").replace("_", ""))):
             self.diagnostics.append(too_large(token, self.source.name))
 
     def _begin_statement(self, started: Token | None) -> None:
@@ -625,7 +625,3 @@ def _broken_span(started: Token, error: Span) -> Span:
     """The range from the beginning of a statement to the error in it."""
     start = span_of(started, error.file)
     return Span(error.file, start.line, start.column, error.line, error.column)
-
-
-def _is_too_large(token: Token) -> bool:
-    return token.type in _NUMBERS and math.isinf(float(token.rstrip("%x").replace("_", "")))

@@ -428,7 +428,8 @@ def _checked(value: Any, spark_type: str) -> Any:
             return _demand(value, not isinstance(value, datetime) and isinstance(value, date))
         case "timestamp":
             timestamp = _demand(value, isinstance(value, datetime))
-            return timestamp.astimezone(timezone.utc) if timestamp.tzinfo else _in_utc(timestamp)
+            zone = timestamp.tzinfo or timezone.utc
+            return timestamp.replace(tzinfo=zone).astimezone(timezone.utc)
         case "timestamp_ntz":
             return _demand(value, isinstance(value, datetime) and value.tzinfo is None)
         case "array":
@@ -454,10 +455,6 @@ def _held_decimal(value: Any, precision: int, scale: int) -> Decimal:
     fits = len(whole.lstrip("0")) <= precision - scale and len(digits.rstrip("0")) <= scale
     _demand(exact, exact.is_finite() and fits)
     return exact
-
-
-def _in_utc(timestamp: datetime) -> datetime:
-    return timestamp.replace(tzinfo=timezone.utc)
 
 
 def _demand(value: Any, fits: bool) -> Any:
