@@ -12,7 +12,8 @@ from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from dqx_airflow.ui.airflow import SIGNED_IN
-from dqx_airflow.ui.responses import HEADERS, ICON, Refused, notice
+from dqx_airflow.ui.api import PREFIX, description_of, in_form_of
+from dqx_airflow.ui.responses import HEADERS, ICON, Notice, Refused
 
 log = logging.getLogger(__name__)
 
@@ -35,12 +36,13 @@ async def guard(request: Request, call_next: _Next) -> Response:
         response = await call_next(request)
     except Exception:
         log.exception("the page %s failed", request.url.path)
-        response = notice(
+        response = Notice(
             HTTPStatus.INTERNAL_SERVER_ERROR,
             "This page failed",
             "See the log of the API server for the cause. The report itself is not affected: "
             "`dql results show` prints it.",
         )
+        response = in_form_of(request, response)
     response.headers.update(HEADERS)
     return response
 
@@ -53,7 +55,13 @@ async def refuse(request: Request, error: StarletteHTTPException) -> Response:
     }
     status = HTTPStatus(error.status_code)
     text = error.detail if isinstance(error, Refused) else advice.get(status, "")
-    return notice(status, status.phrase, text)
+    return in_form_of(request, Notice(status, status.phrase, text))
+
+
+@app.get(f"{PREFIX}/openapi.json")
+def openapi() -> Response:
+    """The description of all pages that are also served as JSON."""
+    return Response(description_of(app.routes), media_type="application/json")
 
 
 @app.get("/icon.svg")

@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from functools import partial
 from itertools import chain, takewhile
-from typing import Annotated, TypeVar
+from typing import Annotated, NamedTuple, TypeVar
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import Depends
 
 from dqx_airflow.results.alerts import unlabelled_counts
 from dqx_airflow.results.query import RunsWanted, StoredResults
 from dqx_airflow.ui import report_view
 from dqx_airflow.ui.airflow import GateDag, SessionDep, TaskRun, TasksDep, recent_runs
-from dqx_airflow.ui.responses import Filters, PageNumber, Paging, html_page, store_client
+from dqx_airflow.ui.api import PageRouter
+from dqx_airflow.ui.responses import Filters, Page, PageNumber, Paging, store_client
 from dqx_airflow.ui.slices_page import open_of
 from dqx_airflow.ui.store import StoreClient
 from dqx_airflow.values import EnforcedContract, GateReport, Status, Verdict
@@ -36,7 +37,7 @@ _UNDECIDED = (RUNNING, NOT_RUN)
 _RUNNING_STATES = ("running", "queued", "scheduled", "up_for_retry", "restarting", "deferred")
 _ENDED_STATES = ("failed", "success")
 T = TypeVar("T")
-router = APIRouter()
+router = PageRouter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,13 +352,24 @@ def _map_index(row: GateRow) -> int:
     return instances.pop() if len(instances) == 1 else -1
 
 
+class BoardPage(NamedTuple):
+    """A page of the board. `counts` are the gates by status, `late` those with a missing run, and
+    `open_slices` the dates that are still blocked, by DAG and task as in `lake.gate`."""
+
+    rows: tuple[GateRow, ...]
+    paging: Paging
+    counts: dict[str, int]
+    late: int
+    open_slices: Mapping[str, int]
+
+
 @router.get("/board")
 def board(
     session: SessionDep,
     tasks: TasksDep,
     filters: Annotated[BoardFilters, Depends()],
     page: PageNumber,
-) -> Response:
+) -> Page[BoardPage]:
     """The gates of all DAGs that the user may read, worst first."""
     now, client = datetime.now(timezone.utc), store_client()
     rows = gate_rows(recent_runs(session, tasks.tasks, DEPTH), tasks.dags, now)
@@ -376,14 +388,12 @@ def board(
         "severity": _choices(row.worst.severity.value for row in rows if row.worst),
         "owner": _choices(name for row in rows for name in row.owners),
     }
-    return html_page(
+    open_slices = Counter(f"{one.dag_id}.{one.task_id}" for one in open_)
+    late = sum(row.is_late for row in rows)
+    return Page(
         "board.html",
-        rows=shown,
-        paging=paging,
-        counts=counts,
-        late=sum(row.is_late for row in rows),
+        BoardPage(shown, paging, counts, late, open_slices),
         choices=choices,
         filters=filters,
         alerts=counts_of_rows(client, list(shown)),
-        open_slices=Counter((one.dag_id, one.task_id) for one in open_),
     )

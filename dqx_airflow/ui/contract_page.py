@@ -7,20 +7,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated, NamedTuple
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 
 from dqx_airflow.results.query import ContractRun
 from dqx_airflow.ui import report_view, responses
 from dqx_airflow.ui.airflow import SessionDep, TaskRun, TasksDep, recent_runs
+from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.board_page import DEPTH, GateRow, counts_line, gate_rows, past_of_gates
 from dqx_airflow.ui.store import Answer
-from dqx_airflow.values import GateReport, Outcome, Verdict
+from dqx_airflow.values import EnforcedContract, GateReport, Outcome, Verdict
 
 _SHOWN_VERSIONS = 30
 _SHOWN_CLAUSES = 20
-router = APIRouter()
+router = PageRouter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,61 @@ class GateVerdicts:
 
     view: report_view.ReportView
     href: str
+
+
+class ContractVersion(NamedTuple):
+    """A version, as it was last enforced. `outcomes` are the numbers of its runs, each with the
+    address of these runs, `ends` its first and its last run with theirs; empty if they are of
+    several gates."""
+
+    contract: EnforcedContract
+    gates: set[str]
+    outcomes: list[tuple[str, int, str]]
+    ends: list[tuple[ContractRun, str]]
+
+
+class ContractDataset(NamedTuple):
+    """A dataset of a gate: the worst status of the assertions about it, and their numbers."""
+
+    name: str
+    location: str
+    state: str
+    label: str
+
+
+class ContractGate(NamedTuple):
+    """A gate with the version that it enforced last, and the datasets that it read then."""
+
+    row: GateRow
+    contract: EnforcedContract | None
+    datasets: list[ContractDataset]
+
+
+class BrokenClause(NamedTuple):
+    """A clause that was violated or could not be checked, in `failures` of `runs`. `last` is the
+    newest such report, with the verdict `newest`; `gates` have the addresses of theirs."""
+
+    path: str
+    failures: int
+    runs: int
+    last: GateVerdicts
+    newest: Verdict
+    gates: list[tuple[str, str]]
+
+
+class ContractPage(NamedTuple):
+    """A contract in the last `runs` runs of its gates, as it was last enforced (`newest`)."""
+
+    id: str
+    newest: EnforcedContract | None
+    versions: list[ContractVersion]
+    more_versions: int
+    gates: list[ContractGate]
+    more_gates: int
+    clauses: list[BrokenClause]
+    more_clauses: int
+    runs: int
+    problem: str | None
 
 
 def runs_under(runs: Iterable[TaskRun], contract_id: str) -> list[TaskRun]:
@@ -79,7 +135,7 @@ def _runs(views: Iterable[report_view.ReportView]) -> list[ContractRun]:
     return sorted(runs, key=lambda run: run.date, reverse=True)
 
 
-def _versions(runs: Iterable[ContractRun], rows: Mapping[str, GateRow]) -> list[dict[str, Any]]:
+def _versions(runs: Iterable[ContractRun], rows: Mapping[str, GateRow]) -> list[ContractVersion]:
     """The versions that runs enforced, newest first, each with the contract and its coverage as it
     was last enforced. A number of runs of one displayed gate leads to them.
 
@@ -94,19 +150,19 @@ def _versions(runs: Iterable[ContractRun], rows: Mapping[str, GateRow]) -> list[
         row = rows.get(own[0].gate) if len(gates) == 1 else None
         dates = {"since": own[-1].date, "until": own[0].date}
         versions.append(
-            {
-                "contract": own[0].contract,
-                "gates": gates,
-                "outcomes": [
+            ContractVersion(
+                contract=own[0].contract,
+                gates=gates,
+                outcomes=[
                     (outcome.value, counted[outcome], _runs_of(row, outcome=outcome.value, **dates))
                     for outcome in Outcome
                     if counted[outcome]
                 ],
-                "ends": [
+                ends=[
                     (run, _runs_of(rows.get(run.gate), since=run.date, until=run.date))
                     for run in (own[-1], own[0])
                 ],
-            }
+            )
         )
     return versions
 
@@ -116,29 +172,24 @@ def _runs_of(row: GateRow | None, **query: object) -> str:
     return responses.address("runs", dag_id=row.dag_id, task_id=row.task_id, **query) if row else ""
 
 
-def _gate(row: GateRow, views: Sequence[report_view.ReportView]) -> dict[str, Any]:
+def _gate(row: GateRow, views: Sequence[report_view.ReportView]) -> ContractGate:
     """A gate with the version that it enforced last, the one that it pinned then, and the status of
     the assertions about each dataset."""
     if not views:
-        return {"row": row, "contract": None, "datasets": []}
+        return ContractGate(row, None, [])
     newest = views[0]
     datasets = []
     for snapshot in newest.datasets:
         about = [verdict for verdict in newest.verdicts if snapshot.name in verdict.datasets]
         counts = Counter(verdict.status for verdict in about)
         states = (status.value for status in report_view.WORST_FIRST if counts[status])
-        datasets.append(
-            {
-                "name": snapshot.name,
-                "location": report_view.location_in(newest.gate, snapshot),
-                "state": next(states, ""),
-                "label": counts_line(counts),
-            }
-        )
-    return {"row": row, "contract": newest.contract, "datasets": datasets}
+        location = report_view.location_in(newest.gate, snapshot)
+        state, label = next(states, ""), counts_line(counts)
+        datasets.append(ContractDataset(snapshot.name, location, state, label))
+    return ContractGate(row, newest.contract, datasets)
 
 
-def _broken(reported: Sequence[GateVerdicts]) -> list[dict[str, Any]]:
+def _broken(reported: Sequence[GateVerdicts]) -> list[BrokenClause]:
     """The clauses that were violated or could not be checked, most frequent first, each with the
     gates that found it and the addresses of their last such reports."""
     by_clause: dict[str, list[tuple[GateVerdicts, Verdict]]] = {}
@@ -148,25 +199,23 @@ def _broken(reported: Sequence[GateVerdicts]) -> list[dict[str, Any]]:
             if verdict.clause and report_view.is_bad(verdict) and verdict.clause not in paths:
                 paths.add(verdict.clause)
                 by_clause.setdefault(verdict.clause, []).append((verdicts, verdict))
-    clauses: list[dict[str, Any]] = []
+    clauses = []
     for path, broken in by_clause.items():
         newest, verdict = max(broken, key=lambda pair: pair[0].view.date or date.min)
         gates: dict[str, str] = {}
         for verdicts, _ in broken:
             gates.setdefault(verdicts.view.gate, verdicts.href)
         clauses.append(
-            {
-                "path": path,
-                "failures": len(broken),
-                "runs": sum(verdicts.view.gate in gates for verdicts in reported),
-                "last": newest,
-                "newest": verdict,
-                "gates": sorted(gates.items()),
-            }
+            BrokenClause(
+                path=path,
+                failures=len(broken),
+                runs=sum(verdicts.view.gate in gates for verdicts in reported),
+                last=newest,
+                newest=verdict,
+                gates=sorted(gates.items()),
+            )
         )
-    clauses.sort(
-        key=lambda clause: (-clause["failures"], clause["newest"].severity.value, clause["path"])
-    )
+    clauses.sort(key=lambda clause: (-clause.failures, clause.newest.severity.value, clause.path))
     return clauses
 
 
@@ -176,13 +225,13 @@ _MOST_GATES = 10
 @router.get("/contract")
 def contract(
     session: SessionDep, tasks: TasksDep, contract_id: Annotated[str, Query(alias="id")] = ""
-) -> Response:
+) -> responses.Page[ContractPage] | Response:
     """How the gates of those DAGs enforce a contract."""
     runs = recent_runs(session, tasks.tasks, DEPTH)
     session.close()
     rows = gate_rows(runs_under(runs, contract_id), tasks.dags)
     if not rows:
-        return responses.notice(
+        return responses.Notice(
             HTTPStatus.NOT_FOUND,
             "No such contract",
             f"No gate that you may read has recently enforced contract {contract_id}.",
@@ -200,18 +249,19 @@ def contract(
     by_name = {row.gate: row for row in reversed(shown)}
     of_reports = _runs(verdicts.view for verdicts in all_verdicts)
     versions, clauses = _versions(enforced.found or of_reports, by_name), _broken(all_verdicts)
-    page = {
-        "id": contract_id,
-        "newest": versions[0]["contract"] if versions else None,
-        "versions": versions[:_SHOWN_VERSIONS],
-        "more_versions": max(len(versions) - _SHOWN_VERSIONS, 0),
-        "gates": [
+    page = ContractPage(
+        id=contract_id,
+        newest=versions[0].contract if versions else None,
+        versions=versions[:_SHOWN_VERSIONS],
+        more_versions=max(len(versions) - _SHOWN_VERSIONS, 0),
+        gates=[
             _gate(row, [verdicts.view for verdicts in of_row])
             for row, of_row in zip(shown, reported, strict=True)
         ],
-        "more_gates": len(rows) - len(shown),
-        "clauses": clauses[:_SHOWN_CLAUSES],
-        "more_clauses": max(len(clauses) - _SHOWN_CLAUSES, 0),
-        "runs": len(all_verdicts),
-    }
-    return responses.html_page("contract.html", page=page, problem=problem or enforced.problem)
+        more_gates=len(rows) - len(shown),
+        clauses=clauses[:_SHOWN_CLAUSES],
+        more_clauses=max(len(clauses) - _SHOWN_CLAUSES, 0),
+        runs=len(all_verdicts),
+        problem=problem or enforced.problem,
+    )
+    return responses.Page("contract.html", page)

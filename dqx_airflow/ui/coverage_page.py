@@ -9,17 +9,18 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import Depends, Request
 
-from dqx_airflow.lineage.coverage import Flow, event_files, jobs_of
+from dqx_airflow.lineage.coverage import Flow, TableCoverage, event_files, jobs_of
 from dqx_airflow.ui import airflow
+from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.board_page import DEPTH, gate_rows, gates_of_rows
-from dqx_airflow.ui.responses import Filters, PageNumber, Paging, html_page, store_client
+from dqx_airflow.ui.responses import Filters, Page, PageNumber, Paging, store_client
 
 log = logging.getLogger(__name__)
-router = APIRouter()
+router = PageRouter()
 
 _MOST_BYTES = 32 * 1024 * 1024
 _NO_EVENTS = (
@@ -41,6 +42,14 @@ class CoverageFilters(Filters):
     show: str = ""
 
 
+class CoveragePage(NamedTuple):
+    """A page of tables. `notes` say what is missing."""
+
+    tables: tuple[TableCoverage, ...]
+    paging: Paging
+    notes: list[str]
+
+
 @router.get("/coverage")
 def coverage(
     request: Request,
@@ -49,7 +58,7 @@ def coverage(
     tasks: airflow.TasksDep,
     filters: Annotated[CoverageFilters, Depends()],
     page: PageNumber,
-) -> Response:
+) -> Page[CoveragePage]:
     """The tables of the gates and jobs of those DAGs that the user may read, as `dql coverage`
     lists them."""
     rows = [*gate_rows(airflow.recent_runs(session, tasks.tasks, DEPTH), tasks.dags)]
@@ -76,13 +85,11 @@ def coverage(
     ]
     paging = Paging.of(page, len(matching))
     locations = {dataset.location for row in rows for dataset in row.datasets}
-    return html_page(
+    return Page(
         "coverage.html",
-        tables=paging.shown(matching),
-        paging=paging,
+        CoveragePage(paging.shown(matching), paging, [note for note in notes if note]),
         all_tables=tables,
         linked=locations.union(*(row.promotions for row in rows)),
-        notes=[note for note in notes if note],
         filters=filters,
     )
 

@@ -8,14 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import Depends, Response
 
 from dqx_airflow.diagnostics.verdicts import is_age
 from dqx_airflow.lineage.names import trimmed_location
-from dqx_airflow.ui import report_view
+from dqx_airflow.ui import report_view, responses
 from dqx_airflow.ui.airflow import SessionDep, TaskRun, TasksDep, recent_runs
+from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.board_page import (
     DEPTH,
     STATES_WORST_FIRST,
@@ -27,7 +28,7 @@ from dqx_airflow.ui.board_page import (
 from dqx_airflow.ui.chart import PastValue, chart_of
 from dqx_airflow.ui.gate_page import WIDE_HEIGHT, WIDE_WIDTH, histories
 from dqx_airflow.ui.report_view import list_of, mapping_of
-from dqx_airflow.ui.responses import Filters, PageNumber, Paging, html_page, notice, report_address
+from dqx_airflow.ui.responses import Filters, PageNumber, Paging, report_address
 from dqx_airflow.values import DatasetSnapshot, GateReport, Status, Verdict
 
 
@@ -163,7 +164,7 @@ def _instance(run: TaskRun) -> tuple[str, str, int]:
 _GATES_OF_A_PAGE = 10
 _SHOWN_ASSERTIONS = 100
 _SHOWN_PAST = 30
-router = APIRouter()
+router = PageRouter()
 
 
 def _gate(location: str, row: GateRow, reports: Sequence[GateReport]) -> dict[str, Any]:
@@ -235,13 +236,20 @@ def _assertion(history: Sequence[tuple[PastValue, Verdict]]) -> dict[str, Any]:
     }
 
 
+class DatasetsPage(NamedTuple):
+    """A page of the datasets that gates read or fill."""
+
+    rows: tuple[DatasetRow, ...]
+    paging: Paging
+
+
 @router.get("/datasets")
 def datasets(
     session: SessionDep,
     tasks: TasksDep,
     filters: Annotated[IndexFilters, Depends()],
     page: PageNumber,
-) -> Response:
+) -> responses.Page[DatasetsPage]:
     """The datasets of the gates of all DAGs that the user may read."""
     rows = dataset_rows(gate_rows(recent_runs(session, tasks.tasks, DEPTH), tasks.dags))
     session.close()
@@ -249,10 +257,9 @@ def datasets(
     matching = [row for row in rows if filters.outcome in ("", row.state) and row.is_found(words)]
     paging = Paging.of(page, len(matching))
     states = {row.state for row in rows}
-    return html_page(
+    return responses.Page(
         "datasets.html",
-        rows=paging.shown(matching),
-        paging=paging,
+        DatasetsPage(paging.shown(matching), paging),
         known=len(rows),
         outcomes=[state for state in STATES_WORST_FIRST if state in states],
         filters=filters,
@@ -267,7 +274,7 @@ def dataset(session: SessionDep, tasks: TasksDep, page: PageNumber, place: str =
     rows = dataset_rows(gate_rows(runs, tasks.dags))
     row_there = next((row for row in rows if row.location == place), None)
     if row_there is None:
-        return notice(
+        return responses.Notice(
             HTTPStatus.NOT_FOUND,
             "No such dataset",
             f"No gate that you may read has recently reported on {place or 'a dataset'}: see the "
@@ -281,7 +288,7 @@ def dataset(session: SessionDep, tasks: TasksDep, page: PageNumber, place: str =
         for row in row_there.gates
         for contract in row.contracts
     }
-    return html_page(
+    return responses.html_page(
         "dataset.html",
         dataset=row_there,
         contracts=[*contracts.values()],

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from functools import partial
 from http import HTTPStatus
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import Depends, Request, Response
 
 from dqx_airflow.diagnostics.verdicts import is_age, shadow_changes
 from dqx_airflow.results.alerts import labels_of
@@ -19,14 +19,16 @@ from dqx_airflow.results.changes import Changes, is_good_before, what_changed
 from dqx_airflow.results.decisions import waivers_of, why_not_acceptable
 from dqx_airflow.results.labels import Label
 from dqx_airflow.results.query import RunsWanted
+from dqx_airflow.results.report_rows import RunRow
 from dqx_airflow.ui import airflow, report_view, responses
-from dqx_airflow.ui.board_page import DEPTH, gate_rows
+from dqx_airflow.ui.api import PageRouter
+from dqx_airflow.ui.board_page import DEPTH, Cell, GateRow, gate_rows
 from dqx_airflow.ui.chart import Chart, PastValue, chart_of, past_of
 from dqx_airflow.ui.responses import form_token
 from dqx_airflow.ui.source_view import sources_of
 from dqx_airflow.ui.store import Answer, StoreClient
 from dqx_airflow.values import GateReport, Outcome, SourceFile, Status, Verdict, worst_outcome
-from dqx_airflow.values.report import Waiver
+from dqx_airflow.values.report import ShadowReport, Waiver
 
 STOPPED_STATES = ("upstream_failed", "skipped")
 """The states of a task that an upstream task prevented from running."""
@@ -282,7 +284,7 @@ class RunFilters(responses.Filters):
         )
 
 
-router = APIRouter()
+router = PageRouter()
 
 _MOST_SILENT = 20
 
@@ -320,6 +322,53 @@ class AttemptReports:
     problem: str | None
 
 
+class GatePage(NamedTuple):
+    """The report of a task instance. `assertions` are those that the filters want, `counts` all of
+    them by status; `is_superseded` is set if a later attempt has replaced the report."""
+
+    run: airflow.TaskRun
+    report: report_view.ReportView
+    assertions: list[AssertionView]
+    counts: Mapping[str, int]
+    is_superseded: bool
+    shadow: ShadowReport | None
+    waivers: list[Waiver]
+    labels: tuple[Label, ...]
+    problem: str | None
+
+
+class NoReportPage(NamedTuple):
+    """A task instance without a report, and the tasks that kept it from running."""
+
+    run: airflow.TaskRun
+    stoppers: tuple[Stopper, ...]
+    problem: str | None
+
+
+class MappedPage(NamedTuple):
+    """The instances of a mapped task: `row` is about all of them, each of `instances` about one."""
+
+    row: GateRow
+    instances: list[tuple[airflow.TaskRun, GateRow]]
+    problem: str | None
+
+
+Tab: TypeAlias = responses.Page[GatePage | NoReportPage | MappedPage]
+
+
+class RunsPage(NamedTuple):
+    """A page of the runs of a gate. `counts` are the runs by outcome, `silent` the last runs
+    without a report, and `left` those in Airflow if the results store knows none."""
+
+    gate: str
+    rows: tuple[RunRow, ...]
+    paging: responses.Paging
+    counts: dict[str, int]
+    silent: list[airflow.TaskRun]
+    left: tuple[Cell, ...]
+    problem: str | None
+
+
 @router.get("/gate", dependencies=[airflow.READS_DAG])
 def gate(
     request: Request,
@@ -328,7 +377,7 @@ def gate(
     reads_code: airflow.READS_CODE,
     instance: Annotated[RequestedInstance, Depends()],
     filters: Annotated[GateFilters, Depends()],
-) -> Response:
+) -> Tab | Response:
     """The tab of a task instance."""
     runs = instance.runs(session)
     if len(runs) > 1:
@@ -337,7 +386,7 @@ def gate(
     run = runs[0] if runs else instance.forgotten()
     pushed = report_view.view_of_summary(run.pushed)
     if runs and pushed is None and "Gate" not in (run.operator or ""):
-        return responses.html_page("not_a_gate.html", run=run)
+        return responses.Page("not_a_gate.html", NoReportPage(run, (), None))
     stoppers = stopped_by(run, session) if run.state in STOPPED_STATES else ()
     edits = airflow.may_edit(request, user, instance.dag_id)
     client = responses.store_client()
@@ -358,15 +407,15 @@ def gate(
     chosen = attempt_reports.chosen
     view = report_view.view_of_report(chosen) if chosen else pushed
     if view is None and not runs:
-        return responses.notice(
+        return responses.Notice(
             HTTPStatus.NOT_FOUND,
             "No such task instance",
             f"Task {instance.task_id} has no instance in run {instance.run_id} of DAG "
             f"{instance.dag_id}: it was removed, or has not been scheduled yet.",
         )
     if view is None:
-        return responses.html_page(
-            "no_report.html", run=run, stoppers=stoppers, problem=attempt_reports.problem
+        return responses.Page(
+            "no_report.html", NoReportPage(run, stoppers, attempt_reports.problem)
         )
     now = datetime.now(timezone.utc)
     page = _page_of(view, run, attempt_reports.reports, chosen, past.found, sources.found, filters)
@@ -376,15 +425,17 @@ def gate(
         attempt = responses.report_name(chosen.attempt.id, part)
     is_last = edits and chosen is not None and not page["is_superseded"]
     clears = is_last and airflow.may_clear(request, user, instance.dag_id)
-    return responses.html_page(
+    active = [one for one in waivers.found if one.is_active(now)]
+    wanted, counts, is_old = page["wanted"], page["counts"], page["is_superseded"]
+    shadow, problem = page["shadow"], attempt_reports.problem or past.problem or sources.problem
+    return responses.Page(
         "gate.html",
-        run=run,
+        GatePage(run, view, wanted, counts, is_old, shadow, active, labels.found, problem),
         is_forgotten=not runs,
         page=page,
         attempt=attempt,
-        problem=attempt_reports.problem or past.problem or sources.problem,
         root=client.root or "",
-        waivers={(one.check, one.name): one for one in waivers.found if one.is_active(now)},
+        waivers={(one.check, one.name): one for one in active},
         labels={(label.check, label.name): label for label in labels.found},
         edits=edits,
         read_only=client.read_only() if edits and attempt_reports.chosen else None,
@@ -410,7 +461,7 @@ def failing_rows(
     own = (verdict for verdict in verdicts if (verdict.check, verdict.name) == (check, name))
     rows = next((verdict.failing_rows for verdict in own), ())
     if not rows:
-        return responses.notice(
+        return responses.Notice(
             HTTPStatus.NOT_FOUND,
             "No failing rows",
             attempt_reports.problem or "The results store has no failing rows of this assertion.",
@@ -429,11 +480,11 @@ def runs_of_gate(
     page: responses.PageNumber,
     dag_id: str = "",
     task_id: str = "",
-) -> Response:
+) -> responses.Page[RunsPage] | Response:
     """All runs of a gate."""
     recent = airflow.recent_runs(session, [(dag_id, task_id)], DEPTH)
     if not any(run.is_gate for run in recent):
-        return responses.notice(
+        return responses.Notice(
             HTTPStatus.NOT_FOUND,
             "No such gate",
             f"Task {task_id} of DAG {dag_id} has not reported as a gate.",
@@ -451,20 +502,22 @@ def runs_of_gate(
     paging = responses.Paging.of(page, total, RUNS_OF_A_PAGE)
     lines = client.ask(lambda store: store.runs(wanted, RUNS_OF_A_PAGE, paging.skipped))
     at = partial(responses.address, "runs", dag_id=dag_id, task_id=task_id)
-    return responses.html_page(
+    return responses.Page(
         "runs.html",
+        RunsPage(
+            gate=row.gate,
+            rows=lines.found,
+            paging=paging,
+            counts={outcome.value: counts.get(outcome.value, 0) for outcome in Outcome},
+            silent=silent[:_MOST_SILENT],
+            left=() if gates.found else row.cells,
+            problem=gates.problem or counted.problem or lines.problem,
+        ),
         dag_id=dag_id,
         task_id=task_id,
-        gate=row.gate,
-        rows=lines.found,
-        paging=paging,
         at=lambda **changes: at(**{**filters.query, **changes}),
-        counts={outcome.value: counts.get(outcome.value, 0) for outcome in Outcome},
         filters=filters,
         is_mapped=any(run.map_index >= 0 for run in recent),
-        silent=silent[:_MOST_SILENT],
-        left=() if gates.found else row.cells,
-        problem=gates.problem or counted.problem or lines.problem,
     )
 
 
@@ -503,21 +556,19 @@ def _is_of_task(session: airflow.SessionDep, client: StoreClient, run: airflow.T
     return bool(own) and set(own) <= set(client.ask(lambda store: store.gates_of(attempts)).found)
 
 
-def _mapped(runs: tuple[airflow.TaskRun, ...]) -> Response:
+def _mapped(runs: tuple[airflow.TaskRun, ...]) -> Tab:
     """The instances of a mapped task to choose from."""
     (row,) = gate_rows(runs, {})
     instances = [(run, gate_rows([run], {})[0]) for run in runs]
     is_gate = any(gate_row.latest.report for _, gate_row in instances)
     if not is_gate and "Gate" not in (runs[0].operator or ""):
-        return responses.html_page("not_a_gate.html", run=runs[0])
+        return responses.Page("not_a_gate.html", NoReportPage(runs[0], (), None))
     instances.sort(key=lambda instance: instance[0].map_index)
     attempts = {run.attempt_id for run in runs}
     places = responses.store_client().ask(lambda store: store.places_of(attempts))
-    return responses.html_page(
+    return responses.Page(
         "mapped.html",
-        row=row,
-        instances=instances,
+        MappedPage(row, instances, places.problem),
         most=airflow.MOST_INSTANCES,
         places=dict(places.found),
-        problem=places.problem,
     )

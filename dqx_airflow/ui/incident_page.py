@@ -7,24 +7,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta, timezone
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID, uuid4, uuid5
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 from dqx_airflow.errors import RequestError
 from dqx_airflow.results import decisions
 from dqx_airflow.results import incidents as records
-from dqx_airflow.results.changes import changes_before
+from dqx_airflow.results.changes import Changes, changes_before
 from dqx_airflow.results.incidents import ACCEPTED, ACKNOWLEDGED, CLOSED, COMMENT, Incident
 from dqx_airflow.results.query import RunsWanted
 from dqx_airflow.results.report_rows import RunRow
 from dqx_airflow.ui import airflow, responses
+from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.board_page import DEPTH
-from dqx_airflow.ui.report_view import failing_total, view_of_report
+from dqx_airflow.ui.report_view import ReportView, failing_total, view_of_report
 from dqx_airflow.ui.slices_page import clear_tasks, require_clearable
 from dqx_airflow.ui.store import StoreClient
-from dqx_airflow.values import GateReport, Status, Verdict
+from dqx_airflow.values import EnforcedContract, GateReport, Status, Verdict
 from dqx_airflow.values.report import LONGEST_WAIVER, Waiver
 
 
@@ -68,7 +69,7 @@ def _faults(run: RunRow, report: GateReport) -> Iterator[Fault]:
             yield Fault(run, verdict, blocks, failing_total(verdict, report.datasets))
 
 
-router = APIRouter()
+router = PageRouter()
 
 _MOST_NOTES, _MOST_LISTED, _MOST_FAULTS = 200, 50, 200
 _LONGEST_TEXT = 2000
@@ -91,6 +92,33 @@ class _Found:
     problem: str | None
 
 
+class IncidentPage(NamedTuple):
+    """One incident, or the open ones of neighbouring dates, newest first.
+
+    `gate` is the name in the results, `lacking` what targets lack by the id of the incident, `last`
+    the reports of the newest, `changes` what changed for each gate since its last good run,
+    `waiting` the next tasks with their states, and `assets` the DAGs that wait for each asset.
+    """
+
+    task: airflow.TaskRef
+    gate: str
+    group: tuple[Incident, ...]
+    runs: int
+    others: list[Incident]
+    lacking: dict[str, tuple[records.LackingRows, ...]]
+    last: list[ReportView]
+    contract: EnforcedContract | None
+    faults: tuple[Fault, ...]
+    more_faults: int
+    changes: tuple[tuple[str, Changes], ...]
+    waiting: list[tuple[airflow.TaskRef, str]]
+    assets: dict[str, tuple[str, ...]]
+    owners: str
+    waivers: list[Waiver]
+    notes: list[records.IncidentNote]
+    problem: str | None
+
+
 @router.get("/incident", dependencies=[airflow.READS_DAG])
 def incident(
     request: Request,
@@ -101,7 +129,7 @@ def incident(
     instance: str = "",
     on: str = "",
     first: str = "",
-) -> Response:
+) -> responses.Page[IncidentPage] | Response:
     """The newest incident of a gate, or that of a date of its data, also after its end."""
     index = responses.whole_number(instance)
     task = airflow.TaskRef(dag_id, "", task_id, -1 if index is None else index)
@@ -109,19 +137,19 @@ def incident(
     found = _find(session, client, task, responses.day(on), first)
     session.close()
     if not found.group:
-        return responses.notice(
+        return responses.Notice(
             HTTPStatus.NOT_FOUND,
             "No incident",
             found.problem
             or f"The results store has no incident of task {task_id} of DAG {dag_id}"
             f"{f' for the data of {on}' if on else ''}: it never had one, or its runs were pruned.",
         )
-    page, problem_inside = _page(session, client, found, task)
+    page, more = _page(session, client, found, task)
     edits = airflow.may_edit(request, user, dag_id)
-    return responses.html_page(
+    return responses.Page(
         "incident.html",
-        page=page,
-        problem=found.problem or problem_inside,
+        page,
+        **more,
         edits=edits,
         clears=airflow.may_clear(request, user, dag_id),
         read_only=client.read_only() if edits else None,
@@ -162,8 +190,8 @@ def _shifted(on: date, by: timedelta) -> date | None:
 
 def _page(
     session: Any, client: StoreClient, found: _Found, task: airflow.TaskRef
-) -> tuple[dict[str, Any], str | None]:
-    """The page of one of the incidents of a task, and why something is missing."""
+) -> tuple[IncidentPage, dict[str, Any]]:
+    """The page of one of the incidents of a task, and what its forms need."""
     group = found.group
     newest, oldest = group[0], group[-1]
     last, bad = newest.last.run_key, {run.run_key.gate for one in group for run in one.runs}
@@ -189,34 +217,39 @@ def _page(
     # A note on several slices is shown once.
     notes = {(note.at, note.author, note.kind): note for one in group for note in one.notes}
     faults = faults_of(group, reports)
-    page = {
-        "task": task,
-        "gate": next(iter(bad)) if len(bad) == 1 else f"{task.dag_id}.{task.task_id}",
+    active = [one for one in waivers.found if one.is_active(now)]
+    page = IncidentPage(
+        task=task,
+        gate=next(iter(bad)) if len(bad) == 1 else f"{task.dag_id}.{task.task_id}",
+        group=group,
+        runs=len({(run.run_key.date, run.attempt.id) for one in group for run in one.runs}),
+        others=[other for other in found.incidents if other not in group][:_MOST_LISTED],
+        lacking=dict(lacking.found),
+        last=views,
+        contract=next((view.contract for view in views if view.contract), None),
+        faults=faults[:_MOST_FAULTS],
+        more_faults=len(faults[_MOST_FAULTS:]),
+        changes=changes.found,
+        waiting=waiting,
+        assets=airflow.assets_of(session, task.dag_id, [task.task_id, *after]),
+        owners=airflow.owners_of(session, task.dag_id),
+        waivers=active,
+        notes=[notes[key] for key in sorted(notes)][-_MOST_NOTES:],
+        problem=found.problem or answer.problem or changes.problem or lacking.problem,
+    )
+    more = {
         "has_suites": len(bad) > 1,
-        "group": group,
-        "runs": len({(run.run_key.date, run.attempt.id) for one in group for run in one.runs}),
-        "others": [other for other in found.incidents if other not in group][:_MOST_LISTED],
-        "lacking": dict(lacking.found),
-        "last": views,
-        "contract": next((view.contract for view in views if view.contract), None),
-        "faults": faults[:_MOST_FAULTS],
         "waivable": {
             (fault.run.run_key.gate, fault.verdict.check, fault.verdict.name): fault
             for fault in faults
             if fault.verdict.status is Status.FAILED and not fault.verdict.is_protected
         },
-        "more_faults": len(faults[_MOST_FAULTS:]),
-        "changes": changes.found,
-        "waiting": waiting,
-        "assets": airflow.assets_of(session, task.dag_id, [task.task_id, *after]),
-        "owners": airflow.owners_of(session, task.dag_id),
-        "waivers": {(one.check, one.name): one for one in waivers.found if one.is_active(now)},
+        "waived": {(one.check, one.name): one for one in active},
         "latest": now.date() + LONGEST_WAIVER,
         "acceptable": bool(newest_reports)
         and not any(map(decisions.why_not_acceptable, newest_reports)),
-        "notes": [notes[key] for key in sorted(notes)][-_MOST_NOTES:],
     }
-    return page, answer.problem or changes.problem or lacking.problem
+    return page, more
 
 
 @router.post("/incident")

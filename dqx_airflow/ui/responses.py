@@ -21,7 +21,7 @@ from datetime import date, datetime, timezone
 from functools import cache
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeAlias, TypeVar
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from fastapi import Depends, Request, Response
@@ -289,14 +289,34 @@ def _utc(value: datetime) -> datetime:
     return value.astimezone(timezone.utc) if value.tzinfo else value.replace(tzinfo=timezone.utc)
 
 
+class Page(Generic[T]):
+    """A page, such as `board.html`, that is not written yet, and also served as JSON.
+
+    :param values: a named tuple: what it shows.
+    :param more: what only the template needs, such as tokens and choices of forms.
+    """
+
+    def __init__(self, template: str, values: T, **more: object) -> None:
+        self.template, self.values, self.more = template, values, more
+
+    def html(self) -> Response:
+        """The page, in which each of its values has its name, and `page` are all of them."""
+        values: Any = self.values
+        return html_page(self.template, **{"page": values, **values._asdict(), **self.more})
+
+
 def html_page(template: str, **values: object) -> Response:
     """A page, such as `board.html`, with these values."""
     return Response(render(template, **values), media_type="text/html")
 
 
-def notice(status: int, title: str, text: str) -> Response:
+class Notice(Response):
     """A page with only a message."""
-    return Response(render("notice.html", title=title, text=text), status, media_type="text/html")
+
+    def __init__(self, status: int, title: str, text: str) -> None:
+        content = render("notice.html", title=title, text=text)
+        super().__init__(content, status, media_type="text/html")
+        self.title, self.text = title, text
 
 
 def back_to(address: str) -> Response:
@@ -396,7 +416,7 @@ def recorded_change(
     session.close()
     problem = store_client().change(action)
     if problem is not None:
-        return notice(HTTPStatus.SERVICE_UNAVAILABLE, "Not stored", problem)
+        return Notice(HTTPStatus.SERVICE_UNAVAILABLE, "Not stored", problem)
     return back_to(address)
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 from dqx_airflow.results.incidents import Incident, LackingRows, lacking_rows, open_slices
 from dqx_airflow.ui import airflow, responses
-from dqx_airflow.ui.responses import Form, Refused, form_token
+from dqx_airflow.ui.api import PageRouter
+from dqx_airflow.ui.responses import Form, Page, Refused, form_token
 from dqx_airflow.ui.store import Answer, StoreClient
 
 
@@ -24,7 +25,7 @@ def clear_tasks(
     for task in tasks:
         airflow.record(session, user, "dqx clear", task, {"dates": [one.date for one in about]})
     if not airflow.clear(session, tasks):
-        return responses.notice(
+        return responses.Notice(
             HTTPStatus.CONFLICT, "Nothing to clear", "All of these tasks are waiting or running."
         )
     return responses.back_to(back)
@@ -84,15 +85,24 @@ def open_of(
     return tuple(found), answer.problem
 
 
-router = APIRouter()
+router = PageRouter()
 
 _MOST_SLICES = 500
+
+
+class SlicesPage(NamedTuple):
+    """The oldest open slices, and how many there are."""
+
+    rows: list[OpenSlice]
+    total: int
+    more: int
+    problem: str | None
 
 
 @router.get("/slices")
 def slices(
     request: Request, session: airflow.SessionDep, user: airflow.GetUserDep, tasks: airflow.TasksDep
-) -> Response:
+) -> Page[SlicesPage]:
     """Every date that is still blocked in the gates that the user may read, oldest first."""
     client = responses.store_client()
     found, problem = open_of(session, client, tasks)
@@ -107,14 +117,13 @@ def slices(
     for one in rows:
         gates.setdefault((one.dag_id, one.task_id), []).append(one)
     clears = {dag_id for dag_id, _ in gates if airflow.may_clear(request, user, dag_id)}
-    return responses.html_page(
+    more = len(found) - len(shown)
+    return Page(
         "slices.html",
+        SlicesPage(rows, len(found), more, problem or lacking.problem),
         gates=gates,
-        total=len(found),
-        more=len(found) - len(shown),
         clears=clears,
         can_clear=sum(one.task is not None and one.dag_id in clears for one in rows),
-        problem=problem or lacking.problem,
         token=form_token(user),
     )
 

@@ -63,7 +63,7 @@ def _converter() -> Any:
         from cattrs.preconf.json import make_converter
 
         _CONVERTER = make_converter()
-        _CONVERTER.register_unstructure_hook_func(_is_metric_value, _number_of_json)
+        _CONVERTER.register_unstructure_hook_func(_is_metric_value, number_of_json)
         _CONVERTER.register_structure_hook_func(_is_metric_value, _checked_value)
         for kind, names in _VALUES.items():
             _with_exact_strings(_CONVERTER, kind, names)
@@ -94,7 +94,9 @@ def _with_exact_strings(converter: Any, kind: type, names: tuple[str, ...]) -> N
     converter.register_structure_hook(kind, read)
 
 
-def _number_of_json(value: MetricValue) -> MetricValue:
+def number_of_json(value: MetricValue) -> MetricValue:
+    """A fraction as the nearest float, or as exact text beyond all floats; other values as they
+    are."""
     if not isinstance(value, Fraction):
         return value
     near = nearest_float(value)

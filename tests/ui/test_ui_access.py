@@ -35,6 +35,15 @@ PAGES = (
     "review",
     "runs?dag_id=lake",
     "icon.svg",
+    "api/v1/board",
+    "api/v1/slices",
+    "api/v1/incident?dag_id=lake",
+    "api/v1/gate?dag_id=lake",
+    "api/v1/runs?dag_id=lake",
+    "api/v1/datasets",
+    "api/v1/coverage",
+    "api/v1/contract?id=orders",
+    "api/v1/openapi.json",
     "nowhere",
 )
 

@@ -83,7 +83,8 @@ def test_no_masked_value_is_seen_in_airflow(
     ]
     places = [f"dataset?place={quote(ref.path or '')}" for ref in datasets]
     of_gate = [f"{page}?{run}" for page in ("gate", "incident", "runs")]
-    for page in ("board", "datasets", "alerts", "review", *places, *of_gate, *files):
+    as_json = [f"api/v1/{page}" for page in ("board", "datasets", "slices", *of_gate)]
+    for page in ("board", "datasets", "alerts", "review", *places, *of_gate, *as_json, *files):
         answer = get(page)
         assert answer.status_code == 200, page
         seen[page] = answer.text

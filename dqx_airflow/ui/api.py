@@ -1,0 +1,149 @@
+"""The pages as JSON: the values of a page, without its template, below `api/v1/`; and their
+description in OpenAPI.
+
+A page says in its return type which values it has. Everything else is the same for all of them: who
+may read it is decided by the route of the page itself, with its dependencies.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Iterable
+from datetime import date, timedelta
+from enum import Enum
+from fractions import Fraction
+from functools import cache, wraps
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+
+from fastapi import APIRouter, Request, Response
+from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, create_model
+from starlette.routing import BaseRoute
+
+from dqx_airflow import __version__
+from dqx_airflow.ui.responses import Notice, Page, without_invisible
+from dqx_airflow.values.json_form import number_of_json
+
+PREFIX = "/api/v1"
+
+_LEFT_OUT = frozenset(
+    {
+        *("AssertionView.spark", "AssertionView.wide", "Cell.of", "Cell.report"),
+        *("DatasetSnapshot.fields", "DatasetSnapshot.metrics", "DatasetSnapshot.fingerprint"),
+        *("EnforcedContract.clauses", "EnforcedContract.sources", "ReportView.verdicts"),
+        *("TaskRun.pushed", "Verdict.measured"),
+    }
+)
+"""What pages do not show, or show elsewhere, and drawings."""
+
+
+def _shown(value: object) -> object:
+    return without_invisible(value) if isinstance(value, str) else value
+
+
+_IN_JSON: dict[Any, Any] = {
+    str: Annotated[str, BeforeValidator(_shown)],
+    Fraction: Annotated[Fraction, PlainSerializer(number_of_json, float | str)],
+}
+"""The types that have another form in JSON than Pydantic gives them."""
+
+_PLAIN = (str, int, float, NoneType, date, timedelta, Enum)
+
+
+class Problem(BaseModel):
+    """Why there is no answer."""
+
+    status: int
+    title: str
+    detail: str
+
+
+class PageRouter(APIRouter):
+    """The routes of pages, each also as JSON if its return type is a `Page`."""
+
+    def add_api_route(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        """Adds a page, as HTML and as JSON, with the same parameters and permissions."""
+        signature = inspect.signature(endpoint, eval_str=True)
+        returned = signature.return_annotation
+        options["response_model"] = None
+        super().add_api_route(path, _answering(endpoint, signature, _html), **options)
+        for kind in (returned, *get_args(returned)):
+            if get_origin(kind) is Page:
+                options["response_model"] = _model_of(get_args(kind)[0])
+                options["responses"] = {"4XX": {"model": Problem}}
+                as_json = _answering(endpoint, signature, _json)
+                super().add_api_route(f"{PREFIX}{path}", as_json, **options)
+
+
+def _answering(
+    endpoint: Callable[..., Any], signature: inspect.Signature, answer: Callable[[Any], Any]
+) -> Callable[..., Any]:
+    @wraps(endpoint)
+    def serve(**given: Any) -> Any:
+        return answer(endpoint(**given))
+
+    serve.__signature__ = signature  # type: ignore[attr-defined]
+    return serve
+
+
+def _html(made: Page[Any] | Response) -> Response:
+    return made.html() if isinstance(made, Page) else made
+
+
+def _json(made: Page[Any] | Response) -> Any:
+    if isinstance(made, Page):
+        return made.values
+    if not isinstance(made, Notice):
+        return made
+    problem = Problem(status=made.status_code, title=made.title, detail=made.text)
+    return Response(problem.model_dump_json(), made.status_code, media_type="application/json")
+
+
+def in_form_of(request: Request, notice: Notice) -> Response:
+    """A message as the request expects it: as JSON, or as a page."""
+    answer: Response = _json(notice) if f"{PREFIX}/" in request.url.path else notice
+    return answer
+
+
+def description_of(routes: Iterable[BaseRoute]) -> str:
+    """The description of the JSON below `api/v1/` in OpenAPI, as JSON."""
+    described = get_openapi(
+        title="dqx-airflow: the pages of gates as JSON",
+        version=__version__,
+        routes=[route for route in routes if getattr(route, "response_model", None)],
+        servers=[{"url": "../.."}],  # from the address of the description, whatever is above it
+    )
+    return json.dumps(described)
+
+
+@cache
+def _model_of(kind: Any) -> Any:
+    """The type of a value in JSON: what has named values is an object with these."""
+    arguments = get_args(kind)
+    if arguments:
+        own = tuple(one if one is ... else _model_of(one) for one in arguments)
+        is_union = isinstance(kind, UnionType)
+        return (Union if is_union else get_origin(kind))[own]
+    if not hasattr(kind, "__match_args__"):
+        return _IN_JSON.get(kind, kind)
+    members: dict[str, Any] = {n: (_model_of(of), ...) for n, of in _members_of(kind).items()}
+    about = inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0]
+    settings = ConfigDict(from_attributes=True)
+    model: Any = create_model(kind.__name__, __config__=settings, __doc__=about, **members)
+    return model
+
+
+def _members_of(kind: Any) -> dict[str, Any]:
+    """The types of what a value has: its fields, and its properties that are texts, numbers or
+    times."""
+    hints = get_type_hints(kind)
+    found = {name: hints[name] for name in kind.__match_args__}
+    for name, member in inspect.getmembers(kind, lambda one: isinstance(one, property)):
+        returned = get_type_hints(member.fget)["return"]
+        ways = get_args(returned) if isinstance(returned, UnionType) else (returned,)
+        if all(get_origin(one) is None and issubclass(one, _PLAIN) for one in ways):
+            found[name] = returned
+    left_out = {name for name in found if f"{kind.__name__}.{name}" in _LEFT_OUT}
+    return {name: of for name, of in found.items() if name not in left_out}
