@@ -11,22 +11,10 @@ from datetime import date, datetime, timezone
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from dqx_airflow.api import expressions
 from dqx_airflow.api import run as runs
 from dqx_airflow.api.database import Database
-from dqx_airflow.api.expressions import (
-    Bound,
-    CallSite,
-    MetricExpression,
-    MetricProvider,
-    caller_site,
-    expression_of,
-    filter_of,
-    name_of,
-    number_node,
-    parse_predicate,
-    parse_profiles,
-    source_of,
-)
+from dqx_airflow.api.expressions import Bound, CallSite, caller_site, expression_of, number_node
 from dqx_airflow.api.run import DatedResults, Results, RunKeywords
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql import nodes
@@ -136,7 +124,9 @@ class AssertionDraft(Claim):
                 *before.annotations,
                 *(_annotation(mark, of, site) for mark, of in marks.items() if of is not None),
             ),
-            where=joined(before.where, filter_of(rows, site) if rows is not None else None),
+            where=joined(
+                before.where, expressions.filter_of(rows, site) if rows is not None else None
+            ),
         )
         self._entry.settle(before)
         return type(self)(assertion, self._entry)
@@ -161,7 +151,7 @@ class AssertionDraft(Claim):
             message = "for_each needs a column"
             raise RequestError(message, 'write .for_each("country")')
         for_each = nodes.ForEach(
-            tuple(name_of(column, site) for column in columns),
+            tuple(expressions.name_of(column, site) for column in columns),
             None if groups is None else _group_list(groups, site),
             None if share is None else number_node(share, nodes.Unit.PERCENT, site.of(str(share))),
             span=site.span,
@@ -241,8 +231,8 @@ class MetricDraft(AssertionDraft):
         """`in values(column, dataset other)`, for `mp.values(column)`."""
         site = caller_site()
         key = nodes.Name("dataset", span=site.span)
-        other = nodes.Parameter(key, name_of(dataset, site), span=site.span)
-        columns = (name_of(column, site),)
+        other = nodes.Parameter(key, expressions.name_of(dataset, site), span=site.span)
+        columns = (expressions.name_of(column, site),)
         choices = nodes.Call(
             nodes.Name("values", span=site.span), columns, (other,), span=site.span
         )
@@ -327,7 +317,7 @@ class Context:
         """The assertions so far, in order."""
         return tuple(assertion for entry in self._entries for assertion in entry.assertions)
 
-    def assert_that(self, expression: MetricExpression | Bound) -> MetricDraft:
+    def assert_that(self, expression: expressions.MetricExpression | Bound) -> MetricDraft:
         """An assertion over metrics, which a condition must complete: `.is_lt(5)`.
 
         Shortcuts such as `mp.unique("id")` and `mp.not_empty()` are complete without one. An
@@ -367,7 +357,9 @@ class Context:
         site = caller_site()
         text = type if fits is None else fits
         kind = None if text is None else nodes.Text(text, span=site.of(text))
-        claim = nodes.HasColumn(name_of(column, site), kind, span=site.span, is_exact=fits is None)
+        claim = nodes.HasColumn(
+            expressions.name_of(column, site), kind, span=site.span, is_exact=fits is None
+        )
         return AssertionDraft(*self._begin(claim, site))
 
     def assert_any(self, *claims: Claim) -> AssertionDraft:
@@ -417,7 +409,7 @@ class Context:
         return AssertionDraft(*self._begin(composite, site, is_kept=is_kept))
 
     def _rows(self, text: str, share: nodes.Number | None, site: CallSite) -> AssertionDraft:
-        predicate = parse_predicate(text, site, self.diagnostics.append)
+        predicate = expressions.parse_predicate(text, site, self.diagnostics.append)
         claim = nodes.Rows(predicate or nodes.Null(span=site.span), share, span=site.span)
         return AssertionDraft(*self._begin(claim, site, is_kept=predicate is not None))
 
@@ -509,7 +501,7 @@ def _annotation(mark: str, given: Mapping[str, float], site: CallSite) -> nodes.
     return nodes.Annotation(nodes.Name(mark, span=site.of(mark)), arguments, span=site.span)
 
 
-CheckFunction: TypeAlias = Callable[[MetricProvider, Context], None]
+CheckFunction: TypeAlias = Callable[[expressions.MetricProvider, Context], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -525,7 +517,7 @@ class PythonCheck:
     site: CallSite
     where: nodes.Expression | None = None
 
-    def __call__(self, mp: MetricProvider, ctx: Context) -> None:
+    def __call__(self, mp: expressions.MetricProvider, ctx: Context) -> None:
         self.function(mp, ctx)
 
 
@@ -545,7 +537,7 @@ def check(
     """
     site = caller_site()
     names = (datasets,) if isinstance(datasets, str) else tuple(datasets)
-    rows = None if where is None else filter_of(where, site)
+    rows = None if where is None else expressions.filter_of(where, site)
     return lambda function: PythonCheck(name, names, function, site, rows)
 
 
@@ -717,7 +709,9 @@ class VerificationSuite:
         files = dict.fromkeys(span.file for span in _spans(suite, diagnostics))
         order = {file: number for number, file in enumerate(files)}
         diagnostics.sort(key=lambda item: (order[item.span.file], item.span.line, item.span.column))
-        checked = Checked(suite, tuple(diagnostics), {file: source_of(file) for file in files})
+        checked = Checked(
+            suite, tuple(diagnostics), {file: expressions.source_of(file) for file in files}
+        )
         runs.raise_errors(checked.errors, checked)
         return checked
 
@@ -731,19 +725,19 @@ class VerificationSuite:
             threshold,
             tuple(tunable.constant(span) for tunable in self._tunables),
             tuple(self._check(item, diagnostics) for item in self.checks),
-            parse_profiles(self._profiles, self._site, diagnostics.append),
+            expressions.parse_profiles(self._profiles, self._site, diagnostics.append),
             span=span,
         )
 
     def _check(self, item: PythonCheck, diagnostics: list[Diagnostic]) -> nodes.Check:
         site, context = item.site, Context()
-        item(MetricProvider(), context)
+        item(expressions.MetricProvider(), context)
         diagnostics += context.diagnostics
         datasets = item.datasets or tuple(ref.name for ref in self.db.datasets)
         if not datasets:
             hint = f'write @check(name="{item.name}", datasets=["orders"])'
             raise RequestError(f"check '{item.name}' has no dataset", hint)
-        names = tuple(name_of(dataset, site) for dataset in datasets)
+        names = tuple(expressions.name_of(dataset, site) for dataset in datasets)
         name = nodes.Text(item.name, span=site.of(item.name))
         return nodes.Check(name, names, context.assertions, span=site.span, where=item.where)
 

@@ -12,18 +12,12 @@ from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dqx_airflow import values
 from dqx_airflow.cli import command
 from dqx_airflow.cli.suites import Findings
+from dqx_airflow.datasets import dqx_toml
 from dqx_airflow.datasets.connections import connection_in, connection_of, with_lineage_names
-from dqx_airflow.datasets.dqx_toml import (
-    FILE_NAME,
-    Output,
-    Settings,
-    Unsupported,
-    date_of,
-    find_settings,
-    read_settings,
-)
+from dqx_airflow.datasets.dqx_toml import FILE_NAME, Settings
 from dqx_airflow.datasets.settings import dataset_ref, datasets_of_arguments
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean, errors_of, nearest
 from dqx_airflow.diagnostics.renderers import drawn_error
@@ -44,17 +38,7 @@ from dqx_airflow.plan.selection import (
     unmatched,
     without_unmatched,
 )
-from dqx_airflow.values import (
-    Attempt,
-    DatasetRef,
-    GateOrigin,
-    GateRequest,
-    RunKey,
-    Selection,
-    ShadowSuite,
-    SourceFile,
-    Span,
-)
+from dqx_airflow.values import DatasetRef, GateRequest, Selection, SourceFile
 from dqx_airflow.values.files import source_location
 from dqx_airflow.values.request import dates_of_range, is_range
 
@@ -70,12 +54,12 @@ class CallProblems(Findings):
         """Reports an argument as a whole."""
         lines = [*self.sources[flag].split("\n"), text] if flag in self.sources else [text]
         self.sources[flag] = "\n".join(lines)
-        span = Span(flag, len(lines), 1, len(lines), len(text) + 1)
+        span = values.Span(flag, len(lines), 1, len(lines), len(text) + 1)
         self.diagnostics[Diagnostic(message, span, help=hint or None)] = None
 
     def warn(self, flag: str, text: str, message: str) -> None:
         """Warns about an argument that is ignored, or possibly meant otherwise."""
-        span = Span(flag, 1, 1, 1, len(text) + 1)
+        span = values.Span(flag, 1, 1, 1, len(text) + 1)
         self.sources.setdefault(flag, text)
         self.diagnostics[Diagnostic(message, span, is_mild=True)] = None
 
@@ -112,7 +96,7 @@ class Options:
     skip_dates: tuple[str, ...] = ()
     datasets: tuple[str, ...] = ()
     config: Path | None = None
-    output: Output | None = None
+    output: dqx_toml.Output | None = None
     results: str | None = None
     recompute: bool = False
     run_options: Mapping[str, Any] = field(default_factory=dict)
@@ -121,7 +105,7 @@ class Options:
     expect_version: str | None = None
     models: tuple[str, ...] = ()
     is_strict: bool = False
-    unsupported: Unsupported | None = None
+    unsupported: dqx_toml.Unsupported | None = None
     shadow: Path | None = None
     selection: Selection | None = None
     output_file: Path | None = None
@@ -143,7 +127,7 @@ class RunCall:
 
     requests: tuple[GateRequest, ...]
     settings: Settings
-    output: Output
+    output: dqx_toml.Output
     diagnostics: tuple[Diagnostic, ...]
     sources: Mapping[str, str]
     files: frozenset[Path]
@@ -217,7 +201,7 @@ class _CallReader:
     files: set[Path] = field(default_factory=set)
     used: set[str] = field(default_factory=set)
     unsound: set[str] = field(default_factory=set)
-    unsupported: Unsupported = Unsupported.ERROR
+    unsupported: dqx_toml.Unsupported = dqx_toml.Unsupported.ERROR
     selectable: list[Selectable] = field(default_factory=list)
     unselected: list[Path] = field(default_factory=list)
     connections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -241,8 +225,8 @@ class _CallReader:
         self.unsound |= {_name_in(options.datasets[problem.span.line - 1]) for problem in problems}
         results = options.results or settings.results
         template = GateRequest(
-            run_key=RunKey("", on, f"command line {datetime.now(timezone.utc).isoformat()}"),
-            attempt=Attempt(1, ""),
+            run_key=values.RunKey("", on, f"command line {datetime.now(timezone.utc).isoformat()}"),
+            attempt=values.Attempt(1, ""),
             suite=SourceFile("", ""),
             datasets=(),
             results_root=results or "",
@@ -297,7 +281,10 @@ class _CallReader:
         """The settings of the `dqx.toml` that applies: as given, or else the nearest one."""
         path = self.options.config
         if path is None:
-            locations = {find_settings(suite.parent) or find_settings(Path()) for suite in suites}
+            locations = {
+                dqx_toml.find_settings(suite.parent) or dqx_toml.find_settings(Path())
+                for suite in suites
+            }
             if len(locations) > 1:
                 names = " and ".join(sorted(str(location or "none") for location in locations))
                 message = f"these suites have different {FILE_NAME} files: {names}"
@@ -308,7 +295,7 @@ class _CallReader:
             return Settings()
         self.files.add(path)
         name = command.from_here(path)
-        settings = read_settings(path, name)
+        settings = dqx_toml.read_settings(path, name)
         self.problems.add(settings.problems, {name: settings.text} if settings.text else {})
         self.unsound |= settings.unsound
         return settings
@@ -337,13 +324,13 @@ class _CallReader:
         if not is_range(typed):
             return (self._date("--date", typed),)
         try:
-            return dates_of_range(typed, lambda text: date_of(text, self.today))
+            return dates_of_range(typed, lambda text: dqx_toml.date_of(text, self.today))
         except RequestError as error:
             self.problems.wrong("--date", typed, error.problem, error.hint)
             return (self.today,)
 
     def _date(self, flag: str, text: str) -> date:
-        day = date_of(text, self.today)
+        day = dqx_toml.date_of(text, self.today)
         if day is None:
             self.problems.wrong(flag, text, "invalid date", "write 2024-12-25, today or yesterday")
         return day or self.today
@@ -421,11 +408,11 @@ class _CallReader:
         return replace(
             template,
             run_key=replace(template.run_key, gate=checked.suite.name.value),
-            attempt=Attempt(1, str(uuid.uuid4())),
+            attempt=values.Attempt(1, str(uuid.uuid4())),
             suite=source,
             imports=checked.imports,
             datasets=self._with_databases(datasets),
-            origin=GateOrigin(source=source_location(path)),
+            origin=values.GateOrigin(source=source_location(path)),
             shadow=self._shadow(datasets),
             selection=selection,
         )
@@ -473,7 +460,7 @@ class _CallReader:
                 return refs
         return with_lineage_names(refs, connections)
 
-    def _shadow(self, datasets: tuple[DatasetRef, ...]) -> ShadowSuite | None:
+    def _shadow(self, datasets: tuple[DatasetRef, ...]) -> values.ShadowSuite | None:
         """The shadow of a suite. Mistakes in it are warnings: the suite runs without it."""
         path = self.options.shadow
         if path is None:
@@ -557,13 +544,13 @@ class _CallReader:
         return replace(
             template,
             run_key=replace(template.run_key, gate=contract.id),
-            attempt=Attempt(1, str(uuid.uuid4())),
+            attempt=values.Attempt(1, str(uuid.uuid4())),
             suite=enforced.suite,
             datasets=self._with_databases(
                 tuple(datasets[name] for name in datasets if name in self.used)
             ),
             contract=enforced.contract,
-            origin=GateOrigin(source=source_location(path)),
+            origin=values.GateOrigin(source=source_location(path)),
             selection=selection,
         )
 
@@ -582,7 +569,7 @@ class _CallReader:
     def _warn_of_unused(self, given: Mapping[str, DatasetRef]) -> None:
         for line, name in enumerate(given, start=1):
             if name not in self.used:
-                span = Span("--dataset", line, 1, line, len(name) + 1)
+                span = values.Span("--dataset", line, 1, line, len(name) + 1)
                 hint = did_you_mean(name, sorted(self.used))
                 message = f"dataset '{name}' is not used by any suite"
                 self.problems.add([Diagnostic(message, span, help=hint, is_mild=True)], {})

@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.arguments import (
-    ConfigOption,
-    DatasetOption,
-    OutputFileOption,
-    ResultsOption,
-    SuiteArgument,
-)
+from dqx_airflow.cli import arguments
 from dqx_airflow.cli.command import EXIT_FAILED, print_or_write, storage_options
 from dqx_airflow.cli.reports import printable
 from dqx_airflow.datasets.dqx_toml import Output
@@ -36,17 +30,17 @@ _LEAST_DAYS = 37
 
 
 def mutate(
-    suite: SuiteArgument,
+    suite: arguments.SuiteArgument,
     *,
     on: Annotated[str | None, typer.Option("--date")] = None,
-    results: ResultsOption = None,
-    dataset: DatasetOption = None,
-    config: ConfigOption = None,
+    results: arguments.ResultsOption = None,
+    dataset: arguments.DatasetOption = None,
+    config: arguments.ConfigOption = None,
     least: Annotated[float, typer.Option("--min", min=0, max=100, metavar="PERCENT")] = 0,
     rows: Annotated[int, typer.Option(min=1)] = MOST_ROWS,
     seed: int = 0,
     output: Output = Output.TABLE,
-    output_file: OutputFileOption = None,
+    output_file: arguments.OutputFileOption = None,
 ) -> None:
     """Plant faults in the data of a fine day, one at a time, and list those that block nothing.
 

@@ -13,15 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dqx_airflow.cli import command
 from dqx_airflow.cli.arguments import with_shared_options
-from dqx_airflow.cli.command import (
-    EXIT_FAILED,
-    EXIT_WRONG,
-    Commands,
-    RootOption,
-    TextFormatOption,
-    storage_options,
-)
+from dqx_airflow.cli.command import EXIT_FAILED, EXIT_WRONG, Commands, TextFormatOption
 from dqx_airflow.cli.incidents import results_at
 from dqx_airflow.cli.stores import days_in
 from dqx_airflow.datasets.dqx_toml import Output
@@ -215,7 +209,7 @@ def discard(
     on: _Day = None,
     older_than: Annotated[str | None, typer.Option(metavar="DAYS")] = None,
     author: str | None = None,
-    root: RootOption = None,
+    root: command.RootOption = None,
     output: TextFormatOption = "text",
 ) -> None:
     """Delete rows from a quarantine for good; the results store keeps who did it, and why.
@@ -261,7 +255,7 @@ def _quarantined(
     from dqx_airflow.diagnostics.diagnostic import did_you_mean
     from dqx_airflow.results.quarantines import quarantine_at, quarantined
 
-    table = quarantine_at(place, storage_options())
+    table = quarantine_at(place, command.storage_options())
     found = quarantined(table, gate, on.date() if on else None, before)
     is_known = gate is None or bool(found or quarantined(table, gate))
     others = () if is_known else [group.gate for group in quarantined(table)]

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
+from dqx_airflow import values
 from dqx_airflow.datasets.settings import check_locations, check_promotion, check_quarantine
 from dqx_airflow.diagnostics.renderers import drawn_error
 from dqx_airflow.diagnostics.verdicts import draw_report
@@ -48,6 +49,7 @@ from dqx_airflow.errors import DeadlineError, DqxError, RequestError, SourceErro
 from dqx_airflow.lineage import is_configured
 from dqx_airflow.lineage import spool as spools
 from dqx_airflow.metrics.metric import Scan
+from dqx_airflow.plan import selection
 from dqx_airflow.plan.evaluate import (
     decide,
     evaluate,
@@ -60,14 +62,7 @@ from dqx_airflow.plan.evaluate import (
 from dqx_airflow.plan.failing import faults_of
 from dqx_airflow.plan.masks import without_values
 from dqx_airflow.plan.model import Plan, PlannedAssertion, Scanned
-from dqx_airflow.plan.selection import (
-    checked_suite,
-    plan_of,
-    selected_clauses,
-    shadow_plan,
-    shadow_report,
-    with_requests_of,
-)
+from dqx_airflow.plan.selection import checked_suite, plan_of, selected_clauses, shadow_plan
 from dqx_airflow.results.decisions import decisions_on
 from dqx_airflow.results.labels import read_labels
 from dqx_airflow.results.query import StoredResults, read_proof
@@ -76,17 +71,7 @@ from dqx_airflow.results.report_rows import digests_of
 from dqx_airflow.results.schema import PROOFS
 from dqx_airflow.results.states import StateStore
 from dqx_airflow.results.store import ResultsStore
-from dqx_airflow.values import (
-    DatasetRef,
-    EngineProof,
-    GateReport,
-    GateRequest,
-    Outcome,
-    Severity,
-    Status,
-    Verdict,
-    to_json,
-)
+from dqx_airflow.values import GateReport, GateRequest, Outcome, Verdict
 from dqx_airflow.values.json_form import EXIT_TIMED_OUT, from_arguments, storage_options_of
 from dqx_airflow.values.redact import redact_urls
 from dqx_airflow.values.report import Acceptance, Decisions
@@ -253,7 +238,7 @@ def run_gates(
     started = _now()
     with run_events({part.run_id: part.request for part in parts}, started, store) as end:
         spark = session(first.run_key.gate)
-        do_meanwhile(lambda: to_json(first.attempt))  # its import takes a while
+        do_meanwhile(lambda: values.to_json(first.attempt))  # its import takes a while
         parts = [_with_labels(part, results) for part in _watching(parts, requests, spark)]
         states = StateStore(store.location)
         cache = None if first.recompute else StateCache(spark, states, parts[0].run_id, started)
@@ -417,7 +402,7 @@ def _watching(
 
 def _require_same_datasets(parts: Sequence[_JobPart]) -> None:
     """:raises RequestError: a name is that of two datasets, of which only one would be read."""
-    by_name: dict[str, DatasetRef] = {}
+    by_name: dict[str, values.DatasetRef] = {}
     for ref in (ref for part in parts for ref in part.request.datasets):
         first = by_name.setdefault(ref.name, ref)
         if first != ref:
@@ -427,7 +412,7 @@ def _require_same_datasets(parts: Sequence[_JobPart]) -> None:
             raise RequestError(message, "give them different names, or run the gates separately")
 
 
-def _shown(ref: DatasetRef, *refs: DatasetRef) -> str:
+def _shown(ref: values.DatasetRef, *refs: values.DatasetRef) -> str:
     """The settings of a dataset that are not the same in both."""
     settings, other_settings = map(asdict, refs)
     keys = [
@@ -444,10 +429,10 @@ def _validate(
     started: datetime,
     receipts: ReceiptWriter,
     cache: StateCache | None = None,
-    proof: EngineProof | None = None,
+    proof: values.EngineProof | None = None,
 ) -> tuple[GateReport, ...]:
     refs = {ref.name: ref for part in parts for ref in part.request.datasets}
-    plans = [with_requests_of(part.plan, part.shadow[0]) for part in parts]
+    plans = [selection.with_requests_of(part.plan, part.shadow[0]) for part in parts]
     engine = engine_of(spark)  # asked now: the verdicts survive the loss of the session
     if proof is not None:
         engine["engine_proof"] = proof.mark
@@ -471,7 +456,7 @@ def _validate(
     return _promoted(parts, suites, spark, opened, started, receipts)
 
 
-def _proof_of(spark: SparkSession, store: ResultsStore) -> EngineProof | None:
+def _proof_of(spark: SparkSession, store: ResultsStore) -> values.EngineProof | None:
     """What the store knows about the engine of a session."""
     results = StoredResults(store.root, store.storage_options)
     if results.table(PROOFS) is None:
@@ -574,7 +559,9 @@ def _report(
         finished_at=_now(),
         contract=request.contract and request.contract.in_report,
         sources=digests_of(request.sources),
-        shadow=shadow_report(request, part.shadow, all_scanned, request.skip_dates, started),
+        shadow=selection.shadow_report(
+            request, part.shadow, all_scanned, request.skip_dates, started
+        ),
         partial=plan.partial,
         slice=request.slice,
         accepted=accepted,
@@ -649,8 +636,8 @@ def _may_promote(part: _JobPart, report: GateReport) -> bool:
         if assertion.is_protected or assertion.is_implicit
     }
     return part.request.promote_blocked and not any(
-        verdict.severity is Severity.P0 or (verdict.check, verdict.name) in kept
-        for verdict in report.with_status(Status.FAILED)
+        verdict.severity is values.Severity.P0 or (verdict.check, verdict.name) in kept
+        for verdict in report.with_status(values.Status.FAILED)
         if verdict.can_block(report.fail_on)
     )
 

@@ -11,18 +11,8 @@ from typing import Any
 from dqx_airflow.contracts.demands import Condition, QueryGives
 from dqx_airflow.contracts.dialects.foreign import Translation, severity_of
 from dqx_airflow.errors import NoCounterpartError
-from dqx_airflow.importing.foreign_rule import (
-    Claims,
-    ForeignRule,
-    ImportRequest,
-    Meaning,
-    column_text,
-    finite,
-    meaning_or_reason,
-    sql_text,
-    value_text,
-    yaml_line,
-)
+from dqx_airflow.importing import foreign_rule
+from dqx_airflow.importing.foreign_rule import ForeignRule
 
 _SUBJECTS = {
     "null_count": "null_count({})",
@@ -49,13 +39,15 @@ def recognises(document: Any) -> bool:
     )
 
 
-def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[ForeignRule]:
+def rules_of(
+    document: Mapping[str, Any], request: foreign_rule.ImportRequest
+) -> Iterator[ForeignRule]:
     """The rules of a set, which name no table: its name is the dataset by default."""
     dataset = request.dataset or str(document.get("name") or "data")
     for number, rule in enumerate(document["rules"]):
         place = f"{request.file}: rules[{number}]"
         if not isinstance(rule, Mapping):
-            yield ForeignRule(dataset, place, yaml_line(rule), "this is not a rule")
+            yield ForeignRule(dataset, place, foreign_rule.yaml_line(rule), "this is not a rule")
             continue
         # SQL is judged as it stands: the clause is added to built-in checks only.
         is_query = rule.get("check") == "custom_sql"
@@ -64,8 +56,8 @@ def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[Fo
         yield ForeignRule(
             dataset,
             place,
-            yaml_line(rule),
-            meaning_or_reason(lambda rule=rule: _meaning(rule)),  # type: ignore[misc]
+            foreign_rule.yaml_line(rule),
+            foreign_rule.meaning_or_reason(lambda rule=rule: _meaning(rule)),  # type: ignore[misc]
             name=str(rule["name"]) if rule.get("name") else None,
             severity=severity_of(severity) if isinstance(severity, str) else None,
             where=str(where) if where else None,
@@ -73,20 +65,22 @@ def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[Fo
         )
 
 
-def _meaning(rule: Mapping[str, Any]) -> Meaning:
+def _meaning(rule: Mapping[str, Any]) -> foreign_rule.Meaning:
     """:raises NoCounterpartError: the provider would refuse the rule, or DQL has nothing for it."""
     if unknown := sorted({*map(str, rule)} - _KEYS):
         raise NoCounterpartError(f"it has the unknown key {unknown[0]}")
     check, bounds = rule.get("check"), _bounds(rule.get("condition"))
     if check == "custom_sql":
-        query = sql_text(rule.get("sql")).replace("{table}", "{model}")
+        query = foreign_rule.sql_text(rule.get("sql")).replace("{table}", "{model}")
         demands = tuple(QueryGives(query, Condition(op, bound)) for op, bound in bounds)
         return Translation("custom_sql", demands)
     if check not in _SUBJECTS:
         raise NoCounterpartError(f"there is no check {check!r}")
-    column = column_text(rule.get("column")) if "{}" in _SUBJECTS[check] else None
+    column = foreign_rule.column_text(rule.get("column")) if "{}" in _SUBJECTS[check] else None
     subject = _SUBJECTS[check].format(column)
-    return Claims(check, tuple(f"{subject} {op} {value_text(to)}" for op, to in bounds), column)
+    return foreign_rule.Claims(
+        check, tuple(f"{subject} {op} {foreign_rule.value_text(to)}" for op, to in bounds), column
+    )
 
 
 def _bounds(condition: Any) -> list[tuple[str, int | float]]:
@@ -102,8 +96,8 @@ def _bounds(condition: Any) -> list[tuple[str, int | float]]:
         raise NoCounterpartError("its condition needs `equal_to`, or bounds without it")
     bounds: list[tuple[str, int | float]] = []
     for key, value in given.items():
-        bound = finite(value)
-        margin = abs(bound) * finite(tolerance) if tolerance is not None else 0
+        bound = foreign_rule.finite(value)
+        margin = abs(bound) * foreign_rule.finite(tolerance) if tolerance is not None else 0
         if key in _LOWER or (key == "equal_to" and margin):
             bounds.append((_LOWER.get(key, ">="), bound - margin))
         if key in _UPPER or (key == "equal_to" and margin):

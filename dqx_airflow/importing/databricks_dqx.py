@@ -14,23 +14,8 @@ from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.demands import Condition, QueryGives, Refers, RowsSatisfy
 from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.errors import NoCounterpartError
-from dqx_airflow.importing.foreign_rule import (
-    REFUSALS,
-    Claims,
-    ForeignRule,
-    ImportRequest,
-    Meaning,
-    all_hold,
-    column_text,
-    finite,
-    listed_rules,
-    percent_text,
-    reason_of,
-    refuse_listed,
-    rows_text,
-    value_text,
-    yaml_line,
-)
+from dqx_airflow.importing import foreign_rule
+from dqx_airflow.importing.foreign_rule import Claims, Meaning, column_text, rows_text, value_text
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 from dqx_airflow.values import Severity
@@ -122,7 +107,7 @@ def _decimal(value: object) -> object:
     """A number that the file writes as a decimal; any other value as it is."""
     match value:
         case {"__decimal__": str(digits)}:
-            return finite(float(digits))
+            return foreign_rule.finite(float(digits))
         case _:
             return value
 
@@ -199,7 +184,7 @@ def _of_sql(kind: str, template: str) -> Reader:
                 return default
             if key.endswith("_format"):
                 return f", {quote_literal(str(given))}"
-            return _limit_sql(given) if key == "base_timestamp" else str(finite(given))
+            return _limit_sql(given) if key == "base_timestamp" else str(foreign_rule.finite(given))
 
         column, sql = _column(arguments, first), _HOLE.sub(fill, template)
         _refuse_clock(arguments)
@@ -303,13 +288,16 @@ def _aggregate(op: str) -> Reader:
             and isinstance(parameters, Mapping)
             and [*parameters] == ["percentile"]
         ):
-            share = percent_text(parameters["percentile"])
+            share = foreign_rule.percent_text(parameters["percentile"])
             subject = f"percentile({column_text(column)}, {share})"
-        elif kind not in (metrics := listed_rules("databricks-dqx: aggregates")) or parameters:
+        elif (
+            kind not in (metrics := foreign_rule.listed_rules("databricks-dqx: aggregates"))
+            or parameters
+        ):
             raise NoCounterpartError(f"aggr_type '{kind}' has no counterpart")
         else:
             subject = "num_rows()" if is_rows else metrics[kind][0].format(column_text(column))
-        limit = finite(_decimal(arguments.get("limit")))
+        limit = foreign_rule.finite(_decimal(arguments.get("limit")))
         about = None if is_rows else column_text(column)
         return Claims(kind, (f"{subject} {op} {value_text(limit)}",), about)
 
@@ -318,7 +306,7 @@ def _aggregate(op: str) -> Reader:
 
 def _older_than(arguments: Arguments) -> Claims:
     column = _column(arguments)
-    days = finite(arguments.get("days"))
+    days = foreign_rule.finite(arguments.get("days"))
     _refuse_clock(arguments)
     is_old = f"{sql_name(column)} < date_sub(current_date(), {days})"
     text = value_text(f"count_if({is_old if arguments.get('negate') else f'NOT ({is_old})'})")
@@ -341,7 +329,7 @@ def _no_outliers(arguments: Arguments) -> Meaning:
 
 def _listed(kinds: str, reader: Callable[..., Reader]) -> dict[str, Reader]:
     """The functions below a heading of the table, each with what it becomes."""
-    listed = listed_rules(f"databricks-dqx: {kinds}").items()
+    listed = foreign_rule.listed_rules(f"databricks-dqx: {kinds}").items()
     return {function: reader(*columns) for function, columns in listed}
 
 
@@ -369,7 +357,7 @@ def _refuse(function: str) -> None:
     reason = f"the function '{function}' has no counterpart"
     if function.startswith("is_valid_") and function.endswith("_code"):
         reason = 'the codes are a list of DQX: write those that may occur, `c in ["CH", "DE"]`'
-    refuse_listed("databricks-dqx", function, reason)
+    foreign_rule.refuse_listed("databricks-dqx", function, reason)
 
 
 def recognises(document: Any) -> bool:
@@ -378,13 +366,17 @@ def recognises(document: Any) -> bool:
     )
 
 
-def rules_of(document: list[Any], request: ImportRequest) -> Iterator[ForeignRule]:
+def rules_of(
+    document: list[Any], request: foreign_rule.ImportRequest
+) -> Iterator[foreign_rule.ForeignRule]:
     dataset = request.dataset or "data"
     for index, entry in enumerate(document):
         place = f"{request.file}: [{index}]"
         check = entry.get("check") if isinstance(entry, Mapping) else None
         if not isinstance(check, Mapping):
-            yield ForeignRule(dataset, place, yaml_line(entry), "this is not a check")
+            yield foreign_rule.ForeignRule(
+                dataset, place, foreign_rule.yaml_line(entry), "this is not a check"
+            )
             continue
         for arguments in _each(check):
             yield _rule(entry, str(check.get("function")), arguments, dataset, place)
@@ -403,29 +395,29 @@ def _each(check: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _rule(
     entry: Mapping[str, Any], function: str, arguments: dict[str, Any], dataset: str, place: str
-) -> ForeignRule:
+) -> foreign_rule.ForeignRule:
     shown = f"{function}({', '.join(f'{k}={v!r}' for k, v in arguments.items())})"
     own_filter = arguments.pop("row_filter", None)
     try:
         if function not in FUNCTIONS:
             _refuse(function)
-        (parameters,) = listed_rules("databricks-dqx: arguments")[function]
+        (parameters,) = foreign_rule.listed_rules("databricks-dqx: arguments")[function]
         for key in arguments:
             if key not in parameters.split():
                 raise NoCounterpartError(f"'{key}' has no counterpart for {function}")
         groups = tuple(columns_in(arguments.pop("group_by", None) or []))
         meaning: Meaning | str = FUNCTIONS[function](arguments)
-    except REFUSALS as refusal:
-        meaning, groups = reason_of(refusal), ()
+    except foreign_rule.REFUSALS as refusal:
+        meaning, groups = foreign_rule.reason_of(refusal), ()
     own_name = entry.get("name") or entry["check"].get("name")
-    return ForeignRule(
+    return foreign_rule.ForeignRule(
         dataset,
         place,
         shown,
         meaning,
         name=str(own_name) if own_name else None,
         severity=Severity.P3 if entry.get("criticality") == "warn" else None,
-        where=all_hold(entry.get("filter"), own_filter),
+        where=foreign_rule.all_hold(entry.get("filter"), own_filter),
         groups=groups,
         difference=_difference(function, arguments, is_grouped=bool(groups)),
     )
@@ -438,6 +430,9 @@ def _difference(function: str, arguments: Arguments, *, is_grouped: bool) -> str
             "words without quotes are strings, as before DQX 0.16; later versions read "
             "them as columns"
         )
-    if listed_rules("databricks-dqx: each value").get(function, ("",))[0] in TEXT_FORMATS:
+    if (
+        foreign_rule.listed_rules("databricks-dqx: each value").get(function, ("",))[0]
+        in TEXT_FORMATS
+    ):
         return "the format is checked as DQL defines it"
     return "a dataset without rows passes in DQX but fails here" if is_grouped else None

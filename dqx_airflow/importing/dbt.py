@@ -14,27 +14,9 @@ from typing import Any
 from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.errors import NoCounterpartError
-from dqx_airflow.importing.dbt_tests import (
-    ANY_ROW,
-    PERIOD_S,
-    Arguments,
-    difference_of,
-    groups_of,
-    meaning_of,
-)
-from dqx_airflow.importing.foreign_rule import (
-    REFUSALS,
-    Claims,
-    ForeignRule,
-    ImportRequest,
-    Meaning,
-    all_hold,
-    column_text,
-    meaning_or_reason,
-    reason_of,
-    sql_text,
-    yaml_line,
-)
+from dqx_airflow.importing import dbt_tests, foreign_rule
+from dqx_airflow.importing.dbt_tests import ANY_ROW, PERIOD_S, Arguments
+from dqx_airflow.importing.foreign_rule import ForeignRule, ImportRequest, column_text, yaml_line
 from dqx_airflow.values import Severity
 
 _KINDS_OF_NODES = ("models", "seeds", "snapshots")
@@ -97,7 +79,9 @@ def _constraints(node: Mapping[str, Any], dataset: str, at: str) -> Iterator[For
     for owner, name, place in owners:
         for number_, constraint in enumerate(_mappings(owner.get("constraints"))):
             listed = constraint.get("columns") or [name]
-            meaning = meaning_or_reason(partial(_constraint, constraint, listed), "constraint")
+            meaning = foreign_rule.meaning_or_reason(
+                partial(_constraint, constraint, listed), "constraint"
+            )
             where = f"{place}.constraints[{number_}]"
             yield ForeignRule(dataset, where, f"constraint {yaml_line(constraint)}", meaning)
 
@@ -106,7 +90,7 @@ def _constraint(constraint: Mapping[str, Any], names: list[Any]) -> Translation:
     kind = str(constraint.get("type"))
     expression = constraint.get("expression")
     if kind == "check":
-        return Translation("check", (demands.RowsSatisfy(sql_text(expression)),))
+        return Translation("check", (demands.RowsSatisfy(foreign_rule.sql_text(expression)),))
     columns = tuple(column_text(name) for name in names)
     about = columns[0] if len(columns) == 1 else None
     required = tuple(
@@ -137,12 +121,12 @@ def _freshness(node: Mapping[str, Any], dataset: str, place: str) -> Iterator[Fo
         age = freshness.get(key)
         if not isinstance(age, Mapping):
             continue
-        meaning: Meaning | str = "it needs a count and a period"
+        meaning: foreign_rule.Meaning | str = "it needs a count and a period"
         difference = None
         match age, node.get("loaded_at_field"):
             case {"count": int(count), "period": str(period)}, None if period in PERIOD_S:
                 limit = f"{count} {period}{'' if count == 1 else 's'}"
-                meaning = Claims("freshness", (f"commit_age() <= {limit}",))
+                meaning = foreign_rule.Claims("freshness", (f"commit_age() <= {limit}",))
                 difference = "the age is that of the last commit to a Delta table"
             case {"count": int(count), "period": str(period)}, str(field) if period in PERIOD_S:
                 path = column_text(field)
@@ -182,17 +166,17 @@ def _rules(test: object, column: str | None, dataset: str, place: str) -> Iterat
         key: value for key, value in written_arguments.items() if key not in (*_CONFIG, *_REMARKS)
     }
     own_conditions = (arguments.pop(key, None) for key in ("row_condition", "where_expression"))
-    where = all_hold(config.get("where"), *own_conditions)
+    where = foreign_rule.all_hold(config.get("where"), *own_conditions)
     named = str(given["name"]) if isinstance(given.get("name"), str) else None
     for fails_if, severity in _limits(config):
         try:
             if config.get("enabled") is False:
                 raise NoCounterpartError("the test is disabled")
             rest = dict(arguments)
-            groups = groups_of(kind, rest)
-            meaning = meaning_of(kind, Arguments(rest, column, dataset), fails_if)
-        except REFUSALS as refusal:
-            reason = f"{kind}: {reason_of(refusal)}"
+            groups = dbt_tests.groups_of(kind, rest)
+            meaning = dbt_tests.meaning_of(kind, Arguments(rest, column, dataset), fails_if)
+        except foreign_rule.REFUSALS as refusal:
+            reason = f"{kind}: {foreign_rule.reason_of(refusal)}"
             yield ForeignRule(dataset, place, shown, reason, severity=severity)
             continue
         yield ForeignRule(
@@ -204,7 +188,7 @@ def _rules(test: object, column: str | None, dataset: str, place: str) -> Iterat
             severity=severity,
             where=where,
             groups=groups,
-            difference=difference_of(kind, arguments, is_grouped=bool(groups)),
+            difference=dbt_tests.difference_of(kind, arguments, is_grouped=bool(groups)),
         )
 
 

@@ -13,22 +13,8 @@ from dqx_airflow.contracts.dialects.clause_reader import DAY_S, HOUR_S, MINUTE_S
 from dqx_airflow.contracts.dialects.foreign import Translation, aggregate_query, great_expectations
 from dqx_airflow.contracts.dialects.foreign import predicate as value_predicate
 from dqx_airflow.errors import NoCounterpartError
-from dqx_airflow.importing.foreign_rule import (
-    Claims,
-    Meaning,
-    column_text,
-    columns_exist,
-    columns_in_order,
-    columns_text,
-    finite,
-    groups_text,
-    list_text,
-    listed_rules,
-    only_columns,
-    refuse_listed,
-    sql_text,
-    value_text,
-)
+from dqx_airflow.importing import foreign_rule
+from dqx_airflow.importing.foreign_rule import Claims, column_text, finite, value_text
 from dqx_airflow.metrics.derived import MOST_COMMON
 from dqx_airflow.metrics.sql import quote_literal
 
@@ -137,7 +123,7 @@ def _rows(arguments: Arguments) -> tuple[str, ...]:
 
 def _dimensions(arguments: Arguments) -> Claims:
     columns = [Arguments({}, column, "data").path for column in arguments.list_of("dimensions")]
-    texts = (f"{text}{groups_text(columns)}" for text in _rows(arguments))
+    texts = (f"{text}{foreign_rule.groups_text(columns)}" for text in _rows(arguments))
     return Claims("dimension_anomalies", tuple(texts))
 
 
@@ -146,8 +132,8 @@ def _column(arguments: Arguments) -> Claims:
     if "column_anomalies" not in arguments:
         raise NoCounterpartError("name its monitors in column_anomalies: they depend on the type")
     by = arguments.get("dimensions") or []
-    groups = groups_text([Arguments({}, column, "data").path for column in by])
-    texts, monitors = [], listed_rules("dbt: Elementary")
+    groups = foreign_rule.groups_text([Arguments({}, column, "data").path for column in by])
+    texts, monitors = [], foreign_rule.listed_rules("dbt: Elementary")
     for name in arguments.list_of("column_anomalies"):
         if name not in monitors:
             raise NoCounterpartError(f"the monitor '{name}' has no counterpart")
@@ -170,7 +156,7 @@ def elementary_claims(kind: str, arguments: Arguments) -> Claims | None:
     package, _, bare = kind.rpartition(".")
     if package != "elementary":
         return None
-    refuse_listed("dbt", bare)
+    foreign_rule.refuse_listed("dbt", bare)
     if bare not in ELEMENTARY:
         return None
     arguments.only(*_keys_of(bare))
@@ -179,7 +165,7 @@ def elementary_claims(kind: str, arguments: Arguments) -> Claims | None:
 
 def _keys_of(test: str) -> list[str]:
     """The arguments that a test takes besides the column."""
-    (keys,) = listed_rules("dbt: arguments").get(test, ("",))
+    (keys,) = foreign_rule.listed_rules("dbt: arguments").get(test, ("",))
     return keys.split()
 
 
@@ -198,7 +184,7 @@ ORDERS = {
 _RENAMED = {"column_name": "column", "column_type": "type_", "column_type_list": "type_list"}
 
 
-def expectation_of(kind: str, arguments: Arguments) -> Meaning:
+def expectation_of(kind: str, arguments: Arguments) -> foreign_rule.Meaning:
     """The translation of an expectation.
 
     :raises NoCounterpartError: an argument has no counterpart.
@@ -267,7 +253,7 @@ def _in_order(kind: str, arguments: Arguments) -> Claims:
 
 def _most_common(arguments: Arguments) -> Claims:
     arguments.only("value_set", "top_n", "quote_values", "data_type", "strictly")
-    column, listed = arguments.path, list_text(arguments.list_of("value_set"))
+    column, listed = arguments.path, foreign_rule.list_text(arguments.list_of("value_set"))
     most = value_text(finite(arguments.get("top_n", 1)))
     return Claims("most_common", (f"{MOST_COMMON}({column}, {most}) in {listed}",), column)
 
@@ -286,7 +272,9 @@ def groups_of(kind: str, arguments: dict[str, Any]) -> tuple[str, ...]:
     """
     named = [arguments.pop(key, None) for key in ("group_by_columns", "group_by")]
     columns = next((value for value in named if value), ())
-    if columns and kind.rsplit(".", maxsplit=1)[-1] in listed_rules("dbt: tests of two models"):
+    if columns and kind.rsplit(".", maxsplit=1)[-1] in foreign_rule.listed_rules(
+        "dbt: tests of two models"
+    ):
         raise NoCounterpartError("comparing groups of two tables has no counterpart")
     names = columns if isinstance(columns, list | tuple) else [columns]
     return tuple(column_text(name) for name in names)
@@ -299,17 +287,17 @@ def difference_of(kind: str, arguments: Collection[str] = (), *, is_grouped: boo
     """
     bare = kind.rsplit(".", maxsplit=1)[-1]
     differences = [ANOMALIES] if is_anomaly_test(kind) else []
-    differences += listed_rules("dbt: differences").get(bare, ())
+    differences += foreign_rule.listed_rules("dbt: differences").get(bare, ())
     if bare == "equality" and "compare_columns" in arguments:
         differences.append("a repeated row must occur the same number of times in both tables")
     if bare == "equality" and "compare_columns" not in arguments:
         differences.append("columns are compared by their position in the tables")
-    if is_grouped or bare in listed_rules("dbt: tests that an empty table passes"):
+    if is_grouped or bare in foreign_rule.listed_rules("dbt: tests that an empty table passes"):
         differences.append(_EMPTY)
     return "; ".join(differences) or None
 
 
-def meaning_of(kind: str, arguments: Arguments, fails_if: str) -> Meaning:
+def meaning_of(kind: str, arguments: Arguments, fails_if: str) -> foreign_rule.Meaning:
     """The translation of a test that fails at a number of rows, such as `> 0`.
 
     :raises NoCounterpartError: it has no counterpart.
@@ -329,7 +317,7 @@ def meaning_of(kind: str, arguments: Arguments, fails_if: str) -> Meaning:
     raise NoCounterpartError("it has no counterpart")
 
 
-def _untolerant(meaning: Meaning, fails_if: str) -> Meaning:
+def _untolerant(meaning: foreign_rule.Meaning, fails_if: str) -> foreign_rule.Meaning:
     """:raises NoCounterpartError: the test tolerates a number of rows."""
     if fails_if != ANY_ROW:
         raise NoCounterpartError(f"failing if rows {fails_if} has no counterpart here")
@@ -393,7 +381,7 @@ def _within_stdevs(arguments: Arguments) -> Claims:
 
 
 def _aggregation(arguments: Arguments) -> Claims:
-    expression = sql_text(arguments.get("expression"))
+    expression = foreign_rule.sql_text(arguments.get("expression"))
     other = column_text(arguments.relation("compare_model"))
     expected = f"sql({value_text(expression)}, dataset {arguments.dataset})"
     compared = value_text(str(arguments.get("compare_expression") or expression))
@@ -444,7 +432,7 @@ def _reference(arguments: Arguments) -> kinds.Refers:
 def _relationships_where(arguments: Arguments) -> tuple[kinds.Demand, ...] | Claims:
     among = str(arguments.get("to_condition", "1=1"))
     if among.replace(" ", "") != "1=1":
-        return _refers_to_some(arguments, sql_text(among))
+        return _refers_to_some(arguments, foreign_rule.sql_text(among))
     reference, where = _reference(arguments), arguments.get("from_condition")
     return (kinds.AmongRows(reference, str(where)) if where else reference,)
 
@@ -456,7 +444,7 @@ def _refers_to_some(arguments: Arguments, among: str) -> Claims:
     referenced = " ".join(
         ("SELECT", name, "FROM", sql_name(other), f"WHERE ({among}) AND {name} IS NOT NULL")
     )
-    condition = sql_text(arguments.get("from_condition") or "1=1")
+    condition = foreign_rule.sql_text(arguments.get("from_condition") or "1=1")
     lost = f"WHERE ({condition}) AND {arguments.sql} NOT IN ({referenced})"
     query = " ".join(("SELECT count(*) FROM", sql_name(arguments.dataset), lost))
     return Claims(
@@ -479,7 +467,7 @@ def _equality(arguments: Arguments) -> Claims:
             " ".join(("SELECT * FROM", sql_name(dataset))) for dataset in (arguments.dataset, other)
         ]
         return Claims("equality", (_are_equal(*rows),), others=(other,))
-    columns = columns_text(arguments.list_of("compare_columns"))
+    columns = foreign_rule.columns_text(arguments.list_of("compare_columns"))
     text = f"rows of {arguments.dataset} match {other} on ({columns})"
     return Claims("equality", (text,), others=(other,))
 
@@ -534,7 +522,7 @@ def _exclusive_ranges(arguments: Arguments) -> tuple[kinds.Demand, ...]:
 
 
 def _expression_is_true(arguments: Arguments) -> tuple[kinds.Demand, ...]:
-    expression = sql_text(arguments.get("expression"))
+    expression = foreign_rule.sql_text(arguments.get("expression"))
     if arguments.column is not None:
         expression = f"{arguments.sql} {expression}"
     return (kinds.RowsSatisfy(expression),)
@@ -604,17 +592,23 @@ def _sequential_values(arguments: Arguments) -> Claims:
 
 
 GENERIC: Mapping[str, Callable[[Arguments], tuple[kinds.Demand, ...] | Claims]] = {
-    **{test: _counted(*columns) for test, columns in listed_rules("dbt: counts").items()},
-    **{test: _beside_other(*columns) for test, columns in listed_rules("dbt: two models").items()},
+    **{
+        test: _counted(*columns)
+        for test, columns in foreign_rule.listed_rules("dbt: counts").items()
+    },
+    **{
+        test: _beside_other(*columns)
+        for test, columns in foreign_rule.listed_rules("dbt: two models").items()
+    },
     "expect_row_values_to_have_recent_data": _recent,
     "expect_grouped_row_values_to_have_recent_data": _recent,
     "expect_column_values_to_have_consistent_casing": _consistent_casing,
     "expect_column_values_to_be_within_n_stdevs": _within_stdevs,
     "equal_expression": _aggregation,
     "expect_table_aggregation_to_equal_other_table": _aggregation,
-    "expect_table_columns_to_contain_set": _about_columns(columns_exist),
-    "expect_table_columns_to_match_set": _about_columns(only_columns),
-    "expect_table_columns_to_match_ordered_list": _about_columns(columns_in_order),
+    "expect_table_columns_to_contain_set": _about_columns(foreign_rule.columns_exist),
+    "expect_table_columns_to_match_set": _about_columns(foreign_rule.only_columns),
+    "expect_table_columns_to_match_ordered_list": _about_columns(foreign_rule.columns_in_order),
     "not_null": lambda arguments: (kinds.Required(),),
     "unique": lambda arguments: (kinds.Unique((arguments.path,)),),
     "accepted_values": _accepted_values,

@@ -20,23 +20,8 @@ from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.demands import Condition, QueryGives, Required
 from dqx_airflow.contracts.dialects.foreign import Translation, aggregate_query
 from dqx_airflow.errors import NoCounterpartError
-from dqx_airflow.importing.foreign_rule import (
-    REFUSALS,
-    Claims,
-    ForeignRule,
-    ImportRequest,
-    Meaning,
-    column_text,
-    columns_exist,
-    columns_text,
-    finite,
-    list_text,
-    listed_rules,
-    percent_text,
-    reason_of,
-    rows_text,
-    value_text,
-)
+from dqx_airflow.importing import foreign_rule
+from dqx_airflow.importing.foreign_rule import Claims, ForeignRule, Meaning, column_text, finite
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.values import Severity
 
@@ -70,10 +55,8 @@ def _comparisons_in(condition: Any) -> DeequCondition:
 
 
 def _compared(subject: str, condition: Any, *, is_share: bool = False) -> tuple[str, ...]:
-    return tuple(
-        f"{subject} {op} {percent_text(bound) if is_share else value_text(bound)}"
-        for op, bound in _comparisons_in(condition)
-    )
+    text_of = foreign_rule.percent_text if is_share else foreign_rule.value_text
+    return tuple(f"{subject} {op} {text_of(bound)}" for op, bound in _comparisons_in(condition))
 
 
 def _metric(kind: str, text: str, unit: str = "") -> Callable[[list[Any]], Meaning]:
@@ -112,12 +95,12 @@ def _share_of_rows(predicate: str, rest: list[Any], passes_null: str | None) -> 
     """
     condition = _condition_in(rest)
     if tuple(condition) in (((">=", 1),), (("==", 1),)):
-        return (rows_text(predicate),)
+        return (foreign_rule.rows_text(predicate),)
     if passes_null is not None:
         predicate = f"({passes_null} is null or {predicate})"
     match tuple(condition):
         case ((">=", share),):
-            return (rows_text(predicate, share),)
+            return (foreign_rule.rows_text(predicate, share),)
     return _compared(f"num_rows(where {predicate}) / num_rows()", condition, is_share=True)
 
 
@@ -139,7 +122,7 @@ def _ratio(metric: str) -> Callable[[list[Any]], Meaning]:
 
     def meaning(given: list[Any]) -> Meaning:
         columns = given[0] if isinstance(given[0], list) else [given[0]]
-        listed = columns_text(columns)
+        listed = foreign_rule.columns_text(columns)
         subject = f"{metric}({listed if len(columns) == 1 else f'[{listed}]'})"
         column = column_text(columns[0]) if len(columns) == 1 else None
         return Claims(metric, _compared(subject, given[1], is_share=True), column)
@@ -150,9 +133,9 @@ def _ratio(metric: str) -> Callable[[list[Any]], Meaning]:
 def _contained(given: list[Any]) -> Meaning:
     column = column_text(given[0])
     if isinstance(given[1], list):
-        predicate = f"{column} in {list_text(given[1])}"
+        predicate = f"{column} in {foreign_rule.list_text(given[1])}"
         return Claims("values", _share_of_rows(predicate, given[2:], column), column)
-    low, high = (value_text(finite(bound)) for bound in given[1:3])
+    low, high = (foreign_rule.value_text(finite(bound)) for bound in given[1:3])
     ends = [argument for argument in given[3:] if isinstance(argument, bool)]
     predicate = f"{column} between {low} and {high}"
     if False in ends:
@@ -195,7 +178,7 @@ def _complete_columns(link: str) -> Callable[[list[Any]], Meaning]:
         complete = f" {link} ".join(f"{column_text(column)} is not null" for column in given[0])
         condition = _condition_in(given[1:])
         if condition == _ALL:
-            return Claims("complete", (rows_text(complete),))
+            return Claims("complete", (foreign_rule.rows_text(complete),))
         subject = f"num_rows(where {complete}) / num_rows()"
         return Claims("complete", _compared(subject, condition, is_share=True))
 
@@ -204,13 +187,13 @@ def _complete_columns(link: str) -> Callable[[list[Any]], Meaning]:
 
 def _quantile(given: list[Any]) -> Meaning:
     column = column_text(given[0])
-    subject = f"percentile({column}, {percent_text(given[1])})"
+    subject = f"percentile({column}, {foreign_rule.percent_text(given[1])})"
     return Claims("quantile", _compared(subject, given[2]), column)
 
 
 def _pattern(given: list[Any]) -> Meaning:
     column, pattern = column_text(given[0]), given[1]
-    predicate = f"{column} is not null and {column} matches {value_text(pattern)}"
+    predicate = f"{column} is not null and {column} matches {foreign_rule.value_text(pattern)}"
     try:
         may_be_empty = re.search(pattern, "") is not None
     except (re.error, TypeError):
@@ -234,7 +217,7 @@ def _data_type(given: list[Any]) -> Meaning:
         subject = f"null_count({column}) / num_rows()"
         return Claims("data_type", _compared(subject, condition, is_share=True), column)
     name = sql_name(column)
-    types = listed_rules("deequ: types")
+    types = foreign_rule.listed_rules("deequ: types")
     patterns = types.get(kind) or (*types["Numeric"], *types["Boolean"])
     fits = " OR ".join(
         f"CAST({name} AS STRING) RLIKE {quote_literal(pattern)}" for pattern in patterns
@@ -258,9 +241,16 @@ def _standard_deviation(given: list[Any]) -> Meaning:
 
 CONSTRAINTS: dict[str, Callable[[list[Any]], Meaning]] = {
     "isComplete": lambda given: Translation("is_complete", (Required(),), column_text(given[0])),
-    **{name: _metric(*columns) for name, columns in listed_rules("deequ: metrics").items()},
-    **{name: _pair(*columns) for name, columns in listed_rules("deequ: pairs").items()},
-    "hasColumn": lambda given: Claims("column_exists", columns_exist(given), column_text(given[0])),
+    **{
+        name: _metric(*columns)
+        for name, columns in foreign_rule.listed_rules("deequ: metrics").items()
+    },
+    **{
+        name: _pair(*columns) for name, columns in foreign_rule.listed_rules("deequ: pairs").items()
+    },
+    "hasColumn": lambda given: Claims(
+        "column_exists", foreign_rule.columns_exist(given), column_text(given[0])
+    ),
     "isUnique": _unique,
     "isPrimaryKey": _unique,
     "hasUniqueness": _ratio("uniqueness"),
@@ -315,7 +305,9 @@ def recognises_code(text: str) -> bool:
     return "Check(" in text and any(word in text for word in ("deequ", "addCheck", "CheckLevel"))
 
 
-def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[ForeignRule]:
+def rules_of(
+    document: Mapping[str, Any], request: foreign_rule.ImportRequest
+) -> Iterator[ForeignRule]:
     """The suggested constraints, each as a rule."""
     dataset = request.dataset or "data"
     for index, suggestion in enumerate(document["constraint_suggestions"]):
@@ -324,7 +316,7 @@ def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[Fo
         yield from _of_chain("check" + code, code, dataset, place, None)
 
 
-def rules_of_code(text: str, request: ImportRequest) -> Iterator[ForeignRule]:
+def rules_of_code(text: str, request: foreign_rule.ImportRequest) -> Iterator[ForeignRule]:
     """The constraints of all checks in a file of Python or Scala.
 
     :raises NoCounterpartError: it is neither, or has no chain of constraints on a `Check`.
@@ -467,8 +459,8 @@ def _of_links(
                 and keyword.arg is not None
             ]
             meaning: Meaning | str = CONSTRAINTS[name](given)
-        except REFUSALS as refusal:
-            meaning = reason_of(refusal, f"{name} has unsupported arguments")
+        except foreign_rule.REFUSALS as refusal:
+            meaning = foreign_rule.reason_of(refusal, f"{name} has unsupported arguments")
         difference = difference_of(name, is_filtered=where is not None)
         yield ForeignRule(
             dataset, at, shown, meaning, severity=severity, where=where, difference=difference

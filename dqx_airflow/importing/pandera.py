@@ -9,18 +9,8 @@ from dqx_airflow.contracts import demands as kinds
 from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.dialects.foreign import Translation, literals, rlike
 from dqx_airflow.errors import NoCounterpartError
-from dqx_airflow.importing.foreign_rule import (
-    REFUSALS,
-    Claims,
-    ForeignRule,
-    ImportRequest,
-    Meaning,
-    column_text,
-    columns_text,
-    listed_rules,
-    reason_of,
-    yaml_line,
-)
+from dqx_airflow.importing import foreign_rule
+from dqx_airflow.importing.foreign_rule import Claims, ForeignRule, listed_rules, yaml_line
 
 _ESCAPED = str.maketrans({sign: f"\\{sign}" for sign in r"\.^$*+?{}[]|()"})
 _WIDER = "Spark's type may be narrower than that of pandas"
@@ -33,7 +23,9 @@ def recognises(document: Any) -> bool:
     )
 
 
-def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[ForeignRule]:
+def rules_of(
+    document: Mapping[str, Any], request: foreign_rule.ImportRequest
+) -> Iterator[ForeignRule]:
     dataset = request.dataset or str(document.get("name") or "data")
     columns = document.get("columns")
     names = []
@@ -52,12 +44,12 @@ def _of_frame(
     document: Mapping[str, Any], names: list[object], dataset: str, file: str
 ) -> Iterator[ForeignRule]:
     if document.get("strict") is True:
-        claim = f"extra_column_count([{columns_text(names)}]) == 0"
+        claim = f"extra_column_count([{foreign_rule.columns_text(names)}]) == 0"
         yield ForeignRule(dataset, f"{file}: strict", "strict", Claims("strict", (claim,)))
     unique = document.get("unique")
     if unique:
         keys = unique if isinstance(unique, list) else [unique]
-        claim = f"duplicate_count([{columns_text(keys)}]) == 0"
+        claim = f"duplicate_count([{foreign_rule.columns_text(keys)}]) == 0"
         yield ForeignRule(
             dataset, f"{file}: unique", f"unique {yaml_line(keys)}", Claims("unique", (claim,))
         )
@@ -77,9 +69,9 @@ def _of_frame(
 def _of_column(
     name: str, described: Mapping[str, Any], dataset: str, place: str
 ) -> Iterator[ForeignRule]:
-    path = column_text(name)
+    path = foreign_rule.column_text(name)
 
-    def rule(key: str, meaning: Meaning | str, **more: Any) -> ForeignRule:
+    def rule(key: str, meaning: foreign_rule.Meaning | str, **more: Any) -> ForeignRule:
         shown = f"{name}: {key}"
         return ForeignRule(dataset, f"{place}.{key}", shown, meaning, **more)
 
@@ -109,8 +101,10 @@ def _of_column(
             if kind not in _CHECKS:
                 raise NoCounterpartError(f"the check '{kind}' has no counterpart")
             meaning: Translation | str = Translation(kind, _CHECKS[kind](path, given), path)
-        except REFUSALS as refusal:
-            meaning = reason_of(refusal, f"the check '{kind}' has unsupported arguments")
+        except foreign_rule.REFUSALS as refusal:
+            meaning = foreign_rule.reason_of(
+                refusal, f"the check '{kind}' has unsupported arguments"
+            )
         yield rule(f"{kind}: {yaml_line(given)}", meaning)
 
 

@@ -15,26 +15,8 @@ from typing import Any
 from dqx_airflow.contracts.demands import QueryGives, RowsSatisfy
 from dqx_airflow.contracts.dialects.foreign import Translation, aggregate_query, soda
 from dqx_airflow.errors import NoCounterpartError
-from dqx_airflow.importing.foreign_rule import (
-    REFUSALS,
-    VARIABLE,
-    Claims,
-    ForeignRule,
-    ImportRequest,
-    Meaning,
-    all_hold,
-    column_text,
-    columns_exist,
-    finite,
-    list_text,
-    listed_rules,
-    meaning_or_reason,
-    reason_of,
-    refuse_listed,
-    sql_text,
-    value_text,
-    yaml_line,
-)
+from dqx_airflow.importing import foreign_rule
+from dqx_airflow.importing.foreign_rule import Claims, ForeignRule, Meaning, column_text, yaml_line
 from dqx_airflow.values import Severity
 
 
@@ -107,7 +89,7 @@ def schema_claims(levels: Mapping[str, Any]) -> Iterator[tuple[Severity | None, 
         severity = Severity.P3 if level == "warn" else None
         for key, value in rules.items():
             claims = partial(_schema_claims, str(key), value)
-            yield severity, meaning_or_reason(claims, "schema")
+            yield severity, foreign_rule.meaning_or_reason(claims, "schema")
 
 
 def _schema_claims(key: str, value: Any) -> Claims:
@@ -117,19 +99,21 @@ def _schema_claims(key: str, value: Any) -> Claims:
 def _claims_of(key: str, value: Any) -> list[str]:
     match key.removeprefix("when "):
         case "required column missing" if isinstance(value, list):
-            return [*columns_exist(value)]
+            return [*foreign_rule.columns_exist(value)]
         case "wrong column type" if isinstance(value, Mapping):
             return [
                 f"column {column_text(name)} fits {type_text(kind)}" for name, kind in value.items()
             ]
         case "forbidden column present" if isinstance(value, list):
-            names = list_text(str(pattern).replace("%", "*") for pattern in value)
+            names = foreign_rule.list_text(str(pattern).replace("%", "*") for pattern in value)
             return [f"forbidden_column_count({names}) == 0"]
         case "wrong column index" if isinstance(value, Mapping):
             # A column that is not there has no wrong place.
             return [
                 f"coalesce(column_position({column_text(name)}), {place}) == {place}"
-                for name, place in ((name, finite(index) + 1) for name, index in value.items())
+                for name, place in (
+                    (name, foreign_rule.finite(index) + 1) for name, index in value.items()
+                )
             ]
         case "schema changes":
             raise NoCounterpartError(
@@ -158,7 +142,7 @@ def change_claims(match: re.Match[str]) -> Claims:
 
     :raises NoCounterpartError: the metric or the comparison has no counterpart.
     """
-    (metric,) = listed_rules("soda: changes").get(match["metric"], (None,))
+    (metric,) = foreign_rule.listed_rules("soda: changes").get(match["metric"], (None,))
     if metric is None or (match["metric"] == "row_count") == bool(match["column"]):
         raise NoCounterpartError(f"a change of {match['metric']} has no counterpart")
     column = column_text(match["column"].strip('"')) if match["column"] else ""
@@ -191,7 +175,7 @@ def rules_of_groups(
     except NoCounterpartError as error:
         yield ForeignRule(dataset, place, shown, f"group by: {error}")
         return
-    filters = all_hold(own_filter, where)
+    filters = foreign_rule.all_hold(own_filter, where)
     for check in checks if isinstance(checks, list) else []:
         given = next(iter(check.values()), None) if isinstance(check, Mapping) else None
         text = str(next(iter(check), "") if isinstance(check, Mapping) else check)
@@ -203,7 +187,7 @@ def rules_of_groups(
                 dataset,
                 place,
                 f"group by {', '.join(groups)}: {yaml_line(check)}",
-                meaning_or_reason(claimed, "group by"),
+                foreign_rule.meaning_or_reason(claimed, "group by"),
                 name=str(settings_of_check["name"]) if settings_of_check.get("name") else None,
                 severity=severity,
                 where=filters,
@@ -227,8 +211,8 @@ def _groups_of(settings: Mapping[str, Any]) -> tuple[dict[str, str], tuple[str, 
     import sqlglot
     from sqlglot import exp
 
-    text = sql_text(settings.get("query"))
-    if (variable := VARIABLE.search(text)) is not None:
+    text = foreign_rule.sql_text(settings.get("query"))
+    if (variable := foreign_rule.VARIABLE.search(text)) is not None:
         raise NoCounterpartError(f"write the value of the variable {variable[0]}")
     try:
         query = sqlglot.parse_one(text)
@@ -267,7 +251,7 @@ def _metric(node: Any) -> str:
             metric = _AGGREGATES[node.key.upper()]
             return f"{metric}({column_text(node.this.name)})"
         case exp.AggFunc():
-            return f"sql({value_text(node.sql('spark'))})"
+            return f"sql({foreign_rule.value_text(node.sql('spark'))})"
     raise NoCounterpartError(f"`{node.sql()}` is not an aggregate of a column")
 
 
@@ -275,7 +259,9 @@ CHECKS_FOR, FOR_EACH, FILTER = "checks for ", "for each ", "filter "
 """How the keys of a file begin."""
 
 
-def rules_of_checks(document: Mapping[str, Any], request: ImportRequest) -> Iterator[ForeignRule]:
+def rules_of_checks(
+    document: Mapping[str, Any], request: foreign_rule.ImportRequest
+) -> Iterator[ForeignRule]:
     """The checks of a file, and its entries that are not known checks."""
     filters = {
         key.removeprefix(FILTER): str(value["where"])
@@ -293,7 +279,7 @@ def rules_of_checks(document: Mapping[str, Any], request: ImportRequest) -> Iter
                 place = f"{request.file}: {key}[{position}]"
                 if partition and where is None:
                     reason = f"unknown filter '{name}'"
-                elif VARIABLE.search(dataset):
+                elif foreign_rule.VARIABLE.search(dataset):
                     reason = f"its dataset is the variable {dataset}: add --dataset"
                 elif any(sign in dataset for sign in "%*"):
                     reason = "it selects datasets by a pattern: list each of them"
@@ -349,7 +335,7 @@ def _sodacl_rules(check: object, at: _Place) -> Iterator[ForeignRule]:
     name, own_filter = settings.get("name"), settings.pop("filter", None)
     for key in _NO_CLAIMS:
         settings.pop(key, None)
-    filters = all_hold(at.where, own_filter)
+    filters = foreign_rule.all_hold(at.where, own_filter)
     shown = check if isinstance(check, str) else yaml_line(check)
     of_no_rows = OF_NO_ROWS if filters and IS_SHARE.match(str(text)) else None
 
@@ -386,8 +372,8 @@ def _sodacl_rules(check: object, at: _Place) -> Iterator[ForeignRule]:
         try:
             meaning, difference = _sodacl_meaning(compared, settings, at.dataset)
             yield rule(meaning, severity, difference)
-        except REFUSALS as refusal:
-            yield rule(reason_of(refusal), severity)
+        except foreign_rule.REFUSALS as refusal:
+            yield rule(foreign_rule.reason_of(refusal), severity)
 
 
 def _sodacl_meaning(
@@ -397,7 +383,7 @@ def _sodacl_meaning(
 
     :raises NoCounterpartError: it has no counterpart.
     """
-    refuse_listed("soda", re.split(r"[ (]", text, maxsplit=1)[0])
+    foreign_rule.refuse_listed("soda", re.split(r"[ (]", text, maxsplit=1)[0])
     if text == "failed rows" or text.startswith("failed rows "):
         return _failed_rows(text.removeprefix("failed rows").strip(), settings), None
     if (match := _SAME_AS.fullmatch(text)) is not None:
@@ -441,7 +427,7 @@ def _failed_rows(comparison: str, settings: Mapping[str, Any]) -> Translation:
     sql = str(condition if condition is not None else query or "")
     if not sql:
         raise NoCounterpartError("failed rows: it has neither a fail condition nor a fail query")
-    if (variable := VARIABLE.search(sql)) is not None:
+    if (variable := foreign_rule.VARIABLE.search(sql)) is not None:
         raise NoCounterpartError(f"failed rows: write the value of the variable {variable[0]}")
     if condition is not None and not comparison:
         return Translation("failed_rows", (RowsSatisfy(f"NOT ({sql})"),))
@@ -470,14 +456,18 @@ def recognises(document: Any) -> bool:
     return isinstance(document.get("dataset"), str) and bool({"columns", "checks"} & set(document))
 
 
-def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[ForeignRule]:
+def rules_of(
+    document: Mapping[str, Any], request: foreign_rule.ImportRequest
+) -> Iterator[ForeignRule]:
     if isinstance(document.get("dataset"), str):
         yield from _of_contract(document, request)
     else:
         yield from rules_of_checks(document, request)
 
 
-def _of_contract(document: Mapping[str, Any], request: ImportRequest) -> Iterator[ForeignRule]:
+def _of_contract(
+    document: Mapping[str, Any], request: foreign_rule.ImportRequest
+) -> Iterator[ForeignRule]:
     dataset = request.dataset or str(document["dataset"]).split("/")[-1].split(".")[-1]
     where = str(document["filter"]) if isinstance(document.get("filter"), str) else None
     columns = document.get("columns")
@@ -517,7 +507,7 @@ def _columns_rule(columns: object, check: object, dataset: str, place: str) -> F
             claims.append(f"extra_column_count([{', '.join(names)}]) == 0")
         return Claims("schema", tuple(claims))
 
-    meaning = meaning_or_reason(claimed)
+    meaning = foreign_rule.meaning_or_reason(claimed)
     shown = yaml_line(check) if isinstance(meaning, str) else "schema"
     is_in_any_order = settings.get("allow_other_column_order") or isinstance(meaning, str)
     difference = None if is_in_any_order else "the order of columns is not checked"
@@ -541,7 +531,7 @@ def _contract_rule(
     path = column_text(column) if column else None
     if "type" in check:
         is_share = where and IS_SHARE.match(str(check["type"]))
-        meaning = meaning_or_reason(lambda: soda.translate(check, path))
+        meaning = foreign_rule.meaning_or_reason(lambda: soda.translate(check, path))
         difference = OF_NO_ROWS if is_share else None
         return ForeignRule(dataset, place, shown, meaning, where=where, difference=difference)
     kind, given = next(iter(check.items()))
@@ -554,9 +544,9 @@ def _contract_rule(
     settings.pop("attributes", None)
     threshold = settings.pop("threshold", None)
     threshold = dict(threshold) if isinstance(threshold, Mapping) else {}
-    filters = all_hold(where, own_filter)
+    filters = foreign_rule.all_hold(where, own_filter)
     settings = {**inherited, **settings}
-    meaning = meaning_or_reason(lambda: _older(str(kind), settings, threshold, path))
+    meaning = foreign_rule.meaning_or_reason(lambda: _older(str(kind), settings, threshold, path))
     return ForeignRule(
         dataset,
         place,

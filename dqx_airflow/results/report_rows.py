@@ -12,16 +12,8 @@ from typing import Any
 
 from dqx_airflow import values
 from dqx_airflow.limits import LONGEST_KEPT_SOURCE
-from dqx_airflow.results.schema import (
-    FAILING_ROWS_COLUMNS,
-    RESULTS_COLUMNS,
-    RUNS_COLUMNS,
-    Row,
-    Source,
-    as_utc,
-    fields_of,
-    written,
-)
+from dqx_airflow.results import schema
+from dqx_airflow.results.schema import Row, Source, written
 from dqx_airflow.values.report import Acceptance
 
 
@@ -53,7 +45,7 @@ class RunRow:
 def results_rows(report: values.GateReport) -> list[Row]:
     """The rows of the table `results`, in the order of the suite."""
     return [
-        written(RESULTS_COLUMNS, Source(report, position, verdict))
+        written(schema.RESULTS_COLUMNS, Source(report, position, verdict))
         for position, verdict in enumerate(report.verdicts)
     ]
 
@@ -64,7 +56,7 @@ def shadow_rows(report: values.GateReport) -> list[Row]:
     if shadow is None:
         return []
     return [
-        written(RESULTS_COLUMNS, Source(report, position, verdict, shadow=shadow.name))
+        written(schema.RESULTS_COLUMNS, Source(report, position, verdict, shadow=shadow.name))
         for position, verdict in enumerate(shadow.verdicts)
     ]
 
@@ -72,7 +64,7 @@ def shadow_rows(report: values.GateReport) -> list[Row]:
 def failing_rows(report: values.GateReport) -> list[Row]:
     """The rows of the table `failing_rows`, in the order of the suite."""
     return [
-        written(FAILING_ROWS_COLUMNS, Source(report, position, verdict, number, failing))
+        written(schema.FAILING_ROWS_COLUMNS, Source(report, position, verdict, number, failing))
         for position, verdict in enumerate(report.verdicts)
         for number, failing in enumerate(verdict.failing_rows)
     ]
@@ -80,7 +72,7 @@ def failing_rows(report: values.GateReport) -> list[Row]:
 
 def run_row(report: values.GateReport) -> Row:
     """The one row of the table `runs`."""
-    return written(RUNS_COLUMNS, Source(report))
+    return written(schema.RUNS_COLUMNS, Source(report))
 
 
 def report_from_rows(
@@ -161,8 +153,8 @@ def _of_run(run: Row) -> dict[str, Any]:
         "suite": run["suite"],
         "outcome": values.Outcome(run["outcome"]),
         "fail_on": values.Severity(run["fail_on"]),
-        "started_at": as_utc(run["started_at"]),
-        "finished_at": as_utc(run["finished_at"]),
+        "started_at": schema.as_utc(run["started_at"]),
+        "finished_at": schema.as_utc(run["finished_at"]),
         "partial": values.from_json(values.PartialRun, selection) if selection else None,
         "slice": run.get("slice"),
     }
@@ -176,7 +168,7 @@ def verdict_from_row(
     :param sample: its failing rows, by number.
     """
     failing = tuple(sample[number] for number in sorted(sample))
-    return values.Verdict(failing_rows=failing, **fields_of(RESULTS_COLUMNS, row))
+    return values.Verdict(failing_rows=failing, **schema.fields_of(schema.RESULTS_COLUMNS, row))
 
 
 def digest_of(text: str) -> str:

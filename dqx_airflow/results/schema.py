@@ -25,19 +25,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from arro3.core import DataType, Field, Schema
 
-from dqx_airflow.values import (
-    Difference,
-    FailingRow,
-    GateReport,
-    MetricValue,
-    Origin,
-    Severity,
-    Span,
-    Status,
-    Verdict,
-    from_json,
-    to_json,
-)
+from dqx_airflow import values
 from dqx_airflow.values.exact import exact_text, is_decimal, nearest_float, parse_exact
 
 Row: TypeAlias = Mapping[str, Any]
@@ -47,11 +35,11 @@ class Source(NamedTuple):
     """The source of a row: a report, one of its verdicts, one of the failing rows of that; for a
     verdict of its shadow, the name of the shadow."""
 
-    report: GateReport
+    report: values.GateReport
     position: int = 0
-    verdict: Verdict | None = None
+    verdict: values.Verdict | None = None
     number: int = 0
-    failing: FailingRow | None = None
+    failing: values.FailingRow | None = None
     shadow: str | None = None
 
 
@@ -110,7 +98,7 @@ _FLOAT, _STRING = "number", "text"
 _KINDS = "`integer`, `decimal`, `fraction` (such as `1/3`), `number` (a float) or `text`"
 
 
-def _split(value: MetricValue) -> tuple[float | None, str | None, str | None]:
+def _split(value: values.MetricValue) -> tuple[float | None, str | None, str | None]:
     """A value as a double, as text, and its kind."""
     if value is None:
         return None, None, None
@@ -125,7 +113,7 @@ def _split(value: MetricValue) -> tuple[float | None, str | None, str | None]:
     return number, str(int(value)), _INTEGER
 
 
-def value_from_row(row: Row, name: str) -> MetricValue:
+def value_from_row(row: Row, name: str) -> values.MetricValue:
     """The original value, from its columns of text and kind."""
     text, kind = row.get(f"{name}_text"), row.get(f"{name}_kind")
     if text is None or kind is None:
@@ -140,19 +128,19 @@ def _disabled_by(row: Row) -> str | None:
     if name := row.get("disabled_by"):
         return str(name)
     match = re.fullmatch(r"disabled by profile '(.*)'", row.get("reason") or "", re.DOTALL)
-    return match[1] if match and row["status"] == Status.SKIPPED else None
+    return match[1] if match and row["status"] == values.Status.SKIPPED else None
 
 
-def _span(row: Row) -> Span | None:
+def _span(row: Row) -> values.Span | None:
     if row.get("span_file") is None:
         return None
-    return Span(*(row[name] for name in _SPAN))
+    return values.Span(*(row[name] for name in _SPAN))
 
 
 _SPAN = ("span_file", "span_line", "span_column", "span_end_line", "span_end_column")
 
 
-def _counted(status: Status) -> Callable[[Source], int]:
+def _counted(status: values.Status) -> Callable[[Source], int]:
     return lambda source: source.report.count(status)
 
 
@@ -163,15 +151,15 @@ def _is_partial(source: Source) -> bool:
 def _shadow_run(source: Source) -> str | None:
     """The shadow of a report without its verdicts, which are rows of `results`."""
     shadow = source.report.shadow
-    return to_json(replace(shadow, verdicts=())) if shadow else None
+    return values.to_json(replace(shadow, verdicts=())) if shadow else None
 
 
 _COMPUTED: Mapping[str, Callable[[Source], Any]] = {
     "runs.assertions": lambda source: len(source.report.verdicts),
-    "runs.passed": _counted(Status.PASSED),
-    "runs.failed": _counted(Status.FAILED),
-    "runs.skipped": _counted(Status.SKIPPED),
-    "runs.errors": _counted(Status.ERROR),
+    "runs.passed": _counted(values.Status.PASSED),
+    "runs.failed": _counted(values.Status.FAILED),
+    "runs.skipped": _counted(values.Status.SKIPPED),
+    "runs.errors": _counted(values.Status.ERROR),
     "runs.failing_rows": lambda source: sum(
         len(verdict.failing_rows) for verdict in source.report.verdicts
     ),
@@ -182,14 +170,14 @@ _COMPUTED: Mapping[str, Callable[[Source], Any]] = {
 """The values of columns without a path, by table and column."""
 
 _MADE: Mapping[str, Callable[[Any], Any]] = {
-    "results.status": Status,
-    "results.severity": Severity,
-    "results.origin": lambda value: None if value is None else Origin(value),
+    "results.status": values.Status,
+    "results.severity": values.Severity,
+    "results.origin": lambda value: None if value is None else values.Origin(value),
     "results.multiplier": lambda value: 1.0 if value is None else value,
     "labels.suite": lambda value: value or "",
     "incident_notes.text": lambda value: value or "",
-    "proofs.differences": lambda value: from_json(tuple[Difference, ...], value),
-    "proofs.untried": lambda value: from_json(tuple[tuple[str, int], ...], value),
+    "proofs.differences": lambda value: values.from_json(tuple[values.Difference, ...], value),
+    "proofs.untried": lambda value: values.from_json(tuple[tuple[str, int], ...], value),
 }
 """How the values of some columns become those of fields."""
 
@@ -231,7 +219,7 @@ def _column(table: str, name: str, kind: str, path: str, meaning: str) -> Column
 def _as_json(column: Column) -> Callable[[Any], str | None]:
     def get(source: object) -> str | None:
         value = column.value(source)
-        return None if value is None else to_json(value)
+        return None if value is None else values.to_json(value)
 
     return get
 

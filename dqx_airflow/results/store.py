@@ -16,13 +16,8 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from dqx_airflow.errors import StoreError
-from dqx_airflow.results.report_rows import (
-    failing_rows,
-    results_rows,
-    run_row,
-    shadow_rows,
-    source_rows,
-)
+from dqx_airflow.results import report_rows
+from dqx_airflow.results.report_rows import failing_rows, results_rows
 from dqx_airflow.results.schema import (
     FAILING_ROWS,
     MONTH,
@@ -93,12 +88,12 @@ class ResultsStore:
         source_files: dict[str, list[Row]] = {}
         runs: dict[str, list[Row]] = {}
         for report, sources in reports:
-            results[report.run_id] = [*results_rows(report), *shadow_rows(report)]
+            results[report.run_id] = [*results_rows(report), *report_rows.shadow_rows(report)]
             failing[report.run_id] = failing_rows(report)
             source_files.update(
-                {digest: [row] for digest, row in source_rows(report, sources).items()}
+                {digest: [row] for digest, row in report_rows.source_rows(report, sources).items()}
             )
-            runs[report.run_id] = [run_row(report)]
+            runs[report.run_id] = [report_rows.run_row(report)]
         self.append_rows(
             {RESULTS: results, FAILING_ROWS: failing, SOURCES: source_files, RUNS: runs}
         )

@@ -23,9 +23,9 @@ from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import USUAL_LIMITS, apply, as_float, takes_none
 from dqx_airflow.metrics.spark_values import metric_value
 from dqx_airflow.metrics.usual_limits import Kind, UsualLimits, day_before, known_text, usual_limits
-from dqx_airflow.plan import model
+from dqx_airflow.plan import model, term_values
 from dqx_airflow.plan.evaluate import Judge
-from dqx_airflow.plan.term_values import KnownValues, keys_of, request_key, requests_behind
+from dqx_airflow.plan.term_values import KnownValues, requests_behind
 from dqx_airflow.values import DatasetRef, MetricValue, Severity, Status, Verdict
 from dqx_airflow.values.exact import NUMBERS
 
@@ -72,7 +72,7 @@ def with_history(
 ) -> PastDay:
     """The day with the values of the days before it that tell what is usual."""
     requests = requests_behind(planned, with_history=True)
-    keys = (request_key(request, plan.date) for request in requests)
+    keys = (term_values.request_key(request, plan.date) for request in requests)
     lagged = [lagged_value for key in keys if (lagged_value := _lagged(key))]
     return _filled(day, lagged, days)
 
@@ -369,7 +369,7 @@ class PastJudge:
         behind = self.keys(planned, plan).behind
         if planned.history:
             day = with_history(day, planned, plan, self._by_date)
-            behind = keys_of(requests_behind(planned, with_history=True), plan.date)
+            behind = term_values.keys_of(requests_behind(planned, with_history=True), plan.date)
             plan = replace(plan, labels=self.labels_of(day))
         scanned = day.measured.scanned(behind)
         skipped = _skipped(plan, day)
@@ -397,7 +397,7 @@ class PastJudge:
     def keys(self, planned: model.PlannedAssertion, plan: model.Plan) -> AssertionKeys:
         keys = self._known_keys.get(id(planned))
         if keys is None or keys.planned is not planned:
-            behind = keys_of(requests_behind(planned), plan.date)
+            behind = term_values.keys_of(requests_behind(planned), plan.date)
             needed = tuple(behind[request] for request in planned.requests)
             if len(self._known_keys) > _MOST_REMEMBERED:
                 self._known_keys.clear()

@@ -16,38 +16,13 @@ from dqx_airflow.dql.printer import show_assertion, show_watch
 from dqx_airflow.dql.watches import watch_behind
 from dqx_airflow.errors import RequestError
 from dqx_airflow.results.query import StoredResults
+from dqx_airflow.tuning import stored_proposals, suite_file, suite_history
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.proposals import Proposal, ProposedForm, ProposedValue, proposal_of_entry
 from dqx_airflow.tuning.protection import HUMAN, changed_since, judge_change, judge_values
-from dqx_airflow.tuning.stored_proposals import (
-    ProposalStage,
-    StoredProposal,
-    decide,
-    read_proposals,
-)
-from dqx_airflow.tuning.suite_file import (
-    ParamChange,
-    Patch,
-    SuiteFile,
-    assertion_of,
-    claim_text,
-    patch_between,
-    pending_in,
-    refuse,
-    replaced,
-    replacing,
-    with_edits,
-    without_patch,
-)
-from dqx_airflow.tuning.suite_history import (
-    Cut,
-    Entry,
-    History,
-    is_kept,
-    new_id,
-    timestamp_of,
-    values_at,
-)
+from dqx_airflow.tuning.stored_proposals import ProposalStage
+from dqx_airflow.tuning.suite_file import ParamChange, SuiteFile, refuse, replacing
+from dqx_airflow.tuning.suite_history import Cut, Entry, History, is_kept, new_id, timestamp_of
 from dqx_airflow.tuning.tunables import tunables_of, units_of, with_values
 from dqx_airflow.values import Span
 
@@ -109,7 +84,7 @@ def apply_proposal(
         profile, form = _missing(checked, proposal)
         content = file.edited(checked, values, profile, form)
         unchanged = file.edited(checked, values) if profile or form else content
-        patch = patch_between(unchanged.decode("utf-8"), content.decode("utf-8"))
+        patch = suite_file.patch_between(unchanged.decode("utf-8"), content.decode("utf-8"))
         approval = {"agent": HUMAN, "author": author}
         facts = {"agent": proposal.agent, "id": proposal.id, "approved_by": author}
         why = _given(reason=proposal.reason)
@@ -253,8 +228,8 @@ def _missing(checked: Checked, proposal: Proposal) -> tuple[str | None, Proposed
     profile_text = _in_one_line(profile or "")
     if profile_text and profile_text in _in_one_line(text):
         profile = None
-    node = assertion_of(suite, form.check, form.assertion) if form else None
-    if form and node and claim_text(text, node) == _in_one_line(form.claim):
+    node = suite_file.assertion_of(suite, form.check, form.assertion) if form else None
+    if form and node and suite_file.claim_text(text, node) == _in_one_line(form.claim):
         form = None
     return profile, form
 
@@ -270,7 +245,7 @@ class Undone:
 
     text: str
     suite: nodes.Suite
-    steps: Mapping[int, tuple[str, Patch]]
+    steps: Mapping[int, tuple[str, suite_file.Patch]]
     problems: tuple[str, ...]
 
 
@@ -281,15 +256,15 @@ def undone(file: SuiteFile, cut: Cut) -> Undone:
     :raises SourceError: the file has errors.
     """
     source, text = file.text(file.read()), file.path.read_bytes().decode("utf-8")
-    suite, steps, problems = source.suite, dict[int, tuple[str, Patch]](), list[str]()
+    suite, steps, problems = source.suite, dict[int, tuple[str, suite_file.Patch]](), list[str]()
     for number, entry in _added_since(file.history, cut):
-        then = _with_values(text, suite, values_at(file.history.changes(), number))
-        earlier = without_patch(then, entry.get("patch") or ())
+        then = _with_values(text, suite, suite_history.values_at(file.history.changes(), number))
+        earlier = suite_file.without_patch(then, entry.get("patch") or ())
         name = _name_of(entry)
         if earlier is not None:
             current = {tunable.name: tunable.value for tunable in tunables_of(suite)}
             earlier = _with_values(earlier, source.read(earlier), current)
-            steps[number] = name, patch_between(text, earlier)
+            steps[number] = name, suite_file.patch_between(text, earlier)
             text, suite = earlier, source.read(earlier)
         elif _in_one_line(str(entry.get(_ADDED[entry["action"]]))) in _in_one_line(text):
             by_hand = "delete it from the suite"
@@ -334,7 +309,7 @@ def _added_since(history: History, cut: Cut) -> list[tuple[int, Entry]]:
 
 def _with_values(text: str, suite: nodes.Suite, values: Mapping[str, float]) -> str:
     own = {tunable.name for tunable in tunables_of(suite)}
-    return with_edits(text, suite, {name: values[name] for name in own & values.keys()})
+    return suite_file.with_edits(text, suite, {name: values[name] for name in own & values.keys()})
 
 
 def _in_one_line(text: str) -> str:
@@ -405,7 +380,7 @@ def _stated(watch: nodes.Watch, claim: nodes.Assertion) -> tuple[Span, str]:
 def _without_empty_lines(text: str, edits: list[tuple[Span, str]]) -> str:
     """The text without some ranges, and without the lines that become empty."""
     touched = {span.line for span, _ in edits}
-    changed = replaced(text, edits)
+    changed = suite_file.replaced(text, edits)
     starts = [0, *(match.end() for match in _LINE_END.finditer(changed)), len(changed)]
     lines = [changed[start:end] for start, end in pairwise(starts)]
     return "".join(
@@ -429,7 +404,10 @@ class ReviewQueue:
 
     def all_pending(self) -> list[Proposal]:
         stored = [pending.proposal for pending in self._stored(ProposalStage.PENDING)]
-        entries = (proposal_of_entry(self.name, entry) for entry in pending_in(self.file.history))
+        entries = (
+            proposal_of_entry(self.name, entry)
+            for entry in suite_file.pending_in(self.file.history)
+        )
         known = {proposal.id for proposal in stored}
         return [
             *stored,
@@ -443,7 +421,7 @@ class ReviewQueue:
         if len(proposals) == 1:
             return proposals[0]
         if self.results is not None and not proposals:
-            for stored in read_proposals(self.results, self.name):
+            for stored in stored_proposals.read_proposals(self.results, self.name):
                 if stored.proposal.id.startswith(proposal_id):
                     by = f"the proposal {stored.proposal.id} is {stored.stage.value}"
                     raise RequestError(f"{by} already, by {stored.agent}", "dql review --pending")
@@ -489,10 +467,10 @@ class ReviewQueue:
             applied.append(stored.proposal)
         return applied
 
-    def _stored(self, stage: ProposalStage) -> list[StoredProposal]:
+    def _stored(self, stage: ProposalStage) -> list[stored_proposals.StoredProposal]:
         if self.results is None:
             return []
-        return [*read_proposals(self.results, self.name, stage=stage)]
+        return [*stored_proposals.read_proposals(self.results, self.name, stage=stage)]
 
     def _decide(
         self, proposal: Proposal, stage: ProposalStage, author: str, reason: str | None
@@ -500,6 +478,6 @@ class ReviewQueue:
         """Records a decision on a proposal in the store; the history records its own."""
         if self.results is None:
             return
-        known = {stored.proposal.id for stored in read_proposals(self.results)}
+        known = {stored.proposal.id for stored in stored_proposals.read_proposals(self.results)}
         if proposal.id in known:
-            decide(self.results, proposal, stage, author, reason)
+            stored_proposals.decide(self.results, proposal, stage, author, reason)

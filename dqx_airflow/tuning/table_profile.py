@@ -24,13 +24,9 @@ import pyarrow.csv
 import pyarrow.dataset
 import pyarrow.json
 
+from dqx_airflow.contracts import drafting
 from dqx_airflow.contracts.dialects.clause_reader import slug
-from dqx_airflow.contracts.drafting import (
-    ObservedColumn,
-    ObservedTable,
-    common_pattern,
-    is_personal,
-)
+from dqx_airflow.contracts.drafting import ObservedColumn, ObservedTable
 from dqx_airflow.datasets.delta_log import require_whole_commits
 from dqx_airflow.datasets.reader_options import with_default_options
 from dqx_airflow.errors import DatasetError, DqxError, RequestError, first_line
@@ -347,14 +343,14 @@ def _observed(table: ColumnTable, name: str) -> ObservedColumn:
     family = family_of(type_name)
     observed_column = ObservedColumn(name, type_name, nulls=column.null_count)
     if family in (Family.ARRAY, Family.MAP, Family.OTHER):
-        return replace(observed_column, is_personal=is_personal(name, False))
+        return replace(observed_column, is_personal=drafting.is_personal(name, False))
     if family is Family.TEXT:
         column = _texts(column)
     observed_column = replace(
         observed_column, distinct=pc.count_distinct(column, mode="only_valid").as_py()
     )
     texts = _distinct_texts(column, observed_column) if family is Family.TEXT else []
-    if is_personal(name, _look_personal(texts)):
+    if drafting.is_personal(name, _look_personal(texts)):
         return replace(observed_column, is_personal=True)
     if family is Family.NUMBER:
         lowest, highest = _ends(column)
@@ -389,7 +385,7 @@ def _with_form(observed_column: ObservedColumn, texts: list[str], rows: int) -> 
         pattern = re.compile(TEXT_FORMATS[name].pattern)
         if all(pattern.fullmatch(text) for text in texts):
             return replace(observed_column, pattern=f"^({pattern.pattern})$")
-    return replace(observed_column, pattern=common_pattern(texts))
+    return replace(observed_column, pattern=drafting.common_pattern(texts))
 
 
 def _ends(column: Any) -> tuple[int | float | None, int | float | None]:

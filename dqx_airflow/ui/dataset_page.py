@@ -14,17 +14,10 @@ from fastapi import Depends, Response
 
 from dqx_airflow.diagnostics.verdicts import is_age
 from dqx_airflow.lineage.names import trimmed_location
-from dqx_airflow.ui import report_view, responses
+from dqx_airflow.ui import board_page, report_view, responses
 from dqx_airflow.ui.airflow import SessionDep, TaskRun, TasksDep, recent_runs
 from dqx_airflow.ui.api import PageRouter
-from dqx_airflow.ui.board_page import (
-    DEPTH,
-    STATES_WORST_FIRST,
-    GateRow,
-    counts_line,
-    gate_rows,
-    past_of_gates,
-)
+from dqx_airflow.ui.board_page import DEPTH, STATES_WORST_FIRST, GateRow, counts_line, gate_rows
 from dqx_airflow.ui.chart import PastValue, chart_of
 from dqx_airflow.ui.gate_page import WIDE_HEIGHT, WIDE_WIDTH, histories
 from dqx_airflow.ui.report_view import list_of, mapping_of
@@ -282,7 +275,7 @@ def dataset(session: SessionDep, tasks: TasksDep, page: PageNumber, place: str =
         )
     paging = Paging.of(page, len(row_there.gates), _GATES_OF_A_PAGE)
     shown = paging.shown(row_there.gates)
-    past, problem = past_of_gates(list(shown))
+    past, problem = board_page.past_of_gates(list(shown))
     contracts = {
         (contract.id, contract.version): contract
         for row in row_there.gates

@@ -21,14 +21,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from dqx_airflow.cli.doctor_checks.finding import (
-    DISTRIBUTION,
-    Answer,
-    installed_version,
-    ok,
-    problem,
-    warning,
-)
+from dqx_airflow.cli.doctor_checks import finding
+from dqx_airflow.cli.doctor_checks.finding import Answer, problem, warning
 from dqx_airflow.errors import DqxError
 
 TIMEOUT_S = 45.0
@@ -57,7 +51,7 @@ class Reply:
 
 def database(env: Mapping[str, str] = os.environ) -> Answer:
     """Is there a metadata database with today's tables?"""
-    if installed_version("apache-airflow") is None:
+    if finding.installed_version("apache-airflow") is None:
         return not_asked()
     migrate = "airflow db migrate"
     if not is_set_up(env):
@@ -67,7 +61,7 @@ def database(env: Mapping[str, str] = os.environ) -> Answer:
         )
     reply = _airflow(["db", "check-migrations", "--migration-wait-timeout", "0"], env)
     if reply.code == 0:
-        return ok(f"migrated (AIRFLOW_HOME is {airflow_home(env)})")
+        return finding.ok(f"migrated (AIRFLOW_HOME is {airflow_home(env)})")
     if "unapplied migrations" in reply.err:
         return problem(f"not migrated (AIRFLOW_HOME is {airflow_home(env)})", migrate)
     if reply.code is None:
@@ -104,7 +98,7 @@ def gate_settings(env: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The settings of gates about their results in section `[dqx]` of Airflow's configuration."""
     names = ("results_conn_id", "results_root")
     variables = {name: env.get(f"AIRFLOW__DQX__{name.upper()}") for name in names}
-    if installed_version("apache-airflow") is None or not is_set_up(env):
+    if finding.installed_version("apache-airflow") is None or not is_set_up(env):
         return {name: value for name, value in variables.items() if value}
     program = (
         "import json; from airflow.configuration import conf; "
@@ -131,7 +125,7 @@ def connection(
                 f"""{variable}='{{"conn_type": "{kind.types[0]}", "host": "{kind.host}"}}'""",
             )
         return _judge_connection(described, f"from {variable}", kind)
-    if installed_version("apache-airflow") is None:
+    if finding.installed_version("apache-airflow") is None:
         return not_asked()
     add = (
         f"airflow connections add {conn_id} --conn-type {kind.types[0]} "
@@ -211,7 +205,7 @@ def _judge_connection(summary: ConnectionSummary, origin: str, kind: ConnectionN
             described,
             "without a host the master is yarn: set one, such as local[2] or spark://master",
         )
-    return ok(described)
+    return finding.ok(described)
 
 
 def airflow_home(env: Mapping[str, str] = os.environ) -> Path:
@@ -235,7 +229,7 @@ def not_asked() -> Answer:
 
 def entry_points(env: Mapping[str, str] = os.environ) -> Answer:
     """Are provider and plugin registered with Airflow, and do they import?"""
-    registered = tuple(metadata.distribution(DISTRIBUTION).entry_points)
+    registered = tuple(metadata.distribution(finding.DISTRIBUTION).entry_points)
     providers = [point for point in registered if point.group == "apache_airflow_provider"]
     plugins = [point for point in registered if point.group == "airflow.plugins"]
     if not providers:
@@ -245,16 +239,16 @@ def entry_points(env: Mapping[str, str] = os.environ) -> Answer:
             info = point.load()()
         except Exception as error:
             return problem(f"provider {point.value}: {type(error).__name__}: {error}", REINSTALL)
-        if info.get("package-name") != DISTRIBUTION:
+        if info.get("package-name") != finding.DISTRIBUTION:
             return problem(
                 f"provider {point.value} belongs to another package: {info.get('name')}", REINSTALL
             )
     provider = "provider " + ", ".join(point.value for point in providers)
     if not plugins:
-        return ok(f"{provider}; no plugin is registered")
+        return finding.ok(f"{provider}; no plugin is registered")
     plugin_names = ", ".join(point.value for point in plugins)
-    if installed_version("apache-airflow") is None:
-        return ok(
+    if finding.installed_version("apache-airflow") is None:
+        return finding.ok(
             f"{provider}; plugin {plugin_names}, not loaded, since Airflow is not installed here"
         )
     reply = load_apart(plugins, env)
@@ -266,7 +260,7 @@ def entry_points(env: Mapping[str, str] = os.environ) -> Answer:
     if reply.code != 0:
         cause = reply.last_line
         return problem(f"{provider}; plugin {plugin_names} does not load: {cause}", REINSTALL)
-    return ok(f"{provider}; plugin {plugin_names}")
+    return finding.ok(f"{provider}; plugin {plugin_names}")
 
 
 def load_apart(points: list[metadata.EntryPoint], env: Mapping[str, str]) -> Reply:
@@ -341,7 +335,7 @@ def results_store(given: str | None, env: Mapping[str, str] = os.environ) -> Ans
         ResultsStore(root, storage_options_of(env)).check_writable()
     except DqxError as error:
         return problem(error.problem, error.hint or "choose a root that this user may write to")
-    return ok(f"{root} is writable")
+    return finding.ok(f"{root} is writable")
 
 
 def lineage() -> Answer:
@@ -357,6 +351,6 @@ def lineage() -> Answer:
             "OPENLINEAGE__TRANSPORT or openlineage.yml",
         )
     is_default = "no OpenLineage transport is configured" in lineage_check.line
-    return ok(
+    return finding.ok(
         lineage_check.line, "set OPENLINEAGE_URL to send them to a server" if is_default else ""
     )

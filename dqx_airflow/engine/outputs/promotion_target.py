@@ -19,20 +19,8 @@ from pyspark.sql.types import StructType
 from dqx_airflow.datasets.delta_log import require_whole_commits, transactions
 from dqx_airflow.datasets.settings import is_table
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
-from dqx_airflow.engine.outputs.promoted_slices import (
-    Bounds,
-    Objection,
-    Promoter,
-    Record,
-    Region,
-    Slice,
-    adopted_by,
-    advice_of,
-    gate_of,
-    recorded,
-    spelled,
-    with_claims,
-)
+from dqx_airflow.engine.outputs import promoted_slices
+from dqx_airflow.engine.outputs.promoted_slices import Region
 from dqx_airflow.engine.scan.frames import rows_of
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.delta.log import DeltaLog, struct_of
@@ -76,7 +64,7 @@ class ReplacedRows:
 
     spark: SparkSession
     dataset: OpenDataset
-    slice: Slice
+    slice: promoted_slices.Slice
 
     @property
     def on(self) -> date | None:
@@ -169,7 +157,7 @@ class ReplacedRows:
         return Region.of({**day, **self.canonical})
 
     @cached_property
-    def day(self) -> Bounds:
+    def day(self) -> promoted_slices.Bounds:
         """What the date covers in the date column: a value, or moments."""
         column = self.dataset.dates
         assert column is not None
@@ -252,8 +240,8 @@ class PromotionTarget:
     spark: SparkSession
     dataset: OpenDataset
     location: str
-    slice: Slice
-    by: Promoter
+    slice: promoted_slices.Slice
+    by: promoted_slices.Promoter
     rows: int | None
     run_id: str
     started: datetime
@@ -335,7 +323,7 @@ class PromotionTarget:
         """
         log = table or self.log()
         numbers = self.numbers_of(log)
-        notes = recorded(numbers)
+        notes = promoted_slices.recorded(numbers)
         commits: list[dict[str, Any]] = []
         if not all(name.startswith("{") and "source" in notes[name] for name in notes) or not log:
             commits = self._commits(log)
@@ -343,7 +331,7 @@ class PromotionTarget:
         objection = self.by.objection(
             self.slice,
             self.replaced.region,
-            self._records(recorded(numbers), commits),
+            self._records(promoted_slices.recorded(numbers), commits),
             self._adopted(log),
             lambda: self._has_rows(table),
         )
@@ -359,7 +347,7 @@ class PromotionTarget:
         """
         for commit in self._commits(self.log()):
             if version < commit["version"] < own and commit.get(GATE, self.by.gate) != self.by.gate:
-                region = Region.of(spelled(commit[SLICE])[1])
+                region = Region.of(promoted_slices.spelled(commit[SLICE])[1])
                 if not region.is_apart(self.replaced.region):
                     raise self.failed(
                         f"gate {commit[GATE]} promoted {region} at the same time, and version "
@@ -373,23 +361,26 @@ class PromotionTarget:
         return int(history.collect()[0][0])
 
     def _refused(
-        self, objection: Objection, numbers: Mapping[str, int], commits: Sequence[Mapping[str, Any]]
+        self,
+        objection: promoted_slices.Objection,
+        numbers: Mapping[str, int],
+        commits: Sequence[Mapping[str, Any]],
     ) -> RefusedPromotionError:
         record = objection.record
         at = next((commit for commit in commits if commit.get(SLICE) == record.name), {})
-        owner = gate_of(record.gate, numbers) or at.get(GATE)
+        owner = promoted_slices.gate_of(record.gate, numbers) or at.get(GATE)
         index = at.get("dqx_map_index")
         place = f", map index {index}" if index is not None else ""
         place += f", in version {at['version']}" if at else ""
         return RefusedPromotionError(
             f"{objection.problem} (gate {owner or 'of an earlier version'}{place}: {record}; "
             f"this gate, {self.by.gate}: {self.replaced.region})",
-            advice_of(objection, self.location, self.by.gate, owner or "GATE"),
+            promoted_slices.advice_of(objection, self.location, self.by.gate, owner or "GATE"),
         )
 
     def _records(
         self, notes: Mapping[str, Mapping[str, int]], commits: Sequence[Mapping[str, Any]]
-    ) -> list[Record]:
+    ) -> list[promoted_slices.Record]:
         """The promotions into the target, as regions of its present columns."""
         predicates = {
             commit[SLICE]: str((commit.get("operationParameters") or {}).get("predicate"))
@@ -398,7 +389,7 @@ class PromotionTarget:
         }
         records = []
         for name in notes:
-            day, spelling = spelled(name)
+            day, spelling = promoted_slices.spelled(name)
             bounds = {
                 column: self.replaced.canonical_of(column, at, is_recorded=True)
                 if isinstance(at, str)
@@ -407,14 +398,14 @@ class PromotionTarget:
             }
             is_known = True
             if day is not None:
-                is_own = self.by.owns(Record(name, Region(), notes[name]))
+                is_own = self.by.owns(promoted_slices.Record(name, Region(), notes[name]))
                 is_known = self._is_of_these_days(day, predicates.get(name), is_own=is_own)
                 if is_known and day != self.slice.on:
                     continue
                 bounds |= {self.replaced.date_column: self.replaced.day} if is_known else {}
-            dated = {} if name.startswith("{") else {"date": Slice(day).day}
+            dated = {} if name.startswith("{") else {"date": promoted_slices.Slice(day).day}
             region = Region.of(bounds, is_known=is_known)
-            records.append(Record(name, region, {**notes[name], **dated}))
+            records.append(promoted_slices.Record(name, region, {**notes[name], **dated}))
         return records
 
     def _is_of_these_days(self, day: date, predicate: str | None, *, is_own: bool) -> bool:
@@ -444,7 +435,7 @@ class PromotionTarget:
         else:
             rows = self.spark.sql(f"SHOW TBLPROPERTIES {self.named}").collect()
             properties = {row[0]: row[1] for row in rows}
-        return adopted_by(self.by.gate, properties)
+        return promoted_slices.adopted_by(self.by.gate, properties)
 
     def log(self) -> DeltaTable | None:
         """The target as deltalake reads it; None for a table of a catalog that it cannot read."""
@@ -464,7 +455,9 @@ class PromotionTarget:
         """
         if log is None:
             return {}
-        return with_claims(transactions(absolute(log.table_uri).rstrip("/"), int(log.version())))
+        return promoted_slices.with_claims(
+            transactions(absolute(log.table_uri).rstrip("/"), int(log.version()))
+        )
 
     def _commits(self, log: DeltaTable | None) -> list[dict[str, Any]]:
         """The commits that the history still has, newest first, with what Spark recorded."""

@@ -42,18 +42,8 @@ from dqx_airflow.errors import DqxError, StoreError, first_line
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.plan.failing import FailingRows
 from dqx_airflow.plan.masks import without_values
-from dqx_airflow.results.quarantines import (
-    ASSERTIONS,
-    DATE,
-    DAY,
-    LINE,
-    MASKED,
-    REASONS,
-    RUN_ID,
-    RUN_KEY,
-    SLICE,
-    next_change,
-)
+from dqx_airflow.results import quarantines
+from dqx_airflow.results.quarantines import ASSERTIONS, DATE, DAY, REASONS, RUN_ID, RUN_KEY, SLICE
 from dqx_airflow.results.tables import committed
 from dqx_airflow.values import GateRequest, RunKey, Status, Verdict
 
@@ -226,7 +216,7 @@ class _Quarantine:
             files = self._written(rows, f"{folder}/rows", str(self.run_key))
         removed = [(file.path, file.size) for file in (*replaced, *partly)]
         if files.adds or adds or removed:
-            change = next_change(table, self.run_key.gate_instance)
+            change = quarantines.next_change(table, self.run_key.gate_instance)
             once = CommitProperties(app_transactions=[change])
             exchange(table, [*files.adds, *adds], removed, once)
         return files.counted
@@ -441,7 +431,7 @@ class _Quarantine:
             (StructField(field.name, kinds.get(field.name, field.dataType)), texts.text(field.name))
             for field in fields
         ]
-        return [*kept, (StructField(LINE, StringType()), texts.line)]
+        return [*kept, (StructField(quarantines.LINE, StringType()), texts.line)]
 
     def _fitting_table(self) -> DeltaTable:
         """The table, with the current columns of the dataset.
@@ -465,7 +455,7 @@ class _Quarantine:
         missing = [field for field in wanted.fields if field.name not in existing]
         if missing:
             table.alter.add_columns(missing)
-        masked = {MASKED: json.dumps(sorted(self.dataset.ref.masked))}
+        masked = {quarantines.MASKED: json.dumps(sorted(self.dataset.ref.masked))}
         if not masked.items() <= table.metadata().configuration.items():
             table.alter.set_table_properties(masked, raise_if_not_exists=False)
         return table

@@ -18,12 +18,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
-from dqx_airflow.engine.scan.frames import (
-    ReferenceTables,
-    rows_with_texts,
-    with_named_columns,
-    with_places,
-)
+from dqx_airflow.engine.scan import frames
+from dqx_airflow.engine.scan.frames import ReferenceTables
 from dqx_airflow.engine.scan.matching import Sides
 from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
 from dqx_airflow.engine.session.spark_errors import explain
@@ -235,8 +231,8 @@ def rows_with_faults(
 ) -> DataFrame:
     """The rows of the target date, with all columns that the conditions of the faults name."""
     requests = [fault.request for fault in faults]
-    frame = rows_with_texts(dataset, references.date)
-    return with_named_columns(frame, dataset, requests, lookups_of(*requests), references)
+    frame = frames.rows_with_texts(dataset, references.date)
+    return frames.with_named_columns(frame, dataset, requests, lookups_of(*requests), references)
 
 
 def with_conditions(
@@ -350,7 +346,7 @@ class _Sampler:
         """
         frame = rows_with_faults(self.dataset, self.references, faults)
         keys = {key: self._place(key) for key in self.dataset.ref.keys}
-        frame = with_places(frame, {k: p for k, p in keys.items() if k not in frame.columns})
+        frame = frames.with_places(frame, {k: p for k, p in keys.items() if k not in frame.columns})
         conditions = [f"({fault.condition})" for fault in faults]
         broken = [f"CASE WHEN {text} THEN {nr} END" for nr, text in enumerate(conditions)]
         fault, rank = quote_name(_FAULT), quote_name(_RANK)

@@ -20,16 +20,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from dqx_airflow.engine.scan import frames, passes
-from dqx_airflow.engine.scan.fused_pass import (
-    PassResult,
-    aggregate,
-    aggregate_reshaped,
-    bisected,
-    count_distinct,
-    merged,
-    reshaped,
-)
+from dqx_airflow.engine.scan import frames, fused_pass, passes
+from dqx_airflow.engine.scan.fused_pass import PassResult, aggregate, aggregate_reshaped, bisected
 from dqx_airflow.engine.scan.states import StateCache, added_file_passes
 from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
 from dqx_airflow.engine.session.spark_errors import explain, spark_failures
@@ -40,21 +32,12 @@ from dqx_airflow.metrics.builtin.values import rows_where
 from dqx_airflow.metrics.metric import Aggregate, Scan
 from dqx_airflow.metrics.spark_values import is_finite
 from dqx_airflow.metrics.sql import OVERFLOW, has_overflown, quote_name
-from dqx_airflow.plan import predicates
+from dqx_airflow.plan import predicates, schema_check
 from dqx_airflow.plan.masks import reveals
 from dqx_airflow.plan.model import Group, Grouping, GroupValues, Lookup, MetricRequest, Scanned
 from dqx_airflow.plan.passes import MOST_COMPILED
 from dqx_airflow.plan.row_values import RowTypes
-from dqx_airflow.plan.schema_check import (
-    INFINITE,
-    Schema,
-    answer_from_schema,
-    columns_of,
-    names_only_columns,
-    nan_detail,
-    objection_to,
-    objection_to_lookup,
-)
+from dqx_airflow.plan.schema_check import Schema
 from dqx_airflow.results.states import plain_result, result_in
 from dqx_airflow.values import MASK, MetricValue, Origin
 
@@ -80,7 +63,7 @@ def scan(
     _answer_from_log(dataset, requests, scanned)
     schemas = {name: reference.schema for name, reference in references.opened.items()}
     reasons = {
-        lookup: objection_to_lookup(lookup, schema, schemas.get(lookup.reference))
+        lookup: schema_check.objection_to_lookup(lookup, schema, schemas.get(lookup.reference))
         for lookup in predicates.lookups_of(*requests)
     }
     requests = [request for request in requests if request.definition.scan is Scan.FLAT]
@@ -88,7 +71,7 @@ def scan(
     unusable = {lookup: reason for lookup, reason in reasons.items() if reason is not None}
     possible = []
     for request in requests:
-        reason = objection_to(request, schema, unusable)
+        reason = schema_check.objection_to(request, schema, unusable)
         if reason is not None:
             scanned.failures[request] = reason
         elif request.definition.is_of_texts and dataset.texts is None:
@@ -143,7 +126,10 @@ def _drift(
     """The schema drift of the files, if a request is about their columns."""
     is_asked = any(
         request.definition.scan is Scan.SCHEMA
-        or (request.definition.scan is not Scan.LOG and not names_only_columns(request, schema))
+        or (
+            request.definition.scan is not Scan.LOG
+            and not schema_check.names_only_columns(request, schema)
+        )
         for request in requests
     )
     return drift_of(spark, dataset, references.date) if is_asked else NO_DRIFT
@@ -157,8 +143,8 @@ def _answer_from_columns(
     for request in requests:
         if request.definition.scan is not Scan.SCHEMA:
             continue
-        answer_from_schema(request, date_schema, scanned)
-        places = filter(None, map(schema.find, columns_of(request, schema)))
+        schema_check.answer_from_schema(request, date_schema, scanned)
+        places = filter(None, map(schema.find, schema_check.columns_of(request, schema)))
         difference = next(filter(None, (drift.difference(place.path[0]) for place in places)), None)
         if difference:
             scanned.details[request] = difference
@@ -219,12 +205,12 @@ def _scan_rows(
             if len(of_pass) == 1:
                 return {}, {of_pass[0].aggregate.sql: explain(error)}
             half = len(of_pass) // 2
-            return merged(read(of_pass[:half]), read(of_pass[half:]))
+            return fused_pass.merged(read(of_pass[:half]), read(of_pass[half:]))
         dates = {request.date for request in of_pass}
         aggregates = list(dict.fromkeys(request.aggregate for request in of_pass))
         with jobs_called(spark, f"{dataset.ref.name}: {passes.describe_pass(aggregates)}"):
             if all(item.distinct for item in aggregates):
-                return count_distinct(frame, aggregates, dataset.schema, dates)
+                return fused_pass.count_distinct(frame, aggregates, dataset.schema, dates)
             if all(item.over for item in aggregates):
                 return aggregate_reshaped(frame, aggregates, dates)
             return aggregate(frame, [item.sql for item in aggregates], dates)
@@ -323,10 +309,10 @@ def _value_of(
     pairs = zip(voids, results[width:], strict=True)
     nan_counts = {column: int(count or 0) for column, count in pairs}
     if any(nan_counts.values()):
-        return None, nan_detail(nan_counts)
+        return None, schema_check.nan_detail(nan_counts)
     own = tuple(results[:width])
     if not all(map(is_finite, own)):
-        return None, INFINITE
+        return None, schema_check.INFINITE
     return request.definition.value(request.arguments, own), None
 
 
@@ -489,7 +475,7 @@ class _GroupedScan:
         if items[texts[0]].over is None:
             grouped = frame.groupBy(*map(F.expr, columns)).agg(*map(F.expr, texts))
         else:
-            grouped = reshaped(frame, columns, [items[text] for text in texts])
+            grouped = fused_pass.reshaped(frame, columns, [items[text] for text in texts])
         first, width = len(by_date), len(columns)
         rows = frames.collect(grouped.limit(self.grouping.most * len(dates) + 1), keys=width)
         (alone,) = dates if not by_date else (None,)

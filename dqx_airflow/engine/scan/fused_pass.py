@@ -23,17 +23,8 @@ from dqx_airflow.engine.scan.frames import DATE, collect, date_of
 from dqx_airflow.engine.session.spark_errors import explain, is_unreadable, spark_failures
 from dqx_airflow.engine.session.spark_versions import condition_of
 from dqx_airflow.errors import DatasetError
-from dqx_airflow.metrics.metric import (
-    COPIES,
-    DIFFERENT,
-    PRESENT,
-    RANK,
-    UP_TO,
-    VALUE,
-    Aggregate,
-    Frequencies,
-    Steps,
-)
+from dqx_airflow.metrics import metric
+from dqx_airflow.metrics.metric import COPIES, VALUE, Aggregate, Frequencies, Steps
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.plan.row_values import TypeObjection
 from dqx_airflow.plan.schema_check import Schema
@@ -114,14 +105,14 @@ def _over_frequencies(
     over = [aggregate.over for aggregate in aggregates if isinstance(aggregate.over, Frequencies)]
     by = f"PARTITION BY {', '.join(names)} " if names else ""
     if any(frequencies.is_ranked for frequencies in over):
-        rank = f"rank() OVER ({by}ORDER BY {COPIES} DESC NULLS LAST) AS {RANK}"
+        rank = f"rank() OVER ({by}ORDER BY {COPIES} DESC NULLS LAST) AS {metric.RANK}"
         counted = counted.selectExpr("*", rank)
     if any(frequencies.is_running for frequencies in over):
         counted = counted.selectExpr(
             "*",
-            f"sum({COPIES}) OVER ({by}ORDER BY {VALUE}) AS {UP_TO}",
-            f"sum({COPIES}) OVER ({by}) AS {PRESENT}",
-            f"count({COPIES}) OVER ({by}) AS {DIFFERENT}",
+            f"sum({COPIES}) OVER ({by}ORDER BY {VALUE}) AS {metric.UP_TO}",
+            f"sum({COPIES}) OVER ({by}) AS {metric.PRESENT}",
+            f"count({COPIES}) OVER ({by}) AS {metric.DIFFERENT}",
         )
     return _grouped(counted, names, [*(frequencies.sql for frequencies in over), *extra])
 

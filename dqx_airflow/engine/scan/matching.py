@@ -26,22 +26,11 @@ from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.spark_values import FLOATING
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.types import LONGEST_DECIMAL, Family, decimal_size, family_of, widest
+from dqx_airflow.plan import schema_check
 from dqx_airflow.plan.condition import FLOAT_TOLERANCE
 from dqx_airflow.plan.model import MetricRequest, Scanned
 from dqx_airflow.plan.row_values import TypeObjection, as_key
-from dqx_airflow.plan.schema_check import (
-    MOST_NEAR,
-    ColumnPair,
-    Differences,
-    Match,
-    PairedColumns,
-    Schema,
-    answer_columns,
-    answer_match,
-    is_about_rows,
-    pair_columns,
-    shared_matches,
-)
+from dqx_airflow.plan.schema_check import MOST_NEAR, ColumnPair, Differences, Match, PairedColumns
 from dqx_airflow.values import MetricValue
 from dqx_airflow.values.exact import Number
 
@@ -81,17 +70,17 @@ def run_matches(
             scanned.failures[request] = f"dataset '{request.reference}' could not be read"
     schemas = _Schemas.of(spark, possible, references)
     for request in possible:
-        if not is_about_rows(request):
+        if not schema_check.is_about_rows(request):
             left, right = (schemas.of_files[name] for name in request.datasets)
-            answer_columns(request, left, right, scanned)
+            schema_check.answer_columns(request, left, right, scanned)
     valid = []
-    for request in filter(is_about_rows, possible):
+    for request in filter(schema_check.is_about_rows, possible):
         try:
             schemas.columns(Match.of(request))
             valid.append(request)
         except TypeObjection as objection:
             scanned.failures[request] = str(objection)
-    shared = shared_matches(valid)
+    shared = schema_check.shared_matches(valid)
 
     def run(match: Match) -> Differences | str:
         row_counts = (rows.get(match.dataset), rows.get(match.reference))
@@ -111,7 +100,7 @@ def run_matches(
             if isinstance(outcome, str):
                 scanned.failures[request] = outcome
             else:
-                answer_match(request, outcome, scanned)
+                schema_check.answer_match(request, outcome, scanned)
     return scanned
 
 
@@ -119,8 +108,8 @@ def run_matches(
 class _Schemas:
     """The schemas of datasets as they are read, and as they are in the files of the date."""
 
-    as_read: Mapping[str, Schema]
-    of_files: Mapping[str, Schema]
+    as_read: Mapping[str, schema_check.Schema]
+    of_files: Mapping[str, schema_check.Schema]
 
     @classmethod
     def of(
@@ -136,7 +125,9 @@ class _Schemas:
 
     def columns(self, match: Match) -> PairedColumns:
         """:raises TypeObjection: they cannot be compared."""
-        return pair_columns(match, self.as_read[match.dataset], self.as_read[match.reference])
+        return schema_check.pair_columns(
+            match, self.as_read[match.dataset], self.as_read[match.reference]
+        )
 
 
 @dataclass(frozen=True, slots=True)

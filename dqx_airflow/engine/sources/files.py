@@ -14,31 +14,12 @@ from pyspark.sql.types import StringType, StructField, StructType
 from dqx_airflow.datasets.reader_options import given_options, is_on, option_of
 from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.engine.session.spark_versions import condition_of
-from dqx_airflow.engine.sources import errors, text_files
+from dqx_airflow.engine.sources import errors, footers, listing, text_files
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.date_column import DateColumn
-from dqx_airflow.engine.sources.footers import (
-    UNREADABLE,
-    merges_schemas,
-    read_stored,
-    require_folders_as_in_files,
-    require_orc_types,
-    schema_as_written,
-)
+from dqx_airflow.engine.sources.footers import UNREADABLE, merges_schemas
 from dqx_airflow.engine.sources.guessed_types import faults_of, guess_csv, guess_json, read_texts
-from dqx_airflow.engine.sources.listing import (
-    GLOB,
-    DataFile,
-    dangling_links,
-    files_at,
-    for_spark,
-    matches_glob,
-    partition_names,
-    partition_root,
-    paths_of,
-    table_format,
-    unread_files,
-)
+from dqx_airflow.engine.sources.listing import GLOB, DataFile, for_spark, partition_names, paths_of
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.values import DatasetRef
@@ -64,10 +45,10 @@ _OF_TABLES = ("parquet", "orc", "avro")
 
 
 def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
-    if ref.format in _OF_TABLES and (table := table_format(path)) is not None:
+    if ref.format in _OF_TABLES and (table := listing.table_format(path)) is not None:
         raise errors.of_table(ref, path, table)
     # Listed before Spark lists them, so that no change goes unnoticed.
-    files = files_at(path)
+    files = listing.files_at(path)
     chosen = [file for file in files or () if _is_chosen(ref, file)]
     unseen = text_files.require_text(ref, path, chosen)
     ref = text_files.with_json_layout(ref, path, chosen)
@@ -82,7 +63,7 @@ def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
         spark_reader = spark.read.format(format)
         if format != "iceberg":
             spark_reader = spark_reader.options(**errors.NOTHING_IGNORED)
-        root = partition_root(path)
+        root = listing.partition_root(path)
         return spark_reader if root is None else spark_reader.option("basePath", root)
 
     def fresh_reader() -> DataFrameReader:
@@ -137,7 +118,7 @@ def _open_columns(
         struct = frame.schema  # Spark Connect only now looks at the files.
     except PySparkException as error:
         is_refused = ref.schema is None and condition_of(error) == UNREADABLE
-        stored = read_stored(fresh_reader, path, files) if is_refused else None
+        stored = footers.read_stored(fresh_reader, path, files) if is_refused else None
         if stored is None:
             raise
         return OpenDataset.of_frame(ref, stored, path)
@@ -153,9 +134,9 @@ def _open_columns(
     def check_footers(chosen: Iterable[DataFile]) -> None:
         unchecked = [file for file in chosen if file not in checked]
         if ref.format == "orc":
-            require_orc_types(ref, struct, path, unchecked)
+            footers.require_orc_types(ref, struct, path, unchecked)
         if ref.format == "parquet":
-            require_folders_as_in_files(ref, path, unchecked)
+            footers.require_folders_as_in_files(ref, path, unchecked)
         checked.update(unchecked)
 
     def read(dates: Collection[date | None]) -> DataFrame:
@@ -175,7 +156,9 @@ def _open_columns(
     def read_files(chosen: Collection[DataFile]) -> DataFrame:
         check_footers(chosen)
         # Folder values have the types that Spark inferred from all folders.
-        reader = fresh_reader().schema(struct).option("basePath", partition_root(path) or path)
+        reader = (
+            fresh_reader().schema(struct).option("basePath", listing.partition_root(path) or path)
+        )
         try:
             with spark_failures():
                 return reader.load(paths_of(path, chosen))
@@ -191,7 +174,7 @@ def _schema_as_written(
     """The schema of Parquet files, in cases in which Spark need not start a job to find it."""
     if ref.format != "parquet" or ref.options or GLOB.search(path) or merges_schemas(spark, ref):
         return None
-    return schema_as_written(path, files)
+    return footers.schema_as_written(path, files)
 
 
 def _require_whole_files(ref: DatasetRef, files: Sequence[DataFile]) -> None:
@@ -215,7 +198,7 @@ def _require_read_files(ref: DatasetRef, path: str, files: Sequence[DataFile]) -
 
     :raises DatasetError: there is one.
     """
-    links = [link for link in dangling_links(path) if _is_chosen(ref, DataFile(link, 0, 0))]
+    links = [link for link in listing.dangling_links(path) if _is_chosen(ref, DataFile(link, 0, 0))]
     if links:
         raise DatasetError(
             f"dataset '{ref.name}': {links[0]} is a link to a file that does not exist",
@@ -223,7 +206,7 @@ def _require_read_files(ref: DatasetRef, path: str, files: Sequence[DataFile]) -
         )
     if is_on(ref, "recursiveFileLookup") or option_of(ref, "basePath") is not None:
         return
-    unread = [file.path for file in unread_files(path, files) if _is_chosen(ref, file)]
+    unread = [file.path for file in listing.unread_files(path, files) if _is_chosen(ref, file)]
     if unread:
         more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
         raise DatasetError(
@@ -236,4 +219,4 @@ def _require_read_files(ref: DatasetRef, path: str, files: Sequence[DataFile]) -
 def _is_chosen(ref: DatasetRef, file: DataFile) -> bool:
     """False for a file that the option pathGlobFilter excludes."""
     glob = option_of(ref, "pathGlobFilter")
-    return glob is None or matches_glob(file.path.rpartition("/")[2], glob)
+    return glob is None or listing.matches_glob(file.path.rpartition("/")[2], glob)

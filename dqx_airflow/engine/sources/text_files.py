@@ -26,15 +26,8 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from dqx_airflow.datasets.reader_options import given_options, is_on, option_of
 from dqx_airflow.engine.session.spark_versions import is_valid_utf8
-from dqx_airflow.engine.sources.listing import (
-    COMPRESSION_HINT,
-    DataFile,
-    is_compressed,
-    left_compression,
-    paths_of,
-    read_each,
-    refused_suffix,
-)
+from dqx_airflow.engine.sources import listing
+from dqx_airflow.engine.sources.listing import COMPRESSION_HINT, DataFile, read_each
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.values import DatasetRef
@@ -146,7 +139,7 @@ def groups_by_header(location: str, files: Sequence[DataFile]) -> list[list[str]
     No groups if they are not needed, or if the files cannot be read.
     """
     filled = [file for file in files if file.size > 0]
-    paths = paths_of(location, filled)
+    paths = listing.paths_of(location, filled)
     if len(paths) < 2:
         return []
     try:
@@ -196,7 +189,7 @@ def require_text(ref: DatasetRef, location: str, files: Sequence[DataFile]) -> d
     if ref.format not in ("csv", "json"):
         return {}
     for path in [file.path for file in files] or [location]:
-        if (suffix := refused_suffix(path)) is not None:
+        if (suffix := listing.refused_suffix(path)) is not None:
             raise DatasetError(
                 f"dataset '{ref.name}': {path}: {suffix} files are not supported", COMPRESSION_HINT
             )
@@ -279,7 +272,7 @@ def _objection(
 
 def _of_head(head: bytes, name: str, encoding: str, *, needs_line: bool) -> tuple[str, str] | None:
     """What is wrong with the first bytes of a file."""
-    if (kind := left_compression(head)) is not None:
+    if (kind := listing.left_compression(head)) is not None:
         return f"contains {kind} data, but its name does not have that suffix", COMPRESSION_HINT
     if needs_line and len(head) < _MOST_BYTES and not head.removeprefix(codecs.BOM_UTF8).strip():
         return "has no header: it is empty", "remove it, or write the header"
@@ -309,7 +302,7 @@ def _nuls(head: bytes, encoding: str) -> tuple[str, str] | None:
 def _padding(system: FileSystem, file: DataFile, encoding: str) -> tuple[str, str] | None:
     """The objection to a CSV file that ends with NUL bytes, as a file does whose writer crashed:
     Spark trims them off the last value, and skips a line that has nothing else."""
-    if is_compressed(file.path) or not _has_nul_bytes(encoding):
+    if listing.is_compressed(file.path) or not _has_nul_bytes(encoding):
         return None
     try:
         with system.open_input_file(file.path) as opened:
