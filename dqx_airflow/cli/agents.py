@@ -13,6 +13,8 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
 from functools import wraps
 from importlib.resources import files
 from itertools import chain
@@ -24,11 +26,12 @@ from dqx_airflow.diagnostics import draw
 from dqx_airflow.diagnostics.codes import CODES, page
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.errors import DqxError, RequestError
+from dqx_airflow.values import DatasetRef, SourceFile
+from dqx_airflow.values.exact import is_finite_number
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
 
-    from dqx_airflow.values import DatasetRef
 
 P = ParamSpec("P")
 
@@ -120,7 +123,6 @@ class Tools:
         from dqx_airflow.dql.check import check_source
         from dqx_airflow.dql.linking import FileReader, search_path
         from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
-        from dqx_airflow.values import SourceFile
 
         path = self._inside(suite)
         source = SourceFile(suite, text) if text is not None else read_source(path, suite)
@@ -153,7 +155,6 @@ class Tools:
         datasets are written as for dql run: orders=lake/orders?format=parquet&masked=email. Columns
         that are masked there or in dqx.toml are not read. History and dates are not considered.
         """
-        from datetime import datetime, timezone
 
         from dqx_airflow.api import MemoryDatabase, Suite
 
@@ -204,7 +205,6 @@ class Tools:
         from dqx_airflow.tuning.stored_proposals import propose
         from dqx_airflow.tuning.suite_file import SuiteFile
         from dqx_airflow.tuning.tunables import tunables_of, units_of, with_values
-        from dqx_airflow.values.exact import is_finite_number
 
         if not is_finite_number(value):
             raise RequestError(f"{value} is not a finite number", "0.05 is 5%, 3600 an hour")
@@ -222,7 +222,6 @@ class Tools:
 
     def _refs(self, suite: str, datasets: Sequence[str]) -> list[DatasetRef]:
         """The datasets with a location below the folder; what dqx.toml masks stays masked."""
-        from dataclasses import replace
 
         from dqx_airflow.datasets.dqx_toml import find_settings, read_settings
         from dqx_airflow.datasets.settings import datasets_of_arguments

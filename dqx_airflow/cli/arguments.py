@@ -23,10 +23,10 @@ from dqx_airflow.cli.command import (
     storage_options,
     with_parameters,
 )
-from dqx_airflow.datasets.dqx_toml import Output, Unsupported
+from dqx_airflow.datasets.dqx_toml import Output, Unsupported, find_settings, read_settings
 from dqx_airflow.errors import DqxError, RequestError
 from dqx_airflow.values import Severity
-from dqx_airflow.values.request import SETTABLE_OPTIONS, days_before
+from dqx_airflow.values.request import SETTABLE_OPTIONS, days_before, selection_of
 
 if TYPE_CHECKING:
     from dqx_airflow.cli.calls import Options
@@ -76,7 +76,6 @@ def shared_options(
     :param watch: Run again when a source file or dqx.toml changes.
     """
     from dqx_airflow.cli.calls import Options
-    from dqx_airflow.values.request import selection_of
 
     return Options(
         (),
@@ -266,7 +265,6 @@ def results_of(suite: Path, given: str | None) -> StoredResults:
 
 def known_results_root(suite: Path) -> str | None:
     """The results root of the nearest `dqx.toml`; None if there is none."""
-    from dqx_airflow.datasets.dqx_toml import find_settings, read_settings
 
     settings_file = find_settings(suite.parent) or find_settings(Path())
     return read_settings(settings_file).results if settings_file else None

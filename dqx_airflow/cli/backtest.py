@@ -23,8 +23,12 @@ from dqx_airflow.cli.command import TableFormatOption, TableOrJson, print_or_wri
 from dqx_airflow.cli.reports import console_for, print_table, printable, table_of
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.renderers import json_text
+from dqx_airflow.dql.check import Checked
 from dqx_airflow.dql.nodes import Unit
 from dqx_airflow.errors import RequestError, SparkError
+from dqx_airflow.metrics.metric import Scan
+from dqx_airflow.plan.model import Plan
+from dqx_airflow.plan.predicates import lookups_of
 from dqx_airflow.plan.term_values import Measurements, measurements_of
 from dqx_airflow.results.past_days import PastDay, ShadowDay, past_days, runs_of_suite, shadow_days
 from dqx_airflow.tuning.backtest import Backtest
@@ -35,17 +39,15 @@ from dqx_airflow.tuning.comparison import (
     compare_alarms,
     compare_judged,
 )
+from dqx_airflow.tuning.proposals import proposal_from_json
 from dqx_airflow.tuning.protection import HUMAN, judge_values
 from dqx_airflow.tuning.suite_file import refuse
 from dqx_airflow.tuning.tunables import number_text, typed_values
-from dqx_airflow.values import Status, day_of_instance
+from dqx_airflow.values import GateRequest, Status, day_of_instance
 from dqx_airflow.values.exact import nearest_float
 
 if TYPE_CHECKING:
     from dqx_airflow.cli.spark import Spark
-    from dqx_airflow.dql.check import Checked
-    from dqx_airflow.plan.model import Plan
-    from dqx_airflow.values import GateRequest
 
 
 _MOST_NAMED = 5
@@ -139,7 +141,6 @@ def _proposed(proposal: Path, checked: Checked, path: Path) -> tuple[Checked, di
     """
     if proposal.suffix == ".dql":
         return arguments.suite_file(proposal).read(), {}
-    from dqx_airflow.tuning.proposals import proposal_from_json
 
     proposed = proposal_from_json(_text_of_file(proposal))
     if proposed.profile is None and proposed.form is None:
@@ -338,8 +339,6 @@ def _opened(
 
 def _of_one_dataset(plan: Plan) -> Plan:
     """The plan without the requests about other datasets."""
-    from dqx_airflow.metrics.metric import Scan
-    from dqx_airflow.plan.predicates import lookups_of
 
     several = (Scan.QUERY, Scan.MATCH)
     requests = tuple(

@@ -30,14 +30,12 @@ import typer
 
 from dqx_airflow.cli.command import EXIT_FAILED, from_here, template
 from dqx_airflow.errors import DqxError, RequestError
-from dqx_airflow.values import Status
+from dqx_airflow.values import Status, Verdict
 from dqx_airflow.values.files import shipped
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
-
-    from dqx_airflow.values import Verdict
 
 
 class DemoHome:

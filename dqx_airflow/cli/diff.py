@@ -24,17 +24,18 @@ from dqx_airflow.cli.reports import markdown_cell, printable
 from dqx_airflow.cli.suites import Findings, count_text
 from dqx_airflow.diagnostics import renderers
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, listed
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.dql.linking import FileReader, search_path
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import RequestError
 from dqx_airflow.plan.resolve import QUIET, resolve
 from dqx_airflow.plan.selection import assumed
+from dqx_airflow.results.past_days import PastDay, past_days, runs_of_suite
 from dqx_airflow.tuning.suite_diff import ChangedAssertion, changed_assertions
 from dqx_airflow.values import SourceFile, Span
 
 if TYPE_CHECKING:
-    from dqx_airflow.dql import nodes
-    from dqx_airflow.results.past_days import PastDay
-
     Pair: TypeAlias = tuple[Path, nodes.Suite | None, nodes.Suite | None]
 
 
@@ -67,7 +68,6 @@ class PastWanted:
         :raises RequestError: no store is configured.
         :raises StoreError: it cannot be read.
         """
-        from dqx_airflow.results.past_days import past_days, runs_of_suite
 
         stored = arguments.results_of(path, self.results)
         first, last = arguments.first_and_last(self.since, self.until, default=90)
@@ -194,8 +194,6 @@ def _but_links_outside(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo 
 
 def _suite_in(path: Path, root: Path, found: Findings) -> nodes.Suite | None:
     """The suite in a file, whose errors are added to the findings; None for a library or blocks."""
-    from dqx_airflow.dql.check import check_source
-    from dqx_airflow.dql.linking import FileReader, search_path
 
     source = read_source(path, from_here(path))
     if isinstance(source, Unreadable):

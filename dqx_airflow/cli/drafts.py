@@ -14,9 +14,10 @@ import typer
 
 from dqx_airflow.cli import command
 from dqx_airflow.cli.arguments import ConnectionOption
-from dqx_airflow.datasets.settings import format_of
+from dqx_airflow.datasets.reader_options import with_default_options
+from dqx_airflow.datasets.settings import datasets_of_arguments, format_of, settings_of
 from dqx_airflow.diagnostics.renderers import json_text
-from dqx_airflow.errors import RequestError
+from dqx_airflow.errors import NoCounterpartError, RequestError
 from dqx_airflow.values import DatasetRef
 
 if TYPE_CHECKING:
@@ -213,7 +214,6 @@ def _read_files(
     """Each file with the name of its tool, and its rules. Files that cannot be read end the
     command, after all of them are reported."""
     from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
-    from dqx_airflow.errors import NoCounterpartError
     from dqx_airflow.importing.tools import read_rules
 
     wrong = False
@@ -298,7 +298,6 @@ def suggest(
 
 
 def _refs(texts: list[str]) -> list[DatasetRef]:
-    from dqx_airflow.datasets.settings import datasets_of_arguments, settings_of
 
     refs, problems = datasets_of_arguments(texts)
     if problems:
@@ -321,7 +320,6 @@ def _refs(texts: list[str]) -> list[DatasetRef]:
 
 
 def _seen(ref: DatasetRef, days: int, address: str | None) -> Seen:
-    from dqx_airflow.datasets.reader_options import with_default_options
     from dqx_airflow.tuning.table_profile import observer, read_files
 
     settings = command.settings_here()

@@ -23,13 +23,12 @@ from dqx_airflow.diagnostics.diagnostic import did_you_mean, errors_of, listed
 from dqx_airflow.diagnostics.renderers import drawn_error, json_text
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import RequestError
-from dqx_airflow.values import Span
+from dqx_airflow.values import DatasetRef, SourceFile, Span
 
 if TYPE_CHECKING:
     from dqx_airflow.cli.calls import Options
     from dqx_airflow.dql.check import Checked
     from dqx_airflow.plan.model import Plan
-    from dqx_airflow.values import DatasetRef, SourceFile
 
 _ASSUMED = "the datasets of checks are assumed to have dates, all others to have none"
 _WITHOUT_EFFECT = ("connection", "output", "output_file", "results", "recompute", "watch")

@@ -8,6 +8,7 @@ import csv
 import getpass
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +19,9 @@ from dqx_airflow.cli.command import SheetFormat
 from dqx_airflow.diagnostics import diagnostic
 from dqx_airflow.diagnostics.renderers import json_text
 from dqx_airflow.errors import RequestError
+from dqx_airflow.values import day_of_instance
+from dqx_airflow.values.exact import nearest_float
+from dqx_airflow.values.request import days_before
 
 if TYPE_CHECKING:
     from dqx_airflow.results.alerts import Alert, NewLabel
@@ -45,7 +49,6 @@ def alerts(
     """
     from dqx_airflow.results.alerts import alerts as find_alerts
     from dqx_airflow.results.past_days import runs_of_suite
-    from dqx_airflow.values.request import days_before
 
     stored, name = arguments.results_of(suite, results), arguments.suite_name(suite)
     last = until.date() if until else date.today()
@@ -85,9 +88,6 @@ def _newest_before(results: StoredResults, wanted: RunsWanted) -> date | None:
 
 
 def _alert_fields(alert: Alert) -> dict[str, object]:
-    from fractions import Fraction
-
-    from dqx_airflow.values.exact import nearest_float
 
     verdict, label = alert.verdict, alert.label
     value = verdict.scaled_value
@@ -307,8 +307,6 @@ def _offer_labels(
     from dqx_airflow.results.past_days import newest_date, past_days, runs_of_suite
     from dqx_airflow.tuning.backtest import Backtest
     from dqx_airflow.tuning.costs import truths, wanted_labels
-    from dqx_airflow.values import day_of_instance
-    from dqx_airflow.values.request import days_before
 
     node = arguments.suite_file(suite).read().valid_suite
     name = node.name.value

@@ -16,12 +16,11 @@ from dqx_airflow.cli.reports import printable
 from dqx_airflow.datasets.dqx_toml import Output
 from dqx_airflow.diagnostics.renderers import json_text
 from dqx_airflow.errors import RequestError
-from dqx_airflow.values import Outcome
+from dqx_airflow.values import DatasetRef, GateReport, GateRequest, Outcome
 
 if TYPE_CHECKING:
     from dqx_airflow.cli.calls import Options
     from dqx_airflow.tuning.mutation import Fault, Mutation
-    from dqx_airflow.values import DatasetRef, GateReport, GateRequest
 
 MOST_ROWS = 100_000
 """The most rows that are judged in memory."""

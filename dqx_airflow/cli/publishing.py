@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -15,11 +15,8 @@ from dqx_airflow.cli.stores import find_run
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.errors import DqxError, RequestError, first_line
 from dqx_airflow.lineage.names import location_of, trimmed_location
-from dqx_airflow.values import Outcome
+from dqx_airflow.values import GateReport, Outcome
 from dqx_airflow.values.redact import redact
-
-if TYPE_CHECKING:
-    from dqx_airflow.values import GateReport
 
 
 def publish(

@@ -21,7 +21,8 @@ from urllib.parse import urljoin, urlsplit, urlunsplit
 import requests
 import urllib3
 from openlineage.client import OpenLineageClient
-from openlineage.client.event_v2 import RunEvent
+from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
+from openlineage.client.facet_v2 import parent_run
 from openlineage.client.serde import Serde
 from openlineage.client.transport import Transport, get_default_factory
 from openlineage.client.transport.composite import CompositeTransport
@@ -265,8 +266,6 @@ def rebuilt(event: dict[str, Any]) -> RunEvent:
 
     :raises Exception: it is not the JSON form of a run event; KeyError, TypeError or ValueError.
     """
-    from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunState
-    from openlineage.client.facet_v2 import parent_run
 
     run_facets = dict(event["run"].get("facets") or {})
     if isinstance(parent := run_facets.get("parent"), dict):
