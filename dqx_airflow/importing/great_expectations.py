@@ -14,7 +14,15 @@ from dqx_airflow.contracts.dialects.foreign import great_expectations, severity_
 from dqx_airflow.contracts.dialects.foreign.great_expectations import row_condition
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing import foreign_rule
-from dqx_airflow.importing.foreign_rule import Claims, ForeignRule, ImportRequest, column_text
+from dqx_airflow.importing.foreign_rule import (
+    Claims,
+    ForeignRule,
+    ImportRequest,
+    column_text,
+    finite,
+    list_text,
+    value_text,
+)
 
 _OF_CONDITIONS = ("row_condition", "condition_parser")
 
@@ -158,7 +166,7 @@ def table_claims(kind: str, arguments: Mapping[str, Any], dataset: str) -> Claim
             listed = list(arguments.get("column_list") or ())
             return Claims("columns", foreign_rule.columns_in_order(listed))
         case "expect_column_to_exist" if arguments.get("column_index") is not None:
-            position = foreign_rule.finite(arguments["column_index"]) + 1
+            position = finite(arguments["column_index"]) + 1
             text = f"column_position({column_text(arguments.get('column'))}) == {position}"
             return Claims("column_position", (text,))
         case "expect_table_row_count_to_equal_other_table":
@@ -184,11 +192,10 @@ def _divergence(arguments: Mapping[str, Any]) -> Claims:
     if partition is None or arguments.get("threshold") is None:
         raise NoCounterpartError("without a partition_object and a threshold it claims nothing")
     tails, inner = (
-        foreign_rule.finite(arguments.get(f"{place}_weight_holdout") or 0)
-        for place in ("tail", "internal")
+        finite(arguments.get(f"{place}_weight_holdout") or 0) for place in ("tail", "internal")
     )
-    weights, ends = [*map(foreign_rule.finite, partition["weights"])], partition.get("tail_weights")
-    listed = [*weights, *map(foreign_rule.finite, ends or ())]
+    weights, ends = [*map(finite, partition["weights"])], partition.get("tail_weights")
+    listed = [*weights, *map(finite, ends or ())]
     total = math.fsum(listed) if all(0 <= it <= 1 for it in (*listed, tails, inner)) else 0
     if not math.isclose(total, 1, rel_tol=1e-5):
         raise NoCounterpartError("its weights are not shares that add up to 1")
@@ -202,12 +209,9 @@ def _divergence(arguments: Mapping[str, Any]) -> Claims:
     elif inner or len(weights) != len(partition["values"]):
         raise NoCounterpartError("its values are not one for each weight, or are held out")
     else:
-        rows = (
-            f"count_values({column}, {foreign_rule.value_text(value)})"
-            for value in partition["values"]
-        )
+        rows = (f"count_values({column}, {value_text(value)})" for value in partition["values"])
         counted = dict(zip(rows, weights, strict=True))
-        unlisted = f"{column} not in {foreign_rule.list_text(partition['values'])}"
+        unlisted = f"{column} not in {list_text(partition['values'])}"
         if tails:
             others = _of_others(column, unlisted, tails, total)
         else:
@@ -215,12 +219,12 @@ def _divergence(arguments: Mapping[str, Any]) -> Claims:
     total = math.fsum(counted.values())
     scale = 1 if math.isclose(total, 1) else total
     terms = " + ".join(
-        f"coalesce({rows} * log({rows} / count({column}) / {foreign_rule.value_text(weight / scale)}), 0)"
+        f"coalesce({rows} * log({rows} / count({column}) / {value_text(weight / scale)}), 0)"
         for rows, weight in counted.items()
         if weight
     )
     empty = (f"{rows} == 0" for rows, weight in counted.items() if not weight)
-    limit = foreign_rule.value_text(foreign_rule.finite(arguments["threshold"]))
+    limit = value_text(finite(arguments["threshold"]))
     claim = f"({terms}{others}) / count({column}) <= {limit}"
     return Claims("divergence", (*empty, claim), column)
 
@@ -232,7 +236,7 @@ def _in_bins(
     ends: Sequence[float] | None,
     tails: float,
 ) -> dict[str, float]:
-    """The numbers of rows in each bin with its weight, and beyond those that are foreign_rule.finite. The last
+    """The numbers of rows in each bin with its weight, and beyond those that are finite. The last
     bin includes its end.
 
     :raises NoCounterpartError: there are weights beyond all numbers, or the bins do not ascend.
@@ -242,9 +246,7 @@ def _in_bins(
         raise NoCounterpartError("its bins are not the ascending ends of its weights")
     if (ends and low + high < 2) or (tails and not low + high):
         raise NoCounterpartError("there are weights beyond infinite bins")
-    edges = [
-        foreign_rule.value_text(foreign_rule.finite(edge)) for edge in bins if math.isfinite(edge)
-    ]
+    edges = [value_text(finite(edge)) for edge in bins if math.isfinite(edge)]
     inside = [f"{column} >= {one} and {column} < {other}" for one, other in pairwise(edges)]
     inside[-1] = inside[-1].replace(" < ", " <= ") if high else inside[-1]
     above = f"{column} {'>' if high else '>='} {edges[-1]}"
@@ -262,6 +264,6 @@ def _of_others(column: str, unlisted: str, tails: float, total: float) -> str:
     listed = f"(count({column}) - {rows}) * min({rows}, 1)"
     parts = f"{rows} * unique_count({column}, where {unlisted}) / count({column})"
     return (
-        f" + {listed} * {foreign_rule.value_text(math.log(scale / kept))} + coalesce({rows} * "
-        f"(log({parts} / {foreign_rule.value_text(tails / scale)}) - entropy({column}, where {unlisted})), 0)"
+        f" + {listed} * {value_text(math.log(scale / kept))} + coalesce({rows} * "
+        f"(log({parts} / {value_text(tails / scale)}) - entropy({column}, where {unlisted})), 0)"
     )
