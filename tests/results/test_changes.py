@@ -124,7 +124,7 @@ def test_without_a_good_run_all_known_commits_are_named() -> None:
         (["0123456789", "abc", "abc"], "; 3 bad runs read 2 different contents"),
     ],
 )
-def test_the_content_of_the_slice_is_told_from_its_version(
+def test_contents_are_identified_by_their_fingerprint(
     fingerprints: list[str | None], said: str
 ) -> None:
     judged = [
