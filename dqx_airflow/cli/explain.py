@@ -18,7 +18,7 @@ import typer
 
 from dqx_airflow.cli.arguments import with_shared_options
 from dqx_airflow.cli.command import TextFormatOption, TextOrJson, what_to_give
-from dqx_airflow.diagnostics.codes import CODES, page
+from dqx_airflow.diagnostics.codes import CODES, page, title
 from dqx_airflow.diagnostics.diagnostic import did_you_mean, errors_of, listed
 from dqx_airflow.diagnostics.renderers import drawn_error, json_text
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
@@ -93,7 +93,7 @@ def _explain_code(code: str, format: TextOrJson) -> None:
     if code not in CODES:
         raise RequestError(f"unknown code {code}", did_you_mean(code, CODES) or "")
     if format == "json":
-        typer.echo(json.dumps({"code": code, "title": CODES[code], "page": page(code)}, indent=2))
+        typer.echo(json.dumps({"code": code, "title": title(code), "page": page(code)}, indent=2))
     elif sys.stdout.isatty():
         from rich.console import Console
         from rich.markdown import Markdown

@@ -14,7 +14,7 @@ from typing import Any
 from unicodedata import combining, east_asian_width
 
 from dqx_airflow import __version__
-from dqx_airflow.diagnostics.codes import CODES, page, reason
+from dqx_airflow.diagnostics.codes import page, reason, title
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level
 from dqx_airflow.errors import SourceError
 from dqx_airflow.values import Span
@@ -224,7 +224,7 @@ def sarif_log(diagnostics: Iterable[Diagnostic]) -> str:
 def _rule(code: str) -> dict[str, Any]:
     return {
         "id": code,
-        "shortDescription": {"text": CODES[code]},
+        "shortDescription": {"text": title(code)},
         "fullDescription": {"text": reason(code)},
         "help": {"text": page(code), "markdown": page(code)},
     }

@@ -1,8 +1,8 @@
-"""The list of all codes as a Markdown page, generated from their table and their pages."""
+"""The list of all codes as a Markdown page, generated from their own pages."""
 
 from __future__ import annotations
 
-from dqx_airflow.diagnostics.codes import CODES, reason
+from dqx_airflow.diagnostics.codes import CODES, reason, title
 
 _OPENING = """\
 # Errors and warnings
@@ -25,11 +25,11 @@ _FAMILIES = {
 def codes_page() -> str:
     """The page, with codes in their order, family by family."""
     sections = [_OPENING]
-    for start, title in _FAMILIES.items():
-        codes = sorted(code for code in CODES if code.startswith(start))
-        rows = (f"| [{code}](codes/{code}.md) | {CODES[code]} | {_first(code)} |" for code in codes)
+    for start, family in _FAMILIES.items():
+        codes = [code for code in CODES if code.startswith(start)]
+        rows = (f"| [{code}](codes/{code}.md) | {title(code)} | {_first(code)} |" for code in codes)
         listed = "\n".join(["| code | what | why |", "|---|---|---|", *rows])
-        sections.append(f"## {title}\n\n{listed}")
+        sections.append(f"## {family}\n\n{listed}")
     return "\n\n".join(sections) + "\n"
 
 

@@ -1,6 +1,6 @@
 """What agents read: a skill for writing rules, and `llms.txt`, the list of the pages.
 
-Both are made from the entries of the metrics, the table of the codes and the pages of the docs, so
+Both are made from the entries of the metrics, the pages of the codes and the pages of the docs, so
 that an agent is told what is true of this version.
 """
 
@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 import dqx_airflow
-from dqx_airflow.diagnostics.codes import CODES, reason
+from dqx_airflow.diagnostics.codes import CODES, reason, title
 from dqx_airflow.metrics.builtin import CALLABLE, METRICS
 from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS
 
@@ -58,7 +58,7 @@ def skill_page() -> str:
     assert example is not None
     metrics = (f"- `{METRICS[name].signature}`: {_first(METRICS[name].doc)}" for name in CALLABLE)
     functions = (f"- `{name}(...)`: {_first(entry.doc)}" for name, entry in ROW_FUNCTIONS.items())
-    codes = (f"- {code}, {CODES[code]}: {_first(reason(code))}" for code in sorted(CODES))
+    codes = (f"- {code}, {title(code)}: {_first(reason(code))}" for code in CODES)
     sections = (
         _OPENING,
         f"## A suite\n\n{example[0]}",
