@@ -153,10 +153,8 @@ def _server(kind: ConnectionKind, text: str) -> tuple[str, int]:
     except ValueError:
         host = port = None
     if not host or parts.username is not None:
-        raise RequestError(
-            f"the host of this {kind.value}:// connection cannot be read",
-            f"write {kind.value}://HOST:PORT",
-        )
+        message = f"the host of this {kind.value}:// connection cannot be read"
+        raise RequestError(message, f"write {kind.value}://HOST:PORT")
     return host, port or _PORTS.get(kind, 443)
 
 
@@ -298,9 +296,8 @@ class DatabaseConnection:
         """
         parts = _PART_OF_NAME.findall(table)
         if ".".join(parts) != table or len(parts) > 3:
-            raise RequestError(
-                f"'{table}' is not the name of a table", "write schema.table, or `my.schema`.table"
-            )
+            message = f"'{table}' is not the name of a table"
+            raise RequestError(message, "write schema.table, or `my.schema`.table")
         return tuple(
             part[1:-1].replace("``", "`") if part.startswith("`") else part for part in parts
         )
@@ -329,10 +326,8 @@ def database_connection(conn_id: str, airflow_fields: Mapping[str, Any]) -> Data
     fields = dict(airflow_fields)
     driver_settings = extra.get("jdbc") or {}
     if not isinstance(driver_settings, Mapping):
-        raise RequestError(
-            f"{about} has an entry jdbc in its extra that is not a JSON object",
-            'write {"jdbc": {"sslMode": "VERIFY_IDENTITY"}}',
-        )
+        message = f"{about} has an entry jdbc in its extra that is not a JSON object"
+        raise RequestError(message, 'write {"jdbc": {"sslMode": "VERIFY_IDENTITY"}}')
     properties = {str(key): setting_text(value) for key, value in driver_settings.items()}
     if kind == "jdbc":
         match = _JDBC_URL.fullmatch(host)
@@ -345,20 +340,16 @@ def database_connection(conn_id: str, airflow_fields: Mapping[str, Any]) -> Data
         given = dict(parse_qsl((match["properties"] or "").replace(";", "&")))
         secrets = [key for key in given if is_secret_setting(key) or key.lower() == "user"]
         if secrets:
-            raise RequestError(
-                f"{about} has {secrets[0]} in its JDBC URL",
-                "write credentials into its login and password",
-            )
+            message = f"{about} has {secrets[0]} in its JDBC URL"
+            raise RequestError(message, "write credentials into its login and password")
         fields["port"] = match["port"]
         fields["schema"] = given.pop("databaseName", None) or match["schema"]
         properties = {**given, **properties}
     database = DATABASES.get(kind)
     if database is None:
         kinds = sorted({database.kind for database in DATABASES.values()})
-        raise RequestError(
-            f"{about} is of type {kind or 'none'}: no database of this type can be read",
-            f"use one of type {', '.join(kinds)}",
-        )
+        message = f"{about} is of type {kind or 'none'}: no database of this type can be read"
+        raise RequestError(message, f"use one of type {', '.join(kinds)}")
     if not host or not re.fullmatch(r"[\w.-]+|\[[0-9A-Fa-f:.]+\]", host):
         raise RequestError(f"{about} has no valid host", _FORM)
     unread = [key for key in _OF_PYTHON if extra.get(key) and key not in database.taken]
@@ -466,9 +457,8 @@ def _fields(variable: str, text: str) -> Mapping[str, Any]:
             "extra": extra,
         }
     except ValueError:
-        raise RequestError(
-            f"the environment variable {variable} cannot be read", f"{_FORM}; quote : / @ as %3A"
-        ) from None
+        message = f"the environment variable {variable} cannot be read"
+        raise RequestError(message, f"{_FORM}; quote : / @ as %3A") from None
 
 
 def _extra(conn_id: str, given: Any) -> Mapping[str, Any]:
@@ -476,7 +466,6 @@ def _extra(conn_id: str, given: Any) -> Mapping[str, Any]:
         try:
             given = json.loads(given)
         except ValueError:
-            raise RequestError(
-                f"the connection '{conn_id}' has an extra that is not JSON", "write a JSON object"
-            ) from None
+            message = f"the connection '{conn_id}' has an extra that is not JSON"
+            raise RequestError(message, "write a JSON object") from None
     return given if isinstance(given, Mapping) else {}

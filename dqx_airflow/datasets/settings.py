@@ -110,10 +110,8 @@ def spark_location(location: str, *, has_endpoint: bool = False) -> str:
             f"write abfss://{container}@ACCOUNT.dfs.core.windows.net/{path}",
         )
     if scheme in ("http", "https"):
-        raise RequestError(
-            f"the location {location} is a web address, which Spark does not read",
-            "write the location in the store, such as s3a://BUCKET/PATH",
-        )
+        message = f"the location {location} is a web address, which Spark does not read"
+        raise RequestError(message, "write the location in the store, such as s3a://BUCKET/PATH")
     if scheme == "s3n" or (scheme == "s3" and has_endpoint):
         return f"s3a://{rest}"
     return f"gs://{rest}" if scheme == "gcs" else location
@@ -242,10 +240,8 @@ def check_locations(request: GateRequest) -> None:
     places += [(f"the promotion of dataset '{name}'", path) for name, path in request.promote_to]
     for purpose, place in places:
         if holds_credentials(place):
-            raise RequestError(
-                f"the location of {purpose} contains credentials: {redact_urls(place)}",
-                _CREDENTIALS,
-            )
+            message = f"the location of {purpose} contains credentials: {redact_urls(place)}"
+            raise RequestError(message, _CREDENTIALS)
         if (meant := two_slashes(place)) is not None:
             raise RequestError(f"the location of {purpose} is {place}", f"write {meant}")
 
@@ -366,9 +362,8 @@ def check_promotion(request: GateRequest, dates: Collection[date] = ()) -> None:
     :raises RequestError: a request asks for one.
     """
     if request.promote_slice and not request.promote_to:
-        raise RequestError(
-            "promote_slice requires promote_to", "set promote_to as well, or remove promote_slice"
-        )
+        message = "promote_slice requires promote_to"
+        raise RequestError(message, "set promote_to as well, or remove promote_slice")
     if request.promote_valid is not None:
         places = dict(request.quarantine)
         without = [name for name, _ in request.promote_to if name not in places]
@@ -395,16 +390,12 @@ def check_promotion(request: GateRequest, dates: Collection[date] = ()) -> None:
             )
         if refs[name].query is not None or refs[name].format == JDBC:
             noun = "a query" if refs[name].query is not None else "a table of a database"
-            raise RequestError(
-                f"dataset '{name}' is {noun} and cannot be promoted",
-                "promote a dataset at a path or a table of the catalog",
-            )
+            message = f"dataset '{name}' is {noun} and cannot be promoted"
+            raise RequestError(message, "promote a dataset at a path or a table of the catalog")
         for owner, place in taken.items():
             if _overlap(place, target):
-                raise RequestError(
-                    f"dataset '{name}' would be promoted to the location of {owner}: {target}",
-                    "give it a separate location",
-                )
+                message = f"dataset '{name}' would be promoted to the location of {owner}: {target}"
+                raise RequestError(message, "give it a separate location")
         taken[f"the promotion of dataset '{name}'"] = target
 
 
@@ -439,9 +430,8 @@ def options_of(name: str, given: Any) -> tuple[tuple[str, str], ...]:
         pairs = given.items() if isinstance(given, Mapping) else given
         return tuple((str(key), str(text)) for key, text in pairs)
     except (TypeError, ValueError):
-        raise RequestError(
-            f"dataset '{name}' has options={given!r}: write a mapping, {{'header': 'true'}}"
-        ) from None
+        message = f"dataset '{name}' has options={given!r}: write a mapping, {{'header': 'true'}}"
+        raise RequestError(message) from None
 
 
 def _columns(setting: str, name: str, given: Any) -> tuple[str, ...]:
@@ -457,9 +447,8 @@ def _version(name: str, given: Any) -> int:
     """A version, which may come from a template as a string."""
     text = "" if isinstance(given, bool) else str(given).strip()
     if not re.fullmatch(r"-?[0-9]{1,18}", text):
-        raise RequestError(
-            f"dataset '{name}' has version={given!r}: write the number of a Delta version"
-        )
+        message = f"dataset '{name}' has version={given!r}: write the number of a Delta version"
+        raise RequestError(message)
     return int(text)
 
 

@@ -482,15 +482,13 @@ def holidays_of(country: str, first: date, last: date) -> Mapping[date, str]:
     try:
         import holidays
     except ModuleNotFoundError as error:
-        raise RequestError(
-            "holidays need the package holidays", "pip install 'dqx-airflow[tuning]'"
-        ) from error
+        message = "holidays need the package holidays"
+        raise RequestError(message, "pip install 'dqx-airflow[tuning]'") from error
     code, _, subdivision = country.partition("-")
     years = range(first.year, last.year + 2)
     try:
         by_date = holidays.country_holidays(code, subdiv=subdivision or None, years=years)
     except (NotImplementedError, KeyError, ValueError) as error:
-        raise RequestError(
-            f"unknown country or region '{country}'", "write a code such as US, DE or DE-BY"
-        ) from error
+        message = f"unknown country or region '{country}'"
+        raise RequestError(message, "write a code such as US, DE or DE-BY") from error
     return dict(sorted(by_date.items()))

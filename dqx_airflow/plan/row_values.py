@@ -202,9 +202,8 @@ class RowTypes:
         array_type = self.type_of(array)
         if family_of(array_type) is Family.MAP:
             hint = f"write {name}(entries({show(array)}), ...)"
-            raise TypeObjection(
-                f"`{name}` needs an array, and {_described(array, array_type)}: {hint}"
-            )
+            message = f"`{name}` needs an array, and {_described(array, array_type)}: {hint}"
+            raise TypeObjection(message)
         self._demand(array, _ARRAY, name)
         return replace(self, of_item=next(iter(parts_of(array_type)), "void"))
 
@@ -249,12 +248,10 @@ class RowTypes:
             if field is None:
                 outer = ".".join((ITEM, *path[:position]))
                 if not fields:
-                    raise TypeObjection(
-                        f"`{outer}` is of type {item_type}: it has no field '{name}'"
-                    )
-                raise TypeObjection(
-                    f"`{outer}` has no field '{name}': {did_you_mean(name, fields)}"
-                )
+                    message = f"`{outer}` is of type {item_type}: it has no field '{name}'"
+                    raise TypeObjection(message)
+                message = f"`{outer}` has no field '{name}': {did_you_mean(name, fields)}"
+                raise TypeObjection(message)
             item_type = fields[field]
         return item_type
 
@@ -296,9 +293,8 @@ class RowTypes:
         operand_type = self.type_of(node)
         if operand_type != "void" and family_of(operand_type) not in families:
             wanted = " or ".join(sorted(family.value for family in families))
-            raise TypeObjection(
-                f"`{user}` needs {_a(wanted)}, and {_described(node, operand_type)}"
-            )
+            message = f"`{user}` needs {_a(wanted)}, and {_described(node, operand_type)}"
+            raise TypeObjection(message)
         return operand_type
 
 

@@ -76,9 +76,8 @@ class Schema:
         if reason is None and not places:
             reason = self.unread.get(name.lower())
         if reason is not None:
-            raise TypeObjection(
-                f"column '{name}' of dataset '{self.dataset}' cannot be read: {reason}"
-            )
+            message = f"column '{name}' of dataset '{self.dataset}' cannot be read: {reason}"
+            raise TypeObjection(message)
         if not places:
             hint = did_you_mean(name, self.types)
             raise TypeObjection(f"dataset '{self.dataset}' has no column '{name}': {hint}")
@@ -217,9 +216,8 @@ def _check_family(metric: str, argument: Argument, column: str, schema: Schema) 
             " or ".join(name for name, summary in DRIFT_SUMMARY.items() if summary == metric)
             or metric
         )
-        raise TypeObjection(
-            f"{called} needs a {wanted} column, and '{column}' is of type {column_type}"
-        )
+        message = f"{called} needs a {wanted} column, and '{column}' is of type {column_type}"
+        raise TypeObjection(message)
     if column_type in argument.refuses:
         raise TypeObjection(f"{metric} needs exact values, and '{column}' is of type {column_type}")
 
@@ -261,9 +259,8 @@ def _check_literals(column: str, literals: Sequence[object], schema: Schema) -> 
         if reason:
             shown = f'"{text}"' if text is not None else str(value)
             kind = family_of(literal_kind).value
-            raise TypeObjection(
-                f"'{column}' is of type {column_type} and {shown} is a {kind}: {reason}"
-            )
+            message = f"'{column}' is of type {column_type} and {shown} is a {kind}: {reason}"
+            raise TypeObjection(message)
 
 
 def columns_of(request: MetricRequest, schema: Schema) -> Iterator[str]:

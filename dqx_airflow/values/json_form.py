@@ -148,10 +148,8 @@ def from_arguments(arguments: Sequence[str]) -> GateRequest:
     :raises RequestError: these are not such arguments.
     """
     if len(arguments) < 2 or arguments[0] != FLAG:
-        raise RequestError(
-            "the job received no request",
-            f"a gate operator submits the job and passes `{FLAG} ...`",
-        )
+        message = "the job received no request"
+        raise RequestError(message, f"a gate operator submits the job and passes `{FLAG} ...`")
     try:
         packed = base64.urlsafe_b64decode("".join(arguments[1:]))
         unpacker = zlib.decompressobj()

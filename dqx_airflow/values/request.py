@@ -470,10 +470,8 @@ def dates_of_range(text: str, read: Callable[[str], date | None]) -> tuple[date,
         )
     count = (last - first).days + 1
     if count > MOST_DATES:
-        raise RequestError(
-            f"the range {text!r} has {count:,} dates, at most {MOST_DATES:,} are possible",
-            "split it into shorter ranges",
-        )
+        message = f"the range {text!r} has {count:,} dates, at most {MOST_DATES:,} are possible"
+        raise RequestError(message, "split it into shorter ranges")
     return tuple(first + timedelta(days=number) for number in range(count))
 
 
@@ -562,10 +560,8 @@ def _words(name: str, given: Words) -> tuple[str, ...]:
             raise RequestError(f"{name}={given!r}: write a string, or a list of strings")
         between_commas = [word.strip() for word in text.split(",")]
         if text.strip() and not any(between_commas):
-            raise RequestError(
-                f"{name}={text!r} names nothing",
-                "write a name, or leave it out to select everything",
-            )
+            message = f"{name}={text!r} names nothing"
+            raise RequestError(message, "write a name, or leave it out to select everything")
         words += between_commas
     return tuple(dict.fromkeys(word for word in words if word))
 

@@ -154,9 +154,8 @@ class Refers(
 
     def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
         if "." not in self.dataset:
-            raise NoCounterpartError(
-                "Great Expectations reads one table: the location of the other one is unknown"
-            )
+            message = "Great Expectations reads one table: the location of the other one is unknown"
+            raise NoCounterpartError(message)
         return claims.unexpected_rows(self.missing_rows("{batch}"))
 
     def missing_rows(self, table: str) -> str:

@@ -255,9 +255,8 @@ class RowsSatisfy(
 
     def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
         if self.share < 1:
-            raise NoCounterpartError(
-                "Great Expectations permits no share of rows that a query finds"
-            )
+            message = "Great Expectations permits no share of rows that a query finds"
+            raise NoCounterpartError(message)
         return claims.unexpected_rows(f"SELECT * FROM {{batch}} WHERE NOT ({self.predicate})")  # noqa: S608
 
 
@@ -324,9 +323,8 @@ class AmongRows(base.Demand, words="{demand} where {where}", is_quality=True):
         rule = replace(context.rule, demand=self.demand)
         claim = self.demand.claim(replace(context, rule=rule, is_filtered=True))
         if isinstance(claim, claims.EnforcedByType):
-            raise NoCounterpartError(
-                "a column has the same type in all rows, so a filter has no effect"
-            )
+            message = "a column has the same type in all rows, so a filter has no effect"
+            raise NoCounterpartError(message)
         return replace(claim, text=claim.text + show_where(where))
 
     def expectation(self, place: claims.ExportedRule) -> claims.Expectation:

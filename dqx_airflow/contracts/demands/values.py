@@ -86,9 +86,8 @@ class Pattern(ValueDemand, words="matches {expression}", odcs_types=("string",))
         try:
             pattern = java_pattern(self.expression)
         except NoCounterpartError as error:
-            raise NoCounterpartError(
-                f"the pattern cannot be translated to Java: {error}"
-            ) from error
+            message = f"the pattern cannot be translated to Java: {error}"
+            raise NoCounterpartError(message) from error
         try:
             bounded(pattern)
         except PatternError as error:
@@ -227,9 +226,8 @@ class Length(_Limit, words="length {op} {count}", odcs_types=("string", "array")
         if kind not in (ValueKind.TEXT, ValueKind.NESTED, ValueKind.UNKNOWN) or (
             item and item.type == "struct"
         ):
-            raise NoCounterpartError(
-                f"values of type {kind.value} have no length: only strings and arrays do"
-            )
+            message = f"values of type {kind.value} have no length: only strings and arrays do"
+            raise NoCounterpartError(message)
         measured = terms.call("size" if kind is ValueKind.NESTED else "length", operand)
         return nodes.Compare(self.op, measured, terms.number(self.count))
 
@@ -268,9 +266,8 @@ class MultipleOf(
     def predicate(self, operand: nodes.Expression, item: Field | None) -> nodes.Expression:
         _demand_number(item, "a multiple")
         if self.divisor <= 0:
-            raise NoCounterpartError(
-                f"{self.divisor} is not a valid divisor: write a number above 0"
-            )
+            message = f"{self.divisor} is not a valid divisor: write a number above 0"
+            raise NoCounterpartError(message)
         terms.number(self.divisor)
         divisor = Fraction(str(self.divisor))
         if divisor.denominator == 1:
@@ -344,9 +341,8 @@ def _matches_as_text(
     """A pattern on values that are not strings, applied to their string form."""
     share = context.rule.share
     if kind in (ValueKind.NESTED, ValueKind.BINARY):
-        raise NoCounterpartError(
-            f"only strings can match a pattern, and this is of type {kind.value}"
-        )
+        message = f"only strings can match a pattern, and this is of type {kind.value}"
+        raise NoCounterpartError(message)
     if not context.is_reachable:
         values = claims.nested(context.way)
         claim = demand.predicate(values.operand, None)

@@ -575,10 +575,8 @@ def dataset_settings(
     settings |= {name: place for name, place in given.items() if name not in settings}
     missing = [model.name for model in contract.models if model.name not in settings]
     if missing:
-        raise RequestError(
-            f"the location of {', '.join(missing)} is unknown",
-            _where_to_say_it(contract, chosen, missing[0]),
-        )
+        message = f"the location of {', '.join(missing)} is unknown"
+        raise RequestError(message, _where_to_say_it(contract, chosen, missing[0]))
     for model in contract.models:
         stated = _as_settings(settings[model.name])
         if stated is not None:

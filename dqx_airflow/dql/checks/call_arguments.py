@@ -482,9 +482,8 @@ def _tables(text: str) -> Iterator[str]:
     for table in _tables_of_others(query):
         if table.db or table.catalog:
             place = table.sql(dialect="spark")
-            raise _RefusedSqlError(
-                f"{place} is not a dataset: queries cannot read files or catalogs"
-            )
+            message = f"{place} is not a dataset: queries cannot read files or catalogs"
+            raise _RefusedSqlError(message)
         yield table.name
 
 

@@ -232,10 +232,8 @@ def _refuse_ambiguous(repeat: Repeat) -> None:
     """
     body = repeat.body
     if _is_empty(body) and repeat.low > 1:
-        raise ExplodingError(
-            f"{_EXPLODES}iterations of a repetition that may be empty",
-            "let each iteration match at least one character",
-        )
+        message = f"{_EXPLODES}iterations of a repetition that may be empty"
+        raise ExplodingError(message, "let each iteration match at least one character")
     if _is_decided(body, _first(body)) and not _is_empty(body):
         return
     flat = "repetition whose alternatives or parts overlap"
@@ -257,10 +255,8 @@ def _refuse_ambiguous(repeat: Repeat) -> None:
                     seen.add((a, b))
                     waiting.append((a, b))
         if len(seen) > _MOST_PAIRS:
-            raise ExplodingError(
-                "the pattern is too large to bound its run time",
-                "use several assertions, or `in [...]`",
-            )
+            message = "the pattern is too large to bound its run time"
+            raise ExplodingError(message, "use several assertions, or `in [...]`")
 
 
 def _steps(items: _Rest) -> Iterator[tuple[Characters, _Rest]]:

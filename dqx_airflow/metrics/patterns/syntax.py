@@ -317,10 +317,8 @@ def pattern_tree(pattern: str, *, has_exact_classes: bool = False) -> Node:
     :raises PatternError: it is not valid in Java, or contains what cannot be analysed.
     """
     if len(pattern) > LONGEST:
-        raise PatternError(
-            f"it has {len(pattern):,} characters; the maximum is {LONGEST:,}",
-            "use `in [...]` for a list of values",
-        )
+        message = f"it has {len(pattern):,} characters; the maximum is {LONGEST:,}"
+        raise PatternError(message, "use `in [...]` for a list of values")
     return _PatternReader(pattern, has_exact_classes).whole()
 
 
@@ -462,9 +460,8 @@ class _PatternReader:
         else:
             match = self._match(_FLAGS)
             if match is None or set(match["on"] + (match["off"] or "")) - set("imsxuU"):
-                raise PatternError(
-                    "unknown group or flag", "the flags are i, m, s, x, u and U, as in (?i)"
-                )
+                message = "unknown group or flag"
+                raise PatternError(message, "the flags are i, m, s, x, u and U, as in (?i)")
             self.flags = (before | set(match["on"])) - set(match["off"] or "")
             if match["end"] == ")":
                 return None

@@ -92,9 +92,8 @@ def translate(
         raise NoCounterpartError(f"{kind} takes no threshold")
     compared = compared or (found_kind.implied or ())
     if not compared:
-        raise NoCounterpartError(
-            f"{kind} has no threshold: add one, such as must_be or must_be_less_than"
-        )
+        message = f"{kind} has no threshold: add one, such as must_be or must_be_less_than"
+        raise NoCounterpartError(message)
     if found_kind.needs_column and column is None:
         raise NoCounterpartError(f"{kind} belongs to a field")
     demands = found_kind.demands(_Check(kind, check, column, compared, sql_dialect))
@@ -121,9 +120,8 @@ def comparisons(check: Mapping[str, Any]) -> tuple[kinds.Condition, ...]:
         return compared
     if lower[0].op == ">" and upper[0].op == "<":
         return (kinds.Condition("not between", upper[0].bound, lower[0].bound),)
-    raise NoCounterpartError(
-        "the excluded range includes only one of its ends: use must_be_not_between"
-    )
+    message = "the excluded range includes only one of its ends: use must_be_not_between"
+    raise NoCounterpartError(message)
 
 
 def _row_count(check: _Check) -> _Found:
@@ -183,9 +181,8 @@ def _invalid(check: _Check) -> _Found:
             for condition in check.compared
         )
     if not valid:
-        raise NoCounterpartError(
-            f"{check.kind} has no key that defines valid values, such as valid_values"
-        )
+        message = f"{check.kind} has no key that defines valid values, such as valid_values"
+        raise NoCounterpartError(message)
     return tuple(
         demand
         for condition in check.compared
@@ -254,9 +251,8 @@ def _reference(check: _Check, reference: object) -> _Found:
         case _:
             raise NoCounterpartError("valid_values_reference_data takes a dataset and a column")
     if any(key in check.keys for key in _VALIDITY):
-        raise NoCounterpartError(
-            "valid_values_reference_data cannot be combined with other keys for valid values"
-        )
+        message = "valid_values_reference_data cannot be combined with other keys for valid values"
+        raise NoCounterpartError(message)
     if not all(
         foreign.permits_none(comparison, is_percent=check.is_percent)
         for comparison in check.compared
