@@ -67,7 +67,11 @@ def waive(gate: GateRequest, *, name: str = "share", days: int = 3, **changes: A
 def test_a_waiver_lets_an_assertion_fail_within_its_limit_until_it_ends(
     run: Run, gate: GateRequest, target: str
 ) -> None:
-    assert run(gate).outcome is Outcome.BLOCKED
+    blocked = run(gate)
+    assert blocked.outcome is Outcome.BLOCKED
+    (brought,) = blocked.datasets[0].arrivals
+    assert (brought.name, brought.by.partition(",")[0]) == ("0", "WRITE")
+    assert read_report(gate.results_root, gate.run_key, "attempt-1") == blocked
     waive(gate, below="20%")  # 25% goes too far
     report = run(again(gate))
     assert report.outcome is Outcome.BLOCKED
@@ -75,6 +79,7 @@ def test_a_waiver_lets_an_assertion_fail_within_its_limit_until_it_ends(
     waive(gate, below="30%")
     report = run(again(gate, 3))
     assert report.outcome is Outcome.WARNED
+    assert report.datasets[0].arrivals == ()  # only of what an incident is about
     assert "1 of 2 assertions failed, 1 waived" in headline(report)
     assert "owner ben: ticket 7" in str(only(report).waived_by)
     assert len(DeltaTable(target).to_pyarrow_table()) == 4
