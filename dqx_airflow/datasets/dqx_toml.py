@@ -290,22 +290,21 @@ def read_settings(path: Path, name: str | None = None) -> Settings:
         return Settings(path, problems=(Diagnostic("this is not UTF-8 text", first),))
     except (ValueError, RecursionError) as error:
         return Settings(path, text, problems=(_syntax_error(error, text, name),))
-    reader = _SettingsReader(Positions(name, text))
+    reader = _SettingsReader(document, Positions(name, text))
     reader.keys((), document, _TABLES)
-    connection, conf = reader.connection(document)
-    archive = reader.archive(document, path.absolute().parent)
-    defaults, options = reader.defaults(document), reader.options(document)
-    variables = tuple(reader.variables(document))
+    connection, conf = reader.connection()
+    archive = reader.archive(path.absolute().parent)
+    defaults, options, datasets = reader.defaults(), reader.options(), reader.datasets()
+    variables = tuple(reader.variables())
+    found = sorted(reader.problems, key=lambda problem: (problem.span.line, problem.span.column))
     return Settings(
         path,
         text,
         connection,
         conf,
         defaults,
-        reader.datasets(document),
-        tuple(
-            sorted(reader.problems, key=lambda problem: (problem.span.line, problem.span.column))
-        ),
+        datasets,
+        tuple(found),
         frozenset(reader.unsound),
         archive,
         options,
@@ -329,8 +328,8 @@ def _syntax_error(error: Exception, text: str, name: str) -> Diagnostic:
 class _SettingsReader:
     """Reads the tables of a document, and collects what is wrong with them."""
 
-    def __init__(self, positions: Positions) -> None:
-        self.positions = positions
+    def __init__(self, document: Mapping[str, Any], positions: Positions) -> None:
+        self.document, self.positions = document, positions
         self.problems: list[Diagnostic] = []
         self.unsound: set[str] = set()
 
@@ -345,9 +344,8 @@ class _SettingsReader:
             hint = None
             if _SECRET.search(key):
                 label, hint = "", "do not put secrets here: set them in the environment"
-            self.problems.append(
-                Diagnostic(f"unknown key '{key}'{where}", span, label=label, help=hint)
-            )
+            message = f"unknown key '{key}'{where}"
+            self.problems.append(Diagnostic(message, span, label=label, help=hint))
 
     def table(self, parent: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
         """A table within a table; empty if it is missing, or not a table."""
@@ -355,15 +353,12 @@ class _SettingsReader:
         if isinstance(table, dict):
             return table
         name = ".".join(path)
-        self._wrong(
-            f"'{name}' must be a table", *path, hint=f"write [{name}] and its settings below"
-        )
+        message = f"'{name}' must be a table"
+        self._wrong(message, *path, hint=f"write [{name}] and its settings below")
         return {}
 
-    def connection(
-        self, document: Mapping[str, Any]
-    ) -> tuple[connections.Connection, Mapping[str, str]]:
-        table = self.table(document, "connection")
+    def connection(self) -> tuple[connections.Connection, Mapping[str, str]]:
+        table = self.table(self.document, "connection")
         self.keys(("connection",), table, _CONNECTION)
         conf = self.table(table, "connection", "conf")
         settings = {}
@@ -382,17 +377,16 @@ class _SettingsReader:
             self._wrong(error.problem, "connection", key, hint=error.hint)
             return connections.LOCAL, settings
 
-    def archive(self, document: Mapping[str, Any], folder: Path) -> Path | None:
+    def archive(self, folder: Path) -> Path | None:
         """The archive of JVM classes; None if it does not exist, which only costs time."""
-        connection = document.get("connection")
+        connection = self.document.get("connection")
         given = connection.get("jvm_archive") if isinstance(connection, dict) else None
         if given is None:
             return None
         place = ("connection", "jvm_archive")
         if not isinstance(given, str):
-            self._wrong(
-                "'jvm_archive' must be a string", *place, hint='write jvm_archive = "gate.jsa"'
-            )
+            hint = 'write jvm_archive = "gate.jsa"'
+            self._wrong("'jvm_archive' must be a string", *place, hint=hint)
             return None
         path = folder / Path(given).expanduser()
         if path.is_file():
@@ -407,9 +401,8 @@ class _SettingsReader:
         """The address of the connection, and the key that sets it; None if there is none."""
         for key in ("url", "type", "host", "http_path"):
             if not isinstance(table.get(key, ""), str):
-                self._wrong(
-                    f"'{key}' must be a string", "connection", key, hint=f'write {key} = "..."'
-                )
+                hint = f'write {key} = "..."'
+                self._wrong(f"'{key}' must be a string", "connection", key, hint=hint)
                 return None
         address_keys = [key for key in _ADDRESS if key in table and key != "url"]
         if "url" in table:
@@ -436,23 +429,21 @@ class _SettingsReader:
         path = f"/{table['http_path'].lstrip('/')}" if "http_path" in table else ""
         return f"{_SCHEMES[kind]}://{host}{port}{path}", "host"
 
-    def defaults(self, document: Mapping[str, Any]) -> Defaults:
-        table = self.table(document, "defaults")
+    def defaults(self) -> Defaults:
+        table = self.table(self.document, "defaults")
         self.keys(("defaults",), table, _DEFAULTS)
         valid: dict[str, Any] = {}
-        for key, value in table.items():
-            if key not in _DEFAULTS:
-                continue
+        for key in table.keys() & _DEFAULTS.keys():
             read, hint = _DEFAULTS[key]
-            valid[key] = read(value)
-            if valid[key] is None:
-                del valid[key]
+            if (value := read(table[key])) is None:
                 self._wrong(f"invalid value for '{key}'", "defaults", key, hint=hint)
+            else:
+                valid[key] = value
         return Defaults(**valid)
 
-    def variables(self, document: Mapping[str, Any]) -> Iterator[str]:
+    def variables(self) -> Iterator[str]:
         """The variables that contracts may know, see `Settings`."""
-        table = self.table(document, "contracts")
+        table = self.table(self.document, "contracts")
         self.keys(("contracts",), table, ("environment", "variables"))
         names = table.get("environment", [])
         if isinstance(names, list) and all(isinstance(name, str) for name in names):
@@ -467,9 +458,9 @@ class _SettingsReader:
                 message = f"'{name}' must be a string"
                 self._wrong(message, "contracts", "variables", name, hint="put it in quotes")
 
-    def options(self, document: Mapping[str, Any]) -> Mapping[str, Mapping[str, str]]:
+    def options(self) -> Mapping[str, Mapping[str, str]]:
         """The options of datasets by format, without invalid ones."""
-        reader = self.table(document, "reader")
+        reader = self.table(self.document, "reader")
         options = {}
         for format in reader:
             if format in reader_options.FORMATS_WITH_OPTIONS:
@@ -478,10 +469,8 @@ class _SettingsReader:
             message = f"unknown format '{format}' in [reader]"
             hint = did_you_mean(format, reader_options.FORMATS_WITH_OPTIONS)
             if format == "delta":
-                message, hint = (
-                    "options are not supported for Delta tables",
-                    "remove [reader.delta]",
-                )
+                message = "options are not supported for Delta tables"
+                hint = "remove [reader.delta]"
             self._wrong(message, "reader", format, hint=hint, is_key=True)
         return options
 
@@ -511,9 +500,9 @@ class _SettingsReader:
                 valid = candidate
         return dict(valid.options)
 
-    def datasets(self, document: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
+    def datasets(self) -> Mapping[str, Mapping[str, Any]]:
         datasets: dict[str, Mapping[str, Any]] = {}
-        for name, value in self.table(document, "datasets").items():
+        for name, value in self.table(self.document, "datasets").items():
             path = ("datasets", name)
             earlier = len(self.problems)
             table = {"path": value} if isinstance(value, str) else value

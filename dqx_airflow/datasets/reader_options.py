@@ -93,14 +93,11 @@ def wrong_option(ref: DatasetRef) -> WrongOption | None:
     for name, value in ref.options:
         earlier = names.get(_meaning(name))
         if earlier is not None and _plain(earlier) == _plain(name):
-            return WrongOption(
-                f"has the option '{name}' twice", "option names are case-insensitive"
-            )
+            problem = f"has the option '{name}' twice"
+            return WrongOption(problem, "option names are case-insensitive")
         if earlier is not None:
-            return WrongOption(
-                f"has the option '{name}' beside '{earlier}', which means the same",
-                "remove one of them",
-            )
+            problem = f"has the option '{name}' beside '{earlier}', which means the same"
+            return WrongOption(problem, "remove one of them")
         names[_meaning(name)] = name
         wrong = _wrong_for_source(ref, name, value) or _wrong_value(name, value)
         if wrong is not None:
@@ -112,13 +109,10 @@ def of_delta_table(name: str) -> WrongOption:
     """The error of an option for a Delta table, which takes none."""
     instead = _TRAVELS.get(name.lower())
     if instead is not None:
-        return WrongOption(
-            f"has the option '{name}', which is not supported for a Delta table",
-            f"write {instead}=... beside the path or the table",
-        )
-    return WrongOption(
-        f"has the option '{name}': options are not supported for a Delta table", "remove it"
-    )
+        problem = f"has the option '{name}', which is not supported for a Delta table"
+        return WrongOption(problem, f"write {instead}=... beside the path or the table")
+    problem = f"has the option '{name}': options are not supported for a Delta table"
+    return WrongOption(problem, "remove it")
 
 
 def given_options(ref: DatasetRef) -> dict[str, str]:
@@ -166,18 +160,15 @@ def _meaning(name: str) -> str:
 
 def _wrong_for_source(ref: DatasetRef, name: str, value: str) -> WrongOption | None:
     if ref.query is not None:
-        return WrongOption(
-            f"has the option '{name}': options are not supported for a query", "remove it"
-        )
+        problem = f"has the option '{name}': options are not supported for a query"
+        return WrongOption(problem, "remove it")
     if ref.path is not None and ref.format == "delta":
         return of_delta_table(name)
     is_known_source = ref.path is not None or ref.format == JDBC
     known = _KNOWN.get(ref.format, ()) if is_known_source else _OF_ANY
     if ref.format == JDBC and _plain(name) in _OF_GATES:
-        return WrongOption(
-            f"has the option '{name}', which a gate sets itself",
-            "remove it; what the driver needs is part of the connection",
-        )
+        problem = f"has the option '{name}', which a gate sets itself"
+        return WrongOption(problem, "remove it; what the driver needs is part of the connection")
     if name.startswith(UNCHECKED):
         plain = name.removeprefix(UNCHECKED)
         is_known = plain.lower() in map(str.lower, known)

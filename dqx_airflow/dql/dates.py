@@ -215,9 +215,8 @@ def check_date(node: nodes.Expression) -> Iterator[Diagnostic]:
             return
         case nodes.Arithmetic(op="+" | "-", left=left, right=nodes.Number() as days):
             if not 0 <= _whole(days, -1) <= FURTHEST_OFFSET:
-                yield _bad(
-                    f"an offset must be a whole number of days up to {FURTHEST_OFFSET}", days
-                )
+                message = f"an offset must be a whole number of days up to {FURTHEST_OFFSET}"
+                yield _bad(message, days)
             yield from check_date(left)
         case nodes.Call(name=name) if name.text not in _FUNCTIONS:
             help_line = did_you_mean(name.text, _FUNCTIONS)

@@ -95,15 +95,11 @@ class ClaimChecker:
     def _check_rows_under(self, claim: nodes.Claim, where: nodes.Expression) -> None:
         """Checks that a claim under a filter is about rows."""
         if isinstance(claim, nodes.HasColumn):
-            self._without_rows(
-                "a column has the same type in all rows, so a filter has no effect",
-                claim.span,
-                where,
-            )
+            message = "a column has the same type in all rows, so a filter has no effect"
+            self._without_rows(message, claim.span, where)
         if isinstance(claim, nodes.RowsMatch | nodes.ColumnsMatch):
-            self._without_rows(
-                "two datasets are compared as a whole, so a filter has no effect", claim.span, where
-            )
+            message = "two datasets are compared as a whole, so a filter has no effect"
+            self._without_rows(message, claim.span, where)
         for call in calls_in(claim):
             name = call.name.text
             if name in METRICS and not takes_where(name):

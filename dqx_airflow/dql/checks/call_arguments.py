@@ -65,6 +65,7 @@ def hint_without_where(name: str) -> str:
 
 
 COLUMN = Argument("column", ArgumentKind.COLUMN)
+_OF_COLUMNS = (ArgumentKind.COLUMN, ArgumentKind.COLUMNS, ArgumentKind.NAMES)
 
 
 @dataclass(slots=True)
@@ -155,12 +156,9 @@ class ArgumentChecker:
         match argument.kind, node:
             case ArgumentKind.LITERALS, nodes.Name(text=name):
                 help_line = f'write strings in quotes: "{name}"'
-            case ((ArgumentKind.COLUMN | ArgumentKind.COLUMNS | ArgumentKind.NAMES), nodes.Text()):
+            case kind, nodes.Text() if kind in _OF_COLUMNS:
                 help_line = "write columns without quotes, or in backticks"
-            case (
-                (ArgumentKind.COLUMN | ArgumentKind.COLUMNS | ArgumentKind.NAMES),
-                nodes.Truth() | nodes.Null(),
-            ):
+            case kind, nodes.Truth() | nodes.Null() if kind in _OF_COLUMNS:
                 help_line = f"for a column of this name, write backticks: `{show(node)}`"
         self.error("E101", f"expected {argument.kind.value}", node.span, help_line)
 
@@ -458,11 +456,9 @@ def _check_aggregate(text: str) -> None:
     from sqlglot import exp
 
     select = _only(f"SELECT {text}")
-    if not isinstance(select, exp.Select) or any(
-        value for key, value in select.args.items() if key not in ("expressions", "kind")
-    ):
-        raise _RefusedSqlError("expected a single expression")
-    if len(select.expressions) != 1:
+    is_select = isinstance(select, exp.Select) and len(select.expressions) == 1
+    others = (value for key, value in select.args.items() if key not in ("expressions", "kind"))
+    if not is_select or any(others):
         raise _RefusedSqlError("expected a single expression")
     if select.find(exp.Subquery) or len(list(select.find_all(exp.Query))) > 1:
         raise _RefusedSqlError("a subquery in an aggregate expression: use query()")
@@ -529,7 +525,7 @@ def _only(text: str) -> Expr:
     logging.getLogger("sqlglot").setLevel(logging.ERROR)
     try:
         statements = [
-            statement for statement in sqlglot.parse(text, dialect="spark") if statement is not None
+            parsed for parsed in sqlglot.parse(text, dialect="spark") if parsed is not None
         ]
     except SqlglotError as error:
         details = error.errors if isinstance(error, ParseError) else []

@@ -92,9 +92,8 @@ def syntax_error(error: UnexpectedInput, expected: set[str], source: SourceFile)
             if opened is not None:
                 help_line, related = "add a `)`", (Related(opened, "this `(` is not closed"),)
         span = span_of(token, source.name)
-        return Diagnostic(
-            f"unexpected `{token}`", span, code="E007", related=related, help=help_line
-        )
+        message = f"unexpected `{token}`"
+        return Diagnostic(message, span, code="E007", related=related, help=help_line)
     assert isinstance(error, UnexpectedCharacters)
     position = error.pos_in_stream or 0
     before, rest = _line_around(source.text, position)
@@ -176,12 +175,10 @@ def _unclosed(
 
 
 def too_deep(token: Token, file: str) -> Diagnostic:
-    return Diagnostic(
-        f"more than {DEEPEST_NESTING} nested brackets or {MOST_OPERATORS} operators in a statement",
-        span_of(token, file),
-        code="E014",
-        help="split the expression",
+    message = (
+        f"more than {DEEPEST_NESTING} nested brackets or {MOST_OPERATORS} operators in a statement"
     )
+    return Diagnostic(message, span_of(token, file), code="E014", help="split the expression")
 
 
 def too_large(token: Token, file: str) -> Diagnostic:

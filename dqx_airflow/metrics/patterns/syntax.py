@@ -402,11 +402,6 @@ class _PatternReader:
             else:
                 return
 
-    def _one(self, characters: Characters, within: str) -> One:
-        if "i" in self.flags:
-            characters = characters.in_any_case(unicode=bool(self.flags & set("uU")))
-        return One(characters, within)
-
     def _atom(self) -> list[Node] | None:
         """The nodes that begin here; None for a flag or a space. A quantifier applies to the
         last."""
@@ -441,7 +436,7 @@ class _PatternReader:
             case _:
                 code = ord(character)
                 within = character if character.isalnum() else f"\\x{{{code:x}}}"
-                return [self._one(one(code), within)]
+                return [One(self._cased(one(code)), within)]
 
     def _open(self, start: int) -> list[Node] | None:
         kind: Kind = "plain"
@@ -498,8 +493,7 @@ class _PatternReader:
                 end = self.pattern.find(r"\E", self.position)
                 quoted = self.pattern[self.position : end if end >= 0 else None]
                 self.position = end + 2 if end >= 0 else len(self.pattern)
-                signs = [self._one(one(ord(sign)), "") for sign in quoted]
-                return [*signs] if signs else [NOTHING]
+                return [One(self._cased(one(ord(sign)))) for sign in quoted] or [NOTHING]
             case "E":
                 return [NOTHING]
             case "R":
@@ -520,7 +514,7 @@ class _PatternReader:
             case _:
                 self.position -= 1
                 characters = self._character()
-                return [self._one(characters, self.pattern[start : self.position])]
+                return [One(self._cased(characters), self.pattern[start : self.position])]
 
     def _reference(self, number: int) -> Node:
         if number > len(self.groups):
@@ -564,36 +558,25 @@ class _PatternReader:
         """The contents of brackets; the first one has been consumed."""
         is_inverted = self._sees("^")
         self.position += is_inverted
-        characters, is_first = NO_CHARACTERS, True
         self.depth += 1
         if self.depth > _DEEPEST:
             raise PatternError("nested too deeply")
-        while True:
-            if self.position == len(self.pattern):
-                raise PatternError("unterminated character set")
-            if self._sees("]") and not is_first:
-                self.position += 1
-                break
-            if self._sees("&&"):
-                self.position += 2
-                rest = self._rest_of_class()
-                characters = characters & rest if not is_first else rest
-                break
-            characters |= self._of_class()
-            is_first = False
+        characters = self._rest_of_class(is_start=True)
         self.depth -= 1
         return characters.inverted() if is_inverted else characters
 
-    def _rest_of_class(self) -> Characters:
-        """What follows `&&`, up to the bracket that closes the class."""
+    def _rest_of_class(self, *, is_start: bool = False) -> Characters:
+        """What follows the start or `&&`, up to the bracket that closes the class."""
         characters = NO_CHARACTERS
-        while not self._sees("]"):
+        while is_start or not self._sees("]"):
             if self.position == len(self.pattern):
                 raise PatternError("unterminated character set")
             if self._sees("&&"):
                 self.position += 2
-                return characters & self._rest_of_class()
+                rest = self._rest_of_class()
+                return rest if is_start else characters & rest
             characters |= self._of_class()
+            is_start = False
         self.position += 1
         return characters
 
