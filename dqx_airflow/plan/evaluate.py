@@ -21,7 +21,6 @@ from dqx_airflow.plan.masks import masked_verdict, without_quotes
 from dqx_airflow.plan.predicates import misfit
 from dqx_airflow.plan.schema_check import INFINITE
 from dqx_airflow.values import (
-    EnforcedClause,
     EnforcedContract,
     Origin,
     Outcome,
@@ -207,10 +206,8 @@ class Judge:
         sides = (assertion.term, *assertion.condition.bounds)
         if voids is None and any(map(measured.hides_overflow, sides)):
             voids = INFINITE
-        ahead, most_ahead = (
-            max(map(measured.hours_ahead, sides)),
-            measured.plan.max_clock_skew_hours,
-        )
+        ahead = max(map(measured.hours_ahead, sides))
+        most_ahead = measured.plan.max_clock_skew_hours
         if ahead > most_ahead:
             limit = format_duration(Fraction(most_ahead) * 3600)
             voids = f"{_AHEAD} by more than {limit}, so that it does not count: leave out such rows"
@@ -230,13 +227,10 @@ class Judge:
             known = dict.fromkeys(details[request] for request in requests if request in details)
             more = [text for text in known if text not in (reason or "")]
             reason = "; ".join(filter(None, (reason, *more))) or None
-        notes = [*([note] if note else []), *([_AHEAD] if voids is None and ahead else [])]
-        notes += self._notes_on_filters(requests)
+        remark = _AHEAD if voids is None and ahead else None
+        notes = "; ".join(filter(None, (note, remark, *self._notes_on_filters(requests)))) or None
         factors = usual.limits.text if usual is not None and usual.limits is not None else ""
-        note_text = "; ".join(notes) or None
-        return condition.EvaluatedCondition(
-            status, reason, value, scaled, bounds, note_text, factors
-        )
+        return condition.EvaluatedCondition(status, reason, value, scaled, bounds, notes, factors)
 
     def _notes_on_filters(self, requests: Iterable[model.MetricRequest]) -> Iterator[str]:
         """Notes on filters that no row satisfies: a metric of no rows seldom fails."""
@@ -410,10 +404,13 @@ def with_clauses(
     verdicts: Iterable[Verdict], contract: EnforcedContract | None
 ) -> tuple[Verdict, ...]:
     """The verdicts, with the paths and positions of their clauses in a contract."""
-    if contract is None:
-        return tuple(verdicts)
-    clauses = {clause.assertion: clause for clause in contract.clauses}
-    return tuple(_of_clause(verdict, clauses.get(verdict.name)) for verdict in verdicts)
+    clauses = {clause.assertion: clause for clause in (contract.clauses if contract else ())}
+    return tuple(
+        replace(verdict, clause=clause.path, span=clause.span, source_line=clause.line)
+        if (clause := clauses.get(verdict.name)) is not None
+        else verdict
+        for verdict in verdicts
+    )
 
 
 def verdicts_on_tables(
@@ -482,12 +479,6 @@ def _reason(clause: UnenforcedClause) -> str:
         return clause.reason
     verb = "accepted" if clause.is_accepted else "let through"
     return f"{clause.reason} ({verb} by {clause.let_by})"
-
-
-def _of_clause(verdict: Verdict, clause: EnforcedClause | None) -> Verdict:
-    if clause is None:
-        return verdict
-    return replace(verdict, clause=clause.path, span=clause.span, source_line=clause.line)
 
 
 def with_waivers(

@@ -180,10 +180,9 @@ def choose(
     """
     stated = stated_assertions(suite, source, assumed(suite, datasets), on, sources=sources)
     known = selectables(suite, stated, contract)
-    unenforced = unenforced_selectables(contract)
-    require_known((*known, *unenforced), selection)
+    everything = (*known, *unenforced_selectables(contract))
+    require_known(everything, selection)
     chosen = [is_selected(selectable, selection) for selectable in known]
-    everything = (*known, *unenforced)
     left_out = [selectable for selectable in everything if not is_selected(selectable, selection)]
     if len(left_out) == len(everything):
         raise nothing_selected(everything, selection)
@@ -245,9 +244,8 @@ def selected_clauses(
     """The contract with only those unenforceable clauses that a selection matches."""
     if contract is None or selection is None:
         return contract
-    kept = (
-        clause for clause in contract.unenforced if is_selected(_of_unenforced(clause), selection)
-    )
+    clauses = contract.unenforced
+    kept = (clause for clause in clauses if is_selected(_of_unenforced(clause), selection))
     return replace(contract, unenforced=tuple(kept))
 
 
@@ -266,14 +264,12 @@ def unmatched(known: Collection[Selectable], selection: Selection) -> Iterator[U
     """The words of a selection that match no assertion, regardless of its other criteria."""
     for word in selection.only:
         if not any(_is_named(selectable, word) for selectable in known):
-            names = dict.fromkeys(
-                name for selectable in known for name in selectable.names if "::" not in name
-            )
+            every = (name for selectable in known for name in selectable.names)
+            names = dict.fromkeys(name for name in every if "::" not in name)
             problem = f"no assertion or check is named '{word}'"
             yield Unmatched("only", word, problem, did_you_mean(word, tuple(names)))
-    tags = sorted(
-        {tag for selectable in known for tag in selectable.tags if not tag.startswith(_DIMENSION)}
-    )
+    every_tag = {tag for selectable in known for tag in selectable.tags}
+    tags = sorted(tag for tag in every_tag if not tag.startswith(_DIMENSION))
     for criterion in ("tags", "exclude_tags"):
         for word in getattr(selection, criterion):
             if not any(_has_tag(selectable, word) for selectable in known):
@@ -292,22 +288,14 @@ def without_unmatched(known: Collection[Selectable], selection: Selection) -> Se
     that empties a criterion."""
     missed = {(miss.criterion, miss.word) for miss in unmatched(known, selection)}
 
-    def left(criterion: str, words: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(word for word in words if (criterion, word) not in missed)
-
-    narrowed = replace(
-        selection,
-        only=left("only", selection.only),
-        tags=left("tags", selection.tags),
-        exclude_tags=left("exclude_tags", selection.exclude_tags),
-        dimensions=left("dimensions", selection.dimensions),
-    )
-    criteria = (
-        (selection.only, narrowed.only),
-        (selection.tags, narrowed.tags),
-        (selection.dimensions, narrowed.dimensions),
-    )
-    if any(words and not kept for words, kept in criteria):
+    criteria = ("only", "tags", "exclude_tags", "dimensions")
+    words = {criterion: getattr(selection, criterion) for criterion in criteria}
+    kept = {
+        criterion: tuple(word for word in of_criterion if (criterion, word) not in missed)
+        for criterion, of_criterion in words.items()
+    }
+    narrowed = replace(selection, **kept)
+    if any(words[name] and not kept[name] for name in criteria if name != "exclude_tags"):
         return None
     return narrowed if any(is_selected(selectable, narrowed) for selectable in known) else None
 
@@ -316,10 +304,8 @@ def require_known(known: Collection[Selectable], selection: Selection) -> None:
     """:raises RequestError: the selection names something that does not exist."""
     unknown = tuple(unmatched(known, selection))
     if unknown:
-        problems = "; ".join(miss.problem for miss in unknown)
-        raise RequestError(
-            problems, "; ".join(dict.fromkeys(miss.hint for miss in unknown if miss.hint))
-        )
+        hints = dict.fromkeys(miss.hint for miss in unknown if miss.hint)
+        raise RequestError("; ".join(miss.problem for miss in unknown), "; ".join(hints))
 
 
 def nothing_selected(known: Collection[Selectable], selection: Selection) -> RequestError:
@@ -339,14 +325,12 @@ def assumed(suite: nodes.Suite, datasets: Sequence[DatasetRef]) -> tuple[Dataset
     is the dataset of a check."""
     known = {dataset.name for dataset in datasets}
     dated = {name.text for check in suite.checks for name in check.datasets}
-    missing = (name for name in datasets_of(suite.checks) if name not in known)
-    return (
-        *datasets,
-        *(
-            DatasetRef(name, path=name, date_column="date" if name in dated else None)
-            for name in missing
-        ),
+    missing = (
+        DatasetRef(name, path=name, date_column="date" if name in dated else None)
+        for name in datasets_of(suite.checks)
+        if name not in known
     )
+    return (*datasets, *missing)
 
 
 def _selectable(
@@ -380,7 +364,7 @@ def _of_unenforced(clause: UnenforcedClause) -> Selectable:
     )
 
 
-def _ids(clause: EnforcedClause | UnenforcedClause) -> tuple[str, ...]:
+def _ids(clause: EnforcedClause) -> tuple[str, ...]:
     return ((clause.id,) if clause.id else ()) + clause.element_ids
 
 

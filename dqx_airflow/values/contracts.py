@@ -120,26 +120,16 @@ class EnforcedClause:
     element_ids: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class UnenforcedClause:
-    """A clause of a contract that states a check and cannot be enforced: the name of its assertion,
-    its path, position and line, its dataset, and the reason. `let_by` names who accepted it, and
-    `is_accepted` is set if that is in the contract. The other fields are those of `EnforcedClause`.
-    """
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnenforcedClause(EnforcedClause):
+    """A clause of a contract that states a check and cannot be enforced: also its dataset, and the
+    reason. `let_by` names who accepted it, and `is_accepted` is set if that is in the contract."""
 
-    assertion: str
-    path: str
-    span: Span
-    line: str
     dataset: str
     severity: Severity
     reason: str
     let_by: str | None = None
     is_accepted: bool = False
-    id: str | None = None
-    tags: tuple[str, ...] = ()
-    dimension: str | None = None
-    element_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -348,9 +348,9 @@ def test_an_accepted_clause_is_a_skipped_test_with_its_owner(
         "models.orders.quality[0]",
         Span("orders.yaml", 9, 9, 9, 20),
         "- type: custom",
-        "orders",
-        Severity.P1,
-        "an unknown engine",
+        dataset="orders",
+        severity=Severity.P1,
+        reason="an unknown engine",
         let_by="data-platform: the vendor alerts on it",
         is_accepted=True,
     )

@@ -397,10 +397,7 @@ class _Document:
         """The first clause of each rule with an assertion."""
         for name, rule in compiled.enforced:
             for clause in rule.clauses[:1]:
-                line = self._line(clause.span)
-                yield values.EnforcedClause(
-                    name, clause.path, clause.span, line, **self._about(rule)
-                )
+                yield values.EnforcedClause(name, **self._about(clause, rule))
 
     def unenforced(
         self, compiled: Compiled, unsupported: Unsupported
@@ -410,25 +407,25 @@ class _Document:
             for clause in refused.clauses[:1]:
                 yield values.UnenforcedClause(
                     refused.name,
-                    clause.path,
-                    clause.span,
-                    self._line(clause.span),
-                    refused.dataset,
-                    refused.severity,
-                    refused.reason,
-                    _let_by(refused, unsupported),
-                    refused.acceptance is not None,
-                    **self._about(refused.source),
+                    dataset=refused.dataset,
+                    severity=refused.severity,
+                    reason=refused.reason,
+                    let_by=_let_by(refused, unsupported),
+                    is_accepted=refused.acceptance is not None,
+                    **self._about(clause, refused.source),
                 )
 
-    def _line(self, span: values.Span) -> str:
-        return self.lines[span.file][span.line - 1]
-
-    def _about(self, source: elements.Rule | elements.Promise | None) -> dict[str, Any]:
-        """The properties of a rule, with the tags and ids of its field and model as written."""
+    def _about(
+        self, clause: elements.Clause, source: elements.Rule | elements.Promise | None
+    ) -> dict[str, Any]:
+        """The position of a clause, and the properties of its rule, with the tags and ids of its
+        field and model as written."""
         owners = [owner for owner in self.owners.get(id(source), ()) if owner is not None]
         tagged = [owner.tags for owner in (source, *owners) if owner is not None]
         return {
+            "path": clause.path,
+            "span": clause.span,
+            "line": self.lines[clause.span.file][clause.span.line - 1],
             "id": source.id if source else None,
             "tags": tuple(dict.fromkeys(tag for tags in tagged for tag in tags)),
             "dimension": dimension_of(source) if source else None,
