@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
+from dqx_airflow.cli.doctor_checks.finding import in_order, wanted_range
+from dqx_airflow.cli.doctor_checks.services import services
 from dqx_airflow.cli.doctor_checks.spark import PysparkInstall, judge_pyspark
 from dqx_airflow.engine.session import spark_versions
 from dqx_airflow.engine.session.spark_versions import (
@@ -21,7 +26,7 @@ from dqx_airflow.engine.session.spark_versions import (
 from dqx_airflow.errors import SparkError
 
 ROOT = Path(__file__).parents[1]
-PAGES = (ROOT / "README.md", *sorted((ROOT / "dqx_airflow" / "docs").glob("*.md")))
+PAGES = (ROOT / "README.md", *sorted((ROOT / "dqx_airflow" / "docs").rglob("*.md")))
 
 
 def _of_pages() -> list[str]:
@@ -64,20 +69,45 @@ def _of_messages() -> list[str]:
     ]
 
 
+def _of_literals() -> list[str]:
+    """The commands that the code of the package writes out."""
+    commands = []
+    for file in sorted((ROOT / "dqx_airflow").rglob("*.py")):
+        tree = ast.parse(file.read_text("utf-8"))
+        parts = {id(part) for node in ast.walk(tree) for part in getattr(node, "values", ())}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and id(node) not in parts:
+                commands += re.findall(r"pip install [^`\n|&]+", str(node.value))
+    return commands
+
+
+def _of_extras() -> list[str]:
+    """Each extra by itself, and what `dql doctor` says where a provider is missing."""
+    found = metadata.metadata("dqx-airflow")
+    extras = found.get_all("Provides-Extra") or []
+    providers = (f"apache-airflow-providers-{each.provider}" for each in services().values())
+    return [
+        *(f"pip install 'dqx-airflow[{extra}]'" for extra in extras if extra != "dev"),
+        *(f"pip install '{name}{in_order(wanted_range(name))}'" for name in providers),
+    ]
+
+
 def _requirements(command: str) -> list[str]:
     """What the command asks for; our own package is this checkout."""
     words = shlex.split(command.partition("pip install ")[2].partition(", ")[0])
     wanted = [word for word in words if not word.startswith("-")]
     return [
-        re.sub(r"^dqx-airflow(\[[^]]*\])?$", rf"dqx-airflow\1 @ {ROOT.as_uri()}", word)
+        re.sub(r"^dqx-airflow(\[[^]]*\])?(==.+)?$", rf"dqx-airflow\1 @ {ROOT.as_uri()}", word)
         for word in wanted
     ]
 
 
 def test_every_remedy_is_a_command_of_pip() -> None:
-    for remedy in _of_messages():
-        assert _requirements(remedy), remedy
+    for remedy in (*_of_messages(), *_of_literals(), *_of_extras()):
+        for wanted in map(Requirement, _requirements(remedy)):
+            assert wanted.name, remedy
     assert len(_of_pages()) > 5
+    assert len(_of_literals()) > 10
 
 
 def test_a_mixture_is_told_with_every_owner_of_the_folder() -> None:
@@ -89,7 +119,9 @@ def test_a_mixture_is_told_with_every_owner_of_the_folder() -> None:
 
 
 @pytest.mark.nightly  # a second of CPU time each, and the package index
-@pytest.mark.parametrize("command", sorted({*_of_pages(), *_of_messages()}))
+@pytest.mark.parametrize(
+    "command", sorted({*_of_pages(), *_of_messages(), *_of_literals(), *_of_extras()})
+)
 def test_pip_resolves_what_docs_and_messages_say(command: str) -> None:
     """Of `pyspark` and `pyspark-client`, if both are wanted, it resolves the same version."""
     compiled = subprocess.run(

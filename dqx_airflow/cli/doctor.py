@@ -19,6 +19,7 @@ def doctor(
     results_root: str | None = None,
     prove: Annotated[bool, typer.Option("--prove")] = False,
     folder: Annotated[Path | None, typer.Option(exists=True, file_okay=False)] = None,
+    submit: Annotated[Path | None, typer.Option(exists=True, dir_okay=False)] = None,
     format: Annotated[TextOrJson, typer.Option("--format", "--output")] = "text",
 ) -> None:
     """Check Python, Spark, Java, Airflow, the results store and lineage.
@@ -33,6 +34,7 @@ def doctor(
         store the result in the results root. Exit code 1 if a value differs.
     :param folder: With --prove: a folder that this machine and Spark both see, for the cases of
         files.
+    :param submit: A DAG file: check only what its gates need that run on a service.
     :param format: Output format: text or json.
     """
     import logging
@@ -45,7 +47,12 @@ def doctor(
 
     # Logs of the checked parts are in the findings; here they would interrupt the output.
     logging.getLogger().addHandler(logging.NullHandler())
-    checks = all_checks(connection or "spark_default", results_root, os.environ)
+    if submit is None:
+        checks = all_checks(connection or "spark_default", results_root, os.environ)
+    else:
+        from dqx_airflow.cli.doctor_checks.services import service_checks
+
+        checks = service_checks(submit, results_root)
     if format == "json":
         findings = examine(checks)
         typer.echo(as_json(findings))

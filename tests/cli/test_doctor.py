@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
 from dqx_airflow.cli.doctor import as_json, print_findings
-from dqx_airflow.cli.doctor_checks import airflow, finding, spark
+from dqx_airflow.cli.doctor_checks import airflow, finding, services, spark
 from dqx_airflow.cli.doctor_checks.finding import (
     Answer,
     Finding,
@@ -23,6 +26,7 @@ from dqx_airflow.cli.doctor_checks.finding import (
     ok,
     problem,
 )
+from dqx_airflow.errors import RequestError
 
 PINS = "pip install --force-reinstall --no-deps pyspark=={0} pyspark-client=={0}"
 
@@ -568,3 +572,211 @@ def test_a_real_installation_is_examined(tmp_path: Path) -> None:
     assert levels["Airflow"] == levels["entry points"] == levels["results store"] == "ok"
     assert "hush-hush" not in done.stdout + done.stderr
     assert done.returncode == ("problem" in levels.values())
+
+
+# Gates on services
+
+
+SERVICES = services.services()
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_every_submitter_says_what_it_needs(name: str) -> None:
+    from importlib.metadata import requires
+
+    from dqx_airflow.operators import submitters
+
+    assert set(SERVICES) == set(submitters.__all__) - {"DriverEnd", "Job", "Submitter"}
+    package = f"apache-airflow-providers-{SERVICES[name].provider}"
+    assert any(text.startswith(package) for text in requires("dqx-airflow") or ())
+
+
+@pytest.mark.parametrize(
+    ("name", "runtime", "expected"),
+    [
+        ("DatabricksRuns", "13.3.x-scala2.12", FindingLevel.PROBLEM),
+        ("DatabricksRuns", "9.1.x-scala2.12", FindingLevel.PROBLEM),
+        ("DatabricksRuns", "14.3.x-scala2.12", FindingLevel.OK),
+        ("DatabricksRuns", "17.3.x-scala2.13", FindingLevel.OK),
+        ("DataprocBatches", "1.1", FindingLevel.PROBLEM),
+        ("DataprocBatches", "2.1.40", FindingLevel.PROBLEM),
+        ("DataprocBatches", "1.2", FindingLevel.OK),
+        ("DataprocBatches", "2.3", FindingLevel.OK),
+        ("DataprocBatches", "3.0", FindingLevel.OK),
+        ("SparkApplications", "3.4.1", FindingLevel.PROBLEM),
+        ("SparkApplications", "3.5.6", FindingLevel.OK),
+        ("SparkApplications", "4.0.1", FindingLevel.OK),
+        ("LivyBatches", None, FindingLevel.OK),
+    ],
+)
+def test_a_runtime_with_an_old_spark_is_a_problem(
+    name: str, runtime: str | None, expected: FindingLevel
+) -> None:
+    found = services.spark(runtime, SERVICES[name])
+    assert level(found) is expected
+    assert bool(found[2]) is (expected is FindingLevel.PROBLEM)
+    too_old, oldest = SERVICES[name].too_old, SERVICES[name].oldest
+    assert not oldest or not re.match(too_old, oldest)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected", "remedy"),
+    [
+        ("LivyBatches", '{"conn_type": "livy", "host": "http://lake"}', FindingLevel.OK, ""),
+        ("LivyBatches", '{"conn_type": "livy"}', FindingLevel.WARNING, "such as http://LIVY"),
+        ("LivyBatches", '{"conn_type": "http"}', FindingLevel.WARNING, "should be livy"),
+        ("GlueJobRuns", '{"conn_type": "aws"}', FindingLevel.OK, ""),
+        ("DataprocJobs", '{"conn_type": "google_cloud_platform"}', FindingLevel.OK, ""),
+    ],
+)
+def test_the_connection_is_that_of_the_provider(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, expected: FindingLevel, remedy: str
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_SERVICE", value)
+    found = services.connection("service", SERVICES[name])
+    assert level(found) is expected
+    assert remedy in found[2]
+
+
+def test_a_missing_connection_is_a_problem_where_the_provider_needs_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    skip_without_airflow()
+    monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path))
+    found = services.connection("lake", SERVICES["DatabricksRuns"])
+    assert level(found) is FindingLevel.PROBLEM
+    assert "airflow connections add lake --conn-type databricks --conn-host" in found[2]
+    found = services.connection("lake", SERVICES["EmrSteps"])
+    assert level(found) is FindingLevel.WARNING
+    assert "uses the credentials of this machine" in found[1]
+    assert found[2].endswith("airflow connections add lake --conn-type aws")
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A bucket with one object, /lake/jobs/gate_job.py."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            self.send_response(200 if self.path == "/lake/jobs/gate_job.py" else 404)
+            self.send_header("Content-Length", "12")
+            self.send_header("Last-Modified", "Thu, 26 Nov 2026 19:00:00 GMT")
+            self.send_header("ETag", '"1"')
+            self.end_headers()
+
+        def do_GET(self) -> None:  # a listing
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(
+                b"<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>"
+            )
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_address[1]}"
+    options = {"aws_endpoint_url": address, "aws_allow_http": "true", "aws_region": "us-east-1"}
+    options |= {"aws_access_key_id": "anybody", "aws_secret_access_key": "anything"}
+    monkeypatch.setenv("DQX_RESULTS_STORAGE", json.dumps(options))
+    yield
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("address", "expected", "message"),
+    [
+        ("s3://lake/jobs/gate_job.py", FindingLevel.OK, "s3://lake/jobs/gate_job.py"),
+        ("s3://lake/job/gate_job.py", FindingLevel.PROBLEM, "does not exist"),
+        ("hdfs:///apps/gate_job.py", FindingLevel.OK, "only the service can read it"),
+        ("/Workspace/Shared/gate_job.py", FindingLevel.OK, "only the service can read it"),
+        (None, FindingLevel.OK, "a wheel, or the script of a job there"),
+    ],
+)
+@pytest.mark.usefixtures("bucket")
+def test_the_program_is_looked_for_where_this_machine_can_see_it(
+    address: str | None, expected: FindingLevel, message: str
+) -> None:
+    found = services.program(address)
+    assert level(found) is expected
+    assert message in found[1]
+    assert ("dql package" in found[2]) is (expected is FindingLevel.PROBLEM)
+
+
+def test_a_store_that_cannot_be_reached_is_no_missing_program(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with socket.socket() as taken:  # bound, but nobody listens
+        taken.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        options = {"aws_endpoint_url": address, "aws_allow_http": "true", "max_retries": "0"}
+        login = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "aws_region": "us-east-1"}
+        monkeypatch.setenv("DQX_RESULTS_STORAGE", json.dumps({**options, **login}))
+        found = services.program("s3://lake/jobs/gate_job.py")
+    assert level(found) is FindingLevel.WARNING
+    assert "cannot be read from here" in found[1]
+
+
+def test_a_results_root_of_this_machine_is_a_warning(tmp_path: Path) -> None:
+    found = services.results_root(str(tmp_path / "results"))
+    assert level(found) is FindingLevel.WARNING
+    assert "s3://BUCKET/FOLDER" in found[2]
+
+
+GATES = """
+from airflow.sdk import DAG
+from dqx_airflow.operators import DqlGateOperator
+from dqx_airflow.operators.submitters import EmrSteps, LivyBatches
+
+SUITE = 'suite "S" { check "C" on orders { assert null_count(id) == 0 } }'
+COMMON = {"suite": SUITE, "datasets": {"orders": "/lake"}, "results_root": "ROOT"}
+with DAG("lake"):
+    DqlGateOperator(task_id="local", **COMMON)
+    DqlGateOperator(task_id="livy", submit=LivyBatches({"file": "hdfs:///gate_job.py"}), **COMMON)
+    DqlGateOperator.partial(task_id="emr", submit=EmrSteps("j-1", "/gate_job.py"), **COMMON).expand(
+        date=["2024-05-17", "2024-05-18"]
+    )
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.airflow
+def test_the_gates_of_a_dag_file_are_examined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    skip_without_airflow()
+    monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path / "home"))
+    file = tmp_path / "lake.py"
+    file.write_text(GATES.replace("ROOT", str(tmp_path / "results")))
+    monkeypatch.setenv("AIRFLOW_CONN_LIVY_DEFAULT", '{"conn_type": "livy", "host": "http://lake"}')
+    done = run_doctor(dict(os.environ), "--submit", str(file), "--format", "json")
+    found = {each["name"]: each for each in json.loads(done.stdout)["findings"]}
+    whats = ("program", "Spark", "results root")
+    assert set(found) == {
+        *(f"lake.livy: {what}" for what in ("provider", "connection livy_default", *whats)),
+        *(f"lake.emr: {what}" for what in ("provider", "connection aws_default", *whats)),
+    }
+    assert found["lake.livy: connection livy_default"]["level"] == "ok"
+    assert found["lake.emr: program"]["found"].startswith("/gate_job.py: only the service")
+    assert found["lake.emr: results root"]["level"] == "warning"
+
+
+@pytest.mark.slow
+@pytest.mark.airflow
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("import airflow\n1 / 0", "cannot read .*: ZeroDivisionError: division by zero"),
+        ("import airflow", "no gate in .* has the argument submit"),
+    ],
+)
+def test_a_file_without_such_gates_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str
+) -> None:
+    skip_without_airflow()
+    monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path / "home"))
+    (tmp_path / "lake.py").write_text(f"{text}\n# DAG")
+    with pytest.raises(RequestError, match=message):
+        services.service_checks(tmp_path / "lake.py")

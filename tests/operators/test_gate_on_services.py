@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from types import ModuleType
@@ -314,6 +314,21 @@ def test_dataproc_gets_what_was_given_and_the_job(
     of_user = given.get("runtimeConfig", {}).get("properties", {})
     assert properties == {"a": "0", "b": "1", **of_user}
     assert body == expected
+
+
+@pytest.mark.parametrize("kind", SERVICES)
+def test_the_doctor_finds_the_program_in_the_fields_of_a_submitter(
+    tmp_path: Path, kind: str
+) -> None:
+    from dqx_airflow.cli.doctor_checks.services import field_at, services
+
+    submitter = SERVICES[kind](tmp_path).submitter()
+    needs = services()[type(submitter).__name__]
+    fields = asdict(submitter)
+    assert field_at(fields, needs.program) == (None if kind == "glue" else JOB)
+    runtimes = {"databricks": "16.4.x-scala2.12", "dataproc_batches": "2.3"}
+    runtimes["spark_operator"] = "4.0.1"
+    assert field_at(fields, needs.runtime) == runtimes.get(kind)
 
 
 def test_a_request_that_was_changed_on_the_way_is_not_judged(

@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -81,6 +81,8 @@ class ConnectionNeed:
     host: str
     others: str
     missing: str
+    without_host: str = ""
+    complain: Callable[[str, str], Answer] = problem
 
 
 SPARK_CONNECTION = ConnectionNeed(
@@ -88,9 +90,14 @@ SPARK_CONNECTION = ConnectionNeed(
     "local[2]",
     " (or the master of your cluster)",
     "gates would silently run on master yarn",
+    "without a host the master is yarn: set one, such as local[2] or spark://master",
 )
 RESULTS_CONNECTION = ConnectionNeed(
-    ("dqx",), "s3://BUCKET/FOLDER", "", "gates have no results store"
+    ("dqx",),
+    "s3://BUCKET/FOLDER",
+    "",
+    "gates have no results store",
+    "write the results root into its host, such as s3://BUCKET/FOLDER",
 )
 
 
@@ -127,20 +134,18 @@ def connection(
         return _judge_connection(described, f"from {variable}", kind)
     if finding.installed_version("apache-airflow") is None:
         return not_asked()
-    add = (
-        f"airflow connections add {conn_id} --conn-type {kind.types[0]} "
-        f"--conn-host '{kind.host}'{kind.others}"
-    )
+    host = f" --conn-host '{kind.host}'{kind.others}" if kind.host else ""
+    add = f"airflow connections add {conn_id} --conn-type {kind.types[0]}{host}"
     missing = f"connection {conn_id!r} does not exist: {kind.missing}"
     if not is_set_up(env):
-        return problem(missing, f"airflow db migrate, then {add}")
+        return kind.complain(missing, f"airflow db migrate, then {add}")
     reply = _airflow(["connections", "get", conn_id, "-o", "json"], env)
     listed = listed_connection(reply.out, conn_id)
     if listed is not None:
         return _judge_connection(listed, "from Airflow", kind)
     # Airflow reports the same if its database lacks the tables.
     if "not found" in (reply.out + reply.err).lower():
-        return problem(missing, add)
+        return kind.complain(missing, add)
     cause = f"no response within {TIMEOUT_S:g} s" if reply.code is None else reply.last_line
     return warning(
         f"Airflow could not look it up: {cause}",
@@ -198,13 +203,8 @@ def _judge_connection(summary: ConnectionSummary, origin: str, kind: ConnectionN
     described = f"type {summary.conn_type or 'unknown'}, host {summary.host or 'none'} ({origin})"
     if summary.conn_type not in kind.types:
         return warning(described, f"its type should be {' or '.join(kind.types[:2])}")
-    if not summary.host and kind is RESULTS_CONNECTION:
-        return warning(described, f"write the results root into its host, such as {kind.host}")
-    if not summary.host:
-        return warning(
-            described,
-            "without a host the master is yarn: set one, such as local[2] or spark://master",
-        )
+    if not summary.host and kind.without_host:
+        return warning(described, kind.without_host)
     return finding.ok(described)
 
 
