@@ -27,19 +27,8 @@ _FROM = re.compile(r'[\w\s,]*\}\s*from\s*"([^"\n]*)"')
 _HOLE = re.compile(r"\{(\w*)\Z")
 
 
-class Sort(str, Enum):
-    """The kind of an item, for the icon in the editor."""
-
-    KEYWORD = "keyword"
-    METRIC = "metric"
-    FUNCTION = "function"
-    CONSTANT = "constant"
-    MACRO = "macro"
-    PARAMETER = "parameter"
-    COLUMN = "column"
-    DATASET = "dataset"
-    VALUE = "value"
-    FILE = "file"
+Sort = Enum("Sort", "KEYWORD METRIC FUNCTION CONSTANT MACRO PARAMETER COLUMN DATASET VALUE FILE")
+"""The kind of an item, for the icon in the editor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,34 +106,29 @@ def _complete_text(
     place = vocabulary.place_in_text(text, start)
     hole = _HOLE.search(text[start:offset])
     if hole and place.parameters:
-        items = [Suggestion(name, Sort.PARAMETER) for name in place.parameters]
+        items = _plain(place.parameters, Sort.PARAMETER)
         return Completion(offset - len(hole[1]), offset, tuple(items))
-    suggestions = (Suggestion(name, sort) for name, sort in _texts(reading, place, paths))
+    sort = Sort.FILE if place.slot is Slot.PATH else Sort.VALUE
+    suggestions = _plain(_texts(reading, place, paths), sort)
     return Completion(
         start + 1, offset, _ordered(dict.fromkeys(suggestions), text[start + 1 : offset])
     )
 
 
-def _texts(
-    reading: ParsedFile, place: CompletionContext, paths: Iterable[str]
-) -> Iterator[tuple[str, Sort]]:
-    checks = reading.expanded()
-    match place.slot:
-        case Slot.PATH:
-            yield from ((path, Sort.FILE) for path in paths)
-        case Slot.CHECK_TEXT:
-            yield from ((check.name.value, Sort.VALUE) for check in checks)
-        case Slot.TAG_TEXT:
-            for check in checks:
-                for assertion in check.assertions:
-                    yield from ((tag.text, Sort.VALUE) for tag in assertion.tags)
-        case Slot.ASSERTION_TEXT | Slot.CHECK_OF_ASSERTION_TEXT:
-            for check in checks:
-                names = [assertion.name.value for assertion in check.assertions if assertion.name]
-                if place.slot is Slot.ASSERTION_TEXT:
-                    yield from ((name, Sort.VALUE) for name in names)
-                elif place.assertion in names:
-                    yield check.name.value, Sort.VALUE
+def _texts(reading: ParsedFile, place: CompletionContext, paths: Iterable[str]) -> Iterator[str]:
+    if place.slot is Slot.PATH:
+        yield from paths
+    for check in reading.expanded():
+        names = [assertion.name.value for assertion in check.assertions if assertion.name]
+        match place.slot:
+            case Slot.CHECK_TEXT:
+                yield check.name.value
+            case Slot.TAG_TEXT:
+                yield from (tag.text for item in check.assertions for tag in item.tags)
+            case Slot.ASSERTION_TEXT:
+                yield from names
+            case Slot.CHECK_OF_ASSERTION_TEXT if place.assertion in names:
+                yield check.name.value
 
 
 class _Finder:
@@ -168,36 +152,39 @@ class _Finder:
             yield Suggestion(word, Sort.KEYWORD, doc=doc)
 
     def names(self) -> Iterator[Suggestion]:
-        slot = self.place.slot
-        if slot in (Slot.MEASURE, Slot.ASSERTED):
-            for called in MEASURES.values():
-                # Shortcuts are complete assertions.
-                if slot is Slot.ASSERTED or called.group is not CallableKind.SHORTCUT:
-                    yield _call(called)
-            yield from self._constants()
-        elif slot is Slot.ROW:
-            if self.place.has_item:
-                yield Suggestion(ITEM, Sort.VALUE, "of the array")
-            yield from self._columns()
-            yield from map(_call, vocabulary.IN_ROWS.values())
-            yield from self._constants()
-        elif slot is Slot.COLUMN:
-            yield from self._columns()
-            yield from self._holes()
-        elif slot is Slot.MACRO_ARGUMENT:
-            yield from self._columns()
-            yield from self._constants()
-        elif slot is Slot.CONSTANT:
-            yield from self._constants()
-        elif slot is Slot.DATASET:
-            yield from self._datasets()
-        else:
-            yield from self._closed()
+        yield from self._of_slot()
         if self.place.call in MEASURES:
             for name in MEASURES[self.place.call].parameters:
                 yield Suggestion(
                     name, Sort.PARAMETER, doc=vocabulary.PARAMETERS[name], text=f"{name} "
                 )
+
+    def _of_slot(self) -> Iterator[Suggestion]:
+        match self.place.slot:
+            case Slot.MEASURE | Slot.ASSERTED as slot:
+                for called in MEASURES.values():
+                    # Shortcuts are complete assertions.
+                    if slot is Slot.ASSERTED or called.group is not CallableKind.SHORTCUT:
+                        yield _call(called)
+                yield from self._constants()
+            case Slot.ROW:
+                if self.place.has_item:
+                    yield Suggestion(ITEM, Sort.VALUE, "of the array")
+                yield from self._columns()
+                yield from map(_call, vocabulary.IN_ROWS.values())
+                yield from self._constants()
+            case Slot.COLUMN:
+                yield from self._columns()
+                yield from self._holes()
+            case Slot.MACRO_ARGUMENT:
+                yield from self._columns()
+                yield from self._constants()
+            case Slot.CONSTANT:
+                yield from self._constants()
+            case Slot.DATASET:
+                yield from self._datasets()
+            case _:
+                yield from self._closed()
 
     def _closed(self) -> Iterator[Suggestion]:
         """Names from a closed list of the language, or the file."""
@@ -205,9 +192,9 @@ class _Finder:
             case Slot.MACRO:
                 yield from self._macros()
             case Slot.PARAMETER:
-                yield from (Suggestion(name, Sort.PARAMETER) for name in self.place.parameters)
+                yield from _plain(self.place.parameters, Sort.PARAMETER)
             case Slot.LIST_PARAMETER:
-                yield from (Suggestion(name, Sort.PARAMETER) for name in self.place.lists)
+                yield from _plain(self.place.lists, Sort.PARAMETER)
             case Slot.OTHER_VALUES:
                 yield _call(MEASURES["values"])
             case Slot.ANNOTATION:
@@ -217,23 +204,23 @@ class _Finder:
                 for name in ANNOTATED["assertion"].get(self.place.call, ()):
                     yield Suggestion(name, Sort.PARAMETER, text=f"{name}=")
             case Slot.SEVERITY:
-                yield from (Suggestion(severity.value, Sort.VALUE) for severity in Severity)
+                yield from _plain(severity.value for severity in Severity)
             case Slot.TAG:
-                yield from (Suggestion(tag.text, Sort.VALUE) for tag in self._named(SymbolKind.TAG))
+                yield from _plain(tag.text for tag in self._named(SymbolKind.TAG))
             case Slot.FORMAT:
                 yield from _values({item.name: item.doc for item in TEXT_FORMATS.values()})
             case Slot.TYPE:
-                yield from (Suggestion(name, Sort.VALUE) for name in TYPE_NAMES)
+                yield from _plain(TYPE_NAMES)
             case Slot.FITTING_TYPE:
-                yield from (Suggestion(name, Sort.VALUE) for name in (*TYPE_WORDS, *TYPE_NAMES))
+                yield from _plain((*TYPE_WORDS, *TYPE_NAMES))
             case Slot.PROFILE_TYPE:
                 yield from _values(vocabulary.PROFILE_TYPES)
             case Slot.DATE:
                 yield from map(_call, vocabulary.IN_DATES.values())
             case Slot.DATE_ARGUMENT if self.place.call == "weekday":
-                yield from (Suggestion(name, Sort.VALUE) for name in WEEKDAYS)
+                yield from _plain(WEEKDAYS)
             case Slot.DATE_ARGUMENT if self.place.call == "nth_weekday":
-                yield from (Suggestion(name, Sort.VALUE) for name in (*MONTHS, *WEEKDAYS))
+                yield from _plain((*MONTHS, *WEEKDAYS))
             case Slot.DATE_ARGUMENT:
                 yield Suggestion("year", Sort.VALUE, "the year of the run")
             case Slot.EXPORT:
@@ -299,6 +286,10 @@ def _call(called: Called) -> Suggestion:
         else Sort.FUNCTION
     )
     return Suggestion(called.name, sort, called.signature, called.doc, is_call=True)
+
+
+def _plain(names: Iterable[str], sort: Sort = Sort.VALUE) -> Iterator[Suggestion]:
+    return (Suggestion(name, sort) for name in names)
 
 
 def _values(table: dict[str, str]) -> Iterator[Suggestion]:

@@ -204,16 +204,8 @@ def show_macro_head(macro: nodes.Macro, name: str | None = None) -> str:
     return f"{name or macro.name.text}({parameters}{dots})"
 
 
-class OutlineKind(str, Enum):
-    """The kind of an entry in an outline."""
-
-    SUITE = "suite"
-    CONSTANT = "constant"
-    MACRO = "macro"
-    CHECK = "check"
-    ASSERTION = "assertion"
-    USE = "use"
-    PROFILE = "profile"
+OutlineKind = Enum("OutlineKind", "SUITE CONSTANT MACRO CHECK ASSERTION USE PROFILE")
+"""The kind of an entry in an outline."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,23 +24,12 @@ _WORD = re.compile(r"`[^`\n]*`|[a-zA-Z_][a-zA-Z0-9_]*")
 _HOLE = re.compile(r"\{([a-zA-Z_][a-zA-Z0-9_]*)\}")
 
 
-class SymbolKind(str, Enum):
-    """What a name stands for."""
-
-    CONSTANT = "constant"
-    MACRO = "macro"
-    PARAMETER = "parameter"
-    ALIAS = "alias"
-    PATH = "path"
-    CHECK = "check"
-    ASSERTION = "assertion"
-    TAG = "tag"
-    DATASET = "dataset"
-    COLUMN = "column"
-    CALL = "call"
-    ROW_CALL = "call in a row"
-    ITEM = "item of an array"
-    ANNOTATION = "annotation"
+SymbolKind = Enum(
+    "SymbolKind",
+    "CONSTANT MACRO PARAMETER ALIAS PATH CHECK ASSERTION TAG DATASET COLUMN CALL ROW_CALL ITEM "
+    "ANNOTATION",
+)
+"""What a name stands for: `ROW_CALL` is one in a row predicate, `ITEM` that of an array."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,26 +314,15 @@ def _selected(selector: nodes.Selector, checks: tuple[nodes.Check, ...]) -> Iter
     """What the texts of a selector name."""
     name, check = selector.name, selector.check
     named = [item for item in checks if check is None or item.name.value == check.value]
-    match selector.kind:
-        case "check":
-            places = [check.name.span for check in named if check.name.value == name.value]
-            yield Occurrence(SymbolKind.CHECK, name.value, name.span, tuple(places))
-        case "tag":
-            tags = [
-                tag for check in named for assertion in check.assertions for tag in assertion.tags
-            ]
-            places = [tag.span for tag in tags if tag.text == name.value]
-            yield Occurrence(SymbolKind.TAG, name.value, name.span, tuple(dict.fromkeys(places)))
-        case _:
-            assertions = [assertion for check in named for assertion in check.assertions]
-            places = [
-                assertion.name.span
-                for assertion in assertions
-                if assertion.name and assertion.name.value == name.value
-            ]
-            yield Occurrence(
-                SymbolKind.ASSERTION, name.value, name.span, tuple(dict.fromkeys(places))
-            )
+    assertions = [assertion for item in named for assertion in item.assertions]
+    written = {
+        "check": [(item.name.value, item.name.span) for item in named],
+        "tag": [(tag.text, tag.span) for assertion in assertions for tag in assertion.tags],
+        "assertion": [(item.name.value, item.name.span) for item in assertions if item.name],
+    }[selector.kind]
+    places = [span for text, span in written if text == name.value]
+    kind = SymbolKind[selector.kind.upper()]
+    yield Occurrence(kind, name.value, name.span, tuple(dict.fromkeys(places)))
     if check is not None:
         places = [profile.name.span for profile in named]
         yield Occurrence(SymbolKind.CHECK, check.value, check.span, tuple(places))

@@ -282,7 +282,7 @@ def answer_symbols(ls: DqlServer, params: types.DocumentSymbolParams) -> list[ty
 
     def shown(symbol: files.Symbol) -> types.DocumentSymbol:
         return types.DocumentSymbol(
-            symbol.name or symbol.entry.value,  # an editor rejects an empty name
+            symbol.name or symbol.entry.name.lower(),  # an editor rejects an empty name
             _ENTRIES[symbol.entry],
             range_of(*reading.lines.range(symbol.span)),
             range_of(*reading.lines.range(symbol.name_span)),

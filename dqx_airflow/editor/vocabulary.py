@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from enum import Enum, auto
+from enum import Enum
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -37,16 +37,8 @@ from dqx_airflow.metrics.drift import DRIFT_DOCS, DRIFT_PARAMETERS
 from dqx_airflow.metrics.metric import ArgumentKind, Metric, Scan
 from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS
 
-
-class CallableKind(str, Enum):
-    """The kind of a callable."""
-
-    METRIC = "metric"
-    EXTENDED = "extended metric"
-    FUNCTION = "function"
-    SHORTCUT = "shortcut"
-    ROW_FUNCTION = "function over a row"
-    DATE = "date of a profile"
+CallableKind = Enum("CallableKind", "METRIC EXTENDED FUNCTION SHORTCUT ROW_FUNCTION DATE")
+"""The kind of a callable: an extended metric is that of other days, a date that of a profile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,37 +192,15 @@ KEYWORDS, ANNOTATIONS, PROFILE_TYPES, PARAMETERS = _described()
 parameters of calls."""
 
 
-class Slot(Enum):
-    """The kind of name that belongs to a position."""
-
-    NOTHING = auto()
-    MEASURE = auto()
-    ASSERTED = auto()  # the first word after `assert`: a measure or a shortcut
-    ROW = auto()
-    COLUMN = auto()
-    DATASET = auto()
-    CONSTANT = auto()
-    MACRO = auto()
-    MACRO_ARGUMENT = auto()
-    PARAMETER = auto()
-    LIST_PARAMETER = auto()
-    OTHER_VALUES = auto()  # after `in`: the values of another dataset
-    ANNOTATION = auto()
-    ANNOTATION_ARGUMENT = auto()
-    SEVERITY = auto()
-    TAG = auto()
-    FORMAT = auto()
-    TYPE = auto()
-    FITTING_TYPE = auto()
-    PROFILE_TYPE = auto()
-    DATE = auto()
-    DATE_ARGUMENT = auto()
-    EXPORT = auto()
-    PATH = auto()
-    CHECK_TEXT = auto()
-    TAG_TEXT = auto()
-    ASSERTION_TEXT = auto()
-    CHECK_OF_ASSERTION_TEXT = auto()
+Slot = Enum(
+    "Slot",
+    "NOTHING MEASURE ASSERTED ROW COLUMN DATASET CONSTANT MACRO MACRO_ARGUMENT PARAMETER "
+    "LIST_PARAMETER OTHER_VALUES ANNOTATION ANNOTATION_ARGUMENT SEVERITY TAG FORMAT TYPE "
+    "FITTING_TYPE PROFILE_TYPE DATE DATE_ARGUMENT EXPORT PATH CHECK_TEXT TAG_TEXT "
+    "ASSERTION_TEXT CHECK_OF_ASSERTION_TEXT",
+)
+"""The kind of name that belongs to a position: `ASSERTED` to the first word after `assert`, a
+measure or a shortcut; `OTHER_VALUES`, those of another dataset, to that after `in`."""
 
 
 @dataclass(frozen=True, slots=True)

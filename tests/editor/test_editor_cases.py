@@ -44,7 +44,9 @@ def test_completion_offers_what_fits(case: Case, tmp_path: Path) -> None:
     assert not catalog.problems
     typed = now.reading.source.text[found.start : now.offset]
     fitting = [item for item in found.items if typed in (item.text or item.label)]
-    lines = [f"{item.label} | {item.sort.value} | {item.detail}" for item in fitting[:MOST_ITEMS]]
+    lines = [
+        f"{item.label} | {item.sort.name.lower()} | {item.detail}" for item in fitting[:MOST_ITEMS]
+    ]
     if len(fitting) > MOST_ITEMS:
         lines.append(f"and {len(fitting) - MOST_ITEMS} more")
     case.expect("\n".join(line.rstrip(" |") for line in lines) or "nothing")
