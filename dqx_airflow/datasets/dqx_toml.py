@@ -401,8 +401,8 @@ class _SettingsReader:
         """The address of the connection, and the key that sets it; None if there is none."""
         for key in ("url", "type", "host", "http_path"):
             if not isinstance(table.get(key, ""), str):
-                hint = f'write {key} = "..."'
-                self._wrong(f"'{key}' must be a string", "connection", key, hint=hint)
+                example = f'write {key} = "..."'
+                self._wrong(f"'{key}' must be a string", "connection", key, hint=example)
                 return None
         address_keys = [key for key in _ADDRESS if key in table and key != "url"]
         if "url" in table:

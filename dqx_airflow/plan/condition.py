@@ -70,43 +70,31 @@ class EvaluatedCondition(NamedTuple):
     factors: str = ""
 
 
-def seen_in(assertion: PlannedAssertion, scanned: Scanned) -> frozenset[Group]:
-    """The groups that have rows on any date of an assertion."""
-    return frozenset(
-        group
-        for request in assertion.requests
-        for group in scanned.groups.get(request, GroupValues()).values
-    )
-
-
-def column_types(assertion: PlannedAssertion, scanned: Scanned) -> dict[str, tuple[str, ...]]:
-    """By dataset, the types of the grouping columns, if known."""
-    return {
-        request.dataset: scanned.groups[request].types
-        for request in assertion.requests
-        if request in scanned.groups and scanned.groups[request].types
-    }
-
-
-def groups_of(assertion: PlannedAssertion, seen: Collection[Group]) -> tuple[Group, ...]:
-    """The groups that an assertion is judged for, in a stable order.
-
-    :param seen: those that have rows.
-    """
-    judged = assertion.groups
-    if judged is not None and judged.listed is not None:
-        return judged.listed
-    if all(type(value) is str for group in seen for value in group):
-        return tuple(sorted(seen))
-    return tuple(sorted(seen, key=_order))
-
-
 @dataclass(frozen=True)
 class GroupView:
-    """The results of a scan for one group of an assertion."""
+    """The results of a scan for the groups of an assertion."""
 
     assertion: PlannedAssertion
     found: Scanned
+
+    @property
+    def column_types(self) -> dict[str, tuple[str, ...]]:
+        """By dataset, the types of the grouping columns, if known."""
+        groups = self.found.groups
+        requests = (request for request in self.assertion.requests if request in groups)
+        return {one.dataset: groups[one].types for one in requests if groups[one].types}
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups that the assertion is judged for, in a stable order: those that it lists, or
+        those that have rows on any of its dates."""
+        judged = self.assertion.groups
+        if judged is not None and judged.listed is not None:
+            return judged.listed
+        requests, found = self.assertion.requests, self.found.groups
+        seen = {group for one in requests if one in found for group in found[one].values}
+        is_text = all(type(value) is str for group in seen for value in group)
+        return tuple(sorted(seen, key=None if is_text else _order))
 
     def key(self, group: Group) -> tuple[object, ...]:
         """A key for a group, equal if everything that `of` returns is equal."""
@@ -144,6 +132,35 @@ class GroupView:
         counts = {row_count(request.dataset, request.date) for request in requests}
         return {count: self.found.values.get(count) for count in counts}
 
+    def clear_passes(
+        self, on: date, skip_dates: Collection[date]
+    ) -> dict[Group, EvaluatedCondition]:
+        """The judgements of the groups that clearly pass, equal to full ones.
+
+        :param on: the date of the plan. For other dates it is not enough to compare values, because
+            they may have no data.
+        """
+        assertion, condition = self.assertion, self.assertion.condition
+        bounds = tuple(number for bound in condition.bounds for number in _number(bound))
+        if len(bounds) < len(condition.bounds) or not _is_plain(assertion, on, skip_dates):
+            return {}
+        _, found, empty = self._known[0]
+        ops = (">=", "<=") if condition.kind == "between" else (condition.kind,)
+        tests = [_passes(op, bound) for op, bound in zip(ops, bounds, strict=True)]
+        judged: dict[Group, EvaluatedCondition] = {}
+        # Groups with the same value, such as no NULL, share their judgement.
+        by_value: dict[tuple[type, MetricValue], EvaluatedCondition | None] = {}
+        for group in self.groups:
+            value = found.values.get(group, empty)
+            key = type(value), value
+            if key not in by_value:
+                holds = isinstance(value, NUMBERS) and all(test(value) for test in tests)
+                passed = EvaluatedCondition(Status.PASSED, None, value, value, bounds)
+                by_value[key] = passed if holds else None
+            if (judgement := by_value[key]) is not None:
+                judged[group] = judgement
+        return judged
+
 
 @dataclass(frozen=True, slots=True)
 class GroupsVerdict:
@@ -161,70 +178,89 @@ class GroupsVerdict:
     note: str | None = None
 
 
-def verdict_on_groups(
-    assertion: PlannedAssertion,
-    plan: Plan,
-    judged: Mapping[Group, EvaluatedCondition],
-    most_rows: int,
-) -> GroupsVerdict:
-    """The verdict: passed if the required share of the groups has passed.
-
-    If one group could not be evaluated, the assertion could not. A skipped group has not passed.
-    Without any group nothing has.
-
-    :param judged: the judgement on each group.
-    :param most_rows: the maximum number of groups in the sample.
-    """
-    for_each = assertion.groups
-    assert for_each is not None
-    if not judged:
-        return GroupsVerdict(Status.FAILED, _NO_GROUP, EvaluatedCondition(Status.FAILED, _NO_GROUP))
-    by_status: dict[Status, list[Group]] = {status: [] for status in Status}
-    for group, judgement in judged.items():
-        by_status[judgement.status].append(group)
-    failed = _worst_first(assertion.condition, by_status[Status.FAILED], judged)
-    words = _Words(assertion, plan, for_each)
-    if errors := by_status[Status.ERROR]:
-        message = f"{words.name(errors[0])}: {judged[errors[0]].reason}"
-        return GroupsVerdict(Status.ERROR, message, judged[errors[0]], len(judged), len(failed))
-    passed, skipped = len(by_status[Status.PASSED]), by_status[Status.SKIPPED]
-    worst = failed[:1] or _worst(assertion.condition, by_status[Status.PASSED], judged)
-    worst = worst or skipped[:1]
-    note, reason = judged[worst[0]].note, None
-    if _suffices(passed, len(judged), for_each):
-        status = Status.PASSED
-        if failed:
-            note = "; ".join(filter(None, (note, words.count(failed, judged))))
-    elif skipped and _suffices(passed + len(skipped), len(judged), for_each):
-        status, reason = Status.SKIPPED, judged[skipped[0]].reason
-        worst = skipped[:1]
-    else:
-        status, reason = Status.FAILED, words.reason(failed or skipped, judged)
-    return GroupsVerdict(
-        status,
-        reason,
-        judged[worst[0]],
-        len(judged),
-        len(failed),
-        words.name(worst[0]),
-        tuple(words.row(group, judged[group]) for group in failed[:most_rows])
-        if status is Status.FAILED
-        else (),
-        note,
-    )
-
-
-def _suffices(passed: int, groups: int, for_each: JudgedGroups) -> bool:
-    return Fraction(passed, groups) >= for_each.share
-
-
 @dataclass(frozen=True)
-class _Words:
-    """Texts about groups, without masked values."""
+class GroupsJudgement:
+    """The judgement on each group of an assertion. Its texts contain no masked values."""
 
     assertion: PlannedAssertion
     plan: Plan
     asked: JudgedGroups
+    judged: Mapping[Group, EvaluatedCondition]
+
+    def verdict(self, most_rows: int) -> GroupsVerdict:
+        """The verdict: passed if the required share of the groups has passed.
+
+        If one group could not be evaluated, the assertion could not. A skipped group has not
+        passed. Without any group nothing has.
+
+        :param most_rows: the maximum number of groups in the sample.
+        """
+        judged = self.judged
+        if not judged:
+            nothing = EvaluatedCondition(Status.FAILED, _NO_GROUP)
+            return GroupsVerdict(Status.FAILED, _NO_GROUP, nothing)
+        by_status: dict[Status, list[Group]] = {status: [] for status in Status}
+        for group, judgement in judged.items():
+            by_status[judgement.status].append(group)
+        failed = sorted(by_status[Status.FAILED], key=lambda group: -self._excess(judged[group]))
+        if errors := by_status[Status.ERROR]:
+            message = f"{self._name(errors[0])}: {judged[errors[0]].reason}"
+            return GroupsVerdict(Status.ERROR, message, judged[errors[0]], len(judged), len(failed))
+        passed, skipped = by_status[Status.PASSED], by_status[Status.SKIPPED]
+        worst = (failed or self._nearest(passed) or skipped)[0]
+        note, reason, most = judged[worst].note, None, 0
+        if self._suffices(len(passed)):
+            status = Status.PASSED
+            if failed:
+                note = "; ".join(filter(None, (note, self._count(failed))))
+        elif skipped and self._suffices(len(passed) + len(skipped)):
+            worst = skipped[0]
+            status, reason = Status.SKIPPED, judged[worst].reason
+        else:
+            status, reason, most = Status.FAILED, self._reason(failed or skipped), most_rows
+        return GroupsVerdict(
+            status,
+            reason,
+            judged[worst],
+            len(judged),
+            len(failed),
+            self._name(worst),
+            tuple(self._row(group, judged[group]) for group in failed[:most]),
+            note,
+        )
+
+    def _suffices(self, passed: int) -> bool:
+        return Fraction(passed, len(self.judged)) >= self.asked.share
+
+    def _nearest(self, groups: Sequence[Group]) -> list[Group]:
+        """The group that is nearest to its limit, if there is one."""
+        # Groups with the same value share their judgement.
+        different = {id(judgement): judgement for judgement in (self.judged[one] for one in groups)}
+        excess = {key: self._excess(judgement) for key, judgement in different.items()}
+        return [max(groups, key=lambda group: excess[id(self.judged[group])])] if groups else []
+
+    def _excess(self, judged: EvaluatedCondition) -> float:
+        """The distance of a value beyond its limit; negative within it, infinite without a
+        value."""
+        value = _float_of(judged.scaled)
+        bounds = [_float_of(bound) for bound in judged.bounds]
+        if value is None or None in bounds:
+            return float("inf") if judged.status is Status.FAILED else float("-inf")
+        low = bounds[0] if bounds and bounds[0] is not None else 0.0
+        match self.assertion.condition.kind:
+            case "<" | "<=":
+                return value - low
+            case ">" | ">=":
+                return low - value
+            case "==":
+                return abs(value - low)
+            case "!=":
+                return -abs(value - low)
+            case "between":
+                high = bounds[1] if bounds[1] is not None else low
+                return max(low - value, value - high)
+            case _:
+                return 0.0
 
     @cached_property
     def _hides_groups(self) -> bool:
@@ -248,32 +284,30 @@ class _Words:
             case _:
                 return self.assertion.expression
 
-    def name(self, group: Group) -> str:
+    def _name(self, group: Group) -> str:
         return MASK if self._hides_groups else show_group(group)
 
-    def reason(self, failed: Sequence[Group], judged: Mapping[Group, EvaluatedCondition]) -> str:
-        first = judged[failed[0]]
-        text = self.count(failed, judged)
-        if first.reason and not self._hides_values:
-            text = f"{text}: {first.reason}"
-        return text
+    def _reason(self, failed: Sequence[Group]) -> str:
+        first, text = self.judged[failed[0]], self._count(failed)
+        return f"{text}: {first.reason}" if first.reason and not self._hides_values else text
 
-    def count(self, failed: Sequence[Group], judged: Mapping[Group, EvaluatedCondition]) -> str:
+    def _count(self, failed: Sequence[Group]) -> str:
         """The number of failed groups, and the worst with its value."""
-        text = f"{len(failed)} of {len(judged)} groups failed"
+        text = f"{len(failed)} of {len(self.judged)} groups failed"
         if self.asked.share != 1:
             text += f", at least {100 * float(self.asked.share):.6g}% have to pass"
-        worst = judged[failed[0]]
-        shown = "" if worst.scaled is None or self._hides_values else f" with {self.value(worst)}"
-        return text if self._hides_groups else f"{text}, the worst is {self.name(failed[0])}{shown}"
+        worst = self.judged[failed[0]]
+        shown = "" if worst.scaled is None or self._hides_values else f" with {self._value(worst)}"
+        name = self._name(failed[0])
+        return text if self._hides_groups else f"{text}, the worst is {name}{shown}"
 
-    def value(self, judged: EvaluatedCondition) -> str:
+    def _value(self, judged: EvaluatedCondition) -> str:
         """The value of a group in the unit of its limit."""
         limit = judged.bounds[0] if judged.bounds else None
         expected = expected_text(self.assertion.condition, judged.bounds)
         return format_like_limit(judged.scaled, self.assertion.expression, expected, limit)
 
-    def row(self, group: Group, judged: EvaluatedCondition) -> FailingRow:
+    def _row(self, group: Group, judged: EvaluatedCondition) -> FailingRow:
         """A group with its value, and the limit that it violates."""
         values = [MASK if self._hides_groups and value is not None else value for value in group]
         cells = dict(zip(self.asked.columns, map(_cell, values), strict=True))
@@ -301,45 +335,6 @@ def expected_text(
     return f"{condition.text} ({limits}{': ' if factors else ''}{factors})"
 
 
-def _worst_first(
-    condition: PlannedCondition, groups: Iterable[Group], judged: Mapping[Group, EvaluatedCondition]
-) -> list[Group]:
-    return sorted(groups, key=lambda group: -_excess(condition, judged[group]))
-
-
-def _worst(
-    condition: PlannedCondition, groups: Sequence[Group], judged: Mapping[Group, EvaluatedCondition]
-) -> list[Group]:
-    """The first one of `_worst_first`, if there is one."""
-    # Groups with the same value share their judgement.
-    different = {id(judgement): judgement for judgement in (judged[group] for group in groups)}
-    excess = {key: _excess(condition, judgement) for key, judgement in different.items()}
-    return [max(groups, key=lambda group: excess[id(judged[group])])] if groups else []
-
-
-def _excess(condition: PlannedCondition, judged: EvaluatedCondition) -> float:
-    """The distance of a value beyond its limit; negative within it, infinite without a value."""
-    value = _float_of(judged.scaled)
-    bounds = [_float_of(bound) for bound in judged.bounds]
-    if value is None or None in bounds:
-        return float("inf") if judged.status is Status.FAILED else float("-inf")
-    low = bounds[0] if bounds and bounds[0] is not None else 0.0
-    match condition.kind:
-        case "<" | "<=":
-            return value - low
-        case ">" | ">=":
-            return low - value
-        case "==":
-            return abs(value - low)
-        case "!=":
-            return -abs(value - low)
-        case "between":
-            high = bounds[1] if bounds[1] is not None else low
-            return max(low - value, value - high)
-        case _:
-            return 0.0
-
-
 def _float_of(value: MetricValue) -> float | None:
     if isinstance(value, str):
         timestamp = timestamp_of(value)
@@ -361,41 +356,6 @@ def _order(group: Group) -> tuple[tuple[int, float, str], ...]:
         else (0, nearest_float(value), "")
         for value in group
     )
-
-
-def clear_passes(
-    assertion: PlannedAssertion,
-    scanned: Scanned,
-    groups: Iterable[Group],
-    on: date,
-    skip_dates: Collection[date],
-) -> dict[Group, EvaluatedCondition]:
-    """The judgements of the groups that clearly pass, equal to full ones.
-
-    :param on: the date of the plan. For other dates it is not enough to compare values, because
-        they may have no data.
-    """
-    bounds = tuple(number for bound in assertion.condition.bounds for number in _number(bound))
-    if len(bounds) < len(assertion.condition.bounds) or not _is_plain(assertion, on, skip_dates):
-        return {}
-    (request,) = assertion.requests
-    ops = (">=", "<=") if assertion.condition.kind == "between" else (assertion.condition.kind,)
-    tests = [_passes(op, bound) for op, bound in zip(ops, bounds, strict=True)]
-    values, empty = scanned.groups.get(request, GroupValues()).values, request.definition.empty
-    judged: dict[Group, EvaluatedCondition] = {}
-    # Groups with the same value, such as no NULL, share their judgement.
-    by_value: dict[tuple[type, MetricValue], EvaluatedCondition | None] = {}
-    for group in groups:
-        value = values.get(group, empty)
-        key = type(value), value
-        if key not in by_value:
-            holds = isinstance(value, NUMBERS) and all(test(value) for test in tests)
-            by_value[key] = (
-                EvaluatedCondition(Status.PASSED, None, value, value, bounds) if holds else None
-            )
-        if (judgement := by_value[key]) is not None:
-            judged[group] = judgement
-    return judged
 
 
 def _is_plain(assertion: PlannedAssertion, on: date, skip_dates: Collection[date]) -> bool:
@@ -541,20 +501,12 @@ _NOT_A_DATE = (
 )
 
 
-class ConditionResult(NamedTuple):
-    """Whether a condition holds, and if not, why, with an optional note."""
-
-    status: Status
-    reason: str | None = None
-    note: str | None = None
-
-
 def compare_value(
     assertion: PlannedAssertion,
     value: MetricValue,
     bounds: tuple[MetricValue, ...],
     voids: str | None,
-) -> ConditionResult:
+) -> EvaluatedCondition:
     """:param voids: why metrics have no value, if more is known than that they have none."""
     condition = assertion.condition
     if condition.kind == "is None":
@@ -570,16 +522,16 @@ def compare_value(
         differences = tuple(misfits(str(value), str(bounds[0]), column))
         return _failed(listed(differences, "; ")) if differences else _passed(True)
     if any(isinstance(bound, str) != isinstance(value, str) for bound in bounds):
-        return ConditionResult(Status.ERROR, "a string or date cannot be compared with a number")
+        return EvaluatedCondition(Status.ERROR, "a string or date cannot be compared with a number")
     if isinstance(value, str) and any(_has_no_order(value, str(bound)) for bound in bounds):
-        return ConditionResult(Status.ERROR, _NOT_A_DATE)
+        return EvaluatedCondition(Status.ERROR, _NOT_A_DATE)
     tests = ((">=", 0), ("<=", 1)) if condition.kind == "between" else ((condition.kind, 0),)
     return _all_hold(assertion, value, [(op, number, bounds[number]) for op, number in tests])
 
 
 def _all_hold(
     assertion: PlannedAssertion, value: MetricValue, tests: Iterable[tuple[str, int, MetricValue]]
-) -> ConditionResult:
+) -> EvaluatedCondition:
     """Whether `value op bound` for each test, each with the index of its bound."""
     tolerance, decided = assertion.condition.tolerance, None
     for op, number, bound in tests:
@@ -653,9 +605,9 @@ def _timestamp(text: str) -> tuple[datetime, str] | None:
     return zoned, part[1].rstrip("0") if part else ""
 
 
-def _passed(holds: bool, note: str | None = None) -> ConditionResult:
-    return ConditionResult(Status.PASSED, note=note) if holds else _failed(None)
+def _passed(holds: bool, note: str | None = None) -> EvaluatedCondition:
+    return EvaluatedCondition(Status.PASSED, note=note) if holds else _failed(None)
 
 
-def _failed(reason: str | None) -> ConditionResult:
-    return ConditionResult(Status.FAILED, reason)
+def _failed(reason: str | None) -> EvaluatedCondition:
+    return EvaluatedCondition(Status.FAILED, reason)

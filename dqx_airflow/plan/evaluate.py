@@ -153,18 +153,15 @@ class Judge:
         self, assertion: model.PlannedAssertion, groups: model.JudgedGroups, verdict: _VerdictOf
     ) -> Verdict:
         """The verdict on an assertion that is judged for each group."""
-        measured, scanned = self.measured, self.scanned
-        if (reason := misfit(groups, condition.column_types(assertion, scanned))) is not None:
+        measured = self.measured
+        view = condition.GroupView(assertion, self.scanned)
+        if (reason := misfit(groups, view.column_types)) is not None:
             return verdict(Status.ERROR, reason)
-        view = condition.GroupView(assertion, scanned)
-        judged_groups = condition.groups_of(assertion, condition.seen_in(assertion, scanned))
-        clear = condition.clear_passes(
-            assertion, scanned, judged_groups, measured.plan.date, measured.skip_dates
-        )
+        clear = view.clear_passes(measured.plan.date, measured.skip_dates)
         judged: dict[model.Group, condition.EvaluatedCondition] = {}
         # Groups with the same values, such as zero NULLs, are judged once.
         by_values: dict[tuple[object, ...], condition.EvaluatedCondition] = {}
-        for group in judged_groups:
+        for group in view.groups:
             if (passed := clear.get(group)) is not None:
                 judged[group] = passed
                 continue
@@ -174,7 +171,8 @@ class Judge:
                 of_group = Judge(replace(measured, values=seen.values), seen)
                 by_values[values] = of_group._judged(assertion)
             judged[group] = by_values[values]
-        on_groups = condition.verdict_on_groups(assertion, measured.plan, judged, self.sample_rows)
+        of_groups = condition.GroupsJudgement(assertion, measured.plan, groups, judged)
+        on_groups = of_groups.verdict(self.sample_rows)
         without_values = verdict(on_groups.status, on_groups.reason)
         of_worst = _with_values(without_values, assertion, on_groups.worst)
         notes = (on_groups.note, *self._notes_on_filters(assertion.requests))
@@ -214,7 +212,8 @@ class Judge:
         if voids is not None and not assertion.condition.is_about_none:
             # Neither `coalesce` nor a window hides NaN or an overflow.
             value = scaled = None
-        status, reason, note = condition.compare_value(assertion, scaled, bounds, voids)
+        compared = condition.compare_value(assertion, scaled, bounds, voids)
+        status, reason, note = compared.status, compared.reason, compared.note
         if status is Status.FAILED and gap is not None:
             reason = gap.reason
         if status is Status.PASSED and usual is not None and usual.repeats(scaled):

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from types import MappingProxyType
+from typing import Any
 
 from dqx_airflow.diagnostics.diagnostic import did_you_mean, listed
 from dqx_airflow.diagnostics.renderers import drawn_error
@@ -290,7 +291,7 @@ def without_unmatched(known: Collection[Selectable], selection: Selection) -> Se
 
     criteria = ("only", "tags", "exclude_tags", "dimensions")
     words = {criterion: getattr(selection, criterion) for criterion in criteria}
-    kept = {
+    kept: dict[str, Any] = {
         criterion: tuple(word for word in of_criterion if (criterion, word) not in missed)
         for criterion, of_criterion in words.items()
     }

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.resources import files
 from typing import Any
@@ -40,9 +41,22 @@ def unsupported_clauses(contract: Contract) -> Iterator[Loss]:
             yield Loss(note.clause.path, f"not checked at all: {note.reason}")
 
 
-def loss_of(contract: Contract, model: Model, item: Field | None, rule: Rule, reason: str) -> Loss:
-    """The loss of a rule that a format cannot express, by the name of its assertion."""
-    return Loss(contract.assertion_name(model, item, rule), reason)
+@dataclass(slots=True)
+class ModelWriter:
+    """Writes a model of a contract, and collects what the format cannot express."""
+
+    contract: Contract
+    model: Model
+    losses: list[Loss] = field(default_factory=list)
+
+    def lose(self, item: Field | None, rule: Rule, reason: str) -> None:
+        """Adds a rule that the format cannot express, by the name of its assertion."""
+        self.losses.append(Loss(self.contract.assertion_name(self.model, item, rule), reason))
+
+    def exported(self, plain: dict[str, Any]) -> Exported:
+        """The text in JSON, with the losses of the model and the unsupported clauses."""
+        text = json.dumps(plain, indent=2, ensure_ascii=False) + "\n"
+        return Exported(text, (*self.losses, *unsupported_clauses(self.contract)))
 
 
 def filled_template(package: str, name: str, **values: Any) -> str:

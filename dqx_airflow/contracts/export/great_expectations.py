@@ -6,7 +6,6 @@ then completeness and unique keys, and finally all other demands of the contract
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -17,8 +16,8 @@ from dqx_airflow.contracts.compile.claims import Expectation, ExportedRule
 from dqx_airflow.contracts.demands.columns import type_name
 from dqx_airflow.contracts.demands.values import bounds_of
 from dqx_airflow.contracts.dialects import reader_of
-from dqx_airflow.contracts.export import Exported, Loss, loss_of, unsupported_clauses
-from dqx_airflow.contracts.model import Contract, Field, Model, Rule, plain_name
+from dqx_airflow.contracts.export import Exported, ModelWriter
+from dqx_airflow.contracts.model import Contract, Field, Rule, plain_name
 from dqx_airflow.errors import NoCounterpartError
 
 # Only SQL can express these: the rows that must not exist -----------------------------------------
@@ -37,7 +36,7 @@ def suite(contract: Contract) -> Exported:
         "meta": _meta(contract),
         "expectations": [expectation.as_plain() for expectation in expectations],
     }
-    return _exported(plain, contract, drafting)
+    return drafting.exported(plain)
 
 
 def older_suite(contract: Contract) -> Exported:
@@ -54,12 +53,7 @@ def older_suite(contract: Contract) -> Exported:
         "meta": _meta(contract),
         "expectations": expectations,
     }
-    return _exported(plain, contract, drafting)
-
-
-def _exported(plain: dict[str, Any], contract: Contract, drafting: _SuiteWriter) -> Exported:
-    text = json.dumps(plain, indent=2, ensure_ascii=False) + "\n"
-    return Exported(text, (*drafting.losses, *unsupported_clauses(contract)))
+    return drafting.exported(plain)
 
 
 def _name(contract: Contract) -> str:
@@ -75,13 +69,10 @@ def _meta(contract: Contract) -> dict[str, Any]:
 
 
 @dataclass(slots=True)
-class _SuiteWriter:
+class _SuiteWriter(ModelWriter):
     """Writes the rules of a model as expectations. `written` holds the `id` of finished rules."""
 
-    contract: Contract
-    model: Model
     is_older: bool = False
-    losses: list[Loss] = field(default_factory=list)
     written: set[int] = field(default_factory=set)
 
     def generated(self) -> Iterator[Expectation]:
@@ -105,11 +96,11 @@ class _SuiteWriter:
             try:
                 yield ExportedRule(self.model, item, rule).expectation()
             except NoCounterpartError as error:
-                self._lose(item, rule, str(error))
+                self.lose(item, rule, str(error))
 
     def leave_the_rest(self) -> None:
         for item, rule in self._left():
-            self._lose(item, rule, "the generator knows no such expectation")
+            self.lose(item, rule, "the generator knows no such expectation")
 
     def _of_column(self, item: Field) -> Iterator[Expectation]:
         rules = [rule for rule in item.rules if rule.share >= 1]
@@ -155,7 +146,7 @@ class _SuiteWriter:
         self._mark_written(rule)
         demand = rule.demand
         if isinstance(demand, demands.Distinct) and demand.duplicates > 0:
-            self._lose(item, rule, _STRICTER)
+            self.lose(item, rule, _STRICTER)
             rule = replace(rule, demand=demands.Distinct(demand.columns, 0))
         if isinstance(demand, demands.Unique | demands.Distinct):
             columns = [plain_name(column) for column in demand.columns]
@@ -180,9 +171,6 @@ class _SuiteWriter:
 
     def _mark_written(self, *rules: Rule) -> None:
         self.written.update(map(id, rules))
-
-    def _lose(self, item: Field | None, rule: Rule, reason: str) -> None:
-        self.losses.append(loss_of(self.contract, self.model, item, rule, reason))
 
 
 def _line(rule: Rule) -> tuple[int, int]:

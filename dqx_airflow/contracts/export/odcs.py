@@ -34,28 +34,6 @@ _OF_DUCKDB = ("local", "s3", "azure", "sftp")
 _NO_COUNTERPART = "the standard has no counterpart"
 
 
-def quality_of(
-    model: Model, item: Field | None, rule: Rule, server: str | None
-) -> dict[str, Any] | str:
-    """The rule of `quality` that is equivalent to a rule, or why there is none.
-
-    :param server: the type of the server whose SQL dialect applies.
-    """
-    quality = (
-        _library(item, rule) or _expectation(model, item, rule) or _sql(model, item, rule, server)
-    )
-    if not isinstance(quality, dict):
-        return quality or _NO_COUNTERPART
-    about = {
-        "name": rule.name,
-        "description": rule.description,
-        "dimension": rule.dimension if rule.dimension in _DIMENSIONS else None,
-        "severity": _SEVERITIES[rule.severity] if rule.severity is not None else None,
-        "tags": list(rule.tags),
-    }
-    return {key: value for key, value in about.items() if value} | quality
-
-
 def _compared(condition: demands.Condition) -> dict[str, Any]:
     value: Any = condition.bound
     if condition.high is not None:
@@ -130,43 +108,14 @@ def _metric(
     return export.filled(metric) | _compared(condition)
 
 
-# Expectations ------------------------------------------------------------------------------------
-
-
-def _expectation(model: Model, item: Field | None, rule: Rule) -> dict[str, Any] | None:
-    """An expectation, if it is read back as the same demand."""
-    try:
-        expectation = ExportedRule(model, item, rule).expectation()
-        kwargs = {key: value for key, value in expectation.kwargs.items() if value is not None}
-        plain = {"type": expectation.type, "kwargs": kwargs}
-        read = great_expectations.translate(plain, item.path if item is not None else None)
-    except NoCounterpartError:
-        return None
-    if read.demands != (rule.demand,) or read.share != rule.share:
-        return None
-    return {"type": "custom", "engine": "great-expectations", "implementation": plain}
-
-
 # SQL ---------------------------------------------------------------------------------------------
 
 
-def _sql(
-    model: Model, item: Field | None, rule: Rule, server: str | None
-) -> dict[str, Any] | str | None:
-    written = _query(model, item, rule)
-    if written is None:
-        return None
-    query, condition, dialect = written
-    text = _translated(query, dialect, _dialect_of(server))
-    if text is None:
-        return "its SQL cannot be written in the dialect of the server"
-    return {"type": "sql", "query": text} | _compared(condition)
+def _query(rule: Rule, column: str | None) -> tuple[str, demands.Condition, str | None] | None:
+    """A query that returns a number, its condition, and its dialect.
 
-
-def _query(
-    model: Model, item: Field | None, rule: Rule
-) -> tuple[str, demands.Condition, str | None] | None:
-    """A query that returns a number, its condition, and its dialect."""
+    :param column: the column that the rule is about; None for a rule of the model or of a part.
+    """
     demand: demands.Demand = rule.demand
     match demand:
         case demands.QueryGives():
@@ -180,8 +129,8 @@ def _query(
         case demands.Refers():
             rows = demand.missing_rows("{model}")
             return rows.replace("SELECT *", "SELECT count(*)", 1), demands.NONE, None
-        case demands.Digits() if item is not None and item in model.fields and rule.share >= 1:
-            too_long = demand.too_many(sql_name(item.path))
+        case demands.Digits() if column is not None and rule.share >= 1:
+            too_long = demand.too_many(sql_name(column))
             return f"{_COUNT} WHERE {too_long}", demands.NONE, None
     return None
 
@@ -223,19 +172,17 @@ _MARK = "sensitive"
 
 
 @dataclass(slots=True)
-class SchemaWriter:
-    """Writes models, and collects their service levels and what the standard cannot express.
+class SchemaWriter(export.ModelWriter):
+    """Also collects the service levels of the model.
 
     `server` is the type of the first server: the SQL of the document is in its dialect.
     """
 
-    contract: Contract
-    server: str | None
+    server: str | None = None
     service: list[dict[str, Any]] = field(default_factory=list)
-    losses: list[export.Loss] = field(default_factory=list)
 
-    def object(self, model: Model) -> dict[str, Any]:
-        keys = model.key
+    def object(self) -> dict[str, Any]:
+        model, keys = self.model, self.model.key
         for name in model.partition_by:
             if model.field_at(name) is None:
                 reason = f"partitioned by {name}, which is not one of its columns"
@@ -250,7 +197,7 @@ class SchemaWriter:
         }
         properties = []
         for item in model.fields:
-            written = self._property(model, item, keys)
+            written = self._property(item, keys)
             if item.name in model.partition_by:
                 written["partitioned"] = True
                 written["partitionKeyPosition"] = model.partition_by.index(item.name) + 1
@@ -258,24 +205,24 @@ class SchemaWriter:
         relationships, quality = [], []
         for rule in model.rules:
             is_key = isinstance(rule.demand, demands.Unique) and {*rule.demand.columns} == {*keys}
-            if is_key or self._is_service(model, rule):
-                self._check_is_plain(model, None, rule)
+            if is_key or self._is_service(rule):
+                self._check_is_plain(None, rule)
             elif isinstance(rule.demand, demands.Refers) and self._is_object(rule.demand.dataset):
                 relationships.append(_relationship(model, rule.demand))
             elif isinstance(rule.demand, demands.OnlyColumns):
-                self._lose(model, None, rule, "the standard cannot say that there is nothing else")
+                self.lose(None, rule, "the standard cannot say that there is nothing else")
             else:
-                quality += self._quality(model, None, rule)
+                quality += self._quality(None, rule)
         plain |= {"properties": properties, "relationships": relationships, "quality": quality}
         return export.filled(plain)
 
-    def _property(self, model: Model, item: Field, keys: tuple[str, ...]) -> dict[str, Any]:
+    def _property(self, item: Field, keys: tuple[str, ...]) -> dict[str, Any]:
         plain: dict[str, Any] = {"name": item.name}
         if item.path in keys:
             plain |= {"primaryKey": True, "primaryKeyPosition": keys.index(item.path) + 1}
-        return plain | self._value(model, item)
+        return plain | self._value(item)
 
-    def _value(self, model: Model, item: Field) -> dict[str, Any]:
+    def _value(self, item: Field) -> dict[str, Any]:
         tags = list(item.tags)
         if item.is_sensitive and not is_sensitive(item.classification, tags):
             tags.append(_MARK)
@@ -300,39 +247,34 @@ class SchemaWriter:
         options: dict[str, Any] = {}
         quality: list[dict[str, Any]] = []
         for rule in item.rules:
-            keys = self._keys_of(model, item, rule, logical) if rule.share >= 1 else None
+            keys = self._keys_of(item, rule, logical) if rule.share >= 1 else None
             if keys is None:
-                quality += self._quality(model, item, rule)
+                quality += self._quality(item, rule)
                 continue
             at, values = keys
             target = options if at == "logicalTypeOptions" else plain
             if any(key in target for key in values):
-                quality += self._quality(model, item, rule)
+                quality += self._quality(item, rule)
             else:
-                self._check_is_plain(model, item, rule)
+                self._check_is_plain(item, rule)
                 target |= values
         plain |= {"logicalTypeOptions": options, "quality": quality}
         if not is_whole:
-            plain |= self._parts(model, item)
-        plain["customProperties"] = self._custom(model, item)
+            plain |= self._parts(item)
+        plain["customProperties"] = self._custom(item)
         return export.filled(plain)
 
-    def _parts(self, model: Model, item: Field) -> dict[str, Any]:
+    def _parts(self, item: Field) -> dict[str, Any]:
         """The parts of a nested value."""
-        parts: dict[str, Any] = {
-            "properties": [self._property(model, inner, ()) for inner in item.fields]
-        }
+        parts: dict[str, Any] = {"properties": [self._property(inner, ()) for inner in item.fields]}
         if item.items is not None:
-            parts["items"] = self._value(model, item.items)
+            parts["items"] = self._value(item.items)
         if item.keys is not None and item.values is not None:
-            parts["map"] = {
-                "key": self._value(model, item.keys),
-                "value": self._value(model, item.values),
-            }
+            parts["map"] = {"key": self._value(item.keys), "value": self._value(item.values)}
         return parts
 
     def _keys_of(
-        self, model: Model, item: Field, rule: Rule, logical: str | None
+        self, item: Field, rule: Rule, logical: str | None
     ) -> tuple[str, dict[str, Any]] | None:
         """The keys of a property, or of its options, that are equivalent to a rule."""
         demand = rule.demand
@@ -348,7 +290,7 @@ class SchemaWriter:
             ):
                 to = f"{demand.dataset}.{plain_name(demand.other_columns[0])}"
                 return "property", {"relationships": [{"type": "foreignKey", "to": to}]}
-        if self._is_service(model, rule):
+        if self._is_service(rule):
             return "property", {}
         options = _options(logical, demand)
         return ("logicalTypeOptions", options) if options is not None else None
@@ -357,30 +299,63 @@ class SchemaWriter:
         """Whether a relationship can name the dataset: a dot would lead to a property of it."""
         return "." not in dataset
 
-    def _is_service(self, model: Model, rule: Rule) -> bool:
+    def _is_service(self, rule: Rule) -> bool:
         """Adds the service level that is equivalent to a rule, if there is one."""
         demand = rule.demand
         if not isinstance(demand, demands.DemandOnPeriod) or demand.column is None:
             return False
         value, unit = _duration(demand.seconds)
-        element = f"{model.name}.{plain_name(demand.column)}"
+        element = f"{self.model.name}.{plain_name(demand.column)}"
         level = {"property": demand.odcs_property, "value": value, "unit": unit, "element": element}
         self.service.append(level)
         return True
 
-    def _quality(self, model: Model, item: Field | None, rule: Rule) -> list[dict[str, Any]]:
-        quality = quality_of(model, item, rule, self.server)
-        if isinstance(quality, str):
-            self._lose(model, item, rule, quality)
+    def _quality(self, item: Field | None, rule: Rule) -> list[dict[str, Any]]:
+        """The rule of `quality` that is equivalent to a rule, if there is one."""
+        found = _library(item, rule) or self._expectation(item, rule) or self._sql(item, rule)
+        if not isinstance(found, dict):
+            self.lose(item, rule, found or _NO_COUNTERPART)
             return []
+        about = {
+            "name": rule.name,
+            "description": rule.description,
+            "dimension": rule.dimension if rule.dimension in _DIMENSIONS else None,
+            "severity": _SEVERITIES[rule.severity] if rule.severity is not None else None,
+            "tags": list(rule.tags),
+        }
+        quality = {key: value for key, value in about.items() if value} | found
         if rule.dimension is not None and "dimension" not in quality:
-            self._lose(model, item, rule, f"the standard has no dimension {rule.dimension}")
+            self.lose(item, rule, f"the standard has no dimension {rule.dimension}")
         return [quality]
 
-    def _custom(self, model: Model, item: Field) -> list[dict[str, Any]]:
+    def _expectation(self, item: Field | None, rule: Rule) -> dict[str, Any] | None:
+        """An expectation, if it is read back as the same demand."""
+        try:
+            expectation = ExportedRule(self.model, item, rule).expectation()
+            kwargs = {key: value for key, value in expectation.kwargs.items() if value is not None}
+            plain = {"type": expectation.type, "kwargs": kwargs}
+            read = great_expectations.translate(plain, item.path if item is not None else None)
+        except NoCounterpartError:
+            return None
+        if read.demands != (rule.demand,) or read.share != rule.share:
+            return None
+        return {"type": "custom", "engine": "great-expectations", "implementation": plain}
+
+    def _sql(self, item: Field | None, rule: Rule) -> dict[str, Any] | str | None:
+        is_column = item is not None and item in self.model.fields
+        written = _query(rule, item.path if item is not None and is_column else None)
+        if written is None:
+            return None
+        query, condition, dialect = written
+        text = _translated(query, dialect, _dialect_of(self.server))
+        if text is None:
+            return "its SQL cannot be written in the dialect of the server"
+        return {"type": "sql", "query": text} | _compared(condition)
+
+    def _custom(self, item: Field) -> list[dict[str, Any]]:
         """What the standard has no place for in a property."""
         custom = []
-        path = f"{model.name}.{item.path}"
+        path = f"{self.model.name}.{item.path}"
         for name, value in (("unit", item.unit), ("default", item.default)):
             if value is not None:
                 reason = f"its {name} is a custom property: the standard has no place for it"
@@ -390,13 +365,10 @@ class SchemaWriter:
             self.losses.append(export.Loss(path, "what it is made of is left out"))
         return custom
 
-    def _check_is_plain(self, model: Model, item: Field | None, rule: Rule) -> None:
+    def _check_is_plain(self, item: Field | None, rule: Rule) -> None:
         """Reports properties of a rule that only rules of `quality` have."""
         if rule.severity is not None:
-            self._lose(model, item, rule, f"without its severity {rule.severity}")
-
-    def _lose(self, model: Model, item: Field | None, rule: Rule, reason: str) -> None:
-        self.losses.append(export.loss_of(self.contract, model, item, rule, reason))
+            self.lose(item, rule, f"without its severity {rule.severity}")
 
 
 def _says_more(item: Field) -> bool:
@@ -458,8 +430,9 @@ def document(contract: Contract) -> export.Exported:
     """The contract as YAML."""
     losses: list[export.Loss] = []
     servers = [_server(server, losses) for server in contract.servers]
-    writer = SchemaWriter(contract, servers[0]["type"] if servers else None)
-    objects = [writer.object(model) for model in contract.models]
+    kind = servers[0]["type"] if servers else None
+    writers = [SchemaWriter(contract, model, server=kind) for model in contract.models]
+    objects = [writer.object() for writer in writers]
     dates = [
         {"property": name, "value": value}
         for name, value in (
@@ -469,9 +442,8 @@ def document(contract: Contract) -> export.Exported:
         if value is not None
     ]
     if contract.version is None:
-        losses.append(
-            export.Loss("version", f"written as {_FIRST_VERSION}: the standard asks for one")
-        )
+        reason = f"written as {_FIRST_VERSION}: the standard asks for one"
+        losses.append(export.Loss("version", reason))
     has_maps = any(item.type == "map" for model in contract.models for item in model.walk())
     plain = {
         "apiVersion": _WITH_MAPS if has_maps else _VERSION,
@@ -486,11 +458,12 @@ def document(contract: Contract) -> export.Exported:
         "team": _team(contract),
         "servers": servers,
         "schema": objects,
-        "slaProperties": [*writer.service, *dates],
+        "slaProperties": [*(level for writer in writers for level in writer.service), *dates],
         "customProperties": [*_custom(contract, losses)],
     }
     kept = {key: value for key, value in plain.items() if value not in (None, [], {})}
-    losses += [*writer.losses, *export.unsupported_clauses(contract), *_left_out(contract, kept)]
+    losses += [loss for writer in writers for loss in writer.losses]
+    losses += [*export.unsupported_clauses(contract), *_left_out(contract, kept)]
     return export.Exported(export.yaml_text(kept), tuple(losses))
 
 

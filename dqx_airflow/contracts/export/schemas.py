@@ -4,14 +4,12 @@ SQL, and a JSON Schema (draft 2020-12) of one row, written as JSON.
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field
 from typing import Any
 
 from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.demands import OfType, Presence, Required
 from dqx_airflow.contracts.dialects.clause_reader import NUMBER_WORDS
-from dqx_airflow.contracts.export import Exported, Loss, loss_of, unsupported_clauses
+from dqx_airflow.contracts.export import Exported, Loss, ModelWriter, unsupported_clauses
 from dqx_airflow.contracts.field_types import names_in, spark_type
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule, column_path
 from dqx_airflow.metrics.sql import quote_literal
@@ -117,21 +115,15 @@ def schema(contract: Contract) -> Exported:
     for rule in model.rules:
         if not isinstance(rule.demand, demands.OnlyColumns):
             writer.lose(None, rule, _OF_ROWS)
-    text = json.dumps(plain, indent=2, ensure_ascii=False) + "\n"
-    return Exported(text, (*writer.losses, *unsupported_clauses(contract)))
+    return writer.exported(plain)
 
 
 def _remark(key: str, text: str | None) -> dict[str, str]:
     return {key: text.strip()} if text and text.strip() else {}
 
 
-@dataclass(slots=True)
-class _SchemaWriter:
-    """Writes fields as schemas, and records what those cannot express."""
-
-    contract: Contract
-    model: Model
-    losses: list[Loss] = field(default_factory=list)
+class _SchemaWriter(ModelWriter):
+    """Writes fields as schemas."""
 
     def members(self, fields: tuple[Field, ...]) -> dict[str, Any]:
         required = [item.name for item in fields if not item.is_nullable]
@@ -205,9 +197,6 @@ class _SchemaWriter:
         if keywords is None:
             self.lose(item, rule, _OF_ROWS)
         return keywords or {}
-
-    def lose(self, item: Field | None, rule: Rule, reason: str) -> None:
-        self.losses.append(loss_of(self.contract, self.model, item, rule, reason))
 
 
 def _meaning(item: Field) -> str | None:
