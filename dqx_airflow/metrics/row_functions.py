@@ -84,8 +84,11 @@ def _of_timestamp(name: str, doc: str, take: Callable[[datetime], int]) -> RowFu
 
 
 def _weekday(name: str, doc: str) -> RowFunction:
-    counted = _of_timestamp(name, doc, datetime.isoweekday)
-    return replace(counted, sql=lambda timestamp: f"({counted.sql(timestamp)} + 1)")
+    # Sunday is 1 for `dayofweek`, which every engine counts alike.
+    from_sunday = _of_timestamp("dayofweek", doc, datetime.isoweekday)
+    return replace(
+        from_sunday, name=name, sql=lambda moment: f"(pmod({from_sunday.sql(moment)} + 5, 7) + 1)"
+    )
 
 
 def _abs(value: Any) -> Any:

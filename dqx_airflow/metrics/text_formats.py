@@ -38,8 +38,9 @@ _ZONE = r"(Z|[+-]([01][0-9]|2[0-3]):?[0-5][0-9])"
 _BYTE = "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 _LABEL = "[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 # Java's matcher uses a stack frame for each repetition of a group: long strings are rejected first.
-_SHORT = "(?=.{1,254}$)"
-_HOST = rf"{_SHORT}{_LABEL}(\.{_LABEL})*"
+SHORT = "(?=.{1,254}$)"
+"""How patterns begin of strings with at most 254 characters."""
+_HOST = rf"{SHORT}{_LABEL}(\.{_LABEL})*"
 _ATOM = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]{1,64}"
 _QUOTED = r'"([ !#-\[\]-~]|\\[ -~]){0,62}"'
 _HEX = "[0-9a-fA-F]"
@@ -164,7 +165,7 @@ _ENTRIES = (
     TextFormat(
         "email",
         "An email address of RFC 5321: ann@example.org, ann@localhost, ann@[192.0.2.1].",
-        rf"{_SHORT}({_ATOM}(\.{_ATOM})*|{_QUOTED})"
+        rf"{SHORT}({_ATOM}(\.{_ATOM})*|{_QUOTED})"
         rf"@({_LABEL}(\.{_LABEL})*|\[({_BYTE}\.){{3}}{_BYTE}\]|\[IPv6:({_IPV6})\])",
     ),
     TextFormat("uuid", "A UUID with hyphens.", _UUID),

@@ -29,7 +29,7 @@ from dqx_airflow.metrics.builtin.counts import listed_values, nan_count
 from dqx_airflow.metrics.builtin.values import rows_where
 from dqx_airflow.metrics.metric import Aggregate, Argument, ArgumentKind, Arguments, RowCondition
 from dqx_airflow.metrics.patterns.bounds import bounded, bounded_like, ended
-from dqx_airflow.metrics.text_formats import TEXT_FORMATS, quick_pattern, quicker, whole
+from dqx_airflow.metrics.text_formats import SHORT, TEXT_FORMATS, quick_pattern, quicker, whole
 from dqx_airflow.metrics.types import Family, family_of, parts_of
 from dqx_airflow.plan import model, row_values
 from dqx_airflow.values import MetricValue
@@ -314,7 +314,10 @@ class _PredicateWriter:
             case nodes.HasFormat(operand=operand, format=name):
                 value = self._value(operand)
                 form = TEXT_FORMATS[name.text]
-                matching = _matches(operand, value.sql, ended(whole(form.pattern)))
+                pattern_of_form = form.pattern.removeprefix(SHORT)
+                matching = _matches(operand, value.sql, ended(whole(pattern_of_form)))
+                if pattern_of_form != form.pattern:  # not every engine looks ahead
+                    matching = f"(length({value.sql}) <= 254 AND {matching})"
                 return form.sql(value.sql, matching), list(value.causes)
             case nodes.IsNull(operand=operand):
                 value = self._value(operand)

@@ -533,11 +533,17 @@ def _arithmetic(node: nodes.Arithmetic, left: RowValue, right: RowValue) -> RowV
     is_narrowed = (first, second) != (left.sql, right.sql)
     if left.is_whole and right.is_whole and op != "/":
         wide = "DECIMAL(20,0)" if result.startswith("decimal") else "BIGINT"
-        first = f"CAST({first} AS {wide})"
-    sql = f"{_TRY[op]}({first}, {second})"
+        first, second = f"CAST({first} AS {wide})", f"CAST({second} AS {wide})"
+    has_room = _has_room(op, left, right, result)
+    # What cannot fail is written in the way that every engine reads.
+    if result in FLOATING:
+        first, second = _as_double(left), _as_double(right)
+        sql = f"({first} {op} {second})" if op != "/" else f"({first} / nullif({second}, 0))"
+    else:
+        sql = f"({first} {op} {second})" if has_room else f"{_TRY[op]}({first}, {second})"
     if result in _AFTER_LAST:
         sql = f"CASE WHEN {sql} < {_AFTER_LAST[result]} THEN {sql} END"
-    if is_narrowed or not _has_room(op, left, right, result):
+    if is_narrowed or not has_room:
         causes = (*causes, *_losses(op, left, right, RowValue(sql, result), words))
     return RowValue(sql, result, causes)
 
@@ -576,7 +582,7 @@ def _has_room(op: str, left: RowValue, right: RowValue, result: str) -> bool:
 def _days_away(op: str, left: RowValue, right: RowValue, words: str) -> RowValue:
     """A date this many days away; Spark's own arithmetic wraps around after its last date."""
     day, days = (left, right) if left.type == "date" else (right, left)
-    added = f"{_TRY[op]}(CAST(unix_date({day.sql}) AS BIGINT), {days.sql})"
+    added = f"{_TRY[op]}(CAST(unix_date({day.sql}) AS BIGINT), CAST({days.sql} AS BIGINT))"
     sql = (
         f"CASE WHEN {added} BETWEEN {_FIRST_DAY} AND {_LAST_DAY} "
         f"THEN date_from_unix_date(TRY_CAST({added} AS INT)) END"
@@ -731,12 +737,24 @@ def _side(value: RowValue, other: RowValue) -> str:
     """A side of a comparison that Spark itself does exactly."""
     if value.type == "float" and other.is_number and not other.is_floating:
         return f"CAST({value.sql} AS DOUBLE)"
+    if other.is_floating:
+        return _as_double(value)
     if value.is_literal and family_of(value.type) is Family.TEXT and other.type == "date":
         # Spark would cast the string to a date, and drop the time of day.
         timestamp = timestamp_in(value.sql.strip("'"))
         if timestamp is not None and timestamp.time() != timestamp.min.time():
             return f"TIMESTAMP_NTZ'{timestamp.isoformat(sep=' ')}'"
     return value.sql
+
+
+def _as_double(value: RowValue) -> str:
+    """A decimal as a double; all other values unchanged. Spark does so beside a double, others do
+    not."""
+    if not value.type.startswith("decimal"):
+        return value.sql
+    if value.is_literal:
+        return f"{float(value.sql.removesuffix('BD'))!r}D"
+    return f"CAST({value.sql} AS DOUBLE)"
 
 
 def _have_room(value: RowValue, choices: list[RowValue]) -> bool:

@@ -97,7 +97,7 @@ def test_no_metric_lets_an_argument_out_of_its_quotes(name: str) -> None:
                 rest = sql
                 for part in quoted:
                     rest = rest.replace(part, "")
-                assert re.fullmatch(r"[A-Za-z_ (),=1]*|[A-Za-z_ (),&*+<>=0-9:'.-]*", rest), sql
+                assert re.fullmatch(r"[A-Za-z_ (),=1]*|[A-Za-z_ (),&*+/<>=0-9:'.-]*", rest), sql
 
 
 def _unescaped(literal: str) -> str:

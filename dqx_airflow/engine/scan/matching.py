@@ -387,9 +387,10 @@ class Sides:
         Only the first rows of each side are kept, in the order of their values.
         """
         keys = ", ".join(self.key_names)
-        values = ", ".join(name for names in self.compared_parts for name in names)
-        row = f"struct({values})" if values else "struct(true AS is_there)"
-        rank = f"row_number() OVER (PARTITION BY {keys}, is_left ORDER BY row)"
+        parts = [name for names in self.compared_parts for name in names]
+        row = f"struct({', '.join(parts)})" if parts else "struct(true AS is_there)"
+        order = ", ".join(f"row.{name}" for name in parts) or "row.is_there"
+        rank = f"row_number() OVER (PARTITION BY {keys}, is_left ORDER BY {order})"
         copies = self._alone().selectExpr(
             *self.key_names,
             "d > 0 AS is_left",

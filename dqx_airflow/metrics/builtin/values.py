@@ -115,7 +115,7 @@ def _correlation(arguments: Arguments) -> tuple[Aggregate, ...]:
     sql = f"covar_pop({_once(first)}, {_once(second)})"
     for column, other in ((first, second), (second, first)):
         spread = f"stddev_pop({_once(f'CASE WHEN {other} IS NOT NULL THEN {column} END')})"
-        sql = f"try_divide({sql}, {spread})"
+        sql = f"({sql} / nullif({spread}, 0))"
     return (Aggregate(sql),)
 
 
