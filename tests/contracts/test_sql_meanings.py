@@ -267,6 +267,35 @@ def _differing(
     return [(rule, one, other) for rule, one, other in same if not _is_same(one, other)], drawn
 
 
+BLANKS = (" a ", "\u00a0a\u3000", "\u2003a\u202f", "\ta\n", "\u200ba", "")
+
+
+@pytest.mark.few(2)
+@pytest.mark.spark
+@pytest.mark.usefixtures("random_table")
+@pytest.mark.parametrize("dialect", ["duckdb", "sqlite", "postgres"])
+def test_odd_blanks_letters_and_numbers_have_the_same_values(spark: Any, dialect: str) -> None:
+    endless = "MAX(f * 1e308)"
+    values = [
+        f"MAX(LENGTH({trim}('{text}')))" for trim in ("TRIM", "LTRIM", "RTRIM") for text in BLANKS
+    ]
+    if dialect == "postgres":
+        same = [f'{case}(s COLLATE "C") = s' for case in ("UPPER", "LOWER")]
+        values += [f"COUNT(CASE WHEN {test} THEN 1 END)" for test in same]
+    else:
+        values += [f"{endless} - {endless}", f"{endless} * 0.0"]
+    if dialect == "duckdb":
+        values += [f"SIGN({endless} - {endless})"]
+    queries = [f"SELECT {value} FROM t" for value in values]
+    scope = SqlScope(TABLE, lambda _name: TABLE, lambda _name: fields())
+    found = [_spark_sql(query_rule(query, dialect, scope)) for query in queries]
+    with server(dialect) as ask:
+        due = ask(queries)
+    answers = zip(queries, due, _on_spark(spark, found), strict=True)
+    differing = [answer for answer in answers if answer[1] != answer[2]]
+    assert [answer for answer in differing if "NaN" not in str(answer[1])] == []
+
+
 @pytest.mark.few(1)
 @pytest.mark.spark
 @pytest.mark.usefixtures("random_table")
