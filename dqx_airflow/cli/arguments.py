@@ -12,7 +12,7 @@ from dataclasses import Field
 from datetime import date, datetime
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 def shared_options(
     *,
     connection: ConnectionOption = None,
+    engine: Literal["sail"] | None = None,
     on: Annotated[str | None, typer.Option("--date")] = None,
     dataset: DatasetOption = None,
     config: ConfigOption = None,
@@ -60,6 +61,7 @@ def shared_options(
 
     :param run_options: those of `SETTABLE_OPTIONS`; None if one is not given.
 
+    :param engine: sail: a Sail server in this process, without Java, instead of --connection.
     :param on: The date of the data: 2024-12-25, today or yesterday. FROM..TO runs all dates of a
         range in one scan.
     :param output: Output format: table, json, summary or junit.
@@ -79,7 +81,7 @@ def shared_options(
 
     return Options(
         (),
-        connection=connection,
+        connection=engine or connection,
         date=on,
         skip_dates=tuple(skip_date or ()),
         datasets=tuple(dataset or ()),
@@ -132,7 +134,7 @@ ConnectionOption: TypeAlias = Annotated[
     typer.Option(
         "--connection",
         envvar="DQX_CONNECTION",
-        help="local[*], spark://HOST:PORT, sc://HOST:PORT or databricks://HOST/CLUSTER.",
+        help="local[*], sail, spark://HOST:PORT, sc://HOST:PORT or databricks://HOST/CLUSTER.",
     ),
 ]
 DatasetOption: TypeAlias = Annotated[

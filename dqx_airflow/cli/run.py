@@ -90,8 +90,9 @@ class _Runner:
         try:
             from dqx_airflow.cli.spark import Spark
         except ModuleNotFoundError as error:
+            extra = "sail" if call.settings.connection.address == "sail" else "spark"
             _print_error(
-                f"package {error.name} is not installed", "pip install 'dqx-airflow[spark]'"
+                f"package {error.name} is not installed", f"pip install 'dqx-airflow[{extra}]'"
             )
             return command.EXIT_INFRASTRUCTURE
         asked = call.requests[0].session_settings

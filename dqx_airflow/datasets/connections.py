@@ -80,7 +80,7 @@ def while_archiving(archive: str) -> str:
     return f"-XX:ArchiveClassesAtExit={shlex.quote(archive)}"
 
 
-_FORMS = "local[*], spark://HOST:PORT, sc://HOST:PORT or databricks://HOST/CLUSTER"
+_FORMS = "local[*], sail, spark://HOST:PORT, sc://HOST:PORT or databricks://HOST/CLUSTER"
 _LOCAL = re.compile(r"local(\[(\*|[1-9]\d*)(,\s*\d+)?\])?")
 _CLUSTER = re.compile(r"\d{4}-\d{6}-\w+")
 
@@ -89,6 +89,7 @@ class ConnectionKind(Enum):
     """The kinds of connection, by the scheme of their address."""
 
     LOCAL = "local"
+    SAIL = "sail"
     STANDALONE = "spark"
     CONNECT = "sc"
     DATABRICKS = "databricks"
@@ -112,13 +113,16 @@ class Connection:
     cluster: str | None = None
 
     def __str__(self) -> str:
-        if self.kind is ConnectionKind.LOCAL:
+        if self.kind in (ConnectionKind.LOCAL, ConnectionKind.SAIL):
             return self.address
         return f"{self.kind.value}://{','.join(f'{host}:{port}' for host, port in self.servers)}"
 
 
 LOCAL = Connection(ConnectionKind.LOCAL, "local[*]")
 """Spark on all cores of this machine."""
+
+SAIL = Connection(ConnectionKind.SAIL, "sail")
+"""A Sail server in this process."""
 
 
 def connection_of(address: str) -> Connection:
@@ -133,6 +137,8 @@ def connection_of(address: str) -> Connection:
         if _LOCAL.fullmatch(address):
             return Connection(ConnectionKind.LOCAL, "local[1]" if address == "local" else address)
         raise RequestError("invalid local connection", "write local[*], or local[4] for 4 cores")
+    if address == SAIL.address:
+        return SAIL
     scheme, _, rest = address.partition("://")
     kind = next((kind for kind in ConnectionKind if kind.value == scheme), None)
     if kind is None or not rest:

@@ -12,7 +12,7 @@ import re
 import sys
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime, timezone
 from functools import partial
@@ -34,10 +34,11 @@ from dqx_airflow.engine.outputs.good_rows import GoodRows, JudgedSuite, good_row
 from dqx_airflow.engine.outputs.promotion import promote
 from dqx_airflow.engine.outputs.quarantine import Judged, quarantine_rows
 from dqx_airflow.engine.outputs.samples import with_failing_rows
-from dqx_airflow.engine.proof.engine_key import engine_key
+from dqx_airflow.engine.proof.engine_key import engine_key, known_proof
 from dqx_airflow.engine.scan.frames import condition_of
 from dqx_airflow.engine.scan.states import StateCache, fingerprint_of
 from dqx_airflow.engine.session.concurrency import JobEnding, do_meanwhile
+from dqx_airflow.engine.session.sail import require_spark
 from dqx_airflow.engine.session.spark_session import (
     create_session,
     engine_of,
@@ -243,6 +244,9 @@ def run_gates(
         states = StateStore(store.location)
         cache = None if first.recompute else StateCache(spark, states, parts[0].run_id, started)
         proof = _proof_of(spark, store)
+        for request in requests:
+            if request.promote_to or request.quarantine:
+                require_spark(spark, "it promotes nothing, and keeps no rows in a quarantine")
         reports = _validate(parts, spark, started, receipts, cache, proof)
         _require_time(first, started)
         sources = [part.request.sources for part in parts]
@@ -270,7 +274,8 @@ def try_gates(
     parts = _parts_of(requests)
     spark = session(requests[0].run_key.gate)
     receipts = ReceiptWriter(StoredResults(requests[0].results_root), None)
-    return _validate(_watching(parts, requests, spark), spark, _now(), receipts)
+    proof = known_proof(spark)
+    return _validate(_watching(parts, requests, spark), spark, _now(), receipts, proof=proof)
 
 
 def plan_gate(request: GateRequest) -> Plan:
@@ -436,7 +441,7 @@ def _validate(
     engine = engine_of(spark)  # asked now: the verdicts survive the loss of the session
     if proof is not None:
         engine["engine_proof"] = proof.mark
-    doubts = () if proof is None else proof.doubts
+    doubts = None if proof is None else proof.doubts
     opened, measured = measure_together(spark, tuple(refs.values()), plans, cache, doubts)
     judged = [
         _judge(part, opened, scanned, started)
@@ -457,14 +462,16 @@ def _validate(
 
 
 def _proof_of(spark: SparkSession, store: ResultsStore) -> values.EngineProof | None:
-    """What the store knows about the engine of a session."""
+    """What the store knows about the engine of a session, or else we.
+
+    :raises SparkError: the engine is not trusted without a proof.
+    """
     results = StoredResults(store.root, store.storage_options)
-    if results.table(PROOFS) is None:
-        return None
-    try:
-        return read_proof(results, engine_key(spark)[0])
-    except SparkError:  # a session that hides its settings was never proven
-        return None
+    proven = None
+    if results.table(PROOFS) is not None:
+        with suppress(SparkError):  # a session that hides its settings was never proven
+            proven = read_proof(results, engine_key(spark)[0])
+    return known_proof(spark, proven)
 
 
 def _with_notes(

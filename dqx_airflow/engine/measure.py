@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from dqx_airflow.dql.watches import Watched, claims_on
 from dqx_airflow.engine.proof.differences import measured_as, objection_to_engine
+from dqx_airflow.engine.proof.engine_key import known_proof
 from dqx_airflow.engine.scan.dataset_scan import scan
 from dqx_airflow.engine.scan.frames import ReferenceTables, run_queries
 from dqx_airflow.engine.scan.matching import run_matches
@@ -46,7 +47,7 @@ def measure_together(
     refs: Sequence[DatasetRef],
     plans: Sequence[Plan],
     cache: StateCache | None = None,
-    doubts: Collection[str] = (),
+    doubts: Collection[str] | None = None,
 ) -> tuple[dict[str, OpenDataset], tuple[Scanned, ...]]:
     """The datasets that could be opened, by name, and for each plan the results of `measure`.
 
@@ -56,8 +57,12 @@ def measure_together(
     :param refs: the datasets of all plans.
     :param cache: as for `measure`.
     :param doubts: the traits of requests that this engine is known to compute differently. They are
-        not measured.
+        not measured. None for those of its `known_proof`.
+    :raises SparkError: there are none of this engine, and it is not trusted without.
     """
+    if doubts is None:
+        proof = known_proof(spark)
+        doubts = () if proof is None else proof.doubts
     objection = objection_to_sql(spark, ansi=plans[0].ansi)
     opened, unreadable = _open_all(spark, refs, objection)
     refused = Scanned()

@@ -57,7 +57,7 @@ def prove_engine(
 
 
 def _is_on_this_machine(connection: Connection) -> bool:
-    if connection.kind is ConnectionKind.LOCAL:
+    if connection.kind in (ConnectionKind.LOCAL, ConnectionKind.SAIL):
         return True
     is_server = connection.kind in (ConnectionKind.CONNECT, ConnectionKind.STANDALONE)
     return is_server and all(host in _HERE for host, _ in connection.servers)

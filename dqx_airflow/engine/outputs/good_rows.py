@@ -34,6 +34,7 @@ from dqx_airflow.engine.outputs.quarantine import Judged, blamed_in
 from dqx_airflow.engine.outputs.samples import with_conditions
 from dqx_airflow.engine.scan.frames import ReferenceTables, rows_of
 from dqx_airflow.engine.session.concurrency import jobs_called
+from dqx_airflow.engine.session.sail import require_spark
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.delta.log import DeltaLog, struct_of
 from dqx_airflow.engine.sources.delta.snapshot import frame_of_parts
@@ -248,6 +249,7 @@ class Release:
         :raises HeldRowsError: the rules do not hold for the target with these rows.
         :raises PromotionError: the target does not take them.
         """
+        require_spark(spark, "no rows are released")
         if is_table(self.target):
             raise RequestError(
                 f"rows are not released into {self.target}, a table of a catalog",

@@ -16,6 +16,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from dqx_airflow.dql import nodes
+from dqx_airflow.metrics.spark_values import FLOATING
 from dqx_airflow.plan.model import MetricRequest
 from dqx_airflow.plan.predicates import lookups_of
 from dqx_airflow.plan.row_values import TypeObjection
@@ -74,6 +75,8 @@ def traits_of(request: MetricRequest, datasets: Mapping[str, SeenDataset]) -> fr
     for dataset, name in names:
         if dataset in datasets:
             types |= set(_kinds(datasets[dataset].schema, name))
+    if "decimal" in types and not types.isdisjoint(FLOATING):
+        types.add("decimal beside a double")
     formats = {datasets[name].format for name in read if name in datasets} - {None}
     return frozenset(
         {

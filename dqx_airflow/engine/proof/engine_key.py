@@ -1,17 +1,24 @@
-"""What identifies an engine: a proof holds for it alone."""
+"""What identifies an engine, for which alone a proof holds; and the proofs that we ship."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 import dqx_airflow
+from dqx_airflow.engine.session.sail import engine_version, sail_version
 from dqx_airflow.engine.session.spark_session import settings_of
 from dqx_airflow.errors import SparkError
+from dqx_airflow.values import EngineProof
+from dqx_airflow.values.json_form import from_json
+
+PROOF_OF_SAIL = "sail.json"
 
 
 def engine_key(spark: SparkSession) -> tuple[str, dict[str, Any]]:
@@ -24,7 +31,7 @@ def engine_key(spark: SparkSession) -> tuple[str, dict[str, Any]]:
     if settings is None:
         raise SparkError("this Spark hides its settings, so nothing can be proven about it")
     engine = {
-        "spark": spark.version,
+        "spark": engine_version(spark),
         "session": type(spark).__module__.split(".")[-2],
         "settings": {name: value for name, value in sorted(settings.items()) if value is not None},
         "dqx_airflow": dqx_airflow.__version__,
@@ -32,6 +39,34 @@ def engine_key(spark: SparkSession) -> tuple[str, dict[str, Any]]:
     }
     text = json.dumps(engine, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16], engine
+
+
+def known_proof(spark: SparkSession, proven: EngineProof | None = None) -> EngineProof | None:
+    """What is known about an engine; of Sail also what ships with us.
+
+    :param proven: the proof of a user, if there is one.
+    :raises SparkError: it is a version of Sail that was not tried.
+    """
+    version = sail_version(spark)
+    if version is None:
+        return proven
+    shipped = proof_of_sail()
+    if version == shipped.spark_version:
+        return shipped
+    if proven is not None:
+        return replace(proven, doubts=tuple(sorted({*proven.doubts, *shipped.doubts})))
+    raise SparkError(
+        f"Sail {version} was not tried, so nothing is judged over it",
+        f"pip install pysail=={shipped.spark_version}, or prove this one into the results root of "
+        "the gate: dql doctor --prove --results-root ...",
+    )
+
+
+@cache
+def proof_of_sail() -> EngineProof:
+    """The proof of the version of Sail that was tried, which is its `spark_version`."""
+    text = files(__package__).joinpath(PROOF_OF_SAIL).read_text(encoding="utf-8")
+    return from_json(EngineProof, text)
 
 
 def digest_of_cases() -> str:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from dqx_airflow.engine.measure import measure
+from dqx_airflow.engine.measure import measure_together
 from dqx_airflow.engine.proof.cases import ProofCase, frame_of, proof_cases
 from dqx_airflow.engine.proof.differences import blamed, measured_as, traits_of
 from dqx_airflow.engine.proof.engine_key import engine_key
@@ -86,7 +86,7 @@ def _run(spark: SparkSession, case: ProofCase, number: int, folder: Path | None)
         reason = f"{_ERROR}its tables cannot be made: {type(error).__name__}"
         return tuple((reason, frozenset()) for _ in case.lines)
     plan = case.plan(tuple(refs))
-    opened, scanned = measure(spark, refs, plan)
+    opened, (scanned,) = measure_together(spark, refs, [plan], doubts=())
     datasets = measured_as(opened)
     requests = {one.name: one.requests for one in plan.assertions}
     return tuple(

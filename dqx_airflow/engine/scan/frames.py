@@ -31,6 +31,7 @@ from pyspark.sql.types import (
 )
 
 from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
+from dqx_airflow.engine.session.sail import sail_version
 from dqx_airflow.engine.session.spark_errors import explain, spark_failures
 from dqx_airflow.engine.session.spark_versions import formatted, interval_types, query_over
 from dqx_airflow.engine.sources.dataset import OpenDataset
@@ -166,14 +167,15 @@ def _with_lookups(
     """The frame with one more column for each lookup: true, or NULL where the value is missing.
 
     Spark plans each as an existence join: the reference is not made distinct, and cannot multiply
-    rows.
+    rows. Sail has none below aggregates, and joins the distinct keys.
 
     :param schema: that of the frame.
     """
     if not lookups:
         return frame
     # Quoted names are the only input of the user in the query.
-    columns, tables = ["*"], {"scanned": frame}
+    is_sail = sail_version(frame.sparkSession) is not None
+    columns, joins, tables = ["scanned.*" if is_sail else "*"], "", {"scanned": frame}
     for number, lookup in enumerate(lookups):
         table = f"reference_{number}"
         reference = references.opened[lookup.reference]
@@ -185,9 +187,14 @@ def _with_lookups(
         key = formatted(as_key(quote_name(lookup.reference_column), reference_type, column_type))
         alias = formatted(quote_name(lookup.alias))
         keys = f"SELECT {key} AS key FROM {{{table}}} WHERE {key} IS NOT NULL"  # noqa: S608
-        # Not nullif(): of a value that is NULL, Spark 3.5 would make false.
-        columns.append(f"CASE WHEN {value} IN ({keys}) THEN true END AS {alias}")
-    query = f"SELECT {', '.join(columns)} FROM {{scanned}} AS scanned"  # noqa: S608
+        if is_sail:
+            known = f"(SELECT DISTINCT key, true AS known FROM ({keys})) AS keys_{number}"  # noqa: S608
+            joins += f" LEFT JOIN {known} ON {value} = keys_{number}.key"
+            columns.append(f"keys_{number}.known AS {alias}")
+        else:
+            # Not nullif(): of a value that is NULL, Spark 3.5 would make false.
+            columns.append(f"CASE WHEN {value} IN ({keys}) THEN true END AS {alias}")
+    query = f"SELECT {', '.join(columns)} FROM {{scanned}} AS scanned{joins}"  # noqa: S608
     return query_over(frame.sparkSession, query, tables)
 
 

@@ -29,6 +29,7 @@ from pyspark.sql import SparkSession
 import dqx_airflow
 from dqx_airflow.engine.scan.frames import ReferenceTables
 from dqx_airflow.engine.scan.passes import AggregateRequest, PartialState, ScanResults, has_few_rows
+from dqx_airflow.engine.session.sail import engine_version
 from dqx_airflow.engine.session.spark_session import settings_of
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.listing import DataFile, files_at
@@ -117,7 +118,7 @@ class StateCache:
     def _scope_of(self, dataset: OpenDataset) -> str:
         name = dataset.ref.name
         if name not in self._scopes:
-            self._scopes[name] = scope_of(dataset, self._settings or {}, self.spark.version)
+            self._scopes[name] = scope_of(dataset, self._settings or {}, engine_version(self.spark))
         return self._scopes[name]
 
     def recall(

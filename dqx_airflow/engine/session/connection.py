@@ -23,6 +23,7 @@ from dqx_airflow.engine.session import spark_versions
 from dqx_airflow.engine.session.file_systems import s3_settings
 from dqx_airflow.engine.session.java import MINIMUM_VERSION, search_java
 from dqx_airflow.engine.session.launch import start_own_spark
+from dqx_airflow.engine.session.sail import own_server
 from dqx_airflow.engine.session.spark_errors import (
     Py4JError,
     grpc_details,
@@ -56,6 +57,8 @@ def open_session(connection: Connection, name: str, settings: Mapping[str, str])
         match connection.kind:
             case ConnectionKind.LOCAL | ConnectionKind.STANDALONE:
                 return _classic(connection, name, settings)
+            case ConnectionKind.SAIL:
+                return _connect(own_server(), settings)
             case ConnectionKind.CONNECT:
                 return _connect(connection, settings)
             case ConnectionKind.DATABRICKS:

@@ -13,6 +13,7 @@ from pyspark import SparkConf
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from dqx_airflow.engine.session.sail import INSTEAD, engine_version, sail_version
 from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.engine.session.spark_versions import context_of, require_supported, settings_set
 from dqx_airflow.plan.passes import MOST_COMPILED
@@ -58,11 +59,13 @@ def has_ansi(spark: SparkSession) -> bool | None:
 
 def engine_of(spark: SparkSession) -> dict[str, Any]:
     """What a report says about the session that measured."""
-    return {"spark_version": spark.version, "ansi": has_ansi(spark)}
+    return {"spark_version": engine_version(spark), "ansi": has_ansi(spark)}
 
 
 def objection_to_sql(spark: SparkSession, *, ansi: bool) -> str | None:
     """Why SQL that a user wrote is not evaluated: the session is not in the declared mode."""
+    if (sail := sail_version(spark)) is not None:
+        return f"SQL that users write means what Spark reads, which Sail {sail} may not: {INSTEAD}"
     actual = has_ansi(spark)
     if actual is ansi:
         return None

@@ -17,6 +17,7 @@ from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.delta.log import DeltaLog
 from dqx_airflow.engine.sources.guessed_types import TextColumns
 from dqx_airflow.engine.sources.listing import DataFile, changed_files, files_at
+from dqx_airflow.metrics.spark_values import FLOATING
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.types import parts_of, spelled_like
 from dqx_airflow.plan.masks import is_masked
@@ -34,6 +35,7 @@ FilesReader: TypeAlias = Callable[[Collection[DataFile]], DataFrame]
 _CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
 """Where Spark, for which such columns are strings, says what their type is."""
 _CHAR = re.compile(r"\bchar\([0-9]+\)")
+_MAP, _TYPES_OF_SAIL = re.compile("map<"), re.compile(r"map<|struct<|\b(float|double)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,18 +131,21 @@ class OpenDataset:
 _DOUBLED = "raise_error('a map holds a key twice: write each key once')"
 
 
-def in_one_form(opened: OpenDataset) -> OpenDataset:
+def in_one_form(opened: OpenDataset, *, of_sail: bool = False) -> OpenDataset:
     """The dataset with equal values in the same form, also of nested columns: those of `char(n)`
     without the spaces up to the length n, which Spark ignores in some comparisons and not in
     others, and maps with their entries in the order of the keys, which Spark would take for
-    different values otherwise. A map that holds a key twice is an error where it is read."""
+    different values otherwise. A map that holds a key twice is an error where it is read.
+
+    :param of_sail: also zeros and NaN, of which it knows several, and fields of a missing struct.
+    """
     rewritten, fields, char_types = {}, [], {}
     for held in opened.struct.fields:
         kind = held.metadata.get(_CHAR_TYPE, "")
         if kind.startswith("char("):
             char_types[held.name] = kind
         name = quote_name(held.name)
-        sql = _in_one_form(name, held.dataType, kind)
+        sql = _in_one_form(name, held.dataType, kind, of_sail)
         is_same = sql == name
         if not is_same:
             rewritten[held.name] = F.expr(sql)
@@ -157,26 +162,30 @@ def in_one_form(opened: OpenDataset) -> OpenDataset:
     )
 
 
-def _in_one_form(value: str, held: DataType, kind: str) -> str:
+def _in_one_form(value: str, held: DataType, kind: str, of_sail: bool) -> str:
     """Spark SQL for a value; `kind` is the type that Spark holds as another one, if it does."""
-    if not _CHAR.search(kind) and "map<" not in held.simpleString():
+    wanted = _TYPES_OF_SAIL if of_sail else _MAP
+    if not _CHAR.search(kind) and not wanted.search(held.simpleString()):
         return value
     parts = parts_of(kind)
     match held:
         case StructType(fields=fields):
+            present, end = (f"CASE WHEN {value} IS NOT NULL THEN ", " END") if of_sail else ("", "")
             inner = (
                 f"{quote_literal(field.name)}, "
-                + _in_one_form(f"{value}.{quote_name(field.name)}", field.dataType, part)
+                + _in_one_form(
+                    f"{present}{value}.{quote_name(field.name)}{end}", field.dataType, part, of_sail
+                )
                 for field, part in zip(fields, parts or [""] * len(fields), strict=True)
             )
             return f"CASE WHEN {value} IS NOT NULL THEN named_struct({', '.join(inner)}) END"
         case ArrayType():
-            item = _in_one_form("x", held.elementType, parts[0] if parts else "")
+            item = _in_one_form("x", held.elementType, parts[0] if parts else "", of_sail)
             return f"transform({value}, x -> {item})"
         case MapType():
             kinds = parts or ("", "")
-            key = _in_one_form("x.key", held.keyType, kinds[0])
-            item = _in_one_form("x.value", held.valueType, kinds[1])
+            key = _in_one_form("x.key", held.keyType, kinds[0], of_sail)
+            item = _in_one_form("x.value", held.valueType, kinds[1], of_sail)
             entries = f"map_entries({value})"
             if (key, item) != ("x.key", "x.value"):
                 entries = f"transform({entries}, x -> struct({key} AS key, {item} AS value))"
@@ -185,5 +194,7 @@ def _in_one_form(value: str, held: DataType, kind: str) -> str:
             # Whatever the session does with such keys: it may be set to drop all but the last.
             is_doubled = f"size(array_distinct(map_keys({value}))) < size({value})"
             return f"CASE WHEN {is_doubled} THEN {_DOUBLED} ELSE {rebuilt} END"
+        case _ if (name := held.simpleString()) in FLOATING:
+            return f"CASE WHEN isnan({value}) THEN CAST('NaN' AS {name}) ELSE {value} + 0 END"
         case _:
             return f"rtrim({value})"

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from dqx_airflow.datasets.settings import check_ref
 from dqx_airflow.dql.checks.call_arguments import objection_to_filter
+from dqx_airflow.engine.session import sail
 from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.engine.sources.catalog import open_query, open_table
 from dqx_airflow.engine.sources.dataset import OpenDataset, in_one_form
@@ -16,7 +17,7 @@ from dqx_airflow.engine.sources.delta.snapshot import open_delta
 from dqx_airflow.engine.sources.errors import require_plain_sql, unreadable
 from dqx_airflow.engine.sources.files import open_files
 from dqx_airflow.engine.sources.jdbc import open_database_table
-from dqx_airflow.engine.sources.listing import absolute
+from dqx_airflow.engine.sources.listing import GLOB, absolute, partition_names
 from dqx_airflow.errors import DatasetError, RequestError
 from dqx_airflow.values import DatasetRef
 
@@ -33,7 +34,11 @@ def open_dataset(spark: SparkSession, ref: DatasetRef) -> OpenDataset:
     try:
         with spark_failures():
             require_plain_sql(spark, ref)
-            opened = in_one_form(_open(spark, ref))
+            if (objection := sail.objection_to_source(spark, ref)) is not None:
+                raise DatasetError(f"dataset '{ref.name}': {objection}", sail.INSTEAD)
+            of_sail = sail.sail_version(spark) is not None
+            opened = _open(spark, ref)
+            opened = in_one_form(_of_sail(opened) if of_sail else opened, of_sail=of_sail)
             if ref.filter is not None:
                 opened = _filtered(spark, opened, ref.filter)
     except PySparkException as error:
@@ -56,6 +61,25 @@ def _open(spark: SparkSession, ref: DatasetRef) -> OpenDataset:
     if ref.format == "delta":
         return open_delta(spark, ref, path)
     return open_files(spark, ref, path)
+
+
+def _of_sail(opened: OpenDataset) -> OpenDataset:
+    """The dataset with the values that Spark would read: of the files that we list.
+
+    :raises DatasetError: Sail reads others.
+    """
+    files, alone = opened.files or (), opened.read_files
+    if len({name.casefold() for name in opened.struct.names}) < len(opened.struct.names):
+        other = "columns whose names differ in capitals alone"
+    elif folders := partition_names(files):
+        other = f"the values of {folders[0]} in the names of folders"
+    elif any(map(GLOB.search, (opened.location, *(file.path for file in files)))):
+        other = "paths with the signs of patterns"
+    else:
+        return replace(opened, read=lambda _: alone(files)) if files and alone else opened
+    raise DatasetError(
+        f"dataset '{opened.ref.name}': Sail reads {other} unlike Spark", sail.INSTEAD
+    )
 
 
 def _filtered(spark: SparkSession, opened: OpenDataset, condition: str) -> OpenDataset:

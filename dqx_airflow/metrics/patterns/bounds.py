@@ -29,6 +29,7 @@ from dqx_airflow.metrics.patterns.syntax import (
     Group,
     Node,
     One,
+    PatternError,
     Repeat,
     Start,
     lengths,
@@ -543,3 +544,51 @@ def _first(node: Node) -> Characters:
 def _is_empty(node: Node) -> bool:
     """True if a part may match the empty string."""
     return lengths(node)[0] == 0
+
+
+@cache
+def without_java(pattern: str) -> str:
+    r"""An expression for Spark in the form that every engine reads alike: what a class means is
+    listed, and the ends of the string are `\A` and `\z`.
+
+    >>> without_java(r"^\d+\z")
+    '(?:\\A(?:[\\x{30}-\\x{39}])+\\z)'
+
+    :raises PatternError: it looks around, refers to a group, or means what only Java knows.
+    """
+    return _written(pattern_tree(pattern), pattern, chars.NO_CHARACTERS)
+
+
+def _written(node: Node, pattern: str, follow: Characters) -> str:
+    match node:
+        case One(characters=characters) if characters and not characters.is_vague:
+            ranges = (f"\\x{{{low:x}}}-\\x{{{high:x}}}" for low, high in characters.ranges)
+            return f"[{''.join(ranges)}]"
+        case Concatenation(items=items):
+            parts = (
+                _written(item, pattern, _behind(items[number + 1 :], follow))
+                for number, item in enumerate(items)
+                if not (number and _is_certain(items[number - 1], item))
+            )
+            return f"(?:{''.join(parts)})"
+        case Choice(branches=branches):
+            return f"(?:{'|'.join(_written(branch, pattern, follow) for branch in branches)})"
+        case Repeat(body=body, low=low, high=high, mode=mode):
+            # A possessive part that is left in one way only takes what a greedy one takes.
+            if mode != "possessive" or _is_left_in_one_way(node, follow):
+                inside = _written(body, pattern, follow | _first(body))
+                most = "" if high is None else high
+                return f"(?:{inside}){{{low},{most}}}{'?' if mode == 'lazy' else ''}"
+        case Group(body=body, kind="plain"):
+            return _written(body, pattern, follow)
+        case Start():
+            return r"\A"
+        case End(start=start, size=size) if pattern[start : start + size] == r"\z":
+            return r"\z"
+    raise PatternError("it looks around, refers to a group, or means what only Java knows")
+
+
+def _is_certain(before: Node, node: Node) -> bool:
+    """True for what must not follow at the end of the string, where nothing follows."""
+    is_ahead = isinstance(node, Group) and node.opening == "?!"
+    return is_ahead and isinstance(before, End) and not _is_empty(node.body)

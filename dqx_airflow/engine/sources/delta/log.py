@@ -249,6 +249,7 @@ class DeltaLog:
     :param path: of the table, as Spark reads it.
     :param is_of_now: false for a requested version, whose files may have been removed since.
     :param is_trusted: false if its statistics must not be used: they may be wrong.
+    :param reads_folders: false for an engine that reads no values from the names of folders.
     """
 
     table: DeltaTable = field(repr=False)
@@ -257,6 +258,7 @@ class DeltaLog:
     dates: DateColumn | None
     is_of_now: bool = True
     is_trusted: bool = True
+    reads_folders: bool = True
     _lost: dict[date | None, str | None] = field(default_factory=dict, repr=False)
     _by_date: dict[date | None, list[dict[str, Any]]] = field(default_factory=dict, repr=False)
 
@@ -330,8 +332,10 @@ class DeltaLog:
         for row in rows:
             uri = self._uri(row["path"])
             values = tuple((name, row[f"partition.{name}"]) for name in columns)
-            in_folders = _folders_match_partition(uri.removeprefix(f"{self.path}/"), values)
-            parts.setdefault(() if in_folders else values, []).append(uri)
+            is_read = self.reads_folders and _folders_match_partition(
+                uri.removeprefix(f"{self.path}/"), values
+            )
+            parts.setdefault(() if is_read else values, []).append(uri)
         return [FileGroup(tuple(uris), values) for values, uris in parts.items()]
 
     def _uri(self, logged: str) -> str:

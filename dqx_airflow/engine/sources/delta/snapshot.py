@@ -23,13 +23,14 @@ from pyspark.sql.types import StructType
 
 from dqx_airflow.datasets.delta_log import require_whole_commits
 from dqx_airflow.datasets.settings import timestamp_of
+from dqx_airflow.engine.session.sail import INSTEAD, sail_version
 from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.engine.session.spark_versions import condition_of
 from dqx_airflow.engine.sources import errors
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.delta.log import DeltaLog, FileGroup, struct_of
-from dqx_airflow.engine.sources.listing import DataFile, escaped, is_local
+from dqx_airflow.engine.sources.listing import GLOB, DataFile, escaped, is_local
 from dqx_airflow.errors import DatasetError, first_line
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.values import DatasetRef
@@ -44,7 +45,8 @@ def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
         version, struct = int(table.version()), struct_of(table)
     dates = DateColumn.of(ref, struct)
     is_of_now = ref.version is None and ref.timestamp is None
-    log = DeltaLog(table, path, struct, dates, is_of_now, ref.trust_log)
+    of_spark = sail_version(spark) is None
+    log = DeltaLog(table, path, struct, dates, is_of_now, ref.trust_log, of_spark)
 
     def check_files(dates: Collection[date | None]) -> None:
         with deltalake_failures(ref, path):
@@ -103,6 +105,10 @@ def frame_of_parts(spark: SparkSession, log: DeltaLog, parts: Sequence[FileGroup
 
 def _frame_of(spark: SparkSession, log: DeltaLog, part: FileGroup) -> DataFrame:
     partition_values = dict(part.values)
+    if not log.reads_folders and any(map(GLOB.search, part.uris)):
+        raise DatasetError(
+            f"Sail cannot read {log.path}: its files have signs of patterns", INSTEAD
+        )
     struct = StructType([field for field in log.schema if field.name not in partition_values])
     reader = spark.read.schema(struct).options(**errors.NOTHING_IGNORED)
     # A folder that looks like a partition counts only if it agrees with the log.

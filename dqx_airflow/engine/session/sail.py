@@ -1,0 +1,158 @@
+"""Sail: a Spark Connect server without a JVM, as a server in this process or elsewhere, and how our
+SQL is written for it.
+
+It reads some SQL otherwise than Spark does. What can be written so that both read it alike is
+written so for both; what is left, here: a lookup is a join, floating-point numbers and structs are
+brought into one form, and regular expressions are written as the sets of characters that they mean.
+What still differs is in `engine/proof/sail.json`, and not judged.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from pyspark.errors import PySparkException
+
+from dqx_airflow.datasets.connections import Connection, connection_of
+from dqx_airflow.engine.session.spark_versions import context_of
+from dqx_airflow.errors import RequestError, SparkError
+from dqx_airflow.metrics.patterns.bounds import without_java
+from dqx_airflow.metrics.patterns.syntax import PatternError
+from dqx_airflow.metrics.sql import quote_literal
+from dqx_airflow.values import DatasetRef
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+INSTALL = "pip install 'dqx-airflow[sail]'"
+INSTEAD = "run this gate over Spark"
+_FORMATS = ("parquet", "delta")
+"""Those of whose files Sail has the values that Spark has."""
+
+
+@cache
+def own_server() -> Connection:
+    """The connection to a Sail server in this process, which is started once and ends with it.
+
+    :raises SparkError: the package is missing.
+    """
+    try:
+        from pysail.spark import SparkConnectServer
+    except ImportError as error:
+        raise SparkError("the package pysail is not installed", INSTALL) from error
+    # Otherwise it reports on stderr what it does.
+    os.environ.setdefault("RUST_LOG", "off")
+    server = SparkConnectServer("127.0.0.1", 0)
+    server.start(background=True)
+    atexit.register(server.stop)
+    host, port = server.listening_address
+    return connection_of(f"sc://{host}:{port}")
+
+
+_versions: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()
+
+
+def sail_version(spark: SparkSession) -> str | None:
+    """The version of Sail behind a session; None for a Spark. Our requests of the session are from
+    then on written for Sail."""
+    if spark not in _versions:
+        _versions[spark] = _asked(spark)
+    return _versions[spark]
+
+
+def _asked(spark: Any) -> str | None:
+    if context_of(spark) is not None:
+        return None
+    version = str(spark.sql("SELECT version()").collect()[0][0])
+    if " " in version:  # Spark adds its revision
+        return None
+    _write_in_dialect(spark.client)
+    return version
+
+
+def engine_version(spark: SparkSession) -> str:
+    """The version of Spark, and of Sail in its place: `4.2.0`, or `4.2.0 (Sail 0.7.2)`."""
+    sail = sail_version(spark)
+    return spark.version if sail is None else f"{spark.version} (Sail {sail})"
+
+
+def objection_to_source(spark: SparkSession, ref: DatasetRef) -> str | None:
+    """Why a dataset is not read by this engine; None if it is."""
+    if (sail := sail_version(spark)) is None:
+        return None
+    if ref.conn_id is not None:
+        return f"Sail {sail} reads no databases over JDBC"
+    if ref.table is None:
+        if ref.schema is not None or ref.options:
+            return f"Sail {sail} was not tried with a schema or options of files"
+        is_alike = ref.query is None and ref.format in _FORMATS
+        return None if is_alike else f"Sail {sail} reads {ref.format} otherwise than Spark does"
+    about = spark.sql(f"DESCRIBE TABLE EXTENDED {ref.table}").collect()
+    is_view = any(tuple(row[:2]) == ("Type", "TEMPORARY") for row in about)
+    return None if is_view else f"Sail {sail} was not tried with tables of a catalog"
+
+
+def require_spark(spark: SparkSession, what: str) -> None:
+    """:raises RequestError: the engine is Sail, which does not do this."""
+    if (sail := sail_version(spark)) is not None:
+        raise RequestError(f"Sail {sail} judges, and writes no data: {what}", INSTEAD)
+
+
+_PATTERN = re.compile(r"\bRLIKE '((?:\\.|[^'\\])*)'", re.DOTALL)
+_LONGEST = 60
+"""How much of a pattern a message shows."""
+_SINCE_1970 = "timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', "
+
+
+def in_dialect(sql: str) -> str:
+    """Our SQL as Sail reads it, with regular expressions that mean there what they mean in Java.
+
+    :raises PySparkException: one of them cannot be written so.
+    """
+    return _PATTERN.sub(_in_dialect, sql.replace(_SINCE_1970, "unix_micros("))
+
+
+def _in_dialect(found: re.Match[str]) -> str:
+    pattern = re.sub(r"\\(.)", r"\1", found[1], flags=re.DOTALL)
+    try:
+        return f"RLIKE {quote_literal(without_java(pattern))}"
+    except PatternError as error:
+        shown = pattern if len(pattern) <= _LONGEST else f"{pattern[:_LONGEST]}..."
+        message = f"Sail cannot read the pattern '{shown}' as Java does: {error}; {INSTEAD}"
+        raise PySparkException(f"[UNSUPPORTED_PATTERN] {message}") from None
+
+
+def _write_in_dialect(client: Any) -> None:
+    """Translates all SQL in the requests of a client of Spark Connect from now on."""
+    import grpc
+    from pyspark.sql.connect.proto.base_pb2_grpc import SparkConnectServiceStub
+
+    class Translator(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor):  # type: ignore[misc]
+        def intercept_unary_unary(self, call: Any, details: Any, request: Any) -> Any:
+            _translate(request)
+            return call(details, request)
+
+        intercept_unary_stream = intercept_unary_unary
+
+    client._stub = SparkConnectServiceStub(grpc.intercept_channel(client._channel, Translator()))
+
+
+def _translate(message: Any) -> None:
+    for field, value in message.ListFields():
+        if (message.DESCRIPTOR.name, field.name) in _SQL:
+            setattr(message, field.name, in_dialect(value))
+        elif field.message_type is not None:
+            is_map = field.message_type.GetOptions().map_entry
+            values = value.values() if is_map else value if field.is_repeated else [value]
+            for part in values:
+                if hasattr(part, "ListFields"):
+                    _translate(part)
+
+
+_SQL = {("ExpressionString", "expression"), ("SQL", "query"), ("SqlCommand", "sql")}
+"""Where requests hold SQL."""

@@ -1,0 +1,302 @@
+"""Sail as the engine: all conformance cases on it, what ships about it, and what it refuses.
+
+`DQX_REWRITE_GOLDEN=1 pytest tests/engine/test_sail.py -m nightly -k ships` writes the proof that
+ships, and the counts in the docs.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from markdown_cases import REWRITE
+
+import dqx_airflow
+from dqx_airflow.datasets.connections import SAIL
+from dqx_airflow.engine.proof import engine_key
+from dqx_airflow.engine.proof.cases import ProofCase, arrow_of, frame_of, proof_cases
+from dqx_airflow.engine.proof.engine_key import proof_of_sail
+from dqx_airflow.engine.session import sail
+from dqx_airflow.errors import RequestError, SparkError
+from dqx_airflow.metrics.patterns.bounds import without_java
+from dqx_airflow.metrics.patterns.syntax import PatternError
+from dqx_airflow.values import (
+    Attempt,
+    DatasetRef,
+    EngineProof,
+    GateRequest,
+    Outcome,
+    RunKey,
+    SourceFile,
+    Status,
+    to_json,
+)
+
+PACKAGE = Path(dqx_airflow.__file__).parent
+SHIPPED = Path(engine_key.__file__).with_name(engine_key.PROOF_OF_SAIL)
+TESTED = PACKAGE / "docs" / "tested.md"
+_COUNTS = re.compile(r"(<!-- counts of Sail -->\n).*?(<!-- end of counts -->)", re.S)
+_LONGEST = 120
+"""How much of an error is kept."""
+
+DOUBTS = (
+    # Its decimals become doubles, and back, by an arithmetic of its own.
+    "decimal beside a double",
+    # A literal with a point beside a double.
+    *(
+        f"{metric} over {kind}"
+        for metric in ("count_values", "most_common", "distribution", "round")
+        for kind in ("double", "float")
+    ),
+    # Its casts of strings take others than Spark's.
+    *(
+        f"{function} over string"
+        for function in ("date", "year", "month", "day", "hour", "minute", "second", "weekday")
+    ),
+)
+"""What Sail does otherwise, or was not tried enough with: wider than the cases that differ."""
+
+
+def test_what_ships_about_sail_is_about_the_cases_and_the_version_that_is_installed() -> None:
+    proof = proof_of_sail()
+    pins = (PACKAGE.parent / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'"pysail=={proof.spark_version}"' in pins
+    claims = {(str(case), claim): due for case in proof_cases() for claim, due in case.lines}
+    assert proof.agreeing + len(proof.differences) == len(claims)
+    for one in proof.differences:
+        assert claims[one.case, one.claim] == one.due != one.found
+        assert len(one.found) <= _LONGEST
+    assert proof.doubts == tuple(sorted(DOUBTS))
+    assert _counts(proof) in TESTED.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "due"),
+    [
+        (r"^\d+\z", r"(?:\A(?:[\x{30}-\x{39}]){1,}\z)"),
+        (r"(?i)a|b", r"(?:[\x{41}-\x{41}\x{61}-\x{61}]|[\x{42}-\x{42}\x{62}-\x{62}])"),
+        (r"^\z(?!\n)", r"(?:\A\z)"),
+        # One that takes no less where it may give nothing back.
+        (r"(ab)++\z", r"(?:(?:(?:[\x{61}-\x{61}][\x{62}-\x{62}])){1,}\z)"),
+        (r"\p{Alpha}", r"[\x{41}-\x{5a}\x{61}-\x{7a}]"),
+        # Before the last line end, to Java.
+        ("a$", None),
+        (r"a++a", None),
+        (r"(?=a)", None),
+        (r"(?<!a)b", None),
+        (r"(a)\1", None),
+        (r"\bword", None),
+        (r"\p{L}", None),
+        (r"(?m)^a", None),
+    ],
+)
+def test_a_pattern_is_written_so_that_every_engine_reads_it_alike_or_refused(
+    pattern: str, due: str | None
+) -> None:
+    if due is None:
+        with pytest.raises(PatternError):
+            without_java(pattern)
+    else:
+        assert without_java(pattern) == due
+        again = sail.in_dialect(f"x RLIKE '{due}'".replace("\\", "\\\\"))
+        assert again.count("RLIKE") == 1
+
+
+def test_without_its_package_sail_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pysail.spark", None)
+    sail.own_server.cache_clear()
+    with pytest.raises(SparkError, match="pysail is not installed") as caught:
+        sail.own_server()
+    assert caught.value.hint == "pip install 'dqx-airflow[sail]'"
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[Any]:
+    pytest.importorskip("pysail")
+    from dqx_airflow.engine.session.connection import open_session
+
+    with pytest.MonkeyPatch.context() as patched:
+        # By this PySpark knows which of its two kinds of functions are meant.
+        patched.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+        spark = open_session(SAIL, "tests", {})
+        yield spark
+        spark.stop()
+
+
+BODY = """
+assert null_count(amount) == 0 name "nulls"
+assert each row: customer.name is not null name "field"
+assert each row: code matches "^\\\\w+$" name "pattern"
+assert each row: mail is email name "mail"
+assert values(code) in values(code, dataset codes) name "lookup"
+assert each row: date(code) is null name "date"
+assert sql("sum(amount)") > 0 name "sql"
+"""
+
+
+def _request(folder: Path, **changes: Any) -> GateRequest:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from deltalake import write_deltalake
+
+    rows = pa.table(
+        {
+            "amount": [1, 2, None],
+            "code": ["a", "b", "\u00e4"],
+            "mail": ["ann@example.org", "b", None],
+            "customer": [{"name": "Ann"}, None, {"name": "Bob"}],
+            "ds": pa.array([date(2024, 3, 1)] * 2 + [date(2024, 3, 2)]),
+        }
+    )
+    write_deltalake(str(folder / "orders"), rows, partition_by=["ds"])
+    (folder / "codes").mkdir()
+    pq.write_table(pa.table({"code": ["a", "a", "c"]}), folder / "codes" / "part-0")
+    text = f'suite "S" {{ check "C" on orders {{\n{BODY}\n}} }}'
+    return GateRequest(
+        run_key=RunKey("test.gate", date(2024, 3, 1), "manual"),
+        attempt=Attempt(1, "1"),
+        suite=SourceFile("suite.dql", text),
+        datasets=(
+            DatasetRef("orders", str(folder / "orders"), date_column="ds"),
+            DatasetRef("codes", str(folder / "codes"), format="parquet"),
+        ),
+        results_root=str(folder / "results"),
+        **changes,
+    )
+
+
+@pytest.mark.slow
+def test_a_gate_on_sail_judges_what_it_computes_as_spark_does_and_nothing_else(
+    session: Any, tmp_path: Path
+) -> None:
+    from dqx_airflow.engine.job import run_gate
+
+    report = run_gate(_request(tmp_path), lambda _: session)
+    found = {verdict.name: verdict for verdict in report.verdicts}
+    values = {name: found[name].value for name in ("nulls", "field", "pattern", "mail", "lookup")}
+    assert values == {"nulls": 0, "field": 1, "pattern": 0, "mail": 1, "lookup": 1}
+    assert found["date"].status is found["sql"].status is Status.ERROR
+    assert "date over string" in (found["date"].reason or "")
+    assert "Sail" in (found["sql"].reason or "")
+    assert report.outcome is Outcome.BLOCKED
+    assert "(Sail " in (report.spark_version or "")
+    assert report.engine_proof == proof_of_sail().mark
+
+
+@pytest.mark.slow
+def test_on_sail_nothing_is_promoted(session: Any, tmp_path: Path) -> None:
+    from dqx_airflow.engine.job import run_gate
+
+    request = _request(tmp_path, promote_to=(("orders", str(tmp_path / "silver")),))
+    with pytest.raises(RequestError, match="promotes nothing"):
+        run_gate(request, lambda _: session)
+    assert not (tmp_path / "silver").exists()
+
+
+@pytest.mark.slow
+def test_another_version_of_sail_judges_nothing(
+    session: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = replace(proof_of_sail(), spark_version="0.0.1")
+    monkeypatch.setattr(engine_key, "proof_of_sail", lambda: other)
+    with pytest.raises(SparkError, match="was not tried"):
+        engine_key.known_proof(session)
+    proven = replace(other, doubts=("length over string",))
+    known = engine_key.known_proof(session, proven)
+    assert known is not None
+    assert {*other.doubts, "length over string"} == set(known.doubts)
+
+
+@pytest.mark.nightly
+def test_what_sail_finds_is_what_ships(session: Any, tmp_path: Path) -> None:
+    from dqx_airflow.engine.proof.prove import prove
+
+    proof = prove(session, tmp_path, lambda *_: None)
+    found = tuple(replace(one, found=one.found[:_LONGEST]) for one in proof.differences)
+    shipped = replace(
+        proof,
+        key="",
+        engine="",
+        spark_version=sail.sail_version(session) or "",
+        differences=tuple(sorted(found, key=lambda one: (one.case, one.claim))),
+        doubts=tuple(sorted(DOUBTS)),
+    )
+    if REWRITE:
+        SHIPPED.write_text(_lines(shipped), encoding="utf-8")
+        proof_of_sail.cache_clear()
+        text = TESTED.read_text(encoding="utf-8")
+        TESTED.write_text(
+            _COUNTS.sub(lambda m: m[1] + _counts(shipped) + m[2], text), encoding="utf-8"
+        )
+    assert replace(shipped, at=proof_of_sail().at) == proof_of_sail()
+
+
+def _lines(proof: EngineProof) -> str:
+    """The proof as JSON, with a line for each difference."""
+    text = to_json(proof).replace(' {"case"', '\n{"case"').replace('[{"case"', '[\n{"case"')
+    return text.replace('"doubts"', '\n"doubts"') + "\n"
+
+
+def _counts(proof: EngineProof) -> str:
+    """The counts as a table of the docs."""
+    errors = sum(one.is_error for one in proof.differences)
+    others = len(proof.differences) - errors
+    cells = (proof.spark_version, f"{proof.agreeing:,}", errors, others, proof.at.date())
+    return (
+        "| Sail | claims that agree | errors | other values, refused | on |\n"
+        "|---|---|---|---|---|\n"
+        f"| {' | '.join(map(str, cells))} |\n"
+    )
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", ["view", "parquet", "delta"])
+def test_no_case_has_another_value_on_sail_with_what_ships(
+    kind: str, session: Any, tmp_path: Path
+) -> None:
+    from dqx_airflow.engine.measure import measure
+
+    others, judged = [], 0
+    for number, case in enumerate(proof_cases()):
+        if kind == "delta" and any(": variant" in block.text for block in case.blocks):
+            continue  # its writer for Python has none
+        refs = _stored(session, case, tmp_path / str(number), kind)
+        plan = case.plan(refs)
+        found = case.found(plan, measure(session, refs, plan)[1])
+        for (claim, due), value in zip(case.lines, found, strict=True):
+            judged += value == due
+            if value != due and not value.startswith("error: "):
+                others.append(f"{case}: {claim} => {value}")
+    assert not others
+    assert judged > 1_250
+
+
+def _stored(session: Any, case: ProofCase, folder: Path, kind: str) -> tuple[DatasetRef, ...]:
+    import pyarrow.parquet as pq
+    from deltalake import write_deltalake
+
+    folder.mkdir()
+    tables, refs = case.tables(folder)
+    stored = []
+    for ref in refs:
+        place = folder / ref.name
+        if ref.table is None:
+            stored.append(ref)
+            continue
+        if kind == "view":
+            frame_of(session, tables[ref.name]).createOrReplaceTempView(ref.table)
+            stored.append(ref)
+            continue
+        if kind == "delta":
+            write_deltalake(str(place), arrow_of(tables[ref.name]))
+        else:
+            place.mkdir()
+            pq.write_table(arrow_of(tables[ref.name]), place / "a.parquet")
+        stored.append(replace(ref, table=None, path=str(place), format=kind))
+    return tuple(stored)
