@@ -590,5 +590,7 @@ def _written(node: Node, pattern: str, follow: Characters) -> str:
 
 def _is_certain(before: Node, node: Node) -> bool:
     """True for what must not follow at the end of the string, where nothing follows."""
-    is_ahead = isinstance(node, Group) and node.opening == "?!"
-    return is_ahead and isinstance(before, End) and not _is_empty(node.body)
+    match before, node:
+        case End(), Group(opening="?!", body=body):
+            return not _is_empty(body)
+    return False
