@@ -48,9 +48,9 @@ from dqx_airflow.metrics.usual_limits import DEFAULT_DAYS, DayBefore, Kind, usua
 from dqx_airflow.plan.term_values import Measurements
 from dqx_airflow.results.past_days import PastDay, StoredVerdict
 from dqx_airflow.tuning.backtest import Backtest
+from dqx_airflow.tuning.forms import tune
 from dqx_airflow.tuning.protection import judge_change
 from dqx_airflow.tuning.suite_file import SuiteText, with_edits
-from dqx_airflow.tuning.tune import tune
 from dqx_airflow.values import SourceFile, Status
 
 MONTH, MOST_LABELS, MOST_OF_ASSERTION = 31, 60, 8

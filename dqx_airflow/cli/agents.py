@@ -200,9 +200,8 @@ class Tools:
         value is a plain number: 0.05 for 5%, seconds for durations. reason is the evidence.
         """
         from dqx_airflow.cli.arguments import results_of
-        from dqx_airflow.tuning.proposals import Proposal, ProposedValue
+        from dqx_airflow.tuning.proposals import Proposal, ProposedValue, propose
         from dqx_airflow.tuning.protection import judge_change
-        from dqx_airflow.tuning.stored_proposals import propose
         from dqx_airflow.tuning.suite_file import SuiteFile
         from dqx_airflow.tuning.tunables import tunables_of, units_of, with_values
 

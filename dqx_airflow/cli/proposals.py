@@ -101,7 +101,7 @@ def _tuned(
     from dqx_airflow.cli.labels import contradictions_text
     from dqx_airflow.results.labels import contradictions
     from dqx_airflow.results.past_days import one_gate, past_days, past_runs, runs_of_suite
-    from dqx_airflow.tuning.tune import tune as tune_suite
+    from dqx_airflow.tuning.forms import tune as tune_suite
 
     checked = file.read()
     name = checked.valid_suite.name.value
@@ -122,9 +122,9 @@ def _propose(
 
     Returns those that did not have to wait, since all their assertions are marked `@auto_approve`.
     """
+    from dqx_airflow.tuning.proposals import ProposalStage, decide, read_proposals
+    from dqx_airflow.tuning.proposals import propose as put
     from dqx_airflow.tuning.review import apply_unless_reviewed
-    from dqx_airflow.tuning.stored_proposals import ProposalStage, decide, read_proposals
-    from dqx_airflow.tuning.stored_proposals import propose as put
 
     name = file.read().valid_suite.name.value
     stored = read_proposals(results, name, stage=ProposalStage.PENDING)

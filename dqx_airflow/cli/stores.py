@@ -24,7 +24,7 @@ from dqx_airflow.errors import RequestError, StoreError, first_line
 
 if TYPE_CHECKING:
     from dqx_airflow.results.query import StoredResults
-    from dqx_airflow.results.report_rows import RunRow
+    from dqx_airflow.results.schema import RunRow
     from dqx_airflow.results.upkeep import Upkeep
     from dqx_airflow.values import GateReport
 

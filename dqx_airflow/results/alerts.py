@@ -12,15 +12,14 @@ from typing import TypeAlias
 
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.errors import RequestError
+from dqx_airflow.results import schema
 from dqx_airflow.results.labels import Label, read_labels
 from dqx_airflow.results.past_days import PastRun, past_runs, runs_of_suite
 from dqx_airflow.results.query import RunsWanted, StoredResults, equals, is_in, opened
-from dqx_airflow.results.report_rows import verdict_from_row
-from dqx_airflow.results.schema import FAILING_ROWS, FAILING_ROWS_SCHEMA, RESULTS_SCHEMA, Row
 from dqx_airflow.values import FailingRow, RunKey, Status, Verdict
 
 OF_VERDICTS = tuple(
-    name for name in RESULTS_SCHEMA.names if name not in ("month", "run_id", "position")
+    name for name in schema.RESULTS_SCHEMA.names if name not in ("month", "run_id", "position")
 )
 """The columns of `results` that form a verdict."""
 
@@ -122,7 +121,7 @@ def alerts_among(runs: Iterable[PastRun], labels: Iterable[Label]) -> tuple[Aler
             failed = row["status"] == Status.FAILED
             if failed or (label and label.ground_truth):
                 facts = row.get("suite") or "", run.map_index, run.attempt_id
-                verdict = verdict_from_row(row)
+                verdict = schema.verdict_from_row(row)
                 listed.append(Alert(run.gate, run.date, run.run_id, verdict, label, *facts))
     return tuple(listed)
 
@@ -217,8 +216,8 @@ def _label(suite: str, new: NewLabel, runs: Sequence[PastRun], author: str) -> L
 
 
 def _of_instance(
-    map_index: int, matches: Sequence[tuple[PastRun, Row]]
-) -> list[tuple[PastRun, Row]]:
+    map_index: int, matches: Sequence[tuple[PastRun, schema.Row]]
+) -> list[tuple[PastRun, schema.Row]]:
     """:raises RequestError: other instances have a verdict, but this one has none."""
     own = [(run, row) for run, row in matches if run.map_index == map_index]
     if matches and not own:
@@ -268,7 +267,7 @@ def unlabelled_counts(
     return tuple((gate, count) for gate, count in counts.items() if count)
 
 
-def alert_of(results: StoredResults, run: Row, check: str, name: str) -> tuple[Alert, ...]:
+def alert_of(results: StoredResults, run: schema.Row, check: str, name: str) -> tuple[Alert, ...]:
     """The failure of an assertion in a run; none if it did not fail, or another run counts.
 
     :param run: its id, gate and dataset_date.
@@ -307,7 +306,7 @@ def histories(
         for row in run.rows:
             key = run.gate, run.map_index, row["check"], row["name"]
             if key in by_assertion:
-                by_assertion[key].append((run.date, verdict_from_row(row)))
+                by_assertion[key].append((run.date, schema.verdict_from_row(row)))
     return by_assertion
 
 
@@ -325,7 +324,7 @@ def with_failing_rows(results: StoredResults, alerts: Sequence[Alert]) -> tuple[
         *RunsWanted(gates, since=min(days), until=max(days)).conditions,
     ]
     sampled: dict[tuple[str, str, str], dict[int, FailingRow]] = {}
-    for row in results.select(FAILING_ROWS, FAILING_ROWS_SCHEMA.names, where):
+    for row in results.select(schema.FAILING_ROWS, schema.FAILING_ROWS_SCHEMA.names, where):
         key = row["run_id"], row["check"], row["name"]
         failing = FailingRow(row["dataset"], row["reason"], row["row"])
         sampled.setdefault(key, {})[row["number"]] = failing

@@ -17,7 +17,7 @@ from typing import Any
 
 from dqx_airflow.results import schema
 from dqx_airflow.results.query import OF_A_RUN, RunsWanted, StoredResults, is_in, of_dates, opened
-from dqx_airflow.results.report_rows import RunRow, run_from_row
+from dqx_airflow.results.schema import RunRow, run_from_row
 from dqx_airflow.values import Outcome
 
 BAD = (Outcome.BLOCKED, Outcome.BROKEN)

@@ -25,7 +25,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.results import schema
-from dqx_airflow.results.report_rows import RunRow, report_from_rows, run_from_row
+from dqx_airflow.results.schema import RunRow, report_from_rows, run_from_row
 from dqx_airflow.results.tables import ResultsRoot, locate, open_table, store_errors
 from dqx_airflow.values import (
     EnforcedContract,

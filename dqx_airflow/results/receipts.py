@@ -32,7 +32,7 @@ from dqx_airflow.datasets.delta_log import (
 from dqx_airflow.errors import RequestError, first_line
 from dqx_airflow.results import schema
 from dqx_airflow.results.query import StoredResults, equals
-from dqx_airflow.results.report_rows import digest_of, digests_of
+from dqx_airflow.results.schema import digest_of, digests_of
 from dqx_airflow.values import GateRequest, Verdict
 
 Key: TypeAlias = Any

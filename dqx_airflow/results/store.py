@@ -16,18 +16,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from dqx_airflow.errors import StoreError
-from dqx_airflow.results import report_rows
-from dqx_airflow.results.report_rows import failing_rows, results_rows
-from dqx_airflow.results.schema import (
-    FAILING_ROWS,
-    MONTH,
-    RESULTS,
-    RUNS,
-    SOURCES,
-    TABLES,
-    Row,
-    TableDefinition,
-)
+from dqx_airflow.results import schema
 from dqx_airflow.results.tables import (
     NO_LOG_CLEANUP,
     ResultsRoot,
@@ -39,9 +28,9 @@ from dqx_airflow.results.tables import (
 from dqx_airflow.values import GateReport, SourceFile
 
 _TIDY_EVERY = 32
-OF_GATES = tuple(name for name, table in TABLES.items() if not table.is_of_people)
+OF_GATES = tuple(name for name, table in schema.TABLES.items() if not table.is_of_people)
 """The names of the tables that gates write."""
-OF_PEOPLE = tuple(name for name, table in TABLES.items() if table.is_of_people)
+OF_PEOPLE = tuple(name for name, table in schema.TABLES.items() if table.is_of_people)
 """The names of the tables that users write."""
 _log = logging.getLogger("dqx.gate")
 
@@ -83,22 +72,27 @@ class ResultsStore:
 
         :raises StoreError: the store cannot be written.
         """
-        results: dict[str, list[Row]] = {}
-        failing: dict[str, list[Row]] = {}
-        source_files: dict[str, list[Row]] = {}
-        runs: dict[str, list[Row]] = {}
+        results: dict[str, list[schema.Row]] = {}
+        failing: dict[str, list[schema.Row]] = {}
+        source_files: dict[str, list[schema.Row]] = {}
+        runs: dict[str, list[schema.Row]] = {}
         for report, sources in reports:
-            results[report.run_id] = [*results_rows(report), *report_rows.shadow_rows(report)]
-            failing[report.run_id] = failing_rows(report)
+            results[report.run_id] = [*schema.results_rows(report), *schema.shadow_rows(report)]
+            failing[report.run_id] = schema.failing_rows(report)
             source_files.update(
-                {digest: [row] for digest, row in report_rows.source_rows(report, sources).items()}
+                {digest: [row] for digest, row in schema.source_rows(report, sources).items()}
             )
-            runs[report.run_id] = [report_rows.run_row(report)]
+            runs[report.run_id] = [schema.run_row(report)]
         self.append_rows(
-            {RESULTS: results, FAILING_ROWS: failing, SOURCES: source_files, RUNS: runs}
+            {
+                schema.RESULTS: results,
+                schema.FAILING_ROWS: failing,
+                schema.SOURCES: source_files,
+                schema.RUNS: runs,
+            }
         )
 
-    def append_rows(self, tables: Mapping[str, Mapping[str, Sequence[Row]]]) -> None:
+    def append_rows(self, tables: Mapping[str, Mapping[str, Sequence[schema.Row]]]) -> None:
         """Appends rows, by table and by a key whose rows are never appended twice.
 
         :raises StoreError: the store cannot be written.
@@ -163,20 +157,20 @@ def _probe_folders(location: ResultsRoot, names: Collection[str]) -> None:
             probe.write(b"dqx")
 
 
-def arrow_table(rows: Iterable[Row], schema: Schema) -> pa.Table:
+def arrow_table(rows: Iterable[schema.Row], schema: Schema) -> pa.Table:
     """The rows to write: the Arrow of deltalake does not convert Python's dates."""
     return pa.Table.from_pylist([*rows], schema=pa.schema(schema))
 
 
-def dated(rows: Iterable[Row], definition: TableDefinition) -> pa.Table:
+def dated(rows: Iterable[schema.Row], definition: schema.TableDefinition) -> pa.Table:
     """The rows to write to a table, each with its month."""
-    with_month = [{**row, MONTH: f"{row[definition.clock]:%Y-%m}"} for row in rows]
+    with_month = [{**row, schema.MONTH: f"{row[definition.clock]:%Y-%m}"} for row in rows]
     return arrow_table(with_month, definition.schema)
 
 
 def append_once(
-    location: ResultsRoot, name: str, rows: Mapping[str, Sequence[Row]]
-) -> tuple[TableDefinition, DeltaTable] | None:
+    location: ResultsRoot, name: str, rows: Mapping[str, Sequence[schema.Row]]
+) -> tuple[schema.TableDefinition, DeltaTable] | None:
     """Appends, in one commit, the rows whose key does not exist yet; None if all of them exist.
 
     Delta records transaction identifiers (Delta protocol, "Transaction Identifiers") without
@@ -184,9 +178,9 @@ def append_once(
     Delta then refuses the commit if another writer recorded one of them meanwhile, or added
     columns; both are checked again.
     """
-    definition = TABLES[name]
+    definition = schema.TABLES[name]
 
-    def commit() -> tuple[TableDefinition, DeltaTable] | None:
+    def commit() -> tuple[schema.TableDefinition, DeltaTable] | None:
         table = open_or_create(location, definition)
         new = [key for key in rows if table.transaction_version(f"dqx:{key}") is None]
         if not new:
@@ -199,7 +193,7 @@ def append_once(
     return committed(commit)
 
 
-def tidy(location: ResultsRoot, definition: TableDefinition, table: DeltaTable) -> None:
+def tidy(location: ResultsRoot, definition: schema.TableDefinition, table: DeltaTable) -> None:
     """Merges small files after every 32nd version of a table, in less than a second.
 
     It never fails.
@@ -232,7 +226,7 @@ def append(table: DeltaTable, rows: pa.Table, properties: CommitProperties | Non
     )
 
 
-def open_or_create(location: ResultsRoot, definition: TableDefinition) -> DeltaTable:
+def open_or_create(location: ResultsRoot, definition: schema.TableDefinition) -> DeltaTable:
     """The table, created if it does not exist."""
     table = open_table(location, definition.name)
     if table is not None:
@@ -242,7 +236,7 @@ def open_or_create(location: ResultsRoot, definition: TableDefinition) -> DeltaT
             location.table(definition.name),
             schema=definition.schema,
             mode="ignore",
-            partition_by=[MONTH],
+            partition_by=[schema.MONTH],
             configuration=definition.properties,
             storage_options=location.options,
         )

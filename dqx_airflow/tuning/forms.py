@@ -1,4 +1,5 @@
-"""Proposes another form of an assertion: within what is usual, instead of fixed limits.
+"""Proposes another form of an assertion: within what is usual, instead of fixed limits; and all
+proposals of a tuner for a suite.
 
 What is usual on a day follows from the days before it, so that every day of the past is a test of
 the form, and nothing is fitted to labels. They decide whether it is proposed: those of an
@@ -17,6 +18,9 @@ from dqx_airflow.dql.walk import fold, parts_of, settle
 from dqx_airflow.errors import RequestError, SourceError
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import CHANGES, HOLIDAYS, USUAL, USUAL_LIMITS, WINDOWS
+from dqx_airflow.results.past_days import PastDay
+from dqx_airflow.tuning import tuner
+from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.costs import KnownTruth
 from dqx_airflow.tuning.proposals import Proposal, ProposedForm
 from dqx_airflow.tuning.protection import judge_change
@@ -262,3 +266,31 @@ def _weekly_profiles(suite: nodes.Suite, check: str, name: str) -> tuple[str, ..
         )
         and is_weekly(profile)
     )
+
+
+def tune(
+    text: SuiteText,
+    days: Sequence[PastDay],
+    rules: tuner.Rules | None = None,
+    *,
+    holidays: str | None = None,
+    gate: str | None = None,
+) -> tuple[tuner.Tuned, ...]:
+    """The proposals first, then the tunables without one, those with the most unlabelled alarms
+    first.
+
+    An assertion that should follow what is usual gets no other proposal.
+
+    :param holidays: the country whose public holidays count.
+    """
+    rules = rules or tuner.Rules()
+    past = tuner.KnownPast.of(Backtest(text.suite, days))
+    forms = tuned_forms(past, rules, text, gate, holidays)
+    values = tuner.tuned_values(
+        past,
+        rules,
+        gate,
+        without={name for row in forms for name in past.backtest.assertions[row].tunables},
+    )
+    found = (*forms.values(), *values)
+    return tuple(sorted(found, key=lambda one: (one.proposal is None, -one.alarms, -one.labels)))

@@ -16,11 +16,11 @@ from dqx_airflow.dql.printer import show_assertion, show_watch
 from dqx_airflow.dql.watches import watch_behind
 from dqx_airflow.errors import RequestError
 from dqx_airflow.results.query import StoredResults
-from dqx_airflow.tuning import stored_proposals, suite_file, suite_history
+from dqx_airflow.tuning import proposals as proposed
+from dqx_airflow.tuning import suite_file, suite_history
 from dqx_airflow.tuning.backtest import Backtest
-from dqx_airflow.tuning.proposals import Proposal, ProposedForm, ProposedValue, proposal_of_entry
+from dqx_airflow.tuning.proposals import Proposal, ProposalStage, ProposedForm, ProposedValue
 from dqx_airflow.tuning.protection import HUMAN, changed_since, judge_change, judge_values
-from dqx_airflow.tuning.stored_proposals import ProposalStage
 from dqx_airflow.tuning.suite_file import ParamChange, SuiteFile, refuse, replacing
 from dqx_airflow.tuning.suite_history import Cut, Entry, History, is_kept, new_id, timestamp_of
 from dqx_airflow.tuning.tunables import tunables_of, units_of, with_values
@@ -405,7 +405,7 @@ class ReviewQueue:
     def all_pending(self) -> list[Proposal]:
         stored = [pending.proposal for pending in self._stored(ProposalStage.PENDING)]
         entries = (
-            proposal_of_entry(self.name, entry)
+            proposed.proposal_of_entry(self.name, entry)
             for entry in suite_file.pending_in(self.file.history)
         )
         known = {proposal.id for proposal in stored}
@@ -421,7 +421,7 @@ class ReviewQueue:
         if len(proposals) == 1:
             return proposals[0]
         if self.results is not None and not proposals:
-            for stored in stored_proposals.read_proposals(self.results, self.name):
+            for stored in proposed.read_proposals(self.results, self.name):
                 if stored.proposal.id.startswith(proposal_id):
                     by = f"the proposal {stored.proposal.id} is {stored.stage.value}"
                     raise RequestError(f"{by} already, by {stored.agent}", "dql review --pending")
@@ -467,10 +467,10 @@ class ReviewQueue:
             applied.append(stored.proposal)
         return applied
 
-    def _stored(self, stage: ProposalStage) -> list[stored_proposals.StoredProposal]:
+    def _stored(self, stage: ProposalStage) -> list[proposed.StoredProposal]:
         if self.results is None:
             return []
-        return [*stored_proposals.read_proposals(self.results, self.name, stage=stage)]
+        return [*proposed.read_proposals(self.results, self.name, stage=stage)]
 
     def _decide(
         self, proposal: Proposal, stage: ProposalStage, author: str, reason: str | None
@@ -478,6 +478,6 @@ class ReviewQueue:
         """Records a decision on a proposal in the store; the history records its own."""
         if self.results is None:
             return
-        known = {stored.proposal.id for stored in stored_proposals.read_proposals(self.results)}
+        known = {stored.proposal.id for stored in proposed.read_proposals(self.results)}
         if proposal.id in known:
-            stored_proposals.decide(self.results, proposal, stage, author, reason)
+            proposed.decide(self.results, proposal, stage, author, reason)

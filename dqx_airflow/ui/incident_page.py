@@ -18,7 +18,7 @@ from dqx_airflow.results import incidents as records
 from dqx_airflow.results.changes import Changes, changes_before
 from dqx_airflow.results.incidents import ACCEPTED, ACKNOWLEDGED, CLOSED, COMMENT, Incident
 from dqx_airflow.results.query import RunsWanted
-from dqx_airflow.results.report_rows import RunRow
+from dqx_airflow.results.schema import RunRow
 from dqx_airflow.ui import airflow, responses
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.board_page import DEPTH

@@ -14,7 +14,7 @@ from fastapi import APIRouter, Request, Response
 from markupsafe import Markup
 
 from dqx_airflow.tuning.drawings import cost_svg
-from dqx_airflow.tuning.stored_proposals import (
+from dqx_airflow.tuning.proposals import (
     ProposalStage,
     StoredProposal,
     attempts_behind,

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dqx_airflow.results.store import ResultsStore
-from dqx_airflow.tuning.stored_proposals import ProposalStage, read_proposals
+from dqx_airflow.tuning.proposals import ProposalStage, read_proposals
 from dqx_airflow.values import (
     Attempt,
     DatasetSnapshot,

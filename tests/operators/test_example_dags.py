@@ -17,8 +17,7 @@ from dqx_airflow import MemoryDatabase, Suite
 from dqx_airflow.results.labels import Label, write_labels
 from dqx_airflow.results.query import list_runs
 from dqx_airflow.results.store import ResultsStore
-from dqx_airflow.tuning.proposals import Proposal, ProposedValue
-from dqx_airflow.tuning.stored_proposals import ProposalStage, decide, propose
+from dqx_airflow.tuning.proposals import Proposal, ProposalStage, ProposedValue, decide, propose
 from dqx_airflow.values import Attempt, GateReport, Outcome, RunKey, Severity, ShadowReport
 from dqx_airflow.values.files import shipped
 

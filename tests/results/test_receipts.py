@@ -31,7 +31,7 @@ from dqx_airflow.results.receipts import (
     signing_key,
     verify_table,
 )
-from dqx_airflow.results.report_rows import digest_of
+from dqx_airflow.results.schema import digest_of
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.results.upkeep import prune
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, SourceFile

@@ -10,18 +10,16 @@ import pytest
 from arro3.core import Schema, Table
 
 from dqx_airflow.results.query import rows_of
-from dqx_airflow.results.report_rows import (
-    Row,
-    failing_rows,
-    report_from_rows,
-    results_rows,
-    run_row,
-)
 from dqx_airflow.results.schema import (
     FAILING_ROWS_SCHEMA,
     RESULTS_COLUMNS,
     RESULTS_SCHEMA,
     RUNS_SCHEMA,
+    Row,
+    failing_rows,
+    report_from_rows,
+    results_rows,
+    run_row,
 )
 from dqx_airflow.results.store import arrow_table
 from dqx_airflow.values import GateReport, Origin, Outcome, Verdict

@@ -21,7 +21,6 @@ from deltalake.exceptions import CommitFailedError
 from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.results import upkeep
 from dqx_airflow.results.query import find_report, list_runs, read_report
-from dqx_airflow.results.report_rows import digests_of, failing_rows, results_rows, run_row
 from dqx_airflow.results.schema import (
     FAILING_ROWS,
     RECEIPTS,
@@ -31,6 +30,10 @@ from dqx_airflow.results.schema import (
     STATES,
     TABLES,
     Row,
+    digests_of,
+    failing_rows,
+    results_rows,
+    run_row,
 )
 from dqx_airflow.results.states import State, StateStore
 from dqx_airflow.results.store import OF_GATES, ResultsStore, arrow_table

@@ -20,11 +20,11 @@ from dqx_airflow.errors import ChangeRefusedError, RequestError, SourceError
 from dqx_airflow.plan.term_values import Measurements
 from dqx_airflow.results.past_days import PastDay
 from dqx_airflow.tuning.backtest import Backtest
+from dqx_airflow.tuning.forms import tune
 from dqx_airflow.tuning.proposals import Proposal, ProposedForm, proposal_from_json
 from dqx_airflow.tuning.protection import judge_change
 from dqx_airflow.tuning.review import apply_proposal, require_allowed
 from dqx_airflow.tuning.suite_file import SuiteFile, SuiteText, with_edits
-from dqx_airflow.tuning.tune import tune
 from dqx_airflow.tuning.tuner import AGENT, Tuned
 from dqx_airflow.values import SourceFile, Status
 

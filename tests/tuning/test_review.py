@@ -16,9 +16,16 @@ from dqx_airflow.cli.main import app
 from dqx_airflow.dql import History, Suite
 from dqx_airflow.errors import ChangeRefusedError, RequestError
 from dqx_airflow.results.query import StoredResults
-from dqx_airflow.tuning.proposals import Proposal, ProposedValue, proposal_from_json
+from dqx_airflow.tuning.proposals import (
+    Proposal,
+    ProposalStage,
+    ProposedValue,
+    decide,
+    proposal_from_json,
+    propose,
+    read_proposals,
+)
 from dqx_airflow.tuning.review import ReviewQueue, apply_proposal, require_allowed
-from dqx_airflow.tuning.stored_proposals import ProposalStage, decide, propose, read_proposals
 from dqx_airflow.tuning.suite_file import SuiteFile
 
 SUITE = """\

@@ -24,10 +24,10 @@ from dqx_airflow.results.labels import Label, write_labels
 from dqx_airflow.results.past_days import PastDay
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.costs import Counts, Fold, Trial, truths, wanted_labels, wins
+from dqx_airflow.tuning.forms import tune
+from dqx_airflow.tuning.proposals import ProposalStage, read_proposals
 from dqx_airflow.tuning.protection import judge_values
-from dqx_airflow.tuning.stored_proposals import ProposalStage, read_proposals
 from dqx_airflow.tuning.suite_file import SuiteText, with_edits
-from dqx_airflow.tuning.tune import tune
 from dqx_airflow.tuning.tuner import AGENT, KnownPast, ProfileDays, Rules, Tuned, tuned_values
 from dqx_airflow.values import SourceFile, Status
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from ui_scene import Html, Scene, report_of
 
-from dqx_airflow.tuning.proposals import Proposal, ProposedValue
-from dqx_airflow.tuning.stored_proposals import (
+from dqx_airflow.tuning.proposals import (
+    Proposal,
     ProposalStage,
+    ProposedValue,
     StoredProposal,
     decide,
     propose,

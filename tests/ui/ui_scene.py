@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from dqx_airflow.results.report_rows import digests_of
+from dqx_airflow.results.schema import digests_of
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import (
     Attempt,
