@@ -73,7 +73,7 @@ def caller_site() -> CallSite:
     From Python 3.11 on it is the exact call, before that the line on which it begins.
     """
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and _is_ours(frame):
+    while frame is not None and str(frame.f_globals.get("__name__")).startswith(_OURS):
         frame = frame.f_back
     if frame is None:
         return CallSite(Span("<python>", 1, 1, 1, 2), "")
@@ -81,10 +81,6 @@ def caller_site() -> CallSite:
     lines = linecache.getlines(file, frame.f_globals)
     span = _call_span(frame, file, lines) or _line_span(frame.f_lineno, file, lines)
     return CallSite(span, _text_at(span, lines))
-
-
-def _is_ours(frame: FrameType) -> bool:
-    return str(frame.f_globals.get("__name__")).startswith(_OURS)
 
 
 def source_of(file: str) -> str:

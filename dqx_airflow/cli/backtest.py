@@ -19,13 +19,13 @@ import typer
 from rich.text import Text
 
 from dqx_airflow.cli import arguments
-from dqx_airflow.cli.command import TableFormatOption, TableOrJson, print_or_write
+from dqx_airflow.cli.command import TableFormatOption, of_spark, print_or_write
 from dqx_airflow.cli.reports import console_for, print_table, printable, table_of
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.renderers import json_text
 from dqx_airflow.dql.check import Checked
 from dqx_airflow.dql.nodes import Unit
-from dqx_airflow.errors import RequestError, SparkError
+from dqx_airflow.errors import RequestError
 from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.plan.model import Plan
 from dqx_airflow.plan.predicates import lookups_of
@@ -327,14 +327,9 @@ def _opened(
         plan_of(replace(quiet, run_key=replace(request.run_key, date=on)), checked)
         for on in missing
     ]
-    try:
-        from dqx_airflow.cli.spark import Spark
-    except ModuleNotFoundError as error:
-        raise SparkError(
-            f"package {error.name} is not installed", "pip install 'dqx-airflow[spark]'"
-        ) from error
     session = {**request.session_settings, **call.settings.session}
-    return request, plans, Spark(call.settings.connection, session)
+    made = of_spark("dqx_airflow.cli.spark").Spark(call.settings.connection, session)
+    return request, plans, made
 
 
 def _of_one_dataset(plan: Plan) -> Plan:
@@ -357,7 +352,7 @@ def shadow(
     name: str | None = None,
     gate: arguments.GateOption = None,
     results: arguments.ResultsOption = None,
-    output: TableFormatOption = TableOrJson.TABLE,
+    output: TableFormatOption = "table",
 ) -> None:
     """Compare the alarms of a suite with those of the shadow that ran beside it.
 
@@ -382,7 +377,7 @@ def shadow(
     days = [day for day in observed if day.shadow == chosen]
     judged = [day for day in days if day.problem is None]
     compared = compare_alarms(judged)
-    if output is TableOrJson.JSON:
+    if output == "json":
         typer.echo(json_text(_shadow_fields(chosen, days, compared)))
         return
     _print_shadow(chosen, days, compared)

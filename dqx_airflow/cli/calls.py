@@ -222,7 +222,8 @@ class _CallReader:
         skipped = tuple(self._date("--skip-date", text) for text in options.skip_dates)
         given, problems = datasets_of_arguments(options.datasets)
         self.problems.add(problems, {"--dataset": "\n".join(options.datasets)})
-        self.unsound |= {_name_in(options.datasets[problem.span.line - 1]) for problem in problems}
+        given_texts = (options.datasets[problem.span.line - 1] for problem in problems)
+        self.unsound |= {text.partition("=")[0] for text in given_texts}
         results = options.results or settings.results
         template = GateRequest(
             run_key=values.RunKey("", on, f"command line {datetime.now(timezone.utc).isoformat()}"),
@@ -579,7 +580,3 @@ def _datasets_needed(suite: SourceFile) -> tuple[str, ...]:
     """The datasets that a compiled suite uses."""
     checked = check_source(suite)
     return datasets_of(checked.suite.checks) if checked.suite is not None else ()
-
-
-def _name_in(argument: str) -> str:
-    return argument.partition("=")[0]

@@ -10,10 +10,9 @@ import os
 import re
 import sys
 from collections import UserDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from copy import copy
-from enum import Enum
 from functools import wraps
 from importlib import import_module
 from inspect import Parameter, Signature, cleandoc, getdoc, signature
@@ -24,7 +23,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_group
 
-from dqx_airflow.errors import DqxError, RequestError, SourceError, first_line
+from dqx_airflow.errors import DqxError, RequestError, SourceError, SparkError, first_line
 
 if TYPE_CHECKING:
     from dqx_airflow.datasets.connections import Connection
@@ -32,13 +31,8 @@ if TYPE_CHECKING:
 
 
 TextOrJson: TypeAlias = Literal["text", "json"]
-
-
-class TableOrJson(str, Enum):
-    """A table for people, or JSON."""
-
-    TABLE = "table"
-    JSON = "json"
+TableOrJson: TypeAlias = Literal["table", "json"]
+SheetFormat: TypeAlias = Literal["table", "json", "csv"]
 
 
 TextFormatOption: TypeAlias = Annotated[
@@ -47,14 +41,6 @@ TextFormatOption: TypeAlias = Annotated[
 TableFormatOption: TypeAlias = Annotated[
     TableOrJson, typer.Option("--format", help="Output format: table or json.")
 ]
-
-
-class SheetFormat(str, Enum):
-    """A table for people, JSON, or CSV for spreadsheets."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
 
 
 def print_or_write(text: str, output: Path | None) -> None:
@@ -77,6 +63,20 @@ def write_text(path: Path, text: str) -> None:
 def template(name: str) -> str:
     """A text of this room, in which `format` replaces names."""
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
+
+
+def print_list(
+    text: str | None, head: Sequence[str], rows: Sequence[Sequence[Any]], nothing: str
+) -> None:
+    """Prints JSON if that is wanted, else a table, or a sentence if that would have no rows."""
+    from dqx_airflow.cli.reports import print_table
+
+    if text is not None:
+        typer.echo(text)
+    elif rows:
+        print_table(head, rows)
+    else:
+        typer.echo(nothing)
 
 
 def require_new(path: Path) -> None:
@@ -301,6 +301,19 @@ def settings_here() -> Settings:
         first = settings.problems[0]
         raise RequestError(f"{path}:{first.span.line}: {first.message}")
     return settings
+
+
+def of_spark(name: str, extra: str = "spark") -> Any:
+    """A module that imports pyspark, which comes with an extra of this package.
+
+    :raises SparkError: a package that it needs is not installed.
+    """
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        raise SparkError(
+            f"package {error.name} is not installed", f"pip install 'dqx-airflow[{extra}]'"
+        ) from error
 
 
 TYPED_VARIABLES: ContextVar[tuple[str, ...]] = ContextVar("TYPED_VARIABLES", default=())

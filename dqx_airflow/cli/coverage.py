@@ -34,7 +34,7 @@ def coverage(
     dataset: DatasetOption = None,
     config: ConfigOption = None,
     least: Annotated[float, typer.Option("--min", min=0, max=100, metavar="PERCENT")] = 0,
-    output: command.TableOrJson = command.TableOrJson.TABLE,
+    output: command.TableOrJson = "table",
 ) -> None:
     """Show which tables and columns of a data flow no gate and no assertion sees.
 
@@ -73,7 +73,7 @@ def coverage(
     checked = sum(bool(table.checked_by) for table in tables)
     columns = sum(table.columns for table in tables)
     seen = columns - sum(len(table.unseen) for table in tables)
-    if output is command.TableOrJson.JSON:
+    if output == "json":
         totals = {"tables": len(tables), "checked": checked, "columns": columns, "seen": seen}
         typer.echo(json_text({"totals": totals, "tables": list(map(asdict, tables))}))
     else:

@@ -77,18 +77,12 @@ def _prove(
     """Whether the engine has no other value."""
     import os
 
-    from dqx_airflow.cli.command import ROOT_VARIABLES
-    from dqx_airflow.errors import SparkError
+    from dqx_airflow.cli.command import ROOT_VARIABLES, of_spark
 
-    try:
-        from dqx_airflow.cli.doctor_checks.prove import prove_engine
-    except ModuleNotFoundError as error:
-        raise SparkError(
-            f"package {error.name} is not installed", "pip install 'dqx-airflow[spark]'"
-        ) from error
+    prove_engine = of_spark("dqx_airflow.cli.doctor_checks.prove").prove_engine
     given = (os.environ.get(name) for name in ROOT_VARIABLES)
     root = results_root or next(filter(None, given), None)
-    return prove_engine(connection, root, folder, as_json=format == "json")
+    return bool(prove_engine(connection, root, folder, as_json=format == "json"))
 
 
 def all_checks(

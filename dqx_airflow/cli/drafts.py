@@ -159,7 +159,7 @@ def import_rules(
     name: str | None = None,
     output: Annotated[Path | None, typer.Option("--output", "-o")] = None,
     fail_on: FailOnUntranslated = "not-translated",
-    format: command.TableOrJson = command.TableOrJson.TABLE,
+    format: command.TableOrJson = "table",
 ) -> None:
     """Translate rule files of other tools to a DQL suite, and report on every rule.
 
@@ -195,7 +195,7 @@ def import_rules(
         origins.append(f"{path.name} ({TOOLS[tool_name].title})")
     suite = suite_of(name or files[0].stem, f"Imported from {', '.join(origins)}", rules)
     command.print_or_write(suite.text, output)
-    if format is command.TableOrJson.JSON:
+    if format == "json":
         typer.echo(_as_json(suite.rules), err=True)
     else:
         _print_table(suite.rules)

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.command import RootOption, TextFormatOption, storage_options
+from dqx_airflow.cli.command import RootOption, TextFormatOption, print_list
+from dqx_airflow.cli.stores import results_under
 from dqx_airflow.errors import RequestError
+from dqx_airflow.values import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -64,18 +66,14 @@ def incidents(
         shown = [incident_called(found, show)]
     changes = changes_before(results, shown[0]) if show is not None else ()
     lacking = lacking_rows(results, shown)
-    if output == "json":
-        from dqx_airflow.values import to_json
-
-        facts = [_facts(one, lacking.get(one.id, ())) for one in shown]
-        if changes:
-            facts[0]["changes"] = dict(changes)
-        typer.echo(to_json(facts))
-    elif shown:
-        _print(shown, {one.id: lacking.get(one.id, ()) for one in shown})
+    facts = [_facts(one, lacking.get(one.id, ())) for one in shown]
+    if changes:
+        facts[0]["changes"] = dict(changes)
+    rows = [_row(one, lacking.get(one.id, ())) for one in shown]
+    nothing = "no incident" if ended else "no open slice"
+    print_list(to_json(facts) if output == "json" else None, _HEAD, rows, nothing)
+    if output == "text":
         _print_changes(changes)
-    else:
-        typer.echo("no open slice" if not ended else "no incident")
 
 
 def results_at(root: str | None) -> StoredResults:
@@ -84,11 +82,7 @@ def results_at(root: str | None) -> StoredResults:
     :raises RequestError: no root is given.
     :raises StoreError: there is no store.
     """
-    from dqx_airflow.results.query import StoredResults
-
-    if not root:
-        raise RequestError("no results root given", "add --root PATH, or set DQX_RESULTS_ROOT")
-    results = StoredResults(root, storage_options())
+    results = results_under(root)
     results.require_some()
     return results
 
@@ -156,27 +150,15 @@ def _facts(one: Incident, lacking: Sequence[LackingRows]) -> dict[str, object]:
     }
 
 
-def _print(shown: Sequence[Incident], lacking: dict[str, Sequence[LackingRows]]) -> None:
-    from dqx_airflow.cli.reports import print_table
+_HEAD = ("id", "gate", "date", "status", "rows held back", "worst", "acknowledged by")
 
-    print_table(
-        ("id", "gate", "date", "status", "rows held back", "worst", "acknowledged by"),
-        [
-            (
-                one.id[:8],
-                f"{one.last.run_key.gate_instance} {one.rows}".strip(),
-                one.date.isoformat(),
-                one.status,
-                ", ".join(
-                    f"{rows.dataset}: {'?' if rows.rows is None else rows.rows}"
-                    for rows in lacking[one.id]
-                ),
-                one.last.worst or "",
-                one.acknowledgement.author if one.acknowledgement else "",
-            )
-            for one in shown
-        ],
-    )
+
+def _row(one: Incident, lacking: Sequence[LackingRows]) -> tuple[str, ...]:
+    gate = f"{one.last.run_key.gate_instance} {one.rows}".strip()
+    held = (f"{rows.dataset}: {'?' if rows.rows is None else rows.rows}" for rows in lacking)
+    by = one.acknowledgement.author if one.acknowledgement else ""
+    worst, day = one.last.worst or "", one.date.isoformat()
+    return one.id[:8], gate, day, one.status, ", ".join(held), worst, by
 
 
 def _print_changes(found: Iterable[tuple[str, Changes]]) -> None:
@@ -316,34 +298,13 @@ def waivers(
         typer.echo(f"ended: {own[0].name} of {own[0].gate}")
         return
     shown = sorted((one for one in found if ended or one.is_active(now)), key=lambda o: o.until)
-    if output == "json":
-        from dqx_airflow.values import to_json
-
-        typer.echo(to_json([*shown]))
-    elif shown:
-        _print_waivers(shown, now)
-    else:
-        typer.echo("no waiver")
+    head = ("id", "gate", "assertion", "until", "limit", "owner", "reason", "state")
+    rows = [_waiver_row(one, now) for one in shown]
+    print_list(to_json([*shown]) if output == "json" else None, head, rows, "no waiver")
 
 
-def _print_waivers(shown: Sequence[Waiver], now: datetime) -> None:
-    from dqx_airflow.cli.reports import print_table
-
-    print_table(
-        ("id", "gate", "assertion", "until", "limit", "owner", "reason", "state"),
-        [
-            (
-                one.id[:8],
-                one.gate,
-                one.name,
-                one.until.isoformat(),
-                re.sub(r"^[^,]*(, )?", "", one.terms),
-                one.owner,
-                one.reason,
-                "active"
-                if one.is_active(now)
-                else f"ended{f' by {one.ended_by}' if one.ended_by else ''}",
-            )
-            for one in shown
-        ],
-    )
+def _waiver_row(one: Waiver, now: datetime) -> tuple[str, ...]:
+    ended = f"ended by {one.ended_by}" if one.ended_by else "ended"
+    state, limit = "active" if one.is_active(now) else ended, re.sub(r"^[^,]*(, )?", "", one.terms)
+    until = one.until.isoformat()
+    return one.id[:8], one.gate, one.name, until, limit, one.owner, one.reason, state

@@ -38,7 +38,7 @@ def alerts(
     gate: arguments.GateOption = None,
     map_index: arguments.MapIndexOption = None,
     results: arguments.ResultsOption = None,
-    output: Annotated[SheetFormat, typer.Option("--format")] = SheetFormat.TABLE,
+    output: Annotated[SheetFormat, typer.Option("--format")] = "table",
 ) -> None:
     """List the failed assertions of the last days, oldest first, with their labels.
 
@@ -63,16 +63,16 @@ def alerts(
     nothing = f"no {noun} in the {days} days up to {last}"
     if newest is not None:
         nothing = f"no results in the {days} days up to {last}: the newest are of {newest}"
-        if output is not SheetFormat.TABLE:
+        if output != "table":
             typer.echo(nothing, err=True)
     match output:
-        case SheetFormat.JSON:
+        case "json":
             typer.echo(json_text([_alert_fields(alert) for alert in listed]))
-        case SheetFormat.CSV:
+        case "csv":
             typer.echo(_alerts_csv(listed), nl=False)
-        case SheetFormat.TABLE if listed:
+        case "table" if listed:
             _print_alerts(listed)
-        case SheetFormat.TABLE:
+        case "table":
             typer.echo(nothing)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from dqx_airflow.cli import arguments
-from dqx_airflow.cli.command import SheetFormat, TableFormatOption, TableOrJson
+from dqx_airflow.cli.command import SheetFormat, TableFormatOption, TableOrJson, print_list
 from dqx_airflow.cli.suites import count_text
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.renderers import draw, json_text
@@ -48,7 +48,7 @@ def tune(
     output_dir: Path | None = None,
     gate: arguments.GateOption = None,
     results: arguments.ResultsOption = None,
-    output: TableFormatOption = TableOrJson.TABLE,
+    output: TableFormatOption = "table",
 ) -> None:
     """Propose thresholds that would have cost less on labelled days, with the evidence.
 
@@ -73,7 +73,7 @@ def tune(
     applied = _propose(stored, file, proposals) if propose else []
     if output_dir is not None:
         _write(output_dir, proposals)
-    if output is TableOrJson.JSON:
+    if output == "json":
         typer.echo(json_text([_fields_of(result, applied) for result in tuned]))
         return
     _print(suite, tuned, days)
@@ -245,7 +245,7 @@ def history(
     suite: arguments.SuiteArgument,
     *,
     param: str | None = None,
-    output: Annotated[SheetFormat, typer.Option("--format")] = SheetFormat.TABLE,
+    output: Annotated[SheetFormat, typer.Option("--format")] = "table",
 ) -> None:
     """Show the changes of a suite, oldest first.
 
@@ -254,14 +254,14 @@ def history(
     """
     entries = _entries(suite, param)
     match output:
-        case SheetFormat.JSON:
+        case "json":
             listed = [{"entry": number, **entry} for number, entry in entries]
             typer.echo(json_text(listed))
-        case SheetFormat.CSV:
+        case "csv":
             typer.echo(_history_csv(entries), nl=False)
-        case SheetFormat.TABLE if entries:
+        case "table" if entries:
             _print_history(entries, arguments.units_in(suite))
-        case SheetFormat.TABLE:
+        case "table":
             typer.echo("no changes" if param is None else f"no changes of {param}")
 
 
@@ -429,7 +429,7 @@ def review(
     reason: arguments.ReasonOption = None,
     author: str | None = None,
     results: arguments.ResultsOption = None,
-    output: TableFormatOption = TableOrJson.TABLE,
+    output: TableFormatOption = "table",
 ) -> None:
     """List, approve and reject the changes that algorithms propose.
 
@@ -488,21 +488,16 @@ def _described(proposal: Proposal) -> str:
 
 
 def _print_proposals(waiting: list[Proposal], output: TableOrJson) -> None:
-    if output is TableOrJson.JSON:
-        listed = [json.loads(proposal.to_json()) for proposal in waiting]
-        typer.echo(json_text(listed))
-        return
-    if not waiting:
-        typer.echo("no pending proposals")
-        return
-    from dqx_airflow.cli.reports import print_table, printable
+    from dqx_airflow.cli.reports import printable
 
     rows = []
     for proposal in waiting:
         at = f"{proposal.at:%Y-%m-%d %H:%M}Z"
         rows.append((proposal.id, at, proposal.agent, _changes_of(proposal), proposal.reason or ""))
-    print_table(("id", "proposed", "agent", "change", "why"), rows)
-    for proposal in waiting:
+    is_json, plain = output == "json", [json.loads(proposal.to_json()) for proposal in waiting]
+    head = ("id", "proposed", "agent", "change", "why")
+    print_list(json_text(plain) if is_json else None, head, rows, "no pending proposals")
+    for proposal in () if is_json else waiting:
         text = proposal.profile or (proposal.form.text if proposal.form is not None else "")
         if text:
             typer.echo(printable(f"\n{proposal.id}:\n{text.rstrip()}", keep="\n"))

@@ -46,19 +46,14 @@ def list_(
     :param on: Only rows of this date.
     """
     _, found = _quarantined(place, gate, on)
-    if output == "json":
-        _print_json([group.facts for group in found])
-    elif found:
-        from dqx_airflow.cli.reports import print_table
-
-        rows = (
-            (group.gate, str(group.date), reason, str(count), str(group.rows))
-            for group in found
-            for reason, count in group.reasons.items()
-        )
-        print_table(("gate", "date", "reason", "rows", "of all"), [*rows])
-    else:
-        typer.echo("no rows in quarantine")
+    lines = [
+        (group.gate, str(group.date), reason, str(count), str(group.rows))
+        for group in found
+        for reason, count in group.reasons.items()
+    ]
+    text = _json([group.facts for group in found]) if output == "json" else None
+    head = ("gate", "date", "reason", "rows", "of all")
+    command.print_list(text, head, lines, "no rows in quarantine")
 
 
 @app.command("show")
@@ -89,18 +84,13 @@ def show(
             "run its gate again, or name a column: --masked COLUMN",
         )
     rows = shown_rows(table, found, [*(recorded or ()), *(masked or ())], limit)
-    if output == "json":
-        _print_json(rows)
-    elif rows:
-        from dqx_airflow.cli.reports import print_table
-
-        names = [name for name in rows[0] if not name.startswith("dqx_")]
-        cells = ([str(row[name]) for name in ("dqx_date", *names)] for row in rows)
-        reasons = (", ".join(row["dqx_reasons"] or ()) for row in rows)
-        lines = [[*row, reason] for row, reason in zip(cells, reasons, strict=True)]
-        print_table(("date", *names, "reasons"), lines)
-    else:
-        typer.echo("no rows in quarantine")
+    names = [name for name in next(iter(rows), {}) if not name.startswith("dqx_")]
+    lines = [
+        [*(str(row[name]) for name in ("dqx_date", *names)), ", ".join(row["dqx_reasons"] or ())]
+        for row in rows
+    ]
+    text, head = _json(rows) if output == "json" else None, ("date", *names, "reasons")
+    command.print_list(text, head, lines, "no rows in quarantine")
 
 
 def release(
@@ -173,7 +163,7 @@ def release(
                 _note(results, "released", by, {key: text})
     left = sum(group.rows for group in _quarantined(place, gate, of_day)[1])
     if shared.output is Output.JSON:
-        _print_json({"released": rows, "left": left})
+        typer.echo(_json({"released": rows, "left": left}))
     else:
         typer.echo(f"{rows} rows released to {target}, {left} left in quarantine")
     if left:
@@ -244,7 +234,7 @@ def discard(
     }
     _note(results, "discarded", by, texts)
     if output == "json":
-        _print_json([group.facts for group in found])
+        typer.echo(_json([group.facts for group in found]))
     else:
         typer.echo(f"{sum(group.rows for group in found)} rows discarded from {place}")
 
@@ -276,7 +266,7 @@ def _note(results: StoredResults, kind: str, author: str, texts: Mapping[RunKey,
         write_notes(results, notes)
 
 
-def _print_json(value: Any) -> None:
+def _json(value: Any) -> str:
     # JSON has no NaN and no infinity: they are strings.
     finite = json.loads(json.dumps(value, default=str), parse_constant=str)
-    typer.echo(json.dumps(finite, ensure_ascii=False))
+    return json.dumps(finite, ensure_ascii=False)

@@ -87,16 +87,11 @@ class _Runner:
         print_diagnostics(call)
         if call.has_errors:
             return command.EXIT_WRONG
-        try:
-            from dqx_airflow.cli.spark import Spark
-        except ModuleNotFoundError as error:
-            extra = "sail" if call.settings.connection.address == "sail" else "spark"
-            _print_error(
-                f"package {error.name} is not installed", f"pip install 'dqx-airflow[{extra}]'"
-            )
-            return command.EXIT_INFRASTRUCTURE
         asked = call.requests[0].session_settings
-        reached = Spark(call.settings.connection, {**asked, **call.settings.session})
+        settings = {**asked, **call.settings.session}
+        extra = "sail" if call.settings.connection.address == "sail" else "spark"
+        of_spark = command.of_spark("dqx_airflow.cli.spark", extra)
+        reached: Spark = of_spark.Spark(call.settings.connection, settings)
         if self._spark is None:
             self._spark = reached
         elif reached != self._spark:

@@ -54,7 +54,7 @@ def list_(
     from dqx_airflow.results.query import list_runs
 
     runs = list_runs(
-        _results(root),
+        results_under(root),
         gate=gate,
         dataset_date=on.date() if on else None,
         limit=limit,
@@ -80,7 +80,7 @@ def show(
     :param run_id: The first characters of a run id, or `latest`.
     :param rows: Show all sampled failing rows instead of the first three.
     """
-    results = _results(root)
+    results = results_under(root)
     report = find_run(results, run_id)
     if output == "json":
         _print_json(report)
@@ -106,7 +106,7 @@ def export(
     """
     from dqx_airflow.results.oors import oors_message, send_message
 
-    message = oors_message(find_run(_results(root), run_id))
+    message = oors_message(find_run(results_under(root), run_id))
     if url is None or output is not None:
         command.print_or_write(json.dumps(message, indent=2, ensure_ascii=False) + "\n", output)
     if url is not None:
@@ -202,7 +202,8 @@ def find_run(results: StoredResults, run_id: str) -> GateReport:
     )
 
 
-def _results(root: str | None) -> StoredResults:
+def results_under(root: str | None) -> StoredResults:
+    """:raises RequestError: no root is given."""
     from dqx_airflow.results.query import StoredResults
 
     return StoredResults(_required_root(root), command.storage_options())
@@ -399,7 +400,7 @@ def verify(
 
     named = re.fullmatch(r"(.+)@(\d{1,4000})", table, re.ASCII)
     path, number = (named[1], int(named[2])) if named else (table, None)
-    found = verify_table(_results(root), path, number, public_key)
+    found = verify_table(results_under(root), path, number, public_key)
     if output == "json":
         _print_json(found)
     else:

@@ -227,28 +227,13 @@ class CompletionContext:
 _OPERAND = frozenset({"NUMBER", "IDENT", "LPAR"})
 _ENDS_OF_STATEMENTS = frozenset({"RBRACE", "$END"})
 _STATEMENTS = frozenset(
-    {
-        "assert",
-        "use",
-        "watch",
-        "const",
-        "macro",
-        "check",
-        "profile",
-        "import",
-        "for",
-        "@",
-        "from",
-        "to",
-    }
-    | {"type", "fits", "disable", "scale", "downgrade", "severity", "tags"}
+    {"assert", "use", "watch", "const", "macro", "check", "profile", "import", "for", "@"}
+    | {"from", "to", "type", "fits", "disable", "scale", "downgrade", "severity", "tags"}
 )
 _SLOTS_AFTER = {
     "dataset": Slot.DATASET,
     "order_by": Slot.COLUMN,
-    "lag": Slot.CONSTANT,
-    "n": Slot.CONSTANT,
-    "step": Slot.CONSTANT,
+    **dict.fromkeys(("lag", "n", "step"), Slot.CONSTANT),
 }
 _TEXTS = {
     ("profile", "check"): Slot.CHECK_TEXT,

@@ -68,8 +68,7 @@ from dqx_airflow.results.decisions import decisions_on
 from dqx_airflow.results.labels import read_labels
 from dqx_airflow.results.query import StoredResults, read_proof
 from dqx_airflow.results.receipts import ReceiptWriter, signing_key
-from dqx_airflow.results.report_rows import digests_of
-from dqx_airflow.results.schema import PROOFS
+from dqx_airflow.results.schema import PROOFS, digests_of
 from dqx_airflow.results.states import StateStore
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import GateReport, GateRequest, Outcome, Verdict

@@ -412,16 +412,13 @@ def _accepted_values(arguments: Arguments) -> tuple[kinds.Demand, ...]:
     values = arguments.list_of("values")
     if arguments.get("quote") is not False:
         # dbt compares strings unless configured otherwise, and casts the column.
-        return (kinds.RowsSatisfy(f"{arguments.sql} IN ({_strings(values)})"),)
+        return (kinds.RowsSatisfy(f"{arguments.sql} IN ({', '.join(map(quote_literal, values))})"),)
     return (kinds.OneOf(tuple(values)),)
 
 
 def _not_accepted_values(arguments: Arguments) -> tuple[kinds.Demand, ...]:
-    return (kinds.RowsSatisfy(f"{arguments.sql} NOT IN ({_strings(arguments.list_of('values'))})"),)
-
-
-def _strings(values: list[Any]) -> str:
-    return ", ".join(quote_literal(value) for value in values)
+    values = ", ".join(map(quote_literal, arguments.list_of("values")))
+    return (kinds.RowsSatisfy(f"{arguments.sql} NOT IN ({values})"),)
 
 
 def _reference(arguments: Arguments) -> kinds.Refers:

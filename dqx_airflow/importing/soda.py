@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -284,7 +283,7 @@ def rules_of_checks(
                 elif any(sign in dataset for sign in "%*"):
                     reason = "it selects datasets by a pattern: list each of them"
                 else:
-                    yield from _sodacl_rules(check, _Place(dataset, place, where))
+                    yield from _sodacl_rules(check, dataset, place, where)
                     continue
                 yield ForeignRule(_plain_name(dataset), place, yaml_line(check), reason)
         if not _sections(key, section):
@@ -310,16 +309,6 @@ def _plain_name(text: str) -> str:
     return re.sub(r"\W+", "_", text).strip("_") or "data"
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """The context of a check: its dataset, its position in the file, and the filter of the
-    dataset."""
-
-    dataset: str
-    place: str
-    where: str | None
-
-
 _NO_CLAIMS = (
     *("name", "title", "owner", "attributes", "identity", "column"),
     *("samples limit", "samples columns", "collect failed rows", "failed rows query"),
@@ -327,15 +316,20 @@ _NO_CLAIMS = (
 """The keys of a check that data cannot violate."""
 
 
-def _sodacl_rules(check: object, at: _Place) -> Iterator[ForeignRule]:
-    """A check; two rules if it warns and fails at different values."""
+def _sodacl_rules(
+    check: object, dataset: str, place: str, of_dataset: str | None
+) -> Iterator[ForeignRule]:
+    """A check; two rules if it warns and fails at different values.
+
+    :param of_dataset: the filter of the dataset.
+    """
     given = next(iter(check.values())) if isinstance(check, Mapping) and check else None
     text = next(iter(check)) if isinstance(check, Mapping) and check else check
     settings = dict(given) if isinstance(given, Mapping) else {}
     name, own_filter = settings.get("name"), settings.pop("filter", None)
     for key in _NO_CLAIMS:
         settings.pop(key, None)
-    filters = foreign_rule.all_hold(at.where, own_filter)
+    filters = foreign_rule.all_hold(of_dataset, own_filter)
     shown = check if isinstance(check, str) else yaml_line(check)
     of_no_rows = OF_NO_ROWS if filters and IS_SHARE.match(str(text)) else None
 
@@ -343,8 +337,8 @@ def _sodacl_rules(check: object, at: _Place) -> Iterator[ForeignRule]:
         meaning: Meaning | str, severity: Severity | None = None, difference: str | None = None
     ) -> ForeignRule:
         return ForeignRule(
-            at.dataset,
-            at.place,
+            dataset,
+            place,
             shown,
             meaning,
             name=str(name) if name else None,
@@ -363,14 +357,14 @@ def _sodacl_rules(check: object, at: _Place) -> Iterator[ForeignRule]:
         )
         return
     if text == "group by":
-        yield from rules_of_groups(settings, at.dataset, at.place, at.where, shown)
+        yield from rules_of_groups(settings, dataset, place, of_dataset, shown)
         return
     for severity, compared in levels_of(str(text), settings):
         if compared is None:
             yield rule("write a level as `when > 5`", severity)
             continue
         try:
-            meaning, difference = _sodacl_meaning(compared, settings, at.dataset)
+            meaning, difference = _sodacl_meaning(compared, settings, dataset)
             yield rule(meaning, severity, difference)
         except foreign_rule.REFUSALS as refusal:
             yield rule(foreign_rule.reason_of(refusal), severity)

@@ -18,7 +18,7 @@ from dqx_airflow.plan.predicates import show_group
 from dqx_airflow.plan.term_values import measurements_from
 from dqx_airflow.results.incidents import BAD, Incident, rows_in
 from dqx_airflow.results.query import RunsWanted, StoredResults
-from dqx_airflow.results.report_rows import RunRow
+from dqx_airflow.results.schema import RunRow
 from dqx_airflow.values import MASK, DatasetSnapshot, GateReport, Status
 from dqx_airflow.values.exact import NUMBERS
 from dqx_airflow.values.request import days_before

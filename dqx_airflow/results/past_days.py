@@ -232,14 +232,8 @@ def query_results(results: StoredResults | str, sql: str) -> list[dict[str, Any]
     return results.rows(view + sql, stored=stored, runs=runs)
 
 
-_OF_DAYS = (
-    "name",
-    "check",
-    "status",
-    "expression",
-    "measured",
-    *("value", "value_text", "value_kind"),
-)
+_COMPARED = ("name", "check", "status")
+_OF_DAYS = (*_COMPARED, "expression", "measured", "value", "value_text", "value_kind")
 
 
 def past_days(
@@ -304,9 +298,6 @@ def _day(run: PastRun, labels: Mapping[AssertionKey, bool]) -> PastDay:
     }
     now = as_utc(run.started_at)
     return PastDay(run.date, measured, now, verdicts, labels, run.run_id, run.map_index)
-
-
-_COMPARED = ("name", "check", "status")
 
 
 def shadow_days(results: StoredResults | str, wanted: RunsWanted) -> tuple[ShadowDay, ...]:

@@ -149,7 +149,7 @@ class _Pair:
 
     @property
     def title(self) -> str:
-        return _title(self.node)
+        return self.node.name.value if self.node.name else show_claim(self.node.claim)
 
     @property
     def is_changed(self) -> bool:
@@ -188,10 +188,6 @@ def _planned(suite: nodes.Suite) -> Iterator[tuple[_Key, _Planned]]:
 
 def _is(pair: _Pair, annotation: str) -> bool:
     return pair.node.is_annotated(annotation)
-
-
-def _title(node: nodes.Assertion) -> str:
-    return node.name.value if node.name else show_claim(node.claim)
 
 
 # Refusals

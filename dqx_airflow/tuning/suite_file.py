@@ -160,7 +160,7 @@ def _sorted_out(
     Each agent is checked against the values of people, and against those of earlier agents.
     """
     written, proposed = [], []
-    for agent in dict.fromkeys(change.agent for change in sorted(wanted, key=_people_first)):
+    for agent in sorted(dict.fromkeys(change.agent for change in wanted), key=is_algorithm):
         own = [change for change in wanted if change.agent == agent]
         waits = [change for change in own if _judge(suite, [change]).needs_review]
         direct = [change for change in own if change not in waits]
@@ -175,10 +175,6 @@ def _sorted_out(
 def _judge(suite: nodes.Suite, changes: Sequence[ParamChange]) -> Judgement:
     agent = changes[0].agent if changes else HUMAN
     return judge_values(suite, {change.param: change.value for change in changes}, agent)
-
-
-def _people_first(change: ParamChange) -> bool:
-    return is_algorithm(change.agent)
 
 
 def _entry(change: ParamChange, before: Mapping[str, float]) -> Entry:

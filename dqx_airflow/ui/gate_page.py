@@ -19,7 +19,7 @@ from dqx_airflow.results.changes import Changes, is_good_before, what_changed
 from dqx_airflow.results.decisions import waivers_of, why_not_acceptable
 from dqx_airflow.results.labels import Label
 from dqx_airflow.results.query import RunsWanted
-from dqx_airflow.results.report_rows import RunRow
+from dqx_airflow.results.schema import RunRow
 from dqx_airflow.ui import airflow, report_view, responses
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.board_page import DEPTH, Cell, GateRow, gate_rows

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.command import EXIT_FAILED, ROOT_VARIABLES, Commands, storage_options
+from dqx_airflow.cli.command import (
+    EXIT_FAILED,
+    ROOT_VARIABLES,
+    Commands,
+    print_list,
+    storage_options,
+)
 from dqx_airflow.cli.contract.versions import (
     PLACE_VARIABLE,
     contract_files,
@@ -147,13 +153,11 @@ def consumers(
 
         relying = reliances(versions_of(registry_at(place), contract_id), day, uses)
     shown = [reliance for reliance in relying if reliance.concern or not outdated]
-    if as_json:
-        typer.echo(json_text(list(map(_reliance_as_json, shown))))
-    elif shown:
-        print_table(("consumer", "pin", "version", "use", "state"), list(map(_row, shown)))
-    else:
-        unknown = f"no consumers of {contract_id} are known"
-        typer.echo("no outdated consumers" if outdated else unknown)
+    text = json_text(list(map(_reliance_as_json, shown))) if as_json else None
+    head = ("consumer", "pin", "version", "use", "state")
+    unknown = f"no consumers of {contract_id} are known"
+    nothing = "no outdated consumers" if outdated else unknown
+    print_list(text, head, list(map(_row, shown)), nothing)
     if outdated and shown:
         raise typer.Exit(EXIT_FAILED)
 

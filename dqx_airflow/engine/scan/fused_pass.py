@@ -339,14 +339,11 @@ def _objection_to_rows(frame: DataFrame) -> str | None:
     return None
 
 
-def _own_columns(frame: DataFrame) -> list[str]:
-    return [column for column in frame.columns if column != DATE]
-
-
 def _reason(error: PySparkException, frame: DataFrame) -> str:
     if isinstance(error, AnalysisException):
         parameters = error.getMessageParameters() or {}
         if condition_of(error).startswith("UNRESOLVED_COLUMN"):
             name = parameters.get("objectName", "").strip("`")
-            return f"no column '{name}': {did_you_mean(name, _own_columns(frame))}"
+            columns = [column for column in frame.columns if column != DATE]
+            return f"no column '{name}': {did_you_mean(name, columns)}"
     return explain(error)

@@ -480,7 +480,8 @@ def chain_of(
     else:
         return None
     columns = [(column.name, column.type) for column in dataset.fields]
-    return Chain(_json([columns, version]), tuple(sorted(files, key=_age)))
+    by_age = sorted(files, key=lambda file: (file.modified_ns, file.path))
+    return Chain(_json([columns, version]), tuple(by_age))
 
 
 def fingerprint_of(dataset: OpenDataset, on: date | None, opened_at: datetime) -> str | None:
@@ -494,10 +495,6 @@ def fingerprint_of(dataset: OpenDataset, on: date | None, opened_at: datetime) -
         return None
     read = {"location": dataset.location, "read by": _read_by(dataset.ref)}
     return _digest({**read, "files": chain.fingerprint})
-
-
-def _age(file: DataFile) -> tuple[int, str]:
-    return file.modified_ns, file.path
 
 
 def _digest(content: Any) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import unquote
@@ -145,7 +146,7 @@ def files_at(location: str) -> tuple[DataFile, ...] | None:
         files = [data_file(system, info) for info in infos]
     except (OSError, ValueError):
         return None
-    return tuple(sorted(files, key=_path)) if files else None
+    return tuple(sorted(files, key=attrgetter("path"))) if files else None
 
 
 def dangling_links(location: str) -> list[str]:
@@ -336,10 +337,6 @@ def _regex(glob: str) -> str:
     if depth != 0:
         raise ValueError(f"'{glob}' is not a glob for a single name")
     return "".join(parts)
-
-
-def _path(file: DataFile) -> str:
-    return file.path
 
 
 _LOGS = {"Delta": "_delta_log", "Hudi": ".hoodie"}
