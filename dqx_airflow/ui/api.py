@@ -31,9 +31,9 @@ PREFIX = "/api/v1"
 _LEFT_OUT = frozenset(
     {
         *("AssertionView.spark", "AssertionView.wide", "Cell.of", "Cell.report"),
-        *("DatasetSnapshot.fields", "DatasetSnapshot.metrics", "DatasetSnapshot.fingerprint"),
-        *("EnforcedContract.clauses", "EnforcedContract.sources", "ReportView.verdicts"),
-        *("TaskRun.pushed", "Verdict.measured"),
+        *("DatasetSnapshot.arrivals", "DatasetSnapshot.fields", "DatasetSnapshot.fingerprint"),
+        *("DatasetSnapshot.metrics", "EnforcedContract.clauses", "EnforcedContract.sources"),
+        *("ReportView.verdicts", "TaskRun.pushed", "Verdict.measured"),
     }
 )
 """What pages do not show, or show elsewhere, and drawings."""
