@@ -139,7 +139,9 @@ def _members_of(kind: Any) -> dict[str, Any]:
     """The types of what a value has: its fields, and its properties that are texts, numbers or
     times."""
     hints = get_type_hints(kind)
-    found = {name: hints[name] for name in kind.__match_args__}
+    found = {
+        name: hints[name] for name in getattr(kind, "__dataclass_fields__", kind.__match_args__)
+    }
     for name, member in inspect.getmembers(kind, lambda one: isinstance(one, property)):
         returned = get_type_hints(member.fget)["return"]
         ways = get_args(returned) if isinstance(returned, UnionType) else (returned,)
