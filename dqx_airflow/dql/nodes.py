@@ -7,6 +7,7 @@ over metrics and rows, then the assertions, then the rest of a file. All of them
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import Enum
@@ -542,6 +543,10 @@ class Constant(Node):
     value: Expression
     bounds: tuple[Expression, Expression] | None
     is_exported: bool = False
+
+
+Constants: TypeAlias = Mapping[str, Constant]
+"""The constants of a scope by their names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,7 +138,7 @@ def constant_ranges(constants: Iterable[nodes.Constant]) -> dict[str, Range]:
 
 
 def _constant_range(
-    constant: nodes.Constant, earlier: Surroundings, settled: Mapping[str, nodes.Constant]
+    constant: nodes.Constant, earlier: Surroundings, settled: nodes.Constants
 ) -> Range:
     if constant.bounds is None:
         return range_of(constant.value, earlier)

@@ -6,7 +6,7 @@ Within `every` and `some`, `item` is an item of the array, never a column.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from typing import Any
@@ -196,7 +196,7 @@ def settle(constants: Iterable[nodes.Constant]) -> dict[str, nodes.Constant]:
     return settled
 
 
-def settle_one(constant: nodes.Constant, earlier: Mapping[str, nodes.Constant]) -> nodes.Constant:
+def settle_one(constant: nodes.Constant, earlier: nodes.Constants) -> nodes.Constant:
     """The constant with a literal as its value."""
     value = constant.value
     match value:
@@ -212,7 +212,7 @@ def settle_one(constant: nodes.Constant, earlier: Mapping[str, nodes.Constant]) 
     return replace(constant, value=literal)
 
 
-def fold(node: nodes.Expression, constants: Mapping[str, nodes.Constant]) -> MetricValue:
+def fold(node: nodes.Expression, constants: nodes.Constants) -> MetricValue:
     """The value of an expression without metrics, or None. Dates become ISO strings.
 
     :param constants: evaluated ones.

@@ -51,7 +51,7 @@ class TermCompiler:
     """
 
     check: nodes.Check
-    constants: Mapping[str, nodes.Constant]
+    constants: nodes.Constants
     refs: Mapping[str, DatasetRef]
     on: date
     grouping: Grouping | None

@@ -98,7 +98,7 @@ UNTYPED = row_values.RowTypes(lambda _: row_values.UNKNOWN)
 _ITEM = sql.quote_name(ITEM)
 
 
-def settled(node: nodes.Expression, constants: Mapping[str, nodes.Constant]) -> model.RowPredicate:
+def settled(node: nodes.Expression, constants: nodes.Constants) -> model.RowPredicate:
     """The predicate with literals instead of its constants, which are evaluated."""
 
     def fill(part: object) -> object:
@@ -404,7 +404,7 @@ def columns_of(for_each: nodes.ForEach) -> tuple[str, ...]:
 
 
 def groupings_of(
-    suite: nodes.Suite, constants: Mapping[str, nodes.Constant]
+    suite: nodes.Suite, constants: nodes.Constants
 ) -> dict[tuple[str, ...], model.Grouping]:
     """The grouping of rows for each set of columns, shared by all assertions that use it.
 
@@ -431,9 +431,7 @@ def groupings_of(
     }
 
 
-def judged_groups(
-    for_each: nodes.ForEach, constants: Mapping[str, nodes.Constant]
-) -> model.JudgedGroups:
+def judged_groups(for_each: nodes.ForEach, constants: nodes.Constants) -> model.JudgedGroups:
     """The groups that an assertion is judged for.
 
     :param constants: those of the suite, evaluated.
@@ -534,7 +532,7 @@ def _show(value: MetricValue) -> str:
     return show_text(value) if isinstance(value, str) else format_value(value)
 
 
-def _value(node: nodes.Expression, constants: Mapping[str, nodes.Constant]) -> MetricValue:
+def _value(node: nodes.Expression, constants: nodes.Constants) -> MetricValue:
     folded = fold(node, constants)
     return ("true" if folded else "false") if isinstance(folded, bool) else folded
 
@@ -560,9 +558,7 @@ def _listed(for_each: nodes.ForEach) -> list[tuple[nodes.Expression, ...]]:
 
 
 def _only(
-    columns: tuple[str, ...],
-    clauses: Iterable[nodes.ForEach],
-    constants: Mapping[str, nodes.Constant],
+    columns: tuple[str, ...], clauses: Iterable[nodes.ForEach], constants: nodes.Constants
 ) -> model.RowPredicate | None:
     """A predicate for the rows of all listed groups; None if an assertion does not list its groups.
 

@@ -63,7 +63,7 @@ def adjust(
     profiles: Iterable[nodes.Profile],
     check: nodes.Check,
     assertion: nodes.Assertion,
-    constants: Mapping[str, nodes.Constant],
+    constants: nodes.Constants,
 ) -> Adjustment:
     """Applies all rules of the profiles in definition order. A share is not scaled.
 

@@ -277,7 +277,7 @@ def with_values(suite: nodes.Suite, values: Mapping[str, float]) -> nodes.Suite:
     )
 
 
-def _tunable(constant: nodes.Constant, constants: Mapping[str, nodes.Constant]) -> TunableNumber:
+def _tunable(constant: nodes.Constant, constants: nodes.Constants) -> TunableNumber:
     assert constant.bounds is not None
     name = constant.name.text
     literal = constants[name].value

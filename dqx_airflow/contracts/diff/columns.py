@@ -20,6 +20,8 @@ from dqx_airflow.contracts.model import Field, Model, Renamed, Rule
 from dqx_airflow.metrics.types import parts_of
 from dqx_airflow.values import Span
 
+Fields: TypeAlias = Sequence[Field]
+
 
 class ContractLocation(NamedTuple):
     """An element of a contract, in both versions; a span is None if it is missing."""
@@ -265,9 +267,7 @@ _LONGEST_TEXT = 400
 _NO_SIGN = (demands.Presence, demands.OfType, demands.Required)
 
 
-def renamed_fields(
-    old: Sequence[Field], new: Sequence[Field], declared: Mapping[str, str]
-) -> dict[str, str]:
+def renamed_fields(old: Fields, new: Fields, declared: Mapping[str, str]) -> dict[str, str]:
     """The new name by the old one, for fields that are probably the same.
 
     :param declared: the old path by the new one, as declared in the new version.
@@ -494,9 +494,7 @@ class Habits:
         }
 
 
-def column_changes(
-    old: Sequence[Field], new: Sequence[Field], declared: Mapping[str, str]
-) -> ColumnChanges:
+def column_changes(old: Fields, new: Fields, declared: Mapping[str, str]) -> ColumnChanges:
     """The columns of a level that were renamed, removed, or added; by their paths.
 
     :param declared: the old path by the new one, as declared in the new version.
@@ -517,11 +515,7 @@ def column_changes(
 
 
 def compare_columns(
-    old: Sequence[Field],
-    new: Sequence[Field],
-    columns: ColumnChanges,
-    location: ContractLocation,
-    habits: Habits,
+    old: Fields, new: Fields, columns: ColumnChanges, location: ContractLocation, habits: Habits
 ) -> Iterator[Change]:
     """The changes of the columns of a model, or of a struct.
 
@@ -569,7 +563,7 @@ def _must_be_there(item: Field) -> bool:
 
 
 def _order(
-    old: Sequence[Field], new: Sequence[Field], columns: ColumnChanges, location: ContractLocation
+    old: Fields, new: Fields, columns: ColumnChanges, location: ContractLocation
 ) -> Iterator[Change]:
     before = [
         columns.names.get(item.name, item.name) for item in old if item.path not in columns.dropped

@@ -44,7 +44,7 @@ class ClaimChecker:
     """Collects the mistakes in the claims of one check. `used` collects the constants it meets."""
 
     datasets: tuple[nodes.Name, ...]
-    constants: Mapping[str, nodes.Constant]
+    constants: nodes.Constants
     report: Callable[[Diagnostic], None]
     used: set[str] = field(default_factory=set)
     arguments: ArgumentChecker = field(init=False)

@@ -7,7 +7,7 @@ sqlglot parses it. It is imported only if a suite contains such SQL.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cache
@@ -73,7 +73,7 @@ class ArgumentChecker:
     """Checks calls in one check of a suite. `used` collects the constants it meets."""
 
     datasets: tuple[nodes.Name, ...]
-    constants: Mapping[str, nodes.Constant]
+    constants: nodes.Constants
     report: Callable[[Diagnostic], None]
     used: set[str] = field(default_factory=set)
 

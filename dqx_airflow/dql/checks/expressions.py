@@ -9,7 +9,7 @@ would be enough.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dqx_airflow.diagnostics.diagnostic import define_constant, did_you_mean, nearest
@@ -323,7 +323,7 @@ def _objections(claim: nodes.Claim) -> Iterator[tuple[str, Span, str | None]]:
                 yield f"{name} cannot be computed for each group", part.span, help_line
 
 
-def _asks_for_rows_alone(claim: nodes.Claim, constants: Mapping[str, nodes.Constant]) -> bool:
+def _asks_for_rows_alone(claim: nodes.Claim, constants: nodes.Constants) -> bool:
     """True for `num_rows() > 0` and its equivalents, which hold for every existing group."""
     match claim:
         case nodes.Measure(expression=nodes.Call(name=nodes.Name(text="not_empty"))):
@@ -341,9 +341,7 @@ _SAME_KIND = frozenset({"abs", "min", "max", "coalesce", *WINDOWS})
 """Functions that turn shares into shares. A change, as from `day_over_day`, is no share."""
 
 
-def is_about_share(
-    claim: nodes.Claim, constants: Mapping[str, nodes.Constant], dataset: str
-) -> bool:
+def is_about_share(claim: nodes.Claim, constants: nodes.Constants, dataset: str) -> bool:
     """True if a side of the comparison in an assertion is a share.
 
     Shares are `N% of rows`, a distribution, a metric that is a share, numbers of rows or values
@@ -444,7 +442,7 @@ def _is_of_any_unit(node: nodes.Expression) -> bool:
     return METRICS[node.name.text].unit in (MetricUnit.COLUMN, MetricUnit.UNKNOWN)
 
 
-def _is_percentage(node: nodes.Expression, constants: Mapping[str, nodes.Constant]) -> bool:
+def _is_percentage(node: nodes.Expression, constants: nodes.Constants) -> bool:
     match node:
         case nodes.Number(unit=unit):
             return unit is nodes.Unit.PERCENT
