@@ -244,6 +244,21 @@ Value: TypeAlias = Name | Literal | Item | Call | Placeholder | Listing | Negati
 Expression: TypeAlias = Value | Predicate
 
 
+def operands_of(test: Expression) -> tuple[Expression, ...]:
+    """What a test is about, and what that is compared with; of a lookup only the column."""
+    match test:
+        case Compare(left=left, right=right):
+            return left, right
+        case Within(operand=operand, low=low, high=high):
+            return operand, low, high
+        case Member(operand=operand, choices=Listing(items=items)):
+            return operand, *items
+        case Member() | Matches() | Like() | HasFormat() | IsNull() | IsNan():
+            return (test.operand,)
+        case _:
+            raise AssertionError(f"not a test: {test}")
+
+
 # Assertions: their claims and conditions
 
 

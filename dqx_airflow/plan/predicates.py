@@ -44,13 +44,8 @@ def range_of(node: nodes.Expression) -> sql.WithinRanges | None:
         case nodes.Junction(op="and", left=left, right=right):
             return _both(range_of(left), range_of(right))
         case nodes.Compare(op="!=", left=nodes.Name(text=column), right=right):
-            limit = _limit(right)
-            ranges = (
-                ((sql.ValueBound("<", limit),), (sql.ValueBound(">", limit),))
-                if limit is not None
-                else ()
-            )
-            return sql.WithinRanges(column, ranges) if ranges else None
+            below, above = _within(column, ("<", right)), _within(column, (">", right))
+            return replace(below, ranges=below.ranges + above.ranges) if below and above else None
         case nodes.Compare(op=op, left=nodes.Name(text=column), right=right):
             return _within(column, (op, right))
         case nodes.Compare(op=op, left=left, right=nodes.Name(text=column)) if op != "!=":
@@ -177,10 +172,8 @@ def arguments_of(
         if isinstance(given, model.RowPredicate):
             return show(given.node)
         if argument.kind is ArgumentKind.LITERALS and kind is not None:
-            values = tuple(
-                spark_values.literal_of_type(value, kind) for value in listed_values(given)
-            )
-            return values if isinstance(given, tuple) else values[0]
+            values = [spark_values.literal_of_type(value, kind) for value in listed_values(given)]
+            return tuple(values) if isinstance(given, tuple) else values[0]
         if argument.kind is ArgumentKind.SHARES and kind is not None:
             return tuple(
                 (spark_values.literal_of_type(value, kind), share) for value, share in given
@@ -236,13 +229,10 @@ class _PredicateWriter:
                 return self.write(operand, is_opposite=not is_opposite)
             case nodes.Quantified(name=name, array=array, predicate=predicate):
                 items = self._value(array)
-                inner = self._among(items)
-                if (name.text == "every") is not is_opposite:
-                    of_item = inner.write(predicate, is_opposite=is_opposite)
-                    test = f"forall({items.sql}, {_ITEM} -> {of_item})"
-                else:
+                of_item = self._among(items).write(predicate, is_opposite=is_opposite)
+                test = f"forall({items.sql}, {_ITEM} -> {of_item})"
+                if (name.text == "every") is is_opposite:
                     # `exists` has no third truth value if a legacy option of Spark is set so.
-                    of_item = inner.write(predicate, is_opposite=is_opposite)
                     test = f"(NOT forall({items.sql}, {_ITEM} -> (NOT {of_item})))"
                 return self._sound(test, items.causes)
             case _:
@@ -276,54 +266,41 @@ class _PredicateWriter:
     def _value(self, node: nodes.Expression) -> row_values.RowValue:
         return row_values.value_of(node, self.types)
 
-    def _test(self, node: nodes.Expression) -> tuple[str, list[row_values.Cause]]:
+    def _test(self, node: nodes.Expression) -> tuple[str, Sequence[row_values.Cause]]:
         """A test as Spark SQL, and why it may have no answer."""
-        parts: tuple[nodes.Expression, ...]
+        parts = nodes.operands_of(node)
+        values = [*map(self._value, parts)]
+        value, text = values[0], values[0].sql
         match node:
-            case nodes.Compare(op=op, left=left, right=right):
-                parts = (left, right)
-                values = [*map(self._value, parts)]
+            case nodes.Compare(op=op):
                 return row_values.comparison_sql(op, *values), _causes(parts, values)
-            case nodes.Within(operand=operand, low=low, high=high):
-                parts = (operand, low, high)
-                values = [*map(self._value, parts)]
+            case nodes.Within():
                 return row_values.within(*values), _causes(parts, values)
-            case nodes.Member(operand=operand, choices=nodes.Listing(items=items)):
-                parts = (operand, *items)
-                values = [*map(self._value, parts)]
-                return row_values.among(values[0], values[1:]), _causes(parts, values)
-            case nodes.Member(operand=operand):
+            case nodes.Member(choices=nodes.Listing()):
+                return row_values.among(value, values[1:]), _causes(parts, values)
+            case nodes.Member():
                 # NULL if the column is NULL: such a row is not evaluated.
-                value, alias = self._value(operand), sql.quote_name(lookup_of("", node).alias)
-                test = f"(CASE WHEN {value.sql} IS NOT NULL THEN {alias} IS NOT NULL END)"
-                return test, _causes([operand], [value])
-            case nodes.IsNan(operand=operand):
-                value = self._value(operand)
-                test = f"(CASE WHEN {value.sql} IS NOT NULL THEN isnan({value.sql}) END)"
-                return test, list(value.causes)
+                alias = sql.quote_name(lookup_of("", node).alias)
+                test = f"(CASE WHEN {text} IS NOT NULL THEN {alias} IS NOT NULL END)"
+                return test, _causes(parts, values)
+            case nodes.IsNan():
+                return f"(CASE WHEN {text} IS NOT NULL THEN isnan({text}) END)", value.causes
             case nodes.Matches(operand=operand, pattern=pattern):
-                value = self._value(operand)
                 pattern_ = bounded(pattern.value)
-                matching = _matches(operand, value.sql, pattern_.text)
-                return _decided(value.sql, matching, pattern_.longest), list(value.causes)
-            case nodes.Like(operand=operand, pattern=pattern):
-                value = self._value(operand)
-                matching = f"({value.sql} LIKE {sql.quote_literal(pattern.value)})"
-                longest = bounded_like(pattern.value)
-                return _decided(value.sql, matching, longest), list(value.causes)
+                matching = _matches(operand, text, pattern_.text)
+                return _decided(text, matching, pattern_.longest), value.causes
+            case nodes.Like(pattern=pattern):
+                matching = f"({text} LIKE {sql.quote_literal(pattern.value)})"
+                return _decided(text, matching, bounded_like(pattern.value)), value.causes
             case nodes.HasFormat(operand=operand, format=name):
-                value = self._value(operand)
                 form = TEXT_FORMATS[name.text]
                 pattern_of_form = form.pattern.removeprefix(SHORT)
-                matching = _matches(operand, value.sql, ended(whole(pattern_of_form)))
+                matching = _matches(operand, text, ended(whole(pattern_of_form)))
                 if pattern_of_form != form.pattern:  # not every engine looks ahead
-                    matching = f"(length({value.sql}) <= 254 AND {matching})"
-                return form.sql(value.sql, matching), list(value.causes)
-            case nodes.IsNull(operand=operand):
-                value = self._value(operand)
-                return f"({value.sql} IS NULL)", list(value.causes)
-            case _:
-                raise AssertionError(f"not a predicate: {node}")
+                    matching = f"(length({text}) <= 254 AND {matching})"
+                return form.sql(text, matching), value.causes
+            case _:  # `is null`
+                return f"({text} IS NULL)", value.causes
 
 
 def _causes(
@@ -438,9 +415,8 @@ def judged_groups(for_each: nodes.ForEach, constants: nodes.Constants) -> model.
     """
     listed = None
     if for_each.groups is not None:
-        listed = tuple(
-            tuple(_value(value, constants) for value in group) for group in _listed(for_each)
-        )
+        groups = _listed(for_each)
+        listed = tuple(tuple(_value(value, constants) for value in group) for group in groups)
     share = 1 if for_each.share is None else for_each.share.value
     assert not isinstance(share, float)
     return model.JudgedGroups(columns_of(for_each), listed, share, show_for_each(for_each))

@@ -173,14 +173,10 @@ class RowTypes:
                 self.check(right)
             case nodes.Not(operand=operand):
                 self.check(operand)
-            case nodes.Compare(left=left, right=right):
-                self._compare(left, right)
-            case nodes.Within(operand=operand, low=low, high=high):
-                self._compare(operand, low)
-                self._compare(operand, high)
-            case nodes.Member(operand=operand, choices=nodes.Listing(items=items)):
-                for item in items:
-                    self._compare(operand, item)
+            case nodes.Compare() | nodes.Within() | nodes.Member(choices=nodes.Listing()):
+                first, *others = nodes.operands_of(node)
+                for other in others:
+                    self._compare(first, other)
             case nodes.Matches(operand=operand) | nodes.Like(operand=operand):
                 word = "matches" if isinstance(node, nodes.Matches) else "like"
                 self._demand(operand, _TEXT, word)

@@ -193,22 +193,10 @@ class EvaluatedRow:
 
     def _is_sound(self, test: nodes.Expression) -> bool:
         """False if the result is unknown: a tested value was lost, or is NaN."""
-        match test:
-            case nodes.Compare(left=left, right=right):
-                parts = [left, right]
-            case nodes.Within(operand=operand, low=low, high=high):
-                parts = [operand, low, high]
-            case nodes.Member(operand=operand, choices=nodes.Listing(items=items)):
-                parts = [operand, *items]
-            case nodes.Member(operand=operand):
-                parts = [operand]
-            case nodes.IsNull(operand=operand) | nodes.IsNan(operand=operand):
-                return not self.is_lost(operand)
-            case nodes.Matches() | nodes.Like() | nodes.HasFormat():
-                return not self.is_lost(test.operand)
-            case _:
-                raise AssertionError(f"not a test: {test}")
-        return not any(self.is_lost(part) or _has_nan(self.value(part)) for part in parts)
+        parts, may_be_nan = nodes.operands_of(test), isinstance(test, nodes.IsNull | nodes.IsNan)
+        return not any(
+            self.is_lost(part) or (not may_be_nan and _has_nan(self.value(part))) for part in parts
+        )
 
     def is_lost(self, node: nodes.Expression) -> bool:
         """True if an operation in a part of a predicate has no result although its operands have
