@@ -120,6 +120,7 @@ def yarn_cluster(folder: Path) -> Iterator[Yarn]:
             "yarn.nodemanager.log-dirs": folder / "logs",
             # A full disk of this machine is no matter of these tests.
             "yarn.nodemanager.disk-health-checker.enable": "false",
+            "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": 100,
             "yarn.nodemanager.resource.memory-mb": "4096",
             "yarn.nodemanager.resource.cpu-vcores": "4",
             "yarn.nodemanager.vmem-check-enabled": "false",
