@@ -101,6 +101,7 @@ def _tables(spark: Any, kind: str, values: list[str]) -> Iterator[None]:
     other = "string" if "char" in kind else kind
     try:
         for name, of_type in (("same", kind), ("other", other)):
+            spark.catalog.dropTempView(name)  # of another test, it would hide the table
             spark.sql(f"CREATE TABLE {name} (id int, bit bigint, x {of_type}) USING parquet")
             cast = "{}" if "char" in kind else f"CAST({{}} AS {of_type})"
             rows = ((cast.format(value)) for value in values)

@@ -104,7 +104,8 @@ def api_environment(
 
 @pytest.fixture
 def scene(api_server: Any, api_environment: None, tmp_path: Path) -> Iterator[Scene]:
-    """An empty scene; what a test puts into the database is gone after it."""
+    """An empty scene; what a test puts into the database is gone after it, and before it what
+    others left there."""
     _forget_teams()
     from airflow.models.asset import AssetModel, DagScheduleAssetReference, TaskOutletAssetReference
     from airflow.models.dag import DagModel
@@ -117,15 +118,20 @@ def scene(api_server: Any, api_environment: None, tmp_path: Path) -> Iterator[Sc
     from airflow.models.xcom import XComModel
     from airflow.utils.session import create_session
 
-    with create_session() as session:
-        yield Scene(tmp_path / "results", session)
-        session.rollback()
+    def forget() -> None:
         for model in (
             *(TaskOutletAssetReference, DagScheduleAssetReference, AssetModel),
             *(Log, XComModel, TaskInstanceHistory, TaskInstance, DagRun),
             *(SerializedDagModel, DagVersion, DagModel),
         ):
             session.execute(model.__table__.delete())
+
+    with create_session() as session:
+        forget()
+        session.commit()
+        yield Scene(tmp_path / "results", session)
+        session.rollback()
+        forget()
 
 
 @pytest.fixture
