@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,19 +23,19 @@ _SETTINGS = (
 def connect_server(
     folder: Path,
     *more: str,
-    program: Path = PROGRAMS / "spark-submit",
+    programs: Path = PROGRAMS,
     version: str = pyspark.__version__,
 ) -> Iterator[str]:
     """The address of the server; its log is written into the folder.
 
     :param more: settings of Spark, such as `spark.sql.ansi.enabled=false`.
-    :param program: the spark-submit of another Spark, whose version is given.
+    :param programs: the folder of the programs of another Spark, whose version is given.
     """
     port = free_port()
     jars = [f"spark.jars={_jar_of(version)}"] if version.startswith("3.") else []
     settings = [*_SETTINGS, *jars, *more, f"spark.connect.grpc.binding.port={port}"]
     command = [
-        *(str(program), "--master", "local[2]"),
+        *(str(programs / "spark-submit"), "--master", "local[2]"),
         *(word for setting in settings for word in ("--conf", setting)),
         *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"),
     ]
@@ -44,7 +45,10 @@ def connect_server(
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", port)) == 0
 
-    with running(command, environment(), log):
+    variables = environment()
+    # `spark-submit` takes the Spark of the first Python on the path.
+    variables["PATH"] = os.pathsep.join([str(programs), variables["PATH"]])
+    with running(command, variables, log):
         wait_until(answers, log)
         yield f"sc://127.0.0.1:{port}"
 

@@ -100,8 +100,7 @@ def test_every_pair_of_client_and_server_works_or_is_refused(server: str, tmp_pa
         text=True,
         check=True,
     ).stdout.strip()
-    program = python.parent / "spark-submit"
-    with connect_server(tmp_path, program=program, version=version) as address:
+    with connect_server(tmp_path, programs=python.parent, version=version) as address:
         for client in SPARKS:
             done = subprocess.run(
                 [str(python_with(client)), "-c", _PROVE, address],
