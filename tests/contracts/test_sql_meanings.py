@@ -309,11 +309,15 @@ def test_random_rules_have_the_same_values(spark: Any, dialect: str) -> None:
 @pytest.mark.usefixtures("random_table")
 @pytest.mark.parametrize("dialect", ASKED)
 def test_5000_random_rules_have_the_same_values(spark: Any, dialect: str) -> None:
-    """Each row of the table is in one of them."""
-    seed = uuid4().hex
-    differing, drawn = _differing(spark, dialect, seed, 1_250)
-    assert not differing, seed
-    assert {row.written for row in first_rows(dialect)} <= drawn, seed
+    """Each row of the table is in one of them. A row that chance left out is drawn from others."""
+    missing = {row.written for row in first_rows(dialect)}
+    for seed in (uuid4().hex for _ in range(3)):
+        differing, drawn = _differing(spark, dialect, seed, 1_250)
+        assert not differing, seed
+        missing -= drawn
+        if not missing:
+            break
+    assert not missing
 
 
 @pytest.mark.spark
