@@ -767,7 +767,7 @@ def test_column_mapping_needs_the_delta_source_whatever_the_protocol_calls_it(
     assert "io.delta:delta-spark_" in caught.value.problem
 
 
-@pytest.mark.since_spark("4.0", "reads columns of nulls from Delta")
+@pytest.mark.since_spark("4.1", "reads columns of nulls from Delta")
 @pytest.mark.parametrize("format", ["delta", "parquet", "view"])
 @pytest.mark.slow
 def test_a_column_of_nulls_alone_has_its_nulls_counted(

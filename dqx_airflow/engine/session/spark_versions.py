@@ -41,7 +41,7 @@ _TYPES_SINCE = {
 }
 """How types are named in a schema, and the first version that has them."""
 _ERRORS_BEFORE = (
-    (r"VOID.*doesn't support|doesn't support.*VOID", (4, 1), "write such a column"),
+    (r"VOID.*doesn't support|doesn't support.*VOID", (4, 1), "read and write such a column"),
     (r"keys cannot be map type|because its data type .*\bMAP<", (4, 0), "tell equal maps"),
 )
 """Errors that newer versions do not have: the message, the first of them, and what it can do."""
