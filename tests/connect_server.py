@@ -21,10 +21,7 @@ _SETTINGS = (
 
 @contextmanager
 def connect_server(
-    folder: Path,
-    *more: str,
-    programs: Path = PROGRAMS,
-    version: str = pyspark.__version__,
+    folder: Path, *more: str, programs: Path = PROGRAMS, version: str = pyspark.__version__
 ) -> Iterator[str]:
     """The address of the server; its log is written into the folder.
 
