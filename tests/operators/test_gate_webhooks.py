@@ -1,0 +1,322 @@
+"""Webhooks: which events a gate sends about its incidents, in which form, and how a real server
+gets them."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import logging
+import re
+import shlex
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import date, datetime, timedelta, timezone
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from uuid import UUID
+
+import pytest
+from gate_stubs import SUITE, FakeTask, Run, SparkSubmit
+
+from dqx_airflow.results.store import ResultsStore
+from dqx_airflow.values import Attempt, GateReport, Outcome, RunKey, Severity, Status, Verdict
+from dqx_airflow.values.report import Acceptance
+
+pytestmark = pytest.mark.airflow
+
+PAGE = Path(__file__).parents[2] / "dqx_airflow" / "docs" / "webhooks.md"
+SECRET = "whsec_" + base64.b64encode(b"a secret of thirty-two characters").decode()
+MONDAY = date(2024, 5, 13)
+
+
+class _Hook(BaseHTTPRequestHandler):
+    """Answers with the statuses of its server, one after the other; 0 is no answer at all."""
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        server: Any = self.server
+        server.posted.append((dict(self.headers.items()), body))
+        status = server.statuses.pop(0) if len(server.statuses) > 1 else server.statuses[0]
+        if status == 0:
+            server.is_over.wait(30)
+            return
+        self.send_response(status)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def hook(monkeypatch: pytest.MonkeyPatch, airflow_environment: None) -> Iterator[Any]:
+    """A server, to which the connection `hook` leads. `posted` are the headers and the bodies."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Hook) as server:
+        server.posted, server.statuses = [], [200]  # type: ignore[attr-defined]
+        server.is_over = threading.Event()  # type: ignore[attr-defined]
+        server.address = f"http://127.0.0.1:{server.server_port}/secret"  # type: ignore[attr-defined]
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        connected(monkeypatch, server.address)  # type: ignore[attr-defined]
+        monkeypatch.setenv("AIRFLOW__DQX__WEBHOOK_CONN_ID", "hook")
+        monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example.com")
+        yield server
+        server.is_over.set()  # type: ignore[attr-defined]
+        server.shutdown()
+
+
+def connected(monkeypatch: pytest.MonkeyPatch, address: str, **given: Any) -> None:
+    """Makes a connection `hook` to an address."""
+    connection = {"conn_type": "http", "host": address, "password": SECRET, **given}
+    monkeypatch.setenv("AIRFLOW_CONN_HOOK", json.dumps(connection))
+
+
+class SummaryTask(FakeTask):
+    left: object = None
+
+    def xcom_pull(self, **_: object) -> object:
+        return self.left
+
+
+@pytest.fixture
+def ended(operators: ModuleType, tmp_path: Path) -> Callable[..., None]:
+    """Ends a task of the gate with reports, as its callback sees it."""
+    from dqx_airflow.operators.outcome import combined_report, summaries_of_parts, summary
+    from dqx_airflow.operators.results_location import ResultsLocation
+    from dqx_airflow.operators.webhooks import sender
+
+    def end(*reports: GateReport) -> None:
+        for report in reports:
+            ResultsStore(str(tmp_path / "results")).write(report)
+        report = combined_report(reports, "lake.gate")
+        task = SummaryTask()
+        task.left = {**summary(report), **summaries_of_parts(reports)}
+        sender(reports, ResultsLocation(str(tmp_path / "results")))({"ti": task})
+
+    return end
+
+
+def report_of(number: int, *failed: str, on: date = MONDAY, **changes: Any) -> GateReport:
+    """The report of the attempt `number`, in which assertions failed."""
+    at = datetime(2024, 5, 17, 6, tzinfo=timezone.utc) + timedelta(minutes=number)
+    verdicts = [
+        Verdict(name, "C", ("orders",), "null_count(id)", "== 0", Severity.P1, Status.FAILED)
+        for name in failed
+    ]
+    report = GateReport(
+        run_id=str(UUID(int=number * 100 + on.day, version=4)),
+        run_key=RunKey("lake.gate", on, f"run_{number}"),
+        attempt=Attempt(1, str(number)),
+        suite="orders.dql",
+        fail_on=Severity.P1,
+        outcome=Outcome.BLOCKED if failed else Outcome.PASSED,
+        verdicts=tuple(verdicts),
+        datasets=(),
+        started_at=at,
+        finished_at=at,
+    )
+    return replace(report, **changes)
+
+
+def waived(number: int) -> GateReport:
+    report = report_of(number, "a", outcome=Outcome.WARNED)
+    return replace(report, verdicts=tuple(replace(v, waived_by="w") for v in report.verdicts))
+
+
+def accepted(number: int) -> GateReport:
+    by = Acceptance("x", "ada", "known", datetime(2024, 5, 17, tzinfo=timezone.utc))
+    return report_of(number, "a", outcome=Outcome.ACCEPTED, accepted=by)
+
+
+def events_of(hook: Any) -> list[dict[str, Any]]:
+    return [json.loads(body) for _, body in hook.posted]
+
+
+TUESDAY = MONDAY + timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "expected"),
+    [
+        ([report_of(1)], []),
+        ([report_of(1, "a"), report_of(2, "a")], ["opened 13 trigger"]),
+        (
+            [report_of(1, "a"), report_of(2, "a", "b"), report_of(3), report_of(4)],
+            ["opened 13 trigger", "changed 13 trigger", "recovered 13 resolve"],
+        ),
+        ([report_of(1, "a"), accepted(2)], ["opened 13 trigger", "accepted 13 resolve"]),
+        ([report_of(1, "a"), waived(2)], ["opened 13 trigger", "waived 13 resolve"]),
+        ([report_of(1, "a"), report_of(2, on=TUESDAY)], ["opened 13 trigger"]),
+        (
+            [
+                (report_of(1, "a"), report_of(1, "a", on=TUESDAY)),
+                (report_of(2), report_of(2, "a", on=TUESDAY)),
+            ],
+            ["opened 14 trigger", "opened 13 trigger", "recovered 13 resolve"],
+        ),
+    ],
+    ids=[
+        "fine",
+        "still bad",
+        "worse, then good",
+        "accepted",
+        "waived",
+        "another date",
+        "two dates",
+    ],
+)
+def test_an_event_says_what_changed_about_the_incident_of_a_slice(
+    hook: Any, ended: Callable[..., None], tasks: Sequence[Any], expected: list[str]
+) -> None:
+    for task in tasks:
+        ended(*(task if isinstance(task, tuple) else (task,)))
+    events = events_of(hook)
+    told = [
+        f"{event['type'].removeprefix('incident.')} {data['date'][-2:]} {data['action']}"
+        for event in events
+        for data in [event["data"]]
+    ]
+    assert told == expected
+    incidents = {
+        event["data"]["incident"] for event in events if event["data"]["date"].endswith("13")
+    }
+    assert incidents <= {report_of(1).run_id}, "all events of an incident have its id"
+
+
+def test_an_event_is_signed_and_says_where_to_look(hook: Any, ended: Callable[..., None]) -> None:
+    ended(report_of(1, "a"))
+    ((headers, body),) = hook.posted
+    scope: dict[str, Any] = {}
+    (receiver,) = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
+    exec(receiver, scope)
+    assert scope["is_genuine"](headers, body, SECRET)
+    assert not scope["is_genuine"](headers, body + b" ", SECRET)
+    assert not scope["is_genuine"]({**headers, "webhook-timestamp": "1"}, body, SECRET)
+    signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+    digest = hmac.new(base64.b64decode(SECRET[6:]), signed, hashlib.sha256).digest()
+    assert headers["webhook-signature"] == f"v1,{base64.b64encode(digest).decode()}"
+    event = json.loads(body)
+    assert event["data"]["gate"] == "lake.gate"
+    assert event["data"]["outcome"] == "blocked"
+    assert event["data"]["incident_url"].endswith("on=2024-05-13")
+
+
+def test_an_event_is_repeated_until_it_is_taken(hook: Any, ended: Callable[..., None]) -> None:
+    hook.statuses = [500, 503, 200]
+    ended(report_of(1, "a"))
+    assert len(hook.posted) == 3
+    assert len({(headers["webhook-id"], body) for headers, body in hook.posted}) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "most"),
+    [(404, "HTTP 404", 1), (302, "HTTP 302", 1), (0, "UnfinishedError", 5)],
+)
+def test_what_is_not_taken_is_given_up_and_logged_without_the_address(
+    hook: Any,
+    ended: Callable[..., None],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    status: int,
+    reason: str,
+    most: int,
+) -> None:
+    monkeypatch.setattr("dqx_airflow.operators.webhooks.TIME_BUDGET_S", 2.0)
+    hook.statuses = [status]
+    with caplog.at_level(logging.WARNING):
+        ended(report_of(1, "a"))
+    assert f"the webhook hook did not take an event: {reason}" in caplog.text
+    assert "/secret" not in caplog.text
+    assert 1 <= len(hook.posted) <= most
+
+
+def test_a_dead_webhook_takes_nothing_from_the_others(
+    hook: Any,
+    ended: Callable[..., None],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("dqx_airflow.operators.webhooks.TIME_BUDGET_S", 4.0)
+    with socket.create_server(("127.0.0.1", 0)) as full:
+        refused = {"conn_type": "http", "host": f"http://127.0.0.1:{full.getsockname()[1]}/secret"}
+    monkeypatch.setenv("AIRFLOW_CONN_DEAD", json.dumps(refused))
+    monkeypatch.setenv("AIRFLOW__DQX__WEBHOOK_CONN_ID", "dead, hook, nowhere")
+    before = time.monotonic()
+    with caplog.at_level(logging.WARNING):
+        ended(report_of(1, "a"))
+    assert len(hook.posted) == 1
+    assert "the webhook dead did not take" in caplog.text
+    assert "the webhook nowhere did not take" in caplog.text
+    assert time.monotonic() - before < 60, "bounded, on any machine"
+
+
+def recipes() -> dict[str, dict[str, Any]]:
+    """The connections of the page."""
+    found = {}
+    for command in re.findall(r"^airflow connections add (.*?)^```", PAGE.read_text(), re.M | re.S):
+        words = shlex.split(command.replace("\\\n", " "))
+        given = dict(zip(words[1::2], words[2::2], strict=True))
+        found[words[0]] = given
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "expected"),
+    [
+        ("quality_slack", ("text",), "Gate `lake.gate` blocked: data of 2024-05-13"),
+        (
+            "quality_teams",
+            ("attachments", 0, "content", "body", 0, "text"),
+            "incident.opened: blocked: gate lake.gate",
+        ),
+        ("quality_pager", ("routing_key",), "INTEGRATION_KEY"),
+        ("quality_pager", ("event_action",), "trigger"),
+        ("quality_pager", ("dedup_key",), report_of(1).run_id),
+        ("quality_pager", ("payload", "summary"), "blocked: gate lake.gate"),
+    ],
+)
+def test_the_recipes_of_the_page_send_what_these_services_take(
+    hook: Any,
+    ended: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    place: Sequence[Any],
+    expected: str,
+) -> None:
+    given = recipes()[name]
+    secret = given["--conn-password"]
+    connected(
+        monkeypatch,
+        hook.address if "--conn-host" in given else "",
+        password=secret if "--conn-host" in given else hook.address,
+        extra=json.loads(given["--conn-extra"]),
+    )
+    ended(report_of(1, 'a "quoted" $name'))
+    ((headers, body),) = hook.posted
+    found = json.loads(body)
+    for step in place:
+        found = found[step]
+    assert found.startswith(expected)
+    assert "webhook-signature" not in headers
+
+
+def test_the_state_of_a_task_is_that_without_a_webhook(
+    run_file: Callable[..., Run], spark_submit: SparkSubmit, hook: Any
+) -> None:
+    spark_submit.will("blocked")
+    hook.statuses = [500]
+    text = """
+from airflow.sdk import DAG
+from dqx_airflow.operators import DqlGateOperator
+with DAG("DAG_ID"):
+    DqlGateOperator(task_id="gate", suite="orders.dql", datasets={"orders": "/lake/orders"})
+"""
+    assert run_file(text, {"orders.dql": SUITE})["gate"] == "failed"
+    event = events_of(hook)[0]
+    assert event["type"] == "incident.opened"
+    assert event["data"]["report"]["outcome"] == "blocked"
