@@ -192,18 +192,27 @@ def _quantile(given: list[Any]) -> Meaning:
 
 
 def _pattern(given: list[Any]) -> Meaning:
-    column, pattern = column_text(given[0]), given[1]
+    column = column_text(given[0])
+    predicate = matching_text(column, given[1])
+    return Claims("pattern", _share_of_rows(predicate, given[2:], None), column)
+
+
+def matching_text(column: str, pattern: Any) -> str:
+    """The predicate that a value matches a pattern somewhere, as Deequ finds it.
+
+    :raises NoCounterpartError: it is not a pattern, or an empty match decides.
+    """
     predicate = f"{column} is not null and {column} matches {foreign_rule.value_text(pattern)}"
     try:
         may_be_empty = re.search(pattern, "") is not None
     except (re.error, TypeError):
         raise NoCounterpartError(f"{pattern!r} is not a regular expression") from None
     if may_be_empty:  # for Deequ, an empty match is none
-        if not (pattern.startswith("^") and pattern.endswith("$")):
+        if not (pattern.startswith("^") and pattern.endswith("$")) or "|" in pattern:
             reason = "its pattern also matches an empty string, which Deequ ignores"
             raise NoCounterpartError(f"{reason}: anchor it by ^ and $")
         predicate += f' and {column} != ""'
-    return Claims("pattern", _share_of_rows(predicate, given[2:], None), column)
+    return predicate
 
 
 def _format(name: str) -> Callable[[list[Any]], Meaning]:

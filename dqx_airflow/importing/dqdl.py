@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib.resources import files
 from typing import Any
@@ -19,6 +19,7 @@ from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput
 
 from dqx_airflow.errors import NoCounterpartError
+from dqx_airflow.importing.deequ import matching_text
 from dqx_airflow.importing.foreign_rule import (
     Claims,
     ForeignRule,
@@ -351,7 +352,8 @@ def _references(rule: DqdlRule) -> Claims:
     column = column_text(rule.parameters[0])
     dataset, _, name = rule.parameters[1].partition(".")
     other = column_text(dataset)
-    predicate = f"{column} in values({column_text(name.strip('{}'))}, dataset {other})"
+    looked_up = f"{column} in values({column_text(name.strip('{}'))}, dataset {other})"
+    predicate = f"{column} is not null and {looked_up}"
     match rule.condition:
         case None | DqdlCondition("==", (1 | 1.0,), False):
             share: float = 1
@@ -430,15 +432,16 @@ def _predicate(column: str, value: str, condition: DqdlCondition) -> str:
     match op:
         case "between" if is_not:
             low, high = texts
-            return f"{present} and ({value} <= {low} or {value} >= {high})"
+            outside = f"({value} <= {low} or {value} >= {high})"
+            is_number = value == column and not isinstance(plain[0], str)
+            return f"{present} and {outside}" if is_number else f"{missing} or {outside}"
         case "between":
             low, high = texts
             return f"{present} and {value} > {low} and {value} < {high}"
         case "matches" if is_not:
             raise NoCounterpartError("`not matches` has no counterpart: write it in DQL")
         case "matches":
-            pattern = value_text(f"^({plain[0]})$")
-            return f"{present} and {value} matches {pattern}"
+            return matching_text(column, f"^{plain[0]}$")
         case _ if not is_not:
             return f"{present} and {value} {op} {texts[0]}"
     return f"{missing} or not ({value} {op} {texts[0]})"
@@ -448,12 +451,13 @@ def _listed(
     column: str, value: str, plain: Sequence[Any], words: Sequence[str], *, is_not: bool
 ) -> str:
     present, missing = f"{column} is not null", f"{column} is null"
-    blank = {"EMPTY": f'{column} == ""', "WHITESPACES_ONLY": f'{column} matches "^\\\\s+$"'}
+    spaces = f'trim({column}) == "" and {column} != ""'
+    blank = {"EMPTY": f'{column} == ""', "WHITESPACES_ONLY": spaces}
     items = ", ".join(map(value_text, plain))
     if is_not:
         parts = [f"({missing} or {value} not in [{items}])"] if plain else []
         parts += [present] if "NULL" in words else []
-        parts += [f"({missing} or not ({blank[word]}))" for word in words if word in blank]
+        parts += [f"({present} and not ({blank[word]}))" for word in words if word in blank]
         return " and ".join(parts)
     parts = [f"({present} and {value} in [{items}])"] if plain else []
     parts += [missing] if "NULL" in words else []
@@ -461,6 +465,56 @@ def _listed(
     return " or ".join(parts)
 
 
+_ENDS = {"<": ("max",), "<=": ("max",), ">": ("min",), ">=": ("min",)}
+"""The lengths that a comparison limits; any other one both."""
+
+
+def _of_lengths(rule: DqdlRule) -> Claims:
+    """Limits are for the shortest and the longest value, without NULL; NULL is in a list with 0."""
+    kind, condition, column = "column_length", rule.condition, rule.column
+    if condition is None or rule.threshold is not None:
+        return _of_values(rule, kind, "length({})")
+    match condition.op, condition.is_negated:
+        case "between", False:
+            low, high = condition.operands
+            limits = [("min", ">", low), ("max", "<", high)]
+        case op, False if op in _OPS.values():
+            limits = [(end, op, condition.operands[0]) for end in _ENDS.get(op, ("min", "max"))]
+        case _, True if 0 in condition.operands:
+            raise NoCounterpartError("with 0 it only tests for NULL: write the lengths in DQL")
+        case _:
+            words = (DqdlKeyword("NULL"),) if 0 in condition.operands else ()
+            listed = replace(condition, operands=(*condition.operands, *words))
+            return _of_values(replace(rule, condition=listed), kind, "length({})")
+    texts = (f"{end}_length({column}) {op} {value_text(finite(it))}" for end, op, it in limits)
+    return Claims(kind, tuple(texts), column)
+
+
+def _fresh(rule: DqdlRule) -> Claims:
+    """Every value is of such an age, rounded to hundredths of an hour."""
+    column, condition = rule.column, rule.condition
+    hours = []
+    for operand in condition.operands if condition is not None else ():
+        if not isinstance(operand, Duration):
+            raise NoCounterpartError("it does not compare with a duration")
+        count, unit = operand.text.split()
+        amount = float(count) * _HOURS[unit.removesuffix("s")]
+        hours.append(value_text(round(amount, 4)))
+    name = f"`{column.strip('`')}`"
+    seconds = f"unix_timestamp(current_timestamp()) - unix_timestamp(to_timestamp({name}))"
+    age = f"round(({seconds}) / 3600, 2)"
+    match condition, hours:
+        case DqdlCondition("between", _, False), [low, high]:
+            holds = f"{age} > {low} AND {age} < {high}"
+        case DqdlCondition(op, _, False), [limit] if op in _OPS.values():
+            holds = f"{age} {op} {limit}"
+        case _:
+            raise NoCounterpartError("its condition is one of ages, such as <= 24 hours")
+    failing = value_text(f"count_if(NOT coalesce({holds}, false))")
+    return Claims("freshness", (f"sql({failing}) == 0",), column)
+
+
+_HOURS = {"minute": 1 / 60, "hour": 1, "day": 24}
 _WITH_THRESHOLD = ("ColumnValues", "ColumnLength")
 _RULES: Mapping[str, Callable[[DqdlRule], Claims]] = {
     "ColumnDataType": _type,
@@ -470,7 +524,8 @@ _RULES: Mapping[str, Callable[[DqdlRule], Claims]] = {
     "DuplicateRowCount": _no_duplicates,
     "IsPrimaryKey": _primary_key,
     "ColumnValues": partial(_of_values, kind="column_values", subject="{}"),
-    "ColumnLength": partial(_of_values, kind="column_length", subject="length({})"),
+    "ColumnLength": _of_lengths,
+    "DataFreshness": _fresh,
     "ColumnCorrelation": _correlation,
     "CustomSql": _custom_sql,
     "ReferentialIntegrity": _references,

@@ -4,7 +4,8 @@ them.
 `python tests/importing/record_verdicts.py TOOL` writes `truth/TOOL.verdicts.json`: for each table
 the verdict of each rule, in the order of the rules: true where it holds. The versions that were
 recorded are in the file. Needed: `pydeequ` with pyspark 3.5, and the jar of Deequ in the
-environment variable `DEEQU_JAR`; `great_expectations` with pandas; `pandera[io]` with pandas;
+environment variable `DEEQU_JAR`; for `dqdl` no more than pyspark 3.5, and there also the jar of
+its parser; `great_expectations` with pandas; `pandera[io]` with pandas;
 `databricks-labs-dqx` with pandas, pyspark; `soda-core-duckdb` 3.x; `dbt-duckdb`, and a folder of
 dbt-utils in the environment variable `DBT_UTILS`.
 """
@@ -149,6 +150,32 @@ def deequ(rows: list[dict[str, Any]]) -> list[bool]:
     return [found[str(number)] for number in range(len(lines))]
 
 
+def dqdl(rows: list[dict[str, Any]]) -> list[bool]:
+    """In one run: each rule is found by its text, which the outcome has with other blanks."""
+    from pyspark.sql import DataFrame, SparkSession
+
+    quick = {
+        "spark.jars": os.environ["DEEQU_JAR"],
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    }
+    session = SparkSession.builder.master("local[1]").config(map=quick).getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    columns = ", ".join(f"{name} {TYPES.get(name, 'string')}" for name in rows[0])
+    data = session.createDataFrame([tuple(row.values()) for row in rows], columns)
+    data = data.coalesce(1).cache()
+    data.createOrReplaceTempView("primary")
+    text = (HERE / "dqdl.txt").read_text()
+    engine = getattr(session._jvm.com.amazon.deequ.dqdl, "EvaluateDataQuality$")
+    outcomes = DataFrame(getattr(engine, "MODULE$").process(data._jdf, text), session).collect()
+    found = {"".join(one["Rule"].split()): one["Outcome"] == "Passed" for one in outcomes}
+    lines = text.strip().removeprefix("Rules = [").removesuffix("]").strip().split(",\n")
+    return [found["".join(line.split())] for line in lines]
+
+
 def _no_workspace() -> Any:
     from unittest.mock import MagicMock
 
@@ -210,6 +237,7 @@ RUN: dict[str, tuple[Callable[[list[dict[str, Any]]], Any], tuple[str, ...]]] = 
     "pandera": (pandera, ("pandera", "pandas")),
     "soda": (soda, ("soda-core", "duckdb")),
     "deequ": (deequ, ("pydeequ", "pyspark")),
+    "dqdl": (dqdl, ("pyspark",)),
     "databricks_dqx": (databricks_dqx, ("databricks-labs-dqx", "pyspark")),
     "dbt": (dbt, ("dbt-core", "dbt-duckdb")),
 }

@@ -6,6 +6,8 @@ The verdicts of the tools were recorded: see `record_verdicts.py`. Ours are thos
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,8 @@ from dqx_airflow.dql.syntax.source_file import read_source
 from dqx_airflow.importing.foreign_rule import ForeignRule
 from dqx_airflow.importing.tools import ImportedSuite, ImportOutcome, read_rules, suite_of
 from dqx_airflow.values import SourceFile, Status
+from tests.maven_jars import jars
+from tests.other_sparks import environment_with, python_with
 
 TRUTH = Path(__file__).parent / "truth"
 TABLES: dict[str, list[dict[str, Any]]] = json.loads((TRUTH / "tables.json").read_text())
@@ -80,3 +84,21 @@ def verdict(theirs: list[bool] | dict[str, bool], number: int, shown: str) -> bo
     column, _, check = shown.partition(": ")
     key = check if check == "nullable: false" else check.split(":")[0]
     return theirs.get(f"{column}: {key}")
+
+
+DEEQU = ("com.amazon.deequ:deequ:2.1.0-spark-3.5", "software.amazon.glue:dqdl:1.0.0")
+
+
+@pytest.mark.slow
+@pytest.mark.nightly
+def test_the_engine_of_deequ_gives_the_verdicts_that_were_recorded(tmp_path: Path) -> None:
+    """Deequ's own engine for DQDL, run beside the translation of its rules."""
+    variables = {**environment_with("3.5"), "DEEQU_JAR": jars(*DEEQU)}
+    script = shutil.copy(TRUTH.parent / "record_verdicts.py", tmp_path)
+    shutil.copytree(TRUTH, tmp_path / "truth")
+    subprocess.run([python_with("3.5"), script, "dqdl"], env=variables, check=True)
+    recorded, found = (
+        json.loads((folder / "dqdl.verdicts.json").read_text())["verdicts"]
+        for folder in (TRUTH, tmp_path / "truth")
+    )
+    assert found == recorded
