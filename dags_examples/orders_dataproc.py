@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG
 
+from dqx_airflow import __version__
 from dqx_airflow.operators import DqlGateOperator
 from dqx_airflow.operators.submitters import DataprocBatches
 
@@ -33,7 +34,7 @@ suite "Orders" {
 
 BATCH = {
     "pysparkBatch": {"mainPythonFileUri": f"{LAKE}/jobs/gate_job.py"},
-    "runtimeConfig": {"version": "2.3", "containerImage": f"{IMAGES}/dqx:0.2.0"},
+    "runtimeConfig": {"version": "2.3", "containerImage": f"{IMAGES}/dqx:{__version__}"},
 }
 
 with DAG(

@@ -13,7 +13,7 @@ import pytest
 from dag_files import read_dags
 from gate_stubs import FakeRun, FakeTask, Log
 
-from dqx_airflow import MemoryDatabase, Suite
+from dqx_airflow import MemoryDatabase, Suite, __version__
 from dqx_airflow.results.labels import Label, write_labels
 from dqx_airflow.results.query import list_runs
 from dqx_airflow.results.store import ResultsStore
@@ -205,7 +205,7 @@ def test_a_gate_on_databricks_is_deferred_and_needs_no_spark() -> None:
 def test_a_gate_on_dataproc_is_deferred_and_names_an_image() -> None:
     gate = example("orders_dataproc").get_task("gate")
     assert gate.deferrable
-    assert gate.submit.body["runtimeConfig"]["containerImage"].endswith("/dqx:0.2.0")
+    assert gate.submit.body["runtimeConfig"]["containerImage"].endswith(f"/dqx:{__version__}")
     assert gate.submit.region == "europe-west1"
 
 
