@@ -172,6 +172,8 @@ def _rules(test: object, column: str | None, dataset: str, place: str) -> Iterat
         try:
             if config.get("enabled") is False:
                 raise NoCounterpartError("the test is disabled")
+            if config.get("fail_calc"):
+                raise NoCounterpartError("it counts its failures by a fail_calc of its own")
             rest = dict(arguments)
             groups = dbt_tests.groups_of(kind, rest)
             meaning = dbt_tests.meaning_of(kind, Arguments(rest, column, dataset), fails_if)

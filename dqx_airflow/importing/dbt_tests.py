@@ -412,13 +412,19 @@ def _accepted_values(arguments: Arguments) -> tuple[kinds.Demand, ...]:
     values = arguments.list_of("values")
     if arguments.get("quote") is not False:
         # dbt compares strings unless configured otherwise, and casts the column.
-        return (kinds.RowsSatisfy(f"{arguments.sql} IN ({', '.join(map(quote_literal, values))})"),)
+        return (kinds.RowsSatisfy(_among_strings(arguments, "IN", values)),)
     return (kinds.OneOf(tuple(values)),)
 
 
 def _not_accepted_values(arguments: Arguments) -> tuple[kinds.Demand, ...]:
-    values = ", ".join(map(quote_literal, arguments.list_of("values")))
-    return (kinds.RowsSatisfy(f"{arguments.sql} NOT IN ({values})"),)
+    values = arguments.list_of("values")
+    return (kinds.RowsSatisfy(_among_strings(arguments, "NOT IN", values)),)
+
+
+def _among_strings(arguments: Arguments, op: str, values: list[Any]) -> str:
+    text = f"{arguments.sql} {op} ({', '.join(quote_literal(str(value)) for value in values)})"
+    # Spark casts the strings beside a column of numbers, which DQL does not.
+    return text if all(isinstance(value, str) for value in values) else f"({text}) = true"
 
 
 def _reference(arguments: Arguments) -> kinds.Refers:

@@ -11,7 +11,10 @@ from dqx_airflow.contracts.dialects.foreign import Translation, literals, rlike
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing import foreign_rule
 from dqx_airflow.importing.foreign_rule import Claims, ForeignRule, listed_rules, yaml_line
+from dqx_airflow.values import Severity
 
+_PASS_NULL = ("notin", "not_equal_to")
+_OPTIONS = ("options", "raise_warning", "ignore_na", "n_failure_cases", "groupby", "groups")
 _ESCAPED = str.maketrans({sign: f"\\{sign}" for sign in r"\.^$*+?{}[]|()"})
 _WIDER = "Spark's type may be narrower than that of pandas"
 
@@ -89,43 +92,42 @@ def _of_column(
     if described.get("nullable", False) is False:
         yield rule("nullable: false", Translation("not_null", (kinds.Required(),), path))
     if described.get("unique") or described.get("allow_duplicates") is False:
-        yield rule("unique", Translation("unique", (kinds.Unique((path,)),), path))
+        # To pandas, NULL equals NULL.
+        yield rule("unique", Claims("unique", (f"duplicate_count({path}) == 0",), path))
     # Newer versions write the checks of a column as separate keys.
     separate_checks = {
         key: given
         for key, given in described.items()
         if key not in listed_rules("pandera: keys of columns") and given is not None
     }
-    for kind, given in (*_checks(described.get("checks")), *_checks(separate_checks)):
+    for kind, given, options in (*_checks(described.get("checks")), *_checks(separate_checks)):
         try:
-            if kind not in _CHECKS:
+            if kind not in _CHECKS or options.get("groupby"):
                 raise NoCounterpartError(f"the check '{kind}' has no counterpart")
-            meaning: Translation | str = Translation(kind, _CHECKS[kind](path, given), path)
+            demands = _CHECKS[kind](path, given)
+            if options.get("ignore_na") is False and kind not in _PASS_NULL:
+                demands = (kinds.Required(), *demands)
+            meaning: Translation | str = Translation(kind, demands, path)
         except foreign_rule.REFUSALS as refusal:
             meaning = foreign_rule.reason_of(
                 refusal, f"the check '{kind}' has unsupported arguments"
             )
-        yield rule(f"{kind}: {yaml_line(given)}", meaning)
+        severity = Severity.P3 if options.get("raise_warning") else None
+        yield rule(f"{kind}: {yaml_line(given)}", meaning, severity=severity)
 
 
-def _checks(checks: object) -> Iterator[tuple[str, Any]]:
-    """The checks of a column, each with its value or its arguments."""
-    if isinstance(checks, Mapping):
-        for kind, given in checks.items():
-            if isinstance(given, Mapping) and "value" in given:
-                yield str(kind), given["value"]
-            elif isinstance(given, Mapping):
-                yield str(kind), {key: item for key, item in given.items() if key != "options"}
-            else:
-                yield str(kind), given
-        return
-    for check in checks if isinstance(checks, list) else []:
-        options = check.get("options") if isinstance(check, Mapping) else None
-        if isinstance(options, Mapping) and "check_name" in options:
-            rest = {key: item for key, item in check.items() if key != "options"}
-            yield str(options["check_name"]), rest.get("value", rest)
-        else:
-            yield "check", check
+def _checks(checks: object) -> Iterator[tuple[str, Any, Mapping[str, Any]]]:
+    """The checks of a column, each with its value or its arguments, and its options."""
+    listed = [(None, check) for check in checks] if isinstance(checks, list) else []
+    for kind, written in checks.items() if isinstance(checks, Mapping) else listed:
+        if not isinstance(written, Mapping):
+            yield str(kind or "check"), written, {}
+            continue
+        # Newer versions write the options beside the arguments.
+        nested = written.get("options")
+        options = {**written, **nested} if isinstance(nested, Mapping) else written
+        given = {key: item for key, item in written.items() if key not in _OPTIONS}
+        yield str(kind or options.get("check_name", "check")), given.get("value", given), options
 
 
 _Demands = tuple[kinds.Demand, ...]

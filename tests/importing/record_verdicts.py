@@ -75,6 +75,9 @@ def pandera(rows: list[dict[str, Any]]) -> dict[str, bool]:
             )
             assert f"{column}: {kind}" in verdicts, (column, check)
             verdicts[f"{column}: {kind}"] = False
+        for error in errors.schema_errors:  # NULL that is there twice is not among the cases
+            if error.check == "field_uniqueness":
+                verdicts[f"{error.schema.name}: unique"] = False
     return verdicts
 
 
