@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from dqx_airflow.values import Status as Status
     from dqx_airflow.values import Verdict as Verdict
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _NAMES = {
     "values": "DatasetRef GateReport GateRequest Outcome Severity Status Verdict",

@@ -194,6 +194,18 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     assert not (tmp_path / "site").exists()
 
 
+def test_the_newest_version_of_the_changelog_is_that_of_the_package_and_of_the_pages() -> None:
+    newest = re.search(r"^## ([\d.]+)", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+    assert newest is not None
+    assert newest[1] == dqx_airflow.__version__
+    named = {
+        version
+        for page in DOCS.rglob("*.md")
+        for version in re.findall(r"dqx[-_]airflow(?:==|-)(\d+\.\d+\.\d+)", page.read_text("utf-8"))
+    }
+    assert named == {dqx_airflow.__version__}
+
+
 def test_a_version_has_two_screens_in_the_changelog() -> None:
     versions = (ROOT / "CHANGELOG.md").read_text("utf-8").split("\n## ")[1:]
     assert [version.split("\n")[0] for version in versions if version.count("\n") > 100] == []

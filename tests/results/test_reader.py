@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,6 +13,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from dqx_airflow.errors import RequestError, StoreError
+from dqx_airflow.results import upkeep
 from dqx_airflow.results.query import find_report, list_runs, read_report
 from dqx_airflow.results.schema import RESULTS, RUNS, RUNS_SCHEMA, run_row
 from dqx_airflow.results.store import ResultsStore, arrow_table
@@ -44,6 +46,25 @@ def test_only_the_report_of_exactly_that_attempt_is_read(tmp_path: Path) -> None
         assert read_report(root, report.run_key, report.attempt.id) == report
     assert read_report(root, RUN_KEY, "attempt-3") is None
     assert read_report(root, replace(RUN_KEY, gate="nobody"), "attempt-1") is None
+
+
+@pytest.mark.parametrize("version", ["0.1.0", "0.2.0"])
+def test_a_store_of_an_earlier_version_is_read_written_and_migrated(
+    tmp_path: Path, version: str
+) -> None:
+    """That version wrote the archive, which has the sample report."""
+    shutil.unpack_archive(Path(__file__).parent / "stores" / f"{version}.zip", tmp_path)
+    root, due = str(tmp_path), sample_report()
+    read = read_report(root, RUN_KEY, "attempt-1")
+    assert read is not None
+    assert (read.outcome, read.datasets[0].name) == (due.outcome, due.datasets[0].name)
+    assert [(one.name, one.status, one.value, one.reason) for one in read.verdicts] == [
+        (one.name, one.status, one.value, one.reason) for one in due.verdicts
+    ]
+    store(tmp_path, later := sample_report(2, attempt=2, minutes=5))
+    upkeep.optimize(root)
+    assert read_report(root, RUN_KEY, "attempt-2") == later
+    assert listed(root, all_attempts=True) == ["00000002", "00000001"]
 
 
 def test_of_two_reports_for_one_attempt_the_first_to_finish_is_read(tmp_path: Path) -> None:
