@@ -138,7 +138,8 @@ def _advice(fault: Fault) -> str:
     if fault.line is None:
         return "no line was found that notices it and holds on the fine days"
     before = f" and on {fault.days} days before" if fault.days else ""
-    return f"{fault.line}  # holds on the fine day{before}"
+    where = "sample of the fine day" if fault.is_of_sample else f"fine day{before}"
+    return f"{fault.line}  # holds on the {where}"
 
 
 def _json(done: Mutation) -> str:

@@ -69,6 +69,10 @@ class DayRows:
     rows: int
     seen: ObservedTable
 
+    def is_sample(self, on: date) -> bool:
+        """Whether only some rows of the date are here."""
+        return len(self.on(on).rows) < self.rows
+
     def judged(self, on: date) -> str:
         """How many rows of the date are here, and of how many they are a sample."""
         return f"{len(self.on(on).rows):,} of {self.rows:,} rows"
@@ -89,10 +93,16 @@ def read_days(ref: DatasetRef, on: date, *, days: int, most: int, seed: int = 0)
     :raises RequestError: only Spark can read them.
     :raises DatasetError: they cannot be read.
     """
-    if ref.path is None or ref.filter or ref.schema or ref.format not in table_profile.FORMATS:
+    reasons = {
+        "it has a filter": ref.filter,
+        "it has a declared schema": ref.schema,
+        "it is not a path": ref.path is None,
+        f"its format is {ref.format}": ref.path and ref.format not in table_profile.FORMATS,
+    }
+    why = [reason for reason, is_so in reasons.items() if is_so]
+    if ref.path is None or why:
         raise RequestError(
-            f"dataset '{ref.name}' can only be read with Spark: it has a filter, a declared schema "
-            "or another format, or it is not a path",
+            f"dataset '{ref.name}' can only be read with Spark: {', and '.join(why)}",
             f"add --dataset '{ref.name}=PATH?date_column=COLUMN' with its rows as Parquet or Delta",
         )
 
@@ -221,7 +231,8 @@ def _reads(request: MetricRequest, dataset: str, columns: tuple[str, ...] | None
 class Fault:
     """A fault in the `rows` of a dataset, and the assertions that fail because of it: those that
     block, and those that only warn. If none blocks, `line` is an assertion that would, which holds
-    on the fine day and on `days` days before it; None if none was found."""
+    on the fine day and on `days` days before it, or on the sample of the day that was
+    judged; None if none was found."""
 
     kind: str
     dataset: str
@@ -231,6 +242,7 @@ class Fault:
     warned_by: tuple[str, ...] = ()
     line: str | None = None
     days: int = 0
+    is_of_sample: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,12 +295,14 @@ def mutate(judge: MemoryJudge, checked: Checked, seed: int = 0) -> Mutation:
             warned = tuple(one.name for one in hit if not one.can_block(fail_on))
             line, days = (None, 0) if noticed else lines.noticing(fault.dataset, table, hints)
             found = replace(fault, noticed_by=noticed, warned_by=warned, line=line, days=days)
-            faults.append(found)
+            faults.append(replace(found, is_of_sample=rows.is_sample(plan.date)))
     if not faults:
         raise RequestError(f"no fault can be planted: no dataset has rows on {plan.date}")
     rank = _WORST_FIRST.index
     faults.sort(key=lambda one: (bool(one.noticed_by), rank(one.kind), -one.rows))
-    reasons = {one.name: one.reason or "it fails without a fault" for one in others}
+    sampled = any(rows.is_sample(plan.date) for rows in judge.data.values())
+    without = "it fails without a fault" + ", on a sample: --rows reads more" * sampled
+    reasons = {one.name: one.reason or without for one in others}
     read = {name: rows.judged(plan.date) for name, rows in judge.data.items()}
     return Mutation(plan.suite, plan.date, tuple(faults), reasons, read)
 
@@ -474,6 +488,8 @@ class _Planter:
         return set(self._chance(what).sample(places, min(wanted, len(places))))
 
 
+_GROWING = ("num_rows()", "unique_count(", "null_count(", "duplicate_count(", "sum(")
+"""How metrics begin that grow with the number of rows."""
 _checked = lru_cache(maxsize=4096)(check_source)
 
 
@@ -494,8 +510,11 @@ class _Lines:
         """The first line that fails with the fault and holds on all days without it, and the number
         of days before on which it was tried."""
         days = self._days(dataset)
+        is_sample = self.judge.data[dataset].is_sample(days[0])
         for line in lines:
             is_metric = not any(mark in line for mark in (" in ", "= ", " type "))
+            if is_sample and is_metric and "/" not in line and line.startswith(_GROWING):
+                continue  # a limit of the sample would be none of all rows
             claim = self._limited(line, dataset, table) if is_metric else line
             if claim is None or _checked(_source(claim, dataset)).errors:
                 continue  # a value that DQL cannot write

@@ -185,6 +185,20 @@ def test_a_large_day_is_a_sample(lake: Path) -> None:
     assert f"orders on {LAST}: 20 of 3" in mutate(suite("null_count(id) == 0"), "--rows", "20")
 
 
+def test_what_a_sample_says_is_said_to_be_of_a_sample_and_limits_no_number_of_rows(
+    lake: Path,
+) -> None:
+    text = suite("null_count(id) == 0", "num_rows() >= 28")
+    output = mutate(text, "--rows", "20")
+    assert "claim 1: it fails without a fault, on a sample: --rows reads more" in output
+    assert (
+        'assert each row: status in ["open", "paid"]  # holds on the sample of the fine day'
+        in output
+    )
+    assert not re.search(r"assert (num_rows|unique_count|sum)\(.*[<>]=", output)
+    assert "sample" not in mutate(text)
+
+
 def test_the_fine_day_is_the_last_one_that_passed_in_the_version_of_then(lake: Path) -> None:
     text = suite("num_rows() >= 28", "null_count(amount) == 0")
     Path("orders.dql").write_text(text)
@@ -215,7 +229,16 @@ def test_the_fine_day_is_the_last_one_that_passed_in_the_version_of_then(lake: P
         ([], "no run of Orders that passed"),
         (
             ["--date", LAST.isoformat(), "--dataset", "orders=table:lake.orders"],
-            "only be read with",
+            "only be read with Spark: it is not a path",
+        ),
+        (
+            [
+                "--date",
+                LAST.isoformat(),
+                "--dataset",
+                "orders=o.orc?format=orc&filter=id%20>%20'M'",
+            ],
+            "only be read with Spark: it has a filter, and its format is orc",
         ),
         (["--date", f"{FIRST}..{LAST}"], "several suites or dates"),
         (["--date", "2025-05-09"], "no assertion of Orders passes"),
