@@ -552,7 +552,7 @@ def without_java(pattern: str) -> str:
     listed, and the ends of the string are `\A` and `\z`.
 
     >>> without_java(r"^\d+\z")
-    '(?:\\A(?:[\\x{30}-\\x{39}])+\\z)'
+    '(?:\\A(?:[\\x{30}-\\x{39}]){1,}\\z)'
 
     :raises PatternError: it looks around, refers to a group, or means what only Java knows.
     """
