@@ -47,7 +47,7 @@ _LONGEST = 120
 
 DOUBTS = (
     # Its decimals become doubles, and back, by an arithmetic of its own.
-    "decimal beside a double",
+    "type decimal beside a double",
     # A literal with a point beside a double.
     *(
         f"{metric} over {kind}"
