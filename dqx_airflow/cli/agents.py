@@ -17,7 +17,6 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from functools import wraps
 from importlib.resources import files
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
@@ -100,12 +99,6 @@ def _answering(tool: Callable[P, str]) -> Callable[P, str]:
             raise ToolError(str(error)) from None
 
     return answer
-
-
-def _overlaps(ref: DatasetRef, path: Path) -> bool:
-    """Whether a dataset has files at a path, whatever its name is."""
-    own = Path(ref.path or os.devnull).resolve()
-    return own.is_relative_to(path) or path.is_relative_to(own)
 
 
 class Tools:
@@ -239,11 +232,10 @@ class Tools:
         for ref in given.values():
             path = self._inside(ref.location)
             beside = {find_settings(place.parent) for place in (self._inside(suite), path)}
-            tomls = (read_settings(toml) for toml in beside if toml is not None)
-            known = chain.from_iterable(toml.refs.values() for toml in tomls)
-            masked = (one.masked for one in known if one.name == ref.name or _overlaps(one, path))
-            hidden = (*ref.masked, *chain.from_iterable(masked))
-            refs.append(replace(ref, masked=hidden, path=str(path)))
+            found = replace(ref, path=str(path))
+            for toml in filter(None, beside):
+                found = read_settings(toml).with_masks(found)
+            refs.append(found)
         return refs
 
     def _sample(self, ref: DatasetRef, rows: int) -> Any:

@@ -238,7 +238,8 @@ class _CallReader:
             **{**settings.defaults.keywords, **options.run_options, "skip_dates": skipped},
         )
         self.settings = settings
-        datasets = {**settings.refs, **given}
+        masked = {name: settings.with_masks(ref) for name, ref in given.items()}
+        datasets = {**settings.refs, **masked}
         if not settings.defaults.trust_log:
             datasets = {name: replace(ref, trust_log=False) for name, ref in datasets.items()}
         # A contract may define the table if only the connection is given.
@@ -520,7 +521,7 @@ class _CallReader:
                     "--data", options.data, message, "write --dataset NAME=PATH for each"
                 )
             elif of_data:
-                refs[names[0]] = replace(of_data[_DATA], name=names[0])
+                refs[names[0]] = self.settings.with_masks(replace(of_data[_DATA], name=names[0]))
         try:
             settings = dataset_settings(contract, refs, options.server)
             # What the contract says about its files takes precedence over the options of all files.

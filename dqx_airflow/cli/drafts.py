@@ -261,7 +261,17 @@ def _as_json(rules: Sequence[ImportedRule]) -> str:
     )
 
 
-_TAKEN = ("name", "path", "table", "format", "date_column", "date_format", "time_zone", "options")
+_TAKEN = (
+    "name",
+    "path",
+    "table",
+    "format",
+    "date_column",
+    "date_format",
+    "time_zone",
+    "options",
+    "masked",
+)
 
 
 def suggest(
@@ -276,9 +286,9 @@ def suggest(
 
     Reads all rows of the last days by date_column, or all rows without a date column, one column
     at a time. The data passes its own draft. Each assertion is @experimental and shows its
-    evidence; limits are tunable. Values of columns that look personal are omitted. Files are read
-    without Spark, catalog tables over --connection. Exit code 2 if the command line is wrong or
-    the file exists, 4 if a dataset cannot be read.
+    evidence; limits are tunable. Values of columns that are masked, in dqx.toml too, or look
+    personal are omitted. Files are read without Spark, catalog tables over --connection. Exit code
+    2 if the command line is wrong or the file exists, 4 if a dataset cannot be read.
 
     :param dataset: A dataset: a path or table:NAME, with format, date_column, time_zone.
     :param days: The number of days to look at, up to the newest one.
@@ -323,6 +333,7 @@ def _seen(ref: DatasetRef, days: int, address: str | None) -> Seen:
     from dqx_airflow.tuning.table_profile import observer, read_files
 
     settings = command.settings_here()
+    ref = settings.with_masks(ref)
     if ref.path is not None:
         options = with_default_options(ref, settings.reader).options
         return read_files(ref.path, ref.format, observer(ref, ref.path, days), options)
@@ -366,9 +377,9 @@ def draft_contract(
     patterns.
 
     All rows are read, and all of them satisfy the draft. It is marked as a draft, because the
-    current data is not a promise. For columns that look like personal data, no value is written.
-    Files are read without Spark, catalog tables over --connection. Exit code 2 if the file already
-    exists or the command line is wrong, 4 if the table cannot be read.
+    current data is not a promise. For columns that dqx.toml masks, or that look like personal
+    data, no value is written. Files are read without Spark, catalog tables over --connection. Exit
+    code 2 if the file already exists or the command line is wrong, 4 if the table cannot be read.
 
     :param table: A file, a folder of files, a Delta table, or a catalog table: catalog.schema.table
         or table:NAME.
@@ -381,15 +392,17 @@ def draft_contract(
 
     if output is not None:
         command.require_new(output)
-    name = _table_name(table)
+    name, settings = _table_name(table), command.settings_here()
     if name is not None and format is not None:
         raise RequestError("--format only applies to files")
+    ref = DatasetRef("", table=name) if name is not None else DatasetRef("", path=table)
+    masked = settings.with_masks(ref).masked
     if name is not None:
-        observed = _observed_in_catalog(name, connection)
+        observed = _observed_in_catalog(name, connection, masked)
     else:
         from dqx_airflow.tuning.table_profile import observe
 
-        observed = observe(table, format, command.settings_here().reader)
+        observed = observe(table, format, settings.reader, masked)
     command.print_or_write(draft_text(observed, Dialect(dialect)), output)
     if output is not None:
         data = table if name is None else f"{_TABLE_MARK}{name}"
@@ -404,11 +417,11 @@ def _table_name(place: str) -> str | None:
     return place if is_name and not Path(place).exists() else None
 
 
-def _observed_in_catalog(name: str, address: str | None) -> ObservedTable:
+def _observed_in_catalog(name: str, address: str | None, masked: tuple[str, ...]) -> ObservedTable:
     """The table as Spark reads it, over the given connection, or that of the `dqx.toml`."""
     from dqx_airflow.cli.spark import observe_table, session_over
 
     settings = command.settings_here()
     reached = command.connection_in(settings, address)
     with session_over(reached, settings.session, "dql contract init") as spark:
-        return observe_table(spark, name)
+        return observe_table(spark, name, masked)

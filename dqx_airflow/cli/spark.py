@@ -124,7 +124,7 @@ def _show_tasks(spark: SparkSession, title: str, display: ExitStack) -> None:
 _PART = re.compile(r"`(?:[^`]|``)*`|[^.`]+")
 
 
-def observe_table(spark: SparkSession, table: str) -> ObservedTable:
+def observe_table(spark: SparkSession, table: str, masked: tuple[str, ...] = ()) -> ObservedTable:
     """The contents of the table in its current version.
 
     :raises DatasetError: there is none, or it cannot be read.
@@ -132,7 +132,7 @@ def observe_table(spark: SparkSession, table: str) -> ObservedTable:
     parts = _parts_of(spark, table)
     last = unquoted(parts[-1])
     name = last if last.isidentifier() else slug(last) or "data"
-    return observed(columns_of(spark, table), name, ".".join(parts))
+    return observed(columns_of(spark, table), name, ".".join(parts), masked=masked)
 
 
 @contextmanager

@@ -203,6 +203,12 @@ class Settings:
             for name, ref in refs.items()
         }
 
+    def with_masks(self, ref: DatasetRef) -> DatasetRef:
+        """The dataset with what is masked under its name, or in the same files or table, too."""
+        known = (one for one in self.refs.values() if one.name == ref.name or _overlap(one, ref))
+        hidden = (column for one in known for column in one.masked)
+        return replace(ref, masked=tuple(dict.fromkeys((*ref.masked, *hidden))))
+
     @property
     def session(self) -> Mapping[str, str]:
         """The settings of the Spark session, with the archive for a JVM that we start."""
@@ -225,6 +231,14 @@ class Settings:
         if self.path is None or "://" in path or path.startswith("~"):
             return path
         return str(self.path.absolute().parent / path)
+
+
+def _overlap(one: DatasetRef, other: DatasetRef) -> bool:
+    """Whether datasets have files or a table in common."""
+    if one.path is None or other.path is None:
+        return one.location == other.location
+    own, path = Path(one.path).resolve(), Path(other.path).resolve()
+    return own.is_relative_to(path) or path.is_relative_to(own)
 
 
 def date_of(text: str, today: date) -> date | None:

@@ -147,7 +147,7 @@ def _comments(seen: Sequence[Seen], now: datetime) -> Iterator[str]:
             if table.rows and column.nulls == table.rows:
                 yield f"{name}: {column.name} is always NULL."
             elif column.is_personal:
-                yield f"{name}: {column.name} looks personal, so its values are omitted."
+                yield f"{name}: {column.name} is masked or looks personal: no values."
             elif column.is_named_like_a_key and column.distinct:
                 others = table.rows - column.distinct
                 if 0 < others <= _MOST_REPEATED * table.rows:

@@ -32,6 +32,7 @@ from dqx_airflow.datasets.reader_options import with_default_options
 from dqx_airflow.errors import DatasetError, DqxError, RequestError, first_line
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 from dqx_airflow.metrics.types import WHOLE_SIZES, Family, family_of, spark_type_of_arrow
+from dqx_airflow.plan.masks import is_masked
 from dqx_airflow.tuning.suggested import Seen, SeenDays
 from dqx_airflow.values import DatasetRef
 from dqx_airflow.values.json_form import iso_timestamp
@@ -65,10 +66,13 @@ Defaults: TypeAlias = "Mapping[str, Mapping[str, str]]"
 """Reader options by format, as in `dqx.toml`."""
 
 
-def observe(place: str, file_format: str | None, defaults: Defaults = _NONE) -> ObservedTable:
+def observe(
+    place: str, file_format: str | None, defaults: Defaults = _NONE, masked: Sequence[str] = ()
+) -> ObservedTable:
     """The contents of the table at a path.
 
     :param defaults: reader options by format.
+    :param masked: columns whose values are not observed.
     :raises DatasetError: there is none, or it cannot be read.
     """
     format_name = file_format or _format_of(place)
@@ -76,7 +80,7 @@ def observe(place: str, file_format: str | None, defaults: Defaults = _NONE) -> 
     ref = DatasetRef(name, path=place, format=format_name)
     options = with_default_options(ref, defaults).options
     return read_files(
-        place, format_name, lambda table: observed(table, name, place, format_name), options
+        place, format_name, lambda table: observed(table, name, place, format_name, masked), options
     )
 
 
@@ -111,10 +115,14 @@ def read_files(
 
 
 def observed(
-    table: ColumnTable, name: str, place: str, file_format: str | None = None
+    table: ColumnTable,
+    name: str,
+    place: str,
+    file_format: str | None = None,
+    masked: Sequence[str] = (),
 ) -> ObservedTable:
     """The contents of a table whose columns can be read."""
-    columns = tuple(_observed(table, name) for name in table.names)
+    columns = tuple(_observed(table, name, is_masked(name, masked)) for name in table.names)
     found = ObservedTable(name, place, file_format, table.rows, columns, _key(table, columns))
     newest = _newest(table, found)
     if newest is None and found.clock is not None and table.types[found.clock] == "date":
@@ -338,19 +346,19 @@ def _spark_type(kind: Any, *, has_zone: bool = False) -> str:
 # Observing ---------------------------------------------------------------------------------------
 
 
-def _observed(table: ColumnTable, name: str) -> ObservedColumn:
+def _observed(table: ColumnTable, name: str, is_hidden: bool) -> ObservedColumn:
     column, type_name = table.column(name), table.types[name]
     family = family_of(type_name)
     observed_column = ObservedColumn(name, type_name, nulls=column.null_count)
     if family in (Family.ARRAY, Family.MAP, Family.OTHER):
-        return replace(observed_column, is_personal=drafting.is_personal(name, False))
+        return replace(observed_column, is_personal=drafting.is_personal(name, is_hidden))
     if family is Family.TEXT:
         column = _texts(column)
     observed_column = replace(
         observed_column, distinct=pc.count_distinct(column, mode="only_valid").as_py()
     )
     texts = _distinct_texts(column, observed_column) if family is Family.TEXT else []
-    if drafting.is_personal(name, _look_personal(texts)):
+    if drafting.is_personal(name, is_hidden or _look_personal(texts)):
         return replace(observed_column, is_personal=True)
     if family is Family.NUMBER:
         lowest, highest = _ends(column)
@@ -458,7 +466,8 @@ def observer(ref: DatasetRef, place: str, days: int) -> Callable[[ColumnTable], 
         observed_rows, seen_days = (
             _last_days(table, ref, days) if ref.date_column else (table, None)
         )
-        observed_table = observed(observed_rows, ref.name, place, ref.format if ref.path else None)
+        file_format = ref.format if ref.path else None
+        observed_table = observed(observed_rows, ref.name, place, file_format, ref.masked)
         return Seen(ref.name, observed_table, seen_days, _newest(observed_rows, observed_table))
 
     return look

@@ -15,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dqx_airflow import MemoryDatabase, Suite
+from dqx_airflow.cli.calls import Options, read_call
 from dqx_airflow.cli.main import app
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.formatter import format_source
@@ -266,6 +267,37 @@ def test_reader_options_are_those_of_the_settings_and_of_the_dataset(
     assert "null_count(_c1) == 0" in suggest("--dataset", "orders=orders.csv")
     own = suggest("--dataset", "orders=orders.csv?option.sep=%7C")
     assert "_c1" not in own
+
+
+@pytest.mark.parametrize("name", ["orders", "other"])
+def test_a_draft_has_no_value_that_the_settings_or_the_dataset_mask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(orders(), tmp_path / "o.parquet")
+    plain = suggest("--dataset", f"{name}=o.parquet?masked=status")
+    assert "M[0-9]{5}" in plain
+    assert "LEAST_QTY" in plain
+    assert "paid" not in plain
+    Path("dqx.toml").write_text('[datasets.orders]\npath = "o.parquet"\nmasked = ["QTY", "code"]\n')
+    masked = suggest("--dataset", f"{name}=o.parquet?masked=status")
+    assert "null_count(qty)" in masked
+    assert not re.search(r"M\[0-9\]|LEAST_QTY|paid", masked)
+    contract = CliRunner().invoke(app, ["contract", "init", "--from", "o.parquet"]).output
+    of_qty = contract.partition("name: qty\n")[2].partition("- name")[0]
+    assert "required" in of_qty
+    assert "minimum" not in of_qty
+    assert "M[0-9]" not in contract
+    call = read_call(
+        Options((_suite_of(tmp_path),), datasets=("orders=copy.parquet?masked=id",)), date.today()
+    )
+    assert call.requests[0].datasets[0].masked == ("id", "QTY", "code")
+
+
+def _suite_of(folder: Path) -> Path:
+    suite = folder / "s.dql"
+    suite.write_text('suite "S" { check "C" on orders { assert num_rows() > 0 } }')
+    return suite
 
 
 def test_several_datasets_make_one_suite(tmp_path: Path) -> None:
