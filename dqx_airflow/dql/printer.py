@@ -231,30 +231,25 @@ def _show(node: nodes.Expression) -> tuple[str, int]:
 
 def _show_test(node: nodes.Expression, negation: str = "") -> str:
     """A test of a row; `negation` is `not ` for `not between`, `is not email` and the like."""
-
-    def operand_of(part: nodes.Expression) -> str:
-        return _within(part, Rung.TEST, right=True)
-
+    parts = nodes.operands_of(node)
+    first, *others = (_within(part, Rung.TEST, right=True) for part in parts)
     match node:
-        case nodes.Compare(op=op, left=left, right=right):
-            return f"{operand_of(left)} {op} {operand_of(right)}"
-        case nodes.Within(operand=operand, low=low, high=high):
-            low_text, high_text = operand_of(low), operand_of(high)
-            return f"{operand_of(operand)} {negation}between {low_text} and {high_text}"
-        case nodes.Member(operand=operand, choices=choices):
-            return f"{operand_of(operand)} {negation}in {show(choices)}"
-        case nodes.Matches(operand=operand, pattern=pattern):
-            return f"{operand_of(operand)} {negation}matches {show_text(pattern.value)}"
-        case nodes.Like(operand=operand, pattern=pattern):
-            return f"{operand_of(operand)} {negation}like {show_text(pattern.value)}"
-        case nodes.HasFormat(operand=operand, format=name):
-            return f"{operand_of(operand)} is {negation}{name.text}"
-        case nodes.IsNull(operand=operand):
-            return f"{operand_of(operand)} is {negation}null"
-        case nodes.IsNan(operand=operand):
-            return f"{operand_of(operand)} is {negation}nan"
+        case nodes.Compare(op=op):
+            return f"{first} {op} {others[0]}"
+        case nodes.Within():
+            return f"{first} {negation}between {others[0]} and {others[1]}"
+        case nodes.Member(choices=choices):
+            return f"{first} {negation}in {show(choices)}"
+        case nodes.Matches(pattern=pattern):
+            return f"{first} {negation}matches {show_text(pattern.value)}"
+        case nodes.Like(pattern=pattern):
+            return f"{first} {negation}like {show_text(pattern.value)}"
+        case nodes.HasFormat(format=name):
+            return f"{first} is {negation}{name.text}"
+        case nodes.IsNull():
+            return f"{first} is {negation}null"
         case _:
-            raise TypeError(f"no expression: {node!r}")
+            return f"{first} is {negation}nan"
 
 
 def _within(node: nodes.Expression, rung: Rung, *, right: bool = False) -> str:

@@ -209,12 +209,8 @@ _TAKES_TEXT = frozenset(
 )
 
 ARITY: dict[str, tuple[int, int | None]] = {
-    "abs": (1, 1),
-    "sqrt": (1, 1),
-    "log": (1, 1),
-    "exp": (1, 1),
-    "min": (2, None),
-    "max": (2, None),
+    **dict.fromkeys(("abs", "sqrt", "log", "exp"), (1, 1)),
+    **dict.fromkeys(("min", "max"), (2, None)),
     "coalesce": (1, None),
 }
 """The functions of metrics that a suite may call, with their minimum and maximum number of

@@ -281,9 +281,8 @@ def _models(reading: ClauseReader, entity: Mapping) -> Iterator[Model]:
             tags=entity.texts("tags"),
         )
     else:
-        reading.documented(
-            entity.get("fields"), "belongs to a concept that is not bound to a table"
-        )
+        reason = "belongs to a concept that is not bound to a table"
+        reading.documented(entity.get("fields"), reason)
     for contract in reading.mappings(entity, "contracts"):
         with reading.of_model(_name_of(reading, contract)):
             model = _promise(reading, contract)

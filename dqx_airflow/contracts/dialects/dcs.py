@@ -392,19 +392,16 @@ def _type_rules(reading: ClauseReader, node: Mapping, item: Field) -> Iterator[R
         case "":
             return
         case "null":
-            yield reading.rule(
-                "type", demands.MetricRule("count", (item.path,), demands.NONE), clause
-            )
+            nothing = demands.MetricRule("count", (item.path,), demands.NONE)
+            yield reading.rule("type", nothing, clause)
         case "object" | "record" | "struct" if item.type == "any":
-            reading.documented(
-                clause, "an object with arbitrary fields: a struct, a map or JSON can contain it"
-            )
+            reason = "an object with arbitrary fields: a struct, a map or JSON can contain it"
+            reading.documented(clause, reason)
         case "variant":
             reading.documented(clause, "a column of any type can contain it")
         case "json":
-            reading.unsupported(
-                clause, "may be a string, a struct or a variant, so no type can be checked"
-            )
+            reason = "may be a string, a struct or a variant, so no type can be checked"
+            reading.unsupported(clause, reason)
         case "time":
             yield reading.rule("type", demands.OfType(), clause)
             yield reading.rule("format", demands.OfFormat("time"), clause)
@@ -512,9 +509,8 @@ _STATUSES = ("proposed", "in development", "draft", "active", "deprecated", "ret
 def _read(reading: ClauseReader) -> Contract:
     root = reading.root
     reading.remarks(root, "DCS: document")
-    reading.unsupported(
-        root.get("schema"), "deprecated, and not in the language of the specification: write models"
-    )
+    reason = "deprecated, and not in the language of the specification: write models"
+    reading.unsupported(root.get("schema"), reason)
     info = reading.mapping(root, "info")
     reading.one_of(info, "status", _STATUSES)
     contact = reading.mapping(info, "contact")

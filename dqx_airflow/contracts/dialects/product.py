@@ -224,9 +224,8 @@ def _uniqueness(
         rule = reading.rule("uniqueness", demand, quality.get("uniqueness"))
         yield (keys[0] if len(keys) == 1 else None), rule
     elif of_keys is not None:
-        reading.unsupported(
-            quality.get("uniqueness"), "the fields are unknown: none is a business key"
-        )
+        reason = "the fields are unknown: none is a business key"
+        reading.unsupported(quality.get("uniqueness"), reason)
 
 
 def _shares(reading: ClauseReader, quality: Mapping, key: str) -> Iterator[tuple[str, float, Node]]:

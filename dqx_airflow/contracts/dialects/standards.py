@@ -250,9 +250,8 @@ def read_older_quality(reading: ClauseReader, models: tuple[Model, ...]) -> Iter
     """The rules of the checks; the rest is unsupported."""
     quality = reading.root.get("quality")
     if not isinstance(quality, document.Mapping):
-        reading.unsupported(
-            quality, "not a valid quality section: move it to models.<model>.quality, as a list"
-        )
+        reason = "not a valid quality section: move it to models.<model>.quality, as a list"
+        reading.unsupported(quality, reason)
         return
     written = quality.text("type") or ""
     kind = slug(written)
@@ -417,9 +416,8 @@ def read_quality(
 
 
 def _text(rule: _Rule) -> Iterable[PlacedRule]:
-    rule.reading.documented(
-        rule.node.get("description"), "a description in words: no rule can be derived"
-    )
+    reason = "a description in words: no rule can be derived"
+    rule.reading.documented(rule.node.get("description"), reason)
     return ()
 
 

@@ -75,11 +75,8 @@ class RowChecker:
                 self._predicate(right)
             case nodes.Not(operand=operand):
                 self._predicate(operand)
-            case nodes.Compare(left=left, right=right):
-                self._value(left)
-                self._value(right)
-            case nodes.Within(operand=operand, low=low, high=high):
-                for part in (operand, low, high):
+            case nodes.Compare() | nodes.Within() | nodes.IsNull() | nodes.IsNan():
+                for part in nodes.operands_of(node):
                     self._value(part)
             case nodes.Member(operand=operand, choices=choices):
                 self._member(operand, choices)
@@ -92,8 +89,6 @@ class RowChecker:
             case nodes.HasFormat(operand=operand, format=name):
                 self._value(operand)
                 self._format(name)
-            case nodes.IsNull(operand=operand) | nodes.IsNan(operand=operand):
-                self._value(operand)
             case nodes.Quantified():
                 self._quantified(node)
             case nodes.Call(name=name) if name.text not in _VALUES:

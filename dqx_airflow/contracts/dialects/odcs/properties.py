@@ -270,9 +270,8 @@ def _number_format(reading: ClauseReader, written: str, node: Node, item: Field)
     if {"f32": "float", "f64": "double"}.get(written) == item.type:
         reading.documented(node, "the type is checked")
     else:
-        reading.unsupported(
-            node, "the precision of a number is part of its type: write a physicalType"
-        )
+        reason = "the precision of a number is part of its type: write a physicalType"
+        reading.unsupported(node, reason)
     return iter(())
 
 
