@@ -23,7 +23,8 @@ import dqx_airflow
 from dqx_airflow.contracts.compile.suite import compile_contract
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.datasets.dqx_toml import read_settings
-from dqx_airflow.diagnostics import CODES, draw
+from dqx_airflow.diagnostics import draw
+from dqx_airflow.diagnostics.codes import codes
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.metrics.builtin import CALLABLE, METRICS
 from dqx_airflow.values import SourceFile
@@ -32,7 +33,7 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCS = Path(dqx_airflow.__file__).parent / "docs"
 # The examples of codes, of metrics and of what a change means have tests of their own.
-ELSEWHERE = {"metrics.md", "contracts/changes.md", *(f"codes/{code}.md" for code in CODES)}
+ELSEWHERE = {"metrics.md", "contracts/changes.md", *(f"codes/{code}.md" for code in codes())}
 PAGES = sorted(
     path for path in DOCS.rglob("*.md") if path.relative_to(DOCS).as_posix() not in ELSEWHERE
 )
@@ -74,7 +75,7 @@ def test_the_skill_and_the_list_of_pages_for_agents_are_up_to_date() -> None:
     listed = re.findall(r"\]\(([^)]+)\)", llms_text())
     assert all((DOCS / page).is_file() for page in listed)
     assert all(f"`{METRICS[name].signature}`" in skill_page() for name in CALLABLE)
-    assert all(f"- {code}, " in skill_page() for code in CODES)
+    assert all(f"- {code}, " in skill_page() for code in codes())
 
 
 def test_the_site_begins_as_the_readme_does() -> None:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 import dqx_airflow
 from dqx_airflow.diagnostics import draw
-from dqx_airflow.diagnostics.codes import CODES, page
+from dqx_airflow.diagnostics.codes import codes, page
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.errors import DqxError, RequestError
 from dqx_airflow.values import DatasetRef, SourceFile
@@ -128,7 +128,7 @@ class Tools:
 
     def explain(self, what: str) -> str:
         """The page of a code (E001) or a metric (null_count), or the plan of a suite (a path)."""
-        if what.upper() in CODES:
+        if what.upper() in codes():
             return page(what.upper())
         metrics = (files("dqx_airflow") / "docs" / "metrics.md").read_text(encoding="utf-8")
         sections = {

@@ -18,7 +18,7 @@ import typer
 
 from dqx_airflow.cli.arguments import with_shared_options
 from dqx_airflow.cli.command import TextFormatOption, TextOrJson, what_to_give
-from dqx_airflow.diagnostics.codes import CODES, page, title
+from dqx_airflow.diagnostics.codes import codes, page, title
 from dqx_airflow.diagnostics.diagnostic import did_you_mean, errors_of, listed
 from dqx_airflow.diagnostics.renderers import drawn_error, json_text
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
@@ -90,8 +90,8 @@ def explain(
 def _explain_code(code: str, format: TextOrJson) -> None:
     """Prints the page of a code: rendered in a terminal, otherwise as Markdown."""
 
-    if code not in CODES:
-        raise RequestError(f"unknown code {code}", did_you_mean(code, CODES) or "")
+    if code not in codes():
+        raise RequestError(f"unknown code {code}", did_you_mean(code, codes()) or "")
     if format == "json":
         typer.echo(json.dumps({"code": code, "title": title(code), "page": page(code)}, indent=2))
     elif sys.stdout.isatty():

@@ -3,11 +3,17 @@ right example. Codes are stable; a retired one is not used again."""
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.resources import files
 
 _PAGES = files("dqx_airflow") / "docs" / "codes"
 
-CODES = tuple(sorted(file.name.removesuffix(".md") for file in _PAGES.iterdir()))
+
+@cache
+def codes() -> tuple[str, ...]:
+    """All codes in order. The pages are not among what `dql package` packs, so that nothing may ask
+    for them on import."""
+    return tuple(sorted(file.name.removesuffix(".md") for file in _PAGES.iterdir()))
 
 
 def page(code: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dqx_airflow.diagnostics.codes import CODES, reason, title
+from dqx_airflow.diagnostics.codes import codes, reason, title
 
 _OPENING = """\
 # Errors and warnings
@@ -26,8 +26,8 @@ def codes_page() -> str:
     """The page, with codes in their order, family by family."""
     sections = [_OPENING]
     for start, family in _FAMILIES.items():
-        codes = [code for code in CODES if code.startswith(start)]
-        rows = (f"| [{code}](codes/{code}.md) | {title(code)} | {_first(code)} |" for code in codes)
+        own = [code for code in codes() if code.startswith(start)]
+        rows = (f"| [{code}](codes/{code}.md) | {title(code)} | {_first(code)} |" for code in own)
         listed = "\n".join(["| code | what | why |", "|---|---|---|", *rows])
         sections.append(f"## {family}\n\n{listed}")
     return "\n\n".join(sections) + "\n"

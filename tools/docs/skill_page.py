@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 import dqx_airflow
-from dqx_airflow.diagnostics.codes import CODES, reason, title
+from dqx_airflow.diagnostics.codes import codes, reason, title
 from dqx_airflow.metrics.builtin import CALLABLE, METRICS
 from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS
 
@@ -58,14 +58,14 @@ def skill_page() -> str:
     assert example is not None
     metrics = (f"- `{METRICS[name].signature}`: {_first(METRICS[name].doc)}" for name in CALLABLE)
     functions = (f"- `{name}(...)`: {_first(entry.doc)}" for name, entry in ROW_FUNCTIONS.items())
-    codes = (f"- {code}, {title(code)}: {_first(reason(code))}" for code in CODES)
+    lines = (f"- {code}, {title(code)}: {_first(reason(code))}" for code in codes())
     sections = (
         _OPENING,
         f"## A suite\n\n{example[0]}",
         f"## The language at a glance\n\n{_unlinked(_glance(language))}",
         "\n".join(["## Metrics\n", *metrics]),
         "\n".join(["## Functions of a row\n", *functions]),
-        "\n".join(["## Errors and warnings\n", *codes]),
+        "\n".join(["## Errors and warnings\n", *lines]),
     )
     return "\n\n".join(sections) + "\n"
 
