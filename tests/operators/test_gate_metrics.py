@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterator
+from fnmatch import fnmatch
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from gate_stubs import SparkSubmit
+
+from dqx_airflow.values.files import shipped
 
 pytestmark = pytest.mark.airflow
 
@@ -69,3 +76,37 @@ def test_a_run_without_a_report_is_counted(
     with pytest.raises(Exception, match="the Spark job failed"):
         gate().execute(context)
     assert backend.kept == {("dqx.gate.outcome", "lake.gate", "no_report"): 1}
+
+
+PAGE = Path(__file__).parents[2] / "dqx_airflow" / "docs" / "operating.md"
+
+
+def test_the_examples_for_prometheus_and_grafana_name_metrics_that_exist(
+    gate: Gate, context: Context, spark_submit: SparkSubmit, backend: Backend
+) -> None:
+    spark_submit.will("warned")
+    gate().execute(context)
+    emitted = {stat for stat, *_ in backend.kept}
+    assert emitted == set(re.findall(r"^\| `(dqx\.gate[.\w]+)` \|", PAGE.read_text(), re.M))
+    mappings = yaml.safe_load(shipped("dags_examples/prometheus/statsd_mapping.yml").read_text())
+    known = set()
+    for stat in emitted:
+        name = f"airflow.{stat}"
+        first = next(one for one in mappings["mappings"] if fnmatch(name, one["match"]))
+        known.add(first["name"].replace("$1", stat.rpartition(".")[2]))
+    rules = yaml.safe_load(shipped("dags_examples/prometheus/gate_rules.yml").read_text())
+    alerts = [rule["expr"] for group in rules["groups"] for rule in group["rules"]]
+    dashboard = json.loads(shipped("dags_examples/grafana/gate_metrics.json").read_text())
+    drawn = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    named = {
+        name.removesuffix("_bucket")
+        for text in (*alerts, *drawn)
+        for name in re.findall(r"dqx_\w+", text)
+    }
+    assert named == known
+    outcomes = re.findall(r"outcome=~?\"([\w|]+)\"", " ".join(alerts))
+    assert {one for some in outcomes for one in some.split("|")} <= {
+        "blocked",
+        "broken",
+        "no_report",
+    }

@@ -667,3 +667,63 @@ def test_without_a_report_or_a_store_the_notice_is_sent(
     monkeypatch.delenv("AIRFLOW__DQX__RESULTS_ROOT", raising=False)
     assert sent_of(operators, left)
     assert sent_of(operators, summary(report_of("passed", 1)))
+
+
+@needs_airflow(3, 3)  # earlier ones create the run of a DAG in other ways
+def test_the_deadline_of_the_page_belongs_to_each_run_of_the_dag(
+    operators: ModuleType, airflow_database: None, tmp_path: Path
+) -> None:
+    from airflow.models.dag import DagModel
+    from airflow.models.dagbundle import DagBundleModel
+    from airflow.models.deadline import Deadline
+    from airflow.models.serialized_dag import SerializedDagModel
+    from airflow.serialization.serialized_objects import LazyDeserializedDAG
+    from airflow.utils.session import create_session
+    from airflow.utils.state import DagRunState
+    from airflow.utils.types import DagRunTriggeredByType, DagRunType
+    from sqlalchemy import select
+
+    page = (DOCS / "notices.md").read_text(encoding="utf-8")
+    (text,) = (
+        code
+        for code in re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
+        if "DeadlineAlert" in code
+    )
+    # Which source is judged does not matter, and a suite is shorter than a contract.
+    text = text.replace("ContractGateOperator", "DqlGateOperator").replace(
+        'contract="orders.odcs.yaml", data=', f"suite={str(tmp_path / 'orders.dql')!r}, data="
+    )
+    text = text.replace('data="s3://', 'datasets={"orders": "s3://').replace(
+        'orders"\n', 'orders"}\n'
+    )
+    (tmp_path / "orders.dql").write_text(SUITE)
+    text = text.replace('"orders",', '"late_orders",', 1)
+    file = tmp_path / "dag.py"
+    file.write_text(text)
+    scope: dict[str, Any] = {"__file__": str(file), "__name__": "dag"}
+    exec(compile(text, str(file), "exec"), scope)
+    on = datetime(2024, 5, 17, tzinfo=timezone.utc)
+    with create_session() as session:
+        if session.get(DagBundleModel, "late") is None:
+            session.add(DagBundleModel(name="late"))
+            session.flush()
+        dag = scope["gate"].dag
+        session.merge(DagModel(dag_id="late_orders", bundle_name="late"))
+        session.flush()
+        SerializedDagModel.write_dag(LazyDeserializedDAG.from_dag(dag), "late", session=session)
+        session.flush()
+        stored = session.scalar(SerializedDagModel.latest_item_select_object("late_orders"))
+        run = stored.dag.create_dagrun(
+            run_id="late",
+            logical_date=on,
+            run_after=on,
+            data_interval=(on, on),
+            run_type=DagRunType.SCHEDULED,
+            triggered_by=DagRunTriggeredByType.TIMETABLE,
+            state=DagRunState.RUNNING,
+            session=session,
+        )
+        session.flush()
+        (deadline,) = session.scalars(select(Deadline).where(Deadline.dagrun_id == run.id))
+        assert deadline.deadline_time == datetime(2024, 5, 18, 6, tzinfo=timezone.utc)
+        session.rollback()
