@@ -14,17 +14,6 @@ from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing import foreign_rule
 from dqx_airflow.importing.foreign_rule import ForeignRule
 
-_SUBJECTS = {
-    "null_count": "null_count({})",
-    "null_ratio": "null_count({}) / num_rows()",
-    "distinct_count": "unique_count({})",
-    "unique_violations": "repeated_count({})",
-    "min": "minimum({})",
-    "max": "maximum({})",
-    "mean": "average({})",
-    "row_count": "num_rows()",
-}
-"""What each check observes; the braces stand for the column."""
 _LOWER = {"greater_than": ">", "geq_to": ">="}
 _UPPER = {"less_than": "<", "leq_to": "<="}
 _MEASURES = {"name", "check", "condition", "column", "sql", "severity", "partition_clause"}
@@ -74,10 +63,12 @@ def _meaning(rule: Mapping[str, Any]) -> foreign_rule.Meaning:
         query = foreign_rule.sql_text(rule.get("sql")).replace("{table}", "{model}")
         demands = tuple(QueryGives(query, Condition(op, bound)) for op, bound in bounds)
         return Translation("custom_sql", demands)
-    if check not in _SUBJECTS:
+    checks = foreign_rule.listed_rules("airflow: checks")
+    if check not in checks:
         raise NoCounterpartError(f"there is no check {check!r}")
-    column = foreign_rule.column_text(rule.get("column")) if "{}" in _SUBJECTS[check] else None
-    subject = _SUBJECTS[check].format(column)
+    (observed,) = checks[check]
+    column = foreign_rule.column_text(rule.get("column")) if "{}" in observed else None
+    subject = observed.format(column)
     return foreign_rule.Claims(
         check, tuple(f"{subject} {op} {foreign_rule.value_text(to)}" for op, to in bounds), column
     )
