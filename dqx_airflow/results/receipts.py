@@ -22,13 +22,8 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from dqx_airflow import __version__
-from dqx_airflow.datasets.delta_log import (
-    Commit,
-    LogFiles,
-    log_files,
-    require_whole_commits,
-    table_files,
-)
+from dqx_airflow.datasets import delta_log
+from dqx_airflow.datasets.delta_log import log_files
 from dqx_airflow.errors import RequestError, first_line
 from dqx_airflow.results import schema
 from dqx_airflow.results.query import StoredResults, equals
@@ -225,7 +220,7 @@ class Verification:
 
 
 @dataclass(frozen=True, slots=True)
-class _Commit(Commit):
+class _Commit(delta_log.Commit):
     @property
     def files(self) -> str:
         """The files as a receipt lists them."""
@@ -348,7 +343,7 @@ def verify_table(
         if not 0 <= version <= newest:
             raise RequestError(f"{location} has no such version", f"its newest is {newest}")
         table.load_as_version(version)
-        require_whole_commits(location, version, options)
+        delta_log.require_whole_commits(location, version, options)
         receipts = receipts_of(results, table)
         if not receipts:
             results.require_some()
@@ -362,7 +357,7 @@ def verify_table(
         for commit in _commits(log, range(first, version + 1)):
             walk.follow(commit)
         paths = sorted(path for path in walk.files if "://" not in path)
-        found = table_files(location, options).get_file_info(paths) if paths else []
+        found = delta_log.table_files(location, options).get_file_info(paths) if paths else []
     except (DeltaError, OSError, ValueError, KeyError) as error:
         advice = "give the path of a Delta table; DESCRIBE DETAIL shows that of a catalog's"
         raise RequestError(f"{location} cannot be verified: {first_line(error)}", advice) from error
@@ -384,6 +379,6 @@ def verify_table(
     )
 
 
-def _commits(log: LogFiles, versions: Sequence[int]) -> Iterator[_Commit]:
+def _commits(log: delta_log.LogFiles, versions: Sequence[int]) -> Iterator[_Commit]:
     texts = log.texts(log.commits[version] for version in versions)
     return map(_Commit.of, versions, texts)

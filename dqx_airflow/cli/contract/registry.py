@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.command import (
-    EXIT_FAILED,
-    ROOT_VARIABLES,
-    Commands,
-    print_list,
-    storage_options,
-)
+from dqx_airflow.cli import command
 from dqx_airflow.cli.contract.versions import (
     PLACE_VARIABLE,
     contract_files,
@@ -114,7 +108,7 @@ def consumers(
     place: Annotated[str | None, _PLACE] = None,
     outdated: bool = False,
     code: Annotated[list[Path] | None, typer.Option(metavar="PATH")] = None,
-    results: Annotated[str | None, typer.Option(envvar=ROOT_VARIABLES)] = None,
+    results: Annotated[str | None, typer.Option(envvar=command.ROOT_VARIABLES)] = None,
     days: Annotated[int, typer.Option(min=1, max=3650)] = 7,
     datalex: Annotated[Path | None, typer.Option(metavar="MANIFEST")] = None,
     on: DayOption = None,
@@ -157,9 +151,9 @@ def consumers(
     head = ("consumer", "pin", "version", "use", "state")
     unknown = f"no consumers of {contract_id} are known"
     nothing = "no outdated consumers" if outdated else unknown
-    print_list(text, head, list(map(_row, shown)), nothing)
+    command.print_list(text, head, list(map(_row, shown)), nothing)
     if outdated and shown:
-        raise typer.Exit(EXIT_FAILED)
+        raise typer.Exit(command.EXIT_FAILED)
 
 
 def _in_code(paths: Sequence[Path], contract_id: str) -> list[ConsumerUse]:
@@ -192,7 +186,7 @@ def _gates(results: str, contract_id: str, since: date) -> Iterator[ConsumerUse]
     from dqx_airflow.contracts.uses import ConsumerUse
     from dqx_airflow.results.query import StoredResults, contract_uses
 
-    stored = StoredResults(results, storage_options())
+    stored = StoredResults(results, command.storage_options())
     for use in contract_uses(stored, contract_id, since):
         runs = f"{use.runs} run{'' if use.runs == 1 else 's'}"
         how = f"gate: {runs}, most recently on {use.last}"
@@ -249,7 +243,7 @@ def _reliance_as_json(reliance: Reliance) -> dict[str, object]:
     }
 
 
-app = Commands(help="Publish versions of contracts and list them.", no_args_is_help=True)
+app = command.Commands(help="Publish versions of contracts and list them.", no_args_is_help=True)
 app.command("consumers")(consumers)
 
 
@@ -271,12 +265,10 @@ def publish(
     :param paths: Contracts, or folders with them.
     :param dry_run: Show what prevents the publication, and publish nothing.
     """
-    from dqx_airflow.cli.command import CONTRACT_ENDINGS, what_to_give
-
     registry, day = registry_at(place), day_of(on)
     files, missing = contract_files(paths)
     if missing:
-        hint = what_to_give(missing[0], CONTRACT_ENDINGS)
+        hint = command.what_to_give(missing[0], command.CONTRACT_ENDINGS)
         raise RequestError(f"no contract found at {missing[0]}", hint)
     contracts = [_read(path) for path in files]
     is_refused = False
@@ -291,7 +283,7 @@ def publish(
         elif not outcome.objections:
             typer.echo(f"{title} can be published" if dry_run else f"{title} published")
     if is_refused:
-        raise typer.Exit(EXIT_FAILED)
+        raise typer.Exit(command.EXIT_FAILED)
 
 
 @app.command("list")
