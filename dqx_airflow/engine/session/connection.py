@@ -134,6 +134,7 @@ def _connect(connection: Connection, settings: Mapping[str, str]) -> SparkSessio
         ) from error
     spark_versions.limit_retries(session)
     spark_versions.require_pair(session.version, pyspark.__version__, str(connection))
+    spark_versions.know_local_data(session)
     connected: SparkSession = session
     return connected
 

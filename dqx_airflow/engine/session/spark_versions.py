@@ -31,6 +31,12 @@ CLIENT_OF_3 = "pip install dqx-airflow 'pyspark[connect]==3.5.*' 'numpy<2' 'pyar
 SHARING = ("pyspark", "pyspark-client", "databricks-connect")
 """The packages that own the folder `pyspark`."""
 _OWN_ENVIRONMENT = "in an environment of its own, without Airflow: "
+_OF_LOCAL_DATA = {
+    "SizeLimit": 3 << 30,
+    "ChunkSizeRows": 10_000,
+    "ChunkSizeBytes": 16 << 20,
+    "BatchOfChunksSizeBytes": 1 << 30,
+}
 _PAIRED: dict[tuple[int, ...], str] = {(4, 0): "4.0.4", (4, 1): "4.1.3", (4, 2): "4.2.0"}
 """The newest versions that both `pyspark` and `pyspark-client` have: Airflow's Spark provider
 requires the client, and the two share a folder."""
@@ -84,6 +90,14 @@ def require_pair(server: str, client: str, where: str) -> None:
             f"{where} runs Spark {server}: it and pyspark {client} do not understand each other",
             f"{_OWN_ENVIRONMENT}{install}",
         )
+
+
+def know_local_data(session: Any) -> None:
+    """Sets what a newer client asks a Spark Connect server of 4.0 for before it sends rows, and is
+    not known there: the defaults of later servers."""
+    if release_of(session.version) == (4, 0) < python_release():
+        for name, value in _OF_LOCAL_DATA.items():
+            session.conf.set(f"spark.sql.session.localRelation{name}", str(value))
 
 
 def equal_pins(version: str) -> str:
