@@ -170,9 +170,7 @@ def _asked(spark: Any, texts: Sequence[str], source: str) -> list[Answer]:
 
 def _is_same(one: Answer, other: Answer) -> bool:
     if isinstance(one, Decimal) and isinstance(other, Decimal):
-        # What the table says about quotients.
-        least = Decimal("1e-22")
-        return abs(one - other) <= max(max(abs(one), abs(other)) * Decimal("1e-9"), least)
+        return abs(one - other) <= max(abs(one), abs(other)) * Decimal("1e-9")
     return one == other
 
 
