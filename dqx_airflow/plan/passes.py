@@ -79,11 +79,7 @@ def passes_over(plan: model.Plan, dataset: str) -> Iterator[Pass]:
         for extra in aggregate.shortcut.asks
     ]
     for reason in (ROWS, KEYS, VALUES, FREQUENCIES, STEPS, LATER):
-        pairs = [
-            (request, aggregate)
-            for request, aggregate in requested
-            if _reason(aggregate, deferral) is reason
-        ]
+        pairs = [pair for pair in requested if _reason(pair[1], deferral) is reason]
         # Counting rows reads no column.
         reading = [
             request for request, aggregate in pairs if aggregate.statistic is not Statistic.ROWS
@@ -104,11 +100,8 @@ def _of_filter(request: model.MetricRequest) -> tuple[Aggregate, ...]:
 
 def _matches(plan: model.Plan, dataset: str) -> Iterator[Pass]:
     """The passes over a dataset for comparisons with others."""
-    requests = [
-        request
-        for request in plan.requests
-        if is_about_rows(request) and dataset in request.datasets
-    ]
+    about_rows = filter(is_about_rows, plan.requests)
+    requests = [request for request in about_rows if dataset in request.datasets]
     dates = (plan.date,) if model.row_count(dataset, plan.date) in plan.requests else ()
     for match in shared_matches(requests):
         text = f"rows of {match.dataset} beside rows of {match.reference}"
@@ -124,16 +117,13 @@ def _pass(
     reading: Collection[model.MetricRequest],
 ) -> Pass:
     """A pass for some requests, of which those in `reading` read columns."""
+    kinds = {argument.kind for request in reading for argument, _ in request.given}
     return Pass(
         tuple(dict.fromkeys(sql)),
         tuple(sorted({name for request in reading for name in _columns_of(request)})),
         tuple(sorted({request.date for request in requests if request.date})),
         reason,
-        any(
-            argument.kind is ArgumentKind.SQL
-            for request in reading
-            for argument, _ in request.given
-        ),
+        ArgumentKind.SQL in kinds,
     )
 
 
@@ -161,9 +151,7 @@ def defer_answerable(aggregates: Iterable[Aggregate]) -> Deferral:
     for asks, items in waiting.items():
         if len(items) > sum(_buffer(aggregate) not in buffers for aggregate in asks):
             later += items
-            extra.update(
-                dict.fromkeys(aggregate for aggregate in asks if aggregate not in requested)
-            )
+            extra |= dict.fromkeys(asked for asked in asks if asked not in requested)
     return Deferral(frozenset(later), tuple(extra))
 
 
@@ -275,11 +263,8 @@ def _passes(plan: model.Plan, dataset: str) -> Iterator[str]:
             yield f"    {parts} passes over many rows: Spark compiles this many aggregates in parts"
         asking = list(_asking_for_earlier_days(plan, dataset, scan_pass))
         if asking:
-            day, names = plan.date.isoformat(), listed(asking)
-            yield (
-                f"    days before {day}: for {names}; in a separate pass if they need far "
-                f"fewer rows"
-            )
+            asked = f"days before {plan.date.isoformat()}: for {listed(asking)}"
+            yield f"    {asked}; in a separate pass if they need far fewer rows"
         yield f"    after an append: {_read_after_an_append(scan_pass)}"
         named = [*scan_pass.columns, *(["those in the Spark SQL"] if scan_pass.has_sql else [])]
         yield f"    columns: {', '.join(named) or 'none'}"

@@ -389,22 +389,18 @@ def groupings_of(
 
     :param constants: those of the suite, evaluated.
     """
-    by_columns: dict[tuple[str, ...], list[nodes.Assertion]] = {}
+    by_columns: dict[tuple[str, ...], list[tuple[nodes.ForEach, int]]] = {}
     for check in suite.checks:
         for assertion in check.assertions:
-            if assertion.for_each is not None:
-                by_columns.setdefault(columns_of(assertion.for_each), []).append(assertion)
+            if (groups := assertion.for_each) is not None:
+                by_columns.setdefault(columns_of(groups), []).append((groups, _most(assertion)))
     return {
         columns: model.Grouping(
             columns,
-            _only(
-                columns,
-                [assertion.for_each for assertion in assertions if assertion.for_each],
-                constants,
-            ),
-            max(map(_most, assertions)),
+            _only(columns, [groups for groups, _ in asked], constants),
+            max(most for _, most in asked),
         )
-        for columns, assertions in by_columns.items()
+        for columns, asked in by_columns.items()
     }
 
 
