@@ -66,7 +66,7 @@ def service_checks(dag_file: Path, root: str | None = None) -> dict[str, finding
     """The checks of all gates in a DAG file whose `submit` is a service.
 
     :param root: the results root of gates that name none; by default that of Airflow.
-    :raises RequestError: Airflow cannot read the file, or there is no such gate.
+    :raises RequestError: Airflow cannot read the file, or none of its gates runs on a service.
     """
     reply = airflow.ask([sys.executable, "-c", _READ, str(dag_file)], os.environ, _TIMEOUT_S)
     if reply.code != 0:
