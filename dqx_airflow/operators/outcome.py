@@ -60,7 +60,7 @@ def announce(
 
 def emit_metrics(gate: str, context: Any, report: GateReport | None) -> None:
     """Reports a run of a gate to the metrics of Airflow: its outcome, its duration, the rows of its
-    datasets, and its assertions by status.
+    datasets, its assertions by status, and how many of those on the age of the data failed.
 
     :param report: None for a run without one, whose outcome is "no_report".
     """
@@ -77,6 +77,9 @@ def emit_metrics(gate: str, context: Any, report: GateReport | None) -> None:
     for status in Status:
         tagged = {**tags, "status": status.value}
         Stats.gauge("dqx.gate.assertions", report.count(status), tags=tagged)
+    ages = [one.status for one in report.verdicts if verdicts.is_age(one.expression)]
+    if ages:
+        Stats.gauge("dqx.gate.late", ages.count(Status.FAILED), tags=tags)
 
 
 def is_certified(on: date, reports: Sequence[GateReport]) -> bool:

@@ -8,7 +8,6 @@ may read it is decided by the route of the page itself, with its dependencies.
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Callable, Iterable
 from datetime import date, timedelta
 from enum import Enum
@@ -107,15 +106,14 @@ def in_form_of(request: Request, notice: Notice) -> Response:
     return answer
 
 
-def description_of(routes: Iterable[BaseRoute]) -> str:
-    """The description of the JSON below `api/v1/` in OpenAPI, as JSON."""
-    described = get_openapi(
+def description_of(routes: Iterable[BaseRoute]) -> dict[str, Any]:
+    """The description of the JSON below `api/v1/` in OpenAPI."""
+    return get_openapi(
         title="dqx-airflow: the pages of gates as JSON",
         version=__version__,
         routes=[route for route in routes if getattr(route, "response_model", None)],
         servers=[{"url": "../.."}],  # from the address of the description, whatever is above it
     )
-    return json.dumps(described)
 
 
 @cache

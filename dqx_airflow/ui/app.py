@@ -58,10 +58,10 @@ async def refuse(request: Request, error: StarletteHTTPException) -> Response:
     return in_form_of(request, Notice(status, status.phrase, text))
 
 
-@app.get(f"{PREFIX}/openapi.json")
-def openapi() -> Response:
+@app.get(f"{PREFIX}/openapi.json", response_model=None)
+def openapi() -> object:
     """The description of all pages that are also served as JSON."""
-    return Response(description_of(app.routes), media_type="application/json")
+    return description_of(app.routes)
 
 
 @app.get("/icon.svg")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from datetime import datetime, timezone
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 import yaml
 from gate_stubs import SparkSubmit
 
+from dqx_airflow.values import Attempt, GateReport, Outcome, RunKey, Severity, Status, Verdict
 from dqx_airflow.values.files import shipped
 
 pytestmark = pytest.mark.airflow
@@ -78,6 +80,47 @@ def test_a_run_without_a_report_is_counted(
     assert backend.kept == {("dqx.gate.outcome", "lake.gate", "no_report"): 1}
 
 
+@pytest.mark.parametrize(
+    ("verdicts", "late"),
+    [
+        ((), None),
+        ((("null_count(id)", "failed"),), None),
+        ((("freshness(at)", "passed"), ("null_count(id)", "failed")), 0),
+        (
+            (
+                ("freshness(at)", "failed"),
+                ("freshness(seen_at)", "failed"),
+                ("freshness(at)", "error"),
+            ),
+            2,
+        ),
+    ],
+)
+def test_late_data_is_counted_by_gates_that_look_at_its_age(
+    backend: Backend, context: Context, verdicts: tuple[tuple[str, str], ...], late: int | None
+) -> None:
+    from dqx_airflow.operators.outcome import emit_metrics
+
+    at = datetime(2024, 5, 17, tzinfo=timezone.utc)
+    report = GateReport(
+        run_id="r",
+        run_key=RunKey("lake.gate", at.date(), "run"),
+        attempt=Attempt(1, "a"),
+        suite="orders.dql",
+        fail_on=Severity.P1,
+        outcome=Outcome.WARNED,
+        verdicts=tuple(
+            Verdict("n", "C", ("orders",), expression, "< 1h", Severity.P2, Status(status))
+            for expression, status in verdicts
+        ),
+        datasets=(),
+        started_at=at,
+        finished_at=at,
+    )
+    emit_metrics("lake.gate", context, report)
+    assert backend.kept.get(("dqx.gate.late", "lake.gate")) == late
+
+
 PAGE = Path(__file__).parents[2] / "dqx_airflow" / "docs" / "operating.md"
 
 
@@ -86,7 +129,7 @@ def test_the_examples_for_prometheus_and_grafana_name_metrics_that_exist(
 ) -> None:
     spark_submit.will("warned")
     gate().execute(context)
-    emitted = {stat for stat, *_ in backend.kept}
+    emitted = {"dqx.gate.late", *(stat for stat, *_ in backend.kept)}  # of gates with an age
     assert emitted == set(re.findall(r"^\| `(dqx\.gate[.\w]+)` \|", PAGE.read_text(), re.M))
     mappings = yaml.safe_load(shipped("dags_examples/prometheus/statsd_mapping.yml").read_text())
     known = set()
