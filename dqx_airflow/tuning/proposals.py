@@ -13,15 +13,17 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from enum import Enum
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.errors import RequestError
-from dqx_airflow.results.query import RunsWanted, StoredResults, opened
 from dqx_airflow.results.schema import PROPOSALS, PROPOSALS_SCHEMA, Row, as_utc
 from dqx_airflow.tuning.suite_history import Entry, new_id, timestamp_of, timestamp_text
 from dqx_airflow.tuning.tunables import number_text
 from dqx_airflow.values.exact import is_finite_number
+
+if TYPE_CHECKING:  # suites are checked without the store, which loads deltalake
+    from dqx_airflow.results.query import StoredResults
 
 _NO_PROPOSAL = "not a proposal"
 
@@ -232,6 +234,8 @@ def read_proposals(
     :param suite: the name of the suite, as in its file.
     :raises StoreError: the store exists and cannot be read.
     """
+    from dqx_airflow.results.query import RunsWanted, opened
+
     where, order = RunsWanted(suite=suite).conditions, 'ORDER BY "event_at", "event_id"'
     rows = opened(results).select(PROPOSALS, PROPOSALS_SCHEMA.names, where, order)
     made: dict[str, Proposal] = {}
@@ -257,6 +261,8 @@ def attempts_behind(
 
     :raises StoreError: the store exists and cannot be read.
     """
+    from dqx_airflow.results.query import RunsWanted
+
     attempts: dict[str, Sequence[frozenset[str]]] = {}
     for proposal in (stored.proposal for stored in proposals):
         wanted = RunsWanted(suite=proposal.suite)
@@ -299,6 +305,7 @@ def _event(
 
 
 def _append(results: StoredResults | str, row: Mapping[str, object]) -> None:
+    from dqx_airflow.results.query import opened
     from dqx_airflow.results.store import ResultsStore  # pyarrow, which readers do not need
 
     results = opened(results)
