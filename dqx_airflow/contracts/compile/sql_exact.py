@@ -609,7 +609,9 @@ class _Translation:
         default = node.args.get("default")
         last, kind = self.value(default if default is not None else exp.Null(), scope)
         result = widest([*kinds, kind])
-        if result is not None and result.name == "other":
+        # SQLite keeps an integer beside floats, whose digits a float may not have.
+        is_mixed = self.sql_dialect == "sqlite" and len({*kinds, kind} - {KINDS["null"]}) > 1
+        if result == KINDS["other"] or (is_mixed and result == KINDS["float"]):
             raise self.refusal(node)
         return exp.Case(ifs=branches, default=None if default is None else last), result
 
