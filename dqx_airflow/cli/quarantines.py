@@ -86,7 +86,10 @@ def show(
     rows = shown_rows(table, found, [*(recorded or ()), *(masked or ())], limit)
     names = [name for name in next(iter(rows), {}) if not name.startswith("dqx_")]
     lines = [
-        [*(str(row[name]) for name in ("dqx_date", *names)), ", ".join(row["dqx_reasons"] or ())]
+        [
+            *(str(row.get(name)) for name in ("dqx_date", *names)),
+            ", ".join(row["dqx_reasons"] or ()),
+        ]
         for row in rows
     ]
     text, head = _json(rows) if output == "json" else None, ("date", *names, "reasons")
