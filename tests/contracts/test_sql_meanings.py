@@ -170,7 +170,9 @@ def _asked(spark: Any, texts: Sequence[str], source: str) -> list[Answer]:
 
 def _is_same(one: Answer, other: Answer) -> bool:
     if isinstance(one, Decimal) and isinstance(other, Decimal):
-        return abs(one - other) <= max(abs(one), abs(other)) * Decimal("1e-9")
+        # What the table says about quotients.
+        least = Decimal("1e-17")
+        return abs(one - other) <= max(max(abs(one), abs(other)) * Decimal("1e-9"), least)
     return one == other
 
 

@@ -523,17 +523,12 @@ class _Translation:
             scale = max(scale - (digits - LONGEST), 6)
         kept = {"mysql": a.scale + 4, "snowflake": max(a.scale, min(a.scale + 6, 12))}
         places = kept.get(self.sql_dialect)
-        if scale < (12 if places is None else places + 6):
+        if scale < (18 if places is None else places + 6):
             return None
         divisor = f"cast(_r AS DECIMAL({b.digits},{b.scale}))"
         divisor = f"nullif({divisor}, 0)" if self.sql_dialect == "mysql" else divisor
         text = f"cast(_l AS DECIMAL({a.digits},{a.scale})) / {divisor}"
-        if places is None:  # of a small one, the others keep more digits, which are significant
-            least = f"1e-{scale - 9}"
-            error = f"raise_error('a quotient below {least} has other digits than in the database')"
-            text = f"if(_l <> 0 and abs({text}) < {least}, {error}, {text})"
-        else:
-            text = f"round({text}, {places})"
+        text = text if places is None else f"round({text}, {places})"
         filled = _filled(parse_one(text, dialect="spark"), {"_l": left, "_r": right})
         kind = Kind("decimal", LONGEST, scale if places is None else places)
         # MySQL computes with more digits than it shows.
