@@ -30,12 +30,13 @@ PREFIX = "/api/v1"
 _LEFT_OUT = frozenset(
     {
         *("AssertionView.spark", "AssertionView.wide", "Cell.of", "Cell.report"),
-        *("DatasetSnapshot.arrivals", "DatasetSnapshot.fields", "DatasetSnapshot.fingerprint"),
-        *("DatasetSnapshot.metrics", "EnforcedContract.clauses", "EnforcedContract.sources"),
-        *("ReportView.verdicts", "TaskRun.pushed", "Verdict.measured"),
+        *("DatasetSnapshot.arrivals", "DatasetSnapshot.condition", "DatasetSnapshot.fields"),
+        *("DatasetSnapshot.fingerprint", "DatasetSnapshot.metrics", "EnforcedContract.clauses"),
+        *("EnforcedContract.sources", "ReportView.verdicts", "TaskRun.pushed", "Verdict.measured"),
+        "Verdict.source_line",
     }
 )
-"""What pages do not show, or show elsewhere, and drawings."""
+"""What pages do not show, or not here, or only to those who may read the code; and drawings."""
 
 
 def _shown(value: object) -> object:
