@@ -199,6 +199,15 @@ def test_what_a_sample_says_is_said_to_be_of_a_sample_and_limits_no_number_of_ro
     assert "sample" not in mutate(text)
 
 
+def test_of_a_sample_without_dates_no_line_needs_another_day(lake: Path) -> None:
+    Path("orders.dql").write_text(suite("null_count(id) == 0"))
+    undated = ["--dataset", "orders=orders.parquet?format=parquet", "--date", LAST.isoformat()]
+    done = CliRunner().invoke(app, ["mutate", "orders.dql", *undated, "--rows", "20"])
+    assert "missed: orders: 30% of the rows are lost" in done.output
+    assert done.exit_code == 0, done.output
+    assert "lag" not in done.output
+
+
 def test_the_fine_day_is_the_last_one_that_passed_in_the_version_of_then(lake: Path) -> None:
     text = suite("num_rows() >= 28", "null_count(amount) == 0")
     Path("orders.dql").write_text(text)
