@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from markdown_cases import REWRITE
@@ -114,6 +114,16 @@ def test_without_its_package_sail_says_what_to_install(monkeypatch: pytest.Monke
     with pytest.raises(SparkError, match="pysail is not installed") as caught:
         sail.own_server()
     assert caught.value.hint == "pip install 'dqx-airflow[sail]'"
+
+
+def test_what_is_not_read_by_sail_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sail, "sail_version", lambda _: "0.7.2")
+    for ref, what in (
+        (DatasetRef("orders", query="SELECT 1 AS id"), "queries"),
+        (DatasetRef("orders", "lake/orders", format="csv"), "csv"),
+    ):
+        due = f"Sail 0.7.2 may read {what} differently from Spark"
+        assert sail.objection_to_source(cast("Any", None), ref) == due
 
 
 @pytest.fixture(scope="module")

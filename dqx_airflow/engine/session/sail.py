@@ -1,7 +1,7 @@
 """Sail: a Spark Connect server without a JVM, as a server in this process or elsewhere, and how our
 SQL is written for it.
 
-It reads some SQL otherwise than Spark does. What can be written so that both read it alike is
+It reads some SQL differently from Spark. What can be written so that both read it alike is
 written so for both; what is left, here: a lookup is a join, floating-point numbers and structs are
 brought into one form, and regular expressions are written as the sets of characters that they mean.
 What still differs is in `engine/proof/sail.json`, and not judged.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 INSTALL = "pip install 'dqx-airflow[sail]'"
-INSTEAD = "run this gate over Spark"
+INSTEAD = "run this gate on Spark"
 _FORMATS = ("parquet", "delta")
 """Those of whose files Sail has the values that Spark has."""
 
@@ -91,7 +91,8 @@ def objection_to_source(spark: SparkSession, ref: DatasetRef) -> str | None:
         if ref.schema is not None or ref.options:
             return f"Sail {sail} was not tried with a schema or options of files"
         is_alike = ref.query is None and ref.format in _FORMATS
-        return None if is_alike else f"Sail {sail} reads {ref.format} otherwise than Spark does"
+        what = "queries" if ref.query else ref.format
+        return None if is_alike else f"Sail {sail} may read {what} differently from Spark"
     about = spark.sql(f"DESCRIBE TABLE EXTENDED {ref.table}").collect()
     is_view = any(tuple(row[:2]) == ("Type", "TEMPORARY") for row in about)
     return None if is_view else f"Sail {sail} was not tried with tables of a catalog"

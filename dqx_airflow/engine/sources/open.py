@@ -74,11 +74,11 @@ def _of_sail(opened: OpenDataset) -> OpenDataset:
     elif folders := partition_names(files):
         other = f"the values of {folders[0]} in the names of folders"
     elif any(map(GLOB.search, (opened.location, *(file.path for file in files)))):
-        other = "paths with the signs of patterns"
+        other = "paths with wildcard characters"
     else:
         return replace(opened, read=lambda _: alone(files)) if files and alone else opened
     raise DatasetError(
-        f"dataset '{opened.ref.name}': Sail reads {other} unlike Spark", sail.INSTEAD
+        f"dataset '{opened.ref.name}': Sail reads {other} differently from Spark", sail.INSTEAD
     )
 
 

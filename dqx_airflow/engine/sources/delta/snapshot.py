@@ -106,9 +106,7 @@ def frame_of_parts(spark: SparkSession, log: DeltaLog, parts: Sequence[FileGroup
 def _frame_of(spark: SparkSession, log: DeltaLog, part: FileGroup) -> DataFrame:
     partition_values = dict(part.values)
     if not log.reads_folders and any(map(GLOB.search, part.uris)):
-        raise DatasetError(
-            f"Sail cannot read {log.path}: its files have signs of patterns", INSTEAD
-        )
+        raise DatasetError(f"Sail cannot read {log.path}: a path has wildcard characters", INSTEAD)
     struct = StructType([field for field in log.schema if field.name not in partition_values])
     reader = spark.read.schema(struct).options(**errors.NOTHING_IGNORED)
     # A folder that looks like a partition counts only if it agrees with the log.
