@@ -11,11 +11,13 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from markdown_cases import REWRITE
+from pyspark.sql.types import LongType, StructField, StructType
 
 import dqx_airflow
 from dqx_airflow.datasets.connections import SAIL
@@ -23,7 +25,11 @@ from dqx_airflow.engine.proof import engine_key
 from dqx_airflow.engine.proof.cases import ProofCase, arrow_of, frame_of, proof_cases
 from dqx_airflow.engine.proof.engine_key import proof_of_sail
 from dqx_airflow.engine.session import sail
-from dqx_airflow.errors import RequestError, SparkError
+from dqx_airflow.engine.sources import footers
+from dqx_airflow.engine.sources.dataset import OpenDataset
+from dqx_airflow.engine.sources.listing import DataFile
+from dqx_airflow.engine.sources.open import _of_sail
+from dqx_airflow.errors import DatasetError, RequestError, SparkError
 from dqx_airflow.metrics.patterns.bounds import without_java
 from dqx_airflow.metrics.patterns.syntax import PatternError
 from dqx_airflow.values import (
@@ -126,6 +132,37 @@ def test_what_is_not_read_by_sail_is_named(monkeypatch: pytest.MonkeyPatch) -> N
         assert sail.objection_to_source(cast("Any", None), ref) == due
 
 
+def test_moments_of_int96_and_types_that_spark_does_not_read_are_found_in_a_footer(
+    tmp_path: Path,
+) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    tables = {
+        "at": pa.table({"id": [1], "at": pa.array([0], pa.timestamp("us"))}),
+        "s.at": pa.table({"s": pa.array([{"at": 0}], pa.struct([("at", pa.timestamp("us"))]))}),
+        "hour": pa.table({"hour": pa.array([0], pa.time64("us"))}),
+        "sum": pa.table({"sum": pa.array([None], pa.decimal256(39, 2))}),
+        None: pa.table({"id": [1], "day": [date(2024, 3, 1)], "sum": pa.array([Decimal(1)])}),
+    }
+    for number, (column, table) in enumerate(tables.items()):
+        path = tmp_path / f"{number}.parquet"
+        pq.write_table(table, path, use_deprecated_int96_timestamps=True)
+        file = DataFile(str(path), path.stat().st_size, 0)
+        assert footers.read_unlike_spark(str(path), file) == column
+    broken = tmp_path / "broken.parquet"
+    broken.write_bytes(b"PAR1")
+    assert footers.read_unlike_spark(str(broken), DataFile(str(broken), 4, 0)) is None
+
+
+def test_files_that_cannot_be_listed_are_not_left_to_sail() -> None:
+    struct = StructType([StructField("id", LongType())])
+    ref = DatasetRef("orders", "hdfs://nowhere/orders", format="parquet")
+    opened = OpenDataset(ref, struct, lambda _: None, ref.path or "", None)  # type: ignore[arg-type, return-value]
+    with pytest.raises(DatasetError, match="Sail reads files that cannot be listed"):
+        _of_sail(opened)
+
+
 @pytest.fixture(scope="module")
 def session() -> Iterator[Any]:
     pytest.importorskip("pysail")
@@ -221,6 +258,27 @@ def test_another_version_of_sail_judges_nothing(
     known = engine_key.known_proof(session, proven)
     assert known is not None
     assert {*other.doubts, "length over string"} == set(known.doubts)
+
+
+@pytest.mark.slow
+def test_sail_has_the_columns_of_the_first_file_as_spark_has(session: Any, tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from dqx_airflow.engine.job import try_gate
+
+    request = _request(tmp_path)
+    pq.write_table(pa.table({"code": ["a"], "note": ["b"]}), tmp_path / "codes" / "part-1")
+    body = """
+assert extra_column_count([code]) == 0 name "columns"
+assert each row: note == "b" name "note"
+assert num_rows() == 4 name "rows"
+"""
+    suite = SourceFile("suite.dql", f'suite "S" {{ check "C" on codes {{\n{body}\n}} }}')
+    report = try_gate(replace(request, suite=suite), lambda _: session)
+    found = {verdict.name: verdict.status for verdict in report.verdicts}
+    statuses = [found[name] for name in ("columns", "note", "rows")]
+    assert statuses == [Status.FAILED, Status.ERROR, Status.PASSED]
 
 
 @pytest.mark.nightly

@@ -12,6 +12,7 @@ from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.types import StringType, StructField, StructType
 
 from dqx_airflow.datasets.reader_options import given_options, is_on, option_of
+from dqx_airflow.engine.session.sail import INSTEAD, sail_version
 from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.engine.session.spark_versions import condition_of
 from dqx_airflow.engine.sources import errors, footers, listing, text_files
@@ -171,10 +172,20 @@ def _open_columns(
 def _schema_as_written(
     spark: SparkSession, ref: DatasetRef, path: str, files: Sequence[DataFile]
 ) -> StructType | None:
-    """The schema of Parquet files, in cases in which Spark need not start a job to find it."""
+    """The schema of Parquet files, in cases in which Spark need not start a job to find it. Sail
+    would take the columns of all files: there it is that of the first one, as on Spark."""
     if ref.format != "parquet" or ref.options or GLOB.search(path) or merges_schemas(spark, ref):
         return None
-    return footers.schema_as_written(path, files)
+    written = footers.schema_as_written(path, files)
+    if written is not None or sail_version(spark) is None:
+        return written
+    first = [place for place in paths_of(path, files[:1]) if not GLOB.search(place)]
+    if first and (column := footers.read_unlike_spark(path, files[0])) is not None:
+        raise DatasetError(
+            f"dataset '{ref.name}': Sail reads the type of column '{column}' differently from Spark",
+            INSTEAD,
+        )
+    return spark.read.parquet(*first).schema if first else None
 
 
 def _require_whole_files(ref: DatasetRef, files: Sequence[DataFile]) -> None:

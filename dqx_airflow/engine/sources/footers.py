@@ -137,6 +137,20 @@ def schema_as_written(path: str, files: Sequence[DataFile]) -> StructType | None
     return None if is_in_both else struct
 
 
+def read_unlike_spark(path: str, file: DataFile) -> str | None:
+    """The first column of a Parquet file that Spark did not write which has another type on Sail:
+    moments of INT96, and types that Spark does not read, or not all of; None without one."""
+    try:
+        schema = pq.read_metadata(file.path, filesystem=FileSystem.from_uri(path)[0]).schema
+    except (OSError, ValueError, pa.ArrowException):
+        return None  # Sail reports what is wrong with it
+    for held in map(schema.column, range(len(schema))):
+        is_unread = held.logical_type.type in ("TIME", "UUID") or (held.precision or 0) > 38
+        if held.physical_type == "INT96" or is_unread:
+            return str(held.path)
+    return None
+
+
 def require_orc_types(
     ref: DatasetRef, struct: StructType, path: str, files: Sequence[DataFile]
 ) -> None:

@@ -75,8 +75,12 @@ def _of_sail(opened: OpenDataset) -> OpenDataset:
         other = f"the values of {folders[0]} in the names of folders"
     elif any(map(GLOB.search, (opened.location, *(file.path for file in files)))):
         other = "paths with wildcard characters"
+    elif opened.log is not None or opened.ref.table is not None:
+        return opened
+    elif not files or alone is None:
+        other = "files that cannot be listed from here"
     else:
-        return replace(opened, read=lambda _: alone(files)) if files and alone else opened
+        return replace(opened, read=lambda _: alone(files))
     raise DatasetError(
         f"dataset '{opened.ref.name}': Sail reads {other} differently from Spark", sail.INSTEAD
     )
