@@ -122,6 +122,32 @@ def test_without_its_package_sail_says_what_to_install(monkeypatch: pytest.Monke
     assert caught.value.hint == "pip install 'dqx-airflow[sail]'"
 
 
+class _Answers:
+    """A session over Spark Connect whose server answers every query with one value."""
+
+    def __init__(self, value: str) -> None:
+        self.value = value
+
+    def sql(self, query: str) -> _Answers:
+        return self
+
+    def collect(self) -> list[tuple[str]]:
+        return [(self.value,)]
+
+
+@pytest.mark.parametrize(
+    "version",
+    [
+        "4.2.0 0d0bc6ffb9bb8b7f3a24a0c29e1c3b6fcb3e8a3a",
+        "3.5.2 0000000000000000000000000000000000000000",  # Databricks
+        "3.5.2-amzn-1",
+        "4.0.0.dev3",
+    ],
+)
+def test_a_server_whose_version_is_one_of_spark_is_a_spark(version: str) -> None:
+    assert sail.sail_version(_Answers(version)) is None  # type: ignore[arg-type]
+
+
 def test_what_is_not_read_by_sail_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sail, "sail_version", lambda _: "0.7.2")
     for ref, what in (
