@@ -287,6 +287,14 @@ def test_another_version_of_sail_judges_nothing(
 
 
 @pytest.mark.slow
+def test_what_a_user_found_about_this_version_counts_beside_what_ships(session: Any) -> None:
+    proven = replace(proof_of_sail(), doubts=("length over string",))
+    known = engine_key.known_proof(session, proven)
+    assert known is not None
+    assert {*DOUBTS, "length over string"} == set(known.doubts)
+
+
+@pytest.mark.slow
 def test_sail_has_the_columns_of_the_first_file_as_spark_has(session: Any, tmp_path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq

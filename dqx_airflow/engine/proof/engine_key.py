@@ -51,10 +51,10 @@ def known_proof(spark: SparkSession, proven: EngineProof | None = None) -> Engin
     if version is None:
         return proven
     shipped = proof_of_sail()
-    if version == shipped.spark_version:
-        return shipped
     if proven is not None:
         return replace(proven, doubts=tuple(sorted({*proven.doubts, *shipped.doubts})))
+    if version == shipped.spark_version:
+        return shipped
     raise SparkError(
         f"Sail {version} was not tried, so nothing is judged over it",
         f"pip install pysail=={shipped.spark_version}, or prove this one into the results root of "
