@@ -165,3 +165,10 @@ def test_a_folder_of_a_masked_column_hides_its_value() -> None:
     file = DataFile("/t/Tax%5fId=CANARY/day=2024-03-02/1.parquet", 1, 1)
     (one,) = of_files(file, masked=("tax_id",))
     assert one.name == "/t/Tax%5fId=***/day=2024-03-02/1.parquet"
+
+
+@pytest.mark.parametrize("timestamp", [10**30, 10**400, -(10**17), "now", [1]])
+def test_a_commit_with_an_impossible_time_breaks_no_report(tmp_path: Path, timestamp: Any) -> None:
+    write(tmp_path, "2024-03-02", 7)
+    rewrite_info(tmp_path, 0, timestamp=timestamp)
+    assert arrivals(tmp_path) == ()

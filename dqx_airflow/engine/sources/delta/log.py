@@ -207,6 +207,8 @@ _LOCAL_URI = re.compile(r"^file:/+")
 """How Spark writes the files of a clone on this machine."""
 _WRITER = re.compile(r"user|job|run|dag|task|gate|notebook|engineInfo", re.I)
 _LONGEST_WRITER = 300
+_NO_COMMIT = (ValueError, OverflowError, KeyError, TypeError, AttributeError)
+"""What reading a commit raises that is not one, or that has an impossible time."""
 COMMITS_READ = 1000
 KEEP_THE_DATA = frozenset(
     {
@@ -479,7 +481,7 @@ class DeltaLog:
                         removed=len(commit.removed),
                     )
                     found.append(arrival)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, DeltaError):
+        except (OSError, *_NO_COMMIT, DeltaError):
             return ()
         return tuple(found)
 
