@@ -287,6 +287,25 @@ def test_another_version_of_sail_judges_nothing(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("spark.sql.session.timeZone", "Europe/Berlin"), ("spark.sql.ansi.enabled", "false")],
+)
+def test_what_ships_is_not_believed_of_a_session_with_other_settings(
+    session: Any, name: str, value: str
+) -> None:
+    due = session.conf.get(name)
+    session.conf.set(name, value)
+    try:
+        with pytest.raises(SparkError, match="not tried with these settings") as caught:
+            engine_key.known_proof(session)
+    finally:
+        session.conf.set(name, due)
+    assert f"set {name}={due}, or prove" in (caught.value.hint or "")
+    assert engine_key.known_proof(session) == proof_of_sail()
+
+
+@pytest.mark.slow
 def test_what_a_user_found_about_this_version_counts_beside_what_ships(session: Any) -> None:
     proven = replace(proof_of_sail(), doubts=("length over string",))
     known = engine_key.known_proof(session, proven)

@@ -13,10 +13,11 @@ from pyspark.sql import SparkSession
 
 import dqx_airflow
 from dqx_airflow.engine.session.sail import engine_version, sail_version
-from dqx_airflow.engine.session.spark_session import settings_of
+from dqx_airflow.engine.session.spark_session import SQL_DEFAULTS, settings_of
 from dqx_airflow.errors import SparkError
 from dqx_airflow.values import EngineProof
 from dqx_airflow.values.json_form import from_json
+from dqx_airflow.values.request import ANSI
 
 PROOF_OF_SAIL = "sail.json"
 
@@ -45,7 +46,7 @@ def known_proof(spark: SparkSession, proven: EngineProof | None = None) -> Engin
     """What is known about an engine; of Sail also what ships with us.
 
     :param proven: the proof of a user, if there is one.
-    :raises SparkError: it is a version of Sail that was not tried.
+    :raises SparkError: it is a version of Sail that was not tried, or not with these settings.
     """
     version = sail_version(spark)
     if version is None:
@@ -53,12 +54,19 @@ def known_proof(spark: SparkSession, proven: EngineProof | None = None) -> Engin
     shipped = proof_of_sail()
     if proven is not None:
         return replace(proven, doubts=tuple(sorted({*proven.doubts, *shipped.doubts})))
-    if version == shipped.spark_version:
+    needed = [
+        f"set {name}={SQL_DEFAULTS[name]}"
+        for name in ("spark.sql.session.timeZone", ANSI)
+        if spark.conf.get(name, None) != SQL_DEFAULTS[name]
+    ]
+    if version != shipped.spark_version:
+        needed.append(f"pip install pysail=={shipped.spark_version}")
+    if not needed:
         return shipped
     raise SparkError(
-        f"Sail {version} was not tried, so nothing is judged over it",
-        f"pip install pysail=={shipped.spark_version}, or prove this one into the results root of "
-        "the gate: dql doctor --prove --results-root ...",
+        f"Sail {version} was not tried with these settings, so nothing is judged over it",
+        f"{', '.join(needed)}, or prove this one into the results root of the gate: "
+        "dql doctor --prove --results-root ...",
     )
 
 
