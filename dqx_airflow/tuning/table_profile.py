@@ -99,9 +99,8 @@ def read_files(
     """
     format_name = file_format or _format_of(place)
     if format_name not in _READERS:
-        raise DatasetError(
-            f"{place} has the format {format_name}", f"a draft reads only {', '.join(FORMATS)}"
-        )
+        message = f"{place} has the format {format_name}"
+        raise DatasetError(message, f"a draft reads only {', '.join(FORMATS)}")
     try:
         taken = replace(ReaderOptions.of(format_name, options), version=version)
         return use(_READERS[format_name](place, taken))
@@ -207,10 +206,8 @@ class ReaderOptions:
         """:raises RequestError: Arrow does not support separators with several characters."""
         separator = self.given.get("sep", ",").replace("\\t", "\t")
         if len(separator) != 1:
-            raise RequestError(
-                f"a draft ignores the separator '{separator}'",
-                "draft from a Parquet copy, or from a table of the catalog",
-            )
+            message = f"a draft ignores the separator '{separator}'"
+            raise RequestError(message, "draft from a Parquet copy, or from a table of the catalog")
         return pa.csv.ParseOptions(
             delimiter=separator,
             quote_char=self.given.get("quote", '"') or False,
@@ -531,10 +528,8 @@ def date_column_of(table: ColumnTable, ref: DatasetRef) -> tuple[str, Any]:
     assert ref.date_column is not None
     column = next((name for name in table.names if name.lower() == ref.date_column.lower()), None)
     if column is None:
-        raise RequestError(
-            f"{ref.name} has no column '{ref.date_column}'",
-            f"its columns are {', '.join(table.names)}",
-        )
+        message = f"{ref.name} has no column '{ref.date_column}'"
+        raise RequestError(message, f"its columns are {', '.join(table.names)}")
     return column, _dates(table.column(column), ref)
 
 
@@ -558,10 +553,8 @@ def _dates(column: Any, ref: DatasetRef) -> Any:
                 f"{ref.date_column} of {ref.name} contains strings that are not dates: {error}",
                 "write them as 2024-03-01, or choose another date_column",
             ) from error
-    raise DatasetError(
-        f"{ref.date_column} of {ref.name} is of type {kind}",
-        "suggestions need a column of dates, timestamps or ISO strings",
-    )
+    message = f"{ref.date_column} of {ref.name} is of type {kind}"
+    raise DatasetError(message, "suggestions need a column of dates, timestamps or ISO strings")
 
 
 def _newest(table: ColumnTable, observed_table: ObservedTable) -> datetime | None:

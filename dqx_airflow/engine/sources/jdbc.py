@@ -151,10 +151,8 @@ def partition_options(
     if column is None:
         column = _key(reader, database, table, struct)
     elif not _is_divisible(struct, column):
-        raise RequestError(
-            f"the partitionColumn {column} is not a column of whole numbers or dates",
-            "choose another one, or give lowerBound and upperBound as well",
-        )
+        message = f"the partitionColumn {column} is not a column of whole numbers or dates"
+        raise RequestError(message, "choose another one, or give lowerBound and upperBound as well")
     if column is None:
         return {}
     quoted, place = database.quoted(column), ".".join(map(database.quoted, table))

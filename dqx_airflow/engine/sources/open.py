@@ -44,9 +44,8 @@ def open_dataset(spark: SparkSession, ref: DatasetRef) -> OpenDataset:
     except PySparkException as error:
         raise unreadable(spark, ref, error) from error
     if not opened.struct.names:
-        raise DatasetError(
-            f"dataset '{ref.name}': {opened.location} has no columns", "check its files"
-        )
+        message = f"dataset '{ref.name}': {opened.location} has no columns"
+        raise DatasetError(message, "check its files")
     return opened
 
 
@@ -81,19 +80,16 @@ def _of_sail(opened: OpenDataset) -> OpenDataset:
         other = "files that cannot be listed from here"
     else:
         return replace(opened, read=lambda _: alone(files))
-    raise DatasetError(
-        f"dataset '{opened.ref.name}': Sail reads {other} differently from Spark", sail.INSTEAD
-    )
+    message = f"dataset '{opened.ref.name}': Sail reads {other} differently from Spark"
+    raise DatasetError(message, sail.INSTEAD)
 
 
 def _filtered(spark: SparkSession, opened: OpenDataset, condition: str) -> OpenDataset:
     """The dataset with its filter, tried on no rows so that errors in it are found here."""
     objection = objection_to_filter(condition)
     if objection is not None:
-        raise DatasetError(
-            f"the filter of dataset '{opened.ref.name}': {objection}",
-            "write one predicate over its columns",
-        )
+        message = f"the filter of dataset '{opened.ref.name}': {objection}"
+        raise DatasetError(message, "write one predicate over its columns")
     filtered = spark.createDataFrame([], opened.struct).where(condition)
     # Spark Connect checks the condition when the schema is requested.
     struct = filtered.schema

@@ -190,9 +190,8 @@ def require_text(ref: DatasetRef, location: str, files: Sequence[DataFile]) -> d
         return {}
     for path in [file.path for file in files] or [location]:
         if (suffix := listing.refused_suffix(path)) is not None:
-            raise DatasetError(
-                f"dataset '{ref.name}': {path}: {suffix} files are not supported", COMPRESSION_HINT
-            )
+            message = f"dataset '{ref.name}': {path}: {suffix} files are not supported"
+            raise DatasetError(message, COMPRESSION_HINT)
     options = {name.lower(): value for name, value in given_options(ref).items()}
     encoding = options.get("encoding", options.get("charset", "UTF-8"))
     try:
