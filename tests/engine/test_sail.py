@@ -6,6 +6,7 @@ ships, and the counts in the docs.
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -28,7 +29,7 @@ from dqx_airflow.engine.session import sail
 from dqx_airflow.engine.sources import footers
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.listing import DataFile
-from dqx_airflow.engine.sources.open import _of_sail
+from dqx_airflow.engine.sources.open import _of_sail, open_dataset
 from dqx_airflow.errors import DatasetError, RequestError, SparkError
 from dqx_airflow.metrics.patterns.bounds import without_java
 from dqx_airflow.metrics.patterns.syntax import PatternError
@@ -303,6 +304,28 @@ def test_what_ships_is_not_believed_of_a_session_with_other_settings(
         session.conf.set(name, due)
     assert f"set {name}={due}, or prove" in (caught.value.hint or "")
     assert engine_key.known_proof(session) == proof_of_sail()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("extension", ["", "io.delta.sql.DeltaSparkSessionExtension"])
+def test_a_delta_table_with_features_is_not_left_to_the_source_of_sail(
+    session: Any, tmp_path: Path, extension: str
+) -> None:
+    (ref, _) = _request(tmp_path).datasets
+    log = tmp_path / "orders" / "_delta_log" / f"{0:020}.json"
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    for action in actions:
+        if "protocol" in action:
+            features = {f"{who}Features": ["deletionVectors"] for who in ("reader", "writer")}
+            action["protocol"] = {"minReaderVersion": 3, "minWriterVersion": 7, **features}
+    log.write_text("\n".join(map(json.dumps, actions)))
+    session.conf.set("spark.sql.extensions", extension)
+    try:
+        with pytest.raises(DatasetError, match="deletionVectors, which Sail may read") as caught:
+            open_dataset(session, ref)
+    finally:
+        session.conf.unset("spark.sql.extensions")
+    assert caught.value.hint == sail.INSTEAD
 
 
 @pytest.mark.slow

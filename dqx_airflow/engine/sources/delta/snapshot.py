@@ -89,11 +89,11 @@ def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
 
         return OpenDataset(ref, struct, read_by_source, path, dates, version, log, read_files=alone)
     if features:
-        raise DatasetError(
-            f"dataset '{ref.name}': the Delta table at {path} uses {', '.join(features)}, which "
-            f"this Spark session cannot read; {errors.package_for(spark, 'delta')}",
-            EXTENSIONS,
-        )
+        uses = f"dataset '{ref.name}': the Delta table at {path} uses {', '.join(features)}, which "
+        if not of_spark:
+            raise DatasetError(f"{uses}Sail may read differently from Spark", INSTEAD)
+        package = errors.package_for(spark, "delta")
+        raise DatasetError(f"{uses}this Spark session cannot read; {package}", EXTENSIONS)
     return OpenDataset(ref, struct, read, path, dates, version, log, read_files=alone)
 
 
@@ -136,9 +136,10 @@ def has_delta(spark: SparkSession) -> bool:
 
     The source itself is asked: on some platforms it is available without being configured, and
     elsewhere it is configured but its package is missing. A plain session is not asked: it cannot
-    have the source, and would look for one in Python, too.
+    have the source, and would look for one in Python, too. That of Sail was not tried.
     """
-    if all(spark.conf.get(name, plain) == plain for name, plain in _EXTENDED_BY.items()):
+    is_plain = all(spark.conf.get(name, plain) == plain for name, plain in _EXTENDED_BY.items())
+    if is_plain or sail_version(spark) is not None:
         return False
     try:
         with spark_failures():
