@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dqx_airflow.diagnostics.renderers import printable
 from dqx_airflow.diagnostics.verdicts import format_row
 from dqx_airflow.operators.exceptions import GateBlocked, GateInfrastructureError
-from dqx_airflow.operators.notices import gate_notice
+from dqx_airflow.operators.notices import Callback, gate_notice, run_callbacks
 
 if TYPE_CHECKING:
     from dqx_airflow.results.query import StoredResults
@@ -40,11 +40,17 @@ class Answer:
 
 
 def ask(
-    reports: Sequence[GateReport], context: Any, *, timeout: timedelta | None, default: str
+    reports: Sequence[GateReport],
+    context: Any,
+    *,
+    timeout: timedelta | None,
+    default: str,
+    before: Callback | Sequence[Callback] = (),
 ) -> None:
     """Parks the task until someone answers; it goes on with `answered`. Returns if Airflow would
     not show this question: it keeps that of the first try of a task, whatever a later one asks.
 
+    :param before: what to call before the task is parked.
     :raises TaskAwaitingInput: Airflow parks the task; before Airflow 3.3 it is deferred.
     :raises TaskDeferred: as above.
     """
@@ -74,6 +80,7 @@ def ask(
     shown = task_runner.SUPERVISOR_COMMS.send(msg=question)
     if getattr(shown, "body", body) != body:
         return
+    run_callbacks(before, context)
     kwargs = {"judged": [report.run_id for report in reports]}
     try:
         from airflow.sdk.exceptions import TaskAwaitingInput

@@ -490,8 +490,8 @@ class GateOperator(SparkJobOperator, gate_arguments.GateArguments):
             return
         if not is_again:
             run_callbacks(self.on_warning, context)
-            run_callbacks(sender(reports, self._results_location), context)
-        ask(reports, context, timeout=self._ask_timeout, default=self.ask_default)
+        told = () if is_again else sender(reports, self._results_location)
+        ask(reports, context, timeout=self._ask_timeout, default=self.ask_default, before=told)
         raise GateBlocked(
             "Airflow shows the question that an earlier try has asked, about other data: "
             f"{_ELSEWHERE}; {told}"

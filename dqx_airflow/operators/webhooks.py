@@ -33,14 +33,16 @@ TIME_BUDGET_S = 15.0
 
 _EACH_S = 4.0
 _RETRIES: dict[str, Any] = {"total": 4, "backoff_factor": 0.5, "allowed_methods": None}
+_REFUSALS: dict[str, Any] = {"raise_on_status": False, "respect_retry_after_header": False}
 _TRY_AGAIN = (408, 425, 429, 500, 502, 503, 504)
 
 log = logging.getLogger(__name__)
 
 
 def send_after(task: Any, send: Callable[[Any], None]) -> None:
-    """Has a callback called after the task, however it ends."""
-    for name in ("on_success_callback", "on_failure_callback", "on_skipped_callback"):
+    """Has a callback called after the task, however it ends; also if a policy retries it."""
+    for end in ("success", "failure", "skipped", "retry"):
+        name = f"on_{end}_callback"
         setattr(task, name, [*(getattr(task, name) or ()), send])
 
 

@@ -4,6 +4,7 @@ gets them."""
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import hmac
 import json
@@ -18,7 +19,7 @@ from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -247,12 +248,57 @@ def test_a_dead_webhook_takes_nothing_from_the_others(
     monkeypatch.setenv("AIRFLOW_CONN_DEAD", json.dumps(refused))
     monkeypatch.setenv("AIRFLOW__DQX__WEBHOOK_CONN_ID", "dead, hook, nowhere")
     before = time.monotonic()
-    with caplog.at_level(logging.WARNING):
+    with caplog.at_level(logging.DEBUG), caplog.at_level(logging.DEBUG, logger="urllib3"):
         ended(report_of(1, "a"))
     assert len(hook.posted) == 1
+    assert "/secret" not in caplog.text
     assert "the webhook dead did not take" in caplog.text
     assert "the webhook nowhere did not take" in caplog.text
     assert time.monotonic() - before < 60, "bounded, on any machine"
+
+
+def test_an_event_that_is_refused_keeps_no_other_back(
+    hook: Any, ended: Callable[..., None], caplog: pytest.LogCaptureFixture
+) -> None:
+    hook.statuses = [400, 200]
+    with caplog.at_level(logging.WARNING):
+        ended(report_of(1, "a"), report_of(1, "a", on=TUESDAY))
+    assert [event["data"]["date"][-2:] for event in events_of(hook)] == ["14", "13"]
+    assert "the webhook hook did not take an event: HTTP 400" in caplog.text
+
+
+@pytest.mark.parametrize("is_shown", [True, False])
+def test_a_question_tells_only_if_it_is_shown(
+    ended: Callable[..., None], monkeypatch: pytest.MonkeyPatch, is_shown: bool
+) -> None:
+    """Otherwise, the task fails, and its callbacks tell."""
+    from airflow.sdk.execution_time import task_runner
+
+    from dqx_airflow.operators.ask import ask
+
+    class Comms:
+        def send(self, msg: Any) -> Any:
+            return SimpleNamespace(body=msg.body if is_shown else "that of the first try")
+
+    told: list[object] = []
+    task: Any = SummaryTask()
+    task.id = UUID(int=1)
+    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", Comms(), raising=False)
+    parked = pytest.raises(BaseException)  # noqa: PT011, another one in each version of Airflow
+    with parked if is_shown else contextlib.nullcontext():
+        ask([report_of(1, "a")], {"ti": task}, timeout=None, default="keep", before=told.append)
+    assert len(told) == is_shown
+
+
+def test_a_try_that_a_policy_repeats_tells_too(operators: ModuleType) -> None:
+    from dqx_airflow.operators.webhooks import send_after
+
+    task, told = SimpleNamespace(on_failure_callback=[print]), list[object]()
+    for end in ("success", "retry", "skipped"):
+        setattr(task, f"on_{end}_callback", None)
+    send_after(task, told.append)
+    assert task.on_retry_callback == [told.append]
+    assert task.on_failure_callback == [print, told.append]
 
 
 def recipes() -> dict[str, dict[str, Any]]:
