@@ -348,10 +348,12 @@ def _change(context: Any, report: Mapping[str, Any]) -> _Change | None:
         own_runs = [run for run in runs if str(run["run_id"]) in own_ids]
         for own in sorted(own_runs, key=lambda run: run["dataset_date"]):
             earlier = _bad_before(runs, own, own_ids)
-            known = _stored_faults(select, earlier, report) if earlier else set()
+            known = (
+                stored_faults(select, earlier["run_id"], earlier["fail_on"]) if earlier else set()
+            )
             if own["outcome"] not in _BAD:
                 recovered = recovered or (str(own["dataset_date"]) if earlier else "")
-            elif earlier is None or _stored_faults(select, own, report) - known:
+            elif earlier is None or stored_faults(select, own["run_id"], own["fail_on"]) - known:
                 return _Change("bad", str(own["dataset_date"]))
         if is_bad or recovered:
             return None if is_bad else _Change("recovered", recovered)
@@ -409,7 +411,7 @@ def _runs_until(
     if ti.map_index is not None and ti.map_index >= 0:
         where.append(of_instance(ti.map_index))
     columns = ["run_id", "scheduler_run", "attempt", "attempt_id", "outcome", "finished_at"]
-    columns += ["gate", "dataset_date", "slice", PARTIAL]
+    columns += ["fail_on", "gate", "dataset_date", "slice", PARTIAL]
     order = f'ORDER BY "finished_at" DESC LIMIT {_MOST_RUNS}'
     runs: Sequence[Mapping[str, Any]] = select(RUNS, columns, where, order)
     return runs
@@ -463,17 +465,15 @@ def _failed_without_report(
     return all(at < as_utc(failed.end_date) for at in finished)
 
 
-def _stored_faults(
-    select: Any, run: Mapping[str, Any], report: Mapping[str, Any]
-) -> set[tuple[str, str, str]]:
+def stored_faults(select: Any, run_id: str, fail_on: str) -> set[tuple[str, str, str]]:
     """The assertions that stop the gate in a run: their suite, name and status."""
     from dqx_airflow.results.query import equals, literal
     from dqx_airflow.results.schema import RESULTS
 
     where = [
-        equals("run_id", str(run["run_id"])),
+        equals("run_id", run_id),
         "\"status\" IN ('failed', 'error')",
-        f'"severity" <= {literal(str(report.get("fail_on") or "P3"))}',
+        f'"severity" <= {literal(fail_on)}',
     ]
     rows = select(RESULTS, ["suite", "name", "status"], where)
     return {(str(row["suite"]), str(row["name"]), str(row["status"])) for row in rows}

@@ -23,7 +23,7 @@ from uuid import NAMESPACE_URL, uuid5
 from airflow.providers.common.compat.sdk import BaseHook
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 
-from dqx_airflow.operators.notices import gate_notice
+from dqx_airflow.operators.notices import gate_notice, stored_faults
 from dqx_airflow.operators.results_location import ResultsLocation
 from dqx_airflow.values import GateReport
 
@@ -58,6 +58,7 @@ def _send_events(context: Any, reports: Sequence[GateReport], location: ResultsL
     names = airflow_conf.get("dqx", "webhook_conn_id", fallback=None) or ""
     conn_ids = [name.strip() for name in names.split(",") if name.strip()]
     events = [*_events(context, reports, location)] if conn_ids else []
+    logging.getLogger("urllib3").setLevel(logging.ERROR)  # it names paths, which may be secrets
     budget = TimeBudget(TIME_BUDGET_S)
     for number, conn_id in enumerate(conn_ids if events else ()):
         try:
@@ -83,7 +84,7 @@ def _events(
     wanted = RunsWanted(gates, since=min(dates), until=max(dates), map_index=index)
     results = StoredResults(location.root, location.storage_options)
     for incident in stored_incidents(results, wanted):
-        if change := _change(incident, {report.run_id: report for report in reports}):
+        if change := _change(incident, {report.run_id: report for report in reports}, results):
             on, is_over = incident.date.isoformat(), not incident.is_open
             notice = gate_notice(context, is_recovery=is_over, on=on)
             data = {**notice.payload, "markdown": notice.markdown, "incident": incident.id}
@@ -92,7 +93,7 @@ def _events(
             yield {"type": f"incident.{change}", "timestamp": at, "data": data}
 
 
-def _change(incident: Any, own: dict[str, GateReport]) -> str | None:
+def _change(incident: Any, own: dict[str, GateReport], results: Any) -> str | None:
     """What the reports of a task, by their ids, have changed about an incident."""
     if incident.repair is not None:
         good = own.get(incident.repair.run_id)
@@ -100,14 +101,18 @@ def _change(incident: Any, own: dict[str, GateReport]) -> str | None:
         return None if good is None else "accepted" if good.accepted else ending
     if incident.id in own:
         return "opened"
+    faults = partial(stored_faults, results.select)
     last = {(run.run_id in own, run.run_key.gate): run for run in reversed(incident.runs)}
-    told = {key: (run.failed, run.errors, run.worst) for key, run in last.items()}
-    is_other = any(told.get((False, gate)) != now for (is_own, gate), now in told.items() if is_own)
+    pairs = [(run, last.get((False, gate))) for (is_own, gate), run in last.items() if is_own]
+    is_other = any(
+        before is None or faults(before.run_id, before.fail_on) != faults(run.run_id, run.fail_on)
+        for run, before in pairs
+    )
     return "changed" if is_other else None
 
 
 def _post(connection: Any, events: Sequence[dict[str, Any]]) -> None:
-    """Posts events, one after the other, each until it is taken.
+    """Posts events, one after the other, each until it is taken or refused.
 
     :raises Exception: one was refused, or is given up.
     """
@@ -117,10 +122,12 @@ def _post(connection: Any, events: Sequence[dict[str, Any]]) -> None:
     from dqx_airflow.lineage.transport import StatusOnly
 
     template, secret = connection.extra_dejson.get("body"), connection.password or ""
-    again = Retry(**_RETRIES, status_forcelist=_TRY_AGAIN, respect_retry_after_header=False)
+    again = Retry(**_RETRIES, **_REFUSALS, status_forcelist=_TRY_AGAIN)
     session = requests.Session()
+    session.max_redirects = 0  # another host gets neither the event nor a secret in it
     for scheme in ("http://", "https://"):
         session.mount(scheme, StatusOnly(max_retries=again))
+    answers = []
     for event in events:
         body = json.dumps(template or event)
         if template:
@@ -128,7 +135,9 @@ def _post(connection: Any, events: Sequence[dict[str, Any]]) -> None:
             body = Template(body).safe_substitute({name: _text(texts[name]) for name in texts})
         headers = _headers(event, body.encode(), "" if template else secret)
         address = connection.host or secret
-        session.post(address, body, headers=headers, timeout=_EACH_S).raise_for_status()
+        answers.append(session.post(address, body, headers=headers, timeout=_EACH_S))
+    for answer in answers:
+        answer.raise_for_status()
 
 
 def _text(value: object) -> str:

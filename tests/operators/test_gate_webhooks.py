@@ -38,7 +38,8 @@ MONDAY = date(2024, 5, 13)
 
 
 class _Hook(BaseHTTPRequestHandler):
-    """Answers with the statuses of its server, one after the other; 0 is no answer at all."""
+    """Answers with the statuses of its server, one after the other; 0 is no answer at all. A
+    redirect leads to another place of the server."""
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -49,6 +50,8 @@ class _Hook(BaseHTTPRequestHandler):
             server.is_over.wait(30)
             return
         self.send_response(status)
+        if status // 100 == 3:
+            self.send_header("Location", "/elsewhere")
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
@@ -150,6 +153,7 @@ TUESDAY = MONDAY + timedelta(days=1)
             [report_of(1, "a"), report_of(2, "a", "b"), report_of(3), report_of(4)],
             ["opened 13 trigger", "changed 13 trigger", "recovered 13 resolve"],
         ),
+        ([report_of(1, "a"), report_of(2, "b")], ["opened 13 trigger", "changed 13 trigger"]),
         ([report_of(1, "a"), accepted(2)], ["opened 13 trigger", "accepted 13 resolve"]),
         ([report_of(1, "a"), waived(2)], ["opened 13 trigger", "waived 13 resolve"]),
         ([report_of(1, "a"), report_of(2, on=TUESDAY)], ["opened 13 trigger"]),
@@ -165,6 +169,7 @@ TUESDAY = MONDAY + timedelta(days=1)
         "fine",
         "still bad",
         "worse, then good",
+        "another assertion",
         "accepted",
         "waived",
         "another date",
@@ -216,7 +221,7 @@ def test_an_event_is_repeated_until_it_is_taken(hook: Any, ended: Callable[..., 
 
 @pytest.mark.parametrize(
     ("status", "reason", "most"),
-    [(404, "HTTP 404", 1), (302, "HTTP 302", 1), (0, "UnfinishedError", 5)],
+    [(404, "HTTP 404", 1), (302, "HTTP 302", 1), (307, "HTTP 307", 1), (0, "UnfinishedError", 5)],
 )
 def test_what_is_not_taken_is_given_up_and_logged_without_the_address(
     hook: Any,
