@@ -16,10 +16,10 @@ from typing import Any, TypeAlias
 from dqx_airflow.diagnostics.verdicts import format_in_unit, format_percent
 from dqx_airflow.plan.predicates import show_group
 from dqx_airflow.plan.term_values import measurements_from
-from dqx_airflow.results.incidents import BAD, Incident, rows_in
+from dqx_airflow.results.incidents import Incident, rows_in
 from dqx_airflow.results.query import RunsWanted, StoredResults
 from dqx_airflow.results.schema import RunRow
-from dqx_airflow.values import MASK, DatasetSnapshot, GateReport, Status
+from dqx_airflow.values import MASK, DatasetSnapshot, GateReport, Outcome, Status
 from dqx_airflow.values.exact import NUMBERS
 from dqx_airflow.values.request import days_before
 
@@ -63,9 +63,9 @@ def changes_before(results: StoredResults, incident: Incident) -> tuple[tuple[st
 
 def is_good_before(run: RunRow | GateReport, bad: RunRow | GateReport) -> bool:
     """Whether a complete run found earlier data of the same slice good, or the same data
-    earlier."""
+    earlier. That a person accepted data does not make it good."""
     when, then = ((one.run_key.date, one.started_at) for one in (run, bad))
-    is_good = run.outcome not in BAD and run.partial is None
+    is_good = run.outcome in (Outcome.PASSED, Outcome.WARNED) and run.partial is None
     return is_good and when < then and rows_in(run.slice) == rows_in(bad.slice)
 
 
@@ -95,6 +95,8 @@ def what_changed(judged: Sequence[GateReport], good: GateReport | None) -> Chang
 
 def _arrivals(dataset: DatasetSnapshot, good: DatasetSnapshot | None) -> Iterator[str]:
     known = good.version if good is not None and good.location == dataset.location else None
+    if known is not None and known > (dataset.version or 0):
+        known = None  # the table was written anew, or the good run came later
     for one in dataset.arrivals:
         at = f"{one.at:%Y-%m-%d %H:%M:%S} UTC" if one.at else "at an unknown time"
         if not one.name.isdecimal():
@@ -146,7 +148,7 @@ def _segments(report: GateReport) -> Iterator[str]:
                 own, total = held.get(value, 0), sum(held.values())
                 is_usual = total > 0 and count * total <= own * len(rows)
                 is_fault = value == "NULL" and column in verdict.failing_rows[0].reason
-                is_trivial = value == date_cell or is_fault
+                is_trivial = value == date_cell or is_fault or column in rows_in(report.slice)
                 is_masked = any(MASK in one for one in values)
                 if count >= max(2, len(rows) / 2) and not (is_usual or is_trivial or is_masked):
                     of_all = f", as {own:,} of all {total:,} rows" if total else ""
@@ -215,7 +217,9 @@ def _measured(report: GateReport) -> dict[str, tuple[float, str]]:
         for share in [metric.value / one.rows]
     }
     for verdict in report.with_status(Status.PASSED):
-        value = verdict.scaled_value
-        if isinstance(value, NUMBERS) and verdict.groups is None:
+        value, name = verdict.scaled_value, ", ".join(verdict.datasets)
+        nulls = f"NULL share of {name}.{verdict.column}"
+        is_said = nulls in found and "null_count(" in verdict.expression
+        if isinstance(value, NUMBERS) and verdict.groups is None and not is_said:
             found[verdict.name] = float(value), format_in_unit(value, verdict)
     return found

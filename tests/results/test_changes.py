@@ -103,6 +103,22 @@ def test_commits_and_files_that_brought_the_rows_are_named(
     assert lines(BROUGHT, report, good_report()) == expected
 
 
+def test_no_commit_was_in_a_good_version_that_is_newer_than_the_bad_one() -> None:
+    """As of a table that was written anew, or a good run that came later."""
+    good = good_report(datasets=(replace(SNAPSHOT, version=20),))
+    (line,) = lines(BROUGHT, with_arrivals(EARLIER), good)
+    assert line.endswith("added 1 file of this slice; WRITE")
+
+
+def test_what_all_rows_of_a_slice_share_is_no_segment() -> None:
+    report = bad_report(
+        verdicts=(sample(rows_with(3, store="basel", till=7)),),
+        slice='{"rows": {"store": "basel"}}',
+    )
+    (line,) = lines(SEGMENTS, report, None)
+    assert line.endswith("3 have till = 7")
+
+
 def test_without_a_good_run_all_known_commits_are_named() -> None:
     found = what_changed([with_arrivals(BY_ETL, OTHER, EARLIER)], None)
     assert [line.partition(",")[0] for line in found[BROUGHT]] == [
@@ -207,6 +223,7 @@ def test_segments_with_most_of_the_stored_failing_rows_are_said(
         assert part in line
 
 
+SHARE = "null_count(amount) / num_rows()"
 NULLS = (MetricResult("null_count", "amount", 2), MetricResult("average", "amount", 5.0))
 
 
@@ -222,6 +239,23 @@ NULLS = (MetricResult("null_count", "amount", 2), MetricResult("average", "amoun
         (
             {"datasets": (replace(SNAPSHOT, metrics=NULLS),)},
             {"datasets": (replace(SNAPSHOT, metrics=(replace(NULLS[0], value=0),)),)},
+            ["NULL share of orders.amount: 40%, was 0%"],
+        ),
+        (
+            {
+                "datasets": (replace(SNAPSHOT, metrics=NULLS),),
+                "verdicts": (
+                    replace(PASSED, expression=SHARE, column="amount", scaled_value=0.4),
+                    BARE,
+                ),
+            },
+            {
+                "datasets": (replace(SNAPSHOT, metrics=(replace(NULLS[0], value=0),)),),
+                "verdicts": (
+                    replace(PASSED, expression=SHARE, column="amount", scaled_value=0.0),
+                    BARE,
+                ),
+            },
             ["NULL share of orders.amount: 40%, was 0%"],
         ),
         (
@@ -308,6 +342,7 @@ def test_values_that_moved_most_come_first_and_few_are_listed() -> None:
         ({}, True),
         ({"outcome": Outcome.WARNED}, True),
         ({"outcome": Outcome.BLOCKED}, False),
+        ({"outcome": Outcome.ACCEPTED}, False),
         ({"slice": '{"rows": {"store": "basel"}}'}, False),
         ({"run_key": RUN_KEY}, False),  # the same date, later
         ({"run_key": RUN_KEY, "started_at": AT}, True),
