@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from enum import Enum
 from functools import reduce
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.errors import NoCounterpartError
+from dqx_airflow.values import WordEnum
 
 if TYPE_CHECKING:
     from dqx_airflow.contracts.compile.claims import (
@@ -94,7 +94,7 @@ def share_of_rows(share: float) -> str:
 # Strictness --------------------------------------------------------------------------------------
 
 
-class Order(str, Enum):
+class Order(WordEnum):
     """What a new demand allows, compared with the old one. `OTHER`: neither allows everything that
     both do."""
 
@@ -102,8 +102,6 @@ class Order(str, Enum):
     LOOSER = "looser"
     TIGHTER = "tighter"
     OTHER = "other"
-
-    __str__ = str.__str__  # prints as its value, on every Python
 
 
 def rising(old: Any, new: Any) -> Order:

@@ -14,11 +14,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass, field
 from datetime import date, timedelta
-from enum import Enum, IntEnum
+from enum import IntEnum
 from functools import total_ordering
 
 from dqx_airflow.contracts.demand import Demand, Literal, percent_text
-from dqx_airflow.values import FieldSource, Responsible, Severity, Span
+from dqx_airflow.values import FieldSource, Responsible, Severity, Span, WordEnum
 
 _PART = re.compile(r"`(?P<quoted>(?:[^`]|``)*)`|(?P<plain>[^.`]+)")
 
@@ -53,7 +53,7 @@ def without_quoted(path: str) -> str:
     return _PART.sub(lambda part: part["plain"] or "", path)
 
 
-class Dialect(str, Enum):
+class Dialect(WordEnum):
     """The formats of contracts."""
 
     DCS = "dcs"
@@ -62,10 +62,8 @@ class Dialect(str, Enum):
     PRODUCT = "product"
     DATALEX = "datalex"
 
-    __str__ = str.__str__  # prints as its value, on every Python
 
-
-class Treatment(str, Enum):
+class Treatment(WordEnum):
     """The treatment of a clause. `CHECKED`: an assertion enforces it. `ACCEPTED`: nothing does, and
     the contract names who accepts that."""
 
@@ -73,8 +71,6 @@ class Treatment(str, Enum):
     DOCUMENTED = "documented"
     ACCEPTED = "accepted"
     UNSUPPORTED = "unsupported"
-
-    __str__ = str.__str__
 
 
 @dataclass(frozen=True, slots=True)

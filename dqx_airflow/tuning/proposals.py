@@ -11,7 +11,6 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
-from enum import Enum
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from dqx_airflow.errors import RequestError
 from dqx_airflow.results.schema import PROPOSALS, PROPOSALS_SCHEMA, Row, as_utc
 from dqx_airflow.tuning.suite_history import Entry, new_id, timestamp_of, timestamp_text
 from dqx_airflow.tuning.tunables import number_text
+from dqx_airflow.values import WordEnum
 from dqx_airflow.values.exact import is_finite_number
 
 if TYPE_CHECKING:  # suites are checked without the store, which loads deltalake
@@ -179,15 +179,13 @@ def proposal_of_entry(suite: str, entry: Entry) -> Proposal | None:
 _MOST_ATTEMPTS = 1000
 
 
-class ProposalStage(str, Enum):
+class ProposalStage(WordEnum):
     """The stage of a proposal. `APPROVED` waits to be applied to the file of the suite."""
 
     PENDING = "proposed"
     APPROVED = "approved"
     REJECTED = "rejected"
     APPLIED = "applied"
-
-    __str__ = str.__str__  # prints as its value, on every Python
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from dqx_airflow.values.contracts import (
     Span,
     Status,
     UnenforcedClause,
+    WordEnum,
     worst_outcome,
 )
 from dqx_airflow.values.json_form import from_json, to_json

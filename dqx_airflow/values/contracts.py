@@ -59,7 +59,13 @@ class SourceDigest:
     digest: str
 
 
-class Severity(str, Enum):
+class WordEnum(str, Enum):
+    """A closed set of words. A member prints as its value, on every Python."""
+
+    __str__ = str.__str__
+
+
+class Severity(WordEnum):
     """The severity of a failure, from P0, the worst, to P3."""
 
     P0 = "P0"
@@ -67,14 +73,12 @@ class Severity(str, Enum):
     P2 = "P2"
     P3 = "P3"
 
-    __str__ = str.__str__  # prints as its value, on every Python
-
     def at_least(self, other: Severity) -> bool:
         """True if this severity is as bad as `other`, or worse."""
         return self.value <= other.value
 
 
-class Status(str, Enum):
+class Status(WordEnum):
     """The result of one assertion. `ERROR`: it could not be evaluated."""
 
     PASSED = "passed"
@@ -82,10 +86,8 @@ class Status(str, Enum):
     SKIPPED = "skipped"
     ERROR = "error"
 
-    __str__ = str.__str__  # prints as its value, on every Python
 
-
-class Outcome(str, Enum):
+class Outcome(WordEnum):
     """The result of a gate as a whole. `ACCEPTED`: it was blocked, and a person accepted its
     data."""
 
@@ -94,8 +96,6 @@ class Outcome(str, Enum):
     ACCEPTED = "accepted"
     BLOCKED = "blocked"
     BROKEN = "broken"
-
-    __str__ = str.__str__  # prints as its value, on every Python
 
 
 def worst_outcome(outcomes: Iterable[Outcome]) -> Outcome:

@@ -17,7 +17,7 @@ from typing import Any
 from dqx_airflow.contracts import model as elements
 from dqx_airflow.contracts.dialects import reader_of
 from dqx_airflow.diagnostics.diagnostic import edits
-from dqx_airflow.values import Span
+from dqx_airflow.values import Span, WordEnum
 
 
 class Wording(Enum):
@@ -117,14 +117,12 @@ def _is_typo(old: str, new: str) -> bool:
     return distance <= (2 if shortest >= _TWO_SLIPS else 1)
 
 
-class ChangeClass(str, Enum):
+class ChangeClass(WordEnum):
     """The severity of a change for the consumers of the contract."""
 
     BREAKING = "breaking"
     COMPATIBLE = "compatible"
     DOCUMENTATION = "documentation"
-
-    __str__ = str.__str__  # prints as its value, on every Python
 
 
 _CLASSES = {
@@ -287,13 +285,11 @@ def _plain_span(span: Span | None) -> Mapping[str, Any] | None:
     return None if span is None else {"file": span.file, "line": span.line, "column": span.column}
 
 
-class View(str, Enum):
+class View(WordEnum):
     """Whom a change breaks: the readers or the writers of the data."""
 
     CONSUMER = "consumer"
     PRODUCER = "producer"
-
-    __str__ = str.__str__  # prints as its value, on every Python
 
 
 @dataclass(frozen=True, slots=True)
