@@ -32,7 +32,7 @@ from dqx_airflow.plan.selection import plan_of as plan_of_request
 from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome, Severity, Status, Verdict
 from dqx_airflow.values.exact import exact_text, is_decimal, nearest_float
 from dqx_airflow.values.json_form import storage_options_of
-from dqx_airflow.values.request import Words, dates_of_range, is_range, selection_of
+from dqx_airflow.values.request import Words, dates_of_range, day_in, is_range, selection_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -579,20 +579,13 @@ def dates_of(given: str | Iterable[date]) -> tuple[date, ...]:
     :raises RequestError: these are not dates.
     """
     if isinstance(given, str):
-        return dates_of_range(given, _day_in)
+        return dates_of_range(given, day_in)
     if isinstance(given, date):
         raise RequestError("`dates` is a single date", _DATES_HINT)
     dates = tuple(dict.fromkeys(given))
     if not dates:
         raise RequestError("`dates` is empty", _DATES_HINT)
     return dates
-
-
-def _day_in(text: str) -> date | None:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        return None
 
 
 def _require_zone(now: datetime | None) -> None:

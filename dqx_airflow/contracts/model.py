@@ -19,6 +19,7 @@ from functools import total_ordering
 
 from dqx_airflow.contracts.demand import Demand, Literal, percent_text
 from dqx_airflow.values import FieldSource, Responsible, Severity, Span, WordEnum
+from dqx_airflow.values.request import day_in
 
 _PART = re.compile(r"`(?P<quoted>(?:[^`]|``)*)`|(?P<plain>[^.`]+)")
 
@@ -311,10 +312,7 @@ class Consumer:
 
 def day_of(text: str | None) -> date | None:
     """The date in an ISO string; None for no string, and for an invalid one."""
-    try:
-        return date.fromisoformat(text[:10]) if text else None
-    except ValueError:
-        return None
+    return day_in(text[:10]) if text else None
 
 
 @dataclass(frozen=True, slots=True)

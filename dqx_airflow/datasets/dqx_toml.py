@@ -49,7 +49,7 @@ from dqx_airflow.values import DatasetRef, RunOptions, Severity, Span
 from dqx_airflow.values.exact import MANY_DIGITS, TOO_LARGE, is_finite_number
 from dqx_airflow.values.json_form import setting_text
 from dqx_airflow.values.redact import holds_credentials, is_secret_setting
-from dqx_airflow.values.request import SETTABLE_OPTIONS
+from dqx_airflow.values.request import SETTABLE_OPTIONS, day_in
 
 Keys: TypeAlias = tuple[str, ...]
 
@@ -245,11 +245,8 @@ def date_of(text: str, today: date) -> date | None:
     """The date of `2024-12-25`, `today` or `yesterday`; None if it is invalid."""
     if text in ("today", "yesterday"):
         return today - timedelta(days=text == "yesterday")
-    try:
-        day = date.fromisoformat(text)
-    except ValueError:
-        return None
-    return day if day.isoformat() == text else None
+    day = day_in(text)
+    return day if day is not None and day.isoformat() == text else None
 
 
 if sys.version_info >= (3, 11):

@@ -154,12 +154,10 @@ def _in_doubt(due: DataDate, problem: str, hint: str) -> DataDate:
 def _day_in(text: str) -> date | None:
     """The day of an ISO date or timestamp, as written; None for other strings."""
     try:
-        return date.fromisoformat(text)
+        on = of_request.day_in(text)
+        return on or datetime.fromisoformat(text.replace("Z", "+00:00")).date()
     except ValueError:
-        try:
-            return datetime.fromisoformat(text.replace("Z", "+00:00")).date()
-        except ValueError:
-            return None
+        return None
 
 
 def _day_of_key(key: object) -> date | None:

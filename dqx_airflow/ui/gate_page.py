@@ -29,6 +29,7 @@ from dqx_airflow.ui.source_view import sources_of
 from dqx_airflow.ui.store import Answer, StoreClient
 from dqx_airflow.values import GateReport, Outcome, SourceFile, Status, Verdict, worst_outcome
 from dqx_airflow.values.report import ShadowReport, Waiver
+from dqx_airflow.values.request import day_in
 
 STOPPED_STATES = ("upstream_failed", "skipped")
 """The states of a task that an upstream task prevented from running."""
@@ -277,8 +278,8 @@ class RunFilters(responses.Filters):
         return RunsWanted(
             gates,
             next((outcome for outcome in Outcome if outcome.value == self.outcome), None),
-            responses.day(self.since),
-            responses.day(self.until),
+            day_in(self.since),
+            day_in(self.until),
             responses.whole_number(self.instance),
             {"partial": True, "whole": False}.get(self.part),
         )

@@ -27,6 +27,7 @@ from dqx_airflow.ui.slices_page import clear_tasks, require_clearable
 from dqx_airflow.ui.store import StoreClient
 from dqx_airflow.values import EnforcedContract, GateReport, Status, Verdict
 from dqx_airflow.values.report import LONGEST_WAIVER, Waiver
+from dqx_airflow.values.request import day_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,7 @@ def incident(
     index = responses.whole_number(instance)
     task = airflow.TaskRef(dag_id, "", task_id, -1 if index is None else index)
     client = responses.store_client()
-    found = _find(session, client, task, responses.day(on), first)
+    found = _find(session, client, task, day_in(on), first)
     session.close()
     if not found.group:
         return responses.Notice(
@@ -260,7 +261,7 @@ def change(
     clears the tasks of open ones, oldest data first."""
     kinds = {kind: kind for kind in (ACKNOWLEDGED, COMMENT, CLOSED, ACCEPTED, _CLEAR)}
     kind, text = responses.chosen(form, kinds, "kind", "text", _LONGEST_TEXT)
-    if responses.day(form.get("on", "")) is None:
+    if day_in(form.get("on", "")) is None:
         raise _FOREIGN_FORM
     if kind in (COMMENT, CLOSED, ACCEPTED) and not text:
         noun = "comment" if kind == COMMENT else "reason"
@@ -367,7 +368,7 @@ def _of_form(
     forbidden = "You do not have permission to edit this DAG."
     responses.require_editor(request, user, [dag_id] if dag_id else [], missing, forbidden)
     task = airflow.TaskRef(dag_id, "", form.get("task_id", ""), -1 if index is None else index)
-    on, client = responses.day(form.get("on", "")), responses.store_client()
+    on, client = day_in(form.get("on", "")), responses.store_client()
     return task, on, _find(session, client, task, on, form.get("first", ""))
 
 
@@ -411,7 +412,7 @@ def waive(
 
 def _waiver(store: Any, gate: str, form: Mapping[str, str], author: str) -> Waiver | str:
     """The waiver of a form, or what is wrong with it."""
-    until = responses.day(form.get("until", ""))
+    until = day_in(form.get("until", ""))
     if until is None:
         return "Give the last day of the waiver."
     assertion = f"{form.get('check', '')}::{form.get('name', '')}"

@@ -57,14 +57,6 @@ PageNumber: TypeAlias = Annotated[int, Depends(_page_number)]
 """The parameter `page`, counted from 1."""
 
 
-def day(text: str) -> date | None:
-    """The date in a parameter; None for anything else."""
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        return None
-
-
 T = TypeVar("T")
 ROWS_OF_A_PAGE = 100
 

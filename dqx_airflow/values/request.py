@@ -475,6 +475,14 @@ def dates_of_range(text: str, read: Callable[[str], date | None]) -> tuple[date,
     return tuple(first + timedelta(days=number) for number in range(count))
 
 
+def day_in(text: str) -> date | None:
+    """The date that a text in ISO form is; None for any other text."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
 def days_before(day: date, count: int) -> date:
     """The date `count` days earlier, or the first possible date if there is none.
 
