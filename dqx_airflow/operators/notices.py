@@ -21,7 +21,7 @@ from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.renderers import printable
 from dqx_airflow.diagnostics.verdicts import format_like_limit
 from dqx_airflow.operators.links import GateReportLink
-from dqx_airflow.operators.outcome import NO_REPORT, XCOM_KEY
+from dqx_airflow.operators.outcome import NO_REPORT, XCOM_KEY, cut
 from dqx_airflow.values import Outcome
 
 Callback: TypeAlias = Callable[[Any], Any]
@@ -125,14 +125,14 @@ def gate_notice(context: Any, *, is_recovery: bool = False, on: str | None = "")
     gate = _text(pushed.get("gate")) or f"{ti.dag_id}.{ti.task_id}"
     outcome = _text(report.get("outcome")) or NO_REPORT
     text = _text(report.get("headline")) or f"{NO_REPORT}: gate {gate}: {error or 'see its log'}"
-    text = _cut(printable(" ".join(text.split())), _LONGEST_TEXT)
+    text = cut(printable(" ".join(text.split())), _LONGEST_TEXT)
     link = GateReportLink().get_link(None, ti_key=ti)
     url = link if "://" in link else ""  # a path alone leads nowhere from a chat
     is_bad = outcome in ("blocked", "broken")
     has_incident = is_bad or (is_recovery and on is not None)
     incident = _incident_url(ti, on or _first_bad_date(pushed)) if url and has_incident else ""
     if is_recovery:
-        text = _cut(f"recovered, {text}", _LONGEST_TEXT)
+        text = cut(f"recovered, {text}", _LONGEST_TEXT)
     state = f"recovered, {outcome}" if is_recovery else outcome
     title = _title(report, error)
     message = _Message(state, gate, title, *_faults(report), _to_do(report), url, incident)
@@ -149,7 +149,7 @@ def gate_notice(context: Any, *, is_recovery: bool = False, on: str | None = "")
         "text": text,
         "url": url or None,
         "incident_url": incident or None,
-        "error": _cut(error, _LONGEST_TEXT) if error and not report else None,
+        "error": cut(error, _LONGEST_TEXT) if error and not report else None,
         "report": report or None,
     }
     return GateNotice(text, message.markdown(), message.html(), payload)
@@ -218,7 +218,7 @@ def summary_of(ti: Any) -> Mapping[str, Any]:
 def _title(report: Mapping[str, Any], error: str) -> str:
     """The part after the outcome and the gate."""
     if not report:
-        return _cut(error, _LONGEST_TEXT) or "see its log"
+        return cut(error, _LONGEST_TEXT) or "see its log"
     counts = report.get("counts") or {}
     title = f"{counts.get('failed', 0)} of {sum(counts.values())} assertions failed"
     if lacking := report.get("not_evaluated"):
@@ -247,18 +247,18 @@ def _faults(report: Mapping[str, Any]) -> tuple[list[_Fault], int]:
 
 def _verdict_line(verdict: Mapping[str, Any]) -> str:
     if verdict.get("status") == "error":
-        return _cut(_text(verdict.get("reason")) or "could not be evaluated", _LONGEST_NAME)
+        return cut(_text(verdict.get("reason")) or "could not be evaluated", _LONGEST_NAME)
     if verdict.get("status") == "skipped":
-        return _cut(f"not evaluated: {_text(verdict.get('reason'))}", _LONGEST_NAME)
+        return cut(f"not evaluated: {_text(verdict.get('reason'))}", _LONGEST_NAME)
     expression, expected = _text(verdict.get("expression")), _text(verdict.get("expected"))
-    value = _cut(format_like_limit(verdict.get("value"), expression, expected), _LONGEST_VALUE)
+    value = cut(format_like_limit(verdict.get("value"), expression, expected), _LONGEST_VALUE)
     if verdict.get("multiplier", 1) != 1:
         own = format_like_limit(verdict.get("raw_value"), expression, expected)
-        raw = _cut(own, _LONGEST_VALUE)
+        raw = cut(own, _LONGEST_VALUE)
         value += f" ({raw} x {verdict['multiplier']:g})"
     waived = verdict.get("waived_by")
-    until = f", {_cut(_text(waived), _LONGEST_NAME)}" if waived else ""
-    return f"is {value}, expected {_cut(expected, _LONGEST_NAME)}{until}"
+    until = f", {cut(_text(waived), _LONGEST_NAME)}" if waived else ""
+    return f"is {value}, expected {cut(expected, _LONGEST_NAME)}{until}"
 
 
 def _to_do(report: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -267,12 +267,12 @@ def _to_do(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     responsible = contract.get("responsible") if isinstance(contract, Mapping) else None
     if report.get("outcome") == "passed" or not isinstance(responsible, Mapping):
         return []
-    return [(_text(name), _cut(_text(text), _LONGEST_TEXT)) for name, text in responsible.items()]
+    return [(_text(name), cut(_text(text), _LONGEST_TEXT)) for name, text in responsible.items()]
 
 
 def _code(text: str) -> str:
     """A name or a value: in a span of code nothing is a mention, a link or emphasis."""
-    return f"`{_plain(_cut(text, 2 * _LONGEST_NAME)) or ' '}`"
+    return f"`{_plain(cut(text, 2 * _LONGEST_NAME)) or ' '}`"
 
 
 def _plain(text: str) -> str:
@@ -281,10 +281,6 @@ def _plain(text: str) -> str:
 
 def _text(value: object) -> str:
     return "" if value is None else str(value)
-
-
-def _cut(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
 _BAD = (Outcome.BLOCKED, Outcome.BROKEN)

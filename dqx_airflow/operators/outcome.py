@@ -121,8 +121,8 @@ def _quality_result(report: GateReport) -> dict[str, Any]:
     failed, passed = report.with_status(Status.FAILED), report.with_status(Status.PASSED)
     lost, kept = (sum(_WEIGHTS[one.severity] for one in some) for some in (failed, passed))
     score = kept / (lost + kept) if lost + kept else None
-    blocking = [_cut(one.name) for one in failed if one.can_block(report.fail_on)]
-    warned = [_cut(one.name) for one in failed if not one.can_block(report.fail_on)]
+    blocking = [cut(one.name) for one in failed if one.can_block(report.fail_on)]
+    warned = [cut(one.name) for one in failed if not one.can_block(report.fail_on)]
     return {
         "run_uid": report.run_id,
         "ruleset": report.suite,
@@ -168,7 +168,7 @@ def end_task(report: GateReport, on_violation: OnViolation) -> str:
     :raises GateBroken: broken.
     """
     parts = filter(None, [verdicts.headline(report), verdicts.on_call(report)])
-    message = _cut("; ".join(parts), _LONGEST_MESSAGE)
+    message = cut("; ".join(parts), _LONGEST_MESSAGE)
     if report.outcome is Outcome.BROKEN:
         raise GateBroken(message)
     if report.outcome is Outcome.BLOCKED and on_violation == "skip":
@@ -188,19 +188,19 @@ def summary(report: GateReport) -> dict[str, Any]:
     shown = failed + errors + lacking if is_blocked else lacking + failed + errors
     return {
         "run_id": report.run_id,
-        "gate": _cut(report.run_key.gate),
+        "gate": cut(report.run_key.gate),
         "date": report.run_key.date.isoformat(),
-        "suite": _cut(report.suite),
+        "suite": cut(report.suite),
         "fail_on": report.fail_on.value,
         "finished_at": report.finished_at.isoformat(),
-        "datasets": [_cut(dataset.name) for dataset in report.datasets[:_MOST_DATASETS]],
+        "datasets": [cut(dataset.name) for dataset in report.datasets[:_MOST_DATASETS]],
         "places": _places(report),
         "contract": _contract(report),
         "partial": partial_summary(report),
         "outcome": report.outcome.value,
-        "accepted": _cut(str(report.accepted)) if report.accepted else None,
+        "accepted": cut(str(report.accepted)) if report.accepted else None,
         "waived": len(report.waived),
-        "headline": _cut(verdicts.headline(report), _LONGEST_MESSAGE),
+        "headline": cut(verdicts.headline(report), _LONGEST_MESSAGE),
         "counts": {status.value: report.count(status) for status in Status},
         "not_evaluated": len(lacking),
         "versions": _by_dataset(report, lambda dataset: dataset.version),
@@ -208,9 +208,9 @@ def summary(report: GateReport) -> dict[str, Any]:
         "promoted": _by_dataset(
             report, lambda dataset: dataset.promotion and dataset.promotion.version
         ),
-        "left_out": [_cut(rows) for rows in report.left_out[:_MOST_DATASETS]],
-        "not_promoted": [_cut(name) for name in report.not_promoted[:_MOST_DATASETS]],
-        "promoted_blocked": [_cut(name) for name in report.promoted_blocked[:_MOST_DATASETS]],
+        "left_out": [cut(rows) for rows in report.left_out[:_MOST_DATASETS]],
+        "not_promoted": [cut(name) for name in report.not_promoted[:_MOST_DATASETS]],
+        "promoted_blocked": [cut(name) for name in report.promoted_blocked[:_MOST_DATASETS]],
         "validated": validated_places(report),
         "verdicts": [
             {
@@ -236,10 +236,10 @@ def failure_summary(error: Exception, gate: str, key: values.RunKey | None) -> d
     message = redact_urls(" ".join(str(error).split()))
     return {
         "outcome": NO_REPORT,
-        "gate": _cut(gate),
+        "gate": cut(gate),
         "date": key.date.isoformat() if key is not None else None,
-        "headline": _cut(f"{NO_REPORT}: gate {gate}: {message}", _LONGEST_MESSAGE),
-        "error": _cut(message, _LONGEST_MESSAGE),
+        "headline": cut(f"{NO_REPORT}: gate {gate}: {message}", _LONGEST_MESSAGE),
+        "error": cut(message, _LONGEST_MESSAGE),
         "error_type": type(error).__name__,
     }
 
@@ -255,7 +255,7 @@ def _places(report: GateReport) -> dict[str, str]:
     """The locations of the datasets over time. One that is too long is left out: truncated, it
     would be another location."""
     places = {
-        _cut(dataset.name): location_of(dataset) for dataset in report.datasets[:_MOST_DATASETS]
+        cut(dataset.name): location_of(dataset) for dataset in report.datasets[:_MOST_DATASETS]
     }
     return {name: place for name, place in places.items() if place and len(place) <= _LONGEST_PLACE}
 
@@ -266,10 +266,10 @@ def partial_summary(report: GateReport) -> dict[str, Any] | None:
     if partial is None:
         return None
     return {
-        "selection": _cut(str(partial.selection)),
+        "selection": cut(str(partial.selection)),
         "selected": partial.selected,
         "assertions": partial.assertions,
-        "left_out": [_cut(name) for name in partial.protected[:_MOST_VERDICTS]],
+        "left_out": [cut(name) for name in partial.protected[:_MOST_VERDICTS]],
     }
 
 
@@ -283,24 +283,25 @@ def _contract(report: GateReport) -> dict[str, Any] | None:
         **_texts(contract, TEXTS_OF_A_CONTRACT),
         **{name: getattr(contract, name) for name in COUNTS_OF_A_CONTRACT},
         "responsible": {
-            name: _cut(text) for name, text in (responsible.facts if responsible else ())
+            name: cut(text) for name, text in (responsible.facts if responsible else ())
         },
     }
 
 
 def _by_dataset(report: GateReport, fact: Callable[[DatasetSnapshot], object]) -> dict[str, object]:
     """A fact about each dataset for which it is known."""
-    found = [(_cut(dataset.name), fact(dataset)) for dataset in report.datasets]
+    found = [(cut(dataset.name), fact(dataset)) for dataset in report.datasets]
     return dict([pair for pair in found if pair[1] is not None][:_MOST_DATASETS])
 
 
 def _texts(value: object, names: Sequence[str]) -> dict[str, str | None]:
     """Some texts of a verdict or a contract; None for one that is missing."""
     texts = {name: getattr(value, name) for name in names}
-    return {name: _cut(text) if text else None for name, text in texts.items()}
+    return {name: cut(text) if text else None for name, text in texts.items()}
 
 
-def _cut(text: str, longest: int = _LONGEST_TEXT) -> str:
+def cut(text: str, longest: int = _LONGEST_TEXT) -> str:
+    """A text, shortened to its first characters and three dots."""
     return text if len(text) <= longest else text[: longest - 3] + "..."
 
 
@@ -309,8 +310,8 @@ def _cut_value(value: values.MetricValue) -> values.MetricValue:
     if isinstance(value, Fraction):
         near = nearest_float(value)
         is_told = math.isfinite(near) and (exact_as_written(near) == value or not is_decimal(value))
-        return near if is_told else _cut(exact_text(value))
-    return _cut(value) if isinstance(value, str) else value
+        return near if is_told else cut(exact_text(value))
+    return cut(value) if isinstance(value, str) else value
 
 
 _MOST_PARTS = 100

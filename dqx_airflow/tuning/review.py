@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any, TypeVar
 
+from dqx_airflow.contracts.demand import one_line
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import Checked
@@ -225,11 +226,11 @@ def _missing(checked: Checked, proposal: Proposal) -> tuple[str | None, Proposed
     """The proposed profile and form, without what the text of the suite already has."""
     suite, profile, form = checked.valid_suite, proposal.profile, proposal.form
     text = checked.sources[suite.span.file]
-    profile_text = _in_one_line(profile or "")
-    if profile_text and profile_text in _in_one_line(text):
+    profile_text = one_line(profile or "")
+    if profile_text and profile_text in one_line(text):
         profile = None
     node = suite_file.assertion_of(suite, form.check, form.assertion) if form else None
-    if form and node and suite_file.claim_text(text, node) == _in_one_line(form.claim):
+    if form and node and suite_file.claim_text(text, node) == one_line(form.claim):
         form = None
     return profile, form
 
@@ -266,7 +267,7 @@ def undone(file: SuiteFile, cut: Cut) -> Undone:
             earlier = _with_values(earlier, source.read(earlier), current)
             steps[number] = name, suite_file.patch_between(text, earlier)
             text, suite = earlier, source.read(earlier)
-        elif _in_one_line(str(entry.get(_ADDED[entry["action"]]))) in _in_one_line(text):
+        elif one_line(str(entry.get(_ADDED[entry["action"]]))) in one_line(text):
             by_hand = "delete it from the suite"
             if entry["action"] == "set_form":
                 by_hand = f"write `{entry.get('before')}` for `{entry.get('claim')}` again"
@@ -310,10 +311,6 @@ def _added_since(history: History, cut: Cut) -> list[tuple[int, Entry]]:
 def _with_values(text: str, suite: nodes.Suite, values: Mapping[str, float]) -> str:
     own = {tunable.name for tunable in tunables_of(suite)}
     return suite_file.with_edits(text, suite, {name: values[name] for name in own & values.keys()})
-
-
-def _in_one_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _name_of(entry: Entry) -> str:

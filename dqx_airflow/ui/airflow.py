@@ -100,6 +100,11 @@ class TaskRun:
         return self.pushed is not None or "Gate" in (self.operator or "")
 
 
+def instance_of(run: TaskRun) -> tuple[str, str, int]:
+    """The DAG, the task and the map index of a run: what it shares with its other runs."""
+    return run.dag_id, run.task_id, run.map_index
+
+
 @dataclass(frozen=True, slots=True)
 class GateDag:
     """The facts about a DAG with gates: its owners, joined as in Airflow, and the next scheduled

@@ -13,7 +13,7 @@ from fastapi import Query, Response
 
 from dqx_airflow.results.query import ContractRun
 from dqx_airflow.ui import report_view, responses
-from dqx_airflow.ui.airflow import SessionDep, TaskRun, TasksDep, recent_runs
+from dqx_airflow.ui.airflow import SessionDep, TaskRun, TasksDep, instance_of, recent_runs
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.board_page import DEPTH, GateRow, counts_line, gate_rows, past_of_gates
 from dqx_airflow.ui.store import Answer
@@ -91,15 +91,11 @@ def runs_under(runs: Iterable[TaskRun], contract_id: str) -> list[TaskRun]:
     """The runs of the task instances that recently enforced the contract, in the same order."""
     viewed = [(run, report_view.view_of_summary(run.pushed)) for run in runs]
     under = {
-        _task(run)
+        instance_of(run)
         for run, view in viewed
         if view and view.contract and view.contract.id == contract_id
     }
-    return [run for run, _ in viewed if _task(run) in under]
-
-
-def _task(run: TaskRun) -> tuple[str, str, int]:
-    return run.dag_id, run.task_id, run.map_index
+    return [run for run, _ in viewed if instance_of(run) in under]
 
 
 def _reported(

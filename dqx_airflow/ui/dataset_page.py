@@ -15,7 +15,7 @@ from fastapi import Depends, Response
 from dqx_airflow.diagnostics.verdicts import is_age
 from dqx_airflow.lineage.names import trimmed_location
 from dqx_airflow.ui import board_page, report_view, responses
-from dqx_airflow.ui.airflow import SessionDep, TaskRun, TasksDep, recent_runs
+from dqx_airflow.ui.airflow import SessionDep, TaskRun, TasksDep, instance_of, recent_runs
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.board_page import DEPTH, STATES_WORST_FIRST, GateRow, counts_line, gate_rows
 from dqx_airflow.ui.chart import PastValue, chart_of
@@ -108,12 +108,12 @@ def runs_reading(runs: Iterable[TaskRun], location: str) -> list[TaskRun]:
     An instance of a mapped task that was about other data in another run is left out.
     """
     candidates = [(run, _is_about(run.pushed, location)) for run in runs]
-    instances = {_instance(run) for run, is_about in candidates if is_about}
+    instances = {instance_of(run) for run, is_about in candidates if is_about}
     return [
         run
         for run, is_about in candidates
         if is_about
-        or (_instance(run) in instances and report_view.outcome_of_summary(run.pushed) is None)
+        or (instance_of(run) in instances and report_view.outcome_of_summary(run.pushed) is None)
     ]
 
 
@@ -148,10 +148,6 @@ def _locations_and_names(pushed: Mapping[str, Any]) -> frozenset[str]:
         | {trimmed_location(place) for place in filled if isinstance(place, str)}
         | {f"{name} of {pushed.get('gate')}" for name in list_of(names)}
     )
-
-
-def _instance(run: TaskRun) -> tuple[str, str, int]:
-    return run.dag_id, run.task_id, run.map_index
 
 
 _GATES_OF_A_PAGE = 10
