@@ -490,8 +490,8 @@ class GateOperator(SparkJobOperator, gate_arguments.GateArguments):
             return
         if not is_again:
             run_callbacks(self.on_warning, context)
-        told = () if is_again else sender(reports, self._results_location)
-        ask(reports, context, timeout=self._ask_timeout, default=self.ask_default, before=told)
+        before = () if is_again else sender(reports, self._results_location)
+        ask(reports, context, timeout=self._ask_timeout, default=self.ask_default, before=before)
         raise GateBlocked(
             "Airflow shows the question that an earlier try has asked, about other data: "
             f"{_ELSEWHERE}; {told}"
