@@ -269,6 +269,8 @@ def _differing(
     return [(rule, one, other) for rule, one, other in same if not _is_same(one, other)], drawn
 
 
+CANCELLED = "(SELECT 0.1 AS x UNION ALL SELECT 0.2 UNION ALL SELECT -0.3) AS v"
+DECIMALS = ("DECIMAL(10, 2)", "DECIMAL(38, 2)")
 BLANKS = (" a ", "\u00a0a\u3000", "\u2003a\u202f", "\ta\n", "\u200ba", "")
 
 
@@ -289,6 +291,9 @@ def test_odd_blanks_letters_and_numbers_have_the_same_values(spark: Any, dialect
     if dialect == "duckdb":
         values += [f"SIGN({endless} - {endless})"]
     queries = [f"SELECT {value} FROM t" for value in values]
+    if dialect != "sqlite":
+        queries += ["SELECT COUNT(DISTINCT CEIL(b)) + COUNT(DISTINCT FLOOR(b)) FROM t"]
+        queries += [f"SELECT AVG(CAST(x AS {number})) FROM {CANCELLED}" for number in DECIMALS]
     scope = SqlScope(TABLE, lambda _name: TABLE, lambda _name: fields())
     found = [_spark_sql(query_rule(query, dialect, scope)) for query in queries]
     with server(dialect) as ask:
