@@ -31,8 +31,7 @@ from dqx_airflow.contracts.enforcement.enforced_contract import counts, coverage
 from dqx_airflow.contracts.enforcement.lint import lint
 from dqx_airflow.contracts.model import Treatment
 from dqx_airflow.contracts.read import read_contract
-from dqx_airflow.diagnostics.codes import CODES
-from dqx_airflow.diagnostics.diagnostic import Level
+from dqx_airflow.diagnostics.diagnostic import Level, title
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.values import SourceFile
@@ -144,7 +143,7 @@ def firsts(errors: Sequence[Any]) -> str:
     codes = list(dict.fromkeys(item.code for item in errors))
     if len(codes) == 1:
         return f"{codes[0]}: {errors[0].message}"
-    return "; ".join(f"{code}: {CODES[code]}" for code in codes)
+    return "; ".join(f"{code}: {title(code)}" for code in codes)
 
 
 def fixtures(clone: Path, copies: Path) -> Iterator[Fixture]:

@@ -5,9 +5,12 @@ With DQX_REWRITE_GOLDEN=1 the page and its plot are written anew.
 
 from __future__ import annotations
 
+import ast
 import importlib
 import sys
 from datetime import date, timedelta
+from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,17 @@ def program(name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A module of the benchmarks, which are programs and no package."""
     monkeypatch.syspath_prepend(BENCHMARKS)
     return importlib.import_module(name)
+
+
+def test_the_benchmarks_import_what_exists() -> None:
+    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in BENCHMARKS.rglob("*.py"))
+    missing = []
+    for node in chain.from_iterable(map(ast.walk, trees)):
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("dqx_airflow"):
+            module = importlib.import_module(str(node.module))
+            names = [alias.name for alias in node.names if not hasattr(module, alias.name)]
+            missing += [name for name in names if find_spec(f"{node.module}.{name}") is None]
+    assert missing == []
 
 
 @pytest.fixture

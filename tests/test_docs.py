@@ -24,7 +24,7 @@ from dqx_airflow.contracts.compile.suite import compile_contract
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.datasets.dqx_toml import read_settings
 from dqx_airflow.diagnostics import draw
-from dqx_airflow.diagnostics.codes import codes
+from dqx_airflow.diagnostics.diagnostic import codes
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.metrics.builtin import CALLABLE, METRICS
 from dqx_airflow.values import SourceFile

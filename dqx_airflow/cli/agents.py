@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 import dqx_airflow
 from dqx_airflow.diagnostics import draw
-from dqx_airflow.diagnostics.codes import codes, page
-from dqx_airflow.diagnostics.diagnostic import did_you_mean
+from dqx_airflow.diagnostics.diagnostic import codes, did_you_mean, page
 from dqx_airflow.errors import DqxError, RequestError
 from dqx_airflow.values import DatasetRef, SourceFile
 from dqx_airflow.values.exact import is_finite_number

@@ -18,7 +18,7 @@ import typer
 
 from dqx_airflow.cli.arguments import with_shared_options
 from dqx_airflow.cli.command import TextFormatOption, TextOrJson, what_to_give
-from dqx_airflow.diagnostics.codes import codes, page, title
+from dqx_airflow.diagnostics import diagnostic
 from dqx_airflow.diagnostics.diagnostic import did_you_mean, errors_of, listed
 from dqx_airflow.diagnostics.renderers import drawn_error, json_text
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
@@ -89,19 +89,19 @@ def explain(
 
 def _explain_code(code: str, format: TextOrJson) -> None:
     """Prints the page of a code: rendered in a terminal, otherwise as Markdown."""
-
-    if code not in codes():
-        raise RequestError(f"unknown code {code}", did_you_mean(code, codes()) or "")
+    if code not in diagnostic.codes():
+        raise RequestError(f"unknown code {code}", did_you_mean(code, diagnostic.codes()) or "")
     if format == "json":
-        typer.echo(json.dumps({"code": code, "title": title(code), "page": page(code)}, indent=2))
+        named = {"code": code, "title": diagnostic.title(code), "page": diagnostic.page(code)}
+        typer.echo(json.dumps(named, indent=2))
     elif sys.stdout.isatty():
         from rich.console import Console
         from rich.markdown import Markdown
 
         # The terminal's own colors: readable on light and dark backgrounds.
-        Console().print(Markdown(page(code), code_theme="ansi_dark"))
+        Console().print(Markdown(diagnostic.page(code), code_theme="ansi_dark"))
     else:
-        typer.echo(page(code).rstrip())
+        typer.echo(diagnostic.page(code).rstrip())
 
 
 def _tokens(source: SourceFile, format: TextOrJson) -> str:

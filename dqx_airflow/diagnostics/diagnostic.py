@@ -1,4 +1,5 @@
-"""The diagnostic value, and the words of messages: the nearest names, lists with a limit.
+"""The diagnostic value, the pages of its codes, and the words of messages: the nearest names,
+lists with a limit.
 
 It depends on nothing but `values`.
 """
@@ -9,6 +10,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
+from functools import cache
+from importlib.resources import files
 from itertools import islice
 
 from dqx_airflow.values import Span
@@ -54,6 +57,35 @@ class Diagnostic:
 def errors_of(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     """Those that are errors, in order."""
     return tuple(diagnostic for diagnostic in diagnostics if diagnostic.level is Level.ERROR)
+
+
+# Codes are stable; a retired one is not used again. Each has a page: its title, the purpose of its
+# rule, and a wrong and a right example.
+_PAGES = files("dqx_airflow") / "docs" / "codes"
+
+
+@cache
+def codes() -> tuple[str, ...]:
+    """All codes in order. The pages are not among what `dql package` packs, so that nothing may ask
+    for them on import."""
+    return tuple(sorted(file.name.removesuffix(".md") for file in _PAGES.iterdir()))
+
+
+def page(code: str) -> str:
+    """The page of a code, in Markdown."""
+    return (_PAGES / f"{code}.md").read_text(encoding="utf-8")
+
+
+def title(code: str) -> str:
+    """What is wrong, in a few words: the heading of the page."""
+    return page(code).partition("\n")[0].removeprefix(f"# {code}: ")
+
+
+def reason(code: str) -> str:
+    """The opening of the page, on one line: the purpose of the rule."""
+    opening = page(code).split("\n## ", 1)[0]
+    _, text = opening.split("\n", 1)
+    return " ".join(text.split())
 
 
 _SHOWN = 12

@@ -14,8 +14,7 @@ from typing import Any
 from unicodedata import combining, east_asian_width
 
 from dqx_airflow import __version__
-from dqx_airflow.diagnostics.codes import page, reason, title
-from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level, page, reason, title
 from dqx_airflow.errors import SourceError
 from dqx_airflow.values import Span
 

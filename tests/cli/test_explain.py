@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from command_line import Called, dql
 
-from dqx_airflow.diagnostics.codes import codes, page
+from dqx_airflow.diagnostics.diagnostic import codes, page
 
 DQL = str(Path(sys.executable).parent / "dql")
 SUITE = """

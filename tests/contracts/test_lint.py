@@ -13,7 +13,7 @@ from dqx_airflow.cli.main import app
 from dqx_airflow.contracts.enforcement.lint import RULES, lint
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.diagnostics import draw
-from dqx_airflow.diagnostics.codes import codes
+from dqx_airflow.diagnostics.diagnostic import codes
 from dqx_airflow.values import SourceFile
 from dqx_airflow.values.files import shipped
 

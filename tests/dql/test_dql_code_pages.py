@@ -25,8 +25,7 @@ from dqx_airflow.contracts.document import FolderReader
 from dqx_airflow.contracts.enforcement.lint import RULES, lint
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.diagnostics import draw
-from dqx_airflow.diagnostics.codes import codes, page, reason, title
-from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, codes, page, reason, title
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.checks.assertions import datasets_of
 from dqx_airflow.dql.syntax.datalex_blocks import is_block_file

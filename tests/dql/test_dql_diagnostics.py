@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from markdown_cases import Block, Case, cases
 
-import dqx_airflow
 from dqx_airflow.diagnostics import draw
-from dqx_airflow.diagnostics.codes import codes
+from dqx_airflow.diagnostics.diagnostic import codes
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.checks.assertions import datasets_of
 from dqx_airflow.dql.syntax.source_file import LARGEST_FILE
@@ -18,7 +17,6 @@ from dqx_airflow.plan.resolve import check_datasets
 from dqx_airflow.values import DatasetRef, SourceFile
 
 HERE = Path(__file__).parent
-PACKAGE = Path(dqx_airflow.__file__).parent
 CASES = list(cases(*HERE.glob("diagnostics/*.md")))
 
 
@@ -36,14 +34,6 @@ def test_every_code_of_the_table_has_a_case() -> None:
     shown = set(re.findall(r"(?:error|warning)\[(\w+)\]", "".join(map(_expected, CASES))))
     # Those about contracts, blocks and tuning have theirs on their pages.
     assert shown == {code for code in codes() if not re.match("E[456]|W0[2345]", code)}
-
-
-def test_the_codes_in_use_are_those_of_the_table() -> None:
-    used = set()
-    for path in PACKAGE.rglob("*.py"):
-        if path.name != "codes.py":
-            used |= set(re.findall(r"\"([EW]\d{3})\"", path.read_text(encoding="utf-8")))
-    assert used == set(codes())
 
 
 def test_findings_are_in_source_order() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dqx_airflow.diagnostics.codes import codes, reason, title
+from dqx_airflow.diagnostics.diagnostic import codes, reason, title
 
 _OPENING = """\
 # Errors and warnings

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 import dqx_airflow
-from dqx_airflow.diagnostics.codes import codes, reason, title
+from dqx_airflow.diagnostics.diagnostic import codes, reason, title
 from dqx_airflow.metrics.builtin import CALLABLE, METRICS
 from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS
 
