@@ -175,7 +175,7 @@ def _suites_at(revision: str, folder: Path) -> dict[Path, nodes.Suite]:
         archive = git("-C", top, "archive", "--format=tar", revision, "--", *names)
         with tarfile.open(fileobj=io.BytesIO(archive)) as files:
             for member in files:
-                with suppress(KeyError):  # a link that leads out of what was archived
+                with suppress(KeyError, RecursionError):  # a link to elsewhere, or in a circle
                     if content := files.extractfile(member):
                         path = folder / member.name
                         path.parent.mkdir(parents=True, exist_ok=True)
