@@ -101,12 +101,13 @@ def _of_column(
         if key not in listed_rules("pandera: keys of columns") and given is not None
     }
     for kind, given, options in (*_checks(described.get("checks")), *_checks(separate_checks)):
+        of_groups = " of groups" if options.get("groupby") else ""
         try:
-            if kind not in _CHECKS or options.get("groupby"):
-                raise NoCounterpartError(f"the check '{kind}' has no counterpart")
+            if kind not in _CHECKS or of_groups:
+                raise NoCounterpartError(f"the check '{kind}'{of_groups} has no counterpart")
             demands = _CHECKS[kind](path, given)
             if options.get("ignore_na") is False and kind not in _PASS_NULL:
-                demands = (kinds.Required(), *demands)
+                demands = (*demands, kinds.Required())
             meaning: Translation | str = Translation(kind, demands, path)
         except foreign_rule.REFUSALS as refusal:
             meaning = foreign_rule.reason_of(
