@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 from pyspark.errors import PySparkException
 
 from dqx_airflow.datasets.connections import Connection, connection_of
-from dqx_airflow.engine.session.spark_versions import OLDEST, context_of, release_of
+from dqx_airflow.engine.session.spark_versions import context_of, is_version_of_spark
 from dqx_airflow.errors import RequestError, SparkError
 from dqx_airflow.metrics.patterns.bounds import without_java
 from dqx_airflow.metrics.patterns.syntax import PatternError
@@ -69,7 +69,7 @@ def _asked(spark: Any) -> str | None:
     if context_of(spark) is not None:
         return None
     version = str(spark.sql("SELECT version()").collect()[0][0])
-    if release_of(version) >= OLDEST:  # of Spark, also where a platform changes its form
+    if is_version_of_spark(version):
         return None
     _write_in_dialect(spark.client)
     return version

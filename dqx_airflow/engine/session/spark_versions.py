@@ -58,6 +58,12 @@ def release_of(version: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", version)[:2]))
 
 
+def is_version_of_spark(version: str) -> bool:
+    """Whether a server that says this of itself is a Spark, in the form of any platform: those of
+    other engines are below 3.5."""
+    return release_of(version) >= OLDEST
+
+
 def python_release() -> tuple[int, ...]:
     """That of the PySpark in this process."""
     import pyspark
