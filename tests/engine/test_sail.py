@@ -179,7 +179,8 @@ def test_moments_of_int96_and_types_that_spark_does_not_read_are_found_in_a_foot
         assert footers.read_unlike_spark(str(path), file) == column
     broken = tmp_path / "broken.parquet"
     broken.write_bytes(b"PAR1")
-    assert footers.read_unlike_spark(str(broken), DataFile(str(broken), 4, 0)) is None
+    with pytest.raises(DatasetError, match=f"{broken} cannot be read"):
+        footers.read_unlike_spark(str(broken), DataFile(str(broken), 4, 0))
 
 
 def test_files_that_cannot_be_listed_are_not_left_to_sail() -> None:
@@ -304,6 +305,19 @@ def test_what_ships_is_not_believed_of_a_session_with_other_settings(
         session.conf.set(name, due)
     assert f"set {name}={due}, or prove" in (caught.value.hint or "")
     assert engine_key.known_proof(session) == proof_of_sail()
+
+
+@pytest.mark.slow
+def test_a_broken_file_does_not_end_the_server_and_an_empty_folder_has_no_columns(
+    session: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "a.parquet").write_bytes(b"PAR1xxxxPAR1")
+    ref = DatasetRef("orders", str(tmp_path), format="parquet")
+    with pytest.raises(DatasetError, match="parquet cannot be read"):
+        open_dataset(session, ref)
+    (tmp_path / "a.parquet").unlink()
+    with pytest.raises(DatasetError, match="has no columns"):
+        open_dataset(session, ref)
 
 
 @pytest.mark.slow

@@ -39,7 +39,7 @@ from pyspark.sql.types import DataType, IntegerType, LongType, StructField, Stru
 from dqx_airflow.engine.session.spark_versions import type_named
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.listing import DataFile, for_spark, partition_names, read_each
-from dqx_airflow.errors import DatasetError
+from dqx_airflow.errors import DatasetError, first_line
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.types import decimal_size, fields_of, parts_of, spelled_like
 from dqx_airflow.plan.schema_check import Schema
@@ -139,11 +139,15 @@ def schema_as_written(path: str, files: Sequence[DataFile]) -> StructType | None
 
 def read_unlike_spark(path: str, file: DataFile) -> str | None:
     """The first column of a Parquet file that Spark did not write which has another type on Sail:
-    moments of INT96, and types that Spark does not read, or not all of; None without one."""
+    moments of INT96, and types that Spark does not read, or not all of; None without one.
+
+    :raises DatasetError: it has no footer, or a broken one, at which a Sail server may end.
+    """
     try:
         schema = pq.read_metadata(file.path, filesystem=FileSystem.from_uri(path)[0]).schema
-    except (OSError, ValueError, pa.ArrowException):
-        return None  # Sail reports what is wrong with it
+    except (OSError, ValueError, pa.ArrowException) as error:
+        message = f"{file.path} cannot be read: {first_line(error)}"
+        raise DatasetError(message, "remove it, or write it again") from error
     for held in map(schema.column, range(len(schema))):
         is_unread = held.logical_type.type in ("TIME", "UUID") or (held.precision or 0) > 38
         if held.physical_type == "INT96" or is_unread:

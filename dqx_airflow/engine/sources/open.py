@@ -74,7 +74,7 @@ def _of_sail(opened: OpenDataset) -> OpenDataset:
         other = f"the values of {folders[0]} in the names of folders"
     elif any(map(GLOB.search, (opened.location, *(file.path for file in files)))):
         other = "paths with wildcard characters"
-    elif opened.log is not None or opened.ref.table is not None:
+    elif opened.log is not None or opened.ref.table is not None or not opened.struct.names:
         return opened
     elif not files or alone is None:
         other = "files that cannot be listed from here"
