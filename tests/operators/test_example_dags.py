@@ -11,14 +11,14 @@ from uuid import uuid4
 
 import pytest
 from dag_files import read_dags
-from gate_stubs import FakeRun, FakeTask, Log
+from gate_stubs import FakeRun, FakeTask, Log, report_at
 
 from dqx_airflow import MemoryDatabase, Suite, __version__
 from dqx_airflow.results.labels import Label, write_labels
 from dqx_airflow.results.query import list_runs
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.tuning.proposals import Proposal, ProposalStage, ProposedValue, decide, propose
-from dqx_airflow.values import Attempt, GateReport, Outcome, RunKey, Severity, ShadowReport
+from dqx_airflow.values import Attempt, RunKey, ShadowReport
 from dqx_airflow.values.files import shipped
 
 EXAMPLES = {
@@ -118,17 +118,11 @@ def test_the_upkeep_tends_the_store_of_the_configuration(
 ) -> None:
     for days_ago in (500, 1, 0):
         finished = datetime.now(timezone.utc) - timedelta(days=days_ago)
-        report = GateReport(
+        report = report_at(
+            finished,
             run_id=str(uuid4()),
             run_key=RunKey(f"gate_{days_ago}", finished.date(), "manual"),
             attempt=Attempt(1, str(uuid4())),
-            suite="orders.dql",
-            fail_on=Severity.P1,
-            outcome=Outcome.BROKEN,
-            verdicts=(),
-            datasets=(),
-            started_at=finished,
-            finished_at=finished,
         )
         ResultsStore(str(tmp_path)).write(report)
     monkeypatch.setenv("AIRFLOW__DQX__RESULTS_ROOT", str(tmp_path))

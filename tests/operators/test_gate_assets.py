@@ -8,9 +8,9 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from gate_stubs import SUITE, Run, SparkSubmit, needs_airflow
+from gate_stubs import SUITE, Run, SparkSubmit, needs_airflow, report_at
 
-from dqx_airflow.values import Attempt, GateReport, Outcome, PartialRun, RunKey, Selection, Severity
+from dqx_airflow.values import PartialRun, Selection
 
 pytestmark = [pytest.mark.airflow, pytest.mark.usefixtures("airflow_database")]
 
@@ -234,17 +234,5 @@ def test_a_partial_run_updates_no_asset(operators: ModuleType) -> None:
     from dqx_airflow.operators.outcome import announce
 
     at = datetime(2024, 5, 17, tzinfo=timezone.utc)
-    report = GateReport(
-        run_id="r",
-        run_key=RunKey("lake.gate", at.date(), "manual"),
-        attempt=Attempt(1, "a"),
-        suite="Orders",
-        fail_on=Severity.P1,
-        outcome=Outcome.PASSED,
-        verdicts=(),
-        datasets=(),
-        started_at=at,
-        finished_at=at,
-        partial=PartialRun(Selection(only=("id",)), 1, 2),
-    )
+    report = report_at(at, partial=PartialRun(Selection(only=("id",)), 1, 2))
     assert announce(report, [Asset("orders"), "a table"], {}, is_told=False) == ["a table"]

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 import yaml
-from gate_stubs import SparkSubmit
+from gate_stubs import SparkSubmit, report_at
 
-from dqx_airflow.values import Attempt, GateReport, Outcome, RunKey, Severity, Status, Verdict
+from dqx_airflow.values import Severity, Status, Verdict
 from dqx_airflow.values.files import shipped
 
 pytestmark = pytest.mark.airflow
@@ -102,22 +102,11 @@ def test_late_data_is_counted_by_gates_that_look_at_its_age(
     from dqx_airflow.operators.outcome import emit_metrics
 
     at = datetime(2024, 5, 17, tzinfo=timezone.utc)
-    report = GateReport(
-        run_id="r",
-        run_key=RunKey("lake.gate", at.date(), "run"),
-        attempt=Attempt(1, "a"),
-        suite="orders.dql",
-        fail_on=Severity.P1,
-        outcome=Outcome.WARNED,
-        verdicts=tuple(
-            Verdict("n", "C", ("orders",), expression, "< 1h", Severity.P2, Status(status))
-            for expression, status in verdicts
-        ),
-        datasets=(),
-        started_at=at,
-        finished_at=at,
+    judged = tuple(
+        Verdict("n", "C", ("orders",), expression, "< 1h", Severity.P2, Status(status))
+        for expression, status in verdicts
     )
-    emit_metrics("lake.gate", context, report)
+    emit_metrics("lake.gate", context, report_at(at, verdicts=judged))
     assert backend.kept.get(("dqx.gate.late", "lake.gate")) == late
 
 

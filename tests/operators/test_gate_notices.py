@@ -17,7 +17,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from gate_stubs import SUITE, FakeTask, Log, Run, SparkSubmit, needs_airflow
+from gate_stubs import SUITE, FakeTask, Log, Run, SparkSubmit, needs_airflow, report_at
 
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import (
@@ -382,17 +382,12 @@ def report_of(outcome: str, minute: int, map_index: int = -1) -> GateReport:
     """The report of a gate, ended at a minute of an hour."""
     at = datetime(2024, 5, 17, 6, minute, tzinfo=timezone.utc)
     scheduler_run = f"run_{minute}" + (f"[{map_index}]" if map_index >= 0 else "")
-    return GateReport(
+    return report_at(
+        at,
         run_id=str(UUID(int=minute * 100 + map_index + 1, version=4)),
-        run_key=RunKey("lake.gate", date(2024, 5, 17), scheduler_run),
+        run_key=RunKey("lake.gate", at.date(), scheduler_run),
         attempt=Attempt(1, f"{minute}.{map_index}"),
-        suite="orders.dql",
-        fail_on=Severity.P1,
         outcome=Outcome(outcome),
-        verdicts=(),
-        datasets=(),
-        started_at=at,
-        finished_at=at,
     )
 
 

@@ -24,7 +24,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from gate_stubs import SUITE, FakeTask, Run, SparkSubmit
+from gate_stubs import SUITE, FakeTask, Run, SparkSubmit, report_at
 
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import Attempt, GateReport, Outcome, RunKey, Severity, Status, Verdict
@@ -112,19 +112,14 @@ def report_of(number: int, *failed: str, on: date = MONDAY, **changes: Any) -> G
         Verdict(name, "C", ("orders",), "null_count(id)", "== 0", Severity.P1, Status.FAILED)
         for name in failed
     ]
-    report = GateReport(
-        run_id=str(UUID(int=number * 100 + on.day, version=4)),
-        run_key=RunKey("lake.gate", on, f"run_{number}"),
-        attempt=Attempt(1, str(number)),
-        suite="orders.dql",
-        fail_on=Severity.P1,
-        outcome=Outcome.BLOCKED if failed else Outcome.PASSED,
-        verdicts=tuple(verdicts),
-        datasets=(),
-        started_at=at,
-        finished_at=at,
-    )
-    return replace(report, **changes)
+    facts = {
+        "run_id": str(UUID(int=number * 100 + on.day, version=4)),
+        "run_key": RunKey("lake.gate", on, f"run_{number}"),
+        "attempt": Attempt(1, str(number)),
+        "outcome": Outcome.BLOCKED if failed else Outcome.PASSED,
+        "verdicts": tuple(verdicts),
+    }
+    return report_at(at, **{**facts, **changes})
 
 
 def waived(number: int) -> GateReport:
