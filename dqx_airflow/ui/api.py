@@ -33,10 +33,9 @@ _LEFT_OUT = frozenset(
         *("DatasetSnapshot.arrivals", "DatasetSnapshot.condition", "DatasetSnapshot.fields"),
         *("DatasetSnapshot.fingerprint", "DatasetSnapshot.metrics", "EnforcedContract.clauses"),
         *("EnforcedContract.sources", "ReportView.verdicts", "TaskRun.pushed", "Verdict.measured"),
-        "Verdict.source_line",
     }
 )
-"""What pages do not show, or not here, or only to those who may read the code; and drawings."""
+"""What pages do not show, or show elsewhere, and drawings."""
 
 
 def _shown(value: object) -> object:

@@ -144,14 +144,6 @@ def test_hidden_values_are_hidden_and_nothing_can_change_data(get: Get) -> None:
     assert '"***"' in sample["row"]
 
 
-@pytest.mark.usefixtures("week")
-def test_a_line_of_the_code_is_not_for_those_who_may_read_only_the_results(get: Get) -> None:
-    assert NULLS.source_line is not None
-    line = NULLS.source_line.strip().removeprefix("assert ")
-    for page in ANSWERS:
-        assert line not in get(f"api/v1/{page}").text
-
-
 def test_what_a_task_made_up_harms_no_answer(get: Get, scene: Scene) -> None:
     scene.dag()
     scene.task(
