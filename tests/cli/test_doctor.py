@@ -592,29 +592,20 @@ def test_every_submitter_says_what_it_needs(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "runtime", "expected"),
+    ("name", "old", "fine"),
     [
-        ("DatabricksRuns", "13.3.x-scala2.12", FindingLevel.PROBLEM),
-        ("DatabricksRuns", "9.1.x-scala2.12", FindingLevel.PROBLEM),
-        ("DatabricksRuns", "14.3.x-scala2.12", FindingLevel.OK),
-        ("DatabricksRuns", "17.3.x-scala2.13", FindingLevel.OK),
-        ("DataprocBatches", "1.1", FindingLevel.PROBLEM),
-        ("DataprocBatches", "2.1.40", FindingLevel.PROBLEM),
-        ("DataprocBatches", "1.2", FindingLevel.OK),
-        ("DataprocBatches", "2.3", FindingLevel.OK),
-        ("DataprocBatches", "3.0", FindingLevel.OK),
-        ("SparkApplications", "3.4.1", FindingLevel.PROBLEM),
-        ("SparkApplications", "3.5.6", FindingLevel.OK),
-        ("SparkApplications", "4.0.1", FindingLevel.OK),
-        ("LivyBatches", None, FindingLevel.OK),
+        ("DatabricksRuns", "9.1.x-scala2.12 13.3.x-scala2.12", "14.3.x-scala2.12 17.3.x-scala2.13"),
+        ("DataprocBatches", "1.1 2.1.40", "1.2 2.3 3.0"),
+        ("SparkApplications", "3.4.1", "3.5.6 4.0.1"),
     ],
 )
-def test_a_runtime_with_an_old_spark_is_a_problem(
-    name: str, runtime: str | None, expected: FindingLevel
-) -> None:
-    found = services.spark(runtime, SERVICES[name])
-    assert level(found) is expected
-    assert bool(found[2]) is (expected is FindingLevel.PROBLEM)
+def test_a_runtime_with_an_old_spark_is_a_problem(name: str, old: str, fine: str) -> None:
+    found = {
+        runtime: services.spark(runtime, SERVICES[name]) for runtime in f"{old} {fine}".split()
+    }
+    problems = [text for text, answer in found.items() if level(answer) is FindingLevel.PROBLEM]
+    assert problems == [text for text, (_, _, remedy) in found.items() if remedy] == old.split()
+    assert level(services.spark(None, SERVICES[name])) is FindingLevel.OK
     too_old, oldest = SERVICES[name].too_old, SERVICES[name].oldest
     assert not oldest or not re.match(too_old, oldest)
 
