@@ -69,9 +69,9 @@ _HOW_DRIFT = f"""\
 - What is kept of a day is the number of rows of each value or step. It is stored once, and serves
   every later day. Of masked columns nothing is kept: each run reads all of the days, and only the
   drift is shown.
-- A backtest needs what was kept of each day. With the verdict, nothing is stored of groups, so that
-  it leaves them out, and of many values only what belongs to the date itself, so that it needs runs
-  on the earlier days as well."""
+- A backtest needs what was kept of each day. Verdicts keep nothing about groups, so it leaves these out;
+  and of columns with many values they keep only the date itself, so it also needs runs on the
+  earlier days."""
 
 _ARITHMETIC = """\
 ## Arithmetic
