@@ -509,7 +509,7 @@ def _fresh(rule: DqdlRule) -> Claims:
         case DqdlCondition(op, _, False), [limit] if op in _OPS.values():
             holds = f"{age} {op} {limit}"
         case _:
-            raise NoCounterpartError("its condition is one of ages, such as <= 24 hours")
+            raise NoCounterpartError("its condition has to be about an age, such as <= 24 hours")
     failing = value_text(f"count_if(NOT coalesce({holds}, false))")
     return Claims("freshness", (f"sql({failing}) == 0",), column)
 

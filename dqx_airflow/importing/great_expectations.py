@@ -207,7 +207,7 @@ def _divergence(arguments: Mapping[str, Any]) -> Claims:
         held = [weight or inner / held.count(0) for weight in held]
         counted = _in_bins(column, partition["bins"], held, ends, tails)
     elif inner or len(weights) != len(partition["values"]):
-        raise NoCounterpartError("its values are not one for each weight, or are held out")
+        raise NoCounterpartError("it has no value for each weight, or values are held out")
     else:
         rows = (f"count_values({column}, {value_text(value)})" for value in partition["values"])
         counted = dict(zip(rows, weights, strict=True))

@@ -75,8 +75,8 @@ def connect_address(connection: Any) -> tuple[str, tuple[str, ...]]:
     if not host or "/" in host or scheme not in ("", "sc"):
         raise GateMisconfigured(
             f"the Spark connection '{connection.conn_id}' has no valid Spark Connect host: "
-            "write sc://HOST, the token into the password, and use_ssl and headers such as "
-            "x-databricks-cluster-id into the extra"
+            "write sc://HOST, the token as its password, and use_ssl and headers such as "
+            "x-databricks-cluster-id in its extra"
         )
     extra = connection.extra_dejson
     headers = {key: extra[key] for key in extra if key.startswith("x-")}

@@ -28,7 +28,7 @@ _LOOKED_BACK = 60
 _MOST_LINES, _MOST_MOVED, _MOST_ASSERTIONS = 20, 6, 10
 _MOST_COLUMNS, _MOST_SEGMENTS, _LONGEST_VALUE = 20, 5, 60
 _LEAST_MOVE = 0.05
-"""The change of a value, as a share of the larger one, that is said."""
+"""The least change of a value that is listed, as a share of the larger one."""
 _SEVERAL = re.compile(r"\d+ rows")
 """The reason of a row that stands for several equal ones."""
 
@@ -187,7 +187,7 @@ def _differences(bad: GateReport, good: GateReport) -> list[str]:
         if move >= _LEAST_MOVE:
             moves.append((move, f"{label}: {text}, was {before}"))
     lines += [line for _, line in sorted(moves, reverse=True)[:_MOST_MOVED]]
-    return lines or ["nothing that the reports say"]
+    return lines or ["nothing that the reports show"]
 
 
 def _facts(report: GateReport, readable: Collection[str]) -> dict[str, str]:

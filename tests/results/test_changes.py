@@ -230,7 +230,7 @@ NULLS = (MetricResult("null_count", "amount", 2), MetricResult("average", "amoun
 @pytest.mark.parametrize(
     ("bad", "good", "expected"),
     [
-        ({}, {}, ["nothing that the reports say"]),
+        ({}, {}, ["nothing that the reports show"]),
         (
             {"datasets": (replace(SNAPSHOT, rows=3846),)},
             {"datasets": (replace(SNAPSHOT, rows=None),)},
@@ -278,7 +278,7 @@ NULLS = (MetricResult("null_count", "amount", 2), MetricResult("average", "amoun
                 "column old of orders: none, was int",
             ],
         ),
-        ({"datasets": (replace(SNAPSHOT, fields=()),)}, {}, ["nothing that the reports say"]),
+        ({"datasets": (replace(SNAPSHOT, fields=()),)}, {}, ["nothing that the reports show"]),
         (
             {"sources": (SourceDigest("orders.dql", "abcdef0123"), SourceDigest("lib.dql", "1"))},
             {"sources": (SourceDigest("orders.dql", "0123456789"),)},
@@ -314,12 +314,12 @@ NULLS = (MetricResult("null_count", "amount", 2), MetricResult("average", "amoun
         (
             {"verdicts": (replace(PASSED, scaled_value="***"), BARE)},
             {"verdicts": (replace(PASSED, scaled_value="2024-01-01"), BARE)},
-            ["nothing that the reports say"],
+            ["nothing that the reports show"],
         ),
         (
             {"verdicts": (replace(PASSED, scaled_value=101), BARE)},
             {"verdicts": (replace(PASSED, scaled_value=100), BARE)},
-            ["nothing that the reports say"],
+            ["nothing that the reports show"],
         ),
     ],
 )

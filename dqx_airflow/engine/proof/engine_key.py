@@ -1,4 +1,4 @@
-"""What identifies an engine, for which alone a proof holds; and the proofs that we ship."""
+"""What identifies an engine, for which alone a proof holds; and the proofs in the package."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def engine_key(spark: SparkSession) -> tuple[str, dict[str, Any]]:
 
 
 def known_proof(spark: SparkSession, proven: EngineProof | None = None) -> EngineProof | None:
-    """What is known about an engine; of Sail also what ships with us.
+    """What is known about an engine; of Sail, what the package knows as well.
 
     :param proven: the proof of a user, if there is one.
     :raises SparkError: it is a version of Sail that was not tried, or not with these settings.

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 INSTALL = "pip install 'dqx-airflow[sail]'"
 INSTEAD = "run this gate on Spark"
 _FORMATS = ("parquet", "delta")
-"""Those of whose files Sail has the values that Spark has."""
+"""The formats of files in which Sail reads the values that Spark reads."""
 
 
 @cache

@@ -69,7 +69,7 @@ def _of_sail(opened: OpenDataset) -> OpenDataset:
     """
     files, alone = opened.files or (), opened.read_files
     if len({name.casefold() for name in opened.struct.names}) < len(opened.struct.names):
-        other = "columns whose names differ in capitals alone"
+        other = "columns whose names differ only in case"
     elif folders := partition_names(files):
         other = f"the values of {folders[0]} in the names of folders"
     elif any(map(GLOB.search, (opened.location, *(file.path for file in files)))):

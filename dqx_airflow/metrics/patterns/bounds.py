@@ -554,7 +554,8 @@ def without_java(pattern: str) -> str:
     >>> without_java(r"^\d+\z")
     '(?:\\A(?:[\\x{30}-\\x{39}]){1,}\\z)'
 
-    :raises PatternError: it looks around, refers to a group, or means what only Java knows.
+    :raises PatternError: it uses look-around, a reference to a group, or something that engines
+        read differently.
     """
     return _written(pattern_tree(pattern), pattern, chars.NO_CHARACTERS)
 
@@ -585,7 +586,7 @@ def _written(node: Node, pattern: str, follow: Characters) -> str:
             return r"\A"
         case End(start=start, size=size) if pattern[start : start + size] == r"\z":
             return r"\z"
-    raise PatternError("it looks around, refers to a group, or means what only Java knows")
+    raise PatternError("it uses look-around, references, or what engines read differently")
 
 
 def _is_certain(before: Node, node: Node) -> bool:
