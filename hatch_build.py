@@ -26,6 +26,7 @@ class ParseTables(BuildHookInterface):  # type: ignore[type-arg]
     """Writes `grammar.tables` beside the grammar; git does not know it, the wheel takes it."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": self.root}
+        # PYTHONPATH is kept: by it pip names what it has installed for the build.
+        environment = {**os.environ, "PYTHONHASHSEED": "0"}
         subprocess.run([sys.executable, "-c", _SEAL], cwd=self.root, env=environment, check=True)  # noqa: S603
         build_data["artifacts"].append("/dqx_airflow/dql/syntax/grammar.tables")

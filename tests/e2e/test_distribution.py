@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 import pyarrow as pa
@@ -47,6 +48,14 @@ def test_two_builds_are_the_same_byte_for_byte(archives: list[Path], tmp_path: P
     again = {path.name: path.read_bytes() for path in (tmp_path / "again").iterdir()}
     assert sorted(again) == sorted(path.name for path in archives)
     assert [path.name for path in archives if again[path.name] != path.read_bytes()] == []
+
+
+def test_pip_builds_what_the_readme_installs(tmp_path: Path) -> None:
+    """In an environment without our requirements: pip brings those of the build by itself."""
+    venv.create(tmp_path / "fresh", with_pip=True)
+    build = ["wheel", "-q", "--no-deps", "-w", "dist", ROOT]
+    run([tmp_path / "fresh" / "bin" / "pip", *build], tmp_path)
+    assert [path.suffix for path in (tmp_path / "dist").iterdir()] == [".whl"]
 
 
 def test_a_suite_runs_from_the_wheel(programs: Path, jvm_archive: Path, tmp_path: Path) -> None:
