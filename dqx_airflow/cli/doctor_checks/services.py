@@ -134,7 +134,7 @@ def program(address: str | None) -> finding.Answer:
         is_there = files.get_file_info(name).is_file
     except Exception as error:
         cause = f"{address} cannot be read from here: {first_line(error)}"
-        return finding.warning(cause, "give DQX_RESULTS_STORAGE, if this machine should reach it")
+        return finding.warning(cause, "set DQX_RESULTS_STORAGE, if this machine should reach it")
     if is_there:
         return finding.ok(address)
     remedy = f"dql package --output dqx-airflow.zip, and copy gate_job.py to {address}"
