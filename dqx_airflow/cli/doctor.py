@@ -34,7 +34,7 @@ def doctor(
         store the result in the results root. Exit code 1 if a value differs.
     :param folder: With --prove: a folder that this machine and Spark both see, for the cases of
         files.
-    :param submit: A DAG file: check only what its gates need that run on a service.
+    :param submit: Check only what those gates of this DAG file need that run on a service.
     :param format: Output format: text or json.
     """
     import logging

@@ -45,7 +45,7 @@ def incidents(
     :param gate: Only those of this gate.
     :param ended: Include those that were repaired, accepted or closed.
     :param show: Only this one, with what changed before it: commits or files, contents, where its
-        failing rows are, and what else is not as on the last good date.
+        failing rows are, and what else has changed since the last good date.
     :param close: Close an open one; needs --reason.
     :param reason: Why it is closed.
     :param author: Who decides; default: the current user.
