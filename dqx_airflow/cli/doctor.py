@@ -41,12 +41,12 @@ def doctor(
     import os
     import sys
 
+    # Logs of the checked parts are in the findings; here they would interrupt the output.
+    logging.getLogger().addHandler(logging.NullHandler())
     if prove:
         raise typer.Exit(0 if _prove(connection, results_root, folder, format) else 1)
     from dqx_airflow.cli.doctor_checks.finding import FindingLevel, examine
 
-    # Logs of the checked parts are in the findings; here they would interrupt the output.
-    logging.getLogger().addHandler(logging.NullHandler())
     if submit is None:
         checks = all_checks(connection or "spark_default", results_root, os.environ)
     else:

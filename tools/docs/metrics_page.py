@@ -69,8 +69,8 @@ _HOW_DRIFT = f"""\
 - What is kept of a day is the number of rows of each value or step. It is stored once, and serves
   every later day. Of masked columns nothing is kept: each run reads all of the days, and only the
   drift is shown.
-- A backtest needs what was kept of each day. Verdicts keep nothing about groups, so it leaves these out;
-  and of columns with many values they keep only the date itself, so it also needs runs on the
+- A backtest needs what was kept of each day. Verdicts keep nothing about groups, so it leaves these
+  out; and of columns with many values they keep only the date itself, so it also needs runs on the
   earlier days."""
 
 _ARITHMETIC = """\

@@ -7,7 +7,7 @@ operands; every other one is refused. Here are the parts of queries, and what ha
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -229,7 +229,7 @@ class _Translation:
             left, first = self.query(tree.this, outer)
             right, second = self.query(tree.expression, outer)
             pairs = zip(first.values(), second.values(), strict=False)
-            columns = dict(zip(first, map(widest, pairs), strict=False))
+            columns = dict(zip(first, map(self._widest, pairs), strict=False))
             if len(first) != len(second) or not all(map(self.is_groupable, columns.values())):
                 raise self.refusal(tree, tuple(columns.values()))
             out.set("this", left)
@@ -497,7 +497,7 @@ class _Translation:
             return self._quotient(left, first, right, second)
         values = kinds if "_bool" not in typed else kinds[1:]
         if row.result == "wide":
-            kind = widest(values)
+            kind = self._widest(values)
         elif row.result == "same":
             kind = values[0] if len(set(values)) == 1 else KINDS["other"]
         elif row.result in ("added", "product", "total", "total_of_bigint"):
@@ -603,12 +603,18 @@ class _Translation:
             kinds.append(kind)
         default = node.args.get("default")
         last, kind = self.value(default if default is not None else exp.Null(), scope)
-        result = widest([*kinds, kind])
-        # SQLite keeps an integer beside floats, whose digits a float may not have.
-        is_mixed = self.sql_dialect == "sqlite" and len({*kinds, kind} - {KINDS["null"]}) > 1
-        if result == KINDS["other"] or (is_mixed and result == KINDS["float"]):
+        result = self._widest([*kinds, kind])
+        if result == KINDS["other"]:
             raise self.refusal(node)
         return exp.Case(ifs=branches, default=None if default is None else last), result
+
+    def _widest(self, kinds: Iterable[Kind | None]) -> Kind | None:
+        """The kind of a value that is one of several. SQLite keeps an integer beside floats, whose
+        digits a float may not have, and divides it as one: such values can only be added up."""
+        known = {*kinds} - {KINDS["null"]}
+        kind = widest(known)
+        is_mixed = self.sql_dialect == "sqlite" and len(known) > 1
+        return KINDS["number"] if is_mixed and kind == KINDS["float"] else kind
 
     def _window(self, node: Expr, scope: _Scope) -> Typed:
         self._only(node, "this", "partition_by", "order", "spec", "over")
