@@ -338,10 +338,7 @@ def _type(rule: DqdlRule) -> Claims:
     match rule.condition:
         case DqdlCondition("==", (str(kind),), False) if kind.lower() in types:
             (name,) = types[kind.lower()]
-            text = value_text(
-                f"count_if(`{column.strip('`')}` IS NOT NULL AND "
-                f"TRY_CAST(`{column.strip('`')}` AS {name}) IS NULL)"
-            )
+            text = value_text(f"count_if(TRY_CAST(`{column.strip('`')}` AS {name}) IS NULL)")
             return Claims("column_data_type", (f"sql({text}) == 0",), column)
     raise NoCounterpartError('it takes one type, such as = "INTEGER"')
 

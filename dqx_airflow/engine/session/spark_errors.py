@@ -34,7 +34,7 @@ except ModuleNotFoundError:  # pyspark-client comes without py4j, and nothing ra
 
 _OF_A_TASK = "Job aborted due to stage failure"
 _UNREADABLE, _MALFORMED = "FAILED_READ_FILE", "MALFORMED_"
-_OF_THE_SESSION = ("INVALID_HANDLE.SESSION", "NO_ACTIVE_SESSION")
+_OF_THE_SESSION = ("INVALID_HANDLE.SESSION", "NO_ACTIVE_SESSION", "RESPONSE_ALREADY_RECEIVED")
 """Conditions of a Spark Connect server that was restarted, and of its client from then on."""
 _OF_THE_CLUSTER = (
     "SPARK_JOB_CANCELLED",
