@@ -440,6 +440,7 @@ class GateOperator(SparkJobOperator, gate_arguments.GateArguments):
         }
         context["ti"].xcom_push(key=outcome.XCOM_KEY, value=content)
         outcome.emit_metrics(gate, context, report)
+        outcome.emit_open_slices(gate, context, reports, self._results_location)
         webhooks.send_after(self, webhooks.sender(reports, self._results_location))
         for line in outcome.part_lines(reports):
             self.log.info("%s", line)

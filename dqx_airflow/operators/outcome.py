@@ -4,6 +4,7 @@ metrics of Airflow."""
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -12,6 +13,7 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 from airflow.providers.common.compat.sdk import AirflowSkipException, Asset, Stats
+from airflow.providers.common.compat.sdk import conf as airflow_conf
 from airflow.sdk.definitions.asset import AssetRef, BaseAsset
 
 from dqx_airflow import values
@@ -20,9 +22,12 @@ from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.renderers import printable
 from dqx_airflow.lineage.names import location_of
 from dqx_airflow.operators.exceptions import GateBlocked, GateBroken
+from dqx_airflow.operators.results_location import ResultsLocation
 from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome, Severity, Status, Verdict
 from dqx_airflow.values.exact import exact_as_written, exact_text, is_decimal, nearest_float
 from dqx_airflow.values.redact import redact_urls
+
+log = logging.getLogger(__name__)
 
 
 def announce(
@@ -80,6 +85,33 @@ def emit_metrics(gate: str, context: Any, report: GateReport | None) -> None:
     ages = [one.status for one in report.verdicts if verdicts.is_age(one.expression)]
     if ages:
         Stats.gauge("dqx.gate.late", ages.count(Status.FAILED), tags=tags)
+
+
+_SENDS_METRICS = ("statsd_on", "statsd_datadog_enabled", "otel_on")
+
+
+def emit_open_slices(
+    gate: str, context: Any, reports: Sequence[GateReport], location: ResultsLocation
+) -> None:
+    """Reports how many slices of a gate are still blocked or broken, of all dates and map indexes.
+
+    The results store is only asked, for the runs of this gate, if Airflow sends metrics somewhere.
+    """
+    from dqx_airflow.errors import StoreError
+    from dqx_airflow.results.incidents import open_slices
+    from dqx_airflow.results.query import StoredResults
+
+    if not any(airflow_conf.getboolean("metrics", name, fallback=False) for name in _SENDS_METRICS):
+        return
+    ti = context["ti"]
+    tags = {"gate": gate, "dag_id": ti.dag_id, "task_id": ti.task_id}
+    try:
+        results = StoredResults(location.root, location.storage_options)
+        still_open = open_slices(results, {report.run_key.gate for report in reports})
+    except StoreError as error:
+        log.warning("the open slices are not counted: %s", error)
+        return
+    Stats.gauge("dqx.gate.open_slices", len(still_open), tags=tags)
 
 
 def is_certified(on: date, reports: Sequence[GateReport]) -> bool:

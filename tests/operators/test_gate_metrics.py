@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import datetime, timezone
 from fnmatch import fnmatch
 from pathlib import Path
@@ -80,6 +81,44 @@ def test_a_run_without_a_report_is_counted(
     assert backend.kept == {("dqx.gate.outcome", "lake.gate", "no_report"): 1}
 
 
+def test_open_slices_of_all_dates_are_counted_until_each_is_good(
+    gate: Gate,
+    context: Context,
+    spark_submit: SparkSubmit,
+    backend: Backend,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AIRFLOW__METRICS__STATSD_ON", "True")
+    counts = []
+    runs = [("2024-05-16", "blocked"), ("2024-05-17", "broken"), ("2024-05-16", "passed")]
+    for number, (on, outcome) in enumerate(runs):
+        context["ti"].try_number, context["ti"].id = number + 1, f"attempt-{number}"
+        spark_submit.will(outcome)
+        with suppress(Exception):
+            gate(date=on).execute(context)
+        counts.append(backend.kept[("dqx.gate.open_slices", "lake.gate")])
+    assert counts == [1, 2, 1]
+
+
+def test_a_store_that_cannot_be_read_costs_a_count_and_not_the_task(
+    context: Context,
+    backend: Backend,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    from dqx_airflow.operators.outcome import emit_open_slices
+    from dqx_airflow.operators.results_location import ResultsLocation
+
+    monkeypatch.setenv("AIRFLOW__METRICS__OTEL_ON", "True")
+    (tmp_path / "runs" / "_delta_log").mkdir(parents=True)
+    (tmp_path / "runs" / "_delta_log" / f"{0:020}.json").write_text("{")
+    report = report_at(datetime(2024, 5, 17, tzinfo=timezone.utc))
+    emit_open_slices("lake.gate", context, [report], ResultsLocation(str(tmp_path)))
+    assert backend.kept == {}
+    assert "the open slices are not counted" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("verdicts", "late"),
     [
@@ -118,7 +157,8 @@ def test_the_examples_for_prometheus_and_grafana_name_metrics_that_exist(
 ) -> None:
     spark_submit.will("warned")
     gate().execute(context)
-    emitted = {"dqx.gate.late", *(stat for stat, *_ in backend.kept)}  # of gates with an age
+    of_some = {"dqx.gate.late", "dqx.gate.open_slices"}  # of an age, and if metrics are sent
+    emitted = {*of_some, *(stat for stat, *_ in backend.kept)}
     assert emitted == set(re.findall(r"^\| `(dqx\.gate[.\w]+)` \|", PAGE.read_text(), re.M))
     mappings = yaml.safe_load(shipped("dags_examples/prometheus/statsd_mapping.yml").read_text())
     known = set()
