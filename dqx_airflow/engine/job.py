@@ -193,12 +193,6 @@ def run_job(
     return EXIT_REPORTED
 
 
-def run_gate(request: GateRequest, session: Callable[[str], SparkSession]) -> GateReport:
-    """The report of a single request, see `run_gates`."""
-    (report,) = run_gates([request], session)
-    return report
-
-
 def run_gates(
     requests: Sequence[GateRequest], session: Callable[[str], SparkSession]
 ) -> tuple[GateReport, ...]:
@@ -253,12 +247,6 @@ def run_gates(
         for report in reports:
             end(report)
     return reports
-
-
-def try_gate(request: GateRequest, session: Callable[[str], SparkSession]) -> GateReport:
-    """The report of a single request, see `try_gates`."""
-    (report,) = try_gates([request], session)
-    return report
 
 
 def try_gates(

@@ -14,7 +14,7 @@ from attack_gates import gate_request
 from bad_cells import BAD_CELLS, BadCell
 from deltalake import write_deltalake
 
-from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.job import run_gates
 from dqx_airflow.values import DatasetRef, GateReport, Status
 
 pytestmark = pytest.mark.spark
@@ -104,7 +104,7 @@ def _gate(
         refs.append(DatasetRef(name, path=str(folder / name), **settings))  # type: ignore[arg-type]
         checks.append(_check(number, cell))
     suite = 'suite "Cells" {\n' + "\n".join(checks) + "\n}"
-    return run_gate(gate_request(folder, suite, refs, sample_rows=0), lambda _: spark)
+    return run_gates([gate_request(folder, suite, refs, sample_rows=0)], lambda _: spark)[0]
 
 
 def _check(number: int, cell: BadCell) -> str:

@@ -30,7 +30,7 @@ from exact_tables import (
 )
 
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.job import run_gates
 from dqx_airflow.values import DatasetRef, GateReport, SourceFile
 
 pytestmark = pytest.mark.spark
@@ -100,7 +100,9 @@ def _gate(spark: Any, folder: Path, claims: list[Claim], kind: str, **changes: A
         format="parquet" if kind == "Parquet" else "delta",
         date_column="ds",
     )
-    return run_gate(gate_request(folder, suite, [ref], sample_rows=0, **changes), lambda _: spark)
+    return run_gates(
+        [gate_request(folder, suite, [ref], sample_rows=0, **changes)], lambda _: spark
+    )[0]
 
 
 def _same_for_duckdb(rows: list[Row]) -> None:

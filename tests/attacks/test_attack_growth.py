@@ -13,7 +13,7 @@ import pytest
 from attack_gates import gate_request
 from deltalake import DeltaTable, write_deltalake
 
-from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.job import run_gates
 from dqx_airflow.results.query import list_runs
 from dqx_airflow.values import DatasetRef, Status
 
@@ -63,7 +63,7 @@ def test_a_growing_table_gets_the_verdicts_of_its_rows_every_day(
             DeltaTable(path).optimize.compact()
         gate = gate_request(tmp_path, SUITE, refs, on, sample_rows=0)
         expected = _expected(rows, on)
-        for verdict in run_gate(gate, lambda _: spark).verdicts:
+        for verdict in run_gates([gate], lambda _: spark)[0].verdicts:
             if verdict.name in expected:
                 tally.tried(
                     (verdict.status is Status.PASSED) == expected[verdict.name],

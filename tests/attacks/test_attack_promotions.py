@@ -22,7 +22,7 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.job import run_gates
 from dqx_airflow.values import Attempt, DatasetRef, Outcome, RunKey, Status
 
 pytestmark = pytest.mark.spark
@@ -300,7 +300,7 @@ def promote(spark: Any, folder: Path, target: Path, step: Step, number: int) -> 
         promote_to=(("t", str(target)),),
         promote_slice=(("n", step.slice),) if step.slice is not None else (),
     )
-    report = run_gate(gate, lambda _: spark)
+    report = run_gates([gate], lambda _: spark)[0]
     if report.outcome is Outcome.PASSED:
         return None
     (verdict,) = report.with_status(Status.ERROR)

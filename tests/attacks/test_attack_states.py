@@ -21,7 +21,7 @@ from attack_gates import gate_request
 from deltalake import DeltaTable, write_deltalake
 from exact_tables import TODAY, YESTERDAY
 
-from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.job import run_gates
 from dqx_airflow.values import DatasetRef, GateReport, Origin, Status, Verdict
 
 pytestmark = pytest.mark.spark
@@ -318,4 +318,4 @@ def _is_broken(ref: DatasetRef) -> bool:
 
 def _run(spark: Any, life: Life, root: str, **changes: Any) -> GateReport:
     gate = gate_request(life.folder, SUITE, [life.t, life.r], root=root, sample_rows=0, **changes)
-    return run_gate(gate, lambda _: spark)
+    return run_gates([gate], lambda _: spark)[0]

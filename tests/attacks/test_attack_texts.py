@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from attack_gates import gate_request
 
-from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.job import run_gates
 from dqx_airflow.metrics.patterns.bounds import bounded
 from dqx_airflow.metrics.patterns.syntax import PatternError
 from dqx_airflow.values import DatasetRef, Status
@@ -56,7 +56,7 @@ def test_an_accepted_pattern_is_decided_in_time(
     gate = gate_request(
         tmp_path, suite, [DatasetRef("t", path=str(path), format="parquet")], sample_rows=0
     )
-    report = run_gate(gate, lambda _: spark)
+    report = run_gates([gate], lambda _: spark)[0]
     took_s = time.monotonic() - began
     tally = attack("hostile strings: accepted patterns, judged in time")
     for pattern, verdict in zip(patterns, report.verdicts[-len(patterns) :], strict=True):

@@ -243,9 +243,9 @@ def test_a_jvm_uses_the_configured_garbage_collector(configured: str, expected: 
 
 @pytest.mark.spark
 def test_the_gate_of_the_archive_is_a_typical_one(tmp_path: Path, spark: Any) -> None:
-    from dqx_airflow.engine.job import run_gate
+    from dqx_airflow.engine.job import run_gates
 
-    report = run_gate(typical_request(tmp_path), lambda name: spark)
+    report = run_gates([typical_request(tmp_path)], lambda name: spark)[0]
     found = {verdict.name: verdict.status for verdict in report.verdicts}
     assert {name for name, status in found.items() if status is not Status.PASSED} == {"small"}
     assert found["small"] is Status.FAILED

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from lake import COUNTRIES, ORDERS, delta
 
-from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.job import run_gates
 from dqx_airflow.values import DatasetRef, GateReport, GateRequest
 
 
@@ -22,7 +22,7 @@ def run(
     """Runs a gate in the shared session; lineage goes into `lineage.jsonl`."""
     transport = {"type": "file", "log_file_path": str(tmp_path / "lineage.jsonl"), "append": True}
     monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
-    return lambda gate: run_gate(gate, lambda _: spark)
+    return lambda gate: run_gates([gate], lambda _: spark)[0]
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import pytest
 from deltalake import write_deltalake
 
 from dqx_airflow.api.run import read_validated
-from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.job import run_gates
 from dqx_airflow.engine.outputs.promotion_target import PromotionTarget
 from dqx_airflow.engine.scan.frames import rows_of
 from dqx_airflow.engine.session.java import java_environment
@@ -99,7 +99,7 @@ def added_files(spark: Any, folder: str) -> None:
             (DatasetRef("orders", path, date_column="ds"),),
             f"{folder}/results",
         )
-        report = run_gate(gate, lambda _: spark)
+        report = run_gates([gate], lambda _: spark)[0]
         (total,) = (verdict for verdict in report.verdicts if verdict.name == "sum")
         found.append((total.value, total.origin and total.origin.value))
     assert found == [
@@ -168,7 +168,7 @@ def promotions(spark: Any, folder: str) -> None:
                 f"{folder}/results",
                 promote_to=(("orders", place),),
             )
-            report = run_gate(gate, lambda _: spark)
+            report = run_gates([gate], lambda _: spark)[0]
             promotion = report.datasets[0].promotion
             assert promotion is not None
             assert (promotion.location, promotion.rows) == (place, 2)
@@ -177,7 +177,7 @@ def promotions(spark: Any, folder: str) -> None:
         for index, change in ((None, "another gate"), (1, "another map index")):
             key = replace(gate.run_key, gate="gate" if index else "other")
             key = replace(key, scheduler_run=f"run[{index}]" if index else "run")
-            refused = run_gate(replace(gate, run_key=key), lambda _: spark)
+            refused = run_gates([replace(gate, run_key=key)], lambda _: spark)[0]
             assert refused.outcome is Outcome.BROKEN
             reason = refused.verdicts[-1].reason or ""
             assert change in reason, reason
@@ -193,7 +193,7 @@ def promotions(spark: Any, folder: str) -> None:
         ids = pa.array([1, 2], pa.int32())
         ds = pa.array([date.fromisoformat(day)] * 2)
         write_deltalake(plain, pa.table({"id": ids, "ds": ds}), mode="append")
-    run_gate(replace(gate, promote_to=(("orders", plain),)), lambda _: spark)
+    run_gates([replace(gate, promote_to=(("orders", plain),))], lambda _: spark)
     there = spark.read.format("delta").load(plain).collect()
     assert sorted((row.id, row.ds.day) for row in there) == [(1, 1), (2, 1), (2, 2), (5, 2)]
     slices(spark, gate)
@@ -203,7 +203,9 @@ def promotions(spark: Any, folder: str) -> None:
     gate = replace(gate, run_key=replace(gate.run_key, scheduler_run="later"))
     spark.sql(f"INSERT INTO delta.`{staged}` VALUES (500, DATE'{TODAY}')")
     suite = replace(gate.suite, text=gate.suite.text.replace("== 2", "== 3"))
-    report = run_gate(replace(gate, suite=suite, promote_to=(("orders", path),)), lambda _: spark)
+    report = run_gates(
+        [replace(gate, suite=suite, promote_to=(("orders", path),))], lambda _: spark
+    )[0]
     assert report.outcome is Outcome.BROKEN
     reason = report.verdicts[-1].reason or ""
     assert reason.endswith(f"{path}: CHECK constraint small (id < 100) violated by row")
@@ -222,9 +224,9 @@ def slices(spark: Any, gate: GateRequest) -> None:
             promote_to=(("orders", "sliced"),),
             promote_slice=(("id", str(number)),),
         )
-        assert run_gate(own, lambda _: spark).outcome is Outcome.PASSED
+        assert run_gates([own], lambda _: spark)[0].outcome is Outcome.PASSED
     assert sorted(row.id for row in spark.table("sliced").collect()) == [2, 5]
-    odd = run_gate(replace(own, promote_slice=(("id", "3"),)), lambda _: spark)
+    odd = run_gates([replace(own, promote_slice=(("id", "3"),))], lambda _: spark)[0]
     assert "1 rows do not have the values" in (odd.verdicts[-1].reason or "")
     assert sorted(row.id for row in spark.table("sliced").collect()) == [2, 5]
 
@@ -245,13 +247,13 @@ def race(spark: Any, gate: GateRequest) -> None:
             promote_slice=(("id", str(number)),),
         )
 
-    assert run_gate(own("other", 5), lambda _: spark).outcome is Outcome.PASSED
+    assert run_gates([own("other", 5)], lambda _: spark)[0].outcome is Outcome.PASSED
     check, checks = PromotionTarget.check_slice, count()
 
     def check_and_lose(self: PromotionTarget, table: Any) -> Any:
         found = check(self, table)
         if self.by.gate == "late" and next(checks) == 1:  # the last one before the write
-            early = run_gate(own("early", 2), lambda _: spark)
+            early = run_gates([own("early", 2)], lambda _: spark)[0]
             assert early.outcome is Outcome.PASSED
         return found
 
@@ -260,7 +262,7 @@ def race(spark: Any, gate: GateRequest) -> None:
         with pytest.raises(
             PromotionError, match=r"gate early promoted .*id = 2 at the same time"
         ) as e:
-            run_gate(own("late", 2), lambda _: spark)
+            run_gates([own("late", 2)], lambda _: spark)
     restore = re.search(r"RESTORE TABLE raced TO VERSION AS OF (\d+)", str(e.value.in_one_line))
     assert restore is not None
     spark.sql(restore[0])
@@ -285,7 +287,7 @@ def padded(spark: Any, gate: GateRequest, folder: str) -> None:
             promote_to=(("orders", target),),
             promote_slice=(("store", store),),
         )
-        report = run_gate(own, lambda _: spark)
+        report = run_gates([own], lambda _: spark)[0]
         assert report.outcome is outcome, report.verdicts
         there = spark.read.format("delta").load(target).collect()
         assert sorted(row.id for row in there) == [1, 2]
@@ -298,10 +300,10 @@ def ages(spark: Any, gate: GateRequest) -> None:
     )
     of_table = replace(gate, suite=suite, promote_to=())
     newest = DatasetRef("orders", table="published")
-    report = run_gate(replace(of_table, datasets=(newest,)), lambda _: spark)
+    report = run_gates([replace(of_table, datasets=(newest,))], lambda _: spark)[0]
     assert report.outcome is Outcome.PASSED, report.verdicts
     # A version that was asked for has no age: its rows are what they were.
-    old = run_gate(replace(of_table, datasets=(replace(newest, version=0),)), lambda _: spark)
+    old = run_gates([replace(of_table, datasets=(replace(newest, version=0),))], lambda _: spark)[0]
     assert "its log has no commit" in str([one.reason for one in old.verdicts])
 
 

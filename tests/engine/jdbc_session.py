@@ -14,7 +14,7 @@ from lake import request
 
 from dqx_airflow.datasets.connections import connection_in, with_lineage_names
 from dqx_airflow.datasets.settings import dataset_ref
-from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.job import run_gates
 from dqx_airflow.engine.scan.frames import rows_of
 from dqx_airflow.engine.session.java import java_environment
 from dqx_airflow.engine.session.spark_session import create_session
@@ -136,7 +136,7 @@ def problems_are_reported(spark: Any, folder: Path) -> None:
 
 def gate(spark: Any, folder: Path, *refs: Any) -> GateReport:
     asked = request(folder, SUITE, refs, TODAY)
-    return run_gate(asked, lambda _: spark)
+    return run_gates([asked], lambda _: spark)[0]
 
 
 if __name__ == "__main__":

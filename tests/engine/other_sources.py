@@ -12,7 +12,7 @@ from typing import Any
 
 from lake import request
 
-from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.job import run_gates
 from dqx_airflow.engine.scan.frames import rows_of
 from dqx_airflow.engine.session.java import java_environment
 from dqx_airflow.engine.session.spark_session import create_session
@@ -91,7 +91,7 @@ def ids(spark: Any, ref: DatasetRef) -> list[int]:
 
 
 def gate(spark: Any, folder: Path, orders: DatasetRef) -> GateReport:
-    return run_gate(request(folder, SUITE, [orders], TODAY), lambda _: spark)
+    return run_gates([request(folder, SUITE, [orders], TODAY)], lambda _: spark)[0]
 
 
 def value_and_origin(report: GateReport) -> tuple[object, str | None]:

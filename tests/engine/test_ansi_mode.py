@@ -20,7 +20,7 @@ from processes import PROGRAMS, environment
 from dqx_airflow.api.contract import ContractValidator
 from dqx_airflow.api.database import SparkDatabase
 from dqx_airflow.api.suite import Suite
-from dqx_airflow.engine.job import run_gate, run_gates
+from dqx_airflow.engine.job import run_gates
 from dqx_airflow.results.query import find_report
 from dqx_airflow.values import GateReport, Outcome, Status
 from dqx_airflow.values.request import ANSI
@@ -94,12 +94,12 @@ def test_sql_in_a_session_without_ansi_mode_is_an_error_unless_that_is_declared(
 ) -> None:
     gate = request(tmp_path, SUITE, codes(tmp_path), allow_empty=True)
     with ansi(spark, "false"):
-        refused = run_gate(gate, lambda _: spark)
+        refused = run_gates([gate], lambda _: spark)[0]
         days = run_gates(
             [gate, replace(gate, run_key=replace(gate.run_key, date=date(2024, 1, 1)))],
             lambda _: spark,
         )
-        declared = run_gate(replace(gate, ansi=False), lambda _: spark)
+        declared = run_gates([replace(gate, ansi=False)], lambda _: spark)[0]
     assert refused.outcome is Outcome.BROKEN
     for report in (refused, *days):
         found = reasons(report)
@@ -114,10 +114,10 @@ def test_sql_in_a_session_without_ansi_mode_is_an_error_unless_that_is_declared(
     assert stored is not None
     assert (stored.ansi, stored.spark_version) == (False, spark.version)
 
-    strict = run_gate(gate, lambda _: spark)
+    strict = run_gates([gate], lambda _: spark)[0]
     assert strict.ansi is True
     assert "CAST_INVALID_INPUT" in reasons(strict)["cast"]
-    wrong = run_gate(replace(gate, ansi=False), lambda _: spark)
+    wrong = run_gates([replace(gate, ansi=False)], lambda _: spark)[0]
     assert set(reasons(wrong)) == set(OF_SQL)
     assert "spark.sql.ansi.enabled=false" in reasons(wrong)["cast"]
 

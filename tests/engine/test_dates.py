@@ -15,7 +15,7 @@ import pytest
 from job_count import jobs_so_far
 from lake import delta, request
 
-from dqx_airflow.engine.job import run_gate, run_gates, try_gate, try_gates
+from dqx_airflow.engine.job import run_gates, try_gates
 from dqx_airflow.errors import RequestError
 from dqx_airflow.results.query import list_runs, read_report
 from dqx_airflow.values import (
@@ -154,7 +154,7 @@ def test_every_form_has_the_same_verdict_in_a_range_as_alone(
     for one, found in zip(requests, together, strict=True):
         if one.run_key.date not in looked_at:
             continue
-        alone = try_gate(one, lambda _: spark)
+        alone = try_gates([one], lambda _: spark)[0]
         for verdict, other in zip(
             without_run_details(alone).verdicts, without_run_details(found).verdicts, strict=True
         ):
@@ -191,7 +191,7 @@ def test_a_range_is_read_once_and_stored_as_one_run_per_date(spark: Any, tmp_pat
         assert read_report(root, part.run_key, gate.attempt.id) == report
     # The states of the range are those of each of its dates.
     before = jobs_so_far(spark)
-    again = run_gate(on_dates(gate, DATES)[2], lambda _: spark)
+    again = run_gates([on_dates(gate, DATES)[2]], lambda _: spark)[0]
     assert jobs_so_far(spark) == before
     assert without_run_details(again) == without_run_details(reports[2])
 
@@ -204,7 +204,7 @@ def test_suites_over_one_dataset_share_a_scan_and_promote_together(
     gate = request(tmp_path, FILLED, [orders], DATES[0], promote_to=(("orders", target),))
     positive = RunKey("test.gate/Positive", DATES[0], "manual")
     part = GatePart(positive, SourceFile("positive.dql", POSITIVE))
-    alone = [run_gate(replace(one, promote_to=()), lambda _: spark) for one in
+    alone = [run_gates([replace(one, promote_to=())], lambda _: spark)[0] for one in
              replace(gate, more=(part,), recompute=True).parts]  # fmt: skip
     both = replace(gate, more=(part,), recompute=True)
     before = jobs_so_far(spark)
@@ -246,7 +246,7 @@ def test_a_file_that_cannot_be_read_fails_its_own_date_alone(spark: Any, tmp_pat
     statuses = [{one.name: one.status.value for one in found.verdicts} for found in together]
     assert [found["price"] for found in statuses] == ["passed", "passed", "error"]
     assert [found["note"] for found in statuses[:2]] == ["passed", "failed"]
-    alone = [try_gate(one, lambda _: spark) for one in requests]
+    alone = [try_gates([one], lambda _: spark)[0] for one in requests]
     assert [verdicts(one) for one in together] == [verdicts(one) for one in alone]
 
 

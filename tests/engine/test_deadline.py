@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from lake import ORDERS, delta, request
 from processes import PROGRAMS, environment
 
-from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.job import run_gates
 from dqx_airflow.errors import DeadlineError
 from dqx_airflow.results.query import read_report
 from dqx_airflow.values import DatasetRef
@@ -54,7 +54,7 @@ def test_a_driver_that_stood_still_comes_back_without_a_result(
         return spark
 
     with pytest.raises(DeadlineError, match="longer than 1 seconds"):
-        run_gate(gate, slow)
+        run_gates([gate], slow)
     assert read_report(gate.results_root, gate.run_key, gate.attempt.id) is None
     assert not DeltaTable.is_deltatable(str(target))
     assert events(tmp_path) == ["START", "FAIL"]

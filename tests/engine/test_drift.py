@@ -13,7 +13,7 @@ import pytest
 from lake import TODAY, YESTERDAY, request
 from pyarrow import orc
 
-from dqx_airflow.engine.job import try_gate
+from dqx_airflow.engine.job import try_gates
 from dqx_airflow.values import DatasetRef, Verdict
 
 pytestmark = pytest.mark.spark
@@ -38,7 +38,7 @@ Judge = Callable[..., Verdicts]
 @pytest.fixture
 def judge(spark: Any, tmp_path: Path) -> Judge:
     def run(ref: DatasetRef, on: Any = TODAY) -> Verdicts:
-        report = try_gate(request(tmp_path, SUITE, [ref], on), lambda _: spark)
+        report = try_gates([request(tmp_path, SUITE, [ref], on)], lambda _: spark)[0]
         return {verdict.name: verdict for verdict in report.verdicts}
 
     return run
@@ -109,7 +109,7 @@ def test_names_differing_in_case_are_two_columns_in_a_case_sensitive_session(
     """
 
     def statuses() -> list[str]:
-        report = try_gate(request(tmp_path, suite, [ref]), lambda _: spark)
+        report = try_gates([request(tmp_path, suite, [ref])], lambda _: spark)[0]
         found = {verdict.name: verdict.status.value for verdict in report.verdicts}
         return [found["large"], found["small"]]
 
@@ -148,7 +148,7 @@ def test_a_struct_with_other_fields_in_a_file_has_another_type(spark: Any, tmp_p
     """
 
     def statuses(ref: DatasetRef) -> list[str]:
-        report = try_gate(request(tmp_path, suite, [ref]), lambda _: spark)
+        report = try_gates([request(tmp_path, suite, [ref])], lambda _: spark)[0]
         found = {verdict.name: verdict for verdict in report.verdicts}
         for name in ("type", "city"):
             if found[name].status.value == "failed":
@@ -179,7 +179,7 @@ def test_a_variant_is_not_taken_for_the_struct_that_a_file_holds(
         assert column v type "variant"
         assert column s type "struct<w:variant>"
     """
-    report = try_gate(request(tmp_path, suite, [ref]), lambda _: spark)
+    report = try_gates([request(tmp_path, suite, [ref])], lambda _: spark)[0]
     assert {verdict.status.value for verdict in report.verdicts} == {"passed"}
 
 

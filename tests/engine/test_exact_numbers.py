@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from lake import TODAY, delta, request
 
-from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.job import run_gates
 from dqx_airflow.results.query import read_report
 from dqx_airflow.values import GateReport, Status, from_json, to_json
 
@@ -123,7 +123,7 @@ def reports(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> list[GateRe
     ref = replace(delta(folder, "orders", LEDGER), date_column="ds")
     suite = "\n".join(f'assert {case[0]} name "{number}"' for number, case in enumerate(cases()))
     return [
-        run_gate(request(folder, suite, [ref], allow_empty=True), lambda _: spark)
+        run_gates([request(folder, suite, [ref], allow_empty=True)], lambda _: spark)[0]
         for _ in ("scan", "state")
     ]
 
@@ -165,7 +165,7 @@ def test_a_report_is_the_same_from_the_store_and_from_json(spark: Any, tmp_path:
         assert sum(ratio) > 0.5 name "float"
     """
     gate = request(tmp_path, suite, [ref], allow_empty=True)
-    report = run_gate(gate, lambda _: spark)
+    report = run_gates([gate], lambda _: spark)[0]
     assert not report.with_status(Status.ERROR)
     stored = read_report(gate.results_root, gate.run_key, gate.attempt.id)
     for other in (stored, from_json(GateReport, to_json(report))):

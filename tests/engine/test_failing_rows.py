@@ -40,7 +40,7 @@ def taken_too_late(spark, *others):
     return take(spark, *others)
 
 job.with_failing_rows = taken_too_late
-job.run_gate(from_arguments(sys.argv[1:]), create_session)
+job.run_gates([from_arguments(sys.argv[1:])], create_session)
 """
 
 Run = Callable[[GateRequest], GateReport]

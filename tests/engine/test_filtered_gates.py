@@ -14,7 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 from job_count import jobs_so_far
 from lake import delta, request
 
-from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.job import run_gates
 from dqx_airflow.values import DatasetRef, GateReport, Status, Verdict
 
 pytestmark = pytest.mark.spark
@@ -60,7 +60,7 @@ def gate(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callabl
 
     def run(suite: str, *datasets: DatasetRef, **changes: Any) -> tuple[GateReport, int]:
         before = jobs_so_far(spark)
-        report = run_gate(request(tmp_path, suite, datasets, **changes), lambda _: spark)
+        report = run_gates([request(tmp_path, suite, datasets, **changes)], lambda _: spark)[0]
         return report, jobs_so_far(spark) - before
 
     return run

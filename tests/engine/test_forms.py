@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from lake import TODAY, YESTERDAY, delta, request
 
-from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.job import run_gates
 from dqx_airflow.values import GateReport
 
 pytestmark = [pytest.mark.spark, pytest.mark.compiled]
@@ -86,7 +86,7 @@ def report(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> GateReport:
     claims = [claim for claim, *_ in (*CLAIMS, *UNEVALUATED)]
     suite = "\n".join(f'assert {claim} name "{number}"' for number, claim in enumerate(claims))
     gate = request(folder, suite, [replace(orders, date_column="ds")])
-    return run_gate(gate, lambda _: spark)
+    return run_gates([gate], lambda _: spark)[0]
 
 
 @pytest.mark.parametrize("number", range(len(CLAIMS)), ids=lambda number: CLAIMS[number][0])
@@ -117,7 +117,7 @@ def test_ages_are_those_at_the_start_of_the_run(
         assert data_lag(ds) == 3 hours name "since midnight of the newest day"
         assert timeliness(ds) by 3:00 "Asia/Tokyo" name "the day after, in Tokyo"
     """
-    report = run_gate(request(tmp_path, suite, [orders]), lambda _: spark)
+    report = run_gates([request(tmp_path, suite, [orders])], lambda _: spark)[0]
     assert {item.status.value for item in report.verdicts} == {"passed"}
 
 

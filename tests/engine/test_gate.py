@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from job_count import jobs_so_far
 from lake import ORDERS, TODAY, YESTERDAY, delta, request
 
-from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.job import run_gates
 from dqx_airflow.errors import SourceError, StoreError
 from dqx_airflow.results.query import read_report
 from dqx_airflow.values import (
@@ -367,7 +367,7 @@ def test_a_crash_is_reported_to_lineage_and_leaves_no_report(
         raise RuntimeError("no cluster today")
 
     with pytest.raises(RuntimeError):
-        run_gate(gate, no_session)
+        run_gates([gate], no_session)
     assert [event["eventType"] for event in events(tmp_path)] == ["START", "FAIL"]
     message = events(tmp_path)[1]["run"]["facets"]["errorMessage"]["message"]
     assert "no cluster today" in message

@@ -14,7 +14,7 @@ import pytest
 from job_count import jobs_so_far
 from lake import TODAY, YESTERDAY, delta, request
 
-from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.job import run_gates
 from dqx_airflow.engine.scan import passes
 from dqx_airflow.values import GateReport
 
@@ -64,7 +64,7 @@ def measured(spark: Any, folder: Path, *, date_column: str | None) -> GateReport
     orders = replace(delta(folder, "orders", KEYS), date_column=date_column)
     counts = [text for text, _ in COUNTS if date_column or "lag" not in text]
     suite = "\n".join(f"assert {text} is not None name {json.dumps(text)}" for text in counts)
-    return run_gate(request(folder, suite, [orders]), lambda _: spark)
+    return run_gates([request(folder, suite, [orders])], lambda _: spark)[0]
 
 
 @pytest.mark.few(1)
@@ -104,6 +104,6 @@ def test_unique_keys_take_one_more_job_however_many_they_are(
         assert average(id) > 0 name "flat"
     """
     before = jobs_so_far(spark)
-    report = run_gate(request(tmp_path, suite, [orders]), lambda _: spark)
+    report = run_gates([request(tmp_path, suite, [orders])], lambda _: spark)[0]
     assert jobs_so_far(spark) - before == 2
     assert {verdict.status.value for verdict in report.verdicts} == {"passed"}

@@ -14,7 +14,7 @@ from deltalake import write_deltalake
 from job_count import jobs_so_far
 from lake import TODAY, request
 
-from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.job import run_gates
 from dqx_airflow.results.query import read_report
 from dqx_airflow.values import DatasetRef, GateReport, Origin, Status
 
@@ -58,10 +58,10 @@ def test_groups_share_a_pass_and_come_from_stored_states_the_next_time(
     monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
     asked = request(tmp_path, SUITE, [orders], sample_rows=1)
     before = jobs_so_far(spark)
-    first = run_gate(asked, lambda _: spark)
+    first = run_gates([asked], lambda _: spark)[0]
     between = jobs_so_far(spark)
     again = replace(asked, attempt=replace(asked.attempt, number=2, id="attempt-2"))
-    second = run_gate(again, lambda _: spark)
+    second = run_gates([again], lambda _: spark)[0]
     # A job to group by each set of columns; with groups, Spark counts the shuffle as one more.
     assert between - before <= 4
     assert jobs_so_far(spark) == between
@@ -103,7 +103,7 @@ def test_dates_that_python_does_not_have_are_groups_but_no_values(
     assert query("SELECT max(d) FROM orders") is None name "query"
     assert sum(n) == 1 name "sum"
     """
-    report = run_gate(request(tmp_path, suite, [ref]), lambda _: spark)
+    report = run_gates([request(tmp_path, suite, [ref])], lambda _: spark)[0]
     assert group_results(report) == {
         "groups": ("failed", 4, 1, '"+10000-01-01"', -5),
         "latest": ("error", None, None, None, None),
@@ -125,9 +125,9 @@ def test_groups_of_a_char_column_have_no_padding(spark: Any, tmp_path: Path) -> 
     assert num_rows() > 0 for each c in ["ab   "] name "padded"
     """
     try:
-        report = run_gate(
-            request(tmp_path, suite, [DatasetRef("orders", table="padded")]), lambda _: spark
-        )
+        report = run_gates(
+            [request(tmp_path, suite, [DatasetRef("orders", table="padded")])], lambda _: spark
+        )[0]
     finally:
         spark.sql("DROP TABLE padded")
     assert group_results(report) == {

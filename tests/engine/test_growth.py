@@ -18,7 +18,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from lake import TODAY, request
 
-from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.job import run_gates
 from dqx_airflow.engine.scan import frames, passes
 from dqx_airflow.metrics.sql import OVERFLOW
 from dqx_airflow.values import DatasetRef, GateReport
@@ -92,9 +92,9 @@ def gate(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
     transport = {"type": "file", "log_file_path": str(tmp_path / "lineage.jsonl"), "append": True}
     monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
     made = Gate(
-        lambda suite, datasets, on: run_gate(
-            request(tmp_path, suite, datasets, on), lambda _: spark
-        )
+        lambda suite, datasets, on: run_gates(
+            [request(tmp_path, suite, datasets, on)], lambda _: spark
+        )[0]
     )
 
     def watched(dataset: Any, dates: set[date | None]) -> Any:

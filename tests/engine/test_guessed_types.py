@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from lake import request
 
-from dqx_airflow.engine.job import try_gate
+from dqx_airflow.engine.job import try_gates
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import DatasetRef
@@ -138,7 +138,7 @@ def test_numbers_are_exact_and_mixed_columns_have_a_note(spark: Any, tmp_path: P
         assert not_null(code) name "code"
         assert unique(zip) name "zip"
     """
-    report = try_gate(request(tmp_path, body, [ref]), lambda _: spark)
+    report = try_gates([request(tmp_path, body, [ref])], lambda _: spark)[0]
     found = {item.name: (item.status.value, item.note) for item in report.verdicts}
     assert found["rounded"] == ("failed", None)
     mixed = "some of its values look like numbers, dates or booleans, and others do not"

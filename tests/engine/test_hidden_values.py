@@ -26,7 +26,7 @@ from masked_cells import FEW, OPEN, leaks, masked_datasets, rules, suite_of
 from dqx_airflow.cli.reports import write_reports
 from dqx_airflow.datasets.dqx_toml import Output
 from dqx_airflow.diagnostics.verdicts import draw_report
-from dqx_airflow.engine.job import run_gate, run_gates, run_job
+from dqx_airflow.engine.job import run_gates, run_job
 from dqx_airflow.engine.session.concurrency import JobEnding
 from dqx_airflow.engine.session.java import java_environment
 from dqx_airflow.engine.session.spark_session import conf_of, without_log
@@ -57,7 +57,7 @@ def run(
     capfd.readouterr()
     caplog.set_level(logging.CRITICAL, logger="SQLQueryContextLogger")  # as in a gate
     try:
-        report = run_gate(gate, lambda _: without_log(spark, gate.datasets))
+        report = run_gates([gate], lambda _: without_log(spark, gate.datasets))[0]
     finally:
         spark.sparkContext.setLogLevel("ERROR")
     said = capfd.readouterr()

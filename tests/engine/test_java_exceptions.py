@@ -12,7 +12,7 @@ import pytest
 from job_count import jobs_so_far
 from lake import request
 
-from dqx_airflow.engine.job import try_gate
+from dqx_airflow.engine.job import try_gates
 from dqx_airflow.engine.scan import passes
 from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.errors import SparkError
@@ -31,7 +31,7 @@ def gate(spark: Any, tmp_path: Path) -> Gate:
     ref = DatasetRef("orders", str(tmp_path / "t"), format="parquet")
 
     def run(body: str, ref: DatasetRef = ref) -> GateReport:
-        return try_gate(request(tmp_path, body, [ref]), lambda _: spark)
+        return try_gates([request(tmp_path, body, [ref])], lambda _: spark)[0]
 
     return run
 

@@ -11,7 +11,7 @@ import pytest
 from lake import ORDERS, TODAY, delta, request
 
 from dqx_airflow.contracts.enforcement.enforced_contract import enforce
-from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.job import run_gates
 from dqx_airflow.results.query import StoredResults, read_report
 from dqx_airflow.values import GateReport, GateRequest, ImportedFile, SourceFile
 
@@ -43,7 +43,7 @@ suite "Orders" {
 
 def ran(gate: GateRequest, spark: Any, monkeypatch: pytest.MonkeyPatch) -> GateReport:
     monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps({"type": "console"}))
-    return run_gate(gate, lambda _: spark)
+    return run_gates([gate], lambda _: spark)[0]
 
 
 def test_a_suite_is_stored_with_its_imports(

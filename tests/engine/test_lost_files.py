@@ -17,7 +17,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from lake import TODAY, YESTERDAY, request
 
-from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.job import run_gates
 from dqx_airflow.engine.sources.delta.log import TableStorage, loose_files
 from dqx_airflow.values import DatasetRef, GateReport, Outcome
 
@@ -45,7 +45,7 @@ def gate(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
     monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
 
     def run(*refs: DatasetRef, suite: str = SUITE, **changes: Any) -> GateReport:
-        return run_gate(request(tmp_path, suite, refs, **changes), lambda _: spark)
+        return run_gates([request(tmp_path, suite, refs, **changes)], lambda _: spark)[0]
 
     return run
 

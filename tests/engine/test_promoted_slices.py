@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from dqx_airflow.cli.main import app
 from dqx_airflow.datasets.delta_log import transactions
-from dqx_airflow.engine.job import run_gate, run_gates
+from dqx_airflow.engine.job import run_gates
 from dqx_airflow.engine.outputs.promoted_slices import (
     Bounds,
     Objection,
@@ -215,7 +215,7 @@ STORES = ("zurich", "basel", "bern")
 
 @pytest.fixture
 def run(spark: Any) -> Run:
-    return lambda gate: run_gate(gate, lambda _: spark)
+    return lambda gate: run_gates([gate], lambda _: spark)[0]
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from lake import ORDERS, TODAY, YESTERDAY, delta, request
 
 from dqx_airflow.diagnostics.verdicts import headline
-from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.job import run_gates
 from dqx_airflow.engine.outputs.promotion import write_files
 from dqx_airflow.errors import PromotionError, RequestError, UnverifiedError
 from dqx_airflow.results.query import StoredResults, read_report
@@ -417,14 +417,18 @@ def test_a_target_in_use_is_refused_before_spark_starts(gate: GateRequest, tmp_p
     results = (gate.results_root, f"{gate.results_root}/x")
     for place in (own, f"{own}/below", f"file:{own}/.", str(link), *results, str(tmp_path)):
         with pytest.raises(RequestError, match="would be promoted to the location of"):
-            run_gate(replace(gate, promote_to=(("orders", place),)), lambda _: pytest.fail("Spark"))
+            run_gates(
+                [replace(gate, promote_to=(("orders", place),))], lambda _: pytest.fail("Spark")
+            )
     table = replace(gate, datasets=(DatasetRef("orders", table="silver.orders"),))
     for name in ("`silver`.`orders`", "spark_catalog.silver.Orders"):
         with pytest.raises(RequestError, match="would be promoted to the location of"):
-            run_gate(replace(table, promote_to=(("orders", name),)), lambda _: pytest.fail("Spark"))
+            run_gates(
+                [replace(table, promote_to=(("orders", name),))], lambda _: pytest.fail("Spark")
+            )
     query = replace(gate, datasets=(DatasetRef("orders", query="SELECT 1 AS id"),))
     with pytest.raises(RequestError, match="'orders' is a query and cannot be promoted"):
-        run_gate(query, lambda _: pytest.fail("Spark"))
+        run_gates([query], lambda _: pytest.fail("Spark"))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.job import run_gates
 from dqx_airflow.engine.proof.cases import ProofCase, proof_cases
 from dqx_airflow.engine.proof.differences import blamed
 from dqx_airflow.engine.proof.engine_key import engine_key
@@ -94,7 +94,7 @@ def test_an_engine_with_our_values_is_marked_in_report_and_lineage(
     root = tmp_path / "results"
     write_proof(str(root), proof)
     assert read_proof(str(root), proof.key) == proof
-    report = run_gate(request(root, words, BODY), lambda _: spark)
+    report = run_gates([request(root, words, BODY)], lambda _: spark)[0]
     assert report.outcome is Outcome.PASSED
     assert report.engine_proof == proof.mark
     stored = find_report(StoredResults(str(root)), report.run_id)
@@ -116,7 +116,7 @@ def test_what_differs_on_an_engine_is_broken_there_and_the_rest_is_judged(
     assert any("length" in doubt for doubt in proof.doubts), proof.doubts
     root = tmp_path / "results"
     write_proof(str(root), proof)
-    report = run_gate(request(root, words, BODY), lambda _: spark)
+    report = run_gates([request(root, words, BODY)], lambda _: spark)[0]
     found = {verdict.name: verdict for verdict in report.verdicts}
     assert found["length"].status is Status.ERROR
     assert "found to compute other values with" in (found["length"].reason or "")

@@ -20,7 +20,7 @@ from deltalake import write_deltalake
 from lake import TODAY, request
 from pyarrow import orc
 
-from dqx_airflow.engine.job import try_gate
+from dqx_airflow.engine.job import try_gates
 from dqx_airflow.engine.sources import guessed_types
 from dqx_airflow.values import DatasetRef, GateReport, Outcome
 
@@ -35,7 +35,7 @@ GOOD = 'assert each row: x > 0 name "good"\nassert num_rows() > 0 name "rows"'
 @pytest.fixture
 def judge(spark: Any, tmp_path: Path) -> Judge:
     def run(ref: DatasetRef, body: str = GOOD, on: date = TODAY) -> GateReport:
-        return try_gate(request(tmp_path, body, [ref], on), lambda _: spark)
+        return try_gates([request(tmp_path, body, [ref], on)], lambda _: spark)[0]
 
     return run
 

@@ -250,9 +250,9 @@ def _request(folder: Path, **changes: Any) -> GateRequest:
 def test_a_gate_on_sail_judges_what_it_computes_as_spark_does_and_nothing_else(
     session: Any, tmp_path: Path
 ) -> None:
-    from dqx_airflow.engine.job import run_gate
+    from dqx_airflow.engine.job import run_gates
 
-    report = run_gate(_request(tmp_path), lambda _: session)
+    report = run_gates([_request(tmp_path)], lambda _: session)[0]
     found = {verdict.name: verdict for verdict in report.verdicts}
     values = {name: found[name].value for name in ("nulls", "field", "pattern", "mail", "lookup")}
     assert values == {"nulls": 0, "field": 1, "pattern": 0, "mail": 1, "lookup": 1}
@@ -266,11 +266,11 @@ def test_a_gate_on_sail_judges_what_it_computes_as_spark_does_and_nothing_else(
 
 @pytest.mark.slow
 def test_on_sail_nothing_is_promoted(session: Any, tmp_path: Path) -> None:
-    from dqx_airflow.engine.job import run_gate
+    from dqx_airflow.engine.job import run_gates
 
     request = _request(tmp_path, promote_to=(("orders", str(tmp_path / "silver")),))
     with pytest.raises(RequestError, match="promotes nothing"):
-        run_gate(request, lambda _: session)
+        run_gates([request], lambda _: session)
     assert not (tmp_path / "silver").exists()
 
 
@@ -355,7 +355,7 @@ def test_sail_has_the_columns_of_the_first_file_as_spark_has(session: Any, tmp_p
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from dqx_airflow.engine.job import try_gate
+    from dqx_airflow.engine.job import try_gates
 
     request = _request(tmp_path)
     pq.write_table(pa.table({"code": ["a"], "note": ["b"]}), tmp_path / "codes" / "part-1")
@@ -365,7 +365,7 @@ assert each row: note == "b" name "note"
 assert num_rows() == 4 name "rows"
 """
     suite = SourceFile("suite.dql", f'suite "S" {{ check "C" on codes {{\n{body}\n}} }}')
-    report = try_gate(replace(request, suite=suite), lambda _: session)
+    report = try_gates([replace(request, suite=suite)], lambda _: session)[0]
     found = {verdict.name: verdict.status for verdict in report.verdicts}
     statuses = [found[name] for name in ("columns", "note", "rows")]
     assert statuses == [Status.FAILED, Status.ERROR, Status.PASSED]

@@ -13,7 +13,7 @@ from job_count import jobs_so_far
 from lake import ORDERS, delta, request
 
 from dqx_airflow.diagnostics.verdicts import headline
-from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.job import run_gates
 from dqx_airflow.errors import RequestError
 from dqx_airflow.results.alerts import alerts
 from dqx_airflow.results.past_days import query_results
@@ -56,7 +56,7 @@ def attempt(gate: GateRequest, number: int, **selection: Any) -> GateRequest:
 
 
 def ran(gate: GateRequest, spark: Any) -> GateReport:
-    return run_gate(gate, lambda _: spark)
+    return run_gates([gate], lambda _: spark)[0]
 
 
 def test_only_the_selection_is_computed_and_stored_as_partial(
@@ -117,7 +117,7 @@ def test_an_empty_selection_is_refused_before_spark(gate: GateRequest) -> None:
         (attempt(gate, 1, tags="fast", severity="P0"), "no assertion is selected"),
     ):
         with pytest.raises(RequestError, match=problem):
-            run_gate(chosen, lambda _: pytest.fail("a session was opened"))
+            run_gates([chosen], lambda _: pytest.fail("a session was opened"))
 
 
 def test_a_selection_promotes_only_on_request_and_with_all_required_assertions(
@@ -133,7 +133,7 @@ def test_a_selection_promotes_only_on_request_and_with_all_required_assertions(
         (selecting("rows", promote_partial=True), "ids would not be judged"),
     ):
         with pytest.raises(RequestError, match=problem):
-            run_gate(chosen, lambda _: pytest.fail("a session was opened"))
+            run_gates([chosen], lambda _: pytest.fail("a session was opened"))
     report = ran(selecting("*s", promote_partial=True), spark)
     assert report.with_status(Status.ERROR) == ()
     assert report.outcome is Outcome.BLOCKED

@@ -13,7 +13,7 @@ from lake import ORDERS, delta, request
 
 from dqx_airflow.diagnostics.verdicts import draw_report
 from dqx_airflow.dql.linking import no_imports
-from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.job import run_gates
 from dqx_airflow.plan.selection import shadow_suite
 from dqx_airflow.results.query import read_report
 from dqx_airflow.values import GateReport, GateRequest, Outcome, ShadowSuite, SourceFile, Status
@@ -51,7 +51,7 @@ def shadow(gate: GateRequest, text: str) -> ShadowSuite:
 
 
 def ran(gate: GateRequest, spark: Any) -> GateReport:
-    return run_gate(gate, lambda _: spark)
+    return run_gates([gate], lambda _: spark)[0]
 
 
 def judged(report: GateReport) -> object:

@@ -16,7 +16,7 @@ import pytest
 from job_count import jobs_so_far
 from lake import COUNTRIES, ORDERS, delta, request
 
-from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.job import run_gates
 from dqx_airflow.engine.scan import passes
 from dqx_airflow.engine.scan.fused_pass import aggregate
 from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
@@ -161,7 +161,7 @@ def test_the_jobs_of_a_gate_have_descriptions(
     }
     """
     seen = described(spark)
-    report = run_gate(request(tmp_path, suite, [orders, countries]), lambda _: spark)
+    report = run_gates([request(tmp_path, suite, [orders, countries])], lambda _: spark)[0]
     values = {item.name: (item.status, item.value) for item in report.verdicts}
     assert values["ids"] == (Status.PASSED, 3)
     assert values["rows"] == (Status.PASSED, 4)

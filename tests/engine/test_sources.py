@@ -23,7 +23,7 @@ from deltalake import DeltaTable, write_deltalake
 from job_count import jobs_so_far
 from lake import ORDERS, TODAY, delta, request
 
-from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.job import run_gates
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.errors import DatasetError
@@ -45,7 +45,7 @@ def gate(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
 
     def run(body: str, *refs: DatasetRef, on: date = TODAY, **changes: Any) -> GateReport:
         datasets = [replace(refs[0], name="orders"), *refs[1:]]
-        return run_gate(request(tmp_path, body, datasets, on, **changes), lambda _: spark)
+        return run_gates([request(tmp_path, body, datasets, on, **changes)], lambda _: spark)[0]
 
     return run
 

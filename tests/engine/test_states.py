@@ -16,7 +16,7 @@ from deltalake import DeltaTable, write_deltalake
 from job_count import jobs_so_far
 from lake import TODAY, request
 
-from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.job import run_gates
 from dqx_airflow.values import DatasetRef, GateReport, Origin
 
 pytestmark = pytest.mark.spark
@@ -56,7 +56,7 @@ def gate(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
 
     def run(suite: str, *datasets: DatasetRef, on: date = TODAY, **changes: Any) -> Counted:
         before = jobs_so_far(spark)
-        report = run_gate(request(tmp_path, suite, datasets, on, **changes), lambda _: spark)
+        report = run_gates([request(tmp_path, suite, datasets, on, **changes)], lambda _: spark)[0]
         return report, jobs_so_far(spark) - before
 
     return run

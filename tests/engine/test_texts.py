@@ -16,7 +16,7 @@ import pytest
 from deltalake import DeltaTable
 from lake import TODAY, YESTERDAY, request
 
-from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.job import run_gates
 from dqx_airflow.engine.sources import guessed_types
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.errors import DatasetError
@@ -36,7 +36,7 @@ def gate(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
     monkeypatch.setenv("OPENLINEAGE_DISABLED", "true")
 
     def run(body: str, ref: DatasetRef, on: date = TODAY, **changes: Any) -> GateReport:
-        return run_gate(request(tmp_path, body, [ref], on, **changes), lambda _: spark)
+        return run_gates([request(tmp_path, body, [ref], on, **changes)], lambda _: spark)[0]
 
     return run
 

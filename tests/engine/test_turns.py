@@ -14,7 +14,7 @@ import pytest
 from job_count import jobs_so_far
 from lake import TODAY, YESTERDAY, delta, request
 
-from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.job import run_gates
 from dqx_airflow.engine.scan import passes
 from dqx_airflow.values import DatasetRef, GateReport
 
@@ -34,7 +34,7 @@ ORDERS = pa.table(
 
 def gate(spark: Any, folder: Path, suite: str, orders: DatasetRef) -> tuple[GateReport, int]:
     before = jobs_so_far(spark)
-    report = run_gate(request(folder, suite, [orders], recompute=True), lambda _: spark)
+    report = run_gates([request(folder, suite, [orders], recompute=True)], lambda _: spark)[0]
     return report, jobs_so_far(spark) - before
 
 

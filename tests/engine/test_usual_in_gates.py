@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from lake import TODAY, delta, request
 
-from dqx_airflow.engine.job import run_gate
+from dqx_airflow.engine.job import run_gates
 from dqx_airflow.results.labels import Label, write_labels
 from dqx_airflow.values import Outcome, Status
 
@@ -39,7 +39,7 @@ def test_days_labelled_as_issues_are_not_usual_for_a_gate(
 
     def rows(attempt: str) -> Any:
         asked = replace(first, attempt=replace(first.attempt, id=attempt))
-        report = run_gate(asked, lambda _: spark)
+        report = run_gates([asked], lambda _: spark)[0]
         return next(one for one in report.verdicts if one.name == "rows")
 
     shifted = rows("attempt-1")
@@ -62,7 +62,7 @@ def test_a_watch_claims_the_columns_that_the_data_has(
     table = pa.table({"ds": pa.array(days, pa.date32()), "email": pa.array(email, pa.string())})
     dataset = replace(delta(tmp_path, "orders", table), date_column="ds")
     suite = 'suite "Test" { check "All" on orders { watch orders } }'
-    report = run_gate(request(tmp_path, suite, [dataset]), lambda _: spark)
+    report = run_gates([request(tmp_path, suite, [dataset])], lambda _: spark)[0]
     assert {one.name: one.status for one in report.verdicts if one.check == "All"} == {
         "orders.watch.rows": Status.PASSED,
         "orders.watch.nulls.email": Status.FAILED,

@@ -144,7 +144,7 @@ def test_a_gate_writes_its_report_and_its_states(spark: Any, tmp_path: Path) -> 
     import pyarrow as pa
     from deltalake import write_deltalake
 
-    from dqx_airflow.engine.job import run_gate
+    from dqx_airflow.engine.job import run_gates
     from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, SourceFile
 
     path = str(tmp_path / "orders")
@@ -158,7 +158,7 @@ def test_a_gate_writes_its_report_and_its_states(spark: Any, tmp_path: Path) -> 
             (DatasetRef("orders", path),),
             ROOT,
         )
-        report = run_gate(request, lambda _: spark)
+        report = run_gates([request], lambda _: spark)[0]
         assert read_report(ROOT, request.run_key, str(number)) == report
         (average,) = (verdict for verdict in report.verdicts if verdict.name == "average")
         assert average.origin is not None

@@ -40,7 +40,7 @@ def test_no_masked_value_is_seen_in_airflow(
     asserted: Sequence[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from dqx_airflow.engine.job import run_gate
+    from dqx_airflow.engine.job import run_gates
     from dqx_airflow.engine.session.spark_session import without_log
     from dqx_airflow.operators.notices import gate_notice
     from dqx_airflow.operators.outcome import asset_extra, end_task, summary
@@ -56,7 +56,7 @@ def test_no_masked_value_is_seen_in_airflow(
         str(tmp_path / "of the job"),
     )
     try:
-        report = run_gate(gate, lambda _: without_log(spark, datasets))
+        report = run_gates([gate], lambda _: without_log(spark, datasets))[0]
     finally:
         spark.sparkContext.setLogLevel("ERROR")
     report = scene.ran(report, sources=gate.sources)
