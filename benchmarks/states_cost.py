@@ -30,8 +30,7 @@ from peers.engines.ours import verdicts_of
 from scan_cost import session
 from workload import CHECKS, DAY, SUITE, write_events
 
-from dqx_airflow.engine.scan.states import StateCache
-from dqx_airflow.results.states import StateStore
+from dqx_airflow.engine.scan.states import StateCache, StateStore
 from dqx_airflow.results.tables import locate
 from dqx_airflow.values import DatasetRef
 

@@ -21,8 +21,8 @@ from pathlib import Path
 from deltalake import DeltaTable
 from grown_store import GATES, SCOPE, UNTIL, Run, fill, fill_as_before, report_of, runs_of
 
+from dqx_airflow.engine.scan.states import State, StateStore
 from dqx_airflow.results import upkeep
-from dqx_airflow.results.states import State, StateStore
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.results.tables import locate
 
@@ -71,7 +71,7 @@ def questions(last: Run) -> dict[str, Sequence[str]]:
             f"{_OPEN} assert store.contract_runs({gates!r}, 'urn:orders', {until})"
         ),
         "the states of 31 dates": code(
-            "from dqx_airflow.results.states import StateStore;"
+            "from dqx_airflow.engine.scan.states import StateStore;"
             "from dqx_airflow.results.tables import locate; from datetime import timedelta;"
             f"days = [{until} - timedelta(days=n) for n in range(31)];"
             f"assert StateStore(locate(ROOT)).recall({SCOPE + last.gate!r}, days)"

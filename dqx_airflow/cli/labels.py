@@ -25,7 +25,7 @@ from dqx_airflow.values.request import days_before
 
 if TYPE_CHECKING:
     from dqx_airflow.results.alerts import Alert, NewLabel
-    from dqx_airflow.results.labels import Label
+    from dqx_airflow.results.past_days import Label
     from dqx_airflow.results.query import RunsWanted, StoredResults
 
 
@@ -258,7 +258,7 @@ def label(
     :param author: The author of the label; default: the current user.
     """
     from dqx_airflow.results.alerts import LabelKind, NewLabel, labels_for
-    from dqx_airflow.results.labels import contradictions, write_labels
+    from dqx_airflow.results.past_days import contradictions, write_labels
 
     stored = arguments.results_of(suite, results)
     kind_options = {

@@ -99,8 +99,13 @@ def _tuned(
 ) -> tuple[Sequence[PastDay], Sequence[Tuned], str]:
     """The past days of a suite, the results of the tuner for them, and whose labels contradict."""
     from dqx_airflow.cli.labels import contradictions_text
-    from dqx_airflow.results.labels import contradictions
-    from dqx_airflow.results.past_days import one_gate, past_days, past_runs, runs_of_suite
+    from dqx_airflow.results.past_days import (
+        contradictions,
+        one_gate,
+        past_days,
+        past_runs,
+        runs_of_suite,
+    )
     from dqx_airflow.tuning.forms import tune as tune_suite
 
     checked = file.read()

@@ -36,7 +36,7 @@ from dqx_airflow.engine.outputs.quarantine import Judged, quarantine_rows
 from dqx_airflow.engine.outputs.samples import with_failing_rows
 from dqx_airflow.engine.proof.engine_key import engine_key, known_proof
 from dqx_airflow.engine.scan.frames import condition_of
-from dqx_airflow.engine.scan.states import StateCache, fingerprint_of
+from dqx_airflow.engine.scan.states import StateCache, StateStore, fingerprint_of
 from dqx_airflow.engine.session.concurrency import JobEnding, do_meanwhile
 from dqx_airflow.engine.session.sail import require_spark
 from dqx_airflow.engine.session.spark_session import (
@@ -65,11 +65,10 @@ from dqx_airflow.plan.masks import without_values
 from dqx_airflow.plan.model import Plan, PlannedAssertion, Scanned
 from dqx_airflow.plan.selection import checked_suite, plan_of, selected_clauses, shadow_plan
 from dqx_airflow.results.decisions import decisions_on
-from dqx_airflow.results.labels import read_labels
+from dqx_airflow.results.past_days import read_labels
 from dqx_airflow.results.query import StoredResults, read_proof
 from dqx_airflow.results.receipts import ReceiptWriter, signing_key
 from dqx_airflow.results.schema import PROOFS, digests_of
-from dqx_airflow.results.states import StateStore
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import GateReport, GateRequest, Outcome, Verdict
 from dqx_airflow.values.json_form import EXIT_TIMED_OUT, from_arguments, storage_options_of

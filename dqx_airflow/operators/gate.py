@@ -382,7 +382,7 @@ class GateOperator(SparkJobOperator, gate_arguments.GateArguments):
 
     def _discard(self, stored_request: str) -> None:
         """Deletes the request of a job that has ended, so that no other job finds it."""
-        from dqx_airflow.results.requests import discard_request
+        from dqx_airflow.results.store import discard_request
 
         discard_request(stored_request, self._results_location.storage_options)
 

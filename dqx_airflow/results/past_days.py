@@ -1,13 +1,18 @@
 """The past of a gate: its days with what was measured, judged and labelled on them, one run for
 each day and instance of a mapped gate. Alerts, labels and backtests begin here, and comparisons
-with shadow suites. `results` is a root, or results with their storage options."""
+with shadow suites. `results` is a root, or results with their storage options.
+
+Users' labels of verdicts say whether there was a real issue. Append-only; the last one counts. Any
+number of processes may write concurrently, and be killed: a label is stored once, or not at all.
+"""
 
 from __future__ import annotations
 
+import uuid
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from datetime import date, datetime, timezone
 from functools import reduce
 from operator import or_
 from typing import Any, TypeAlias
@@ -15,9 +20,18 @@ from typing import Any, TypeAlias
 from dqx_airflow.errors import RequestError
 from dqx_airflow.plan.term_values import Measurements, measurements_from
 from dqx_airflow.results import query
-from dqx_airflow.results.labels import read_labels
-from dqx_airflow.results.query import RunsWanted, StoredResults, opened
-from dqx_airflow.results.schema import RESULTS, RUNS, Row, as_utc, value_from_row
+from dqx_airflow.results.query import RunsWanted, StoredResults, map_index_of, opened
+from dqx_airflow.results.schema import (
+    LABELS,
+    LABELS_COLUMNS,
+    LABELS_SCHEMA,
+    RESULTS,
+    RUNS,
+    Row,
+    as_utc,
+    fields_of,
+    value_from_row,
+)
 from dqx_airflow.values import DatasetSnapshot, MetricValue, ShadowReport, Status, from_json
 
 AssertionKey: TypeAlias = tuple[str, str]
@@ -339,3 +353,135 @@ def shadow_days(results: StoredResults | str, wanted: RunsWanted) -> tuple[Shado
 
 def _statuses(rows: Iterable[Row]) -> dict[AssertionKey, Status]:
     return {(row["check"], row["name"]): Status(row["status"]) for row in rows}
+
+
+LabelKey: TypeAlias = tuple[str, date, int, str, str]
+"""A gate, a date of its data, a map index, a check, and the name of an assertion."""
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """Whether there was a real issue in what an assertion of a gate checked on a date.
+
+    With `ground_truth` False, a failure was a false alarm; with True, a pass missed an issue.
+    `run_id` is the run whose verdict the author saw, `map_index` that of an instance of a mapped
+    gate, -1 for others. `at` is in UTC.
+    """
+
+    gate: str
+    date: date
+    check: str
+    name: str
+    ground_truth: bool
+    author: str
+    reason: str | None = None
+    suite: str = ""
+    run_id: str | None = None
+    map_index: int = -1
+    at: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
+    id: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+    @property
+    def key(self) -> LabelKey:
+        """The labelled verdict: the gate, the date, the instance, the check and the assertion."""
+        return self.gate, self.date, self.map_index, self.check, self.name
+
+    @property
+    def content(self) -> tuple[bool, str, str | None]:
+        """The content of the label, its author, and the reason."""
+        return self.ground_truth, self.author, self.reason
+
+
+def write_labels(results: StoredResults | str, labels: Iterable[Label]) -> tuple[Label, ...]:
+    """Appends labels in one commit, and returns those that were appended.
+
+    A label that repeats the last one for the same verdict is not appended. So it is safe to repeat
+    a call of which it is unknown whether it was finished.
+
+    :raises StoreError: the store cannot be written.
+    """
+    wanted, results = list(labels), opened(results)
+    stored = {
+        label.key: label.content
+        for label in read_labels(results, gates={label.gate for label in wanted})
+    }
+    new = []
+    for label in wanted:
+        if stored.get(label.key) != label.content:
+            new.append(label)
+            stored[label.key] = label.content
+    if new:
+        results.write(LABELS, {label.id: label for label in new})
+    return tuple(new)
+
+
+def read_labels(
+    results: StoredResults | str,
+    *,
+    gates: Collection[str] | None = None,
+    since: date | None = None,
+    until: date | None = None,
+    all_versions: bool = False,
+) -> tuple[Label, ...]:
+    """The labels of some gates on data of some days, oldest label first.
+
+    A label of an older version has no map index: its instance is that of the run that was labelled.
+
+    :param all_versions: also those that a later one replaces.
+    :raises StoreError: the store exists and cannot be read.
+    """
+    results, wanted = opened(results), RunsWanted(gates, since=since, until=until)
+    if wanted.is_nothing:
+        return ()
+    order = 'ORDER BY "labelled_at", "label_id"'
+    rows = results.select(LABELS, LABELS_SCHEMA.names, wanted.conditions, order)
+    instances: Mapping[str, int] = {}
+    if any(row.get("map_index") is None for row in rows):
+        instances = _mapped_runs(results, wanted)
+    labels = [_label(row, instances) for row in rows]
+    unique = {label.id: label for label in labels}
+    if all_versions:
+        return tuple(unique.values())
+    last: dict[LabelKey, Label] = {}
+    for label in unique.values():
+        last.pop(label.key, None)
+        last[label.key] = label
+    return tuple(last.values())
+
+
+def contradictions(
+    results: StoredResults | str,
+    gates: Collection[str],
+    *,
+    since: date | None = None,
+    until: date | None = None,
+) -> tuple[tuple[Label, Label], ...]:
+    """The labels that count and say the opposite of what another person said about the same
+    verdict, each with the last label of that person.
+
+    :raises StoreError: the store exists and cannot be read.
+    """
+    by_verdict: defaultdict[LabelKey, list[Label]] = defaultdict(list)
+    for label in read_labels(results, gates=gates, since=since, until=until, all_versions=True):
+        by_verdict[label.key].append(label)
+    found = []
+    for *earlier, last in by_verdict.values():
+        others = [label for label in earlier if label.author != last.author]
+        if others and others[-1].ground_truth != last.ground_truth:
+            found.append((last, others[-1]))
+    return tuple(found)
+
+
+def _mapped_runs(results: StoredResults, wanted: RunsWanted) -> dict[str, int]:
+    """The map indexes of runs of mapped gates, by their ids."""
+    mapped = [*wanted.conditions, "right(\"scheduler_run\", 1) = ']'"]
+    rows = results.select(RUNS, ("run_id", "gate", "dataset_date", "scheduler_run"), mapped)
+    return {row["run_id"]: map_index_of(row) for row in rows}
+
+
+def _label(row: Row, instances: Mapping[str, int]) -> Label:
+    """:param instances: the map indexes of mapped runs, for a label that has none."""
+    label = Label(**fields_of(LABELS_COLUMNS, row))
+    if row.get("map_index") is not None:
+        return label
+    return replace(label, map_index=instances.get(label.run_id or "", -1))

@@ -25,13 +25,12 @@ from dqx_airflow.engine.job import plan_gate
 from dqx_airflow.engine.scan import states
 from dqx_airflow.engine.scan.frames import ReferenceTables
 from dqx_airflow.engine.scan.passes import AggregateRequest, ScanResults
-from dqx_airflow.engine.scan.states import WITHOUT_EFFECT, StateCache
+from dqx_airflow.engine.scan.states import WITHOUT_EFFECT, State, StateCache, StateStore
 from dqx_airflow.engine.sources import listing
 from dqx_airflow.engine.sources.listing import DataFile
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.plan.predicates import aggregates_of, lookups_of
 from dqx_airflow.plan.row_values import RowTypes
-from dqx_airflow.results.states import State, StateStore
 from dqx_airflow.values import (
     Attempt,
     DatasetRef,

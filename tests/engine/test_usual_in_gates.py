@@ -13,7 +13,7 @@ import pytest
 from lake import TODAY, delta, request
 
 from dqx_airflow.engine.job import run_gates
-from dqx_airflow.results.labels import Label, write_labels
+from dqx_airflow.results.past_days import Label, write_labels
 from dqx_airflow.values import Outcome, Status
 
 pytestmark = pytest.mark.spark

@@ -5,6 +5,7 @@ The laws hold for results of the reference, in the form that states have, and fo
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import date, datetime, timezone
 from decimal import Decimal
@@ -16,12 +17,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dqx_airflow.engine.scan.states import plain_result, result_in
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.metric import Aggregate, Merge
 from dqx_airflow.metrics.spark_values import ColumnValues, SumOverflow, metric_value
 from dqx_airflow.metrics.sql import typed
 from dqx_airflow.metrics.types import family_of
-from dqx_airflow.results.states import result_as_json, result_from_json
 from dqx_airflow.values import MetricValue
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {
@@ -63,9 +64,8 @@ def result_of(metric: str, spark_type: str, values: Sequence[Any]) -> MetricValu
     compute = METRICS[metric].in_python
     assert compute is not None
     try:
-        return result_from_json(
-            result_as_json(metric_value(compute(ColumnValues(spark_type, tuple(values)))))
-        )
+        result = plain_result(metric_value(compute(ColumnValues(spark_type, tuple(values)))))
+        return result_in(json.loads(json.dumps(result)))
     except SumOverflow:
         return None
 

@@ -13,8 +13,7 @@ import uuid
 from dataclasses import replace
 from datetime import datetime, timezone
 
-from dqx_airflow.results.requests import take_request
-from dqx_airflow.results.store import ResultsStore
+from dqx_airflow.results.store import ResultsStore, take_request
 from dqx_airflow.values import (
     Attempt,
     DatasetSnapshot,

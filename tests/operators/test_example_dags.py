@@ -14,7 +14,7 @@ from dag_files import read_dags
 from gate_stubs import FakeRun, FakeTask, Log, report_at
 
 from dqx_airflow import MemoryDatabase, Suite, __version__
-from dqx_airflow.results.labels import Label, write_labels
+from dqx_airflow.results.past_days import Label, write_labels
 from dqx_airflow.results.query import list_runs
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.tuning.proposals import Proposal, ProposalStage, ProposedValue, decide, propose

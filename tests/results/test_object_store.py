@@ -23,13 +23,12 @@ from pyarrow.fs import S3FileSystem
 from typer.testing import CliRunner
 
 from dqx_airflow.cli.main import app
+from dqx_airflow.engine.scan.states import State, StateStore
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.delta.log import DeltaLog, loose_files, struct_of
 from dqx_airflow.errors import StoreError
 from dqx_airflow.results.query import list_runs, read_report
-from dqx_airflow.results.requests import store_request, take_request
-from dqx_airflow.results.states import State, StateStore
-from dqx_airflow.results.store import ResultsStore
+from dqx_airflow.results.store import ResultsStore, store_request, take_request
 from dqx_airflow.results.tables import locate, open_table
 from dqx_airflow.values.json_form import from_arguments
 

@@ -8,8 +8,13 @@ from pathlib import Path
 import pytest
 
 from dqx_airflow.errors import RequestError, StoreError
-from dqx_airflow.results.requests import checksum_of, discard_request, store_request, take_request
-from dqx_airflow.results.store import ResultsStore
+from dqx_airflow.results.store import (
+    ResultsStore,
+    checksum_of,
+    discard_request,
+    store_request,
+    take_request,
+)
 from dqx_airflow.results.tables import locate
 from dqx_airflow.values import Attempt, GateRequest, SourceFile
 from dqx_airflow.values.json_form import from_arguments

@@ -18,6 +18,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
+from dqx_airflow.engine.scan.states import State, StateStore
 from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.results import upkeep
 from dqx_airflow.results.query import find_report, list_runs, read_report
@@ -35,7 +36,6 @@ from dqx_airflow.results.schema import (
     results_rows,
     run_row,
 )
-from dqx_airflow.results.states import State, StateStore
 from dqx_airflow.results.store import OF_GATES, ResultsStore, arrow_table
 from dqx_airflow.results.tables import locate
 from dqx_airflow.results.upkeep import TableFiles

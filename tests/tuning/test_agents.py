@@ -16,7 +16,7 @@ from stored_days import FIRST, SUITE, orders, store_days
 
 from dqx_airflow import MemoryDatabase, StoredDatabase
 from dqx_airflow.dql import History, Suite, UpstreamFailure
-from dqx_airflow.results.labels import Label, write_labels
+from dqx_airflow.results.past_days import Label, write_labels
 
 PRINTED = {
     case.title: case.blocks[0].text.replace("from dqx.dql", "from dqx_airflow.dql")

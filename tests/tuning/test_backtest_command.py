@@ -14,7 +14,7 @@ from stored_days import SUITE, day, orders, store_days
 from typer.testing import CliRunner
 
 from dqx_airflow.cli.main import app
-from dqx_airflow.results.labels import Label, write_labels
+from dqx_airflow.results.past_days import Label, write_labels
 from dqx_airflow.tuning.proposals import Proposal, ProposedValue
 
 COUNTS = {0: (20, 0), 1: (20, 2), 2: (9, 0), 3: (4, 0), 4: (6, 0), 5: (4, 0), 7: (20, 0)}

@@ -17,7 +17,7 @@ from stored_days import SUITE, day, orders, store_days
 from typer.testing import CliRunner
 
 from dqx_airflow.cli.main import app
-from dqx_airflow.results.labels import Label, read_labels, write_labels
+from dqx_airflow.results.past_days import Label, read_labels, write_labels
 from dqx_airflow.results.upkeep import optimize, prune
 
 COUNTS = {0: (20, 0), 1: (20, 2), 2: (9, 0), 3: (4, 0), 4: (6, 0), 5: (4, 0), 6: (20, 0)}
@@ -245,7 +245,7 @@ WRITER = """
 import sys
 from datetime import date
 from dqx_airflow.dql import History
-from dqx_airflow.results.labels import Label, write_labels
+from dqx_airflow.results.past_days import Label, write_labels
 root, writer = sys.argv[1:]
 for number in range(10_000):
     label = Label(f"gate{writer}", date.fromordinal(738_000 + number), "C", "rows", True, writer)

@@ -19,8 +19,7 @@ from typer.testing import CliRunner
 from dqx_airflow import MemoryDatabase, StoredDatabase, Suite
 from dqx_airflow.cli.main import app
 from dqx_airflow.errors import RequestError
-from dqx_airflow.results.labels import Label, read_labels, write_labels
-from dqx_airflow.results.past_days import past_days
+from dqx_airflow.results.past_days import Label, past_days, read_labels, write_labels
 from dqx_airflow.results.query import StoredResults
 from dqx_airflow.results.schema import LABELS_SCHEMA
 from dqx_airflow.results.store import ResultsStore

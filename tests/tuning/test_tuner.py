@@ -20,8 +20,7 @@ from dqx_airflow.cli.main import app
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.plan.term_values import Measurements
-from dqx_airflow.results.labels import Label, write_labels
-from dqx_airflow.results.past_days import PastDay
+from dqx_airflow.results.past_days import Label, PastDay, write_labels
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.costs import Counts, Fold, Trial, truths, wanted_labels, wins
 from dqx_airflow.tuning.forms import tune

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, ROWS, Html, Scene, report_of
 
-from dqx_airflow.results.labels import Label, read_labels
+from dqx_airflow.results.past_days import Label, read_labels
 from dqx_airflow.values import GateReport, Outcome
 
 if TYPE_CHECKING:

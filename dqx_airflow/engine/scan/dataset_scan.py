@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 
 from dqx_airflow.engine.scan import frames, fused_pass, passes
 from dqx_airflow.engine.scan.fused_pass import PassResult, aggregate, aggregate_reshaped, bisected
-from dqx_airflow.engine.scan.states import StateCache, added_file_passes
+from dqx_airflow.engine.scan.states import StateCache, added_file_passes, plain_result, result_in
 from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
 from dqx_airflow.engine.session.spark_errors import explain, spark_failures
 from dqx_airflow.engine.sources.dataset import OpenDataset
@@ -38,7 +38,6 @@ from dqx_airflow.plan.model import Group, Grouping, GroupValues, Lookup, MetricR
 from dqx_airflow.plan.passes import MOST_COMPILED
 from dqx_airflow.plan.row_values import RowTypes
 from dqx_airflow.plan.schema_check import Schema
-from dqx_airflow.results.states import plain_result, result_in
 from dqx_airflow.values import MASK, MetricValue, Origin
 
 

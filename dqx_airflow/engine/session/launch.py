@@ -27,7 +27,7 @@ def job_arguments(given: Sequence[str]) -> list[str]:
     """
     if FILE_FLAG not in given[:-1]:
         return list(given)
-    from dqx_airflow.results.requests import take_request
+    from dqx_airflow.results.store import take_request
 
     try:
         options = storage_options_of(os.environ)

@@ -181,7 +181,7 @@ def submit_job(
     """
     from dqx_airflow.errors import StoreError
     from dqx_airflow.operators.exceptions import GateInfrastructureError
-    from dqx_airflow.results.requests import checksum_of, discard_request, store_request
+    from dqx_airflow.results.store import checksum_of, discard_request, store_request
     from dqx_airflow.results.tables import locate
     from dqx_airflow.values.json_form import FILE_FLAG
     from dqx_airflow.values.redact import redact_urls
