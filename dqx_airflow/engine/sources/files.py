@@ -15,8 +15,15 @@ from dqx_airflow.datasets.reader_options import given_options, is_on, option_of
 from dqx_airflow.engine.session.sail import INSTEAD, sail_version
 from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.engine.session.spark_versions import condition_of
-from dqx_airflow.engine.sources import errors, footers, listing, text_files
-from dqx_airflow.engine.sources.dataset import OpenDataset
+from dqx_airflow.engine.sources import footers, listing, text_files
+from dqx_airflow.engine.sources.dataset import (
+    NOTHING_IGNORED,
+    OpenDataset,
+    nothing_there,
+    of_table,
+    require_checked_folders,
+    unreadable,
+)
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.footers import UNREADABLE, merges_schemas
 from dqx_airflow.engine.sources.guessed_types import faults_of, guess_csv, guess_json, read_texts
@@ -47,7 +54,7 @@ _OF_TABLES = ("parquet", "orc", "avro")
 
 def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
     if ref.format in _OF_TABLES and (table := listing.table_format(path)) is not None:
-        raise errors.of_table(ref, path, table)
+        raise of_table(ref, path, table)
     # Listed before Spark lists them, so that no change goes unnoticed.
     files = listing.files_at(path)
     chosen = [file for file in files or () if _is_chosen(ref, file)]
@@ -58,12 +65,12 @@ def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
         _require_whole_files(ref, files or ())
         _require_read_files(ref, path, files or ())
     if ref.schema is not None and partition_names(files or ()):
-        errors.require_checked_folders(spark, ref)
+        require_checked_folders(spark, ref)
 
     def reader(format: str) -> DataFrameReader:
         spark_reader = spark.read.format(format)
         if format != "iceberg":
-            spark_reader = spark_reader.options(**errors.NOTHING_IGNORED)
+            spark_reader = spark_reader.options(**NOTHING_IGNORED)
         root = listing.partition_root(path)
         return spark_reader if root is None else spark_reader.option("basePath", root)
 
@@ -87,7 +94,7 @@ def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
     else:
         opened = _open_columns(spark, ref, fresh_reader, path, files or (), texts, unseen)
     if ref.schema is not None and not opened.read(()).inputFiles():
-        raise errors.nothing_there(ref, path)
+        raise nothing_there(ref, path)
     return replace(opened, files=files)
 
 
@@ -164,7 +171,7 @@ def _open_columns(
             with spark_failures():
                 return reader.load(paths_of(path, chosen))
         except PySparkException as error:
-            raise errors.unreadable(spark, ref, error) from error
+            raise unreadable(spark, ref, error) from error
 
     return replace(opened, read_files=read_files)
 

@@ -1,24 +1,44 @@
-"""Opens datasets as Spark DataFrames, pinned to their current version."""
+"""Opens datasets as Spark DataFrames, pinned to their current version.
+
+Tables, views and queries of the catalog are read as strictly as files at a path. Spark reads a
+table of text files (`USING csv`) leniently unless the table says otherwise: values that do not fit
+their column silently become NULL.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from datetime import datetime, timezone
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from dqx_airflow.datasets.settings import check_ref
-from dqx_airflow.dql.checks.call_arguments import objection_to_filter
+from dqx_airflow.datasets.delta_log import require_whole_commits
+from dqx_airflow.datasets.reader_options import given_options, of_delta_table
+from dqx_airflow.datasets.settings import check_ref, timestamp_of
+from dqx_airflow.dql.checks.call_arguments import (
+    objection_to_filter,
+    objection_to_select,
+    tables_of_select,
+)
 from dqx_airflow.engine.session import sail
 from dqx_airflow.engine.session.spark_errors import spark_failures
-from dqx_airflow.engine.sources.catalog import open_query, open_table
-from dqx_airflow.engine.sources.dataset import OpenDataset, in_one_form
-from dqx_airflow.engine.sources.delta.snapshot import open_delta
-from dqx_airflow.engine.sources.errors import require_plain_sql, unreadable
+from dqx_airflow.engine.sources.dataset import (
+    OpenDataset,
+    in_one_form,
+    require_plain_sql,
+    require_strict_session,
+    too_early,
+    unreadable,
+)
+from dqx_airflow.engine.sources.delta.log import COMMITS_READ, KEEP_THE_DATA
+from dqx_airflow.engine.sources.delta.snapshot import deltalake_failures, open_delta
 from dqx_airflow.engine.sources.files import open_files
 from dqx_airflow.engine.sources.jdbc import open_database_table
-from dqx_airflow.engine.sources.listing import GLOB, absolute, partition_names
+from dqx_airflow.engine.sources.listing import GLOB, absolute, is_local, partition_names
 from dqx_airflow.errors import DatasetError, RequestError
+from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.values import DatasetRef
 
 
@@ -100,3 +120,149 @@ def _filtered(spark: SparkSession, opened: OpenDataset, condition: str) -> OpenD
         read=lambda dates: opened.read(dates).where(condition),
         read_files=alone and (lambda files: alone(files).where(condition)),
     )
+
+
+_OF_TEXT = ("csv", "json", "xml")
+_STRICT = {"mode": "FAILFAST", "columnPruning": "false"}
+"""Without column pruning, values of columns that no assertion uses are read as well."""
+_DETAILS = "# Detailed Table Information"
+_MOST_VIEWS = 20
+"""The maximum nesting of views."""
+
+
+def open_table(spark: SparkSession, ref: DatasetRef, table: str) -> OpenDataset:
+    """A table or view by name; a Delta table is pinned to its current version.
+
+    :raises DatasetError: it cannot be read as requested.
+    """
+    require_strict_session(spark, ref, "what it reads of the catalog")
+    about = _description(spark, table)
+    provider = about.get("Provider", "").lower()
+    options = given_options(ref)
+    if _text_format(about) and not _has_mode(about):
+        options = {**_STRICT, **options}
+    _require_strict_views(spark, ref, about)
+    reader = spark.read.options(**options)
+    frame = reader.table(table)
+    if provider != "delta":
+        if ref.version is not None or ref.timestamp is not None:
+            raise DatasetError(
+                f"dataset '{ref.name}': {table} is not a Delta table in this session, so it has no "
+                "versions",
+                "leave out version and timestamp",
+            )
+        return OpenDataset.of_frame(ref, frame, table)
+    if ref.options:
+        wrong = of_delta_table(ref.options[0][0])
+        raise DatasetError(f"dataset '{ref.name}' {wrong.problem}", wrong.hint)
+    version = _version_of(spark, ref, table)
+    if (location := about.get("Location")) and is_local(location := absolute(location)):
+        with deltalake_failures(ref, location):
+            require_whole_commits(location, version)
+    opened = OpenDataset.of_frame(ref, reader.option("versionAsOf", version).table(table), table)
+    is_of_now = ref.version is None and ref.timestamp is None
+    return replace(
+        opened,
+        version=version,
+        last_commit=(lambda: _last_commit(spark, table, version)) if is_of_now else lambda: None,
+    )
+
+
+def open_query(spark: SparkSession, ref: DatasetRef, text: str) -> OpenDataset:
+    """A SELECT over tables and views.
+
+    :raises DatasetError: it is another statement, or reads something that may lose values.
+    """
+    require_strict_session(spark, ref, "what it reads of the catalog")
+    objection = objection_to_select(text)
+    if objection is not None:
+        message = f"the query of dataset '{ref.name}': {objection}"
+        raise DatasetError(message, "write one SELECT over tables of the catalog")
+    for table in tables_of_select(text):
+        _require_strict(spark, ref, table)
+    return OpenDataset.of_frame(ref, spark.sql(text), ref.location)
+
+
+def _require_strict(spark: SparkSession, ref: DatasetRef, table: str, depth: int = 0) -> None:
+    """Rejects text-file tables behind a query or a view, where no reader options apply.
+
+    :raises DatasetError: values that do not fit a column would become NULL.
+    """
+    about = _description(spark, table)
+    kind = _text_format(about)
+    if kind and not _has_mode(about):
+        properties = ", ".join(f"'{name}' = '{value}'" for name, value in _STRICT.items())
+        raise DatasetError(
+            f"dataset '{ref.name}' reads {table}, a table of {kind} files, where Spark makes NULL "
+            "of what does not fit its columns",
+            f"ALTER TABLE {table} SET SERDEPROPERTIES ({properties}), or make {table} the dataset",
+        )
+    _require_strict_views(spark, ref, about, depth)
+
+
+def _require_strict_views(
+    spark: SparkSession, ref: DatasetRef, about: Mapping[str, str], depth: int = 0
+) -> None:
+    for table in _tables_behind(about):
+        if depth >= _MOST_VIEWS:
+            raise DatasetError(
+                f"dataset '{ref.name}': {table} is behind more than {_MOST_VIEWS} nested views",
+                "read one of the inner views or tables",
+            )
+        _require_strict(spark, ref, table, depth + 1)
+
+
+def _tables_behind(about: Mapping[str, str]) -> Iterator[str]:
+    """The full names of the tables that a view reads, possibly from other databases."""
+    home = about.get("View Catalog and Namespace", "")
+    for table in tables_of_select(about.get("View Text", "")):
+        yield f"{home}.{table}" if home and "." not in table else table
+
+
+def _text_format(about: Mapping[str, str]) -> str | None:
+    """The format of a table of text files, which may be given as the class of its reader."""
+    provider = about.get("Provider", "").lower()
+    return next((kind for kind in _OF_TEXT if kind in provider), None)
+
+
+def _has_mode(about: Mapping[str, str]) -> bool:
+    """True if the owner of a table has chosen what happens to values that do not fit."""
+    properties = about.get("Storage Properties", "").strip("[]").lower().split(",")
+    return any(item.strip().startswith("mode=") for item in properties)
+
+
+def _description(spark: SparkSession, table: str) -> Mapping[str, str]:
+    """The catalog's description of a table; empty for a temporary view."""
+    try:
+        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
+    except PySparkException:
+        return {}  # reading it fails as well, with the reason
+    names = [str(row[0]) for row in rows]
+    # The columns come before this line, and may have any names.
+    start = names.index(_DETAILS) if _DETAILS in names else len(rows)
+    return {str(row[0]): str(row[1]) for row in rows[start:]}
+
+
+def _last_commit(spark: SparkSession, table: str, version: int) -> datetime | None:
+    """The time of the last data change of a Delta table, if its history still has it."""
+    kept = ", ".join(map(quote_literal, sorted(KEEP_THE_DATA)))
+    history = (
+        spark.sql(f"DESCRIBE HISTORY {table} LIMIT {COMMITS_READ}")
+        .where(f"version <= {version} AND upper(operation) NOT IN ({kept})")
+        .selectExpr("max(unix_micros(timestamp))")
+        .collect()[0][0]
+    )
+    return None if history is None else datetime.fromtimestamp(history / 1_000_000, timezone.utc)
+
+
+def _version_of(spark: SparkSession, ref: DatasetRef, table: str) -> int:
+    if ref.version is not None:
+        return ref.version
+    commits = spark.sql(f"DESCRIBE HISTORY {table}")
+    if ref.timestamp is not None:
+        timestamp = timestamp_of(ref.timestamp).isoformat()
+        commits = commits.where(f"timestamp <= TIMESTAMP_LTZ'{timestamp}'")
+    newest = commits.selectExpr("max(version)").collect()[0][0]
+    if newest is None:
+        raise too_early(ref, table)
+    return int(newest)

@@ -26,8 +26,16 @@ from dqx_airflow.datasets.settings import timestamp_of
 from dqx_airflow.engine.session.sail import INSTEAD, sail_version
 from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.engine.session.spark_versions import condition_of
-from dqx_airflow.engine.sources import errors
-from dqx_airflow.engine.sources.dataset import OpenDataset
+from dqx_airflow.engine.sources.dataset import (
+    NOTHING_IGNORED,
+    OpenDataset,
+    lost_file,
+    nothing_there,
+    package_for,
+    require_strict_session,
+    too_early,
+    unreadable,
+)
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.delta.log import DeltaLog, FileGroup, struct_of
 from dqx_airflow.engine.sources.listing import GLOB, DataFile, escaped, is_local
@@ -52,7 +60,7 @@ def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
         with deltalake_failures(ref, path):
             lost = log.lost_file(dates)
         if lost is not None:
-            raise errors.lost_file(ref, lost)
+            raise lost_file(ref, lost)
 
     def read_parts(file_groups: Callable[[], list[FileGroup]]) -> DataFrame:
         with deltalake_failures(ref, path):
@@ -63,8 +71,8 @@ def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
         except PySparkException as error:
             is_lost = condition_of(error) == "PATH_NOT_FOUND"
             missing_path = (error.getMessageParameters() or {}).get("path", "a file")
-            lost = errors.lost_file(ref, f"{missing_path}, which does not exist")
-            raise (lost if is_lost else errors.unreadable(spark, ref, error)) from error
+            lost = lost_file(ref, f"{missing_path}, which does not exist")
+            raise (lost if is_lost else unreadable(spark, ref, error)) from error
 
     def read(dates: Collection[date | None]) -> DataFrame:
         check_files(dates)
@@ -77,7 +85,7 @@ def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
         features = sorted(log.features)
     alone = None if features else read_files
     if has_delta(spark):
-        errors.require_strict_session(spark, ref, "a Delta table")
+        require_strict_session(spark, ref, "a Delta table")
         frame = spark.read.format("delta").option("versionAsOf", version).load(path)
         struct = frame.schema
 
@@ -92,7 +100,7 @@ def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
         uses = f"dataset '{ref.name}': the Delta table at {path} uses {', '.join(features)}, which "
         if not of_spark:
             raise DatasetError(f"{uses}Sail may read differently from Spark", INSTEAD)
-        package = errors.package_for(spark, "delta")
+        package = package_for(spark, "delta")
         raise DatasetError(f"{uses}this Spark session cannot read; {package}", EXTENSIONS)
     return OpenDataset(ref, struct, read, path, dates, version, log, read_files=alone)
 
@@ -108,7 +116,7 @@ def _frame_of(spark: SparkSession, log: DeltaLog, part: FileGroup) -> DataFrame:
     if not log.reads_folders and any(map(GLOB.search, part.uris)):
         raise DatasetError(f"Sail cannot read {log.path}: a path has wildcard characters", INSTEAD)
     struct = StructType([field for field in log.schema if field.name not in partition_values])
-    reader = spark.read.schema(struct).options(**errors.NOTHING_IGNORED)
+    reader = spark.read.schema(struct).options(**NOTHING_IGNORED)
     # A folder that looks like a partition counts only if it agrees with the log.
     in_folders = bool(log.partitioned_by) and not partition_values
     reader = reader.options(**({"basePath": log.path} if in_folders else _NO_PARTITIONS))
@@ -165,7 +173,7 @@ def table_at(ref: DatasetRef, path: str) -> DeltaTable:
             f"rename {path}",
         )
     if is_local(path) and Path(path).is_file():
-        raise errors.nothing_there(ref, path)
+        raise nothing_there(ref, path)
     with deltalake_failures(ref, path):
         table = DeltaTable(path)
         if ref.version is not None:
@@ -197,7 +205,7 @@ def _version_at(table: DeltaTable, ref: DatasetRef, path: str) -> int:
         if commit["timestamp"] <= timestamp.timestamp() * 1000
     ]
     if not by_log:
-        raise errors.too_early(ref, path)  # deltalake would load the first version
+        raise too_early(ref, path)  # deltalake would load the first version
     table.load_as_version(timestamp)
     by_files = int(table.version())
     if by_files != max(by_log):
@@ -215,7 +223,7 @@ def deltalake_failures(ref: DatasetRef, path: str) -> Iterator[None]:
     try:
         yield
     except TableNotFoundError as error:
-        raise errors.nothing_there(ref, path) from error
+        raise nothing_there(ref, path) from error
     except DatasetError:
         raise
     except Exception as error:  # deltalake has no base class for its exceptions
