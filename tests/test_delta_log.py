@@ -11,7 +11,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from dqx_airflow.datasets.delta_log import log_files, require_whole_commits
-from dqx_airflow.engine.sources.delta.snapshot import table_at
+from dqx_airflow.engine.sources.delta_table import table_at
 from dqx_airflow.errors import DatasetError, StoreError
 from dqx_airflow.results.tables import locate, open_table
 from dqx_airflow.values import DatasetRef

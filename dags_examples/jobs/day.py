@@ -15,7 +15,7 @@ from deltalake import write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
 from dqx_airflow.engine.scan.frames import rows_of
-from dqx_airflow.engine.sources.delta.snapshot import has_delta
+from dqx_airflow.engine.sources.delta_table import has_delta
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.values import DatasetRef
 

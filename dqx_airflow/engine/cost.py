@@ -15,8 +15,8 @@ from pyarrow.fs import FileSystem
 
 from dqx_airflow.datasets.delta_log import table_files
 from dqx_airflow.engine.sources.date_column import DateColumn
-from dqx_airflow.engine.sources.delta.log import DeltaLog, struct_of
-from dqx_airflow.engine.sources.delta.snapshot import table_at
+from dqx_airflow.engine.sources.delta_files import DeltaLog, struct_of
+from dqx_airflow.engine.sources.delta_table import table_at
 from dqx_airflow.engine.sources.listing import DataFile, absolute, files_at
 from dqx_airflow.errors import DatasetError, first_line
 from dqx_airflow.metrics.metric import Scan

@@ -21,7 +21,7 @@ from dqx_airflow.engine.outputs.promotion_target import PromotionTarget
 from dqx_airflow.engine.scan.frames import rows_of
 from dqx_airflow.engine.session.java import java_environment
 from dqx_airflow.engine.session.spark_session import create_session
-from dqx_airflow.engine.sources.delta.snapshot import has_delta
+from dqx_airflow.engine.sources.delta_table import has_delta
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.errors import DatasetError, PromotionError
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, Outcome, RunKey, SourceFile

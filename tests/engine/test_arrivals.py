@@ -14,7 +14,7 @@ from pyspark.sql.types import IntegerType, StringType, StructType
 
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.date_column import DateColumn
-from dqx_airflow.engine.sources.delta.log import DeltaLog, struct_of
+from dqx_airflow.engine.sources.delta_files import DeltaLog, struct_of
 from dqx_airflow.engine.sources.listing import DataFile
 from dqx_airflow.values import DatasetRef
 from dqx_airflow.values.report import Arrival

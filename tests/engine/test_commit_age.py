@@ -10,7 +10,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from dqx_airflow.contracts.enforcement.enforced_contract import enforce
-from dqx_airflow.engine.sources.delta.log import DeltaLog, struct_of
+from dqx_airflow.engine.sources.delta_files import DeltaLog, struct_of
 from dqx_airflow.values import DatasetRef, SourceFile
 
 LONG_AGO = datetime(2024, 1, 1, tzinfo=timezone.utc)

@@ -17,7 +17,7 @@ from dqx_airflow.engine.scan import states
 from dqx_airflow.engine.scan.states import Chain, chain_of, scope_of
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.date_column import DateColumn
-from dqx_airflow.engine.sources.delta.log import DeltaLog
+from dqx_airflow.engine.sources.delta_files import DeltaLog
 from dqx_airflow.engine.sources.listing import DataFile
 from dqx_airflow.values import DatasetRef
 

@@ -18,7 +18,7 @@ from deltalake import DeltaTable, write_deltalake
 from lake import TODAY, YESTERDAY, request
 
 from dqx_airflow.engine.job import run_gates
-from dqx_airflow.engine.sources.delta.log import TableStorage, loose_files
+from dqx_airflow.engine.sources.delta_files import TableStorage, loose_files
 from dqx_airflow.values import DatasetRef, GateReport, Outcome
 
 pytestmark = pytest.mark.spark

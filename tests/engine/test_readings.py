@@ -14,8 +14,8 @@ from dqx_airflow.engine.scan import passes as rules
 from dqx_airflow.engine.scan.passes import AggregateRequest, describe_pass, split_into_passes
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.date_column import DateColumn
-from dqx_airflow.engine.sources.delta.log import DeltaLog, struct_of
-from dqx_airflow.engine.sources.delta.snapshot import table_at
+from dqx_airflow.engine.sources.delta_files import DeltaLog, struct_of
+from dqx_airflow.engine.sources.delta_table import table_at
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.metric import Aggregate
 from dqx_airflow.plan.passes import MOST_COMPILED

@@ -36,8 +36,8 @@ from dqx_airflow.engine.scan.frames import ReferenceTables, rows_of
 from dqx_airflow.engine.session.concurrency import jobs_called
 from dqx_airflow.engine.session.sail import require_spark
 from dqx_airflow.engine.sources.dataset import OpenDataset
-from dqx_airflow.engine.sources.delta.log import DeltaLog, struct_of
-from dqx_airflow.engine.sources.delta.snapshot import frame_of_parts
+from dqx_airflow.engine.sources.delta_files import DeltaLog, struct_of
+from dqx_airflow.engine.sources.delta_table import frame_of_parts
 from dqx_airflow.engine.sources.listing import DataFile, absolute
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.errors import RequestError, StoreError

@@ -49,8 +49,8 @@ from dqx_airflow.engine.session.concurrency import jobs_called
 from dqx_airflow.engine.session.spark_errors import explain, spark_failures
 from dqx_airflow.engine.session.spark_versions import rebalanced
 from dqx_airflow.engine.sources.dataset import OpenDataset, package_for
-from dqx_airflow.engine.sources.delta.log import DeltaLog, struct_of
-from dqx_airflow.engine.sources.delta.snapshot import EXTENSIONS, frame_of_parts, has_delta
+from dqx_airflow.engine.sources.delta_files import DeltaLog, struct_of
+from dqx_airflow.engine.sources.delta_table import EXTENSIONS, frame_of_parts, has_delta
 from dqx_airflow.engine.sources.listing import DataFile, absolute
 from dqx_airflow.errors import DatasetError, PromotionError, first_line
 from dqx_airflow.metrics.sql import quote_name

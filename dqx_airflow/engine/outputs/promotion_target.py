@@ -23,8 +23,8 @@ from dqx_airflow.engine.outputs import promoted_slices
 from dqx_airflow.engine.outputs.promoted_slices import Region
 from dqx_airflow.engine.scan.frames import rows_of
 from dqx_airflow.engine.sources.dataset import OpenDataset
-from dqx_airflow.engine.sources.delta.log import DeltaLog, struct_of
-from dqx_airflow.engine.sources.delta.snapshot import frame_of_parts
+from dqx_airflow.engine.sources.delta_files import DeltaLog, struct_of
+from dqx_airflow.engine.sources.delta_table import frame_of_parts
 from dqx_airflow.engine.sources.listing import absolute
 from dqx_airflow.errors import DqxError, PromotionError
 from dqx_airflow.metrics.sql import quote_literal, quote_name

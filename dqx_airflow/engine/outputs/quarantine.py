@@ -35,8 +35,8 @@ from dqx_airflow.engine.scan.frames import ReferenceTables, has_lost_its_date, r
 from dqx_airflow.engine.session.concurrency import jobs_called
 from dqx_airflow.engine.session.spark_errors import explain, spark_failures
 from dqx_airflow.engine.sources.dataset import OpenDataset
-from dqx_airflow.engine.sources.delta.log import DeltaLog, FileGroup, struct_of
-from dqx_airflow.engine.sources.delta.snapshot import frame_of_parts
+from dqx_airflow.engine.sources.delta_files import DeltaLog, FileGroup, struct_of
+from dqx_airflow.engine.sources.delta_table import frame_of_parts
 from dqx_airflow.engine.sources.listing import DataFile, absolute
 from dqx_airflow.errors import DqxError, StoreError, first_line
 from dqx_airflow.metrics.sql import quote_literal, quote_name

@@ -24,7 +24,7 @@ from dqx_airflow.datasets.settings import format_of
 from dqx_airflow.engine.session.spark_errors import explain
 from dqx_airflow.engine.session.spark_versions import condition_of, objection_to_types, package_of
 from dqx_airflow.engine.sources.date_column import DateColumn
-from dqx_airflow.engine.sources.delta.log import DeltaLog
+from dqx_airflow.engine.sources.delta_files import DeltaLog
 from dqx_airflow.engine.sources.guessed_types import TextColumns
 from dqx_airflow.engine.sources.listing import DataFile, absolute, changed_files, files_at
 from dqx_airflow.errors import DatasetError, first_line

@@ -32,8 +32,8 @@ from dqx_airflow.engine.sources.dataset import (
     too_early,
     unreadable,
 )
-from dqx_airflow.engine.sources.delta.log import COMMITS_READ, KEEP_THE_DATA
-from dqx_airflow.engine.sources.delta.snapshot import deltalake_failures, open_delta
+from dqx_airflow.engine.sources.delta_files import COMMITS_READ, KEEP_THE_DATA
+from dqx_airflow.engine.sources.delta_table import deltalake_failures, open_delta
 from dqx_airflow.engine.sources.files import open_files
 from dqx_airflow.engine.sources.jdbc import open_database_table
 from dqx_airflow.engine.sources.listing import GLOB, absolute, is_local, partition_names

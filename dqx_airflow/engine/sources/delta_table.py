@@ -37,7 +37,7 @@ from dqx_airflow.engine.sources.dataset import (
     unreadable,
 )
 from dqx_airflow.engine.sources.date_column import DateColumn
-from dqx_airflow.engine.sources.delta.log import DeltaLog, FileGroup, struct_of
+from dqx_airflow.engine.sources.delta_files import DeltaLog, FileGroup, struct_of
 from dqx_airflow.engine.sources.listing import GLOB, DataFile, escaped, is_local
 from dqx_airflow.errors import DatasetError, first_line
 from dqx_airflow.metrics.sql import quote_name

@@ -1,1 +1,0 @@
-"""Delta tables: the transaction log, snapshots, and the files as storage has them."""
