@@ -32,7 +32,7 @@ from workload import DAY, SUITE, naive, tuned, write_events
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.engine.measure import measure
 from dqx_airflow.engine.session.java import java_environment
-from dqx_airflow.engine.session.short_process import collect_rarely
+from dqx_airflow.engine.session.launch import collect_rarely
 from dqx_airflow.engine.session.spark_session import create_session
 from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.resolve import resolve

@@ -7,7 +7,7 @@ import sys
 
 def main() -> int:
     try:
-        from dqx_airflow.engine.session.short_process import collect_rarely
+        from dqx_airflow.engine.session.launch import collect_rarely
 
         collect_rarely()
         from dqx_airflow.engine.connect_job import main as run
@@ -24,7 +24,7 @@ def main() -> int:
 if __name__ == "__main__":
     code = main()
     try:
-        from dqx_airflow.engine.session.short_process import leave
+        from dqx_airflow.engine.session.launch import leave
     except ModuleNotFoundError:
         sys.exit(code)
     leave(code)

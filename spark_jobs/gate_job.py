@@ -10,7 +10,7 @@ import sys
 
 def main() -> int:
     try:
-        from dqx_airflow.engine.session.short_process import collect_rarely
+        from dqx_airflow.engine.session.launch import collect_rarely
 
         collect_rarely()
         from dqx_airflow.engine.session.launch import job_arguments, start_spark

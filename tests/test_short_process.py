@@ -8,7 +8,7 @@ from pathlib import Path
 
 PROGRAM = """
 import atexit, sys, threading
-from dqx_airflow.engine.session.short_process import collect_rarely, leave
+from dqx_airflow.engine.session.launch import collect_rarely, leave
 
 collect_rarely()
 atexit.register(lambda: print("at exit"))

@@ -8,7 +8,7 @@ import typer
 
 import dqx_airflow
 from dqx_airflow.cli.command import CommandGroup, group_of
-from dqx_airflow.engine.session.short_process import collect_rarely, leave, open_closed_streams
+from dqx_airflow.engine.session.launch import collect_rarely, leave, open_closed_streams
 
 VERBS = {
     "init": "dqx_airflow.cli.drafts:init",

@@ -18,8 +18,11 @@ from dqx_airflow.dql.syntax.grammar import unquoted
 from dqx_airflow.engine.job import run_gates, try_gates
 from dqx_airflow.engine.outputs.good_rows import Release
 from dqx_airflow.engine.session.concurrency import import_meanwhile, tasks_reported
-from dqx_airflow.engine.session.connection import open_session, spark_errors_explained
-from dqx_airflow.engine.session.file_systems import check_file_systems
+from dqx_airflow.engine.session.connection import (
+    check_file_systems,
+    open_session,
+    spark_errors_explained,
+)
 from dqx_airflow.engine.session.spark_session import without_log
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.metrics.sql import quote_name

@@ -18,11 +18,11 @@ from processes import environment, free_port
 from quick_jvm import QUICK_JVM
 
 from dqx_airflow.cli.package import typical_request
-from dqx_airflow.engine.session import warm_up as warm_up_module
-from dqx_airflow.engine.session.warm_up import PORT, SECRET, class_names, starter_of, warm_up
+from dqx_airflow.engine.session import launch
+from dqx_airflow.engine.session.launch import PORT, SECRET, class_names, starter_of, warm_up
 from dqx_airflow.values.json_form import to_arguments
 
-LIST = Path(warm_up_module.__file__).with_name("gate_classes.txt")
+LIST = Path(launch.__file__).with_name("gate_classes.txt")
 LOADED = re.compile(r"\[class,load *\] (\S+) source: \S+\.jar\b")
 INITIALIZED = re.compile(r"\[class,init *\] \d+ Initializing '(\S+)'")
 MADE_AT_RUN_TIME = re.compile(r"0x|\$\$Lambda")
@@ -36,7 +36,7 @@ sys.exit(main(sys.argv[1:]))
 """
 A_FEW = """
 import os
-from dqx_airflow.engine.session.warm_up import starter_of, warm_up
+from dqx_airflow.engine.session.launch import starter_of, warm_up
 names = ["no.such.Name", "org.apache.spark.ml.Pipeline$", "", "org.apache.spark.ml.PipelineModel$"]
 working = warm_up(starter_of(os.environ), "\\n".join(names))
 working.join(60)
@@ -47,7 +47,7 @@ BY_HAND = """
 import os, threading
 from dqx_airflow.datasets.connections import connection_of
 from dqx_airflow.engine.session.connection import open_session
-from dqx_airflow.engine.session.warm_up import THREAD
+from dqx_airflow.engine.session.launch import THREAD
 for name in ("first", "second"):
     spark = open_session(connection_of("local[1]"), name, {"spark.sql.shuffle.partitions": "3"})
     found = (spark.sparkContext.appName, spark.conf.get("spark.sql.shuffle.partitions"))

@@ -1,17 +1,22 @@
 """Opens a Spark session over a connection: in this process, on a cluster, or on a server.
 
-Failures are raised as a `SparkError` that says how to fix them.
+Failures are raised as a `SparkError` that says how to fix them. A file system that a local Spark
+lacks is reported before its JVM starts: it would fail after half a minute, with the name
+of a class.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import socket
 import ssl
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import metadata, resources
+from importlib.util import find_spec
+from pathlib import Path
 from typing import IO, Any
 
 import pyspark
@@ -20,7 +25,6 @@ from pyspark.sql import SparkSession
 
 from dqx_airflow.datasets.connections import Connection, ConnectionKind, for_a_short_life
 from dqx_airflow.engine.session import spark_versions
-from dqx_airflow.engine.session.file_systems import s3_settings
 from dqx_airflow.engine.session.java import MINIMUM_VERSION, search_java
 from dqx_airflow.engine.session.launch import start_own_spark
 from dqx_airflow.engine.session.sail import own_server
@@ -31,7 +35,8 @@ from dqx_airflow.engine.session.spark_errors import (
     loss_of_spark,
 )
 from dqx_airflow.engine.session.spark_session import SQL_DEFAULTS, create_session, quiet_pyspark
-from dqx_airflow.errors import SparkError, first_line
+from dqx_airflow.errors import RequestError, SparkError, first_line
+from dqx_airflow.values import DatasetRef
 from dqx_airflow.values.redact import redact_urls
 
 _CONNECT_TIMEOUT_S = 5.0
@@ -43,6 +48,25 @@ _LOG_IN = (
     "address: sc://HOST:PORT/;token=..."
 )
 _DOCTOR = "run `dql doctor` to check the installation"
+
+_JARS = {
+    **dict.fromkeys(("s3", "s3a"), "hadoop-aws"),
+    **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs"), "hadoop-azure"),
+    "gs": "gcs-connector",
+}
+"""The jar with the file system of each scheme."""
+_PACKAGES = {
+    "hadoop-aws": "org.apache.hadoop:hadoop-aws:{hadoop}",
+    "hadoop-azure": "org.apache.hadoop:hadoop-azure:{hadoop}",
+    "gcs-connector": "com.google.cloud.bigdataoss:gcs-connector:hadoop3-2.2.26",
+}
+_MORE_JARS = (
+    *("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath"),
+    "spark.executor.extraClassPath",
+)
+_MORE_IN_ENVIRONMENT = ("SPARK_DIST_CLASSPATH", "PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR")
+_HADOOP = re.compile(r"hadoop-client-api-(?P<version>[\d.]+)\.jar")
+_S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 
 
 def open_session(connection: Connection, name: str, settings: Mapping[str, str]) -> SparkSession:
@@ -242,3 +266,45 @@ def _without_address(error: BaseException, connection: Connection) -> str:
     """The first line of an error, redacted: an address may hold a token, and libraries quote it."""
     line = grpc_details(error) or first_line(error)
     return redact_urls(line.replace(connection.address, str(connection)))
+
+
+def check_file_systems(
+    connection: Connection, settings: Mapping[str, str], refs: Iterable[DatasetRef]
+) -> None:
+    """:raises RequestError: a locally started Spark has no file system for a dataset."""
+    jars = _jars()
+    is_plain = not any(key in settings for key in _MORE_JARS)
+    if connection.kind is not ConnectionKind.LOCAL or jars is None or not is_plain:
+        return
+    if any(map(os.environ.get, _MORE_IN_ENVIRONMENT)) or (jars.parent / "conf").exists():
+        return
+    for ref in refs:
+        scheme = (ref.path or "").partition("://")[0].lower()
+        jar = _JARS.get(scheme) if "://" in (ref.path or "") else None
+        if jar is None or any(jars.glob(f"*{jar}*.jar")):
+            continue
+        package = _PACKAGES[jar].format(hadoop=_hadoop_version(jars))
+        raise RequestError(
+            f"dataset '{ref.name}': Spark has no file system for {scheme}://",
+            f'set "spark.jars.packages" = "{package}" in [connection.conf] of dqx.toml',
+        )
+
+
+def s3_settings() -> dict[str, str]:
+    """Settings that make `s3://` an alias of `s3a://`. A Spark installed elsewhere has its own."""
+    return {} if os.environ.get("SPARK_HOME") else {"spark.hadoop.fs.s3.impl": _S3A}
+
+
+def _jars() -> Path | None:
+    """The jar folder of the Spark that would start, or None if unknown."""
+    home = os.environ.get("SPARK_HOME")
+    if home:
+        return Path(home) / "jars"
+    spec = find_spec("pyspark")
+    folder = Path(spec.origin).parent / "jars" if spec is not None and spec.origin else None
+    return folder if folder is not None and folder.is_dir() else None
+
+
+def _hadoop_version(jars: Path) -> str:
+    names = (_HADOOP.fullmatch(path.name) for path in jars.glob("hadoop-client-api-*.jar"))
+    return next((match["version"] for match in names if match), "VERSION")
