@@ -79,6 +79,21 @@ def test_an_empty_commit_is_an_error_also_where_a_checkpoint_includes_it(path: s
         table_at(DatasetRef("orders", path), path)
 
 
+def test_an_empty_commit_is_an_error_where_a_checkpoint_is_not_whole(path: str) -> None:
+    DeltaTable(path).create_checkpoint()
+    folder = Path(path) / "_delta_log"
+    checkpoint = folder / f"{2:020}.checkpoint.parquet"
+    for count in (2, 3):  # the first parts of two
+        name = f"{2:020}.checkpoint.{1:010}.{count:010}.parquet"
+        (folder / name).write_bytes(checkpoint.read_bytes())
+    checkpoint.write_bytes(b"")
+    (folder / "_last_checkpoint").unlink()
+    _damage(path, 1, "blanks")
+    assert DeltaTable(path).to_pyarrow_table()["x"].to_pylist() == [2, 1]
+    with pytest.raises(DatasetError, match=r"the commit 0+1\.json is incomplete"):
+        table_at(DatasetRef("orders", path), path)
+
+
 def test_commits_without_files_are_whole_if_they_say_so(path: str) -> None:
     folder = Path(path) / "_delta_log"
     log = [
@@ -112,6 +127,8 @@ def test_a_commit_is_read_once(path: str, monkeypatch: pytest.MonkeyPatch) -> No
         (["2.checkpoint.parquet"], 3),
         (["2.checkpoint.0000000001.0000000002.parquet"], 0),
         ([f"2.checkpoint.000000000{part}.0000000002.parquet" for part in (1, 2)], 3),
+        ([f"2.checkpoint.0000000001.000000000{count}.parquet" for count in (2, 3)], 0),
+        (["1.checkpoint.parquet", "2.checkpoint.empty.parquet"], 2),
         (["1.checkpoint.parquet", "2.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json"], 3),
         (["1.checkpoint.parquet", "4.checkpoint.parquet", "_last_checkpoint", "1.crc"], 2),
     ],
@@ -123,5 +140,7 @@ def test_commits_are_read_from_the_newest_complete_checkpoint_on(
     for name in names:
         number, dot, rest = name.partition(".")
         padded = f"{int(number):020}{dot}{rest}" if number.isdecimal() else name
-        (tmp_path / "_delta_log" / padded).write_text("x")
+        (tmp_path / "_delta_log" / padded.replace(".empty", "")).write_text(
+            "" if ".empty" in name else "x"
+        )
     assert log_files(str(tmp_path), 3).start == start

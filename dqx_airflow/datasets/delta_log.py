@@ -90,20 +90,21 @@ class LogFiles:
 def log_files(root: str, version: int, options: Mapping[str, str] | None = None) -> LogFiles:
     """The log of the table at a path.
 
+    An empty checkpoint is none for deltalake either, which then reads the commits instead.
+
     :raises OSError: it cannot be listed.
     """
     commits: dict[int, LogFile] = {}
-    parts: dict[int, list[tuple[str, int]]] = {}
+    checkpoints: dict[tuple[int, int], list[str]] = {}  # by their versions and numbers of parts
     system = table_files(root, options) if "://" in root else None
     for file in _on_this_machine(root) if system is None else _far_away(system):
         if (match := _COMMIT.fullmatch(file.name)) and int(match[1]) <= version:
             commits[int(match[1])] = file
-        elif (match := _CHECKPOINT.fullmatch(file.name)) and int(match[1]) <= version:
-            parts.setdefault(int(match[1]), []).append((file.name, int(match[3] or 1)))
-    whole = [at for at, found in parts.items() if len(found) >= found[0][1]]
-    newest = max(whole, default=-1)
-    checkpoint = tuple(name for name, _ in parts.get(newest, ()))
-    return LogFiles(root, system, commits, checkpoint, newest + 1)
+        elif (match := _CHECKPOINT.fullmatch(file.name)) and int(match[1]) <= version and file.size:
+            checkpoints.setdefault((int(match[1]), int(match[3] or 1)), []).append(file.name)
+    whole = [(at, count) for (at, count), parts in checkpoints.items() if len(parts) >= count]
+    newest = max(whole, default=(-1, 0))
+    return LogFiles(root, system, commits, tuple(checkpoints.get(newest, ())), newest[0] + 1)
 
 
 def _on_this_machine(root: str) -> Iterator[LogFile]:
