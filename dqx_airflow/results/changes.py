@@ -96,7 +96,7 @@ def what_changed(judged: Sequence[GateReport], good: GateReport | None) -> Chang
 def _arrivals(dataset: DatasetSnapshot, good: DatasetSnapshot | None) -> Iterator[str]:
     known = good.version if good is not None and good.location == dataset.location else None
     if known is not None and known > (dataset.version or 0):
-        known = None  # the table was written anew, or the good run came later
+        known = None  # the table was replaced, or the good run came later
     for one in dataset.arrivals:
         at = f"{one.at:%Y-%m-%d %H:%M:%S} UTC" if one.at else "at an unknown time"
         if not one.name.isdecimal():
