@@ -15,7 +15,14 @@ from dqx_airflow.contracts.demands import Condition, QueryGives, Refers, RowsSat
 from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing import foreign_rule
-from dqx_airflow.importing.foreign_rule import Claims, Meaning, column_text, rows_text, value_text
+from dqx_airflow.importing.foreign_rule import (
+    Claims,
+    Meaning,
+    column_text,
+    listed_readers,
+    rows_text,
+    value_text,
+)
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 from dqx_airflow.values import Severity
@@ -25,16 +32,12 @@ Reader: TypeAlias = Callable[[Arguments], Meaning]
 """What a function of DQX becomes, with its arguments."""
 
 
-def _rows(kind: str, predicate: str) -> Reader:
+def _rows(kind: str, predicate: str, arguments: Arguments) -> Meaning:
     """A check of each value; the braces stand for the column."""
-
-    def meaning(arguments: Arguments) -> Meaning:
-        if (expression := _expression_for(arguments)) is not None:
-            return Translation(kind, (RowsSatisfy(predicate.format(f"({expression})")),))
-        column = _column(arguments)
-        return Claims(kind, (rows_text(predicate.format(column)),), column)
-
-    return meaning
+    if (expression := _expression_for(arguments)) is not None:
+        return Translation(kind, (RowsSatisfy(predicate.format(f"({expression})")),))
+    column = _column(arguments)
+    return Claims(kind, (rows_text(predicate.format(column)),), column)
 
 
 _PATH = re.compile(r"(`[^`]+`|\w+)(\.(`[^`]+`|\w+))*")
@@ -63,29 +66,23 @@ def _column(arguments: Arguments, key: str = "column") -> str:
     return column_text(written)
 
 
-def _not_empty(predicate: str) -> Reader:
-    def claims(arguments: Arguments) -> Claims:
-        column = _column(arguments)
-        value = f"trim({column})" if arguments.get("trim_strings") else column
-        return Claims("not_empty", (rows_text(predicate.format(column, value)),), column)
-
-    return claims
+def _not_empty(predicate: str, arguments: Arguments) -> Claims:
+    column = _column(arguments)
+    value = f"trim({column})" if arguments.get("trim_strings") else column
+    return Claims("not_empty", (rows_text(predicate.format(column, value)),), column)
 
 
-def _in_list(predicate: str) -> Reader:
-    def claims(arguments: Arguments) -> Claims:
-        column = _column(arguments)
-        values = literals_in(arguments)
-        texts = (value_text(value) if is_word(value) else _limit(value) for value in values)
-        items = f"[{', '.join(texts)}]"
-        value = column
-        if arguments.get("case_sensitive", True) is False:
-            if not all(isinstance(value, str) for value in values):
-                raise NoCounterpartError("case_sensitive: false needs a list of strings")
-            value, items = f"lower({column})", items.lower()
-        return Claims("values", (rows_text(predicate.format(value, items, column)),), column)
-
-    return claims
+def _in_list(predicate: str, arguments: Arguments) -> Claims:
+    column = _column(arguments)
+    values = literals_in(arguments)
+    texts = (value_text(value) if is_word(value) else _limit(value) for value in values)
+    items = f"[{', '.join(texts)}]"
+    value = column
+    if arguments.get("case_sensitive", True) is False:
+        if not all(isinstance(value, str) for value in values):
+            raise NoCounterpartError("case_sensitive: false needs a list of strings")
+        value, items = f"lower({column})", items.lower()
+    return Claims("values", (rows_text(predicate.format(value, items, column)),), column)
 
 
 def literals_in(arguments: Arguments) -> list[object]:
@@ -136,26 +133,22 @@ class _ExpressionError(NoCounterpartError):
     """A limit is an SQL expression."""
 
 
-def _compared(kind: str, predicate: str, keys: str) -> Reader:
+def _compared(kind: str, predicate: str, keys: str, arguments: Arguments) -> Meaning:
     """A check of each value against limits; those that are expressions are parsed as SQL."""
-
-    def meaning(arguments: Arguments) -> Meaning:
-        expression = _expression_for(arguments)
-        given = [_decimal(arguments.get(key)) for key in keys.split()]
-        if any(limit is None for limit in given):
-            raise NoCounterpartError(f"it has no {' and no '.join(keys.split())}")
-        column = None if expression else _column(arguments)
-        try:
-            limits = [_limit(limit) for limit in given]
-        except _ExpressionError:
-            limits = []
-        if column is None or not limits:
-            about = f"({expression})" if column is None else sql_name(column)
-            sql = predicate.replace("==", "=").format(about, *map(_limit_sql, given))
-            return Translation(kind, (RowsSatisfy(sql),), column)
-        return Claims(kind, (rows_text(predicate.format(column, *limits)),), column)
-
-    return meaning
+    expression = _expression_for(arguments)
+    given = [_decimal(arguments.get(key)) for key in keys.split()]
+    if any(limit is None for limit in given):
+        raise NoCounterpartError(f"it has no {' and no '.join(keys.split())}")
+    column = None if expression else _column(arguments)
+    try:
+        limits = [_limit(limit) for limit in given]
+    except _ExpressionError:
+        limits = []
+    if column is None or not limits:
+        about = f"({expression})" if column is None else sql_name(column)
+        sql = predicate.replace("==", "=").format(about, *map(_limit_sql, given))
+        return Translation(kind, (RowsSatisfy(sql),), column)
+    return Claims(kind, (rows_text(predicate.format(column, *limits)),), column)
 
 
 def _limit_sql(value: Any) -> str:
@@ -169,31 +162,28 @@ def _limit_sql(value: Any) -> str:
 _HOLE = re.compile(r"\{(?P<key>\w+)(=(?P<default>[^}]*))?\}")
 
 
-def _of_sql(kind: str, template: str) -> Reader:
+def _of_sql(kind: str, template: str, arguments: Arguments) -> Meaning:
     """A check in Spark SQL; its first argument is the column that it is about."""
     first = _HOLE.findall(template)[0][0]
 
-    def meaning(arguments: Arguments) -> Meaning:
-        def fill(hole: re.Match[str]) -> str:
-            key, given = hole["key"], arguments.get(hole["key"])
-            if key.startswith("column"):
-                return sql_name(_column(arguments, key))
-            default = hole["default"]
-            # A number may be left out, but not be null.
-            if default is not None and not given and not (default.isdigit() and key in arguments):
-                return default
-            if key.endswith("_format"):
-                return f", {quote_literal(str(given))}"
-            return _limit_sql(given) if key == "base_timestamp" else str(foreign_rule.finite(given))
+    def fill(hole: re.Match[str]) -> str:
+        key, given = hole["key"], arguments.get(hole["key"])
+        if key.startswith("column"):
+            return sql_name(_column(arguments, key))
+        default = hole["default"]
+        # A number may be left out, but not be null.
+        if default is not None and not given and not (default.isdigit() and key in arguments):
+            return default
+        if key.endswith("_format"):
+            return f", {quote_literal(str(given))}"
+        return _limit_sql(given) if key == "base_timestamp" else str(foreign_rule.finite(given))
 
-        column, sql = _column(arguments, first), _HOLE.sub(fill, template)
-        _refuse_clock(arguments)
-        if sql.startswith("count_if("):
-            return Claims(kind, (f"sql({value_text(sql)}) == 0",), column)
-        sql = f"NOT ({sql})" if arguments.get("negate") else sql
-        return Translation(kind, (RowsSatisfy(sql),), column)
-
-    return meaning
+    column, sql = _column(arguments, first), _HOLE.sub(fill, template)
+    _refuse_clock(arguments)
+    if sql.startswith("count_if("):
+        return Claims(kind, (f"sql({value_text(sql)}) == 0",), column)
+    sql = f"NOT ({sql})" if arguments.get("negate") else sql
+    return Translation(kind, (RowsSatisfy(sql),), column)
 
 
 def _refuse_clock(arguments: Arguments) -> None:
@@ -278,30 +268,23 @@ def _query(arguments: Arguments) -> Translation:
     return Translation("sql_query", (QueryGives(counted, Condition("==", 0)),))
 
 
-def _aggregate(op: str) -> Reader:
-    def claims(arguments: Arguments) -> Claims:
-        kind = str(arguments.get("aggr_type") or "count")
-        column, parameters = arguments.get("column"), arguments.get("aggr_params")
-        is_rows = kind == "count" and column in ("*", None)
-        if (
-            kind == "percentile"
-            and isinstance(parameters, Mapping)
-            and [*parameters] == ["percentile"]
-        ):
-            share = foreign_rule.percent_text(parameters["percentile"])
-            subject = f"percentile({column_text(column)}, {share})"
-        elif (
-            kind not in (metrics := foreign_rule.listed_rules("databricks-dqx: aggregates"))
-            or parameters
-        ):
-            raise NoCounterpartError(f"aggr_type '{kind}' has no counterpart")
-        else:
-            subject = "num_rows()" if is_rows else metrics[kind][0].format(column_text(column))
-        limit = foreign_rule.finite(_decimal(arguments.get("limit")))
-        about = None if is_rows else column_text(column)
-        return Claims(kind, (f"{subject} {op} {value_text(limit)}",), about)
-
-    return claims
+def _aggregate(op: str, arguments: Arguments) -> Claims:
+    kind = str(arguments.get("aggr_type") or "count")
+    column, parameters = arguments.get("column"), arguments.get("aggr_params")
+    is_rows = kind == "count" and column in ("*", None)
+    if kind == "percentile" and isinstance(parameters, Mapping) and [*parameters] == ["percentile"]:
+        share = foreign_rule.percent_text(parameters["percentile"])
+        subject = f"percentile({column_text(column)}, {share})"
+    elif (
+        kind not in (metrics := foreign_rule.listed_rules("databricks-dqx: aggregates"))
+        or parameters
+    ):
+        raise NoCounterpartError(f"aggr_type '{kind}' has no counterpart")
+    else:
+        subject = "num_rows()" if is_rows else metrics[kind][0].format(column_text(column))
+    limit = foreign_rule.finite(_decimal(arguments.get("limit")))
+    about = None if is_rows else column_text(column)
+    return Claims(kind, (f"{subject} {op} {value_text(limit)}",), about)
 
 
 def _older_than(arguments: Arguments) -> Claims:
@@ -327,19 +310,13 @@ def _no_outliers(arguments: Arguments) -> Meaning:
     return Translation("no_outliers", (QueryGives(text, Condition("==", 0)),), column)
 
 
-def _listed(kinds: str, reader: Callable[..., Reader]) -> dict[str, Reader]:
-    """The functions below a heading of the table, each with what it becomes."""
-    listed = foreign_rule.listed_rules(f"databricks-dqx: {kinds}").items()
-    return {function: reader(*columns) for function, columns in listed}
-
-
 FUNCTIONS: dict[str, Reader] = {
-    **_listed("each value", _rows),
-    **_listed("Spark SQL", _of_sql),
-    **_listed("not empty", _not_empty),
-    **_listed("lists", _in_list),
-    **_listed("limits", _compared),
-    **_listed("limits of aggregates", _aggregate),
+    **listed_readers("databricks-dqx: each value", _rows),
+    **listed_readers("databricks-dqx: Spark SQL", _of_sql),
+    **listed_readers("databricks-dqx: not empty", _not_empty),
+    **listed_readers("databricks-dqx: lists", _in_list),
+    **listed_readers("databricks-dqx: limits", _compared),
+    **listed_readers("databricks-dqx: limits of aggregates", _aggregate),
     "regex_match": _regex,
     "sql_expression": _expression,
     "is_unique": _unique,

@@ -357,15 +357,11 @@ def _recent(arguments: Arguments) -> tuple[kinds.Demand, ...]:
     return (kinds.Fresh(column, finite(arguments.get("interval")) * PERIOD_S[part]),)
 
 
-def _counted(metric: str, op: str, bound: str) -> Callable[[Arguments], tuple[kinds.Demand, ...]]:
+def _counted(metric: str, op: str, bound: str, arguments: Arguments) -> tuple[kinds.Demand, ...]:
     """A test that compares a metric of the column with a number, or with an argument."""
-
-    def demands(arguments: Arguments) -> tuple[kinds.Demand, ...]:
-        column = arguments.path
-        value = int(bound) if bound.isdigit() else finite(arguments.get(bound))
-        return (kinds.MetricRule(metric, (column,), kinds.Condition(op, value)),)
-
-    return demands
+    column = arguments.path
+    value = int(bound) if bound.isdigit() else finite(arguments.get(bound))
+    return (kinds.MetricRule(metric, (column,), kinds.Condition(op, value)),)
 
 
 def _consistent_casing(arguments: Arguments) -> tuple[kinds.Demand, ...]:
@@ -395,17 +391,13 @@ def _about_columns(claims: Callable[[list[Any]], tuple[str, ...]]) -> Callable[[
     return lambda arguments: Claims("columns", claims(arguments.list_of("column_list")))
 
 
-def _beside_other(kind: str, metric: str, op: str) -> Callable[[Arguments], Claims]:
+def _beside_other(kind: str, metric: str, op: str, arguments: Arguments) -> Claims:
     """A test that compares a metric of two tables; the braces stand for the table."""
-
-    def claims(arguments: Arguments) -> Claims:
-        dataset, other = arguments.dataset, column_text(arguments.relation("compare_model"))
-        factor = finite(arguments.get("factor", 1))
-        times = f" * {value_text(factor)}" if factor != 1 else ""
-        text = f"{metric.format(dataset)} {op} {metric.format(other)}{times}"
-        return Claims(kind, (text,), others=(other,))
-
-    return claims
+    dataset, other = arguments.dataset, column_text(arguments.relation("compare_model"))
+    factor = finite(arguments.get("factor", 1))
+    times = f" * {value_text(factor)}" if factor != 1 else ""
+    text = f"{metric.format(dataset)} {op} {metric.format(other)}{times}"
+    return Claims(kind, (text,), others=(other,))
 
 
 def _accepted_values(arguments: Arguments) -> tuple[kinds.Demand, ...]:
@@ -595,14 +587,8 @@ def _sequential_values(arguments: Arguments) -> Claims:
 
 
 GENERIC: Mapping[str, Callable[[Arguments], tuple[kinds.Demand, ...] | Claims]] = {
-    **{
-        test: _counted(*columns)
-        for test, columns in foreign_rule.listed_rules("dbt: counts").items()
-    },
-    **{
-        test: _beside_other(*columns)
-        for test, columns in foreign_rule.listed_rules("dbt: two models").items()
-    },
+    **foreign_rule.listed_readers("dbt: counts", _counted),
+    **foreign_rule.listed_readers("dbt: two models", _beside_other),
     "expect_row_values_to_have_recent_data": _recent,
     "expect_grouped_row_values_to_have_recent_data": _recent,
     "expect_column_values_to_have_consistent_casing": _consistent_casing,

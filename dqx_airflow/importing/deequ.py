@@ -14,6 +14,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from dqx_airflow.contracts.compile.terms import sql_name
@@ -59,28 +60,19 @@ def _compared(subject: str, condition: Any, *, is_share: bool = False) -> tuple[
     return tuple(f"{subject} {op} {text_of(bound)}" for op, bound in _comparisons_in(condition))
 
 
-def _metric(kind: str, text: str, unit: str = "") -> Callable[[list[Any]], Meaning]:
+def _metric(kind: str, text: str, given: list[Any], *, is_share: bool = False) -> Meaning:
     """A constraint on a metric; the braces stand for its columns."""
     count = len({name or place for place, name in enumerate(re.findall(r"\{(\d?)\}", text))})
-
-    def meaning(given: list[Any]) -> Meaning:
-        columns = [column_text(name) for name in given[:count]]
-        subject = text.format(*columns)
-        about = columns[0] if count == 1 else None
-        return Claims(kind, _compared(subject, given[count], is_share=unit == "share"), about)
-
-    return meaning
+    columns = [column_text(name) for name in given[:count]]
+    compared = _compared(text.format(*columns), given[count], is_share=is_share)
+    return Claims(kind, compared, columns[0] if count == 1 else None)
 
 
-def _rows(kind: str, predicate: str, *, passes_null: bool = False) -> Callable[..., Meaning]:
+def _rows(kind: str, predicate: str, given: list[Any], *, passes_null: bool = False) -> Meaning:
     """A constraint on each value, or on the share of rows that satisfy it."""
-
-    def meaning(given: list[Any]) -> Meaning:
-        column = column_text(given[0])
-        texts = _share_of_rows(predicate.format(column), given[1:], column if passes_null else None)
-        return Claims(kind, texts, column)
-
-    return meaning
+    column = column_text(given[0])
+    texts = _share_of_rows(predicate.format(column), given[1:], column if passes_null else None)
+    return Claims(kind, texts, column)
 
 
 def _condition_in(given: Sequence[Any]) -> DeequCondition:
@@ -112,22 +104,16 @@ def _aggregate(name: str, expression: str, condition: Any, column: str | None = 
 
 
 def _unique(given: list[Any]) -> Meaning:
-    return _ratio("uniqueness")(
-        [[argument for argument in given if isinstance(argument, str)], _ALL]
-    )
+    return _ratio("uniqueness", [[name for name in given if isinstance(name, str)], _ALL])
 
 
-def _ratio(metric: str) -> Callable[[list[Any]], Meaning]:
+def _ratio(metric: str, given: list[Any]) -> Meaning:
     """A constraint on a ratio of one or several columns."""
-
-    def meaning(given: list[Any]) -> Meaning:
-        columns = given[0] if isinstance(given[0], list) else [given[0]]
-        listed = foreign_rule.columns_text(columns)
-        subject = f"{metric}({listed if len(columns) == 1 else f'[{listed}]'})"
-        column = column_text(columns[0]) if len(columns) == 1 else None
-        return Claims(metric, _compared(subject, given[1], is_share=True), column)
-
-    return meaning
+    columns = given[0] if isinstance(given[0], list) else [given[0]]
+    listed = foreign_rule.columns_text(columns)
+    subject = f"{metric}({listed if len(columns) == 1 else f'[{listed}]'})"
+    column = column_text(columns[0]) if len(columns) == 1 else None
+    return Claims(metric, _compared(subject, given[1], is_share=True), column)
 
 
 def _contained(given: list[Any]) -> Meaning:
@@ -144,13 +130,10 @@ def _contained(given: list[Any]) -> Meaning:
     return Claims("range", _share_of_rows(predicate, given[3:], column), column)
 
 
-def _pair(op: str) -> Callable[[list[Any]], Meaning]:
-    def meaning(given: list[Any]) -> Meaning:
-        column, other = column_text(given[0]), column_text(given[1])
-        predicate = f"{column} is not null and {other} is not null and {column} {op} {other}"
-        return Claims("pair", _share_of_rows(predicate, given[2:], None), column)
-
-    return meaning
+def _pair(op: str, given: list[Any]) -> Meaning:
+    column, other = column_text(given[0]), column_text(given[1])
+    predicate = f"{column} is not null and {other} is not null and {column} {op} {other}"
+    return Claims("pair", _share_of_rows(predicate, given[2:], None), column)
 
 
 def _satisfies(given: list[Any]) -> Meaning:
@@ -171,18 +154,14 @@ def _custom_sql(given: list[Any]) -> Meaning:
     return Translation("custom_sql", tuple(demands))
 
 
-def _complete_columns(link: str) -> Callable[[list[Any]], Meaning]:
+def _complete_columns(link: str, given: list[Any]) -> Meaning:
     """A constraint on the rows in which all columns, or any, have a value."""
-
-    def meaning(given: list[Any]) -> Meaning:
-        complete = f" {link} ".join(f"{column_text(column)} is not null" for column in given[0])
-        condition = _condition_in(given[1:])
-        if condition == _ALL:
-            return Claims("complete", (foreign_rule.rows_text(complete),))
-        subject = f"num_rows(where {complete}) / num_rows()"
-        return Claims("complete", _compared(subject, condition, is_share=True))
-
-    return meaning
+    complete = f" {link} ".join(f"{column_text(column)} is not null" for column in given[0])
+    condition = _condition_in(given[1:])
+    if condition == _ALL:
+        return Claims("complete", (foreign_rule.rows_text(complete),))
+    subject = f"num_rows(where {complete}) / num_rows()"
+    return Claims("complete", _compared(subject, condition, is_share=True))
 
 
 def _quantile(given: list[Any]) -> Meaning:
@@ -213,10 +192,6 @@ def matching_text(column: str, pattern: Any) -> str:
             raise NoCounterpartError(f"{reason}: anchor it by ^ and $")
         predicate += f' and {column} != ""'
     return predicate
-
-
-def _format(name: str) -> Callable[[list[Any]], Meaning]:
-    return _rows(name, f"{{0}} is not null and {{0}} is {name}")
 
 
 def _data_type(given: list[Any]) -> Meaning:
@@ -250,37 +225,29 @@ def _standard_deviation(given: list[Any]) -> Meaning:
 
 CONSTRAINTS: dict[str, Callable[[list[Any]], Meaning]] = {
     "isComplete": lambda given: Translation("is_complete", (Required(),), column_text(given[0])),
-    **{
-        name: _metric(*columns)
-        for name, columns in foreign_rule.listed_rules("deequ: metrics").items()
-    },
-    **{
-        name: _pair(*columns) for name, columns in foreign_rule.listed_rules("deequ: pairs").items()
-    },
+    **foreign_rule.listed_readers("deequ: metrics", _metric),
+    **foreign_rule.listed_readers("deequ: shares", partial(_metric, is_share=True)),
+    **foreign_rule.listed_readers("deequ: pairs", _pair),
+    **foreign_rule.listed_readers("deequ: ratios", _ratio),
+    **foreign_rule.listed_readers("deequ: each value", _rows),
+    **foreign_rule.listed_readers("deequ: each value or NULL", partial(_rows, passes_null=True)),
     "hasColumn": lambda given: Claims(
         "column_exists", foreign_rule.columns_exist(given), column_text(given[0])
     ),
     "isUnique": _unique,
     "isPrimaryKey": _unique,
-    "hasUniqueness": _ratio("uniqueness"),
-    "hasDistinctness": _ratio("distinctness"),
-    "hasUniqueValueRatio": _ratio("unique_value_ratio"),
     "hasStandardDeviation": _standard_deviation,
     "hasNumberOfDistinctValues": _distinct_values,
     "hasExactQuantile": _quantile,
     "hasApproxQuantile": _quantile,
-    "areUnique": lambda given: _ratio("uniqueness")([given[0], _ALL]),
-    **dict.fromkeys(("areComplete", "haveCompleteness"), _complete_columns("and")),
-    **dict.fromkeys(("areAnyComplete", "haveAnyCompleteness"), _complete_columns("or")),
+    "areUnique": lambda given: _ratio("uniqueness", [given[0], _ALL]),
+    **dict.fromkeys(("areComplete", "haveCompleteness"), partial(_complete_columns, "and")),
+    **dict.fromkeys(("areAnyComplete", "haveAnyCompleteness"), partial(_complete_columns, "or")),
     "hasPattern": _pattern,
     "hasDataType": _data_type,
-    "isNonNegative": _rows("non_negative", "{} >= 0", passes_null=True),
-    "isPositive": _rows("positive", "{} > 0", passes_null=True),
     "isContainedIn": _contained,
     "satisfies": _satisfies,
     "customSql": _custom_sql,
-    "containsEmail": _format("email"),
-    "containsURL": _format("url"),
 }
 """The constraints of `Check` by their names in Scala, which PyDeequ shares."""
 

@@ -27,6 +27,7 @@ from dqx_airflow.importing.foreign_rule import (
     column_text,
     columns_text,
     finite,
+    listed_readers,
     listed_rules,
     percent_text,
     refuse_listed,
@@ -212,7 +213,9 @@ _CALL = re.compile(r"(?P<metric>[a-z_]+)\((?P<arguments>[^()]*)\)")
 """The only metric whose past can be asked for: one call, without SQL."""
 
 
-def _compared(subject: str, condition: DqdlCondition | None, *, unit: str = "") -> tuple[str, ...]:
+def _compared(
+    subject: str, condition: DqdlCondition | None, *, is_share: bool = False
+) -> tuple[str, ...]:
     """The claims that a metric satisfies a condition.
 
     :raises NoCounterpartError: there is none, or not one on numbers.
@@ -224,7 +227,7 @@ def _compared(subject: str, condition: DqdlCondition | None, *, unit: str = "") 
         if isinstance(operand, Duration):
             values.append(operand.text)
         elif isinstance(operand, int | float):
-            values.append(percent_text(operand) if unit == "share" else value_text(operand))
+            values.append(percent_text(operand) if is_share else value_text(operand))
         elif isinstance(operand, PastMean) and (call := _CALL.fullmatch(subject)):
             lagged = ", ".join(filter(None, (call["arguments"], "lag 1")))
             past = f"mean({call['metric']}({lagged}), n {operand.count})"
@@ -242,19 +245,15 @@ def _compared(subject: str, condition: DqdlCondition | None, *, unit: str = "") 
     raise NoCounterpartError("its negation has no counterpart")
 
 
-def _metric(kind: str, text: str, unit: str = "") -> Callable[[DqdlRule], Claims]:
+def _metric(kind: str, text: str, rule: DqdlRule, *, is_share: bool = False) -> Claims:
     """A rule about a metric of the table, or of a column: the braces stand for it."""
-
-    def claims(rule: DqdlRule) -> Claims:
-        column = rule.column if "{" in text else None
-        return Claims(kind, _compared(text.format(column), rule.condition, unit=unit), column)
-
-    return claims
+    column = rule.column if "{" in text else None
+    return Claims(kind, _compared(text.format(column), rule.condition, is_share=is_share), column)
 
 
-def _claim(kind: str, text: str) -> Callable[[DqdlRule], Claims]:
+def _claim(kind: str, text: str, rule: DqdlRule) -> Claims:
     """A rule that claims something of a column; the braces stand for it."""
-    return lambda rule: Claims(kind, (text.format(rule.column),), rule.column)
+    return Claims(kind, (text.format(rule.column),), rule.column)
 
 
 def _correlation(rule: DqdlRule) -> Claims:
@@ -378,7 +377,7 @@ def _of_values(rule: DqdlRule, kind: str, subject: str) -> Claims:
         case DqdlCondition(">=", (int() | float() as share,), False):
             return Claims(kind, (rows_text(predicate, share),), column)
     share_of_rows = f"num_rows(where {predicate}) / num_rows()"
-    return Claims(kind, _compared(share_of_rows, rule.threshold, unit="share"), column)
+    return Claims(kind, _compared(share_of_rows, rule.threshold, is_share=True), column)
 
 
 _LIMITING = ("<", "<=", ">", ">=", "between")
@@ -515,8 +514,9 @@ _HOURS = {"minute": 1 / 60, "hour": 1, "day": 24}
 _WITH_THRESHOLD = ("ColumnValues", "ColumnLength")
 _RULES: Mapping[str, Callable[[DqdlRule], Claims]] = {
     "ColumnDataType": _type,
-    **{name: _metric(*columns) for name, columns in listed_rules("dqdl: metrics").items()},
-    **{name: _claim(*columns) for name, columns in listed_rules("dqdl: claims").items()},
+    **listed_readers("dqdl: metrics", _metric),
+    **listed_readers("dqdl: shares", partial(_metric, is_share=True)),
+    **listed_readers("dqdl: claims", _claim),
     "IsUnique": _unique,
     "DuplicateRowCount": _no_duplicates,
     "IsPrimaryKey": _primary_key,

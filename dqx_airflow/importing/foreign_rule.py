@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import Decimal
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeAlias
 
 import yaml
@@ -76,6 +76,11 @@ def listed_rules(heading: str) -> dict[str, tuple[str, ...]]:
     for names, *columns in table_rows(__package__, "rules.txt", heading):
         found |= dict.fromkeys(names.split(), tuple(columns))
     return found
+
+
+def listed_readers(heading: str, reader: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
+    """The reader for each of the rules below a heading, with their other columns."""
+    return {name: partial(reader, *columns) for name, columns in listed_rules(heading).items()}
 
 
 def refuse_listed(tool: str, name: str, otherwise: str | None = None) -> None:

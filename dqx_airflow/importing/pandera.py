@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from dqx_airflow.contracts import demands as kinds
@@ -134,8 +135,8 @@ def _checks(checks: object) -> Iterator[tuple[str, Any, Mapping[str, Any]]]:
 _Demands = tuple[kinds.Demand, ...]
 
 
-def _bound(op: str) -> Callable[[str, Any], _Demands]:
-    return lambda path, given: (kinds.Bound(op, _only(given)),)
+def _bound(op: str, path: str, given: Any) -> _Demands:
+    return (kinds.Bound(op, _only(given)),)
 
 
 def _only(given: Any) -> Any:
@@ -169,37 +170,31 @@ def _one_of(path: str, values: Any) -> _Demands:
     return (kinds.OneOf(tuple(items)),)
 
 
-def _matches(before: str, after: str, *, is_literal: bool) -> Callable[[str, Any], _Demands]:
-    def demands(path: str, given: Any) -> _Demands:
-        text = next(iter(given.values())) if isinstance(given, Mapping) else given
-        if not isinstance(text, str):
-            raise NoCounterpartError("its pattern is not a string")
-        pattern = text.translate(_ESCAPED) if is_literal else f"(?:{text})"
-        return (kinds.RowsSatisfy(rlike(sql_name(path), f"{before}{pattern}{after}")),)
-
-    return demands
+def _matches(before: str, after: str, path: str, given: Any, *, is_literal: bool) -> _Demands:
+    text = next(iter(given.values())) if isinstance(given, Mapping) else given
+    if not isinstance(text, str):
+        raise NoCounterpartError("its pattern is not a string")
+    pattern = text.translate(_ESCAPED) if is_literal else f"(?:{text})"
+    return (kinds.RowsSatisfy(rlike(sql_name(path), f"{before}{pattern}{after}")),)
 
 
-def _equal(op: str) -> Callable[[str, Any], _Demands]:
-    def demands(path: str, value: Any) -> _Demands:
-        return (kinds.RowsSatisfy(f"{sql_name(path)} {op} {literals((_only(value),))}"),)
-
-    return demands
+def _equal(op: str, path: str, value: Any) -> _Demands:
+    return (kinds.RowsSatisfy(f"{sql_name(path)} {op} {literals((_only(value),))}"),)
 
 
 _CHECKS: dict[str, Callable[[str, Any], _Demands]] = {
-    "equal_to": _equal("="),
-    "not_equal_to": _equal("<>"),
-    "greater_than": _bound(">"),
-    "greater_than_or_equal_to": _bound(">="),
-    "less_than": _bound("<"),
-    "less_than_or_equal_to": _bound("<="),
+    "equal_to": partial(_equal, "="),
+    "not_equal_to": partial(_equal, "<>"),
+    "greater_than": partial(_bound, ">"),
+    "greater_than_or_equal_to": partial(_bound, ">="),
+    "less_than": partial(_bound, "<"),
+    "less_than_or_equal_to": partial(_bound, "<="),
     "in_range": _range,
     "isin": _one_of,
     "notin": _none_of,
-    "str_matches": _matches("^", "", is_literal=False),
-    "str_contains": _matches("", "", is_literal=False),
-    "str_startswith": _matches("^", "", is_literal=True),
-    "str_endswith": _matches("", "$", is_literal=True),
+    "str_matches": partial(_matches, "^", "", is_literal=False),
+    "str_contains": partial(_matches, "", "", is_literal=False),
+    "str_startswith": partial(_matches, "^", "", is_literal=True),
+    "str_endswith": partial(_matches, "", "$", is_literal=True),
     "str_length": _lengths,
 }

@@ -14,6 +14,7 @@ import re
 import tokenize
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import combinations
 from typing import Any, TypeAlias
 
@@ -334,31 +335,21 @@ def conditions_in(bounds: Bounds, factor: int = 1) -> tuple[kinds.Condition, ...
     return tuple(kinds.Condition(op, size) for (op, _), size in zip(bounds, sizes, strict=True))
 
 
-def _measured(metric: str, kind: str = "") -> Callable[[ExpectationArguments], Demands]:
+def _measured(metric: str, arguments: ExpectationArguments) -> Demands:
     """An expectation about a metric of DQL, of the table or of a column; a percentage is a share in
     its bounds."""
-
-    def demands(arguments: ExpectationArguments) -> Demands:
-        columns = () if "_table_" in kind else (arguments.own_column(),)
-        is_share = metric == "count"
-        return tuple(
-            kinds.MetricRule(metric, columns, condition, is_share)
-            for condition in conditions_in(bounds_in(arguments), 100 if is_share else 1)
-        )
-
-    return demands
+    columns = () if "_table_" in MEASURED.get(metric, "") else (arguments.own_column(),)
+    is_share = metric == "count"
+    return tuple(
+        kinds.MetricRule(metric, columns, condition, is_share)
+        for condition in conditions_in(bounds_in(arguments), 100 if is_share else 1)
+    )
 
 
-def _computed(expression: str) -> Callable[[ExpectationArguments], Demands]:
+def _computed(expression: str, arguments: ExpectationArguments) -> Demands:
     """An expectation about an aggregate of Spark; the braces stand for the column."""
-
-    def demands(arguments: ExpectationArguments) -> Demands:
-        query = foreign.aggregate_query(expression.format(arguments.name))
-        return tuple(
-            kinds.QueryGives(query, bound) for bound in conditions_in(bounds_in(arguments))
-        )
-
-    return demands
+    query = foreign.aggregate_query(expression.format(arguments.name))
+    return tuple(kinds.QueryGives(query, bound) for bound in conditions_in(bounds_in(arguments)))
 
 
 def _quantiles(arguments: ExpectationArguments) -> Demands:
@@ -424,19 +415,15 @@ def _z_scores(arguments: ExpectationArguments) -> Demands:
     return (kinds.QueryGives(query, kinds.Condition(">=", share)),)
 
 
-def _in_order(metric: str) -> Callable[[ExpectationArguments], Demands]:
+def _in_order(metric: str, arguments: ExpectationArguments) -> Demands:
     """An expectation about the order of rows, which a table does not have."""
-
-    def demands(arguments: ExpectationArguments) -> Demands:
-        claim = f"{metric}({arguments.own_column()}, order_by ...) == 0"
-        raise NoCounterpartError(f"the rows of a table have no order: write {claim} in DQL")
-
-    return demands
+    claim = f"{metric}({arguments.own_column()}, order_by ...) == 0"
+    raise NoCounterpartError(f"the rows of a table have no order: write {claim} in DQL")
 
 
 _OF_COLUMNS: Expectations = {
-    **{kind: _measured(metric) for metric, kind in MEASURED.items() if "_table_" not in kind},
-    "expect_column_unique_value_proportion_to_be_between": _measured("distinctness"),
+    **{kind: partial(_measured, metric) for metric, kind in MEASURED.items()},
+    "expect_column_unique_value_proportion_to_be_between": partial(_measured, "distinctness"),
     "expect_column_distinct_values_to_be_in_set": _distinct_in_set,
     "expect_column_distinct_values_to_contain_set": _distinct_contain_set,
     "expect_column_distinct_values_to_equal_set": lambda arguments: (
@@ -444,13 +431,13 @@ _OF_COLUMNS: Expectations = {
         *_distinct_contain_set(arguments),
     ),
     "expect_column_most_common_value_to_be_in_set": _most_common,
-    "expect_column_proportion_of_non_null_values_to_be_between": _measured("count"),
+    "expect_column_proportion_of_non_null_values_to_be_between": partial(_measured, "count"),
     "expect_column_quantile_values_to_be_between": _quantiles,
-    "expect_column_stdev_to_be_between": _computed("stddev_samp({})"),
+    "expect_column_stdev_to_be_between": partial(_computed, "stddev_samp({})"),
     "expect_column_to_exist": lambda _: (kinds.Presence(),),
     "expect_column_value_z_scores_to_be_less_than": _z_scores,
-    "expect_column_values_to_be_decreasing": _in_order("increase_count"),
-    "expect_column_values_to_be_increasing": _in_order("decrease_count"),
+    "expect_column_values_to_be_decreasing": partial(_in_order, "increase_count"),
+    "expect_column_values_to_be_increasing": partial(_in_order, "decrease_count"),
 }
 
 
@@ -569,16 +556,12 @@ def _multicolumn_sum(arguments: ExpectationArguments) -> Demands:
     return _of_kept_rows(arguments, names, f"{' + '.join(names)} = {total}", "spark")
 
 
-def _count_equal(metric: str) -> Callable[[ExpectationArguments], Demands]:
+def _count_equal(metric: str, arguments: ExpectationArguments) -> Demands:
     """An expectation about the number of rows or columns."""
-
-    def demands(arguments: ExpectationArguments) -> Demands:
-        value = arguments.take("value")
-        if not is_finite_number(value):
-            raise NoCounterpartError("its value is not a number")
-        return (kinds.MetricRule(metric, (), kinds.Condition("==", value)),)
-
-    return demands
+    value = arguments.take("value")
+    if not is_finite_number(value):
+        raise NoCounterpartError("its value is not a number")
+    return (kinds.MetricRule(metric, (), kinds.Condition("==", value)),)
 
 
 def _unexpected_rows(arguments: ExpectationArguments) -> Demands:
@@ -588,7 +571,6 @@ def _unexpected_rows(arguments: ExpectationArguments) -> Demands:
 
 
 _OF_TABLES: Expectations = {
-    **{kind: _measured(metric, kind) for metric, kind in MEASURED.items() if "_table_" in kind},
     "expect_column_pair_values_a_to_be_greater_than_b": lambda arguments: _pair(
         arguments, ">=" if arguments.take("or_equal", False) is True else ">"
     ),
@@ -604,8 +586,8 @@ _OF_TABLES: Expectations = {
     "expect_multicolumn_sum_to_equal": _multicolumn_sum,
     "expect_multicolumn_values_to_be_unique": _unique_within_record,
     "expect_select_column_values_to_be_unique_within_record": _unique_within_record,
-    "expect_table_column_count_to_equal": _count_equal("column_count"),
-    "expect_table_row_count_to_equal": _count_equal("num_rows"),
+    "expect_table_column_count_to_equal": partial(_count_equal, "column_count"),
+    "expect_table_row_count_to_equal": partial(_count_equal, "num_rows"),
     "unexpected_rows_expectation": _unexpected_rows,
 }
 
@@ -678,17 +660,13 @@ def _none_match(arguments: ExpectationArguments, expressions: list[Any]) -> Dema
     return each_row(arguments, " AND ".join(f"NOT ({match})" for match in matches))
 
 
-def _like(key: str, negation: str = "") -> Callable[[ExpectationArguments], Demands]:
+def _like(negation: str, key: str, arguments: ExpectationArguments) -> Demands:
     """An expectation with one or several LIKE patterns."""
-
-    def demands(arguments: ExpectationArguments) -> Demands:
-        written = arguments.items(key) if key.endswith("_list") else [arguments.text(key)]
-        is_any = not negation and arguments.take("match_on", "any") != "all"
-        patterns = (quote_literal(str(item)) for item in written)
-        likes = (f"{arguments.name} {negation}LIKE {pattern}" for pattern in patterns)
-        return each_row(arguments, (" OR " if is_any else " AND ").join(likes))
-
-    return demands
+    written = arguments.items(key) if key.endswith("_list") else [arguments.text(key)]
+    is_any = not negation and arguments.take("match_on", "any") != "all"
+    patterns = (quote_literal(str(item)) for item in written)
+    likes = (f"{arguments.name} {negation}LIKE {pattern}" for pattern in patterns)
+    return each_row(arguments, (" OR " if is_any else " AND ").join(likes))
 
 
 _DIRECTIVES = {"Y": "yyyy", "y": "yy", "m": "M", "d": "d", "H": "H", "M": "m", "S": "s", "b": "MMM"}
@@ -736,8 +714,8 @@ _OF_VALUES: Expectations = {
     "expect_column_values_to_be_json_parseable": _json,
     "expect_column_values_to_be_null": _null,
     "expect_column_values_to_be_unique": _unique,
-    "expect_column_values_to_match_like_pattern": _like("like_pattern"),
-    "expect_column_values_to_match_like_pattern_list": _like("like_pattern_list"),
+    "expect_column_values_to_match_like_pattern": partial(_like, "", "like_pattern"),
+    "expect_column_values_to_match_like_pattern_list": partial(_like, "", "like_pattern_list"),
     "expect_column_values_to_match_regex": lambda arguments: each_value(
         arguments, kinds.Pattern(_regex(arguments.take("regex")))
     ),
@@ -745,8 +723,10 @@ _OF_VALUES: Expectations = {
     "expect_column_values_to_match_regex_list": _match_regex_list,
     "expect_column_values_to_not_be_in_set": _not_in_set,
     "expect_column_values_to_not_be_null": _not_null,
-    "expect_column_values_to_not_match_like_pattern": _like("like_pattern", "NOT "),
-    "expect_column_values_to_not_match_like_pattern_list": _like("like_pattern_list", "NOT "),
+    "expect_column_values_to_not_match_like_pattern": partial(_like, "NOT ", "like_pattern"),
+    "expect_column_values_to_not_match_like_pattern_list": partial(
+        _like, "NOT ", "like_pattern_list"
+    ),
     "expect_column_values_to_not_match_regex": lambda arguments: _none_match(
         arguments, [arguments.take("regex")]
     ),
@@ -790,7 +770,7 @@ def translate(
         raise NoCounterpartError("its kwargs are not a mapping")
     arguments = ExpectationArguments(given, column, sql_dialect)
     try:
-        if kind not in _OF_TABLES:
+        if kind not in _OF_TABLES and "_table_" not in kind:
             arguments.own_column()
         demands = _KINDS[kind](arguments)
         where = row_condition(arguments.take("row_condition"), arguments.take("condition_parser"))
