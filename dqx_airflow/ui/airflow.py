@@ -42,6 +42,9 @@ __all__ = ["GetUserDep", "SessionDep"]
 
 log = logging.getLogger(__name__)
 
+DEPTH = 14
+"""The number of recent runs of a DAG that are inspected."""
+
 MOST_INSTANCES = 500
 """The maximum number of instances of a mapped task that are inspected."""
 
@@ -373,9 +376,7 @@ def ended_runs(session: Any, dag_id: str, task_id: str, most: int = 100) -> tupl
     return tuple(_task_run(row) for row in rows)
 
 
-def recent_runs(
-    session: Any, tasks: Collection[tuple[str, str]], depth: int
-) -> tuple[TaskRun, ...]:
+def recent_runs(session: Any, tasks: Collection[tuple[str, str]]) -> tuple[TaskRun, ...]:
     """The instances of these tasks in the last runs of their DAGs, newest run first.
 
     Runs are ordered by their data: one that is backfilled today is about the past.
@@ -394,7 +395,7 @@ def recent_runs(
     newest = and_(
         TaskInstance.dag_id == recent.c.dag_id,
         TaskInstance.run_id == recent.c.run_id,
-        recent.c.number <= depth,
+        recent.c.number <= DEPTH,
     )
     rows = session.execute(
         _instances(XComModel.timestamp)

@@ -24,7 +24,7 @@ from dqx_airflow.results.past_days import Label, write_labels
 from dqx_airflow.results.query import equals
 from dqx_airflow.results.schema import RUNS
 from dqx_airflow.ui import airflow, responses
-from dqx_airflow.ui.board_page import DEPTH, gate_rows, gates_of_rows
+from dqx_airflow.ui.board_page import gate_rows, gates_of_rows
 from dqx_airflow.ui.chart import Chart, chart_of, past_of
 from dqx_airflow.ui.gate_page import SPARK_HEIGHT, SPARK_WIDTH
 from dqx_airflow.ui.report_view import reading_of
@@ -134,7 +134,7 @@ def alerts(
 ) -> Response:
     """The failures of the last weeks in the gates that the user may read."""
     filters = AlertFilters(dag, task, "all" if show == "all" else "")
-    rows = gate_rows(airflow.recent_runs(session, tasks.tasks, DEPTH), tasks.dags)
+    rows = gate_rows(airflow.recent_runs(session, tasks.tasks), tasks.dags)
     selected = [row for row in rows if dag in ("", row.dag_id) and task in ("", row.task_id)]
     session.close()
     client = responses.store_client()

@@ -15,15 +15,12 @@ from fastapi import Depends
 from dqx_airflow.results.alerts import unlabelled_counts
 from dqx_airflow.results.query import RunsWanted, StoredResults
 from dqx_airflow.ui import report_view
-from dqx_airflow.ui.airflow import GateDag, SessionDep, TaskRun, TasksDep, recent_runs
+from dqx_airflow.ui.airflow import DEPTH, GateDag, SessionDep, TaskRun, TasksDep, recent_runs
 from dqx_airflow.ui.api import PageRouter
+from dqx_airflow.ui.incident_page import open_of
 from dqx_airflow.ui.responses import Filters, Page, PageNumber, Paging, store_client
-from dqx_airflow.ui.slices_page import open_of
 from dqx_airflow.ui.store import StoreClient
 from dqx_airflow.values import EnforcedContract, GateReport, Status, Verdict
-
-DEPTH = 14
-"""The number of recent runs of a DAG that are inspected."""
 
 NO_REPORT, RUNNING, NOT_RUN = "no report", "running", "not run"
 
@@ -372,7 +369,7 @@ def board(
 ) -> Page[BoardPage]:
     """The gates of all DAGs that the user may read, worst first."""
     now, client = datetime.now(timezone.utc), store_client()
-    rows = gate_rows(recent_runs(session, tasks.tasks, DEPTH), tasks.dags, now)
+    rows = gate_rows(recent_runs(session, tasks.tasks), tasks.dags, now)
     open_, _ = open_of(session, client, tasks)
     session.close()
     matching = [row for row in rows if filters.wants(row)]

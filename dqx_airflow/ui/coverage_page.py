@@ -16,7 +16,7 @@ from fastapi import Depends, Request
 from dqx_airflow.lineage.coverage import Flow, TableCoverage, event_files, jobs_of
 from dqx_airflow.ui import airflow
 from dqx_airflow.ui.api import PageRouter
-from dqx_airflow.ui.board_page import DEPTH, gate_rows, gates_of_rows
+from dqx_airflow.ui.board_page import gate_rows, gates_of_rows
 from dqx_airflow.ui.responses import Filters, Page, PageNumber, Paging, store_client
 
 log = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ def coverage(
 ) -> Page[CoveragePage]:
     """The tables of the gates and jobs of those DAGs that the user may read, as `dql coverage`
     lists them."""
-    rows = [*gate_rows(airflow.recent_runs(session, tasks.tasks, DEPTH), tasks.dags)]
+    rows = [*gate_rows(airflow.recent_runs(session, tasks.tasks), tasks.dags)]
     dags = airflow.dag_ids(session)
     session.close()
     client = store_client()

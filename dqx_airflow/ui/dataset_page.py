@@ -17,7 +17,7 @@ from dqx_airflow.lineage.names import trimmed_location
 from dqx_airflow.ui import board_page, report_view, responses
 from dqx_airflow.ui.airflow import SessionDep, TaskRun, TasksDep, instance_of, recent_runs
 from dqx_airflow.ui.api import PageRouter
-from dqx_airflow.ui.board_page import DEPTH, STATES_WORST_FIRST, GateRow, counts_line, gate_rows
+from dqx_airflow.ui.board_page import STATES_WORST_FIRST, GateRow, counts_line, gate_rows
 from dqx_airflow.ui.chart import PastValue, chart_of
 from dqx_airflow.ui.gate_page import WIDE_HEIGHT, WIDE_WIDTH, histories
 from dqx_airflow.ui.report_view import list_of, mapping_of
@@ -240,7 +240,7 @@ def datasets(
     page: PageNumber,
 ) -> responses.Page[DatasetsPage]:
     """The datasets of the gates of all DAGs that the user may read."""
-    rows = dataset_rows(gate_rows(recent_runs(session, tasks.tasks, DEPTH), tasks.dags))
+    rows = dataset_rows(gate_rows(recent_runs(session, tasks.tasks), tasks.dags))
     session.close()
     words = filters.search.lower().split()
     matching = [row for row in rows if filters.outcome in ("", row.state) and row.is_found(words)]
@@ -258,7 +258,7 @@ def datasets(
 @router.get("/dataset")
 def dataset(session: SessionDep, tasks: TasksDep, page: PageNumber, place: str = "") -> Response:
     """The findings of the gates of those DAGs in a dataset."""
-    runs = runs_reading(recent_runs(session, tasks.tasks, DEPTH), place)
+    runs = runs_reading(recent_runs(session, tasks.tasks), place)
     session.close()
     rows = dataset_rows(gate_rows(runs, tasks.dags))
     row_there = next((row for row in rows if row.location == place), None)
