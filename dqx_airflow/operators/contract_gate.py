@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from dqx_airflow.contracts.enforcement.enforced_contract import Enforcement, Unsupported
     from dqx_airflow.datasets.settings import DatasetSetting
-    from dqx_airflow.operators.sources import FoundSource
+    from dqx_airflow.operators.gate_request import FoundSource
     from dqx_airflow.values import DatasetRef, GateRequest, SourceFile
 
 _MOST_SHOWN = 20
@@ -98,7 +98,7 @@ class ContractGateOperator(GateOperator):
 
         :raises GateMisconfigured: it cannot be read, has errors, or is not of the expected version.
         """
-        from dqx_airflow.operators.sources import dag_folder, find_source, log_diagnostics
+        from dqx_airflow.operators.gate_request import dag_folder, find_source, log_diagnostics
 
         source = find_source(self.contract, dag_folder(context), kind="contract", signs=_SIGNS)
         enforcement = self._enforced(source, on)
@@ -170,8 +170,8 @@ class ContractGateOperator(GateOperator):
         self, folder: Path, datasets: Sequence[DatasetRef] | None
     ) -> tuple[list[str], Sequence[Path]]:
         """Mistakes in a contract that is not a template, and in its pin."""
+        from dqx_airflow.operators.gate_request import errors_in, find_source, possible_paths
         from dqx_airflow.operators.mistakes import known_selection, selectable_suites
-        from dqx_airflow.operators.sources import errors_in, find_source, possible_paths
 
         if is_open(self.contract) or (self.is_set_by_function and not self.contract):
             return [], ()
@@ -281,7 +281,7 @@ class ContractGateOperator(GateOperator):
         :param unchecked: collects the clauses that are not checked.
         :raises GateMisconfigured: the suite does not fit the datasets, or nothing is selected.
         """
-        from dqx_airflow.operators.sources import selected_suite
+        from dqx_airflow.operators.gate_request import selected_suite
 
         enforced = enforcement.over(
             request.datasets, on=request.run_key.date, unsupported=self.unsupported

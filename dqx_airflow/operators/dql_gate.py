@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dqx_airflow.dql.check import Checked
     from dqx_airflow.dql.linking import Reader
     from dqx_airflow.dql.nodes import Suite
-    from dqx_airflow.operators.sources import FoundSource
+    from dqx_airflow.operators.gate_request import FoundSource
     from dqx_airflow.values import DatasetRef, GateRequest, Selection, ShadowSuite, SourceFile
 
 _SIGNS = "{\n"
@@ -70,7 +70,7 @@ class DqlGateOperator(GateOperator):
 
         :raises GateMisconfigured: a suite cannot be read.
         """
-        from dqx_airflow.operators.sources import dag_folder, find_source
+        from dqx_airflow.operators.gate_request import dag_folder, find_source
 
         self._folder = dag_folder(context)
         self._found = [
@@ -86,7 +86,7 @@ class DqlGateOperator(GateOperator):
         :raises GateMisconfigured: a suite has errors, by itself or with the datasets, or two suites
             have the same name.
         """
-        from dqx_airflow.operators.sources import log_diagnostics
+        from dqx_airflow.operators.gate_request import log_diagnostics
         from dqx_airflow.plan.resolve import check_datasets
         from dqx_airflow.values import GateOrigin, GatePart
 
@@ -134,7 +134,7 @@ class DqlGateOperator(GateOperator):
 
         :raises GateMisconfigured: nothing is selected, or something that does not exist.
         """
-        from dqx_airflow.operators.sources import selected_suites
+        from dqx_airflow.operators.gate_request import selected_suites
 
         sound = [
             result.suite for result in checked if result.suite is not None and not result.errors
@@ -150,7 +150,7 @@ class DqlGateOperator(GateOperator):
         """The shadow; one that cannot be judged gives the reason, and stops nothing."""
         if self.shadow is None:
             return None
-        from dqx_airflow.operators.sources import find_source
+        from dqx_airflow.operators.gate_request import find_source
         from dqx_airflow.plan.selection import shadow_suite
         from dqx_airflow.values import ShadowSuite
 
@@ -168,8 +168,8 @@ class DqlGateOperator(GateOperator):
         self, folder: Path, datasets: Sequence[DatasetRef] | None
     ) -> tuple[list[str], Sequence[Path]]:
         """Mistakes in a suite that is not a template, also with these datasets."""
+        from dqx_airflow.operators.gate_request import errors_in, find_source, possible_paths
         from dqx_airflow.operators.mistakes import known_selection, selectable_suites
-        from dqx_airflow.operators.sources import errors_in, find_source, possible_paths
         from dqx_airflow.plan.resolve import check_datasets
 
         mistakes: list[str] = []

@@ -90,9 +90,9 @@ class SummaryTask(FakeTask):
 @pytest.fixture
 def ended(operators: ModuleType, tmp_path: Path) -> Callable[..., None]:
     """Ends a task of the gate with reports, as its callback sees it."""
+    from dqx_airflow.operators.notices import sender
     from dqx_airflow.operators.outcome import combined_report, summaries_of_parts, summary
     from dqx_airflow.operators.results_location import ResultsLocation
-    from dqx_airflow.operators.webhooks import sender
 
     def end(*reports: GateReport) -> None:
         for report in reports:
@@ -227,7 +227,7 @@ def test_what_is_not_taken_is_given_up_and_logged_without_the_address(
     reason: str,
     most: int,
 ) -> None:
-    monkeypatch.setattr("dqx_airflow.operators.webhooks.TIME_BUDGET_S", 2.0)
+    monkeypatch.setattr("dqx_airflow.operators.notices.TIME_BUDGET_S", 2.0)
     hook.statuses = [status]
     with caplog.at_level(logging.WARNING):
         ended(report_of(1, "a"))
@@ -242,7 +242,7 @@ def test_a_dead_webhook_takes_nothing_from_the_others(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("dqx_airflow.operators.webhooks.TIME_BUDGET_S", 4.0)
+    monkeypatch.setattr("dqx_airflow.operators.notices.TIME_BUDGET_S", 4.0)
     with socket.create_server(("127.0.0.1", 0)) as full:
         refused = {"conn_type": "http", "host": f"http://127.0.0.1:{full.getsockname()[1]}/secret"}
     monkeypatch.setenv("AIRFLOW_CONN_DEAD", json.dumps(refused))
@@ -291,7 +291,7 @@ def test_a_question_tells_only_if_it_is_shown(
 
 
 def test_a_try_that_a_policy_repeats_tells_too(operators: ModuleType) -> None:
-    from dqx_airflow.operators.webhooks import send_after
+    from dqx_airflow.operators.notices import send_after
 
     task, told = SimpleNamespace(on_failure_callback=[print]), list[object]()
     for end in ("success", "retry", "skipped"):
