@@ -242,7 +242,7 @@ def test_a_dead_webhook_takes_nothing_from_the_others(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("dqx_airflow.operators.notices.TIME_BUDGET_S", 4.0)
+    monkeypatch.setattr("dqx_airflow.operators.notices.TIME_BUDGET_S", 8.0)
     with socket.create_server(("127.0.0.1", 0)) as full:
         refused = {"conn_type": "http", "host": f"http://127.0.0.1:{full.getsockname()[1]}/secret"}
     monkeypatch.setenv("AIRFLOW_CONN_DEAD", json.dumps(refused))
