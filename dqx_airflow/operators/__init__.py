@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dqx_airflow.operators.contract_gate import ContractGateOperator as ContractGateOperator
+    from dqx_airflow.operators.contract_gate import contract_deadline as contract_deadline
     from dqx_airflow.operators.dql_gate import DqlGateOperator as DqlGateOperator
     from dqx_airflow.operators.exceptions import GateBlocked as GateBlocked
     from dqx_airflow.operators.exceptions import GateBroken as GateBroken
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from dqx_airflow.operators.notices import notify_with as notify_with
 
 _MODULES = {
-    "contract_gate": ("ContractGateOperator",),
+    "contract_gate": ("ContractGateOperator", "contract_deadline"),
     "dql_gate": ("DqlGateOperator",),
     "exceptions": (
         *("GateBlocked", "GateBroken", "GateInfrastructureError", "GateMisconfigured"),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dqx_airflow.operators.exceptions import GateMisconfigured, as_misconfigured
@@ -14,7 +16,8 @@ from dqx_airflow.operators.gate_arguments import given_fields, has_open, is_open
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import date
-    from pathlib import Path
+
+    from airflow.sdk.definitions.deadline import DeadlineAlert
 
     from dqx_airflow.contracts.enforcement.enforced_contract import Enforcement, Unsupported
     from dqx_airflow.datasets.settings import DatasetSetting
@@ -293,3 +296,45 @@ class ContractGateOperator(GateOperator):
         if request.selection is not None:
             selected_suite(compiled, enforced.checked.valid_suite)
         return compiled
+
+
+def contract_deadline(
+    contract: str | os.PathLike[str], callback: Any, reference: Any = None
+) -> DeadlineAlert:
+    """The deadline of a DAG by the freshness in a contract, for `DAG(deadline=...)`: Airflow runs
+    the callback if a run of the DAG has not succeeded by then, whatever kept it from that.
+
+    It is the shortest freshness after the beginning of the date whose data the run brings. The file
+    is read whenever the DAG is parsed. From Airflow 3.1 on.
+
+    :param contract: the path of a contract, relative to the file of this call, or absolute.
+    :param callback: an `AsyncCallback` or a `SyncCallback` of Airflow.
+    :param reference: when the time begins, a `DeadlineReference`; by default the logical date.
+    :raises GateMisconfigured: the contract cannot be read, has errors, or has no freshness.
+    """
+    from datetime import timedelta
+
+    from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
+
+    from dqx_airflow.contracts.demands import Fresh
+    from dqx_airflow.contracts.document import FolderReader, no_files
+    from dqx_airflow.contracts.read import read_contract
+    from dqx_airflow.operators.sources import errors_in, find_source
+
+    folder = Path(sys._getframe(1).f_code.co_filename).parent
+    found = find_source(contract, folder, kind="contract", signs=_SIGNS)
+    read = no_files if found.path is None else FolderReader(found.path.parent)
+    known = read_contract(found.source, read)
+    if known.contract is None or known.errors:
+        name = f"contract {found.source.name}"
+        raise GateMisconfigured("; ".join(errors_in(known.diagnostics, known.sources, name)))
+    ages = [
+        rule.demand.age_s
+        for _, _, rule in known.contract.rules()
+        if rule.name.startswith("freshness") and isinstance(rule.demand, Fresh)
+    ]
+    if not ages:
+        hint = "the deadline of a DAG is that of `freshness` in slaProperties or servicelevels"
+        raise GateMisconfigured(f"contract {found.source.name} has no freshness: {hint}")
+    start = reference or DeadlineReference.DAGRUN_LOGICAL_DATE
+    return DeadlineAlert(start, timedelta(seconds=min(ages)), callback)

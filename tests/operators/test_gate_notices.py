@@ -664,6 +664,56 @@ def test_without_a_report_or_a_store_the_notice_is_sent(
     assert sent_of(operators, summary(report_of("passed", 1)))
 
 
+PROMISE = """apiVersion: v3.1.0
+kind: DataContract
+id: orders
+version: 1.0.0
+status: active
+schema:
+  - name: orders
+    properties:
+      - {name: at, logicalType: timestamp}
+slaProperties:
+  - {property: freshness, value: 2, unit: d, element: orders.at}
+  - {property: freshness, value: 30, unit: h, element: orders.at}
+  - {property: latency, value: 1, unit: h, element: orders.at}
+"""
+DCS_PROMISE = """dataContractSpecification: 1.2.1
+id: orders
+info: {title: Orders, version: 1.0.0}
+models: {orders: {fields: {at: {type: timestamp}}}}
+servicelevels:
+  freshness: {threshold: 36h, timestampField: orders.at}
+"""
+
+
+@needs_airflow(3, 1)
+@pytest.mark.parametrize(
+    ("contract", "found"),
+    [
+        (PROMISE, "30 hours"),
+        (DCS_PROMISE, "36 hours"),
+        (PROMISE.replace("freshness", "frequency"), "contract orders.yaml has no freshness: "),
+        (PROMISE.replace("kind:", "kind"), "contract orders.yaml has an error:"),
+        ("", "contract orders.yaml not found: "),
+    ],
+)
+def test_a_deadline_is_the_shortest_freshness_of_a_contract(
+    operators: ModuleType, tmp_path: Path, contract: str, found: str
+) -> None:
+    from airflow.sdk.definitions.deadline import AsyncCallback
+
+    if contract:
+        (tmp_path / "orders.yaml").write_text(contract)
+    scope = {"ask": operators.contract_deadline, "callback": AsyncCallback("lake.notify")}
+    call = compile("ask('orders.yaml', callback)", str(tmp_path / "dag.py"), "eval")
+    try:
+        told = f"{eval(call, scope).interval.total_seconds() / 3600:g} hours"
+    except operators.GateMisconfigured as error:
+        told = str(error)
+    assert told.startswith(found)
+
+
 @needs_airflow(3, 3)  # earlier ones create the run of a DAG in other ways
 def test_the_deadline_of_the_page_belongs_to_each_run_of_the_dag(
     operators: ModuleType, airflow_database: None, tmp_path: Path
@@ -682,16 +732,9 @@ def test_the_deadline_of_the_page_belongs_to_each_run_of_the_dag(
     (text,) = (
         code
         for code in re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
-        if "DeadlineAlert" in code
+        if "contract_deadline" in code
     )
-    # Which source is judged does not matter, and a suite is shorter than a contract.
-    text = text.replace("ContractGateOperator", "DqlGateOperator").replace(
-        'contract="orders.odcs.yaml", data=', f"suite={str(tmp_path / 'orders.dql')!r}, data="
-    )
-    text = text.replace('data="s3://', 'datasets={"orders": "s3://').replace(
-        'orders"\n', 'orders"}\n'
-    )
-    (tmp_path / "orders.dql").write_text(SUITE)
+    (tmp_path / "orders.odcs.yaml").write_text(PROMISE)
     text = text.replace('"orders",', '"late_orders",', 1)
     file = tmp_path / "dag.py"
     file.write_text(text)
