@@ -319,7 +319,7 @@ def contract_deadline(
     from dqx_airflow.contracts.demands import Fresh
     from dqx_airflow.contracts.document import FolderReader, no_files
     from dqx_airflow.contracts.read import read_contract
-    from dqx_airflow.operators.sources import errors_in, find_source
+    from dqx_airflow.operators.gate_request import errors_in, find_source
 
     folder = Path(sys._getframe(1).f_code.co_filename).parent
     found = find_source(contract, folder, kind="contract", signs=_SIGNS)
