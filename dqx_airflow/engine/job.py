@@ -49,6 +49,7 @@ from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.errors import DeadlineError, DqxError, RequestError, SourceError, SparkError
 from dqx_airflow.lineage import is_configured
 from dqx_airflow.lineage import spool as spools
+from dqx_airflow.metrics.drift import DRIFT_SUMMARY
 from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.plan import selection
 from dqx_airflow.plan.evaluate import (
@@ -339,7 +340,14 @@ def _with_labels(part: _JobPart, results: StoredResults) -> _JobPart:
     (shadow, problem), plan, key = part.shadow, part.plan, part.request.run_key
     plans = [plan, *([] if shadow is None else [shadow])]
     assertions = [one for known_plan in plans for one in known_plan.assertions]
-    days = [request.date for one in assertions for request in one.history if request.date]
+    days = [
+        request.date
+        for one in assertions
+        for request in (*one.history, *one.requests)
+        if request.date
+        and request.date != plan.date
+        and (request in one.history or request.metric in DRIFT_SUMMARY.values())
+    ]
     if not days:
         return part
     datasets = {(one.check, one.name): one.datasets for one in assertions}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime, timedelta
 from fractions import Fraction
@@ -18,7 +18,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from dqx_airflow.dql.printer import show
 from dqx_airflow.metrics import derived
-from dqx_airflow.metrics.drift import DRIFT_SUMMARY, LONGEST_REPEATED
+from dqx_airflow.metrics.drift import DRIFT, DRIFT_SUMMARY, LONGEST_REPEATED
 from dqx_airflow.metrics.spark_values import metric_value
 from dqx_airflow.metrics.usual_limits import FEWEST_KNOWN, UsualLimits, known_text
 from dqx_airflow.plan import model
@@ -330,6 +330,12 @@ class KnownValues:
             any(on in self.skip_dates for _, on in missing),
         )
 
+    def _fine(self, days: Sequence[model.Term]) -> Sequence[model.Term]:
+        """The values of earlier days without those that are labelled as issues, unless all are."""
+        requests = {term: next(model.requests_of(term)) for term in days}
+        labels = {term: self.plan.labels.get(it.dataset, {}) for term, it in requests.items()}
+        return [it for it in days if not labels[it].get(requests[it].date)] or days
+
     def value_of(self, term: model.Term) -> MetricValue:
         """The value of a term, or None."""
         match term:
@@ -345,6 +351,8 @@ class KnownValues:
                 self.hours_ahead(term) > self.plan.max_clock_skew_hours
             ):
                 return None  # one wrong clock must not make stale data fresh
+            case model.Applied(function=function, terms=(day, *earlier)) if function in DRIFT:
+                return derived.apply(function, self.values_of((day, *self._fine(earlier))))
             case model.Applied(function=function, terms=terms):
                 return derived.apply(function, self.values_of(terms))
             case model.Claimed():

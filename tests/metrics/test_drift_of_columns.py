@@ -306,3 +306,18 @@ def _texts(found: Scanned) -> dict[Any, Any]:
         **{request: value for request, value in found.values.items() if isinstance(value, str)},
         **{request: groups.values for request, groups in found.groups.items()},
     }
+
+
+@pytest.mark.parametrize(
+    ("issues", "expected"), [([], "mixed"), ([2], "like day 1"), ([1, 2], "mixed")]
+)
+def test_a_day_labelled_as_an_issue_is_no_reference_unless_all_are(
+    issues: list[int], expected: str
+) -> None:
+    table = table_of("c", ["a", "b"], ["a", "b"], ["b", "b"])
+    plan = plan_of("js(c, usual n 2) >= 0")
+    labels = {DATE - timedelta(days=before): True for before in issues}
+    labelled = replace(plan, labels={"t": {DATE: True, **labels}})
+    (verdict,) = evaluate(labelled, measure(plan, [REF], {"t": table}))
+    without = judged("js(c, lag 1) >= 0", table).value
+    assert (verdict.value == without) == (expected == "like day 1")

@@ -56,13 +56,14 @@ _HOW_DRIFT = f"""\
 - **`ks`** is exact for up to {MOST_STEPS} different numbers a day. Of more, a day is kept as
   {MOST_STEPS} steps of equal share, so that the share of rows up to a value, and `ks`, is known to
   {1 / MOST_STEPS:.1%}. Strings have no `ks`.
+- Numbers are compared as doubles: whole numbers beyond 2^53 that share one are the same value.
 - `psi` is the sum of `(p - q) * ln(p / q)` over the shares of the day and of the reference. A share
   below {SMALLEST_SHARE:.2%}, also that of a bin without rows, counts as {SMALLEST_SHARE:.2%}.
 - `js` is the distance, the square root of the divergence: that of
   `scipy.spatial.distance.jensenshannon(p, q, base=2)`.
 - **Without history** the assertion is skipped, by the rule of `usual(metric, n 28)`: too few of the
-  dates have data. The date itself is never part of the reference. A day with bad data is one of
-  many in there, unless the run leaves it out with `skip_dates`.
+  dates have data. The date itself is never part of the reference, nor is a day in `skip_dates`, or
+  one that is labelled as an issue, unless all of them are.
 - Few rows drift by chance: without any change, `psi` is about the number of bins times `1/n + 1/m`
   for `n` and `m` rows. So `watch` claims no drift: a limit that suits a table of a million rows
   alarms daily on one of a hundred.
