@@ -61,10 +61,15 @@ class Stand:
     spark_submit: SparkSubmit
 
     def run_until_deferred(self, dag_id: str = "deferred") -> str:
-        asked = len(self.livy.asked)
+        asked_manager, asked_livy = self.manager.asked, len(self.livy.asked)
         run_id = self.airflow.run(dag_id)
         self.airflow.wait_until(lambda: self.state(run_id, "gate", dag_id) == "deferred")
-        self.airflow.wait_until(lambda: self.manager.asked > 1 or len(self.livy.asked) > asked + 2)
+        # The triggerer runs the trigger: of a task that ends before, nobody tells it.
+        self.airflow.wait_until(
+            lambda: (
+                self.manager.asked > asked_manager + 1 or len(self.livy.asked) > asked_livy + 2
+            )
+        )
         return run_id
 
     def state(self, run_id: str, task_id: str, dag_id: str = "deferred") -> str | None:
