@@ -332,9 +332,13 @@ class KnownValues:
 
     def _fine(self, days: Sequence[model.Term]) -> Sequence[model.Term]:
         """The values of earlier days without those that are labelled as issues, unless all are."""
-        requests = {term: next(model.requests_of(term)) for term in days}
-        labels = {term: self.plan.labels.get(it.dataset, {}) for term, it in requests.items()}
-        return [it for it in days if not labels[it].get(requests[it].date)] or days
+
+        def is_fine(term: model.Term) -> bool:
+            request = next(model.requests_of(term))
+            labels = self.plan.labels.get(request.dataset, {})
+            return request.date is None or not labels.get(request.date)
+
+        return [*filter(is_fine, days)] or days
 
     def value_of(self, term: model.Term) -> MetricValue:
         """The value of a term, or None."""
