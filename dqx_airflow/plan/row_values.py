@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from datetime import date, datetime
 from typing import TypeAlias
 
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
@@ -417,6 +418,7 @@ UNKNOWN = "void"
 """The type of NULL, and of unknown values."""
 
 _TRY = {"+": "try_add", "-": "try_subtract", "*": "try_multiply", "/": "try_divide"}
+_TOLD = ("decimal", "interval", "timestamp")
 _INFINITY = "double('infinity')"
 _FIRST_DAY, _LAST_DAY = -719162, 2932896
 """0001-01-01 and 9999-12-31, in days since 1970-01-01."""
@@ -530,18 +532,31 @@ def _arithmetic(node: nodes.Arithmetic, left: RowValue, right: RowValue) -> RowV
     if left.is_whole and right.is_whole and op != "/":
         wide = "DECIMAL(20,0)" if result.startswith("decimal") else "BIGINT"
         first, second = f"CAST({first} AS {wide})", f"CAST({second} AS {wide})"
-    has_room = _has_room(op, left, right, result)
+    has_room = _has_room(op, replace(left, type=types[0]), replace(right, type=types[1]), result)
     # What cannot fail is written in the way that every engine reads.
     if result in FLOATING:
         first, second = _as_double(left), _as_double(right)
         sql = f"({first} {op} {second})" if op != "/" else f"({first} / nullif({second}, 0))"
     else:
-        sql = f"({first} {op} {second})" if has_room else f"{_TRY[op]}({first}, {second})"
+        sql = f"({first} {op} {second})" if has_room else _tried(op, first, second, types)
     if result in _AFTER_LAST:
         sql = f"CASE WHEN {sql} < {_AFTER_LAST[result]} THEN {sql} END"
     if is_narrowed or not has_room:
         causes = (*causes, *_losses(op, left, right, RowValue(sql, result), words))
     return RowValue(sql, result, causes)
+
+
+def _tried(op: str, first: str, second: str, types: tuple[str, str]) -> str:
+    """An operation that gives NULL where it has no result. Its decimals and moments are cast to the
+    types that they have, which Spark leaves out: other engines are thereby told the types."""
+    left, right = types
+    if _is_timestamp(left) and _is_timestamp(right):
+        left = right = widest(left, right, "timestamp_ntz")
+    elif "date" in types:
+        left, right = (kind.replace("date", "timestamp") for kind in types)
+    if left.startswith(_TOLD) and right.startswith(_TOLD):
+        first, second = f"CAST({first} AS {left.upper()})", f"CAST({second} AS {right.upper()})"
+    return f"{_TRY[op]}({first}, {second})"
 
 
 def _narrowed(value: RowValue, operand_type: str) -> str:
@@ -735,12 +750,24 @@ def _side(value: RowValue, other: RowValue) -> str:
         return f"CAST({value.sql} AS DOUBLE)"
     if other.is_floating:
         return _as_double(value)
-    if value.is_literal and family_of(value.type) is Family.TEXT and other.type == "date":
+    written = _moment_in(value)
+    if other.type == "date" and written is not None:
         # Spark would cast the string to a date, and drop the time of day.
-        timestamp = timestamp_in(value.sql.strip("'"))
-        if timestamp is not None and timestamp.time() != timestamp.min.time():
-            return f"TIMESTAMP_NTZ'{timestamp.isoformat(sep=' ')}'"
+        return quote_literal(written) if type(written) is date else f"TIMESTAMP_NTZ'{written}'"
+    if value.type == "date" and isinstance(_moment_in(other), datetime):
+        return f"CAST({value.sql} AS TIMESTAMP_NTZ)"
+    if value.type == "date" and other.type.startswith("timestamp"):
+        # Others count the nanoseconds of both, for which years have no room before 1678.
+        return f"CAST({value.sql} AS {other.type.upper()})"
     return value.sql
+
+
+def _moment_in(value: RowValue) -> date | None:
+    """The date in a literal string, or the timestamp if it has a time of day."""
+    if not value.is_literal or family_of(value.type) is not Family.TEXT:
+        return None
+    found = timestamp_in(value.sql.strip("'"))
+    return found.date() if found is not None and found.time() == found.min.time() else found
 
 
 def _as_double(value: RowValue) -> str:

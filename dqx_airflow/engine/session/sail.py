@@ -24,6 +24,8 @@ from dqx_airflow.errors import RequestError, SparkError
 from dqx_airflow.metrics.patterns.bounds import without_java
 from dqx_airflow.metrics.patterns.syntax import PatternError
 from dqx_airflow.metrics.sql import quote_literal
+from dqx_airflow.metrics.types import decimal_size
+from dqx_airflow.plan.row_values import arithmetic_type
 from dqx_airflow.values import DatasetRef
 
 if TYPE_CHECKING:
@@ -115,7 +117,59 @@ def in_dialect(sql: str) -> str:
 
     :raises PySparkException: one of them cannot be written so.
     """
-    return _PATTERN.sub(_in_dialect, sql.replace(_SINCE_1970, "unix_micros("))
+    sql = _PATTERN.sub(_in_dialect, sql.replace(_SINCE_1970, "unix_micros("))
+    return _with_own_calls(sql)
+
+
+_PART = re.compile(r"'(?:\\.|[^'\\])*'|`[^`]*`|\w*\(|\w+|[^\w'`(),]+|.", re.DOTALL)
+_OF_DECIMAL = re.compile(r"CAST\((.*) AS (DECIMAL\(\d+,\d+\))\)", re.DOTALL)
+_OF_TIME = re.compile(r"CAST\(.* AS (?:TIMESTAMP(?:_NTZ)?|INTERVAL DAY TO SECOND)\)", re.DOTALL)
+_OPERATORS = {"try_add(": "+", "try_subtract(": "-", "try_multiply(": "*", "try_divide(": "/"}
+
+
+def _with_own_calls(sql: str) -> str:
+    """SQL in which the calls that Sail lacks, or has for fewer types, are written otherwise."""
+    open_calls = [("", [""])]
+    for part in _PART.findall(sql):
+        if part.endswith("("):
+            open_calls.append((part, [""]))
+        elif part == "," and len(open_calls) > 1:
+            open_calls[-1][1].append("")
+        elif part == ")" and len(open_calls) > 1:
+            call, arguments = open_calls.pop()
+            open_calls[-1][1][-1] += _own_call(call, arguments)
+        else:
+            open_calls[-1][1][-1] += part
+    return "".join(call + ",".join(arguments) for call, arguments in open_calls)
+
+
+def _own_call(call: str, arguments: list[str]) -> str:
+    operands = [argument.strip() for argument in arguments]
+    if call == "split(" and operands[1:] == ["'(?!$)'"]:
+        # It also finds the empty strings before the first character and behind the last.
+        return f"array_remove(split({operands[0]}, ''), '')"
+    if call in _OPERATORS:
+        if all(map(_OF_TIME.fullmatch, operands)):
+            # An error where there is no result: Sail has no other answer to that.
+            return f"({f' {_OPERATORS[call]} '.join(operands)})"
+        decimals = [found for side in operands if (found := _OF_DECIMAL.fullmatch(side))]
+        if len(decimals) == len(operands):
+            return _of_decimals(_OPERATORS[call], *decimals)
+    return f"{call}{','.join(arguments)})"
+
+
+def _of_decimals(op: str, left: re.Match[str], right: re.Match[str]) -> str:
+    """Computed with twice the digits, which Sail has room for, then rounded as Spark does."""
+    (first, kind), (second, other_kind) = left.groups(), right.groups()
+    result = str(arithmetic_type(op, kind.lower(), other_kind.lower()))
+    scale, other_scale, places = (decimal_size(size)[1] for size in (kind, other_kind, result))
+    if op == "/":
+        # Sail gives a quotient four more places than its dividend, and cuts off the others. One
+        # more than the result has decides how it is rounded.
+        scale = max(scale, places - 3)
+        second = f"nullif({second}, 0)"
+    sides = f"CAST({first} AS DECIMAL(76,{scale})) {op} CAST({second} AS DECIMAL(76,{other_scale}))"
+    return f"TRY_CAST({sides} AS {result.upper()})"
 
 
 def _in_dialect(found: re.Match[str]) -> str:

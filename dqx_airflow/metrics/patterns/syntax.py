@@ -309,15 +309,15 @@ class ExplodingError(PatternError):
     """Some strings would take the matcher practically forever."""
 
 
-def pattern_tree(pattern: str, *, has_exact_classes: bool = False) -> Node:
+def pattern_tree(pattern: str, *, has_exact_classes: bool = False, longest: int = LONGEST) -> Node:
     """The tree of an expression.
 
     :param has_exact_classes: classes of Unicode's categories are looked up completely, which takes
         half a second for each of them.
     :raises PatternError: it is not valid in Java, or contains what cannot be analysed.
     """
-    if len(pattern) > LONGEST:
-        message = f"it has {len(pattern):,} characters; the maximum is {LONGEST:,}"
+    if len(pattern) > longest:
+        message = f"it has {len(pattern):,} characters; the maximum is {longest:,}"
         raise PatternError(message, "use `in [...]` for a list of values")
     return _PatternReader(pattern, has_exact_classes).whole()
 
