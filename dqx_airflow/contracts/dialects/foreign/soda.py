@@ -49,12 +49,12 @@ _FILTER_KEYS = ("filter_sql", "filter")
 
 @dataclass(frozen=True, slots=True)
 class _Check:
-    """A check that is being translated: its keys, and its comparisons."""
+    """A check that is being translated: its keys, and one of its comparisons."""
 
     kind: str
     keys: Mapping[str, Any]
     column: str | None
-    compared: tuple[kinds.Condition, ...]
+    condition: kinds.Condition
     sql_dialect: str | None
 
     def first(self, keys: Iterable[str]) -> Any:
@@ -64,6 +64,10 @@ class _Check:
     @property
     def is_percent(self) -> bool:
         return self.kind.endswith("_percent")
+
+    @property
+    def permits_none(self) -> bool:
+        return foreign.permits_none(self.condition, is_percent=self.is_percent)
 
 
 _Found = tuple[kinds.Demand, ...]
@@ -96,7 +100,8 @@ def translate(
         raise NoCounterpartError(message)
     if found_kind.needs_column and column is None:
         raise NoCounterpartError(f"{kind} belongs to a field")
-    demands = found_kind.demands(_Check(kind, check, column, compared, sql_dialect))
+    each = (_Check(kind, check, column, one, sql_dialect) for one in compared)
+    demands = tuple(demand for one in each for demand in found_kind.demands(one))
     where = next((check[key] for key in filters if key in check), None)
     if where is not None and not isinstance(where, str):
         raise NoCounterpartError("a filter must be a SQL condition")
@@ -125,7 +130,7 @@ def comparisons(check: Mapping[str, Any]) -> tuple[kinds.Condition, ...]:
 
 
 def _row_count(check: _Check) -> _Found:
-    return tuple(kinds.MetricRule("num_rows", (), condition) for condition in check.compared)
+    return (kinds.MetricRule("num_rows", (), check.condition),)
 
 
 def _duplicates(check: _Check) -> _Found:
@@ -134,11 +139,7 @@ def _duplicates(check: _Check) -> _Found:
         raise NoCounterpartError(f"{check.kind} has no columns")
     names = tuple(column_path(str(name)) for name in named) if isinstance(named, list) else ()
     columns = names or (str(check.column),)
-    return tuple(
-        demand
-        for condition in check.compared
-        for demand in foreign.repeated_rows(columns, condition, is_percent=check.is_percent)
-    )
+    return foreign.repeated_rows(columns, check.condition, is_percent=check.is_percent)
 
 
 def _missing(check: _Check) -> _Found:
@@ -148,18 +149,10 @@ def _missing(check: _Check) -> _Found:
     )
     if counted is None or not isinstance(pattern, str | None):
         raise NoCounterpartError("missing_values takes a list of values, missing_regex a string")
-    demands: list[kinds.Demand] = []
-    for condition in check.compared:
-        if counted or pattern:
-            measured = kinds.MetricRule(
-                "missing_count", (column,), condition, check.is_percent, counted, pattern
-            )
-            demands.append(measured)
-        elif foreign.permits_none(condition, is_percent=check.is_percent):
-            demands.append(kinds.Required())
-        else:
-            demands.append(kinds.MetricRule("null_count", (column,), condition, check.is_percent))
-    return tuple(demands)
+    compared = (column,), check.condition, check.is_percent
+    if counted or pattern:
+        return (kinds.MetricRule("missing_count", *compared, counted, pattern),)
+    return (kinds.Required() if check.permits_none else kinds.MetricRule("null_count", *compared),)
 
 
 def _invalid(check: _Check) -> _Found:
@@ -174,22 +167,14 @@ def _invalid(check: _Check) -> _Found:
         broken = " OR ".join(named)
         counted = f"count_if({broken})"
         counted = f"100 * {counted} / count(*)" if check.is_percent else counted
-        return tuple(
-            kinds.RowsSatisfy(f"NOT ({broken})")
-            if foreign.permits_none(condition, is_percent=check.is_percent)
-            else kinds.QueryGives(foreign.aggregate_query(counted), condition)
-            for condition in check.compared
-        )
+        if check.permits_none:
+            return (kinds.RowsSatisfy(f"NOT ({broken})"),)
+        return (kinds.QueryGives(foreign.aggregate_query(counted), check.condition),)
     if not valid:
         message = f"{check.kind} has no key that defines valid values, such as valid_values"
         raise NoCounterpartError(message)
-    return tuple(
-        demand
-        for condition in check.compared
-        for demand in foreign.invalid_values(
-            str(check.column), valid, condition, is_percent=check.is_percent
-        )
-    )
+    column, is_percent = str(check.column), check.is_percent
+    return foreign.invalid_values(column, valid, check.condition, is_percent=is_percent)
 
 
 def _refused(check: _Check) -> tuple[str, ...] | None:
@@ -253,32 +238,25 @@ def _reference(check: _Check, reference: object) -> _Found:
     if any(key in check.keys for key in _VALIDITY):
         message = "valid_values_reference_data cannot be combined with other keys for valid values"
         raise NoCounterpartError(message)
-    if not all(
-        foreign.permits_none(comparison, is_percent=check.is_percent)
-        for comparison in check.compared
-    ):
+    if not check.permits_none:
         raise NoCounterpartError("a reference cannot have a threshold: use no_invalid_values")
     return (kinds.Refers((str(check.column),), dataset, (column_path(column),)),)
 
 
 def _aggregate(check: _Check) -> _Found:
     metric, column = _AGGREGATES[check.kind], str(check.column)
-    return tuple(kinds.MetricRule(metric, (column,), condition) for condition in check.compared)
+    return (kinds.MetricRule(metric, (column,), check.condition),)
 
 
 def _expression(check: _Check) -> _Found:
     value = _EXPRESSIONS[check.kind].format(sql_name(str(check.column)))
-    query = foreign.aggregate_query(value)
-    return tuple(kinds.QueryGives(query, condition) for condition in check.compared)
+    return (kinds.QueryGives(foreign.aggregate_query(value), check.condition),)
 
 
 def _freshness(check: _Check) -> _Found:
-    ages = []
-    for condition in check.compared:
-        if condition.op not in ("<", "<="):
-            raise NoCounterpartError(f"{check.kind} is an upper limit: use must_be_less_than")
-        ages.append(kinds.Fresh(str(check.column), condition.bound * _AGES[check.kind]))
-    return tuple(ages)
+    if check.condition.op not in ("<", "<="):
+        raise NoCounterpartError(f"{check.kind} is an upper limit: use must_be_less_than")
+    return (kinds.Fresh(str(check.column), check.condition.bound * _AGES[check.kind]),)
 
 
 def _query(check: _Check, keys: tuple[str, ...], query_of: Callable[[str], str]) -> _Found:
@@ -286,9 +264,7 @@ def _query(check: _Check, keys: tuple[str, ...], query_of: Callable[[str], str])
     if not isinstance(sql, str):
         raise NoCounterpartError(f"{check.kind} has no {keys[0]}")
     query = query_of(sql).replace("{table_name}", "{model}")
-    return tuple(
-        kinds.QueryGives(query, condition, check.sql_dialect) for condition in check.compared
-    )
+    return (kinds.QueryGives(query, check.condition, check.sql_dialect),)
 
 
 @dataclass(frozen=True, slots=True)
