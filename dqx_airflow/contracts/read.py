@@ -84,7 +84,7 @@ def read_contract(
             _check_version(document.root, reader, diagnostics)
             schema = load_schema(reader.dialect.value)
             diagnostics += schema_errors(document.root, schema)
-            reading = clause_reader.ClauseReader(document.root, references, diagnostics.append)
+            reading = reader.reading(document.root, references, diagnostics.append)
             contract = reader.read(reading)
             unknown = unknown_keys(document.root, schema, references, is_open=reader.is_open)
             accepted = clause_reader.read_acceptances(

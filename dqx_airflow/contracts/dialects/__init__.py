@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from typing import Any
 
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.document import Mapping, Node, Scalar
@@ -22,6 +23,7 @@ class DialectReader:
 
     Other properties of a dialect:
 
+    - `reading`: the class of the readings of its documents, which `read` takes.
     - `is_open`: its standard allows additional keys. Those that begin with `x-` are always allowed.
     - `meaning_key`: the key with the meaning of a field. `weighs_meaning`: it is more than a
       description, and another meaning is another contract.
@@ -35,8 +37,9 @@ class DialectReader:
     """
 
     dialect: Dialect
-    read: Callable[[ClauseReader], Contract]
+    read: Callable[[Any], Contract]
     sign: str
+    reading: type[ClauseReader] = ClauseReader
     version_key: str | None = None
     versions: tuple[str, ...] = ()
     is_open: bool = False

@@ -170,7 +170,7 @@ def reference_rule(reading: ClauseReader, owner: Mapping, path: str, wanted: str
         reading.unsupported(node, f"does not name {wanted}")
 
 
-def field_of(reading: ClauseReader, column: Mapping) -> Field:
+def field_of(column: Mapping) -> Field:
     """The field of a column in a list, with its name, its written type and its default."""
     name = column.text("name") or ""
     return Field(
@@ -235,13 +235,16 @@ def _of_slip(slip: UnknownKey, clause: Clause, promise: Promise | None = None) -
 class ClauseReader:
     """The reading of one document: its references, the mistakes found, and the treatment of leaves.
 
-    `model` is the model being read, None outside of models.
+    `model` is the model being read, None outside of models. `sql_dialect` is that of the server,
+    and if it `is_spark`, types of databases are those of Spark.
     """
 
     root: Mapping
     references: References
     report: Callable[[Diagnostic], None]
     model: str | None = None
+    sql_dialect: str | None = None
+    is_spark: bool = True
     _marked: dict[tuple[str, Path], Note] = field(default_factory=dict)
     """The notes about leaves, by file and path; also about those that a rule checks."""
 

@@ -284,12 +284,12 @@ def _models(reading: ClauseReader, entity: Mapping) -> Iterator[Model]:
         reason = "belongs to a concept that is not bound to a table"
         reading.documented(entity.get("fields"), reason)
     for contract in reading.mappings(entity, "contracts"):
-        with reading.of_model(_name_of(reading, contract)):
+        with reading.of_model(_name_of(contract)):
             model = _promise(reading, contract)
         yield model
 
 
-def _name_of(reading: ClauseReader, contract: Mapping) -> str:
+def _name_of(contract: Mapping) -> str:
     version, name = contract.text("version"), contract.text("name") or ""
     return name if version in (None, "1") else f"{name}_v{version}"
 
@@ -300,7 +300,7 @@ def _promise(reading: ClauseReader, contract: Mapping) -> Model:
     reading.documented_keys(signature, "inputs", reason="an input of the query")
     outputs = tuple(_output(reading, item) for item in reading.mappings(signature, "outputs"))
     return Model(
-        _name_of(reading, contract),
+        _name_of(contract),
         contract.span_of("id"),
         outputs,
         title=contract.text("id"),
@@ -322,7 +322,7 @@ def _output(reading: ClauseReader, node: Mapping) -> Field:
             reading.unsupported(item, reason, "E422", hint)
         else:
             rules.append(reading.rule(slug(text), demand, item))
-    return _as_field(reading, node, path, rules)
+    return _as_field(node, path, rules)
 
 
 def _field(reading: ClauseReader, node: Mapping) -> Field:
@@ -340,7 +340,7 @@ def _field(reading: ClauseReader, node: Mapping) -> Field:
             rules.append(reading.rule(name, demand, node.get(key)))
     if is_key and node.truth("nullable") is not False:
         rules.append(reading.rule("required", Required(), node.get("primary_key")))
-    return _as_field(reading, node, path, rules, is_key=is_key)
+    return _as_field(node, path, rules, is_key=is_key)
 
 
 def _base_rules(reading: ClauseReader, node: Mapping) -> Iterator[Rule]:
@@ -355,9 +355,7 @@ def _base_rules(reading: ClauseReader, node: Mapping) -> Iterator[Rule]:
     yield reading.rule("type", OfType(), node.get("type"))
 
 
-def _as_field(
-    reading: ClauseReader, node: Mapping, path: str, rules: Iterable[Rule], *, is_key: bool = False
-) -> Field:
+def _as_field(node: Mapping, path: str, rules: Iterable[Rule], *, is_key: bool = False) -> Field:
     written = node.text("type")
     classification = node.text("classification")
     tags = node.texts("tags")

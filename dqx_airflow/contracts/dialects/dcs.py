@@ -51,6 +51,7 @@ _OF_OPERATIONS = {
     "support": "concerns people, not the data",
     "backup": "concerns copies of the data",
 }
+_SPARK = ("databricks", "dataframe", "spark")
 _NO_FIELD = "field not found"
 _NO_INTERVAL = "not an interval"
 
@@ -231,28 +232,14 @@ _SUBTYPES = (
 """How a field derives from another one, in the terms of OpenLineage."""
 
 
-@dataclass(frozen=True, slots=True)
-class FieldContext:
-    """The context for reading a field.
-
-    `models` are the names of all models. `sql_dialect` is that of the server. `is_spark`: the
-    physical types for Databricks are those of the data.
-    """
-
-    reading: ClauseReader
-    models: tuple[str, ...]
-    sql_dialect: str | None
-    is_spark: bool
-
-
 def read_field(
-    around: FieldContext, name: str, path: str, entry: Entry, key_nodes: tuple[Node, ...] = ()
+    reading: ClauseReader, name: str, path: str, entry: Entry, key_nodes: tuple[Node, ...] = ()
 ) -> Field:
     """A field of a model or of a struct. `key_nodes` declare that it belongs to the primary key."""
-    item = _with_properties(around, Field(name, path, None, entry.span), entry.node, key_nodes)
+    item = _with_properties(reading, Field(name, path, None, entry.span), entry.node, key_nodes)
     clause = Clause(show_path(entry.node.path), "", entry.span)
     if not (isinstance(entry.node, Mapping) and entry.node.entries):  # a leaf of the document
-        clause = replace(around.reading.clause(entry.node), span=entry.span)
+        clause = replace(reading.clause(entry.node), span=entry.span)
     exists = Rule("exists", demands.Presence(), (clause,))
     return replace(
         item, rules=clause_reader.with_unique_names((exists, *item.rules)), is_key=bool(key_nodes)
@@ -260,24 +247,24 @@ def read_field(
 
 
 def _with_properties(
-    around: FieldContext, item: Field, written: Node, key_nodes: tuple[Node, ...] = ()
+    reading: ClauseReader, item: Field, written: Node, key_nodes: tuple[Node, ...] = ()
 ) -> Field:
     """The field with all of its properties."""
     if not isinstance(written, Mapping):
         return item
-    reading, node = around.reading, around.reading.resolved(written)
+    node = reading.resolved(written)
     reading.remarks(node, "DCS: field")
-    item = _typed(around, node, _described(reading, node, item))
+    item = _typed(reading, node, _described(reading, node, item))
     family = None  # the field may contain any value
     if item.type not in (None, "any"):
         family = Family.NUMBER if item.type == "number" else family_of(str(item.type))
     rules = (
         *_type_rules(reading, node, item),
-        *_keys(around, node, item, key_nodes),
+        *_keys(reading, node, item, key_nodes),
         *_enum(reading, node),
         *_text_rules(reading, node, family),
         *_number_rules(reading, node, family),
-        *(rule for _, rule in read_quality(reading, node, item.path, around.sql_dialect)),
+        *(rule for _, rule in read_quality(reading, node, item.path)),
     )
     return replace(item, rules=clause_reader.with_unique_names(rules))
 
@@ -323,10 +310,9 @@ def _inputs(reading: ClauseReader, lineage: Mapping) -> Iterator[FieldSource]:
 # Types -------------------------------------------------------------------------------------------
 
 
-def _typed(around: FieldContext, node: Mapping, item: Field) -> Field:
+def _typed(reading: ClauseReader, node: Mapping, item: Field) -> Field:
     """The field with its type and its nested fields."""
-    reading = around.reading
-    physical = _physical_type(around, node)
+    physical = _physical_type(reading, node)
     if physical is not None:
         written = reading.mapping(node, "config").text("databricksType")
         return clause_reader.with_type(replace(item, written_type=written), physical)
@@ -346,40 +332,40 @@ def _typed(around: FieldContext, node: Mapping, item: Field) -> Field:
         case "struct":
             inner = reading.mapping(node, "fields").entries.items()
             fields = (
-                read_field(around, name, f"{item.path}.{column_path(name)}", entry)
+                read_field(reading, name, f"{item.path}.{column_path(name)}", entry)
                 for name, entry in inner
             )
             return replace(item, fields=tuple(fields))
         case "array":
-            return replace(item, items=_part(around, node, item, "items", "[]"))
+            return replace(item, items=_part(reading, node, item, "items", "[]"))
         case "map":
             return replace(
                 item,
-                keys=_part(around, node, item, "keys", "{key}"),
-                values=_part(around, node, item, "values", "{value}"),
+                keys=_part(reading, node, item, "keys", "{key}"),
+                values=_part(reading, node, item, "values", "{value}"),
             )
     return item
 
 
-def _physical_type(around: FieldContext, node: Mapping) -> str | None:
+def _physical_type(reading: ClauseReader, node: Mapping) -> str | None:
     """The Databricks type of a field; its nested fields, if any, are more precise."""
-    config = around.reading.mapping(node, "config")
+    config = reading.mapping(node, "config")
     written = config.text("databricksType")
     has_fields = any(key in node.entries for keys in _NESTED.values() for key in keys)
-    if written is None or not around.is_spark or has_fields:
+    if written is None or not reading.is_spark or has_fields:
         return None
     spark_type = clause_reader.spark_type_of(written)
     if spark_type is None:
-        around.reading.unsupported(config.get("databricksType"), "not a Spark type")
+        reading.unsupported(config.get("databricksType"), "not a Spark type")
     return spark_type
 
 
-def _part(around: FieldContext, node: Mapping, item: Field, key: str, mark: str) -> Field | None:
+def _part(reading: ClauseReader, node: Mapping, item: Field, key: str, mark: str) -> Field | None:
     """The items of an array, or the keys or values of a map."""
     entry = node.entries.get(key)
     if entry is None or not isinstance(entry.node, Mapping):
         return None
-    return _with_properties(around, Field(mark, item.path + mark, None, entry.span), entry.node)
+    return _with_properties(reading, Field(mark, item.path + mark, None, entry.span), entry.node)
 
 
 def _type_rules(reading: ClauseReader, node: Mapping, item: Field) -> Iterator[Rule]:
@@ -415,9 +401,8 @@ def _type_rules(reading: ClauseReader, node: Mapping, item: Field) -> Iterator[R
 
 
 def _keys(
-    around: FieldContext, node: Mapping, item: Field, key_nodes: tuple[Node, ...]
+    reading: ClauseReader, node: Mapping, item: Field, key_nodes: tuple[Node, ...]
 ) -> Iterator[Rule]:
-    reading = around.reading
     demanded = [node.get("required")] if node.truth("required") else []
     if demanded or key_nodes:
         yield reading.rule("required", demands.Required(), *demanded, *key_nodes)
@@ -426,21 +411,25 @@ def _keys(
             reading.documented(node.get(key), "demands nothing")
     if node.truth("unique"):
         yield reading.rule("unique", demands.Unique((item.path,)), node.get("unique"))
-    yield from _references(around, node, item)
+    yield from _references(reading, node, item)
 
 
-def _references(around: FieldContext, node: Mapping, item: Field) -> Iterator[Rule]:
+def _references(reading: ClauseReader, node: Mapping, item: Field) -> Iterator[Rule]:
     written, clause = node.text("references"), node.get("references")
     if written is None or clause is None:
         return
     first, _, rest = written.partition(".")
     # A model of this contract may have nested fields; elsewhere, a name may have several parts.
-    dataset, _, other = (first, ".", rest) if first in around.models else written.rpartition(".")
+    dataset, _, other = (
+        (first, ".", rest)
+        if first in reading.mapping(reading.root, "models").entries
+        else written.rpartition(".")
+    )
     if not dataset or not other:
-        around.reading.unsupported(clause, "does not name a model and a field: write `model.field`")
+        reading.unsupported(clause, "does not name a model and a field: write `model.field`")
         return
     demand = demands.Refers((item.path,), dataset, (dotted_path(other),))
-    yield around.reading.rule("references", demand, clause)
+    yield reading.rule("references", demand, clause)
 
 
 # Values ------------------------------------------------------------------------------------------
@@ -551,33 +540,28 @@ def _lifecycle(reading: ClauseReader, info: Mapping) -> Lifecycle:
 
 def _models(reading: ClauseReader, servers: tuple[Server, ...]) -> Iterator[Model]:
     entries = reading.mapping(reading.root, "models").entries
-    kinds = {server.type for server in servers}
-    around = FieldContext(
-        reading,
-        tuple(entries),
-        servers[0].sql_dialect if servers else None,
-        is_spark=not kinds or bool(kinds & {"databricks", "dataframe", "spark"}),
-    )
+    if servers:
+        reading.sql_dialect = servers[0].sql_dialect
+        reading.is_spark = any(server.type in _SPARK for server in servers)
     for name, entry in entries.items():
         if isinstance(entry.node, Mapping):
             with reading.of_model(name):
-                model = _model(around, name, entry, reading.resolved(entry.node))
+                model = _model(reading, name, entry, reading.resolved(entry.node))
             yield model
 
 
-def _model(around: FieldContext, name: str, entry: Entry, node: Mapping) -> Model:
-    reading = around.reading
+def _model(reading: ClauseReader, name: str, entry: Entry, node: Mapping) -> Model:
     reading.remarks(node, "DCS: model")
     keys = _key_nodes(reading, node)
     fields = reading.mapping(node, "fields")
     columns = tuple(
-        read_field(around, column, column_path(column), column_node, keys.get(column, ()))
+        read_field(reading, column, column_path(column), column_node, keys.get(column, ()))
         for column, column_node in fields.entries.items()
     )
     if not columns:
         reading.documented(node.get("fields"), "does not name a field")
     paths = tuple(column.path for column in columns)
-    placed = tuple(read_quality(reading, node, None, around.sql_dialect, paths))
+    placed = tuple(read_quality(reading, node, None, paths))
     rules = [*clause_reader.rules_of_no_field(columns, placed)]
     closing, is_closed = node.get("additionalFields"), node.truth("additionalFields") is False
     if is_closed:

@@ -363,7 +363,7 @@ def _check_layout(reading: ClauseReader, layout: Mapping, fields: list[model.Fie
 def _field(reading: ClauseReader, column: Mapping) -> model.Field:
     classification = column.text("pii_classification")
     item = replace(
-        field_of(reading, column),
+        field_of(column),
         semantic=column.text("semantic") or column.text("description"),
         unit=column.text("unit"),
         is_sensitive=is_sensitive(classification),

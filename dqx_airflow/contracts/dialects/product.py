@@ -115,7 +115,7 @@ def _model(reading: ClauseReader, name: str) -> Model:
 def _field(reading: ClauseReader, column: Mapping) -> Field:
     examples = column.scalars("examples")
     item = replace(
-        clause_reader.field_of(reading, column),
+        clause_reader.field_of(column),
         semantic=column.text("description"),
         is_key=column.truth("business_key") is True,
         is_sensitive=column.truth("pii") is True,

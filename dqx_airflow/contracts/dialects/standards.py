@@ -357,7 +357,6 @@ class _Rule:
     node: document.Mapping
     column: str | None
     fields: tuple[str, ...]
-    sql_dialect: str | None
 
     def text(self, key: str) -> str | None:
         return self.node.text(key)
@@ -389,18 +388,14 @@ class _Rule:
 
 
 def read_quality(
-    reading: ClauseReader,
-    owner: document.Mapping,
-    column: str | None,
-    sql_dialect: str | None,
-    fields: tuple[str, ...] = (),
+    reading: ClauseReader, owner: document.Mapping, column: str | None, fields: tuple[str, ...] = ()
 ) -> Iterator[PlacedRule]:
     """The rules in the `quality` of a model with these fields, or of the field with this column."""
     quality = owner.get("quality")
     if isinstance(quality, document.Mapping):
         reading.unsupported(quality, "quality is a list: put a dash before each rule")
     for node in reading.mappings(owner, "quality"):
-        rule = _Rule(reading, node, column, fields, sql_dialect)
+        rule = _Rule(reading, node, column, fields)
         reading.documented_keys(node, *_REMARKS, reason="the name and description of a rule")
         if foreign.severity_of(rule.text("severity")) is None:
             hint = "unknown severity: write critical, error, warning or info"
@@ -426,7 +421,7 @@ def _sql(rule: _Rule) -> Iterable[PlacedRule]:
     if query is None:
         return rule.refused("it has no query: write `query: SELECT ...`", "E425")
     try:
-        dialect = sql_dialect_of(written) if written is not None else rule.sql_dialect
+        dialect = sql_dialect_of(written) if written is not None else rule.reading.sql_dialect
     except KeyError:
         hint = did_you_mean(str(written), SQL_DIALECTS)
         return rule.refused(f"unknown SQL dialect '{written}'", "E422", hint)
@@ -454,7 +449,7 @@ def _custom(rule: _Rule) -> Iterable[PlacedRule]:
     check = _parsed(rule.node.get(key))
     if not isinstance(check, document.Mapping):
         return rule.refused(f"its {key} is not a mapping of {engine}")
-    translation = translate(document.plain_value(check), rule.column, rule.sql_dialect)
+    translation = translate(document.plain_value(check), rule.column, rule.reading.sql_dialect)
     return _rules(rule, translation, key)
 
 

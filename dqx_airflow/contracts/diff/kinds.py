@@ -83,12 +83,12 @@ def _is_corrected(before: list[str], after: list[str]) -> bool:
         return before == after
     matcher = SequenceMatcher(None, before, after, autojunk=False)
     return all(
-        step == "equal" or _is_slip(before, start, end, after[other_start:other_end], other_start)
+        step == "equal" or _is_slip(before, start, end, after[other_start:other_end])
         for step, start, end, other_start, other_end in matcher.get_opcodes()
     )
 
 
-def _is_slip(before: list[str], start: int, end: int, words: list[str], other_start: int) -> bool:
+def _is_slip(before: list[str], start: int, end: int, words: list[str]) -> bool:
     """True if the old words were typos of these, or are unnecessary."""
     slips = before[start:end]
     if len(slips) == len(words):

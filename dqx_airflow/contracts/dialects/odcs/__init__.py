@@ -27,7 +27,6 @@ from dqx_airflow.contracts.model import (
     Lifecycle,
     Model,
     Rule,
-    Server,
     column_path,
 )
 
@@ -35,7 +34,7 @@ _STATUSES = ("proposed", "draft", "active", "deprecated", "retired")
 _DATES = {"generalavailability": "effective_date", "endoflife": "sunset_date"}
 
 
-def _read(reading: ClauseReader) -> Contract:
+def _read(reading: service.OdcsReading) -> Contract:
     root = reading.root
     reading.remarks(root, "ODCS: document")
     if not root.items("schema"):
@@ -45,14 +44,17 @@ def _read(reading: ClauseReader) -> Contract:
         for item in reading.mappings(root, key):
             check_address(reading, item, "url", "uri")
     servers = tuple(service.read_servers(reading))
-    context = _context(reading, servers)
-    levels = tuple(service.read_service(context))
+    if servers:  # of several, the first one counts
+        reading.sql_dialect = servers[0].sql_dialect
+        reading.is_spark = servers[0].type in (*service.FILES, *service.SPARK)
+    reading.elements = service.elements_of(reading)
+    levels = tuple(service.read_service(reading))
     description = reading.mapping(root, "description")
     purpose = (description.text(key) for key in ("purpose", "usage", "limitations"))
     owner, contacts = _team(reading)
     return Contract(
         Dialect.ODCS,
-        dialect_version=(root.text("apiVersion") or "").removeprefix("v") or None,
+        dialect_version=reading.version or None,
         id=root.text("id") or "",
         version=root.text("version"),
         span=root.span_of("id"),
@@ -61,25 +63,12 @@ def _read(reading: ClauseReader) -> Contract:
         owner=owner,
         contacts=contacts,
         domain=root.text("domain"),
-        models=tuple(_models(context, levels)),
+        models=tuple(_models(reading, levels)),
         servers=servers,
         consumers=tuple(service.read_consumers(reading)),
-        lifecycle=service.with_policy(reading, _lifecycle(context)),
+        lifecycle=service.with_policy(reading, _lifecycle(reading)),
         tags=root.texts("tags"),
-        incident=_incident(context),
-    )
-
-
-def _context(reading: ClauseReader, servers: tuple[Server, ...]) -> service.OdcsContext:
-    """The context for reading the document. Of several servers, the first one counts."""
-    kind = servers[0].type if servers else None
-    version = (reading.root.text("apiVersion") or "").removeprefix("v")
-    return service.OdcsContext(
-        reading,
-        service.elements_of(reading),
-        servers[0].sql_dialect if servers else None,
-        is_spark=kind is None or kind in (*service.FILES, *service.SPARK),
-        is_3_0=version.startswith("3.0"),
+        incident=_incident(reading),
     )
 
 
@@ -100,28 +89,26 @@ _SCOPES = {"issues": 0, "interactive": 1}
 _TIMES = {"timetodetect": "detect", "timetonotify": "notify", "timetorepair": "repair"}
 
 
-def _incident(context: service.OdcsContext) -> IncidentResponse:
+def _incident(reading: service.OdcsReading) -> IncidentResponse:
     """The support channel for issues, or else for talks, or else the first one; and the times in
     which the producer promises to act."""
-    reading = context.reading
     channels = [item for item in reading.mappings(reading.root, "support") if item.text("channel")]
     channels.sort(key=lambda item: _SCOPES.get(item.text("scope") or "", len(_SCOPES)))
     named = (item.text(key) for item in channels[:1] for key in ("channel", "url"))
     times = (
         f"{verb} within {level.text('value')} {level.text('unit') or ''}".strip()
         for level in reading.mappings(reading.root, "slaProperties")
-        if (verb := _TIMES.get(service.kind_of(context, level))) and level.text("value")
+        if (verb := _TIMES.get(service.kind_of(level))) and level.text("value")
     )
     channel = ", ".join(dict.fromkeys(filter(None, named)))
     return IncidentResponse(channel=channel or None, response=", ".join(times) or None)
 
 
-def _lifecycle(context: service.OdcsContext) -> Lifecycle:
-    reading = context.reading
+def _lifecycle(reading: service.OdcsReading) -> Lifecycle:
     written = reading.root.text("status")
     dates: dict[str, Any] = {}
     for level in reading.mappings(reading.root, "slaProperties"):
-        name = _DATES.get(service.kind_of(context, level))
+        name = _DATES.get(service.kind_of(level))
         if name is not None:
             dates[name] = level.text("value")
     return Lifecycle(status_of(written, _STATUSES), written, **dates)
@@ -130,40 +117,37 @@ def _lifecycle(context: service.OdcsContext) -> Lifecycle:
 # Objects -----------------------------------------------------------------------------------------
 
 
-def _models(context: service.OdcsContext, levels: tuple[RuleOfModel, ...]) -> Iterator[Model]:
-    reading = context.reading
+def _models(reading: service.OdcsReading, levels: tuple[RuleOfModel, ...]) -> Iterator[Model]:
     for node in reading.mappings(reading.root, "schema"):
         with reading.of_model(node.text("name") or ""):
-            model = _model(context, node, levels)
+            model = _model(reading, node, levels)
         yield model
 
 
-def _model(context: service.OdcsContext, node: Mapping, levels: tuple[RuleOfModel, ...]) -> Model:
-    reading = context.reading
+def _model(reading: service.OdcsReading, node: Mapping, levels: tuple[RuleOfModel, ...]) -> Model:
     name = node.text("name") or ""
-    context = replace(context, model=name)
     reading.remarks(node, "ODCS: object")
     properties = tuple(reading.mappings(node, "properties"))
-    columns = [column for column in properties if is_column(context, column)]
+    columns = [column for column in properties if is_column(column)]
     for other in properties:
         if other not in columns:
-            mark_computed(context, other)
-    fields = tuple(read_property(context, column) for column in columns)
+            mark_computed(reading, other)
+    fields = tuple(read_property(reading, column) for column in columns)
     paths = tuple(item.path for item in fields)
     placed: list[PlacedRule] = [(path, rule) for model, path, rule in levels if model == name]
-    placed += service.read_rules(context, node, columns=paths)
+    placed += service.read_rules(reading, node, columns=paths)
     rules = (rule for path, rule in placed if path is None)
     return Model(
         name,
         node.span_of("name"),
         tuple(_with_rules(item, placed) for item in fields),
         with_unique_names(
-            (*_primary_key(context, columns), *_relationships(context, node), *rules)
+            (*_primary_key(reading, columns), *_relationships(reading, node), *rules)
         ),
         description=node.text("description"),
         title=node.text("businessName"),
         location=node.text("physicalName"),
-        partition_by=_partitions(context, columns),
+        partition_by=_partitions(columns),
         tags=node.texts("tags"),
         id=node.text("id"),
     )
@@ -176,37 +160,34 @@ def _with_rules(item: Field, placed: Iterable[PlacedRule]) -> Field:
     return replace(item, rules=rules, fields=fields)
 
 
-def _position(context: service.OdcsContext, column: Mapping, key: str) -> float:
+def _position(column: Mapping, key: str) -> float:
     """The position of a column in a key; those without one come last, in document order."""
     position = column.number(key)
     return float("inf") if position is None or position < 0 else position
 
 
-def _primary_key(context: service.OdcsContext, columns: list[Mapping]) -> Iterator[Rule]:
-    reading = context.reading
+def _primary_key(reading: service.OdcsReading, columns: list[Mapping]) -> Iterator[Rule]:
     keys = [column for column in columns if column.truth("primaryKey")]
-    keys.sort(key=lambda column: _position(context, column, "primaryKeyPosition"))
+    keys.sort(key=lambda column: _position(column, "primaryKeyPosition"))
     if keys:
         marks = [column.get(key) for column in keys for key in ("primaryKey", "primaryKeyPosition")]
-        paths = (column_path(service.physical_name(reading, column)) for column in keys)
+        paths = (column_path(service.physical_name(column)) for column in keys)
         yield reading.rule("primary_key", Unique(tuple(paths)), *marks)
 
 
-def _partitions(context: service.OdcsContext, columns: list[Mapping]) -> tuple[str, ...]:
-    reading = context.reading
+def _partitions(columns: list[Mapping]) -> tuple[str, ...]:
     partitioned = [column for column in columns if column.truth("partitioned")]
-    partitioned.sort(key=lambda column: _position(context, column, "partitionKeyPosition"))
-    return tuple(service.physical_name(reading, column) for column in partitioned)
+    partitioned.sort(key=lambda column: _position(column, "partitionKeyPosition"))
+    return tuple(service.physical_name(column) for column in partitioned)
 
 
-def _relationships(context: service.OdcsContext, node: Mapping) -> Iterator[Rule]:
+def _relationships(reading: service.OdcsReading, node: Mapping) -> Iterator[Rule]:
     """The references that an object declares with both of their ends, which may be several
     columns."""
-    reading = context.reading
     for relation in reading.mappings(node, "relationships"):
         reading.remarks(relation, "ODCS: relationship")
         ends = [
-            [context.elements.referred(name) for name in relation.texts(key)]
+            [reading.elements.referred(name) for name in relation.texts(key)]
             for key in ("from", "to")
         ]
         wrong = [end for elements in ends for end in elements if isinstance(end, str)]
@@ -243,6 +224,7 @@ def _odd_ends(
 READER = DialectReader(
     Dialect.ODCS,
     _read,
+    reading=service.OdcsReading,
     sign="`apiVersion: v3.2.0` and `kind: DataContract`",
     version_key="apiVersion",
     versions=service.VERSIONS,

@@ -313,14 +313,14 @@ _TIMES = ("date", "timestamp", "time")
 _VECTOR_ITEMS = {"float32": "float", "float64": "double", "int8": "tinyint", "uint8": "smallint"}
 
 
-def read_property(context: service.OdcsContext, node: Mapping, path: str | None = None) -> Field:
+def read_property(reading: service.OdcsReading, node: Mapping, path: str | None = None) -> Field:
     """A property with everything nested in it. `path` is that of its parent."""
-    name = service.physical_name(context.reading, node)
+    name = service.physical_name(node)
     step = column_path(name)
-    return _read(context, node, name, step if path is None else f"{path}.{step}")
+    return _read(reading, node, name, step if path is None else f"{path}.{step}")
 
 
-def is_column(context: service.OdcsContext, node: Mapping) -> bool:
+def is_column(node: Mapping) -> bool:
     """False for a measure, and for a computed dimension: data has no such column."""
     semantic = node.text("semanticType")
     return semantic != "measure" and not (
@@ -328,9 +328,8 @@ def is_column(context: service.OdcsContext, node: Mapping) -> bool:
     )
 
 
-def mark_computed(context: service.OdcsContext, node: Mapping) -> None:
+def mark_computed(reading: service.OdcsReading, node: Mapping) -> None:
     """Marks a property that is not a column of the data."""
-    reading = context.reading
     for key, entry in node.entries.items():
         if key in ("quality", "relationships", "required", "unique", "enum", "logicalTypeOptions"):
             reading.unsupported(entry.node, "computed on request: there is no column to check")
@@ -338,8 +337,7 @@ def mark_computed(context: service.OdcsContext, node: Mapping) -> None:
             reading.documented(entry.node, "computed on request: not a column of the data")
 
 
-def _read(context: service.OdcsContext, node: Mapping, name: str, path: str) -> Field:
-    reading = context.reading
+def _read(reading: service.OdcsReading, node: Mapping, name: str, path: str) -> Field:
     classification, tags = node.text("classification"), node.texts("tags")
     examples = node.scalars("examples")
     item = Field(
@@ -359,16 +357,16 @@ def _read(context: service.OdcsContext, node: Mapping, name: str, path: str) -> 
         id=node.text("id"),
     )
     reading.remarks(node, "ODCS: property")
-    item, rules = _typed(context, node, item)
+    item, rules = _typed(reading, node, item)
     logical = node.text("logicalType")
-    rules += _key_rules(context, node, item)
+    rules += _key_rules(reading, node, item)
     rules += option_rules(reading, node, item, logical)
     for relation in reading.mappings(node, "relationships"):
         reading.remarks(relation, "ODCS: relationship")
-        if (target := _target(context, relation)) is not None:
+        if (target := _target(reading, relation)) is not None:
             demand = demands.Refers((path,), target.model, (target.path,))
             rules.append(reading.rule("references", demand, relation.get("to")))
-    rules += (rule for _, rule in service.read_rules(context, node, path))
+    rules += (rule for _, rule in service.read_rules(reading, node, path))
     if "name" in node.entries and not path.endswith(("]", "}")):
         mark = node.get("physicalName") or node.get("name")
         rules.insert(0, reading.rule("exists", demands.Presence(), mark))
@@ -387,20 +385,19 @@ class _Declared:
     rules: list[Rule] = field(default_factory=list)
 
 
-def _typed(context: service.OdcsContext, node: Mapping, item: Field) -> tuple[Field, list[Rule]]:
+def _typed(reading: service.OdcsReading, node: Mapping, item: Field) -> tuple[Field, list[Rule]]:
     """The field with its type, and the rules for its logical and physical type."""
-    reading = context.reading
     logical, written = (node.text(key) for key in ("logicalType", "physicalType"))
     physical = None
     if written is not None:
-        physical = physical_type(written, context.sql_dialect, is_spark=context.is_spark)
+        physical = physical_type(written, reading.sql_dialect, is_spark=reading.is_spark)
     if physical is None:
-        declared = _by_logical(context, node, logical)
+        declared = _by_logical(reading, node, logical)
     else:
-        declared = _by_physical(context, node, logical, physical.spark_type)
+        declared = _by_physical(reading, node, logical, physical.spark_type)
     if declared.spark_type is None:
         return item, declared.rules
-    item = _with_parts(context, node, item, declared.spark_type)
+    item = _with_parts(reading, node, item, declared.spark_type)
     if any(mark is not None for mark in declared.marks):
         declared.rules.insert(0, reading.rule("type", demands.OfType(), *declared.marks))
     if physical is not None and physical.most_characters is not None:
@@ -411,9 +408,8 @@ def _typed(context: service.OdcsContext, node: Mapping, item: Field) -> tuple[Fi
     return item, declared.rules
 
 
-def _by_logical(context: service.OdcsContext, node: Mapping, logical: str | None) -> _Declared:
+def _by_logical(reading: service.OdcsReading, node: Mapping, logical: str | None) -> _Declared:
     """The type by its logical type, if there is no physical type of Spark."""
-    reading = context.reading
     written, physical_node = node.text("physicalType"), node.get("physicalType")
     marks = [node.get("logicalType")]
     if logical is None:
@@ -425,7 +421,11 @@ def _by_logical(context: service.OdcsContext, node: Mapping, logical: str | None
     else:
         reading.not_understood(physical_node, "Spark has no type of this name")
     options = reading.mapping(node, "logicalTypeOptions")
-    if logical == "date" and context.is_3_0 and "H" in (options.text("format") or ""):
+    if (
+        logical == "date"
+        and reading.version.startswith("3.0")
+        and "H" in (options.text("format") or "")
+    ):
         # 3.0 has a single type for dates with and without a time.
         return _Declared("timestamp", marks)
     spark_type = logical_type(logical)
@@ -440,13 +440,12 @@ def _by_logical(context: service.OdcsContext, node: Mapping, logical: str | None
 
 
 def _by_physical(
-    context: service.OdcsContext, node: Mapping, logical: str | None, spark_type: str
+    reading: service.OdcsReading, node: Mapping, logical: str | None, spark_type: str
 ) -> _Declared:
     """The type by its physical type, which is closer to the data.
 
     A string must have the format of its logical type.
     """
-    reading = context.reading
     logical_node, marks = node.get("logicalType"), [node.get("physicalType")]
     if logical is None:
         return _Declared(spark_type, marks)
@@ -471,9 +470,8 @@ def _has_parts(node: Mapping) -> bool:
     return any(part is not None and bool(plain_value(part)) for part in parts)
 
 
-def _with_parts(context: service.OdcsContext, node: Mapping, item: Field, spark_type: str) -> Field:
+def _with_parts(reading: service.OdcsReading, node: Mapping, item: Field, spark_type: str) -> Field:
     """The field with a type, and with the parts that the document describes."""
-    reading = context.reading
     item = with_type(item, spark_type) if "<" in spark_type else replace(item, type=spark_type)
     for key in ("properties", "items"):
         match node.get(key):
@@ -481,25 +479,25 @@ def _with_parts(context: service.OdcsContext, node: Mapping, item: Field, spark_
                 reading.documented(empty, "its content is not described")
     if properties := tuple(reading.mappings(node, "properties")):
         if item.type == "struct":
-            fields = (read_property(context, inner, item.path) for inner in properties)
+            fields = (read_property(reading, inner, item.path) for inner in properties)
             return replace(item, fields=_demanded(reading, node, fields))
         for inner in properties:
             reading.unsupported(inner, f"a value of type {spark_type} has no properties")
     _demanded(reading, node)  # none of the properties that it requires is described
     if (items := reading.mapping(node, "items")) is not NOTHING:
         if item.type == "array":
-            return replace(item, items=_read(context, items, "[]", f"{item.path}[]"))
+            return replace(item, items=_read(reading, items, "[]", f"{item.path}[]"))
         reading.unsupported(items, f"a value of type {spark_type} has no items")
     if (entries := reading.mapping(node, "map")) is not NOTHING and item.type == "map":
         keys, values = (
-            None if part is NOTHING else _read(context, part, name, item.path + name)
+            None if part is NOTHING else _read(reading, part, name, item.path + name)
             for part, name in (
                 (reading.mapping(entries, name), f"{{{name}}}") for name in ("key", "value")
             )
         )
         return replace(item, keys=keys, values=values)
     if node.text("logicalType") == "vector":
-        return _vector(context, node, item)
+        return _vector(reading, node, item)
     return item
 
 
@@ -519,23 +517,22 @@ def _demanded(
     return tuple(demanded)
 
 
-def _vector(context: service.OdcsContext, node: Mapping, item: Field) -> Field:
-    options = context.reading.mapping(node, "logicalTypeOptions")
+def _vector(reading: service.OdcsReading, node: Mapping, item: Field) -> Field:
+    options = reading.mapping(node, "logicalTypeOptions")
     written = options.text("elementType") or "float32"
     element = options.get("elementType")
     part = Field("[]", f"{item.path}[]", _VECTOR_ITEMS.get(written), node.span, written)
     if part.type is None:
-        context.reading.unsupported(element, "Spark has no type for it")
+        reading.unsupported(element, "Spark has no type for it")
     elif element is not None:
-        part = replace(part, rules=(context.reading.rule("type", demands.OfType(), element),))
+        part = replace(part, rules=(reading.rule("type", demands.OfType(), element),))
     return replace(item, items=part)
 
 
 # Keys and references -----------------------------------------------------------------------------
 
 
-def _key_rules(context: service.OdcsContext, node: Mapping, item: Field) -> Iterator[Rule]:
-    reading = context.reading
+def _key_rules(reading: service.OdcsReading, node: Mapping, item: Field) -> Iterator[Rule]:
     if node.truth("required"):
         yield reading.rule("required", demands.Required(), node.get("required"))
     elif item.is_key:
@@ -544,18 +541,18 @@ def _key_rules(context: service.OdcsContext, node: Mapping, item: Field) -> Iter
         yield reading.rule("unique", demands.Unique((item.path,)), node.get("unique"))
     if (encrypted := node.text("encryptedName")) is not None:
         mark = node.get("encryptedName")
-        if any(other.path == column_path(encrypted) for other in context.elements.by_name.values()):
+        if any(other.path == column_path(encrypted) for other in reading.elements.by_name.values()):
             reading.documented(mark, "this column is listed as a separate property")
         else:
             reading.unsupported(mark, "not checked: list it as a separate property")
 
 
-def _target(context: service.OdcsContext, relation: Mapping) -> service.Element | None:
+def _target(reading: service.OdcsReading, relation: Mapping) -> service.Element | None:
     written = relation.texts("to")
     element: service.Element | str = "one property can refer to only one other"
     if len(written) == 1:
-        element = context.elements.referred(written[0])
+        element = reading.elements.referred(written[0])
     if isinstance(element, service.Element):
         return element
-    context.reading.unsupported(relation.get("to"), element)
+    reading.unsupported(relation.get("to"), element)
     return None

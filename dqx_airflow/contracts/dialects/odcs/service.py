@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
@@ -32,20 +32,15 @@ from dqx_airflow.contracts.model import (
 from dqx_airflow.diagnostics.diagnostic import nearest, slip_of
 
 
-@dataclass(frozen=True, slots=True)
-class OdcsContext:
-    """A reading, the elements of the document, and its server.
+@dataclass(slots=True)
+class OdcsReading(clause_reader.ClauseReader):
+    """The reading of a document of the standard, whose rules name its elements."""
 
-    `is_spark`: the physical types are those of Spark. `is_3_0`: there is a single logical type for
-    dates and times. `model` is the object being read.
-    """
+    elements: Elements = field(default_factory=lambda: Elements({}, {}, ()))
 
-    reading: clause_reader.ClauseReader
-    elements: Elements
-    sql_dialect: str | None
-    is_spark: bool
-    is_3_0: bool
-    model: str = ""
+    @property
+    def version(self) -> str:
+        return (self.root.text("apiVersion") or "").removeprefix("v")
 
 
 _POLICY = {
@@ -154,7 +149,7 @@ def elements_of(reading: clause_reader.ClauseReader) -> Elements:
     return Elements(by_name, by_id, tuple(objects))
 
 
-def physical_name(reading: clause_reader.ClauseReader, item: Mapping) -> str:
+def physical_name(item: Mapping) -> str:
     """The name of a column in the data."""
     return item.text("physicalName") or item.text("name") or ""
 
@@ -173,7 +168,7 @@ def _below(reading: clause_reader.ClauseReader, owner: Mapping, way: _Way) -> It
         below = _Way(
             (*way.names, item.text("name") or ""),
             (*way.ids, item.text("id")),
-            (*way.columns, physical_name(reading, item)),
+            (*way.columns, physical_name(item)),
         )
         yield below
         yield from _below(reading, item, below)
@@ -228,46 +223,45 @@ _DEMANDS: dict[str, Callable[[str | None, float], Demand]]
 _DEMANDS = {"retention": Retained, "frequency": Arrives}
 
 
-def read_service(context: OdcsContext) -> Iterator[clause_reader.RuleOfModel]:
+def read_service(reading: OdcsReading) -> Iterator[clause_reader.RuleOfModel]:
     """The rules of the service levels."""
-    reading = context.reading
     for level in reading.mappings(reading.root, "slaProperties"):
         reading.remarks(level, "ODCS: service level")
-        kind = kind_of(context, level)
+        kind = kind_of(level)
         about = _ABOUT.get(kind)
         if about == "checked":
-            yield from _timed(context, level, kind)
+            yield from _timed(reading, level, kind)
         elif about not in (None, "quality"):
             reading.documented_keys(level, *_SAYING, reason=str(about))
         elif meant := slip_of(kind, [*_SYNONYMS.values(), "freshness"]):
             reason, hint = f"unknown property '{kind}'", f"did you mean '{meant}'?"
             reading.not_understood(level.get("property"), reason, "E422", hint)
-            _refuse(context, level, f"{reason}: {hint}")
+            _refuse(reading, level, f"{reason}: {hint}")
         elif about == "quality":
             reason = f"a service level '{kind}' does not name a rule: write it as `quality`"
-            _refuse(context, level, reason)
+            _refuse(reading, level, reason)
         else:
             reason = f"'{kind}' is not a property of the standard: {', '.join(_TIMED)} are checked"
             for key in ("property", *_SAYING):
                 reading.not_understood(level.get(key), reason)
 
 
-def kind_of(context: OdcsContext, level: Mapping) -> str:
+def kind_of(level: Mapping) -> str:
     """The property of a service level by its long name, in lower case."""
     written = (level.text("property") or "").strip().lower()
     return _SYNONYMS.get(written, written)
 
 
-def _refuse(context: OdcsContext, level: Mapping, reason: str, code: str | None = None) -> None:
+def _refuse(reading: OdcsReading, level: Mapping, reason: str, code: str | None = None) -> None:
     path = show_path(level.path)
-    dimension = "conformity" if kind_of(context, level) == "retention" else "timeliness"
+    dimension = "conformity" if kind_of(level) == "retention" else "timeliness"
     promise = Promise(path, path, dimension=dimension)
     for key in _SAYING:
-        context.reading.unsupported(level.get(key), reason, code, promise=promise)
+        reading.unsupported(level.get(key), reason, code, promise=promise)
 
 
-def _timed(context: OdcsContext, level: Mapping, kind: str) -> Iterator[clause_reader.RuleOfModel]:
-    reading, objects = context.reading, context.elements.objects
+def _timed(reading: OdcsReading, level: Mapping, kind: str) -> Iterator[clause_reader.RuleOfModel]:
+    objects = reading.elements.objects
     seconds = _seconds(level, kind)
     written = level.text("element") or reading.root.text("slaDefaultElement")
     if written is None and len(objects) == 1:
@@ -280,14 +274,14 @@ def _timed(context: OdcsContext, level: Mapping, kind: str) -> Iterator[clause_r
     elif kind == "frequency" and level.literal("valueExt") not in (None, 1):
         reason = "the standard does not define its valueExt"
     if reason is not None or seconds is None or written is None:
-        _refuse(context, level, str(reason))
+        _refuse(reading, level, str(reason))
         return
     nodes = [level.get(key) for key in _SAYING]
     names = [name.strip() for name in written.split(",")]
-    elements = [name if name in objects else context.elements.named(name) for name in names]
+    elements = [name if name in objects else reading.elements.named(name) for name in names]
     for element in elements:
         if isinstance(element, str) and element not in objects:
-            _refuse(context, level, element, "E420")
+            _refuse(reading, level, element, "E420")
             return
     path: str | None
     for element in elements:
@@ -314,22 +308,22 @@ def _seconds(level: Mapping, kind: str) -> float | None:
 
 
 def read_rules(
-    context: OdcsContext, owner: Mapping, column: str | None = None, columns: tuple[str, ...] = ()
+    reading: OdcsReading, owner: Mapping, column: str | None = None, columns: tuple[str, ...] = ()
 ) -> Iterator[clause_reader.PlacedRule]:
     """The rules of an object with these columns, or of the property with this column."""
-    rules = tuple(context.reading.mappings(owner, "quality"))
-    metrics = [_as_metric(context, rule) for rule in rules]
+    rules = tuple(reading.mappings(owner, "quality"))
+    metrics = [_as_metric(reading, rule) for rule in rules]
     listed = Sequence(tuple(metrics), owner.path, owner.span)
     quality = {"quality": Entry("quality", listed, owner.span_of("quality"))}
     stand_in = Mapping(quality, owner.path, owner.span)
-    yield from read_quality(context.reading, stand_in, column, context.sql_dialect, columns)
+    yield from read_quality(reading, stand_in, column, columns)
     for rule in rules:
-        context.reading.remarks(rule, "ODCS: rule")
+        reading.remarks(rule, "ODCS: rule")
         if "query" in rule.entries:
-            context.reading.documented_keys(rule, "unit", reason="what the query counts")
+            reading.documented_keys(rule, "unit", reason="what the query counts")
 
 
-def _as_metric(context: OdcsContext, rule: Mapping) -> Mapping:
+def _as_metric(reading: OdcsReading, rule: Mapping) -> Mapping:
     """The rule in the form of 3.2, with columns instead of properties, and 1 for the boolean result
     of a query."""
     entries = dict(rule.entries)
@@ -359,18 +353,18 @@ def _as_metric(context: OdcsContext, rule: Mapping) -> Mapping:
         case Entry(node=Mapping(entries=given) as arguments) as outer:
             match given.get("properties"):
                 case Entry(node=Sequence(items=items) as listed) as entry:
-                    columns = tuple(_column(context, item) for item in items)
+                    columns = tuple(_column(reading, item) for item in items)
                     entry = replace(entry, node=replace(listed, items=columns))
                     arguments = replace(arguments, entries=given | {"properties": entry})
                     entries["arguments"] = replace(outer, node=arguments)
     return replace(rule, entries=entries)
 
 
-def _column(context: OdcsContext, item: Node) -> Node:
+def _column(reading: OdcsReading, item: Node) -> Node:
     """The name of the column of a property in the data."""
     if not isinstance(item, Scalar):
         return item
-    element = context.elements.by_name.get(f"{context.model}.{item.text}")
+    element = reading.elements.by_name.get(f"{reading.model}.{item.text}")
     return replace(item, value=item.text if element is None else element.name)
 
 
