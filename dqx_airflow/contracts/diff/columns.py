@@ -101,16 +101,17 @@ def both_versions(
     new: Iterable[T],
     names: Mapping[str, str] | None = None,
     name_of: Callable[[T], str] = lambda item: item.name,  # type: ignore[attr-defined]
-) -> Iterator[tuple[T | None, T | None]]:
-    """Each item in its old and its new version, None if it has none; last those that are added.
+) -> Iterator[tuple[T, T | None, T | None]]:
+    """Each item, and its old and its new version, None if it has none; last those that are added.
 
     :param names: the new names by the old ones, where they differ.
     """
     after = {name_of(item): item for item in new}
     for item in old:
         name = name_of(item)
-        yield item, after.pop((names or {}).get(name, name), None)
-    yield from ((None, item) for item in after.values())
+        other = after.pop((names or {}).get(name, name), None)
+        yield other or item, item, other
+    yield from ((item, None, item) for item in after.values())
 
 
 _KINDS_OF_ORDERS = {
@@ -521,25 +522,23 @@ def compare_columns(
 
     :param columns: the result of `column_changes` for them.
     """
-    for before, after in both_versions(old, new, columns.names):
-        if before is not None and after is not None:
-            place = _located(location, after.path, before, after)
+    for item, before, after in both_versions(old, new, columns.names):
+        place = _located(location, item.path, before, after)
+        if before is None:
+            needed = not item.has_default and _must_be_there(item)
+            is_required = needed or habits.needs_every_column
+            message = f"column {item.path} is added"
+            message += ", must not be NULL, and has no default" if needed else ""
+            kind = "required_column_added" if is_required else "column_added"
+            yield place.change(kind, message, new=item.name)
+        elif after is None:
+            message = f"column {item.path} is dropped"
+            yield place.change("column_removed", message, old=item.name)
+        else:
             if before.name in columns.names:
                 message = f"column {before.path} is renamed to {after.path}"
                 yield place.change("column_renamed", message, before.name, after.name)
             yield from _compared(before, after, place, habits)
-        elif before is not None:
-            place = _located(location, before.path, before, None)
-            message = f"column {before.path} is dropped"
-            yield place.change("column_removed", message, old=before.name)
-        elif after is not None:
-            place = _located(location, after.path, None, after)
-            needed = not after.has_default and _must_be_there(after)
-            is_required = needed or habits.needs_every_column
-            message = f"column {after.path} is added"
-            message += ", must not be NULL, and has no default" if needed else ""
-            kind = "required_column_added" if is_required else "column_added"
-            yield place.change(kind, message, new=after.name)
     yield from _order(old, new, columns, location)
 
 

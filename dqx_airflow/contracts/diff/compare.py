@@ -270,19 +270,18 @@ def compare_identity(old: Contract, new: Contract) -> Iterator[Change]:
 
 def compare_parties(old: Contract, new: Contract) -> Iterator[Change]:
     """The servers, and the consumers."""
-    for server, before in both_versions(new.servers, old.servers):
-        if server is None and before is not None:
-            place = ContractLocation(f"servers.{before.name}", before.span, None)
-            message = f"server {before.name} is removed"
-            yield place.change("server_changed", message, old=before.name)
-        elif server is not None and before is None:
-            place = ContractLocation(f"servers.{server.name}", None, server.span)
-            message = f"server {server.name} is added"
-            yield place.change("server_added", message, new=server.name)
-        elif server is not None and before is not None:
-            yield from _server(before, server)
+    for item, server, before in both_versions(new.servers, old.servers):
+        name = item.name
+        old_span, new_span = (side.span if side else None for side in (before, server))
+        place = ContractLocation(f"servers.{name}", old_span, new_span)
+        if server is None:
+            yield place.change("server_changed", f"server {name} is removed", old=name)
+        elif before is None:
+            yield place.change("server_added", f"server {name} is added", new=name)
+        else:
+            yield from _server(before, server, place)
     teams = both_versions(new.consumers, old.consumers, name_of=lambda consumer: consumer.team)
-    for consumer, previous in teams:
+    for named, consumer, previous in teams:
         if consumer == previous:
             continue
         verb = "is no longer listed"
@@ -291,13 +290,12 @@ def compare_parties(old: Contract, new: Contract) -> Iterator[Change]:
             if previous is not None and previous.pin != consumer.pin:
                 verb = f"pins version {consumer.pin}" if consumer.pin else "does not pin a version"
         before_team, team = (side.team if side else None for side in (previous, consumer))
-        place = ContractLocation(f"consumers.{team or before_team}", old.span, new.span)
-        message = f"consumer {team or before_team} {verb}"
+        place = ContractLocation(f"consumers.{named.team}", old.span, new.span)
+        message = f"consumer {named.team} {verb}"
         yield place.change("consumers_changed", message, before_team, team)
 
 
-def _server(old: Server, new: Server) -> Iterator[Change]:
-    location = ContractLocation(f"servers.{new.name}", old.span, new.span)
+def _server(old: Server, new: Server, location: ContractLocation) -> Iterator[Change]:
     if old.format != new.format and old.format and new.format:
         message = f"the files of server {new.name} change: {old.format} → {new.format}"
         yield location.change("format_changed", message, old.format, new.format)
@@ -338,20 +336,19 @@ def compare_models(old: Sequence[Model], new: Sequence[Model], habits: Habits) -
     """The changes of the models and of everything in them."""
     declared = {rename.model: rename.old for rename in habits.renames if rename.field is None}
     names = renamed_models(old, new, declared)
-    for before, after in both_versions(old, new, names):
-        if before is not None and after is not None:
-            place = ContractLocation(after.name, before.span, after.span, after.name)
+    for item, before, after in both_versions(old, new, names):
+        name = item.name
+        old_span, new_span = (side.span if side else None for side in (before, after))
+        place = ContractLocation(name, old_span, new_span, name)
+        if before is None:
+            yield place.change("model_added", f"model {name} is added", new=name)
+        elif after is None:
+            yield place.change("model_removed", f"model {name} is dropped", old=name)
+        else:
             if before.name in names:
-                message = f"model {before.name} is renamed to {after.name}"
-                yield place.change("model_renamed", message, before.name, after.name)
+                message = f"model {before.name} is renamed to {name}"
+                yield place.change("model_renamed", message, before.name, name)
             yield from _compared(before, after, place, habits)
-        elif before is not None:
-            place = ContractLocation(before.name, before.span, None, before.name)
-            message = f"model {before.name} is dropped"
-            yield place.change("model_removed", message, old=before.name)
-        elif after is not None:
-            place = ContractLocation(after.name, None, after.span, after.name)
-            yield place.change("model_added", f"model {after.name} is added", new=after.name)
 
 
 def _compared(

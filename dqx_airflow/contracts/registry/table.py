@@ -113,15 +113,10 @@ class TableHome:
                 f"unknown format",
                 "use the version that wrote it",
             )
-        return VersionEntry(
-            row["contract_id"],
-            row["number"],
-            row["version"],
-            row["dialect"],
-            row["published_on"],
-            row["digest"],
-            {file["name"]: file["text"] for file in row["files"]},
-        )
+        named = (row[name] for name in _SCHEMA.names)
+        contract_id, number, version, dialect, on, digest, listed, _ = named
+        files = {file["name"]: file["text"] for file in listed}
+        return VersionEntry(contract_id, number, version, dialect, on, digest, files)
 
     @contextmanager
     def _registry_errors(self) -> Iterator[None]:
