@@ -398,14 +398,16 @@ def _in_time(rule: DqdlRule, kind: str) -> Claims:
                 limits.append(f"DATE '{operand}'")
             case _:
                 raise NoCounterpartError("it does not compare times")
-    name = f"`{column.strip('`')}`"
-    match condition.op, limits:
-        case "between", [low, high]:
-            holds = f"{name} > {low} AND {name} < {high}"
-        case ("<" | "<=" | ">" | ">=") as op, [limit]:
-            holds = f"{name} {op} {limit}"
-        case _:
-            raise NoCounterpartError("it does not compare times")
+    if condition.op not in _LIMITING:
+        raise NoCounterpartError("it does not compare times")
+    return _each_in_sql(kind, column, f"`{column.strip('`')}`", condition.op, limits)
+
+
+def _each_in_sql(kind: str, column: str, subject: str, op: str, limits: Sequence[str]) -> Claims:
+    """The claim that SQL of each value compares in this way, and is not NULL."""
+    holds = f"{subject} {op} {limits[0]}"
+    if op == "between":
+        holds = f"{subject} > {limits[0]} AND {subject} < {limits[1]}"
     failing = value_text(f"count_if(NOT coalesce({holds}, false))")
     return Claims(kind, (f"sql({failing}) == 0",), column)
 
@@ -499,15 +501,10 @@ def _fresh(rule: DqdlRule) -> Claims:
     name = f"`{column.strip('`')}`"
     seconds = f"unix_timestamp(current_timestamp()) - unix_timestamp(to_timestamp({name}))"
     age = f"round(({seconds}) / 3600, 2)"
-    match condition, hours:
-        case DqdlCondition("between", _, False), [low, high]:
-            holds = f"{age} > {low} AND {age} < {high}"
-        case DqdlCondition(op, _, False), [limit] if op in _OPS.values():
-            holds = f"{age} {op} {limit}"
-        case _:
-            raise NoCounterpartError("its condition has to be about an age, such as <= 24 hours")
-    failing = value_text(f"count_if(NOT coalesce({holds}, false))")
-    return Claims("freshness", (f"sql({failing}) == 0",), column)
+    match condition:
+        case DqdlCondition(op, _, False) if op == "between" or op in _OPS.values():
+            return _each_in_sql("freshness", column, age, op, hours)
+    raise NoCounterpartError("its condition has to be about an age, such as <= 24 hours")
 
 
 _HOURS = {"minute": 1 / 60, "hour": 1, "day": 24}
@@ -564,9 +561,7 @@ def rules_of(text: str, request: ImportRequest) -> Iterator[ForeignRule]:
             continue
         for entry in entries_:
             assert isinstance(entry, Tree)
-            place = f"{request.file}: line {entry.meta.line}"
-            shown = " ".join(filled[entry.meta.start_pos : entry.meta.end_pos].split())
-            yield _rule(entry, dataset, place, shown)
+            yield _rule(entry, filled, dataset, f"{request.file}: line {entry.meta.line}")
 
 
 _DICTIONARY = re.compile(r"\b(?:Metadata|DataSources)\s*=\s*\{[^{}]*\}")
@@ -629,12 +624,12 @@ def _single_rule(text: str, dataset: str, place: str) -> ForeignRule:
     assert isinstance(section, Tree)
     entry = section.children[1]
     assert isinstance(entry, Tree)
-    shown = " ".join(document[entry.meta.start_pos : entry.meta.end_pos].split())
-    return _rule(entry, dataset, place, shown)
+    return _rule(entry, document, dataset, place)
 
 
-def _rule(entry: Tree[Token], dataset: str, place: str, shown: str) -> ForeignRule:
-    where = None
+def _rule(entry: Tree[Token], text: str, dataset: str, place: str) -> ForeignRule:
+    """:param text: that of the file, whose entry it is."""
+    shown, where = " ".join(text[entry.meta.start_pos : entry.meta.end_pos].split()), None
     try:
         entry = _ungrouped(entry)
         if entry.data == "rule":
