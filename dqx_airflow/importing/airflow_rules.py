@@ -41,14 +41,13 @@ def rules_of(
         # SQL is judged as it stands: the clause is added to built-in checks only.
         is_query = rule.get("check") == "custom_sql"
         where = None if is_query else rule.get("partition_clause")
-        severity = rule.get("severity", "error")
         yield ForeignRule(
             dataset,
             place,
             foreign_rule.yaml_line(rule),
             foreign_rule.meaning_or_reason(lambda rule=rule: _meaning(rule)),  # type: ignore[misc]
             name=str(rule["name"]) if rule.get("name") else None,
-            severity=severity_of(severity) if isinstance(severity, str) else None,
+            severity=severity_of(rule.get("severity", "error")),
             where=str(where) if where else None,
             difference=_NO_ROWS if where and rule.get("check") == "null_count" else None,
         )

@@ -56,9 +56,8 @@ def _dataset_of(document: Mapping[str, Any]) -> str:
     meta = document.get("meta")
     citations = meta.get("citations") if isinstance(meta, Mapping) else None
     for citation in citations if isinstance(citations, list) else []:
-        batch = citation.get("batch_request") if isinstance(citation, Mapping) else None
-        if isinstance(batch, Mapping) and batch.get("data_asset_name"):
-            return str(batch["data_asset_name"])
+        if isinstance(citation, Mapping) and (asset := _asset(citation)):
+            return asset
     name = str(document.get("name") or document.get("expectation_suite_name") or "data")
     return name.split(".", maxsplit=1)[0]
 
@@ -118,14 +117,13 @@ def _rule(expectation: Mapping[str, Any], dataset: str, place: str) -> ForeignRu
         return claims or great_expectations.translate({**expectation, "kwargs": bare}, None)
 
     translated = foreign_rule.meaning_or_reason(meaning)
-    severity = expectation.get("severity")
     shown = f"{_kind(expectation)}({', '.join(f'{k}={v!r}' for k, v in arguments.items())})"
     return ForeignRule(
         dataset,
         place,
         shown,
         translated,
-        severity=severity_of(severity) if isinstance(severity, str) else None,
+        severity=severity_of(expectation.get("severity")),
         where=where,
         difference=_PARSED if is_parsed else _difference(kind, arguments),
     )

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
+from dqx_airflow.contracts.dialects.clause_reader import table_rows
 from dqx_airflow.contracts.field_types import KINDS, LONGEST, Kind, as_decimal, sum_of, widest
 from dqx_airflow.errors import NoCounterpartError
 
@@ -30,44 +31,14 @@ DIALECTS = (
     *("oracle", "sqlite"),
 )
 _SPEAKS = {"athena": "trino", "presto": "trino"}
-_UNITS = {
-    **dict.fromkeys(("D", "DD", "DAYS", "DY"), "DAY"),
-    **dict.fromkeys(("H", "HH", "HOURS", "HR"), "HOUR"),
-    **dict.fromkeys(("MI", "N", "MINUTES", "MIN"), "MINUTE"),
-    **dict.fromkeys(("S", "SS", "SECONDS", "SEC"), "SECOND"),
-    **dict.fromkeys(("W", "WK", "WW", "WEEKS"), "WEEK"),
-    **dict.fromkeys(("M", "MM", "MON", "MONTHS"), "MONTH"),
-    **dict.fromkeys(("Y", "YY", "YYYY", "YEARS"), "YEAR"),
-    **dict.fromkeys(("Q", "QQ", "QTR", "QUARTERS"), "QUARTER"),
-}
+_rows = partial(table_rows, __package__, "sql_table.txt")
+_UNITS = {name: unit for unit, names in _rows("units") for name in names.split()}
 _SECONDS = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86_400, "WEEK": 604_800}
 _MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
-_DAY = r"\d{4}-\d{2}-\d{2}"
-_REGEX = (
-    r"\^?(?:[\w @:;,/#%&=<>~-]|\\[.\-+*?()]|\[\^?(?:[\w ](?:-[A-Za-z0-9])?)+-?\]|[()|]"
-    r"|(?:[*+?]|\{\d+(?:,\d*)?\})(?![*+?{]))*\$?"
-)
-_TEXTS = {
-    "daytext": _DAY,
-    "timetext": rf"{_DAY}([ T]\d{{2}}:\d{{2}}:\d{{2}}(\.\d{{1,6}})?)?",
-    "clock": rf"{_DAY}( \d{{2}}:\d{{2}}:\d{{2}})?",
-    "pattern": r"[^\\]*",
-    "prefix": r"[^\\]*%",
-    "bytewise": r"[^\\_]*",
-    # Java and the others read these patterns in the same way.
-    "regex": rf"(?a:(?!.*(?:\(\?|[(|^][*+?{{])){_REGEX})",
-    "word": r"(?s:.+)",
-}
-_NUMBERS = {"count": r"\d{1,9}", "from": r"[1-9]\d{0,8}", "share": r"0|1|[01]?\.\d{1,6}"}
-_NUMBERS |= {"digits": r"\d{1,4}", "nonzero": r"[1-9]\d{0,8}", "literal": r"[\d.]+"}
-_HINTS: dict[object, str] = {
-    "mysql": "`BINARY column = 'value'` to compare strings by their bytes",
-    "tsql": "`column COLLATE Latin1_General_BIN2 = 'value'` to compare strings by their bytes",
-    exp.Div: "CAST(... AS FLOAT) around one side",
-    exp.Avg: "AVG(CAST(... AS FLOAT))",
-    exp.Round: "ROUND(CAST(... AS DECIMAL(18, 6)), n)",
-    exp.Interval: "INTERVAL with one number and one unit",
-}
+_TEXTS: dict[str, str] = dict(_rows("texts"))
+_NUMBERS: dict[str, str] = dict(_rows("numbers"))
+_GROUPS = {hole: kinds.split() for hole, kinds in _rows("kinds")}
+_HINTS: dict[str, str] = dict(_rows("hints"))
 _MORE = {"having", "where", "qualify"}
 _PARTS = {*_MORE, "expressions", "from_", "joins", "group", "order"}
 _ENDS = {"limit", "offset", "with_"}
@@ -202,7 +173,7 @@ class _Translation:
             own = " with the name of the database, or" if of != self.sql_dialect else ""
             kinds, instead = (), f"add --sql-dialect{own} with spark, to read it as Spark SQL"
         is_compared = isinstance(node, exp.EQ | exp.NEQ | exp.In)
-        hint = _HINTS.get(self.sql_dialect if is_compared else type(node))
+        hint = _HINTS.get(self.sql_dialect if is_compared else node.key)
         instead = f"write {hint}, or {instead}" if hint else instead
         if None in kinds:
             instead = f"add the types of its columns to the contract, or {instead}"
@@ -700,19 +671,6 @@ def _is_of(kind: Kind | None, hole: str) -> bool:
     if kind is None or hole == "unknown":
         return kind is None and hole == "unknown"
     return kind.name == "null" or kind.name in _GROUPS.get(hole, (hole,))
-
-
-_GROUPS = {
-    "int": ("int", "bigint", "whole"),
-    "small": ("int",),
-    "big": ("bigint",),
-    "sized": ("int", "bigint", "decimal"),
-    "number": ("int", "bigint", "whole", "decimal", "float", "number"),
-    "exact": ("int", "bigint", "whole", "decimal", "number"),
-    "text": ("text", "bytes"),
-    "time": ("date", "stamp", "moment", "midnight"),
-}
-"""The kinds that a hole in the table takes, where it is not one of that name."""
 
 
 def _fits(node: object, hole: str) -> bool:

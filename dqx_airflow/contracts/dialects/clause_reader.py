@@ -37,7 +37,7 @@ from functools import cache
 from importlib.resources import files
 from itertools import pairwise
 from math import isfinite
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from dqx_airflow.contracts.demands import Bound, Demand, Length, Literal, Refers, one_line
 from dqx_airflow.contracts.document import (
@@ -69,6 +69,7 @@ from dqx_airflow.contracts.model import (
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean, nearest, slip_of
 from dqx_airflow.metrics import types
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
+from dqx_airflow.values.exact import finite_number
 
 NUMBER_WORDS = ("number", "whole_number")
 _ISO_TIME = re.compile(
@@ -182,6 +183,19 @@ def field_of(column: Mapping) -> Field:
         default=column.literal("default"),
         has_default="default" in column.entries,
     )
+
+
+def described(node: Mapping, examples: Iterable[Scalar]) -> dict[str, Any]:
+    """The attributes of a field that dialects state in the same words, with its examples."""
+    classification, tags, listed = node.text("classification"), node.texts("tags"), list(examples)
+    return {
+        "semantic": node.text("description"),
+        "classification": classification,
+        "tags": tags,
+        "is_sensitive": is_sensitive(classification, tags),
+        "examples": tuple(example.value for example in listed),
+        "example_spans": tuple(example.span for example in listed),
+    }
 
 
 _MEANT = {"proposed": "draft", "in development": "draft", "stable": "active", "retired": "sunset"}
@@ -547,10 +561,7 @@ _FORMS = {
     "uri": "write it with its scheme: https://example.com/page",
 }
 _SCHEMES = {
-    "s3": ("s3", "s3a", "s3n"),
-    "azure": ("abfss", "abfs", "az", "adl", "wasbs", "wasb", "https"),
-    "gcs": ("gs", "gcs"),
-    "local": ("file",),
+    kind: schemes.split() for kind, schemes in table_rows(__package__, "tables.txt", "schemes")
 }
 _PLACEHOLDER = re.compile(r"\$\{|\{\{|^__\w+__$")
 """Placeholders that are replaced before the contract is used."""
@@ -639,15 +650,9 @@ YEAR_S = 31_556_952
 MONTH_S = YEAR_S // 12
 
 _UNITS: dict[str, float] = {
-    **dict.fromkeys(("ms", "millis", "millisecond", "milliseconds"), 0.001),
-    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1),
-    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), MINUTE_S),
-    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), HOUR_S),
-    **dict.fromkeys(("d", "day", "days"), DAY_S),
-    **dict.fromkeys(("w", "week", "weeks"), WEEK_S),
-    **dict.fromkeys(("mo", "month", "months"), MONTH_S),
-    **dict.fromkeys(("quarter", "quarters"), 3 * MONTH_S),
-    **dict.fromkeys(("y", "yr", "yrs", "year", "years"), YEAR_S),
+    name: finite_number(seconds) or 0
+    for seconds, names in table_rows(__package__, "tables.txt", "durations")
+    for name in names.split()
 }
 _NUMBER = r"(\d+(?:[.,]\d+)?)"
 _PART = re.compile(rf"\s*{_NUMBER}[\s_]*([A-Za-z]+)[\s_]*")
@@ -717,13 +722,9 @@ _WORDS: dict[str, float] = {
     **{"daily": DAY_S, "annually": YEAR_S},
 }
 _SHORTHANDS = {
-    "@hourly": "0 * * * *",
-    "@daily": "0 0 * * *",
-    "@midnight": "0 0 * * *",
-    "@weekly": "0 0 * * 0",
-    "@monthly": "0 0 1 * *",
-    "@yearly": "0 0 1 1 *",
-    "@annually": "0 0 1 1 *",
+    name: cron
+    for cron, names in table_rows(__package__, "tables.txt", "schedules")
+    for name in names.split()
 }
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")

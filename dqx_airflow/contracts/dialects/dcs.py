@@ -270,20 +270,12 @@ def _with_properties(
 
 
 def _described(reading: ClauseReader, node: Mapping, item: Field) -> Field:
-    classification, tags = node.text("classification"), node.texts("tags")
     nodes = (*node.items("examples"), node.get("example"))
-    examples = [example for example in nodes if isinstance(example, Scalar)]
-    return replace(
-        item,
-        semantic=node.text("description"),
-        title=node.text("title"),
-        is_sensitive=node.truth("pii") is True or clause_reader.is_sensitive(classification, tags),
-        classification=classification,
-        tags=tags,
-        examples=tuple(example.value for example in examples),
-        example_spans=tuple(example.span for example in examples),
-        inputs=tuple(_inputs(reading, reading.mapping(node, "lineage"))),
-    )
+    examples = (example for example in nodes if isinstance(example, Scalar))
+    inputs = tuple(_inputs(reading, reading.mapping(node, "lineage")))
+    common = clause_reader.described(node, examples)
+    common["is_sensitive"] |= node.truth("pii") is True
+    return replace(item, title=node.text("title"), inputs=inputs, **common)
 
 
 def _inputs(reading: ClauseReader, lineage: Mapping) -> Iterator[FieldSource]:
@@ -420,11 +412,8 @@ def _references(reading: ClauseReader, node: Mapping, item: Field) -> Iterator[R
         return
     first, _, rest = written.partition(".")
     # A model of this contract may have nested fields; elsewhere, a name may have several parts.
-    dataset, _, other = (
-        (first, ".", rest)
-        if first in reading.mapping(reading.root, "models").entries
-        else written.rpartition(".")
-    )
+    own = reading.mapping(reading.root, "models").entries
+    dataset, _, other = (first, ".", rest) if first in own else written.rpartition(".")
     if not dataset or not other:
         reading.unsupported(clause, "does not name a model and a field: write `model.field`")
         return

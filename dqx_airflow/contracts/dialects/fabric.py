@@ -26,6 +26,7 @@ from dqx_airflow.contracts.dialects.clause_reader import (
     rules_of_no_field,
     spark_type_of,
     status_of,
+    table_rows,
     with_rules,
     with_type,
     with_unique_names,
@@ -241,16 +242,7 @@ def _service(reading: ClauseReader, sla: Mapping) -> PlacedRules:
 
 _STATUSES = ("draft", "proposed", "stable", "active", "deprecated", "sunset")
 _CADENCES = ("weekly_max", "monthly_max", "quarterly_max", "yearly_max")
-_CONVENTIONS = {
-    "snake_case": r"[a-z][a-z0-9]*(_[a-z0-9]+)*",
-    "upper_snake_case": r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)*",
-    "screaming_snake_case": r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)*",
-    "camelcase": r"[a-z][a-zA-Z0-9]*",
-    "pascalcase": r"[A-Z][a-zA-Z0-9]*",
-    "lowercase": r"[^A-Z]+",
-    "uppercase": r"[^a-z]+",
-    "kebab_case": r"[a-z][a-z0-9]*(-[a-z0-9]+)*",
-}
+_CONVENTIONS: dict[str, str] = dict(table_rows(__package__, "tables.txt", "naming conventions"))
 _MASK_ALL = {"restricted", "confidential", "secret"}
 
 _DECIMALS = re.compile(r"\s*(\d+)\s+decimals?\b.*", re.IGNORECASE | re.DOTALL)

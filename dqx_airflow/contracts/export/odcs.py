@@ -12,6 +12,7 @@ from dqx_airflow.contracts.compile.claims import ExportedRule
 from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.dialects.clause_reader import DAY_S, HOUR_S, MINUTE_S, is_sensitive
 from dqx_airflow.contracts.dialects.foreign import THRESHOLDS, great_expectations
+from dqx_airflow.contracts.dialects.odcs import service
 from dqx_airflow.contracts.field_types import names_in, spark_type
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule, Server, Treatment, plain_name
 from dqx_airflow.errors import NoCounterpartError
@@ -323,7 +324,7 @@ class SchemaWriter(export.ModelWriter):
             "severity": _SEVERITIES[rule.severity] if rule.severity is not None else None,
             "tags": list(rule.tags),
         }
-        quality = {key: value for key, value in about.items() if value} | found
+        quality = export.filled(about) | found
         if rule.dimension is not None and "dimension" not in quality:
             self.lose(item, rule, f"the standard has no dimension {rule.dimension}")
         return [quality]
@@ -435,11 +436,8 @@ def document(contract: Contract) -> export.Exported:
     objects = [writer.object() for writer in writers]
     dates = [
         {"property": name, "value": value}
-        for name, value in (
-            ("generalAvailability", contract.lifecycle.effective_date),
-            ("endOfLife", contract.lifecycle.sunset_date),
-        )
-        if value is not None
+        for name, attribute in service.DATES.items()
+        if (value := getattr(contract.lifecycle, attribute)) is not None
     ]
     if contract.version is None:
         reason = f"written as {_FIRST_VERSION}: the standard asks for one"
@@ -469,8 +467,7 @@ def document(contract: Contract) -> export.Exported:
 
 def _team(contract: Contract) -> dict[str, Any] | None:
     members = [{"username": name} for name in contract.contacts]
-    team = {"name": contract.owner, "members": members}
-    return {key: value for key, value in team.items() if value} or None
+    return export.filled({"name": contract.owner, "members": members}) or None
 
 
 def _server(server: Server, losses: list[export.Loss]) -> dict[str, Any]:
@@ -502,22 +499,12 @@ def _place(server: Server) -> dict[str, Any] | None:
 
 def _custom(contract: Contract, losses: list[export.Loss]) -> Iterator[dict[str, Any]]:
     """What the standard has no place for."""
-    life = contract.lifecycle
     consumers = [
-        {"team": consumer.team}
-        | ({"useCase": consumer.use_case} if consumer.use_case else {})
-        | ({"pin": consumer.pin} if consumer.pin else {})
+        {"team": consumer.team} | export.filled({"useCase": consumer.use_case, "pin": consumer.pin})
         for consumer in contract.consumers
     ]
-    for name, value in (
-        ("consumers", consumers),
-        ("deprecationDate", life.deprecation_date),
-        ("successor", life.successor),
-        ("deprecationNoticeDays", life.notice_days),
-        ("breakingChangeNoticeDays", life.breaking_notice_days),
-        ("dualWriteDays", life.dual_write_days),
-        ("breakingChangeCadence", life.cadence),
-    ):
+    policy = {name: getattr(contract.lifecycle, key) for name, key in service.POLICY.items()}
+    for name, value in {"consumers": consumers, **policy}.items():
         if value:
             losses.append(export.Loss(name, _NO_PLACE))
             yield {"property": name, "value": value}

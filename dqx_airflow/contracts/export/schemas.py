@@ -7,7 +7,6 @@ from __future__ import annotations
 from typing import Any
 
 from dqx_airflow.contracts import demands
-from dqx_airflow.contracts.demands import OfType, Presence, Required
 from dqx_airflow.contracts.dialects.clause_reader import NUMBER_WORDS
 from dqx_airflow.contracts.export import Exported, Loss, ModelWriter, unsupported_clauses
 from dqx_airflow.contracts.field_types import names_in, spark_type
@@ -17,7 +16,7 @@ from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 from dqx_airflow.values import ContractDescription, FieldDescription
 from dqx_airflow.values.exact import is_finite_number
 
-_SAID = (Presence, OfType, Required)
+_SAID = (demands.Presence, demands.OfType, demands.Required)
 _WORDS = (*NUMBER_WORDS, "any", None)
 """Types that are not a single Spark type; strings replace them there."""
 
@@ -93,7 +92,6 @@ _JSON_FORMATS = {
     **{name: name for name in ("email", "uuid", "uri", "hostname", "ipv4", "ipv6", "date")},
     "url": "uri",
 }
-_STRUCTURE = (demands.Presence, demands.OfType, demands.Required)
 _OF_ROWS = "a JSON Schema sees one row, and each value alone"
 
 
@@ -140,7 +138,7 @@ class _SchemaWriter(ModelWriter):
         }
         more = []
         for rule in item.rules:
-            if isinstance(rule.demand, _STRUCTURE):
+            if isinstance(rule.demand, _SAID):
                 continue
             keywords = self._keywords(item, rule)
             # Two patterns for a value are combined by `allOf`.

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 from dqx_airflow.contracts import demands as kinds
 from dqx_airflow.contracts.compile.terms import sql_name
-from dqx_airflow.contracts.dialects.clause_reader import slug
+from dqx_airflow.contracts.dialects import clause_reader
+from dqx_airflow.contracts.dialects.clause_reader import slug, table_rows
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.patterns.bounds import ended
 from dqx_airflow.metrics.patterns.syntax import PatternError
@@ -42,29 +44,16 @@ class Translation:
     remarks: tuple[str, ...] = ()
 
 
-_WORDS = {
-    **dict.fromkeys(("p0", "critical", "blocker", "fatal"), Severity.P0),
-    **dict.fromkeys(("p1", "error", "high", "major"), Severity.P1),
-    **dict.fromkeys(("p2", "warning", "warn", "medium", "minor"), Severity.P2),
-    **dict.fromkeys(("p3", "info", "low", "informational", "notice"), Severity.P3),
-}
+_rows = partial(table_rows, clause_reader.__package__, "tables.txt")
+_WORDS = {word: Severity[name] for name, words in _rows("severities") for word in words.split()}
 
 
-def severity_of(word: str | None) -> Severity | None:
-    """The severity for a word; None for no word, and for an unknown one."""
-    return _WORDS.get(word.strip().lower()) if word else None
+def severity_of(word: object) -> Severity | None:
+    """The severity for a word; None for anything else, and for an unknown one."""
+    return _WORDS.get(word.strip().lower()) if isinstance(word, str) else None
 
 
-THRESHOLDS = {
-    "==": ("mustBe",),
-    "!=": ("mustNotBe",),
-    ">": ("mustBeGreaterThan",),
-    ">=": ("mustBeGreaterOrEqualTo", "mustBeGreaterThanOrEqual", "mustBeGreaterThanOrEqualTo"),
-    "<": ("mustBeLessThan",),
-    "<=": ("mustBeLessOrEqualTo", "mustBeLessThanOrEqual", "mustBeLessThanOrEqualTo"),
-    "between": ("mustBeBetween",),
-    "not between": ("mustNotBeBetween", "mustBeNotBetween"),
-}
+THRESHOLDS = {op: keys.split() for op, keys in _rows("thresholds")}
 """The keys of comparisons, first that of ODCS. Soda writes them in snake case."""
 _OPERATORS = {slug(key): op for op, keys in THRESHOLDS.items() for key in keys}
 

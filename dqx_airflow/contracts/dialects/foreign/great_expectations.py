@@ -781,13 +781,12 @@ def translate(
     for key, value in given.items():
         if key not in arguments.asked and key not in _ARGUMENT_REMARKS and value is not None:
             raise NoCounterpartError(f"{kind}: '{key}' has no counterpart")
-    severity = expectation.get("severity")
     remarks = tuple(key for key in _REMARKS if key in expectation)
     return foreign.Translation(
         kind.removeprefix("expect_"),
         demands,
         arguments.column,
-        severity=foreign.severity_of(severity) if isinstance(severity, str) else None,
+        severity=foreign.severity_of(expectation.get("severity")),
         share=arguments.share,
         remarks=remarks,
     )

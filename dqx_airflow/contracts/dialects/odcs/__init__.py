@@ -31,7 +31,6 @@ from dqx_airflow.contracts.model import (
 )
 
 _STATUSES = ("proposed", "draft", "active", "deprecated", "retired")
-_DATES = {"generalavailability": "effective_date", "endoflife": "sunset_date"}
 
 
 def _read(reading: service.OdcsReading) -> Contract:
@@ -107,10 +106,10 @@ def _incident(reading: service.OdcsReading) -> IncidentResponse:
 def _lifecycle(reading: service.OdcsReading) -> Lifecycle:
     written = reading.root.text("status")
     dates: dict[str, Any] = {}
+    names = {property_name.lower(): name for property_name, name in service.DATES.items()}
     for level in reading.mappings(reading.root, "slaProperties"):
-        name = _DATES.get(service.kind_of(level))
-        if name is not None:
-            dates[name] = level.text("value")
+        if (kind := service.kind_of(level)) in names:
+            dates[names[kind]] = level.text("value")
     return Lifecycle(status_of(written, _STATUSES), written, **dates)
 
 

@@ -12,7 +12,7 @@ from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.dialects.clause_reader import (
     ClauseReader,
     bound_rule,
-    is_sensitive,
+    described,
     length_rules,
     spark_type_of,
     with_type,
@@ -338,23 +338,16 @@ def mark_computed(reading: service.OdcsReading, node: Mapping) -> None:
 
 
 def _read(reading: service.OdcsReading, node: Mapping, name: str, path: str) -> Field:
-    classification, tags = node.text("classification"), node.texts("tags")
-    examples = node.scalars("examples")
     item = Field(
         name,
         path,
         None,
         node.span,
         written_type=node.text("physicalType") or node.text("logicalType"),
-        semantic=node.text("description"),
         title=node.text("businessName"),
         is_key=node.truth("primaryKey") is True,
-        is_sensitive=is_sensitive(classification, tags),
-        classification=classification,
-        tags=tags,
-        examples=tuple(example.value for example in examples),
-        example_spans=tuple(example.span for example in examples),
         id=node.text("id"),
+        **described(node, node.scalars("examples")),
     )
     reading.remarks(node, "ODCS: property")
     item, rules = _typed(reading, node, item)

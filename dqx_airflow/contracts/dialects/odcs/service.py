@@ -43,23 +43,26 @@ class OdcsReading(clause_reader.ClauseReader):
         return (self.root.text("apiVersion") or "").removeprefix("v")
 
 
-_POLICY = {
+POLICY = {
     "deprecationDate": "deprecation_date",
     "successor": "successor",
-    "breakingChangeCadence": "cadence",
     "deprecationNoticeDays": "notice_days",
     "breakingChangeNoticeDays": "breaking_notice_days",
     "dualWriteDays": "dual_write_days",
+    "breakingChangeCadence": "cadence",
 }
+"""The custom properties about a lifecycle, with its attributes."""
+DATES = {"generalAvailability": "effective_date", "endOfLife": "sunset_date"}
+"""The service levels about a lifecycle, with its attributes."""
 
 
 def with_policy(reading: clause_reader.ClauseReader, lifecycle: Lifecycle) -> Lifecycle:
     """The lifecycle, with the dates, the periods and the cadence that the document adds."""
     policy: dict[str, Any] = {}
     for name, item in _properties(reading):
-        if name in _POLICY:
+        if name in POLICY:
             read = item.whole_number if name.endswith("Days") else item.text
-            policy[_POLICY[name]] = read("value")
+            policy[POLICY[name]] = read("value")
     return replace(lifecycle, **policy)
 
 
