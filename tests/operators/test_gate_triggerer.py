@@ -66,9 +66,7 @@ class Stand:
         self.airflow.wait_until(lambda: self.state(run_id, "gate", dag_id) == "deferred")
         # The triggerer runs the trigger: of a task that ends before, nobody tells it.
         self.airflow.wait_until(
-            lambda: (
-                self.manager.asked > asked_manager + 1 or len(self.livy.asked) > asked_livy + 2
-            )
+            lambda: self.manager.asked > asked_manager + 1 or len(self.livy.asked) > asked_livy + 2
         )
         return run_id
 

@@ -33,7 +33,7 @@ from collections.abc import Mapping as MappingType
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime, time, timedelta
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from itertools import pairwise
 from math import isfinite
@@ -225,6 +225,15 @@ def table_rows(package: str, name: str, heading: str) -> tuple[list[str], ...]:
     text = files(package).joinpath(name).read_text("utf-8")
     rows = text.partition(f"\n{heading}\n")[2].partition("\n\n")[0]
     return tuple(line.strip().split(" | ") for line in rows.splitlines())
+
+
+table_of = partial(table_rows, __package__, "tables.txt")
+"""The rows below a heading of `tables.txt`."""
+
+
+def words_of(heading: str) -> dict[str, str]:
+    """The words in the second column below a heading of `tables.txt`, each with the first one."""
+    return {word: name for name, words in table_of(heading) for word in words.split()}
 
 
 _EXTENSION = "an extension that the dialect does not define"
@@ -560,9 +569,7 @@ _FORMS = {
     "email": "write it as name@example.com",
     "uri": "write it with its scheme: https://example.com/page",
 }
-_SCHEMES = {
-    kind: schemes.split() for kind, schemes in table_rows(__package__, "tables.txt", "schemes")
-}
+_SCHEMES = {kind: schemes.split() for kind, schemes in table_of("schemes")}
 _PLACEHOLDER = re.compile(r"\$\{|\{\{|^__\w+__$")
 """Placeholders that are replaced before the contract is used."""
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
@@ -650,9 +657,7 @@ YEAR_S = 31_556_952
 MONTH_S = YEAR_S // 12
 
 _UNITS: dict[str, float] = {
-    name: finite_number(seconds) or 0
-    for seconds, names in table_rows(__package__, "tables.txt", "durations")
-    for name in names.split()
+    name: finite_number(seconds) or 0 for name, seconds in words_of("durations").items()
 }
 _NUMBER = r"(\d+(?:[.,]\d+)?)"
 _PART = re.compile(rf"\s*{_NUMBER}[\s_]*([A-Za-z]+)[\s_]*")
@@ -721,11 +726,7 @@ _WORDS: dict[str, float] = {
     **{f"{unit}ly": _UNITS[unit] for unit in ("hour", "week", "month", "quarter", "year")},
     **{"daily": DAY_S, "annually": YEAR_S},
 }
-_SHORTHANDS = {
-    name: cron
-    for cron, names in table_rows(__package__, "tables.txt", "schedules")
-    for name in names.split()
-}
+_SHORTHANDS = words_of("schedules")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 # Five years from a Sunday on contain every effect of the calendar on a cron expression.

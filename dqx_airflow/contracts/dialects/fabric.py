@@ -26,7 +26,7 @@ from dqx_airflow.contracts.dialects.clause_reader import (
     rules_of_no_field,
     spark_type_of,
     status_of,
-    table_rows,
+    table_of,
     with_rules,
     with_type,
     with_unique_names,
@@ -242,7 +242,7 @@ def _service(reading: ClauseReader, sla: Mapping) -> PlacedRules:
 
 _STATUSES = ("draft", "proposed", "stable", "active", "deprecated", "sunset")
 _CADENCES = ("weekly_max", "monthly_max", "quarterly_max", "yearly_max")
-_CONVENTIONS: dict[str, str] = dict(table_rows(__package__, "tables.txt", "naming conventions"))
+_CONVENTIONS: dict[str, str] = dict(table_of("naming conventions"))
 _MASK_ALL = {"restricted", "confidential", "secret"}
 
 _DECIMALS = re.compile(r"\s*(\d+)\s+decimals?\b.*", re.IGNORECASE | re.DOTALL)

@@ -28,7 +28,7 @@ from dqx_airflow.contracts.dialects.clause_reader import (
     check_address,
     check_location,
     slug,
-    table_rows,
+    table_of,
 )
 from dqx_airflow.contracts.dialects.foreign import great_expectations, soda
 from dqx_airflow.contracts.model import Model, Promise, Server, column_path
@@ -39,7 +39,7 @@ from dqx_airflow.values import FORMATS, SourceFile, Span
 
 def _sql_of(servers: str) -> dict[str, str | None]:
     """The SQL of servers by their types; None for Spark's own."""
-    rows = table_rows(__package__, "tables.txt", servers)
+    rows = table_of(servers)
     names = ((name, sql) for types, sql, *_ in rows for name in types.split())
     return {name: None if sql == "spark" else sql for name, sql in names}
 
@@ -48,11 +48,7 @@ DATABASES = _sql_of("databases")
 """The SQL of databases, by its name in sqlglot."""
 SQL_DIALECTS = DATABASES | _sql_of("other servers")
 """The SQL dialects, with their names in sqlglot; None for Spark's own."""
-_TABLES = {
-    name: parts[0].split()
-    for name, _, *parts in table_rows(__package__, "tables.txt", "databases")
-    if parts
-}
+_TABLES = {name: parts[0].split() for name, _, *parts in table_of("databases") if parts}
 _STREAMS = ("pubsub", "kinesis", "sqs", "api", "custom", "table", "unity", "fabric")
 STORED_FORMATS = (*FORMATS, "text", "xml", "excel", "protobuf", "hudi")
 """The formats of files and messages."""
@@ -136,14 +132,10 @@ def _endpoint_options(server: document.Mapping) -> Iterator[tuple[str, str]]:
             yield "fs.s3a.connection.ssl.enabled", "false"
 
 
-_OLDER_NAMES = {
-    "duplicateCount": "duplicateValues",
-    "nullCheck": "nullValues",
-    "nullCount": "nullValues",
-    "missingCount": "missingValues",
-    "invalidCount": "invalidValues",
-    "validValues": "invalidValues",
-}
+_NAMES = table_of("metrics")
+DQL_METRICS = {own: name for name, own, *_ in _NAMES}
+"""The metrics of ODCS by their names in DQL."""
+_OLDER_NAMES = {old: name for name, _, *more in _NAMES for old in " ".join(more).split()}
 _ARE_PERCENT = {"rows": False, "percent": True}
 
 

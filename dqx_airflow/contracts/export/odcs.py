@@ -13,6 +13,7 @@ from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.dialects.clause_reader import DAY_S, HOUR_S, MINUTE_S, is_sensitive
 from dqx_airflow.contracts.dialects.foreign import THRESHOLDS, great_expectations
 from dqx_airflow.contracts.dialects.odcs import service
+from dqx_airflow.contracts.dialects.standards import DQL_METRICS
 from dqx_airflow.contracts.field_types import names_in, spark_type
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule, Server, Treatment, plain_name
 from dqx_airflow.errors import NoCounterpartError
@@ -24,13 +25,6 @@ _DIMENSIONS = (
     *("accuracy", "completeness", "conformity", "consistency", "coverage", "timeliness"),
     "uniqueness",
 )
-_METRICS = {
-    "null_count": "nullValues",
-    "missing_count": "missingValues",
-    "invalid_count": "invalidValues",
-    "duplicate_count": "duplicateValues",
-    "num_rows": "rowCount",
-}
 _OF_DUCKDB = ("local", "s3", "azure", "sftp")
 _NO_COUNTERPART = "the standard has no counterpart"
 
@@ -62,7 +56,7 @@ def _library(item: Field | None, rule: Rule) -> dict[str, Any] | None:
 
 
 def _measured(demand: demands.MetricRule, column: str | None) -> dict[str, Any] | None:
-    metric = _METRICS.get(demand.metric)
+    metric = DQL_METRICS.get(demand.metric)
     is_percent, columns = demand.is_percent, demand.arguments
     if metric == "duplicateValues":
         return _duplicates(columns, column, demand.condition, is_percent=is_percent)

@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeAlias
 
 from dqx_airflow.contracts import demands as kinds
 from dqx_airflow.contracts.compile.terms import sql_name
-from dqx_airflow.contracts.dialects import clause_reader
-from dqx_airflow.contracts.dialects.clause_reader import slug, table_rows
+from dqx_airflow.contracts.dialects.clause_reader import slug, table_of, words_of
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.patterns.bounds import ended
 from dqx_airflow.metrics.patterns.syntax import PatternError
@@ -44,8 +42,7 @@ class Translation:
     remarks: tuple[str, ...] = ()
 
 
-_rows = partial(table_rows, clause_reader.__package__, "tables.txt")
-_WORDS = {word: Severity[name] for name, words in _rows("severities") for word in words.split()}
+_WORDS = {word: Severity[name] for word, name in words_of("severities").items()}
 
 
 def severity_of(word: object) -> Severity | None:
@@ -53,7 +50,7 @@ def severity_of(word: object) -> Severity | None:
     return _WORDS.get(word.strip().lower()) if isinstance(word, str) else None
 
 
-THRESHOLDS = {op: keys.split() for op, keys in _rows("thresholds")}
+THRESHOLDS = {op: keys.split() for op, keys in table_of("thresholds")}
 """The keys of comparisons, first that of ODCS. Soda writes them in snake case."""
 _OPERATORS = {slug(key): op for op, keys in THRESHOLDS.items() for key in keys}
 

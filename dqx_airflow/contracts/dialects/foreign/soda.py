@@ -11,7 +11,7 @@ from typing import Any
 
 from dqx_airflow.contracts import demands as kinds
 from dqx_airflow.contracts.compile.terms import sql_name
-from dqx_airflow.contracts.dialects import foreign
+from dqx_airflow.contracts.dialects import clause_reader, foreign
 from dqx_airflow.contracts.dialects.clause_reader import DAY_S, HOUR_S, MINUTE_S, seconds_of, slug
 from dqx_airflow.contracts.model import column_path, dotted_path
 from dqx_airflow.errors import NoCounterpartError
@@ -24,16 +24,8 @@ SODA_PATTERNS = {name: text for name, _, text in (line.partition(": ") for line 
 
 _REMARKS = ("name", "attributes")
 _FORMATS = {"email": "email", "ipv4 address": "ipv4", "ipv6 address": "ipv6", "uuid": "uuid"}
-_AGGREGATES = {"avg": "average", "sum": "sum", "min": "minimum", "max": "maximum"}
-_AGGREGATES |= {name: name for name in ("min_length", "max_length")}
-_AGGREGATES |= dict.fromkeys(("variance", "var_samp"), "variance")
-_EXPRESSIONS = {
-    "avg_length": "avg(char_length({}))",
-    "stddev": "stddev_samp({})",
-    "stddev_samp": "stddev_samp({})",
-    "stddev_pop": "stddev_pop({})",
-    "var_pop": "var_pop({})",
-}
+_AGGREGATES: dict[str, str] = dict(clause_reader.table_of("aggregates of Soda"))
+_EXPRESSIONS: dict[str, str] = dict(clause_reader.table_of("expressions of Soda"))
 _AGES = {"freshness_in_days": DAY_S, "freshness_in_hours": HOUR_S, "freshness_in_minutes": MINUTE_S}
 _REGEX_KEYS = ("valid_regex", "valid_regex_sql", "valid_sql_regex")
 _MISSING_REGEX_KEYS = ("missing_regex", "missing_regex_sql", "missing_sql_regex")

@@ -15,6 +15,7 @@ from dqx_airflow.contracts.dialects.clause_reader import (
     described,
     length_rules,
     spark_type_of,
+    table_of,
     with_type,
     with_unique_names,
 )
@@ -29,14 +30,8 @@ from dqx_airflow.metrics.types import LONGEST_DECIMAL, Family, family_of, parts_
 _SPOKEN = (None, "postgres", "bigquery", "snowflake")
 """The dialects whose types are tried if Spark has no such name, in this order."""
 
-_DOCUMENT_WORDS = {"json", "jsonb", "variant", "super"}
-_NESTED_WORDS = {
-    "array": {"array", "list", "repeated", *_DOCUMENT_WORDS},
-    "map": {"map", "object", *_DOCUMENT_WORDS},
-    "object": {"struct", "object", "record", "row", "map", *_DOCUMENT_WORDS},
-    "vector": {"vector", "array"},
-    "string": _DOCUMENT_WORDS,
-}
+_NESTED_WORDS = {logical: words.split() for logical, words in table_of("nested types")}
+_DOCUMENT_WORDS = _NESTED_WORDS["string"]
 _STRUCTS = {"struct", "record", "row"}
 _FAMILY = {
     "string": Family.TEXT,

@@ -217,7 +217,7 @@ def _options(server: Mapping) -> Iterator[tuple[str, str]]:
         yield "encoding", encoding
 
 
-_LEVELS = clause_reader.table_rows(clause_reader.__package__, "tables.txt", "service levels")
+_LEVELS = clause_reader.table_of("service levels")
 _SYNONYMS = {short: name for name, short, _ in _LEVELS if short != "-"}
 _ABOUT = {name: about for name, _, about in _LEVELS}
 _TIMED = ("freshness", "latency", "retention", "frequency")
