@@ -23,6 +23,7 @@ from dqx_airflow.contracts.document import (
 )
 from dqx_airflow.contracts.model import UnknownKey
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean, folded_word, slip_of
+from dqx_airflow.values import exact
 
 _ALTERNATIVES = ("allOf", "anyOf", "oneOf")
 _CASES = ("then", "else")
@@ -242,11 +243,13 @@ def load_schema(name: str) -> dict[str, Any]:
 
 
 def schema_errors(root: Node, schema: MappingType[str, Any]) -> tuple[Diagnostic, ...]:
-    """All reasons why a document is invalid, in its order."""
-    from jsonschema.validators import validator_for
+    """All reasons why a document is invalid, in its order. JSON has no NaN or infinite number."""
+    from jsonschema.validators import extend, validator_for
 
+    known = validator_for(schema)
+    types = known.TYPE_CHECKER.redefine("number", lambda _, value: exact.is_finite_number(value))
     # A schema may name a file next to it; nothing is ever downloaded.
-    validator = validator_for(schema)(schema)
+    validator = extend(known, type_checker=types)(schema)
     diagnostics = {}
     for error in validator.iter_errors(plain_value(root)):
         for cause in _causes(error):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,6 +47,26 @@ def read(text: str) -> Contract:
 
 def covered(contract: Contract) -> tuple[ClauseCoverage, ...]:
     return coverage(contract, compile_contract(contract))
+
+
+@pytest.mark.parametrize("number", [".nan", "-.inf"])
+@pytest.mark.parametrize(
+    ("example", "key"),
+    [
+        ("dcs/every_type", "precision"),
+        ("odcs/orders_3_1", "exclusiveMaximum"),
+        ("odcs/orders_3_1", "multipleOf"),
+        ("fabric/slot_telemetry", "max_dup_pct"),
+        ("product/customer_master", "customer_id"),
+    ],
+)
+def test_a_bound_that_is_no_number_is_an_error(example: str, key: str, number: str) -> None:
+    """Not an extension that nobody checks."""
+    text = (Path(__file__).parent / "examples" / f"{example}.yaml").read_text()
+    changed = re.sub(rf"\b{key}: [0-9.]+", f"{key}: {number}", text, count=1)
+    errors = read_contract(SourceFile("contract.yaml", changed)).errors
+    shown = f"{key} is {float(number.replace('.', ''))}, not a number"
+    assert [(error.code, shown in error.message) for error in errors] == [("E405", True)]
 
 
 def test_each_clause_is_listed_with_location_reason_and_assertions() -> None:

@@ -467,8 +467,6 @@ def _number_rules(reading: ClauseReader, node: Mapping, family: Family | None) -
         bound = node.number(key)
         if bound is not None:
             yield reading.rule(rule_name, demands.Bound(op, bound), node.get(key))
-        else:
-            reading.unsupported(node.get(key), "not a number that values can be compared with")
     precision, scale = node.number("precision"), node.number("scale")
     if precision is not None or scale is not None:
         digits = demands.Digits(int(precision or LONGEST_DECIMAL), int(scale or 0))
