@@ -89,6 +89,16 @@ models:
       id: {type: long}
 """
 
+FRESH_CONTRACT = """\
+apiVersion: v3.1.0
+kind: DataContract
+id: orders
+version: 1.0.0
+status: active
+schema: [{name: orders, properties: [{name: loaded_at, logicalType: timestamp}]}]
+slaProperties: [{property: freshness, value: 30, unit: h, element: orders.loaded_at}]
+"""
+
 EXAMPLES = {
     f"example_{place.replace('/', '_').replace('.md:', '_')}": code
     for place, code in examples("python")
@@ -117,6 +127,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ran]:
     # A mapped gate looks at its sources at once.
     (home / "orders.dql").write_text(suite.replace("flights", "orders"))
     (home / "orders.yaml").write_text(CONTRACT)
+    (home / "orders.odcs.yaml").write_text(FRESH_CONTRACT)
     tools = Path(__file__).parents[1] / "tools" / "docs"
     done = subprocess.run(
         [sys.executable, "-c", RUN_ALL],
