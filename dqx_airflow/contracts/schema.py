@@ -249,7 +249,7 @@ def schema_errors(root: Node, schema: MappingType[str, Any]) -> tuple[Diagnostic
     known = validator_for(schema)
     types = known.TYPE_CHECKER.redefine("number", lambda _, value: exact.is_finite_number(value))
     # A schema may name a file next to it; nothing is ever downloaded.
-    validator = extend(known, type_checker=types)(schema)
+    validator = extend(known, type_checker=types)(schema)  # type: ignore[no-untyped-call]
     diagnostics = {}
     for error in validator.iter_errors(plain_value(root)):
         for cause in _causes(error):
