@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import asdict, replace
 from datetime import date, datetime, time, timedelta, timezone
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli import arguments
+from dqx_airflow.cli import arguments, command
 from dqx_airflow.cli.command import EXIT_FAILED, print_or_write, storage_options
 from dqx_airflow.cli.reports import printable
 from dqx_airflow.datasets.dqx_toml import Output
@@ -20,7 +22,7 @@ from dqx_airflow.values import DatasetRef, GateReport, GateRequest, Outcome
 
 if TYPE_CHECKING:
     from dqx_airflow.cli.calls import Options
-    from dqx_airflow.tuning.mutation import Fault, Mutation
+    from dqx_airflow.tuning.mutation import DayRows, Fault, MemoryJudge, Mutation
 
 MOST_ROWS = 100_000
 """The most rows that are judged in memory."""
@@ -38,20 +40,21 @@ def mutate(
     least: Annotated[float, typer.Option("--min", min=0, max=100, metavar="PERCENT")] = 0,
     rows: Annotated[int, typer.Option(min=1)] = MOST_ROWS,
     seed: int = 0,
+    connection: arguments.ConnectionOption = None,
     output: Output = Output.TABLE,
     output_file: arguments.OutputFileOption = None,
 ) -> None:
     """Plant faults in the data of a fine day, one at a time, and list those that block nothing.
 
     The fine day is the last one on which the suite passed or warned, in the version that was judged
-    then. Everything is judged in memory, without Spark; what needs Spark notices nothing, and is
-    listed. Each missed fault comes with an assertion that would notice it, if one was found that
-    holds on the fine day and on up to 30 days before it. Exit code 1 if fewer faults than --min
-    block.
+    then. Everything is judged in memory, without Spark, of a large day a sample; what needs Spark
+    notices nothing, and is listed. With --connection, Spark judges all, and all rows of the day.
+    Each missed fault comes with an assertion that would notice it, if one was found that holds on
+    the fine day and on up to 30 days before it. Exit code 1 if fewer faults than --min block.
 
     :param on: Another fine day: 2024-12-25, today or yesterday.
     :param least: The share of faults that must block, in percent.
-    :param rows: The most rows to read; of a larger day a sample.
+    :param rows: The most rows to read into memory; of a larger day a sample.
     :param seed: Another number hits other rows.
     :param output: Output format: table, json, summary or junit.
     """
@@ -63,11 +66,23 @@ def mutate(
     request, now = _fine_day(Options((suite,), None, on, (), datasets, config, results=results))
     checked, day = checked_suite(request), request.run_key.date
     asked = [(day - one.date).days for one in plan_of(request, checked).requests if one.date]
-    data = {
-        ref.name: read_days(ref, day, days=max(_LEAST_DAYS, *asked, 0), most=rows, seed=seed)
-        for ref in request.datasets
-    }
-    done = mutate(MemoryJudge(request, data, now), checked, seed)
+    days = max(_LEAST_DAYS, *asked, 0)
+    with ExitStack() as opened:
+        read: Callable[..., DayRows] = read_days
+        judging: Callable[..., MemoryJudge] = MemoryJudge
+        if connection is not None:
+            faults = command.of_spark("dqx_airflow.engine.faults")
+            settings = command.settings_here()
+            reached = command.connection_in(settings, connection)
+            conf = {**request.session_settings, **settings.session}
+            session = command.of_spark("dqx_airflow.cli.spark").session_over
+            spark = opened.enter_context(session(reached, conf, "dql mutate"))
+            read = partial(faults.read_days, spark)
+            judging = partial(faults.SparkJudge, spark=spark)
+        data = {
+            ref.name: read(ref, day, days=days, most=rows, seed=seed) for ref in request.datasets
+        }
+        done = mutate(judging(request, data, now), checked, seed)
     write = {Output.JSON: _json, Output.SUMMARY: _summary, Output.JUNIT: _junit}.get(output, _table)
     print_or_write(write(done), output_file)
     if 100 * done.score < least:

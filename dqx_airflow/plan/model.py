@@ -336,9 +336,12 @@ class Scanned:
 
     def of(self, requests: Iterable[MetricRequest]) -> Scanned:
         """The results of some requests, in their order."""
-        wanted = tuple(requests)
+        return self.moved({request: request for request in requests})
+
+    def moved(self, places: Mapping[MetricRequest, MetricRequest]) -> Scanned:
+        """The results of some requests, as those of others: by request the one it is taken from."""
         parts = (
-            {request: part[request] for request in wanted if request in part}
+            {request: part[other] for request, other in places.items() if other in part}
             for part in self._parts
         )
         return Scanned(*parts)

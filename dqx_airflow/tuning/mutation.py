@@ -8,14 +8,14 @@ rules about data.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise, takewhile
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,6 +26,7 @@ from dqx_airflow.dql.printer import show_name, show_text
 from dqx_airflow.dql.watches import claims_on, watched_in
 from dqx_airflow.errors import RequestError
 from dqx_airflow.metrics.metric import Scan
+from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.types import Family, family_of
 from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.in_memory.measure import measure
@@ -45,7 +46,9 @@ _LOST = 0.3
 """The share of the rows that are lost."""
 _HIT = 0.1
 """The share of the rows that are repeated or late, or of whose values some are wrong."""
-_DAY = timedelta(days=1)
+_LEAST_HIT = 12
+"""How many rows Spark hits on average at least: by chance it may be fewer, but hardly ever none."""
+DAY = timedelta(days=1)
 _MOST_DAYS = 30
 """The days before the fine one on which a suggested line is tried."""
 _NEVER_SEEN = {"string": "never seen before", "int": -(2**31), "bigint": -(2**63)}
@@ -103,38 +106,44 @@ def read_days(ref: DatasetRef, on: date, *, days: int, most: int, seed: int = 0)
     if ref.path is None or why:
         raise RequestError(
             f"dataset '{ref.name}' can only be read with Spark: {', and '.join(why)}",
-            f"add --dataset '{ref.name}=PATH?date_column=COLUMN' with its rows as Parquet or Delta",
+            f"add --dataset '{ref.name}=PATH?date_column=COLUMN' with its rows as Parquet or Delta; "
+            "`dql mutate` also reads with Spark: --connection 'local[*]'",
         )
 
-    def read(table: table_profile.ColumnTable) -> DayRows:
-        places: dict[date | None, Any] = {None: pa.array(range(table.rows), pa.int64())}
-        column = None
-        if ref.date_column:
-            column, dates = table_profile.date_column_of(table, ref)
-            counts, wanted = table_profile.counted(dates), [on]
-            while len(wanted) <= days and sum(counts.get(day, 0) for day in wanted) <= most:
-                wanted.append(on - timedelta(days=len(wanted)))
-            places = {day: pc.indices_nonzero(pc.equal(dates, day)) for day in wanted}
-            if len(places) > 1 and sum(map(len, places.values())) > most:
-                places.popitem()
-        newest = next(iter(places))
-        rows = len(places[newest])
-        if rows > most:
-            chosen = random.Random(seed).sample(range(rows), most)  # noqa: S311
-            places[newest] = places[newest].take(pa.array(sorted(chosen)))
-        chosen_rows = pa.concat_arrays([*places.values()])
-        columns = {name: table.column(name).take(chosen_rows) for name in table.names}
-        part = replace(table, rows=len(chosen_rows), column=columns.__getitem__)
-        values = {name: _values_of(column, table.types[name]) for name, column in columns.items()}
-        whole = Table.of_columns(values, table.types)
-        unread, tables = iter(whole.rows), {}
-        for day, found in places.items():
-            tables[day] = replace(whole, rows=tuple(next(unread) for _ in found))
-        seen = table_profile.observed(part, ref.name, ref.location)
-        return DayRows(replace(ref, date_column=column), tables, rows, seen)
-
+    read = partial(days_of, ref=ref, on=on, days=days, most=most, seed=seed)
     version = ref.version if ref.version is not None else ref.timestamp
     return table_profile.read_files(ref.path, ref.format, read, ref.options, version)
+
+
+def days_of(
+    table: table_profile.ColumnTable, ref: DatasetRef, on: date, *, days: int, most: int, seed: int
+) -> DayRows:
+    """The rows of a dataset as for `read_days`, from its columns."""
+    places: dict[date | None, Any] = {None: pa.array(range(table.rows), pa.int64())}
+    column = None
+    if ref.date_column:
+        column, dates = table_profile.date_column_of(table, ref)
+        counts, wanted = table_profile.counted(dates), [on]
+        while len(wanted) <= days and sum(counts.get(day, 0) for day in wanted) <= most:
+            wanted.append(on - timedelta(days=len(wanted)))
+        places = {day: pc.indices_nonzero(pc.equal(dates, day)) for day in wanted}
+        if len(places) > 1 and sum(map(len, places.values())) > most:
+            places.popitem()
+    newest = next(iter(places))
+    rows = len(places[newest])
+    if rows > most:
+        chosen = random.Random(seed).sample(range(rows), most)  # noqa: S311
+        places[newest] = places[newest].take(pa.array(sorted(chosen)))
+    chosen_rows = pa.concat_arrays([*places.values()])
+    columns = {name: table.column(name).take(chosen_rows) for name in table.names}
+    part = replace(table, rows=len(chosen_rows), column=columns.__getitem__)
+    values = {name: _values_of(column, table.types[name]) for name, column in columns.items()}
+    whole = Table.of_columns(values, table.types)
+    unread, tables = iter(whole.rows), {}
+    for day, found in places.items():
+        tables[day] = replace(whole, rows=tuple(next(unread) for _ in found))
+    seen = table_profile.observed(part, ref.name, ref.location)
+    return DayRows(replace(ref, date_column=column), tables, rows, seen)
 
 
 def _values_of(column: Any, spark_type: str) -> list[Any]:
@@ -144,10 +153,6 @@ def _values_of(column: Any, spark_type: str) -> list[Any]:
     is_read = pa.types.is_string(column.type) and family_of(spark_type) is not Family.TEXT
     values = column.to_pylist()
     return [value_of(it, spark_type) if is_read and it is not None else it for it in values]
-
-
-_Changed: TypeAlias = tuple[str, Table]
-"""A dataset and its rows, instead of those that were read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +167,8 @@ class MemoryJudge:
     request: GateRequest
     data: Mapping[str, DayRows]
     now: datetime
+    is_of_samples: ClassVar[bool] = True
+    """Whether of larger days only the rows that were read are judged."""
 
     def plan(self, checked: Checked, on: date | None = None) -> Plan:
         """The plan of a suite over these datasets."""
@@ -175,16 +182,29 @@ class MemoryJudge:
         key = replace(self.request.run_key, date=on or self.request.run_key.date)
         return plan_of(replace(self.request, run_key=key), checked, watched)
 
-    def scan(self, plan: Plan, changed: _Changed | None, known: Scanned | None = None) -> Scanned:
+    def fine(self, plan: Plan) -> Scanned:
+        """The values of the requests of a plan without faults."""
+        return self.scan(plan, None)
+
+    def with_faults(
+        self, plan: Plan, planted: Iterable[Planted], fine: Scanned
+    ) -> Iterator[tuple[Planted, Scanned]]:
+        """Each of some faults, and the values with it.
+
+        :param fine: the values without them.
+        """
+        for one in planted:
+            yield one, self.scan(plan, one, fine)
+
+    def scan(self, plan: Plan, planted: Planted | None, known: Scanned | None = None) -> Scanned:
         """The values of the requests of a plan. Days that were not read have none.
 
-        :param changed: other rows of a dataset on the date of the plan.
+        :param planted: a fault in the rows of a dataset on the date of the plan.
         :param known: the values without them: only what may differ is measured again.
         """
         own, scanned, wanted = (None, plan.date), Scanned(), set(plan.requests)
-        if changed is not None and known is not None:
-            columns = _differing(self.data[changed[0]].on(plan.date), changed[1])
-            wanted = {it for it in wanted if it.date in own and _reads(it, changed[0], columns)}
+        if planted is not None and known is not None:
+            wanted = {it for it in wanted if it.date in own and planted.may_change(it)}
             scanned = known.of(one for one in plan.requests if one not in wanted)
         for day in {one.date for one in wanted}:
             requests = tuple(one for one in plan.requests if one in wanted and one.date == day)
@@ -193,8 +213,8 @@ class MemoryJudge:
                 for name, rows in self.data.items()
                 if day is None or rows.ref.date_column is None or day in rows.tables
             }
-            if changed is not None and day in own:
-                tables[changed[0]] = changed[1]
+            if planted is not None and day in own:
+                tables[planted.fault.dataset] = planted.table
             refs = [rows.ref for rows in self.data.values()]
             scanned.add(measure(replace(plan, requests=requests), refs, tables))
         return scanned
@@ -203,25 +223,6 @@ class MemoryJudge:
         """The verdicts, as at the same time of day on the date of the plan."""
         now = self.now - (self.request.run_key.date - plan.date)
         return evaluate(plan, scanned, self.request.skip_dates, now=now)
-
-
-def _differing(was: Table, now: Table) -> tuple[str, ...] | None:
-    """The columns whose values differ; None if rows come or go, or types differ."""
-    if was.fields != now.fields or len(was.rows) != len(now.rows):
-        return None
-    columns = zip(was.fields, zip(*was.rows, strict=True), zip(*now.rows, strict=True), strict=True)
-    return tuple(column.name.lower() for column, before, after in columns if before != after)
-
-
-def _reads(request: MetricRequest, dataset: str, columns: tuple[str, ...] | None) -> bool:
-    """Whether the value of a request may differ. The names in an argument or a predicate are
-    somewhere in it."""
-    written = repr((request.arguments, request.where, request.grouping)).lower()
-    if request.dataset != dataset:
-        return dataset.lower() in written
-    is_whole = columns is None or request.definition.scan is Scan.MATCH
-    # A name that is quoted somewhere may be written otherwise there.
-    return is_whole or any(name in written or not name.isidentifier() for name in columns or ())
 
 
 # Faults ------------------------------------------------------------------------------------------
@@ -243,6 +244,41 @@ class Fault:
     line: str | None = None
     days: int = 0
     is_of_sample: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A fault as Spark SQL: how often each row of a day is there, and the values of some columns,
+    of which one may be `retyped`; or those of the day before."""
+
+    times: str = "1"
+    cells: Mapping[str, str] = field(default_factory=dict)
+    retyped: str | None = None
+    is_of_day_before: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """A fault, the rows with it, what it changes, and claims that may notice it, or metrics for
+    such a claim, the best first."""
+
+    fault: Fault
+    table: Table
+    change: Change
+    lines: Sequence[str]
+
+    def may_change(self, request: MetricRequest) -> bool:
+        """Whether the value of a request may differ. The names in an argument or a predicate are
+        somewhere in it."""
+        written = repr((request.arguments, request.where, request.grouping)).lower()
+        change = self.change
+        if request.dataset != self.fault.dataset:
+            return self.fault.dataset.lower() in written
+        if change.times != "1" or change.retyped or change.is_of_day_before:
+            return True
+        # A name that is quoted somewhere may be written otherwise there.
+        is_named = any(it.lower() in written or not it.isidentifier() for it in change.cells)
+        return is_named or request.definition.scan is Scan.MATCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,43 +311,47 @@ def mutate(judge: MemoryJudge, checked: Checked, seed: int = 0) -> Mutation:
     :raises RequestError: no assertion passes without a fault, or there is none to plant.
     """
     plan, fail_on = judge.plan(checked), judge.request.fail_on
-    fine = judge.scan(plan, None)
+    fine = judge.fine(plan)
     before = judge.judge(plan, fine)
     others = [one for one in before if one.status is not Status.PASSED]
     if len(others) == len(before):
         raise RequestError(
-            f"no assertion of {plan.suite} passes on {plan.date}, judged in memory",
+            f"no assertion of {plan.suite} passes on {plan.date}",
             "choose a fine day with --date; `dql run` shows what fails",
         )
     lines, faults = _Lines(judge), []
     dated = [rows for rows in judge.data.values() if rows.ref.date_column]
     for rows in dated or judge.data.values():
-        for fault, table, hints in _Planter(rows, plan.date, seed).faults(plan.lookups):
-            scanned = judge.scan(plan, (fault.dataset, table), fine)
+        planted = _Planter(rows, plan.date, seed).faults(plan.lookups)
+        for one, scanned in judge.with_faults(plan, planted, fine):
             after = zip(before, judge.judge(plan, scanned), strict=True)
             bad = (Status.FAILED, Status.ERROR)
             hit = [now for was, now in after if was not in others and now.status in bad]
-            noticed = tuple(one.name for one in hit if one.can_block(fail_on))
-            warned = tuple(one.name for one in hit if not one.can_block(fail_on))
-            line, days = (None, 0) if noticed else lines.noticing(fault.dataset, table, hints)
-            found = replace(fault, noticed_by=noticed, warned_by=warned, line=line, days=days)
+            noticed = tuple(it.name for it in hit if it.can_block(fail_on))
+            warned = tuple(it.name for it in hit if not it.can_block(fail_on))
+            line, days = (None, 0) if noticed else lines.noticing(one)
+            found = replace(one.fault, noticed_by=noticed, warned_by=warned, line=line, days=days)
             faults.append(replace(found, is_of_sample=rows.is_sample(plan.date)))
     if not faults:
         raise RequestError(f"no fault can be planted: no dataset has rows on {plan.date}")
     rank = _WORST_FIRST.index
     faults.sort(key=lambda one: (bool(one.noticed_by), rank(one.kind), -one.rows))
-    sampled = any(rows.is_sample(plan.date) for rows in judge.data.values())
-    without = "it fails without a fault" + ", on a sample: --rows reads more" * sampled
-    reasons = {one.name: one.reason or without for one in others}
-    read = {name: rows.judged(plan.date) for name, rows in judge.data.items()}
+    sampled = {name for name, rows in judge.data.items() if rows.is_sample(plan.date)}
+    where = ", on a sample: --rows reads more" * bool(sampled and judge.is_of_samples)
+    reasons = {one.name: one.reason or f"it fails without a fault{where}" for one in others}
+    for_lines = "" if judge.is_of_samples else ", all of which are judged"
+    read = {
+        name: rows.judged(plan.date) + for_lines * (name in sampled)
+        for name, rows in judge.data.items()
+    }
     return Mutation(plan.suite, plan.date, tuple(faults), reasons, read)
 
 
-_Cells: TypeAlias = Mapping[str, Sequence[Any]]
-"""The values of columns, by name."""
-_Planted: TypeAlias = tuple[Fault, Table, Sequence[str]]
-"""A fault, the rows with it, and claims that may notice it, or metrics for such a claim, the best
-first."""
+_Cells: TypeAlias = Mapping[str, tuple[Sequence[Any], str]]
+"""The values of columns, by name, and the same as Spark SQL."""
+_Hit: TypeAlias = tuple[Collection[int], str]
+"""The places of some rows, and the condition in Spark SQL by which they are chosen in a whole
+day."""
 
 
 class _Planter:
@@ -327,52 +367,60 @@ class _Planter:
         self.dated = rows.ref.date_column
         self.columns = [one for one in rows.seen.columns if one.name != self.dated]
 
-    def faults(self, references: Iterable[Lookup]) -> Iterator[_Planted]:
+    def faults(self, references: Iterable[Lookup]) -> Iterator[Planted]:
         """The faults that change something."""
         if self.every:
             of_columns = (one for column in self.columns for one in self._of_column(column))
             found = (*self._of_rows(), *self._of_keys(references), *of_columns, *self._swapped())
-            yield from (planted for planted in found if planted[1] != self.table)
+            yield from (planted for planted in found if planted.table != self.table)
 
-    def _of_rows(self) -> Iterator[_Planted]:
-        lost = self._hit("lost", self.every, _LOST)
-        kept = [place for place in self.every if place not in lost]
-        yield self._planted("lost rows", f"{_LOST:.0%} of the rows are lost", self._at(kept), _ROWS)
+    def _of_rows(self) -> Iterator[Planted]:
+        text, hit = f"{_LOST:.0%} of the rows are lost", self._hit("lost", self.every, _LOST)
+        yield self._repeated("lost rows", text, hit, 0, _ROWS)
         grouped = (one.name for one in self.columns if one.values and any(self.cells[one.name]))
         for name in grouped:
             groups = sorted({*self.cells[name]} - {None})
             gone = self._chance(name).choice(groups)
-            kept = [place for place in self.every if self.cells[name][place] != gone]
+            places = [place for place in self.every if self.cells[name][place] == gone]
+            hit = places, f"{quote_name(name)} = {self._literal(name, gone)}"
             is_hidden = is_masked(name, self.rows.ref.masked)
             text = f"the rows with {name} {MASK if is_hidden else gone} are lost"
             lists = [", ".join(map(show_text, some)) for some in (groups, [gone])]
             claims = [f"num_rows() > 0 for each {show_name(name)} in [{some}]" for some in lists]
-            yield self._planted("lost group", text, self._at(kept), _ROWS if is_hidden else claims)
-        before = self.rows.tables.get(self.on - _DAY)
+            lines = _ROWS if is_hidden else claims
+            yield self._repeated("lost group", text, hit, 0, lines)
+        before = self.rows.tables.get(self.on - DAY)
         if self.dated and self.types[self.dated] != "string" and before and before.rows:
-            earlier = _Planter(self.rows, self.on - _DAY, self.seed)
-            cells = {self.dated: earlier.changed(self.dated, lambda it: it + _DAY)}
+            earlier = _Planter(self.rows, self.on - DAY, self.seed)
+            later = f"CAST({quote_name(self.dated)} + INTERVAL 1 DAY AS {self.types[self.dated]})"
+            cells = {self.dated: (earlier.changed(self.dated, lambda it: it + DAY), later)}
             sums = [f"sum({show_name(one.name)}" for one in self.columns if self._is_measure(one)]
             lines = [*(f"{metric}) != {metric}, lag 1)" for metric in sums), *_ROWS]
             text = "the rows are those of the day before"
-            yield self._planted("yesterday again", text, earlier.with_cells(cells), lines)
-        places = [*self.every, *self._hit("repeated", self.every)]
+            change = Change(cells={self.dated: later}, is_of_day_before=True)
+            yield self._planted("yesterday again", text, earlier.with_cells(cells), lines, change)
         names = [name for name in self.types if family_of(self.types[name]) is not Family.OTHER]
         count = f"duplicate_count([{', '.join(map(show_name, self.key or names))}])"
         text, lines = f"{_HIT:.0%} of the rows are there twice", [f"{count} == 0", count, *_ROWS]
-        yield self._planted("duplicated rows", text, self._at(places), lines)
+        hit = self._hit("repeated", self.every)
+        yield self._repeated("duplicated rows", text, hit, 2, lines)
         clock = self.rows.seen.clock
         if clock is not None and clock != self.dated:
             known = [place for place in self.every if self.cells[clock][place] is not None]
             known.sort(key=self.cells[clock].__getitem__)
             late = known[round((1 - _HIT) * len(known)) :]
             text = f"the last {_HIT:.0%} of the rows by {clock} are not there yet"
-            yield self._planted("late rows", text, self._at({*self.every} - {*late}), _ROWS)
+            first = self._literal(clock, self.cells[clock][late[0]] if late else None)
+            hit = late, f"{quote_name(clock)} >= {first}"
+            yield self._repeated("late rows", text, hit, 0, _ROWS)
 
-    def _of_keys(self, references: Iterable[Lookup]) -> Iterator[_Planted]:
+    def _of_keys(self, references: Iterable[Lookup]) -> Iterator[Planted]:
         hit, key = self._hit("key", self.every), ", ".join(map(show_name, self.key))
         cells = {
-            name: [self.cells[name][place - (place in hit)] for place in self.every]
+            name: (
+                [self.cells[name][place - (place in hit[0])] for place in self.every],
+                self._replaced(name, hit, self.cells[name][0]),
+            )
             for name in self.key
         }
         text = f"{_HIT:.0%} of the rows have the {key} of the row before"
@@ -386,7 +434,7 @@ class _Planter:
                 text = f"are not in {one.reference}.{one.reference_column}"
                 yield self._wrong("broken reference", one.column, text, value, lines)
 
-    def _of_column(self, column: ObservedColumn) -> Iterator[_Planted]:
+    def _of_column(self, column: ObservedColumn) -> Iterator[Planted]:
         name, shown, kind = column.name, show_name(column.name), self.types[column.name]
         nulls, lines = f"null_count({shown})", self._lines(column)
         filled = [f"{nulls} == 0", f"{nulls} / num_rows()"]
@@ -396,28 +444,33 @@ class _Planter:
             yield self._wrong("blank value", name, "become blank", " ", claims)
         if column.values:
             yield self._wrong("new value", name, "become a new value", _NEVER_SEEN["string"], lines)
-        changes: dict[str, tuple[str, Callable[[Any], Any]]] = {}
+        changes: list[tuple[str, str, Callable[[Any], Any], str]] = []
         if self._is_measure(column):
-            changes["is multiplied by 100"] = "other unit", lambda it: calculate("*", it, 100, kind)
-            changes["is divided by 1000"] = "other unit", lambda it: type(it)(it / 1000)
+            sql, less = f"try_multiply({quote_name(name)}, 100)", f"{quote_name(name)} / 1000"
+            changes += [
+                ("other unit", "multiplied by 100", lambda it: calculate("*", it, 100, kind), sql),
+                ("other unit", "divided by 1000", lambda it: type(it)(it / 1000), less),
+            ]
         if family_of(kind) is Family.TIME:
-            changes["is a day earlier"] = (
-                "shifted dates",
-                lambda it: it - _DAY if it.year > 1 else it,
-            )
-        for text, (fault, change) in changes.items():
-            cells = {name: self.changed(name, change)}
-            yield self._planted(fault, f"{name} {text}", cells, lines)
+            sql = f"{quote_name(name)} - INTERVAL 1 DAY"
+            earlier = lambda it: it - DAY if it.year > 1 else it  # noqa: E731
+            changes.append(("shifted dates", "a day earlier", earlier, sql))
+        for fault, text, change, sql in changes:
+            cells = {name: (self.changed(name, change), f"CAST({sql} AS {kind})")}
+            yield self._planted(fault, f"{name} is {text}", cells, lines)
         if family_of(kind) in (Family.NUMBER, Family.TIME):
-            table = self.with_cells({name: self.changed(name, str)}, name)
-            lines = [f"column {shown} type {kind}"]
-            yield self._planted("changed type", f"{name} becomes a string", table, lines)
+            cells = {name: (self.changed(name, str), f"CAST({quote_name(name)} AS STRING)")}
+            lines, text = [f"column {shown} type {kind}"], f"{name} becomes a string"
+            yield self._planted("changed type", text, cells, lines, Change(retyped=name))
 
-    def _swapped(self) -> Iterator[_Planted]:
+    def _swapped(self) -> Iterator[Planted]:
         """Neighbours among the columns of each type."""
         for kind in dict.fromkeys(self.types.values()):
             for one, other in pairwise(it for it in self.columns if self.types[it.name] == kind):
-                cells = {one.name: self.cells[other.name], other.name: self.cells[one.name]}
+                cells = {
+                    it.name: (self.cells[by.name], quote_name(by.name))
+                    for it, by in ((one, other), (other, one))
+                }
                 lines = [*self._lines(one), *self._lines(other)]
                 text = f"{one.name} and {other.name} are swapped"
                 yield self._planted("swapped columns", text, cells, lines)
@@ -428,31 +481,48 @@ class _Planter:
 
     def with_cells(self, cells: _Cells, retyped: str | None = None) -> Table:
         """The rows with other values in some columns, of which one is now a string."""
-        columns = [cells.get(name, self.cells[name]) for name in self.types]
+        columns = [cells[name][0] if name in cells else self.cells[name] for name in self.types]
         fields = (
             replace(one, type="string") if one.name == retyped else one for one in self.table.fields
         )
         return Table(tuple(fields), tuple(zip(*columns, strict=True)))
 
-    def _wrong(self, kind: str, name: str, text: str, value: Any, lines: Sequence[str]) -> _Planted:
+    def _wrong(self, kind: str, name: str, text: str, value: Any, lines: Sequence[str]) -> Planted:
         """A share of the values that are not NULL become another one."""
         values = list(self.cells[name])
         filled = [place for place in self.every if values[place] is not None]
-        for place in self._hit(f"{kind} {name}", filled):
+        hit = self._hit(f"{kind} {name}", filled)
+        for place in hit[0]:
             values[place] = value
-        return self._planted(kind, f"{_HIT:.0%} of {name} {text}", {name: values}, lines)
+        cells = {name: (values, self._replaced(name, hit, value))}
+        return self._planted(kind, f"{_HIT:.0%} of {name} {text}", cells, lines)
 
-    def _at(self, places: Iterable[int]) -> Table:
-        return replace(self.table, rows=tuple(self.table.rows[place] for place in places))
+    def _repeated(
+        self, kind: str, text: str, hit: _Hit, times: int, lines: Sequence[str]
+    ) -> Planted:
+        """Some rows are there twice, or not at all."""
+        rows, (places, sql) = enumerate(self.table.rows), (set(hit[0]), hit[1])
+        kept = [row for place, row in rows for _ in range(times if place in places else 1)]
+        table, change = replace(self.table, rows=tuple(kept)), Change(f"IF({sql}, {times}, 1)")
+        return self._planted(kind, text, table, lines, change)
 
     def _planted(
-        self, kind: str, text: str, changed: Table | _Cells, lines: Sequence[str]
-    ) -> _Planted:
-        table = changed if isinstance(changed, Table) else self.with_cells(changed)
+        self,
+        kind: str,
+        text: str,
+        changed: Table | _Cells,
+        lines: Sequence[str],
+        change: Change = Change(),
+    ) -> Planted:
+        if isinstance(changed, Table):
+            table = changed
+        else:
+            table = self.with_cells(changed, change.retyped)
+            change = replace(change, cells={name: sql for name, (_, sql) in changed.items()})
         pairs = zip(self.table.rows, table.rows, strict=False)
         differing = sum(was != row for was, row in pairs)
         rows = abs(len(table.rows) - len(self.every)) or differing
-        return Fault(kind, self.name, text, rows), table, lines
+        return Planted(Fault(kind, self.name, text, rows), table, change, lines)
 
     def _is_measure(self, column: ObservedColumn) -> bool:
         is_number = family_of(self.types[column.name]) is Family.NUMBER
@@ -482,10 +552,22 @@ class _Planter:
     def _chance(self, what: str) -> random.Random:
         return random.Random(f"{self.seed} {self.name} {what}")  # noqa: S311
 
-    def _hit(self, what: str, places: Sequence[int], share: float = _HIT) -> set[int]:
-        """A share of all rows, of those at some places."""
-        wanted = max(1, round(share * len(self.every)))
-        return set(self._chance(what).sample(places, min(wanted, len(places))))
+    def _hit(self, what: str, places: Sequence[int], share: float = _HIT) -> _Hit:
+        """A share of all rows, of those at some places; of a whole day by their hash."""
+        wanted, types = share * len(self.every), self.types.items()
+        chosen = self._chance(what).sample(places, min(max(1, round(wanted)), len(places)))
+        names = [quote_name(it) for it, kind in types if family_of(kind) is not Family.OTHER]
+        hashed = ", ".join([quote_literal(f"{self.seed} {what}"), *names])
+        millionths = 10**6 * max(wanted, _LEAST_HIT) / max(1, len(places))
+        return chosen, f"pmod(xxhash64({hashed}), 1000000) < {millionths:.0f}"
+
+    def _replaced(self, name: str, hit: _Hit, value: Any) -> str:
+        column = quote_name(name)
+        return f"IF({column} IS NOT NULL AND {hit[1]}, {self._literal(name, value)}, {column})"
+
+    def _literal(self, name: str, value: Any) -> str:
+        text = "NULL" if value is None else quote_literal(str(value))
+        return f"CAST({text} AS {self.types[name]})"
 
 
 _GROWING = ("num_rows()", "unique_count(", "null_count(", "duplicate_count(", "sum(")
@@ -506,19 +588,20 @@ class _Lines:
     judge: MemoryJudge
     _fine: dict[tuple[str, str, date | None], Verdict] = field(default_factory=dict)
 
-    def noticing(self, dataset: str, table: Table, lines: Sequence[str]) -> tuple[str | None, int]:
+    def noticing(self, planted: Planted) -> tuple[str | None, int]:
         """The first line that fails with the fault and holds on all days without it, and the number
         of days before on which it was tried."""
+        dataset = planted.fault.dataset
         days = self._days(dataset)
         is_sample = self.judge.data[dataset].is_sample(days[0])
-        for line in lines:
+        for line in planted.lines:
             is_metric = not any(mark in line for mark in (" in ", "= ", " type "))
             if is_sample and is_metric and "/ num_rows()" not in line and line.startswith(_GROWING):
                 continue  # a limit of the sample would be none of all rows
-            claim = self._limited(line, dataset, table) if is_metric else line
+            claim = self._limited(line, dataset, planted) if is_metric else line
             if claim is None or _checked(_source(claim, dataset)).errors:
                 continue  # a value that DQL cannot write
-            if self._judge(claim, dataset, table).status is not Status.FAILED:
+            if self._judge(claim, dataset, planted).status is not Status.FAILED:
                 continue
             fine = (self._judge(claim, dataset, None, on).status for on in days)
             held = [*takewhile(lambda status: status is not Status.FAILED, fine)]
@@ -532,12 +615,12 @@ class _Lines:
         before = [day for day, table in tables.items() if day and day != on and table.rows]
         return [on, *before[:_MOST_DAYS]]
 
-    def _limited(self, metric: str, dataset: str, table: Table) -> str | None:
+    def _limited(self, metric: str, dataset: str, planted: Planted) -> str | None:
         """A claim about a metric: a short limit beyond its values on the fine days, by a quarter of
         the way to that with the fault."""
         claim = f"{metric} is not None"
         verdicts = [self._judge(claim, dataset, None, on) for on in self._days(dataset)]
-        values = [one.value for one in (*verdicts, self._judge(claim, dataset, table))]
+        values = [one.value for one in (*verdicts, self._judge(claim, dataset, planted))]
         *fine, bad = (
             float(it) if isinstance(it, int | float | Fraction) else None for it in values
         )
@@ -550,15 +633,15 @@ class _Lines:
         return f"{metric} {op} {Decimal(repr(limit)).normalize():f}"
 
     def _judge(
-        self, claim: str, dataset: str, table: Table | None, on: date | None = None
+        self, claim: str, dataset: str, planted: Planted | None, on: date | None = None
     ) -> Verdict:
         """The verdict on a claim, with other rows on the fine day or on a day as it is."""
         source, key = _source(claim, dataset), (claim, dataset, on)
-        if key not in self._fine or table is not None:
+        if key not in self._fine or planted is not None:
             request = replace(self.judge.request, suite=source, imports=(), contract=None)
             judge = replace(self.judge, request=replace(request, allow_empty=True, selection=None))
             plan = judge.plan(_checked(source), on)
-            if table is not None:
-                return judge.judge(plan, judge.scan(plan, (dataset, table)))[-1]
+            if planted is not None:
+                return judge.judge(plan, judge.scan(plan, planted))[-1]
             self._fine[key] = judge.judge(plan, judge.scan(plan, None))[-1]
         return self._fine[key]

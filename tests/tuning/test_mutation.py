@@ -20,7 +20,10 @@ from typer.testing import CliRunner
 
 from dqx_airflow import MemoryDatabase, Suite
 from dqx_airflow.cli.main import app
+from dqx_airflow.plan.selection import checked_suite
 from dqx_airflow.results.store import ResultsStore
+from dqx_airflow.tuning import mutation
+from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, SourceFile
 
 FIRST, DAYS = date(2024, 5, 1), 10
 LAST = FIRST + timedelta(days=DAYS - 1)
@@ -273,3 +276,50 @@ def test_a_value_that_dql_cannot_write_is_in_no_line(lake: Path) -> None:
     output = mutate(suite("num_rows() > 0"))
     assert "missed: orders: 10% of mark become a new value" in output
     assert "\0" not in output
+
+
+@pytest.mark.spark
+def test_spark_judges_all_rows_as_memory_does_and_what_only_spark_can(
+    lake: Path, spark: Any
+) -> None:
+    """SQL, a dataset with a filter, which leaves the day as it is, and all rows of a day of which
+    only a sample is in memory."""
+    from dqx_airflow.engine.faults import SparkJudge, read_days
+
+    columns = ["id", "customer", "amount", "updated_at", "ds"]
+    pq.write_table(pa.Table.from_pylist(orders()).select(columns), "orders.parquet")
+    claims = [
+        "num_rows() >= 30",
+        "unique(id)",
+        KNOWN_CUSTOMERS,
+        "minimum(amount) > 5",
+        "column amount type double",
+        'num_rows() > 0 for each customer in ["ann", "bob", "cy"]',
+        "sum(amount) != sum(amount, lag 1)",
+    ]
+    in_memory = faults(suite(*claims))
+    of_spark = ('sql("max(amount)") < 100', 'query("select count(*) from orders") >= 28')
+    source = SourceFile("orders.dql", suite(*claims, *of_spark))
+    refs = (
+        DatasetRef(
+            "orders",
+            path=str(lake / "orders.parquet"),
+            format="parquet",
+            date_column="ds",
+            keys=("id",),
+            filter="amount > 0",
+        ),
+        DatasetRef("customers", path=str(lake / "customers.parquet"), format="parquet"),
+    )
+    request = GateRequest(RunKey("Orders", LAST, "test"), Attempt(1, ""), source, refs, "")
+    data = {ref.name: read_days(spark, ref, LAST, days=DAYS, most=20, seed=0) for ref in refs}
+    now = datetime(2024, 5, 11, tzinfo=timezone.utc)
+    done = mutation.mutate(SparkJudge(request, data, now, spark), checked_suite(request))
+    assert done.not_judged == {}
+    assert done.rows["orders"] == "20 of 31 rows, all of which are judged"
+    assert {fault.text for fault in done.faults} == {*in_memory}
+    for fault in done.faults:
+        known = [name for name in fault.noticed_by if name not in ("claim 7", "claim 8")]
+        assert (fault.text, known) == (fault.text, in_memory[fault.text]["noticed_by"])
+        assert "claim 7" in fault.noticed_by or fault.text != "amount is multiplied by 100"
+        assert "claim 8" in fault.noticed_by or fault.kind != "lost rows"
