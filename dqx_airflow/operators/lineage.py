@@ -71,13 +71,13 @@ def lineage_after(request: GateRequest, report: GateReport) -> Any:
     """The datasets with their verdicts, those to which rows were promoted, and all tests."""
     from airflow.providers.openlineage.extractors import OperatorLineage
 
-    from dqx_airflow.lineage import events, facets
+    from dqx_airflow.lineage import events
 
     catalog = request.parent.namespace if request.parent else events.DEFAULT_NAMESPACE
     return OperatorLineage(
         inputs=Stated(events.inputs(request, report, catalog=catalog)),
         outputs=Stated(events.promoted(report, catalog=catalog)),
-        run_facets={"test": facets.tests(report)},
+        run_facets={"test": events.tests(report)},
     )
 
 

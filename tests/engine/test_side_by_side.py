@@ -18,7 +18,7 @@ from lake import COUNTRIES, ORDERS, delta, request
 
 from dqx_airflow.engine.job import run_gates
 from dqx_airflow.engine.scan import passes
-from dqx_airflow.engine.scan.fused_pass import aggregate
+from dqx_airflow.engine.scan.passes import aggregate
 from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
 from dqx_airflow.engine.session.spark_errors import Py4JJavaError
 from dqx_airflow.values import Status

@@ -20,8 +20,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from dqx_airflow.engine.scan import frames, fused_pass, passes
-from dqx_airflow.engine.scan.fused_pass import PassResult, aggregate, aggregate_reshaped, bisected
+from dqx_airflow.engine.scan import frames, passes
+from dqx_airflow.engine.scan.passes import PassResult, aggregate, aggregate_reshaped, bisected
 from dqx_airflow.engine.scan.states import StateCache, added_file_passes, plain_result, result_in
 from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
 from dqx_airflow.engine.session.spark_errors import explain, spark_failures
@@ -204,12 +204,12 @@ def _scan_rows(
             if len(of_pass) == 1:
                 return {}, {of_pass[0].aggregate.sql: explain(error)}
             half = len(of_pass) // 2
-            return fused_pass.merged(read(of_pass[:half]), read(of_pass[half:]))
+            return passes.merged(read(of_pass[:half]), read(of_pass[half:]))
         dates = {request.date for request in of_pass}
         aggregates = list(dict.fromkeys(request.aggregate for request in of_pass))
         with jobs_called(spark, f"{dataset.ref.name}: {passes.describe_pass(aggregates)}"):
             if all(item.distinct for item in aggregates):
-                return fused_pass.count_distinct(frame, aggregates, dataset.schema, dates)
+                return passes.count_distinct(frame, aggregates, dataset.schema, dates)
             if all(item.over for item in aggregates):
                 return aggregate_reshaped(frame, aggregates, dates)
             return aggregate(frame, [item.sql for item in aggregates], dates)
@@ -474,7 +474,7 @@ class _GroupedScan:
         if items[texts[0]].over is None:
             grouped = frame.groupBy(*map(F.expr, columns)).agg(*map(F.expr, texts))
         else:
-            grouped = fused_pass.reshaped(frame, columns, [items[text] for text in texts])
+            grouped = passes.reshaped(frame, columns, [items[text] for text in texts])
         first, width = len(by_date), len(columns)
         rows = frames.collect(grouped.limit(self.grouping.most * len(dates) + 1), keys=width)
         (alone,) = dates if not by_date else (None,)
