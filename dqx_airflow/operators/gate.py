@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial, wraps
 from pathlib import PurePath
@@ -42,6 +42,38 @@ if TYPE_CHECKING:
 _LONGEST_SOURCE = 300
 _ELSEWHERE = "accept the data on the tab of the gate, on its incident, or with dql accept"
 _FAILURES = (GateBlocked, GateBroken, GateMisconfigured, GateInfrastructureError)
+
+
+# What the OpenLineage events of a gate's task contain, for Airflow's provider, which is optional.
+# The job of a gate sends events of its own, about a run that has the run of the task as its parent.
+# They name the datasets, wait in a spool where the server is down, and come from wherever the job
+# runs. The task names the datasets only where its job sends no events: a catalog would otherwise
+# have two jobs with the same edges.
+class _Stated(list[Any]):
+    """Datasets as they are, even if there are none.
+
+    Airflow's provider takes an empty list for an unknown one, and would name the outlets of the
+    task as outputs, even for a run that blocked.
+    """
+
+    def __bool__(self) -> bool:
+        return True
+
+
+def _refs(settings: Iterable[tuple[str, DatasetSetting]]) -> tuple[DatasetRef, ...]:
+    """Without any `DatasetRef`: its templates are rendered when the gate begins."""
+    from dqx_airflow.datasets.settings import dataset_ref
+    from dqx_airflow.errors import RequestError
+    from dqx_airflow.values import DatasetRef
+
+    refs = []
+    for name, setting in settings:
+        if not isinstance(setting, DatasetRef):
+            try:
+                refs.append(dataset_ref(str(name), setting))
+            except RequestError:
+                continue  # the gate will report it
+    return tuple(refs)
 
 
 def _without_frames(run: Callable[..., str]) -> Callable[..., str]:
@@ -405,19 +437,29 @@ class GateOperator(SparkJobOperator, gate_arguments.GateArguments):
     def get_openlineage_facets_on_start(self) -> Any:
         """The datasets as inputs, for the OpenLineage provider of Airflow; none where the job
         names them itself."""
-        from dqx_airflow.operators.lineage import lineage_before, no_datasets
+        from airflow.providers.openlineage.extractors import OperatorLineage
 
-        if self.job_sends_events():
-            return no_datasets()
-        return lineage_before(self.dataset_arguments())
+        from dqx_airflow.lineage.events import bare_inputs
+
+        refs = () if self.job_sends_events() else _refs(self.dataset_arguments())
+        return OperatorLineage(inputs=_Stated(bare_inputs(refs)), outputs=_Stated())
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
-        """The datasets with what was measured and asserted; without a report, as at the start."""
-        from dqx_airflow.operators.lineage import lineage_after
+        """The datasets with their verdicts, those to which rows were promoted, and all tests;
+        without a report, as at the start."""
+        from airflow.providers.openlineage.extractors import OperatorLineage
 
-        if self.request is None or self.report is None or self.job_sends_events():
+        from dqx_airflow.lineage import events
+
+        request, report = self.request, self.report
+        if request is None or report is None or self.job_sends_events():
             return self.get_openlineage_facets_on_start()
-        return lineage_after(self.request, self.report)
+        catalog = request.parent.namespace if request.parent else events.DEFAULT_NAMESPACE
+        return OperatorLineage(
+            inputs=_Stated(events.inputs(request, report, catalog=catalog)),
+            outputs=_Stated(events.promoted(report, catalog=catalog)),
+            run_facets={"test": events.tests(report)},
+        )
 
     def get_openlineage_facets_on_failure(self, task_instance: Any) -> Any:
         """The same as on success: a gate that blocks has a report."""

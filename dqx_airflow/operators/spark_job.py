@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from collections.abc import Iterator, Mapping
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _RM_ADDRESS = "yarn_resourcemanager_webapp_address"
 _POD_NAME = "spark.kubernetes.driver.pod.name"
 _LISTENER_DISABLED = "spark.openlineage.disabled"
+_OF_DRIVERS = ("spark.yarn.appMasterEnv.", "spark.kubernetes.driverEnv.")
 _NAME = "dqx-gate"
 _LONGEST_NAME = 40
 _LONGEST_CANCEL_S = 20.0
@@ -136,8 +138,6 @@ class SparkJobOperator(SparkSubmitOperator):
 
         Before the job runs, the driver settings in the connection are unknown.
         """
-        from dqx_airflow.operators.lineage import job_sends_events
-
         is_here = self._is_here
         if is_here is None:
             is_here = self.submit is None and not self.deferrable and self._is_driver_here({})
@@ -343,3 +343,22 @@ def _noting_exit_code(hook: Any, lines: Iterator[Any]) -> Iterator[Any]:
         if code is not None:
             hook._spark_exit_code = code
         yield line
+
+
+def job_sends_events(
+    env_vars: Mapping[str, Any] | None, conf: Mapping[str, Any] | None, *, is_driver_here: bool
+) -> bool:
+    """True if the job of a gate is known to find a configuration of OpenLineage.
+
+    Of a driver in a cluster only the task's own settings are known.
+    """
+    from dqx_airflow.lineage import is_configured
+
+    env = {name: str(value) for name, value in (env_vars or {}).items()}
+    for setting, value in (conf or {}).items():
+        for prefix in _OF_DRIVERS:
+            if setting.startswith(prefix):
+                env[setting.removeprefix(prefix)] = str(value)
+    if is_driver_here:
+        return is_configured({**os.environ, **env})
+    return any(name.startswith("OPENLINEAGE") for name in env) and is_configured(env)

@@ -187,7 +187,7 @@ def test_a_job_sends_events_if_it_finds_a_configuration(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    from dqx_airflow.operators.lineage import job_sends_events
+    from dqx_airflow.operators.spark_job import job_sends_events
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
