@@ -147,11 +147,6 @@ class DemoError(DqxError):
     """A step of the demo failed."""
 
 
-def start_migration(home: DemoHome) -> subprocess.Popen[bytes]:
-    """Starts the creation of Airflow's metadata database (SQLite)."""
-    return _start(home, "migrate", "db", "migrate")
-
-
 def finish_migration(home: DemoHome, process: subprocess.Popen[bytes]) -> None:
     if process.wait():
         raise DemoError("Airflow could not create its database", f"see {home.logs / 'migrate.log'}")
@@ -396,7 +391,7 @@ def _run(
 
     home.prepare()
     console.print(_EXPECTATION)
-    migration = start_migration(home)
+    migration = _start(home, "migrate", "db", "migrate")  # of Airflow's database, in SQLite
     try:
         with _step(console, "Landing the flights of 2013, creating an Airflow database ..."):
             flights = land(home.lake, (day.date for day in days))

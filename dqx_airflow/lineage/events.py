@@ -197,6 +197,7 @@ def promoted(report: GateReport, *, catalog: str = DEFAULT_NAMESPACE) -> list[Ou
     """
     if not report.is_released:
         return []
+    statistics = ol.output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet
     output_datasets = []
     for snapshot in report.datasets:
         promotion = snapshot.promotion
@@ -212,7 +213,7 @@ def promoted(report: GateReport, *, catalog: str = DEFAULT_NAMESPACE) -> list[Ou
                 name.namespace,
                 name.name,
                 facets=data_facets(name, target),
-                outputFacets={"outputStatistics": output_rows(promotion.rows)},
+                outputFacets={"outputStatistics": ours(statistics, rowCount=promotion.rows)},
             )
         )
     return output_datasets
@@ -673,14 +674,6 @@ def input_metrics(snapshot: values.DatasetSnapshot) -> dict[str, InputDatasetFac
     """The metrics again: the standard has one facet for a dataset and one for an input."""
     standard = ol.data_quality_metrics_input_dataset
     return _metrics(snapshot, standard.DataQualityMetricsInputDatasetFacet, standard.ColumnMetrics)
-
-
-def output_rows(
-    rows: int,
-) -> ol.output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet:
-    return ours(
-        ol.output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet, rowCount=rows
-    )
 
 
 def data_source(name: DatasetName) -> ol.datasource_dataset.DatasourceDatasetFacet:

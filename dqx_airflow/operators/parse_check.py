@@ -336,7 +336,7 @@ def _examined(gate: Any, dag: Any) -> Examined | None:
     if (
         notes is not None
         and (statuses := _read(notes).get(key)) is not None
-        and _is_unchanged(statuses)
+        and all(_status(entry[0]) == entry for entry in statuses)
     ):
         return None
     from dqx_airflow.operators.mistakes import examine
@@ -420,10 +420,6 @@ def _forget_old(folder: Path) -> None:
     for file in folder.iterdir():
         if file.stat().st_mtime < time.time() - _KEPT_S:
             file.unlink(missing_ok=True)
-
-
-def _is_unchanged(statuses: _Statuses) -> bool:
-    return all(_status(entry[0]) == entry for entry in statuses)
 
 
 def _status(file: str) -> tuple[str, int, int]:

@@ -150,7 +150,8 @@ def alerts(
         keys = {alert.key for alert in selection}
         past = client.ask(lambda store: tuple(histories(store, keys, until).items()))
     labelled = airflow.tasks_of(session, {alert.attempt_id for alert in selection})
-    editable = {dag_id for dag_id in _dags(labelled) if airflow.may_edit(request, user, dag_id)}
+    dags = {task.dag_id for task in labelled.values()}
+    editable = {dag_id for dag_id in dags if airflow.may_edit(request, user, dag_id)}
     page = {
         "groups": _groups(answer.found, shown.found, dict(past.found), labelled),
         "tasks": labelled,
@@ -230,10 +231,6 @@ def _task_of_run(session: Any, runs: Answer[Any]) -> airflow.TaskRef | None:
         raise responses.Refused(HTTPStatus.SERVICE_UNAVAILABLE, runs.problem)
     attempts = [run["attempt_id"] for run in runs.found]
     return airflow.tasks_of(session, attempts).get(attempts[0]) if attempts else None
-
-
-def _dags(tasks: Mapping[str, airflow.TaskRef]) -> set[str]:
-    return {task.dag_id for task in tasks.values()}
 
 
 def _page_before(form: Mapping[str, str], task: airflow.TaskRef) -> str:

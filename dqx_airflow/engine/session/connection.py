@@ -126,7 +126,8 @@ def _classic(connection: Connection, name: str, settings: Mapping[str, str]) -> 
     ours = {"spark.master": connection.address, "spark.log.level": "ERROR"}
     if connection.kind is ConnectionKind.LOCAL:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        ours |= s3_settings()
+        if not os.environ.get("SPARK_HOME"):  # a Spark installed elsewhere has its own
+            ours["spark.hadoop.fs.s3.impl"] = _S3A  # makes `s3://` an alias of `s3a://`
     _knock(connection)
     with tempfile.TemporaryFile() as output:
         try:
@@ -288,11 +289,6 @@ def check_file_systems(
             f"dataset '{ref.name}': Spark has no file system for {scheme}://",
             f'set "spark.jars.packages" = "{package}" in [connection.conf] of dqx.toml',
         )
-
-
-def s3_settings() -> dict[str, str]:
-    """Settings that make `s3://` an alias of `s3a://`. A Spark installed elsewhere has its own."""
-    return {} if os.environ.get("SPARK_HOME") else {"spark.hadoop.fs.s3.impl": _S3A}
 
 
 def _jars() -> Path | None:

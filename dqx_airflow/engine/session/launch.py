@@ -144,15 +144,12 @@ def prefer_bytecode(path: list[str]) -> None:
     spark-submit puts the archives first. They contain no bytecode, so that all of PySpark would be
     compiled again, and every import would search them.
     """
-    for entry in filter(_is_pyspark, list(path)):
+    archive = ("python", "lib", "pyspark.zip")
+    for entry in [part for part in path if Path(part).parts[-3:] == archive]:
         package = Path(entry).parents[2]  # SPARK_HOME: the package itself where pip installed it
         if (package / "__init__.py").is_file() and str(package.parent) in path:
             inside = [part for part in path if Path(part).is_relative_to(package)]
             path[:] = [part for part in path if part not in inside] + inside
-
-
-def _is_pyspark(entry: str) -> bool:
-    return Path(entry).parts[-3:] == ("python", "lib", "pyspark.zip")
 
 
 def class_names() -> str:

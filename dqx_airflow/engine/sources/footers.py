@@ -71,11 +71,6 @@ _SCHEMA_IN = MappingProxyType({"parquet": _of_parquet, "orc": _of_orc})
 """Reads the columns of a file, for the formats in which each file has its own."""
 
 
-def has_footers(format: str) -> bool:
-    """True for a format in which each file has its own columns."""
-    return format in _SCHEMA_IN
-
-
 def columns_in(
     location: str, format: str, files: Sequence[DataFile], key_of: Callable[[str], str] = str.lower
 ) -> dict[str, dict[str, DatasetField]]:
@@ -340,7 +335,7 @@ def _drifts(
 ) -> dict[date, SchemaDrift]:
     ref = dataset.ref
     is_chosen = any(key.casefold() in _CHOOSE_FILES for key, _ in ref.options)
-    if not has_footers(ref.format) or is_chosen or not dataset.files:
+    if ref.format not in _SCHEMA_IN or is_chosen or not dataset.files:
         return dict.fromkeys(dates, NO_DRIFT)
     files = {on: _files_of(dataset, on) for on in dates}
     read = dict.fromkeys(file for chosen in files.values() for file in chosen)

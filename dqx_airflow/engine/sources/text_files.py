@@ -508,16 +508,14 @@ def plain_texts(
 
     :param reader: returns one for a format, with the options that all formats take.
     """
-    taken = {name: text for name, text in options.items() if _is_taken(name)}
+    taken = {
+        name: text for name, text in options.items() if name.lower() in TEXT_OPTIONS or "." in name
+    }
     texts = reader("text").options(**taken)
     if is_whole:
         return texts.option("wholetext", "true")
     encoding = {name.lower(): text for name, text in options.items()}.get("encoding")
     return texts.option("encoding", encoding) if encoding and "lineSep" in taken else texts
-
-
-def _is_taken(option: str) -> bool:
-    return option.lower() in TEXT_OPTIONS or "." in option
 
 
 def _text(options: Mapping[str, str]) -> str:
