@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dqx_airflow.lineage.events import tags
 
 from dqx_airflow.engine.job import run_gates
 from dqx_airflow.engine.proof.cases import ProofCase, proof_cases
 from dqx_airflow.engine.proof.differences import blamed
 from dqx_airflow.engine.proof.engine_key import engine_key
 from dqx_airflow.engine.proof.prove import prove
+from dqx_airflow.lineage.events import tags
 from dqx_airflow.results.query import StoredResults, find_report, read_proof, write_proof
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, Outcome, RunKey, SourceFile, Status
 
