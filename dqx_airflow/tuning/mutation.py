@@ -106,8 +106,8 @@ def read_days(ref: DatasetRef, on: date, *, days: int, most: int, seed: int = 0)
     if ref.path is None or why:
         raise RequestError(
             f"dataset '{ref.name}' can only be read with Spark: {', and '.join(why)}",
-            f"add --dataset '{ref.name}=PATH?date_column=COLUMN' with its rows as Parquet or Delta; "
-            "`dql mutate` also reads with Spark: --connection 'local[*]'",
+            f"add --dataset '{ref.name}=PATH?date_column=COLUMN', its rows as Parquet or Delta, "
+            "or let `dql mutate` read it with Spark by --connection 'local[*]'",
         )
 
     read = partial(days_of, ref=ref, on=on, days=days, most=most, seed=seed)
