@@ -27,7 +27,7 @@ from dqx_airflow.errors import RequestError, SourceError
 from dqx_airflow.values import SourceFile
 
 if TYPE_CHECKING:
-    from dqx_airflow.contracts.datalex.binding import Binding, CheckedBlocks
+    from dqx_airflow.contracts.datalex_binding import Binding, CheckedBlocks
     from dqx_airflow.contracts.dialects.datalex import Manifest
 
 
@@ -230,7 +230,7 @@ def _check_blocks(
 
     :param given: the manifest for all of them; by default the nearest to each file.
     """
-    from dqx_airflow.contracts.datalex.binding import check_blocks, find_manifest, manifest_findings
+    from dqx_airflow.contracts.datalex_binding import check_blocks, find_manifest, manifest_findings
     from dqx_airflow.contracts.dialects.datalex import read_manifest
 
     manifests: dict[Path | None, Manifest | None] = {None: None}

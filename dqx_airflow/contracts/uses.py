@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
-from dqx_airflow.contracts.datalex.binding import reference_of
+from dqx_airflow.contracts.datalex_binding import reference_of
 from dqx_airflow.contracts.dialects.datalex import Manifest
 from dqx_airflow.contracts.document import FolderReader, no_files
 from dqx_airflow.contracts.enforcement import enforced_contract

@@ -22,7 +22,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from dqx_airflow.contracts.datalex.binding import check_blocks, find_manifest
+from dqx_airflow.contracts.datalex_binding import check_blocks, find_manifest
 from dqx_airflow.contracts.dialects.datalex import read_manifest
 from dqx_airflow.datasets.dqx_toml import FILE_NAME, find_settings, read_settings
 from dqx_airflow.diagnostics.diagnostic import Diagnostic

@@ -10,7 +10,7 @@ from markdown_cases import Case, cases
 from typer.testing import CliRunner
 
 from dqx_airflow.cli.main import app
-from dqx_airflow.contracts.datalex.binding import (
+from dqx_airflow.contracts.datalex_binding import (
     check_blocks,
     find_manifest,
     impact,

@@ -19,7 +19,7 @@ import pytest
 from markdown_cases import Case, cases
 
 import dqx_airflow
-from dqx_airflow.contracts.datalex.binding import check_blocks, manifest_findings
+from dqx_airflow.contracts.datalex_binding import check_blocks, manifest_findings
 from dqx_airflow.contracts.dialects.datalex import read_manifest
 from dqx_airflow.contracts.document import FolderReader
 from dqx_airflow.contracts.enforcement.lint import RULES, lint

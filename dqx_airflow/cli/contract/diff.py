@@ -29,7 +29,7 @@ from dqx_airflow.errors import RequestError
 from dqx_airflow.values import Span
 
 if TYPE_CHECKING:
-    from dqx_airflow.contracts.datalex.binding import Impact
+    from dqx_airflow.contracts.datalex_binding import Impact
     from dqx_airflow.contracts.dialects.datalex import Manifest
 
 
@@ -253,7 +253,7 @@ def impact(
     :param blocks: Block files, or folders with them.
     :param emit: Send an OpenLineage FAIL event for each block that breaks.
     """
-    from dqx_airflow.contracts.datalex.binding import impact as impact_of
+    from dqx_airflow.contracts.datalex_binding import impact as impact_of
     from dqx_airflow.dql.syntax.datalex_blocks import is_block_file, read_blocks
 
     before, after = _manifest(old), _manifest(new)

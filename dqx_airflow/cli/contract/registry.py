@@ -128,7 +128,7 @@ def consumers(
     :param days: Only gates that ran in the last N days.
     :param datalex: The DataLex manifest that lists the versions; default: the nearest one.
     """
-    from dqx_airflow.contracts.datalex.binding import parsed_reference
+    from dqx_airflow.contracts.datalex_binding import parsed_reference
 
     day = day_of(on)
     uses = [
@@ -200,7 +200,7 @@ def _by_manifest(
 
     :raises RequestError: there is no manifest with the contract.
     """
-    from dqx_airflow.contracts.datalex.binding import find_manifest
+    from dqx_airflow.contracts.datalex_binding import find_manifest
     from dqx_airflow.contracts.dialects.datalex import read_manifest
     from dqx_airflow.contracts.uses import promise_reliances
 

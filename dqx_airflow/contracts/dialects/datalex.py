@@ -2,7 +2,7 @@
 
 A contract is a model of the columns that its query returns: a gate enforces it on that query. An
 entity that is bound to a table is a model of that table. Whether a query names its columns is
-checked without data, see `contracts.datalex`, from the manifest alone.
+checked without data, see `contracts.datalex_binding`, from the manifest alone.
 """
 
 from __future__ import annotations

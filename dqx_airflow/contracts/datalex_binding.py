@@ -1,5 +1,5 @@
-"""Blocks of DataLex bound to their manifests: the columns of their queries, the impact of a new
-manifest.
+"""Blocks of DataLex, which name the contract that they implement, bound to their manifests: the
+columns of their queries, the impact of a new manifest (seed 000).
 
 Only a certified block can have errors. For a draft they are warnings, so that no one is blocked,
 but they are always reported.

@@ -1,1 +1,0 @@
-"""DataLex: blocks that name the contract they implement, and whether they do (seed 000)."""
