@@ -20,6 +20,7 @@ from dqx_airflow.contracts.compile.claims import RuleContext, filled_in, placeho
 from dqx_airflow.contracts.compile.sql_rules import parsed, written_name
 from dqx_airflow.contracts.compile.suite import Compiled, Unenforced, compile_contract
 from dqx_airflow.contracts.demands import Demand, OnlyColumns, QueryGives, RowsSatisfy
+from dqx_airflow.contracts.dialects.clause_reader import words_of
 from dqx_airflow.contracts.document import FileReader, no_files
 from dqx_airflow.contracts.field_types import spark_schema
 from dqx_airflow.contracts.read import read_contract
@@ -535,16 +536,11 @@ def _closed(model: elements.Model) -> elements.Model:
 
 _TEXT_FORMATS = ("csv", "json")
 _MERGED_FORMATS = ("parquet", "orc")
-_CATALOGS = ("databricks", "fabric", "hive", "glue", "trino", "spark", "unity", "iceberg")
-_ELSEWHERE = (
-    *("kafka", "pubsub", "kinesis", "postgres", "mysql", "snowflake", "bigquery", "redshift"),
-    *("oracle", "sqlserver", "api", "custom"),
-)
-"""Servers that Spark does not read by only a path or the name of a table."""
+_ACCESS = words_of("access")
+"""Whether servers have tables by name, or files by path; others have neither, or are elsewhere."""
 _FOLDERS_BELOW = "/{,*/,*/*/,*/*/*/}"
 """The meaning of `/**/` in globs of Spark: the folder itself, and those in it, three levels
 deep."""
-_FILES = ("local", "s3", "azure", "gcs", "adls", "hdfs", "sftp", "file")
 
 
 def dataset_settings(
@@ -641,13 +637,13 @@ def _server(contract: elements.Contract, name: str | None) -> elements.Server | 
 
 def _place_of(model: elements.Model, server: elements.Server) -> dict[str, Any] | None:
     """The dataset settings of a model on a server; None if Spark cannot access it."""
-    location = server.location or model.location
-    if location is None or server.type in _ELSEWHERE:
+    location, access = server.location or model.location, _ACCESS.get(server.type)
+    if location is None or access == "elsewhere":
         return None
     location = location.replace("{model}", model.location or model.name)
-    if server.type in _CATALOGS and "/" not in location:
+    if access == "table" and "/" not in location:
         return {"table": location}
-    if server.type in _FILES or "/" in location:
+    if access == "files" or "/" in location:
         format_name = server.format or format_of(location)
         options = dict(server.options)
         files = location.replace("/**/", _FOLDERS_BELOW)
