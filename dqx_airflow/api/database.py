@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from dqx_airflow.datasets.connections import connection_of
 from dqx_airflow.datasets.settings import DatasetSetting, dataset_ref
 from dqx_airflow.dql.watches import Watched, claims_named, claims_on
 from dqx_airflow.errors import RequestError, UpstreamFailure
@@ -96,14 +97,20 @@ class SparkDatabase:
 
         db = SparkDatabase(spark, {"orders": {"path": "s3://lake/orders", "date_column": "ds"}})
 
-    :param spark: the session, classic or Connect; its configuration is not changed.
+    :param spark: the session, classic or Connect; its configuration is not changed. Or where one is
+        opened: `sail` for Sail in this process, without Java, `local[*]` or `sc://HOST:PORT`.
     :param datasets: by name a path, a table, a `DatasetRef`, or a mapping of its settings.
     :raises RequestError: a dataset is invalid.
+    :raises SparkError: the session cannot be opened.
     """
 
-    def __init__(self, spark: SparkSession, datasets: Mapping[str, DatasetSetting]) -> None:
-        self._spark = spark
+    def __init__(self, spark: SparkSession | str, datasets: Mapping[str, DatasetSetting]) -> None:
         self._datasets = tuple(dataset_ref(name, given) for name, given in datasets.items())
+        if isinstance(spark, str):
+            from dqx_airflow.engine.session.connection import open_session
+
+            spark = open_session(connection_of(spark), "dqx_airflow", {})
+        self._spark = spark
 
     @property
     def datasets(self) -> tuple[DatasetRef, ...]:

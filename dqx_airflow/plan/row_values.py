@@ -754,11 +754,10 @@ def _side(value: RowValue, other: RowValue) -> str:
     if other.type == "date" and written is not None:
         # Spark would cast the string to a date, and drop the time of day.
         return quote_literal(written) if type(written) is date else f"TIMESTAMP_NTZ'{written}'"
-    if value.type == "date" and isinstance(_moment_in(other), datetime):
-        return f"CAST({value.sql} AS TIMESTAMP_NTZ)"
-    if value.type == "date" and other.type.startswith("timestamp"):
-        # Others count the nanoseconds of both, for which years have no room before 1678.
-        return f"CAST({value.sql} AS {other.type.upper()})"
+    moment = "timestamp_ntz" if isinstance(_moment_in(other), datetime) else other.type
+    if value.type == "date" and moment.startswith("timestamp"):
+        # Others count the nanoseconds of both, for which 64 bits have no room before 1678.
+        return f"CAST({value.sql} AS {moment.upper()})"
     return value.sql
 
 

@@ -293,6 +293,23 @@ def test_a_gate_on_sail_judges_what_it_computes_as_spark_does_and_nothing_else(
 
 
 @pytest.mark.slow
+def test_a_suite_runs_on_sail_from_python_without_java(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pysail")
+    from dqx_airflow import Interpreter, SparkDatabase
+
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+    (_, codes) = _request(tmp_path).datasets
+    database = SparkDatabase("sail", {"codes": {"path": codes.path, "format": "parquet"}})
+    suite = 'suite "S" { check "C" on codes { assert null_count(code) == 0 name "nulls" } }'
+    results = Interpreter(database, date(2024, 3, 1)).run_string(suite)
+    assert results.outcome is Outcome.PASSED
+    assert "(Sail " in (results.report.spark_version or "")
+
+
+@pytest.mark.slow
 def test_on_sail_nothing_is_promoted(session: Any, tmp_path: Path) -> None:
     from dqx_airflow.engine.job import run_gates
 

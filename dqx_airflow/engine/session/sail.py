@@ -117,8 +117,7 @@ def in_dialect(sql: str) -> str:
 
     :raises PySparkException: one of them cannot be written so.
     """
-    sql = _PATTERN.sub(_in_dialect, sql.replace(_SINCE_1970, "unix_micros("))
-    return _with_own_calls(sql)
+    return _with_own_calls(_PATTERN.sub(_in_dialect, sql.replace(_SINCE_1970, "unix_micros(")))
 
 
 _PART = re.compile(r"'(?:\\.|[^'\\])*'|`[^`]*`|\w*\(|\w+|[^\w'`(),]+|.", re.DOTALL)
@@ -133,7 +132,7 @@ def _with_own_calls(sql: str) -> str:
     for part in _PART.findall(sql):
         if part.endswith("("):
             open_calls.append((part, [""]))
-        elif part == "," and len(open_calls) > 1:
+        elif part == ",":
             open_calls[-1][1].append("")
         elif part == ")" and len(open_calls) > 1:
             call, arguments = open_calls.pop()
@@ -148,19 +147,17 @@ def _own_call(call: str, arguments: list[str]) -> str:
     if call == "split(" and operands[1:] == ["'(?!$)'"]:
         # It also finds the empty strings before the first character and behind the last.
         return f"array_remove(split({operands[0]}, ''), '')"
-    if call in _OPERATORS:
-        if all(map(_OF_TIME.fullmatch, operands)):
-            # An error where there is no result: Sail has no other answer to that.
-            return f"({f' {_OPERATORS[call]} '.join(operands)})"
-        decimals = [found for side in operands if (found := _OF_DECIMAL.fullmatch(side))]
-        if len(decimals) == len(operands):
-            return _of_decimals(_OPERATORS[call], *decimals)
+    if call in _OPERATORS and all(map(_OF_TIME.fullmatch, operands)):
+        # An error where there is no result: Sail has no other answer to that.
+        return f"({f' {_OPERATORS[call]} '.join(operands)})"
+    if call in _OPERATORS and all(map(_OF_DECIMAL.fullmatch, operands)):
+        return _of_decimals(_OPERATORS[call], operands)
     return f"{call}{','.join(arguments)})"
 
 
-def _of_decimals(op: str, left: re.Match[str], right: re.Match[str]) -> str:
+def _of_decimals(op: str, operands: list[str]) -> str:
     """Computed with twice the digits, which Sail has room for, then rounded as Spark does."""
-    (first, kind), (second, other_kind) = left.groups(), right.groups()
+    (first, kind), (second, other_kind) = (_OF_DECIMAL.findall(side)[0] for side in operands)
     result = str(arithmetic_type(op, kind.lower(), other_kind.lower()))
     scale, other_scale, places = (decimal_size(size)[1] for size in (kind, other_kind, result))
     if op == "/":

@@ -51,8 +51,6 @@ _MOST_PAIRS = 8_000
 _LONGEST_BY_POWER = {1: 100_000_000, 2: 10_000, 3: 700, 4: 150}
 """The number of characters that take about a second."""
 _FEW_WAYS = 100
-_LONGEST_OF_OURS = 20_000
-"""That of the formats of strings is not analysed, and may be longer than one of a user."""
 _PLAIN_GROUP = re.compile(r"\((?:\?:|\?<[a-zA-Z]\w*>|(?!\?))(?:(?!\(\?).)*", re.DOTALL)
 Edit: TypeAlias = tuple[int, int, str]
 _Rest: TypeAlias = tuple[Node, ...]
@@ -559,7 +557,8 @@ def without_java(pattern: str) -> str:
     :raises PatternError: it uses look-around, a reference to a group, or something that engines
         read differently.
     """
-    tree = pattern_tree(pattern, longest=_LONGEST_OF_OURS)
+    # That of a format of strings may be longer than one of a user.
+    tree = pattern_tree(pattern, longest=4 * chars.LONGEST)
     return _written(tree, pattern, chars.NO_CHARACTERS)
 
 

@@ -314,6 +314,7 @@ def pattern_tree(pattern: str, *, has_exact_classes: bool = False, longest: int 
 
     :param has_exact_classes: classes of Unicode's categories are looked up completely, which takes
         half a second for each of them.
+    :param longest: the maximum length.
     :raises PatternError: it is not valid in Java, or contains what cannot be analysed.
     """
     if len(pattern) > longest:
