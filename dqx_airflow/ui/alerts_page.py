@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import date
 from http import HTTPStatus
 from itertools import chain
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Depends, Request, Response
 
 from dqx_airflow.results.alerts import (
     Alert,
@@ -24,6 +24,7 @@ from dqx_airflow.results.past_days import Label, write_labels
 from dqx_airflow.results.query import equals
 from dqx_airflow.results.schema import RUNS
 from dqx_airflow.ui import airflow, responses
+from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.board_page import gate_rows, gates_of_rows
 from dqx_airflow.ui.chart import Chart, chart_of, past_of
 from dqx_airflow.ui.gate_page import SPARK_HEIGHT, SPARK_WIDTH
@@ -55,30 +56,38 @@ def chosen_alerts(recent: Iterable[Alert], filters: AlertFilters) -> tuple[tuple
     return tuple(ordered[:MOST_SHOWN]), max(len(ordered) - MOST_SHOWN, 0)
 
 
+@dataclass(frozen=True, slots=True)
+class AlertGroup:
+    """The displayed alerts of an assertion, and how many of it have no label. `instance` is that of
+    a mapped gate, or empty."""
+
+    gate: str
+    instance: str
+    unlabelled: int
+    spark: Chart | None
+    alerts: list[Alert]
+
+
 def _groups(
     recent: Iterable[Alert],
     shown: Sequence[Alert],
-    histories: Mapping[AssertionOfGate, Sequence[tuple[date, Verdict]]],
+    past: Mapping[AssertionOfGate, Sequence[tuple[date, Verdict]]],
     tasks: Mapping[str, airflow.TaskRef],
-) -> list[dict[str, Any]]:
+) -> list[AlertGroup]:
     """The alerts of each assertion: first those without a label, then the newest.
 
     :param recent: all alerts of the selected gates.
     :param shown: those to display, in order, with their failing rows.
     :param tasks: the tasks of attempts, as far as Airflow knows them.
     """
-    unlabelled = Counter(alert.key for alert in recent if alert.label is None)
+    without = Counter(alert.key for alert in recent if alert.label is None)
     groups: dict[AssertionOfGate, list[Alert]] = {}
     for alert in shown:
         groups.setdefault(alert.key, []).append(alert)
     return [
-        {
-            "gate": key[0],
-            "instance": _instance(alerts, tasks),
-            "unlabelled": unlabelled[key],
-            "spark": _spark(histories.get(key, ())),
-            "alerts": alerts,
-        }
+        AlertGroup(
+            key[0], _instance(alerts, tasks), without[key], _spark(past.get(key, ())), alerts
+        )
         for key, alerts in groups.items()
     ]
 
@@ -111,7 +120,7 @@ def _spark(history: Sequence[tuple[date, Verdict]]) -> Chart | None:
     return chart_of(last.name, past, SPARK_WIDTH, SPARK_HEIGHT, reading_of(last))
 
 
-router = APIRouter()
+router = PageRouter()
 
 _LONGEST_REASON = 500
 _GROUND_TRUTH = {"false_alarm": False, "real": True}
@@ -122,20 +131,31 @@ _NO_ALERT = responses.Refused(
 )
 
 
+class AlertsPage(NamedTuple):
+    """Alerts of the last weeks, and how many there are: without a label, in all, and not displayed.
+    `tasks` are those of their attempts, as far as Airflow knows them."""
+
+    groups: list[AlertGroup]
+    tasks: Mapping[str, airflow.TaskRef]
+    unlabelled: int
+    total: int
+    more: int
+    problem: str | None
+
+
 @router.get("/alerts")
 def alerts(
     request: Request,
     session: airflow.SessionDep,
     user: airflow.GetUserDep,
     tasks: airflow.TasksDep,
-    dag: str = "",
-    task: str = "",
-    show: str = "",
-) -> Response:
+    filters: Annotated[AlertFilters, Depends()],
+) -> responses.Page[AlertsPage]:
     """The failures of the last weeks in the gates that the user may read."""
-    filters = AlertFilters(dag, task, "all" if show == "all" else "")
     rows = gate_rows(airflow.recent_runs(session, tasks.tasks), tasks.dags)
-    selected = [row for row in rows if dag in ("", row.dag_id) and task in ("", row.task_id)]
+    selected = [
+        row for row in rows if filters.dag in ("", row.dag_id) and filters.task in ("", row.task_id)
+    ]
     session.close()
     client = responses.store_client()
     gates, problem = gates_of_rows(client, selected)
@@ -150,22 +170,17 @@ def alerts(
         keys = {alert.key for alert in selection}
         past = client.ask(lambda store: tuple(histories(store, keys, until).items()))
     labelled = airflow.tasks_of(session, {alert.attempt_id for alert in selection})
-    dags = {task.dag_id for task in labelled.values()}
-    editable = {dag_id for dag_id in dags if airflow.may_edit(request, user, dag_id)}
-    page = {
-        "groups": _groups(answer.found, shown.found, dict(past.found), labelled),
-        "tasks": labelled,
-        "editable": editable,
-        "unlabelled": sum(alert.label is None for alert in answer.found),
-        "total": len(answer.found),
-        "more": more,
-        "dags": sorted({row.dag_id for row in rows}),
-        "filters": filters,
-    }
-    return responses.html_page(
+    dag_ids = {task.dag_id for task in labelled.values()}
+    editable = {dag_id for dag_id in dag_ids if airflow.may_edit(request, user, dag_id)}
+    groups = _groups(answer.found, shown.found, dict(past.found), labelled)
+    unlabelled = sum(alert.label is None for alert in answer.found)
+    problem = answer.problem or shown.problem or past.problem
+    return responses.Page(
         "alerts.html",
-        page=page,
-        problem=answer.problem or shown.problem or past.problem,
+        AlertsPage(groups, labelled, unlabelled, len(answer.found), more, problem),
+        editable=editable,
+        dags=sorted({row.dag_id for row in rows}),
+        filters=filters,
         read_only=client.read_only() if editable else None,
         token=responses.form_token(user),
     )

@@ -29,10 +29,12 @@ PREFIX = "/api/v1"
 
 _LEFT_OUT = frozenset(
     {
-        *("AssertionView.spark", "AssertionView.wide", "Cell.of", "Cell.report"),
+        *("AlertGroup.spark", "AssertionHistory.chart", "AssertionView.spark"),
+        *("AssertionView.wide", "Cell.of", "Cell.report", "DatasetGate.chart"),
         *("DatasetSnapshot.arrivals", "DatasetSnapshot.condition", "DatasetSnapshot.fields"),
         *("DatasetSnapshot.fingerprint", "DatasetSnapshot.metrics", "EnforcedContract.clauses"),
-        *("EnforcedContract.sources", "ReportView.verdicts", "TaskRun.pushed", "Verdict.measured"),
+        *("EnforcedContract.sources", "Proposal.evidence", "ProposalView.charts"),
+        *("ReportView.verdicts", "TaskRun.pushed", "Verdict.measured"),
     }
 )
 """What pages do not show, or show elsewhere, and drawings."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from http import HTTPStatus
 from typing import Annotated, Any, NamedTuple
 
@@ -18,11 +18,18 @@ from dqx_airflow.ui import board_page, report_view, responses
 from dqx_airflow.ui.airflow import SessionDep, TaskRun, TasksDep, instance_of, recent_runs
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.board_page import STATES_WORST_FIRST, GateRow, counts_line, gate_rows
-from dqx_airflow.ui.chart import PastValue, chart_of
+from dqx_airflow.ui.chart import Chart, PastValue, chart_of
 from dqx_airflow.ui.gate_page import WIDE_HEIGHT, WIDE_WIDTH, histories
 from dqx_airflow.ui.report_view import list_of, mapping_of
 from dqx_airflow.ui.responses import Filters, PageNumber, Paging, report_address
-from dqx_airflow.values import DatasetSnapshot, GateReport, Status, Verdict
+from dqx_airflow.values import (
+    DatasetSnapshot,
+    EnforcedContract,
+    GateReport,
+    Outcome,
+    Status,
+    Verdict,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,12 +163,56 @@ _SHOWN_PAST = 30
 router = PageRouter()
 
 
-def _gate(location: str, row: GateRow, reports: Sequence[GateReport]) -> dict[str, Any]:
-    """The findings of one gate in the dataset: its names there, what it last read, the days newest
-    first, and its assertions, those that failed most often first."""
+@dataclass(frozen=True, slots=True)
+class DatasetDay:
+    """What a run of a gate read of a dataset; `href` is the address of its report."""
+
+    date: date
+    outcome: Outcome
+    snapshot: DatasetSnapshot
+    href: str
+
+
+@dataclass(frozen=True, slots=True)
+class AssertionHistory:
+    """An assertion about a dataset: its last verdict, its past values oldest first, and how many of
+    them failed."""
+
+    newest: Verdict
+    past: list[PastValue]
+    failures: int
+    chart: Chart | None
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetGate:
+    """The findings of one gate in a dataset: its names there, what it read, newest first, and its
+    assertions, those that failed most often first. `counted` is the sum of the last verdicts,
+    `more` the number of assertions that are left out."""
+
+    row: GateRow
+    names: tuple[str, ...]
+    chart: Chart | None
+    days: list[DatasetDay]
+    assertions: list[AssertionHistory]
+    more: int
+    counted: str
+
+    @property
+    def is_promoting(self) -> bool:
+        """Whether the gate has a target for the rows."""
+        return any(report_view.promotion_of(day.snapshot) for day in self.days)
+
+
+def _gate(location: str, row: GateRow, reports: Sequence[GateReport]) -> DatasetGate:
     oldest_first = [report for report in reversed(reports) if _names(location, report)]
     days = [
-        (report, snapshot)
+        DatasetDay(
+            report.run_key.date,
+            report.outcome,
+            snapshot,
+            report_address(row.dag_id, row.task_id, report.run_key, report.attempt.id),
+        )
         for report in oldest_first
         for snapshot in report.datasets
         if report_view.is_at(location, report.run_key.gate, snapshot)
@@ -177,29 +228,24 @@ def _gate(location: str, row: GateRow, reports: Sequence[GateReport]) -> dict[st
         for key, history in histories(oldest_first, row.dag_id, row.task_id).items()
         if key in keys
     ]
-    assertions.sort(key=lambda found: (-found["failures"], found["newest"].severity.value))
-    return {
-        "row": row,
-        "names": names,
-        "snapshot": days[-1][1] if days else None,
-        "rows": chart_of(
-            "rows", [_counted_rows(row, *day) for day in days], WIDE_WIDTH, WIDE_HEIGHT
-        ),
-        "days": days[::-1][:_SHOWN_PAST],
-        "is_promoting": any(report_view.promotion_of(snapshot) for _, snapshot in days),
-        "assertions": assertions[:_SHOWN_ASSERTIONS],
-        "more": max(len(assertions) - _SHOWN_ASSERTIONS, 0),
-        "counted": counts_line(Counter(verdict.status for verdict in newest)) if newest else "",
-    }
+    assertions.sort(key=lambda found: (-found.failures, found.newest.severity.value))
+    return DatasetGate(
+        row=row,
+        names=names,
+        chart=chart_of("rows", [*map(_counted_rows, days)], WIDE_WIDTH, WIDE_HEIGHT),
+        days=days[::-1][:_SHOWN_PAST],
+        assertions=assertions[:_SHOWN_ASSERTIONS],
+        more=max(len(assertions) - _SHOWN_ASSERTIONS, 0),
+        counted=counts_line(Counter(verdict.status for verdict in newest)) if newest else "",
+    )
 
 
-def _counted_rows(row: GateRow, report: GateReport, snapshot: DatasetSnapshot) -> PastValue:
+def _counted_rows(day: DatasetDay) -> PastValue:
     """The rows of a day in a chart, with a mark if they were promoted."""
-    on, done = report.run_key.date, snapshot.promotion
+    done, when = day.snapshot.promotion, day.date.isoformat()
     event = f"promoted, version {done.version}" if done else ""
-    href = report_address(row.dag_id, row.task_id, report.run_key, report.attempt.id)
-    day = on.isoformat()
-    return PastValue(day, snapshot.rows, (), Status.PASSED, event=event, on=on, href=href)
+    rows = day.snapshot.rows
+    return PastValue(when, rows, (), Status.PASSED, event=event, on=day.date, href=day.href)
 
 
 def _names(location: str, report: GateReport) -> tuple[str, ...]:
@@ -210,19 +256,12 @@ def _names(location: str, report: GateReport) -> tuple[str, ...]:
     )
 
 
-def _assertion(history: Sequence[tuple[PastValue, Verdict]]) -> dict[str, Any]:
-    """An assertion about the dataset: its last verdict, its past values oldest first and their
-    format."""
+def _assertion(history: Sequence[tuple[PastValue, Verdict]]) -> AssertionHistory:
     past, newest = [value for value, _ in history], history[-1][1]
     read, is_old = report_view.reading_of(newest), is_age(newest.expression)
-    return {
-        "newest": newest,
-        "past": past,
-        "chart": chart_of(newest.name, past, WIDE_WIDTH, WIDE_HEIGHT, read, is_age=is_old),
-        "read": read,
-        "last_values": past[::-1][:_SHOWN_PAST],
-        "failures": sum(value.status is Status.FAILED for value in past),
-    }
+    chart = chart_of(newest.name, past, WIDE_WIDTH, WIDE_HEIGHT, read, is_age=is_old)
+    failures = sum(value.status is Status.FAILED for value in past)
+    return AssertionHistory(newest, past, failures, chart)
 
 
 class DatasetsPage(NamedTuple):
@@ -255,8 +294,20 @@ def datasets(
     )
 
 
+class DatasetPage(NamedTuple):
+    """A dataset, the contracts that gates enforce on it, and a page of their findings."""
+
+    dataset: DatasetRow
+    contracts: list[EnforcedContract]
+    gates: list[DatasetGate]
+    paging: Paging
+    problem: str | None
+
+
 @router.get("/dataset")
-def dataset(session: SessionDep, tasks: TasksDep, page: PageNumber, place: str = "") -> Response:
+def dataset(
+    session: SessionDep, tasks: TasksDep, page: PageNumber, place: str = ""
+) -> responses.Page[DatasetPage] | Response:
     """The findings of the gates of those DAGs in a dataset."""
     runs = runs_reading(recent_runs(session, tasks.tasks), place)
     session.close()
@@ -277,11 +328,9 @@ def dataset(session: SessionDep, tasks: TasksDep, page: PageNumber, place: str =
         for row in row_there.gates
         for contract in row.contracts
     }
-    return responses.html_page(
+    gates = [_gate(place, row, past.get((row.dag_id, row.task_id), ())) for row in shown]
+    return responses.Page(
         "dataset.html",
-        dataset=row_there,
-        contracts=[*contracts.values()],
-        gates=[_gate(place, row, past.get((row.dag_id, row.task_id), ())) for row in shown],
-        paging=paging,
-        problem=problem,
+        DatasetPage(row_there, [*contracts.values()], gates, paging, problem),
+        most_values=_SHOWN_PAST,
     )

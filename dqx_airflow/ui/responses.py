@@ -210,15 +210,8 @@ def without_invisible(text: str) -> str:
 
 _CALLED_BY_PAGES = (
     *(address, dag_address, dag_run_address, gate_address, incident_address, report_address),
-    *(
-        report_name,
-        runs_address,
-        task_address,
-        report_view.clause_line,
-        report_view.location_in,
-        report_view.partial_view,
-    ),
-    report_view.promotion_of,
+    *(report_name, runs_address, task_address, report_view.clause_line, report_view.location_in),
+    *(report_view.partial_view, report_view.promotion_of, report_view.reading_of),
 )
 
 

@@ -7,10 +7,11 @@ Evidence is whatever an agent put into the store: what is not in the tuner's for
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from markupsafe import Markup
 
 from dqx_airflow.tuning.drawings import cost_svg
@@ -23,6 +24,7 @@ from dqx_airflow.tuning.proposals import (
 )
 from dqx_airflow.ui import responses
 from dqx_airflow.ui.airflow import GetUserDep, SessionDep, may_edit, may_read, tasks_of
+from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.report_view import list_of, mapping_of
 from dqx_airflow.ui.store import Answer, StoreClient
 
@@ -31,28 +33,38 @@ _MOST_DECIDED = 20
 _LABELS = {True: "real issue", False: "false alarm"}
 
 
-def _view(stored: StoredProposal, can_decide: bool) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class ProposalView:
     """A proposal: named numbers before and after, on held-out days; the days that change sides;
     drawings of cost against threshold."""
+
+    stored: StoredProposal
+    facts: list[tuple[str, str, str]]
+    held_out: str
+    days: list[dict[str, str]]
+    more_days: int
+    charts: list[Markup]
+
+
+def _view(stored: StoredProposal) -> ProposalView:
     evidence = mapping_of(stored.proposal.evidence)
     held_out = mapping_of(evidence.get("held_out"))
     before, after = mapping_of(held_out.get("before")), mapping_of(held_out.get("after"))
     named = (("false_alarms", "false alarms"), ("missed", "missed issues"), ("cost", "cost"))
     changes = [change for change in map(_change, list_of(evidence.get("changes"))) if change]
     charts = [_chart(curve) for curve in list_of(evidence.get("curves"))[:_MOST_CHARTS]]
-    return {
-        "stored": stored,
-        "can_decide": can_decide,
-        "facts": [
+    return ProposalView(
+        stored=stored,
+        facts=[
             (title, str(before[name]), str(after[name]))
             for name, title in named
             if name in before and name in after
         ],
-        "held_out": _span(evidence, held_out),
-        "days": changes[:_MOST_DAYS],
-        "more_days": max(len(changes) - _MOST_DAYS, 0),
-        "charts": [chart for chart in charts if chart],
-    }
+        held_out=_span(evidence, held_out),
+        days=changes[:_MOST_DAYS],
+        more_days=max(len(changes) - _MOST_DAYS, 0),
+        charts=[chart for chart in charts if chart],
+    )
 
 
 def _span(evidence: Mapping[str, Any], held_out: Mapping[str, Any]) -> str:
@@ -100,15 +112,22 @@ def _chart(curve: object) -> Markup | None:
         return None
 
 
-router = APIRouter()
+router = PageRouter()
 
 _LONGEST_REASON = 500
 _STAGES = {"approve": ProposalStage.APPROVED, "reject": ProposalStage.REJECTED}
 _NO_PROPOSAL = responses.Refused(HTTPStatus.NOT_FOUND, "Proposal not found. Reload the page.")
 
 
+class ReviewPage(NamedTuple):
+    """The proposals of all stages."""
+
+    proposals: list[ProposalView]
+    problem: str | None
+
+
 @router.get("/review")
-def review(request: Request, session: SessionDep, user: GetUserDep) -> Response:
+def review(request: Request, session: SessionDep, user: GetUserDep) -> responses.Page[ReviewPage]:
     """The proposals for the suites of gates that the user may read."""
     client = responses.store_client()
     answer = client.ask(read_proposals)
@@ -123,11 +142,11 @@ def review(request: Request, session: SessionDep, user: GetUserDep) -> Response:
         for stored in visible
         if _all(dags[stored.proposal.id], lambda dag_id: may_edit(request, user, dag_id))
     }
-    return responses.html_page(
+    return responses.Page(
         "review.html",
-        views=[_view(stored, stored.proposal.id in editable) for stored in visible],
+        ReviewPage([*map(_view, visible)], answer.problem),
         most_decided=_MOST_DECIDED,
-        problem=answer.problem,
+        editable=editable,
         read_only=client.read_only() if editable else None,
         token=responses.form_token(user),
     )

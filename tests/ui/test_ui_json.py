@@ -13,8 +13,10 @@ from urllib.parse import urlencode
 import pytest
 from jsonschema import Draft202012Validator
 from markdown_cases import REWRITE
+from test_ui_review import proposal
 from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, ROWS, Scene, report_of
 
+from dqx_airflow.tuning.proposals import propose
 from dqx_airflow.values import DatasetSnapshot, EnforcedContract, Outcome, Responsible
 
 if TYPE_CHECKING:
@@ -34,6 +36,9 @@ ANSWERS = {
     REPORT: ("assertions", 0, "verdict", "name"),
     f"runs?{TASK}": ("rows", 0, "worst"),
     "datasets": ("rows", 0, "gates", 0, "worst", "name"),
+    "dataset?place=s3://lake/orders": ("gates", 0, "assertions", 0, "newest", "name"),
+    "alerts": ("groups", 0, "gate"),
+    "review": ("proposals", 0, "stored", "proposal", "gate"),
     "coverage": ("tables", 0, "checked_by", 0),
     "contract?id=orders": ("gates", 0, "row", "worst", "name"),
 }
@@ -67,6 +72,7 @@ def week(scene: Scene) -> Scene:
         mapped = report_of(10 + index, task_id="many", verdicts=(NULLS,), outcome=Outcome.PASSED)
         scene.ran(mapped, task_id="many", map_index=index, number=10)
     scene.chain("gate", "next")
+    propose(str(scene.root), proposal())
     return scene
 
 
@@ -164,7 +170,7 @@ def test_what_a_task_made_up_harms_no_answer(get: Get, scene: Scene) -> None:
 
 
 @pytest.mark.usefixtures("scene")
-@pytest.mark.parametrize("page", ["nowhere", "alerts", "dataset?place=x"])
+@pytest.mark.parametrize("page", ["nowhere", "label"])
 def test_what_is_not_there_is_told_as_json(get: Get, page: str) -> None:
     assert get(f"api/v1/{page}").json() == {"status": 404, "title": "Not Found", "detail": ""}
 
