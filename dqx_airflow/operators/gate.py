@@ -478,6 +478,7 @@ class GateOperator(SparkJobOperator, gate_arguments.GateArguments):
         content = {
             **outcome.summary(report),
             **outcome.summaries_of_parts(reports),
+            "results_root": self._results_location.root,
             "date_from": self.request.date_from[:_LONGEST_SOURCE] if self.request else "",
         }
         context["ti"].xcom_push(key=outcome.XCOM_KEY, value=content)

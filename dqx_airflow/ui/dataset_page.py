@@ -22,14 +22,7 @@ from dqx_airflow.ui.chart import Chart, PastValue, chart_of
 from dqx_airflow.ui.gate_page import WIDE_HEIGHT, WIDE_WIDTH, histories
 from dqx_airflow.ui.report_view import list_of, mapping_of
 from dqx_airflow.ui.responses import Filters, PageNumber, Paging, report_address
-from dqx_airflow.values import (
-    DatasetSnapshot,
-    EnforcedContract,
-    GateReport,
-    Outcome,
-    Status,
-    Verdict,
-)
+from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome, Status, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +95,8 @@ def dataset_rows(gates: Sequence[GateRow]) -> tuple[DatasetRow, ...]:
         )
         for location in dict.fromkeys((*readers, *writers))
     ]
-    return tuple(sorted(rows, key=lambda row: (_rank(row.state), row.location)))
-
-
-def _rank(state: str) -> int:
-    return STATES_WORST_FIRST.index(state) if state else len(STATES_WORST_FIRST)
+    ranks = {state: place for place, state in enumerate((*STATES_WORST_FIRST, ""))}
+    return tuple(sorted(rows, key=lambda row: (ranks[row.state], row.location)))
 
 
 def runs_reading(runs: Iterable[TaskRun], location: str) -> list[TaskRun]:
@@ -197,11 +187,6 @@ class DatasetGate:
     assertions: list[AssertionHistory]
     more: int
     counted: str
-
-    @property
-    def is_promoting(self) -> bool:
-        """Whether the gate has a target for the rows."""
-        return any(report_view.promotion_of(day.snapshot) for day in self.days)
 
 
 def _gate(location: str, row: GateRow, reports: Sequence[GateReport]) -> DatasetGate:
@@ -295,10 +280,9 @@ def datasets(
 
 
 class DatasetPage(NamedTuple):
-    """A dataset, the contracts that gates enforce on it, and a page of their findings."""
+    """A dataset, and a page of the findings of its gates."""
 
     dataset: DatasetRow
-    contracts: list[EnforcedContract]
     gates: list[DatasetGate]
     paging: Paging
     problem: str | None
@@ -331,6 +315,7 @@ def dataset(
     gates = [_gate(place, row, past.get((row.dag_id, row.task_id), ())) for row in shown]
     return responses.Page(
         "dataset.html",
-        DatasetPage(row_there, [*contracts.values()], gates, paging, problem),
+        DatasetPage(row_there, gates, paging, problem),
+        contracts=[*contracts.values()],
         most_values=_SHOWN_PAST,
     )

@@ -8,6 +8,7 @@ the lines in the verdicts are known.
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -432,7 +433,7 @@ def gate(
         return responses.Page(
             "no_report.html", NoReportPage(run, stoppers, attempt_reports.problem)
         )
-    now = datetime.now(timezone.utc)
+    now, root = datetime.now(timezone.utc), client.root if view.is_whole else view.results_root
     page = _page_of(view, run, attempt_reports.reports, chosen, past.found, sources.found, filters)
     attempt = ""
     if chosen and instance.attempt:
@@ -449,7 +450,7 @@ def gate(
         is_forgotten=not runs,
         page=page,
         attempt=attempt,
-        root=client.root or "",
+        root=shlex.quote(root) if root else "",
         waivers={(one.check, one.name): one for one in active},
         labels={(label.check, label.name): label for label in labels.found},
         edits=edits,

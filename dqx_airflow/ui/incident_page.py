@@ -152,7 +152,8 @@ def incident(
             "No incident",
             found.problem
             or f"The results store has no incident of task {task_id} of DAG {dag_id}"
-            f"{f' for the data of {on}' if on else ''}: it never had one, or its runs were pruned.",
+            f"{f' for the data of {on}' if on else ''}: it never had one, its "
+            "runs were pruned, or it has another results root: see `dql incidents --root ROOT`.",
         )
     page, more = _page(session, client, found, task)
     edits = airflow.may_edit(request, user, dag_id)

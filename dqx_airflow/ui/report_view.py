@@ -70,7 +70,8 @@ class PartialView:
 class ReportView:
     """A report for display. `is_whole` is False if only the summary is known: its verdicts are
     those that did not pass, and `more_verdicts` of these are missing. `not_evaluated` is the number
-    of assertions that could fail the gate and lack data of other dates."""
+    of assertions that could fail the gate and lack data of other dates. `results_root` is where a
+    report is of which only the summary is known; empty if that does not say."""
 
     run_id: str
     gate: str
@@ -89,6 +90,7 @@ class ReportView:
     promotions: tuple[PromotionView, ...] = ()
     not_evaluated: int = 0
     partial: PartialView | None = None
+    results_root: str = ""
 
     @property
     def summary(self) -> str:
@@ -235,6 +237,7 @@ def _view_of(pushed: object) -> ReportView | None:
         fail_on=_parsed(values.Severity, pushed.get("fail_on")),
         finished_at=_parsed(datetime.fromisoformat, _string_of(pushed.get("finished_at"))),
         is_whole=False,
+        results_root=_string_of(pushed.get("results_root")),
         more_verdicts=_count(pushed.get("more_verdicts")),
         not_evaluated=_count(pushed.get("not_evaluated")),
         contract=_contract(pushed.get("contract")),
@@ -360,13 +363,9 @@ Reading: TypeAlias = Callable[[MetricValue], str]
 
 def reading_of(verdict: Verdict) -> Reading:
     """The format of the values and the limits of an assertion."""
-    if is_age(verdict.expression) or _is_share(verdict):
+    if is_age(verdict.expression) or "%" in verdict.expected:
         return lambda value: format_in_unit(value, verdict)
     return format_value
-
-
-def _is_share(verdict: Verdict) -> bool:
-    return "%" in verdict.expected
 
 
 def value_of(verdict: Verdict) -> str:

@@ -196,6 +196,18 @@ def test_without_the_store_the_tab_uses_the_task_summary(
     assert messages.get(root, "did not respond") in page.text
 
 
+def test_the_tab_of_a_gate_with_another_store_has_the_command_for_that_one(
+    tab: Get, scene: Scene
+) -> None:
+    from dqx_airflow.operators.outcome import summary
+
+    scene.dag()
+    scene.task(pushed={**summary(report_of()), "results_root": "s3://other/lake $(x)"})
+    page = Html(tab().text)
+    assert "the gate stores it in s3://other/lake $(x) , and the command below" in page.text
+    assert "--rows --root 's3://other/lake $(x)'" in page.text
+
+
 def test_without_a_task_summary_the_tab_uses_the_store(tab: Get, scene: Scene) -> None:
     scene.dag()
     scene.ran(report_of(), pushed=False)
