@@ -324,17 +324,16 @@ def contract_deadline(
     folder = Path(sys._getframe(1).f_code.co_filename).parent
     found = find_source(contract, folder, kind="contract", signs=_SIGNS)
     read = no_files if found.path is None else FolderReader(found.path.parent)
-    known = read_contract(found.source, read)
-    if known.contract is None or known.errors:
-        name = f"contract {found.source.name}"
-        raise GateMisconfigured("; ".join(errors_in(known.diagnostics, known.sources, name)))
+    known, name = read_contract(found.source, read), f"contract {found.source.name}"
+    rules = known.contract.rules() if known.contract is not None and not known.errors else ()
     ages = [
         rule.demand.age_s
-        for _, _, rule in known.contract.rules()
+        for _, _, rule in rules
         if rule.name.startswith("freshness") and isinstance(rule.demand, Fresh)
     ]
     if not ages:
-        hint = "the deadline of a DAG is that of `freshness` in slaProperties or servicelevels"
-        raise GateMisconfigured(f"contract {found.source.name} has no freshness: {hint}")
+        mistakes = errors_in(known.diagnostics, known.sources, name)
+        lacking = f"{name} has no freshness: the deadline is that in slaProperties or servicelevels"
+        raise GateMisconfigured("; ".join(mistakes) or lacking)
     start = reference or DeadlineReference.DAGRUN_LOGICAL_DATE
     return DeadlineAlert(start, timedelta(seconds=min(ages)), callback)

@@ -52,7 +52,9 @@ def chosen_alerts(recent: Iterable[Alert], filters: AlertFilters) -> tuple[tuple
         if filters.show == "all" or alert.label is None:
             groups.setdefault(alert.key, []).append(alert)
     ranked = sorted(groups.values(), key=_rank)
-    ordered = [alert for group in ranked for alert in sorted(group, key=_rank_in_group)]
+    for group in ranked:
+        group.sort(key=lambda alert: (alert.label is not None, -alert.date.toordinal()))
+    ordered = [*chain.from_iterable(ranked)]
     return tuple(ordered[:MOST_SHOWN]), max(len(ordered) - MOST_SHOWN, 0)
 
 
@@ -97,10 +99,6 @@ def _rank(group: Sequence[Alert]) -> tuple[object, ...]:
     newest = max(alert.date for alert in group)
     severity = min(alert.verdict.severity.value for alert in group)
     return not without, severity, -without, -newest.toordinal(), group[0].key
-
-
-def _rank_in_group(alert: Alert) -> tuple[bool, int]:
-    return alert.label is not None, -alert.date.toordinal()
 
 
 def _instance(alerts: Sequence[Alert], tasks: Mapping[str, airflow.TaskRef]) -> str:
