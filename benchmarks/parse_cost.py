@@ -2,6 +2,12 @@
 
 Each is compared with Airflow's SparkSubmitOperator, pair by pair, in fresh processes. The
 `spark-submit` is the stub of the tests, which writes a report.
+
+    python benchmarks/parse_cost.py [ROUNDS]
+    python benchmarks/parse_cost.py --files 300
+
+The latter has one operator in each of many DAG files, which the DAG processor parses in a process
+each, forked from one that has loaded the plugins and imported the modules of Airflow in them.
 """
 
 from __future__ import annotations
@@ -16,7 +22,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 9
+ROUNDS = int(sys.argv[1]) if len(sys.argv) == 2 else 9
 OPERATORS = 300
 
 PLAIN = """
@@ -63,6 +69,37 @@ bag = DagBag(dag_folder=sys.argv[1])
 assert not bag.import_errors, bag.import_errors
 stored = json.dumps(DagSerialization.to_dict(bag.dags["lake"]))
 print(json.dumps({"wall": time.perf_counter() - started, "cpu": time.process_time() - cpu}))
+"""
+
+# What the DAG processor does with the files of a folder, twice: CPU seconds of all processes.
+FOLDER = """
+import json, os, resource, sys, time
+from pathlib import Path
+import structlog
+from airflow.dag_processing.dagbag import DagBag
+from airflow.dag_processing.processor import _pre_import_airflow_modules
+from airflow.listeners.listener import get_listener_manager
+from airflow.serialization.serialized_objects import DagSerialization
+
+def used():
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+sys.argv.append("dag-processor")
+get_listener_manager()  # it loads the plugins
+rounds = []
+for _ in range(2):
+    before = used()
+    for file in sorted(Path(sys.argv[1]).glob("*.py")):
+        _pre_import_airflow_modules(str(file), structlog.get_logger())
+        child = os.fork()
+        if not child:
+            bag = DagBag(dag_folder=str(file))
+            texts = [json.dumps(DagSerialization.to_dict(dag)) for dag in bag.dags.values()]
+            os._exit(0 if texts and not bag.import_errors else 1)
+        assert os.waitpid(child, 0)[1] == 0, file
+    rounds.append(used() - before)
+print(json.dumps(rounds))
 """
 
 # The process of a task: it parses the DAG file and executes one operator.
@@ -200,7 +237,30 @@ def show(title: str, rounds: list[dict[str, dict[str, float]]], compare: str) ->
         print(f"{kind:<22}{''.join(cells)}")
 
 
+def compare_files(files: int) -> None:
+    """Prints the CPU seconds for a folder of DAG files: the first time, and when they are
+    unchanged."""
+    for number, (kind, text) in enumerate(KINDS.items()):
+        with tempfile.TemporaryDirectory() as folder:
+            home, dags = Path(folder), Path(folder, "dags")
+            dags.mkdir()
+            for place in range(files):
+                dag = text + DAG.format(operators=1).replace('"lake"', f'"lake_{place}"')
+                own = dag.replace("orders.", f"orders_{place}.")
+                (dags / f"lake_{place}.py").write_text(own)
+                (dags / f"orders_{place}.dql").write_text(SUITE)
+                (dags / f"orders_{place}.yaml").write_text(CONTRACT)
+            first, later = ran(FOLDER, dags, environment(home))
+        if not number:
+            plain = first, later
+        ratios = f"(x {first / plain[0]:.2f}) {later:6.1f} s (x {later / plain[1]:.2f})"
+        print(f"{kind:<22} {first:6.1f} s {ratios}", flush=True)
+
+
 def main() -> None:
+    if len(sys.argv) == 3:
+        compare_files(int(sys.argv[2]))
+        return
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         env = environment(home)

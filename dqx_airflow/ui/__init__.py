@@ -7,7 +7,9 @@ its names: what serves the pages is imported when the server requests its apps.
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Awaitable, Callable, MutableMapping
+from pathlib import Path
 from typing import Any, TypeAlias
 
 # Airflow moves this class to the SDK; the Spark provider finds it in every version.
@@ -78,3 +80,24 @@ async def closed(
     if scope["type"] == "http":
         await send({"type": "http.response.start", "status": 403, "headers": _HEADERS})
         await send({"type": "http.response.body", "body": _BODY})
+
+
+_SUITE = 'suite "Rows" { check "Rows" on rows { assert num_rows() > 0 name "rows" } }'
+_CONTRACT = """
+{dataContractSpecification: 1.2.1, id: rows, info: {title: Rows, version: 1.0.0},
+ models: {rows: {fields: {id: {type: long, required: true}}}}}
+"""
+
+
+def _import_for_gates() -> None:
+    """Imports what gates need in DAG files, and checks two, so that all is there."""
+    from dqx_airflow.operators import ContractGateOperator, DqlGateOperator
+    from dqx_airflow.operators.mistakes import examine
+
+    examine(DqlGateOperator(task_id="gate", suite=_SUITE, datasets={"rows": "/rows"}), Path())
+    examine(ContractGateOperator(task_id="gate", contract=_CONTRACT, data="/rows"), Path())
+
+
+if "dag-processor" in sys.argv:
+    # It loads plugins before it forks a process for each DAG file, which then has the modules.
+    _import_for_gates()

@@ -65,3 +65,19 @@ def test_the_provider_names_the_link_and_the_section_of_the_configuration(api_se
     assert "dqx_airflow.operators.links.GateReportLink" in manager.extra_links_class_names
     assert "results_root" in get_provider_info()["config"]["dqx"]["options"]
     assert "plugins" not in get_provider_info(), "the entry point registers it: not twice"
+
+
+def test_the_dag_processor_has_imported_what_gates_need_before_it_forks(
+    api_settings: Mapping[str, str],
+) -> None:
+    program = """
+import sys
+sys.argv[1:] = ["dag-processor"]
+import dqx_airflow.ui
+needed = "dql.syntax.parser", "contracts.read", "contracts.compile.suite", "operators.spark_job"
+print([name for name in needed if f"dqx_airflow.{name}" not in sys.modules])
+"""
+    command = [sys.executable, "-c", program]
+    environment = {**os.environ, **api_settings}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.splitlines()[-1] == "[]"
