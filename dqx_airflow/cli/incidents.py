@@ -20,8 +20,7 @@ from dqx_airflow.values import to_json
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from dqx_airflow.results.changes import Changes
-    from dqx_airflow.results.incidents import Incident, LackingRows
+    from dqx_airflow.results.incidents import Changes, Incident, LackingRows
     from dqx_airflow.results.query import StoredResults
     from dqx_airflow.values.report import Waiver
 
@@ -50,8 +49,7 @@ def incidents(
     :param reason: Why it is closed.
     :param author: Who decides; default: the current user.
     """
-    from dqx_airflow.results.changes import changes_before
-    from dqx_airflow.results.incidents import lacking_rows, stored_incidents
+    from dqx_airflow.results.incidents import changes_before, lacking_rows, stored_incidents
     from dqx_airflow.results.query import RunsWanted
 
     results = results_at(root)

@@ -20,7 +20,6 @@ from dqx_airflow.datasets.dqx_toml import Output
 from dqx_airflow.diagnostics import verdicts as words
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.renderers import without_controls
-from dqx_airflow.diagnostics.verdicts import draw_verdict
 from dqx_airflow.values import GateReport, Outcome, Status, Verdict, to_json
 
 _NARROWEST = 100
@@ -68,7 +67,7 @@ def print_failures(
     for verdict, others in words.by_cause(
         report.with_status(Status.FAILED) + report.with_status(Status.ERROR)
     ):
-        drawing = draw_verdict(
+        drawing = words.draw_verdict(
             printable_verdict(verdict),
             report,
             colour=colour,
@@ -222,7 +221,7 @@ def _add_outcome(case: ET.Element, verdict: Verdict, report: GateReport) -> str 
             return "errors"
         ET.SubElement(case, "skipped", message=_text(reason))
         return "skipped"
-    drawing = _text(draw_verdict(verdict, report, all_rows=True))
+    drawing = _text(words.draw_verdict(verdict, report, all_rows=True))
     if not verdict.can_block(report.fail_on):
         ET.SubElement(case, "system-out").text = drawing
         return None

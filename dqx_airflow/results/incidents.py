@@ -3,22 +3,34 @@ or a person closes them; and users' notes on them, which are append-only.
 
 A slice is what one run of a gate is about: a date of its datasets, of one instance of a mapped
 task, of the rows in `promote_slice`.
+
+What changed between the last good run of a gate and a bad one is told in words: for the page of an
+incident, the tab of a gate and the terminal. Only the reports of both are compared, in which masked
+values are hidden; neither the data nor its log is read. The failing rows are those that are stored:
+the first ones, not a random sample.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import uuid
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta, timezone
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeAlias
 
+from dqx_airflow.diagnostics.verdicts import format_in_unit, format_percent
+from dqx_airflow.plan.predicates import show_group
+from dqx_airflow.plan.term_values import measurements_from
 from dqx_airflow.results import schema
 from dqx_airflow.results.query import OF_A_RUN, RunsWanted, StoredResults, is_in, of_dates, opened
 from dqx_airflow.results.schema import RunRow, run_from_row
-from dqx_airflow.values import Outcome
+from dqx_airflow.values import MASK, DatasetSnapshot, GateReport, Outcome, Status
+from dqx_airflow.values.exact import NUMBERS
+from dqx_airflow.values.request import days_before
 
 BAD = (Outcome.BLOCKED, Outcome.BROKEN)
 """The outcomes that form an incident."""
@@ -373,3 +385,205 @@ def notes_from(
     order = 'ORDER BY "event_at", "event_id"'
     notes = opened(results).read(IncidentNote, schema.INCIDENT_NOTES, where, order)
     return tuple({note.id: note for note in notes}.values())
+
+
+_LOOKED_BACK = 60
+"""How many days before the bad data a good run is looked for."""
+_MOST_LINES, _MOST_MOVED, _MOST_ASSERTIONS = 20, 6, 10
+_MOST_COLUMNS, _MOST_SEGMENTS, _LONGEST_VALUE = 20, 5, 60
+_LEAST_MOVE = 0.05
+"""The least change of a value that is listed, as a share of the larger one."""
+_SEVERAL = re.compile(r"\d+ rows")
+"""The reason of a row that stands for several equal ones."""
+
+
+Changes: TypeAlias = Mapping[str, Sequence[str]]
+"""What changed in words: lines about each topic."""
+
+
+def changes_before(results: StoredResults, incident: Incident) -> tuple[tuple[str, Changes], ...]:
+    """What changed before the first bad run of an incident, by the name of the gate: one for each
+    suite that was bad.
+
+    :raises StoreError: the store exists and cannot be read.
+    """
+    firsts = {run.run_key.gate: run for run in incident.runs}
+    index = incident.map_index if incident.map_index >= 0 else None
+    since = days_before(incident.date, _LOOKED_BACK)
+    wanted = RunsWanted(firsts.keys(), since=since, until=incident.date, map_index=index)
+    good: dict[str, RunRow] = {}
+    for run in results.runs(wanted, _LOOKED_BACK * len(firsts)):
+        if is_good_before(run, firsts[run.run_key.gate]):
+            good.setdefault(run.run_key.gate, run)
+    attempts = {run.attempt.id for run in (*incident.runs, *good.values())}
+    reports = {report.run_id: report for report in results.reports_of(attempts)}
+    before = {gate: reports[run.run_id] for gate, run in good.items() if run.run_id in reports}
+    judged: dict[str, list[GateReport]] = {}
+    for run in reversed(incident.runs):
+        if run.run_id in reports:
+            judged.setdefault(run.run_key.gate, []).append(reports[run.run_id])
+    return tuple((gate, what_changed(own, before.get(gate))) for gate, own in judged.items())
+
+
+def is_good_before(run: RunRow | GateReport, bad: RunRow | GateReport) -> bool:
+    """Whether a complete run found earlier data of the same slice good, or the same data
+    earlier. That a person accepted data does not make it good."""
+    when, then = ((one.run_key.date, one.started_at) for one in (run, bad))
+    is_good = run.outcome in (Outcome.PASSED, Outcome.WARNED) and run.partial is None
+    return is_good and when < then and rows_in(run.slice) == rows_in(bad.slice)
+
+
+def what_changed(judged: Sequence[GateReport], good: GateReport | None) -> Changes:
+    """What changed from a good report to a bad one; without a good one, what the bad one says.
+
+    :param judged: the bad reports on the slice, the first one first.
+    """
+    bad, last = judged[0], {one.name: one for one in good.datasets} if good else {}
+    found: dict[str, list[str]] = {
+        "What brought the rows": [],
+        "First bad and last good content": [],
+        "Where the failing rows are": [*_segments(bad)],
+    }
+    arrived, contents, _ = found.values()
+    for dataset in bad.datasets:
+        before = last.get(dataset.name)
+        arrived += _arrivals(dataset, before)
+        first = f"first bad {_rows(dataset)} of {bad.run_key.date}"
+        known = f"{_rows(before)} of {good.run_key.date}" if before and good else "unknown"
+        again = _read_again(dataset.name, judged)
+        contents.append(f"{dataset.name}: {first}, last good {known}{again}; {dataset.location}")
+    if good is not None:
+        found[f"What else changed since {good.run_key.date}"] = _differences(bad, good)
+    return {topic: lines for topic, lines in found.items() if lines}
+
+
+def _arrivals(dataset: DatasetSnapshot, good: DatasetSnapshot | None) -> Iterator[str]:
+    known = good.version if good is not None and good.location == dataset.location else None
+    if known is not None and known > (dataset.version or 0):
+        known = None  # the table was replaced, or the good run came later
+    for one in dataset.arrivals:
+        at = f"{one.at:%Y-%m-%d %H:%M:%S} UTC" if one.at else "at an unknown time"
+        if not one.name.isdecimal():
+            yield f"{dataset.name}: {one.name}, {at}, {one.size:,} bytes"
+            continue
+        is_new = known is None or int(one.name) > known
+        if one.files or is_new:
+            files = f"{one.files or 'no'} file{'' if one.files == 1 else 's'} of this slice"
+            rows = "" if one.rows is None else f" with {one.rows:,} rows"
+            removed = f", removed {one.removed}" if one.removed else ""
+            old = "" if is_new else f"; already in the last good version {known}"
+            by = f"added {files}{rows}{removed}; {one.by}{old}"
+            yield f"{dataset.name} version {one.name}, {at}: {by}"
+
+
+def _read_again(name: str, judged: Sequence[GateReport]) -> str:
+    """Whether all bad runs have read the same rows."""
+    datasets = (one for report in judged for one in report.datasets if one.name == name)
+    contents = [one.fingerprint for one in datasets if one.fingerprint]
+    kinds = len({*contents})
+    words = "the same rows" if kinds == 1 else f"{kinds} different contents"
+    return f"; {len(contents)} bad runs read {words}" if len(contents) > 1 else ""
+
+
+def _rows(dataset: DatasetSnapshot) -> str:
+    version = "" if dataset.version is None else f"version {dataset.version}, "
+    content = f"content {dataset.fingerprint[:8]}, " if dataset.fingerprint else ""
+    rows = "unknown" if dataset.rows is None else f"{dataset.rows:,}"
+    return f"{version}{content}{rows} rows"
+
+
+def _segments(report: GateReport) -> Iterator[str]:
+    """The values that most of the stored failing rows of an assertion share."""
+    known = _rows_by_value(report)
+    date_cell = show_group((report.run_key.date.isoformat(),))
+    for verdict in report.with_status(Status.FAILED)[:_MOST_ASSERTIONS]:
+        samples: dict[str, list[dict[str, Any]]] = {}
+        for failing in verdict.failing_rows if verdict.groups is None else ():
+            row = json.loads(failing.row)
+            if isinstance(row, dict) and not _SEVERAL.fullmatch(failing.reason):
+                samples.setdefault(failing.dataset, []).append(row)
+        for dataset, rows in samples.items():
+            columns = [*dict.fromkeys(name for row in rows for name in row)][:_MOST_COLUMNS]
+            found = []
+            for column in columns:
+                values = [show_group((row[column],)) for row in rows if column in row]
+                (value, count), *_ = Counter(values).most_common(1)
+                held = known.get((dataset, column), {})
+                own, total = held.get(value, 0), sum(held.values())
+                is_usual = total > 0 and count * total <= own * len(rows)
+                is_fault = value == "NULL" and column in verdict.failing_rows[0].reason
+                is_trivial = value == date_cell or is_fault or column in rows_in(report.slice)
+                is_masked = any(MASK in one for one in values)
+                if count >= max(2, len(rows) / 2) and not (is_usual or is_trivial or is_masked):
+                    of_all = f", as {own:,} of all {total:,} rows" if total else ""
+                    found.append((count, f"{column} = {value[:_LONGEST_VALUE]}{of_all}"))
+            found.sort(key=lambda one: -one[0])
+            head = f"{verdict.name}: of the {len(rows)} stored failing rows"
+            yield from (f"{head} {count} have {words}" for count, words in found[:_MOST_SEGMENTS])
+
+
+def _rows_by_value(report: GateReport) -> dict[tuple[str, str], dict[str, int]]:
+    """The number of rows with each value of the columns by which an assertion counted them."""
+    found: dict[tuple[str, str], dict[str, int]] = {}
+    for verdict in report.verdicts:
+        for key, groups in measurements_from(verdict.measured).groups.items():
+            dataset, metric, arguments, lag, columns = json.loads(key)
+            if (metric, arguments, lag or 0, len(columns)) == ("num_rows", [], 0, 1):
+                found[dataset, columns[0]] = {
+                    show_group(value): rows
+                    for value, rows in groups.values.items()
+                    if isinstance(rows, int)
+                }
+    return found
+
+
+def _differences(bad: GateReport, good: GateReport) -> list[str]:
+    """What the reports say differently, apart from what failed: facts, then values that moved."""
+    read = [{one.name for one in report.datasets if one.fields} for report in (bad, good)]
+    new, old = (_facts(report, read[0] & read[1]) for report in (bad, good))
+    changed = [fact for fact in {**new, **old} if new.get(fact) != old.get(fact)][:_MOST_LINES]
+    lines = [f"{fact}: {new.get(fact, 'none')}, was {old.get(fact, 'none')}" for fact in changed]
+    values, past = _measured(bad), _measured(good)
+    moves = []
+    for label, (now, text) in values.items():
+        then, before = past.get(label, (now, text))
+        move = abs(now - then) / (max(abs(now), abs(then)) or 1)
+        if move >= _LEAST_MOVE:
+            moves.append((move, f"{label}: {text}, was {before}"))
+    lines += [line for _, line in sorted(moves, reverse=True)[:_MOST_MOVED]]
+    return lines or ["nothing that the reports show"]
+
+
+def _facts(report: GateReport, readable: Collection[str]) -> dict[str, str]:
+    """What a report says besides values, by its label."""
+    facts = {"blocks from": report.fail_on.value, "Spark": report.spark_version or "unknown"}
+    for one in report.datasets:
+        facts[f"rows of {one.name}"] = "unknown" if one.rows is None else f"{one.rows:,}"
+        fields = one.fields if one.name in readable else ()
+        facts |= {f"column {field.name} of {one.name}": field.type for field in fields}
+    facts |= {f"source {one.file}": f"content {one.digest[:8]}" for one in report.sources}
+    if report.contract is not None:
+        facts[f"contract {report.contract.id}"] = report.contract.version or "without a version"
+    for verdict in report.verdicts:
+        facts |= {f"profile {name}": "active" for name in verdict.profiles}
+        if verdict.waived_by is not None:
+            facts[f"waiver of {verdict.name}"] = verdict.waived_by
+    return facts
+
+
+def _measured(report: GateReport) -> dict[str, tuple[float, str]]:
+    """The NULL shares and the values of passed assertions, each as a number and as shown."""
+    found = {
+        f"NULL share of {one.name}.{metric.column}": (share, format_percent(share))
+        for one in report.datasets
+        for metric in one.metrics
+        if metric.metric == "null_count" and isinstance(metric.value, int) and one.rows
+        for share in [metric.value / one.rows]
+    }
+    for verdict in report.with_status(Status.PASSED):
+        value, name = verdict.scaled_value, ", ".join(verdict.datasets)
+        nulls = f"NULL share of {name}.{verdict.column}"
+        is_said = nulls in found and "null_count(" in verdict.expression
+        if isinstance(value, NUMBERS) and verdict.groups is None and not is_said:
+            found[verdict.name] = float(value), format_in_unit(value, verdict)
+    return found

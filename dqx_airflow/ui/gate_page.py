@@ -22,8 +22,8 @@ from fastapi import Depends, Request, Response
 
 from dqx_airflow.diagnostics.verdicts import is_age, shadow_changes
 from dqx_airflow.results.alerts import labels_of
-from dqx_airflow.results.changes import Changes, is_good_before, what_changed
 from dqx_airflow.results.decisions import waivers_of, why_not_acceptable
+from dqx_airflow.results.incidents import Changes, is_good_before, what_changed
 from dqx_airflow.results.past_days import Label
 from dqx_airflow.results.query import RunsWanted
 from dqx_airflow.results.schema import RunRow

@@ -16,14 +16,15 @@ from fastapi import Request, Response
 from dqx_airflow.errors import RequestError
 from dqx_airflow.results import decisions
 from dqx_airflow.results import incidents as records
-from dqx_airflow.results.changes import Changes, changes_before
 from dqx_airflow.results.incidents import (
     ACCEPTED,
     ACKNOWLEDGED,
     CLOSED,
     COMMENT,
+    Changes,
     Incident,
     LackingRows,
+    changes_before,
     lacking_rows,
     open_slices,
 )
