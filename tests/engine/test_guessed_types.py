@@ -17,10 +17,12 @@ pytestmark = pytest.mark.spark
 
 BIG = "9007199254740993"
 """The first whole number that a double does not hold."""
+TIMES = ("2024-03-02T10:00:00.123456789", "2024-03-02T10:00:00.123456")
 CSV = {
     "whole_and_decimal": ((BIG, "1.5"), "decimal(17,1)"),
     "money": (("1.50", "-100"), "decimal(5,2)"),
     "points": ((".5", "5."), "decimal(2,1)"),
+    "point_at_the_end": (("1.", BIG), "decimal(16,0)"),
     "minus_zero": (("-0", "-0.0"), "decimal(2,1)"),
     "ints": (("2147483647", "-2147483648"), "int"),
     "bigints": (("2147483648", "1"), "bigint"),
@@ -132,11 +134,14 @@ def test_a_type_that_cannot_be_decided_is_an_error(spark: Any, tmp_path: Path, c
 
 
 def test_numbers_are_exact_and_mixed_columns_have_a_note(spark: Any, tmp_path: Path) -> None:
-    ref = put(tmp_path / "t", "csv", f"x,code,zip\n{BIG},NULL,01\n1.5,7,02\n")
+    ref = put(
+        tmp_path / "t", "csv", f"x,code,zip,at\n{BIG},NULL,01,{TIMES[0]}\n1.5,7,02,{TIMES[1]}\n"
+    )
     body = """
         assert maximum(x) == 9007199254740992 name "rounded"
         assert not_null(code) name "code"
         assert unique(zip) name "zip"
+        assert unique(at) name "at"
     """
     report = try_gates([request(tmp_path, body, [ref])], lambda _: spark)[0]
     found = {item.name: (item.status.value, item.note) for item in report.verdicts}
@@ -147,3 +152,4 @@ def test_numbers_are_exact_and_mixed_columns_have_a_note(spark: Any, tmp_path: P
         "passed",
         "column 'zip' is read as strings: some of its numbers begin with zeros",
     )
+    assert found["at"] == ("failed", "column 'at' is read without its nanoseconds")

@@ -313,6 +313,7 @@ _INTS = (("int", 2**31), ("bigint", 2**63))
 _LOST = r"(^|[\\[:,\\s])-?(0*[.]?0*[1-9]([.]?[0-9]){17,}|[1-9][0-9]{15,})([.]0*)?\\s*($|[,\\]}])"
 """A number whose digits a double may not keep, in the text of a value: 18 digits, or a whole number
 of 16."""
+_NANOSECONDS = "[.][0-9]{6}0*[1-9]"
 _MIXED = "some of its values look like numbers, dates or booleans, and others do not"
 _SPARKS_OWN = frozenset(
     {
@@ -326,7 +327,8 @@ _PLAIN_JSON = ("multiline", "mode", "pathglobfilter", "recursivefilelookup", "ba
 
 @dataclass(frozen=True, slots=True)
 class GuessedTypes:
-    """The columns of files, without those of folders; `notes` say why columns are strings."""
+    """The columns of files, without those of folders; `notes` say why columns are strings, or
+    what their type does not hold."""
 
     struct: StructType
     notes: Mapping[str, str] = field(default_factory=dict)
@@ -362,6 +364,8 @@ def guess_csv(
     if times:
         sparks = fresh_reader().load(path).schema
         types |= {name: sparks[name].dataType for name in times}
+        lost = (name for name in times if seen[name].is_lost and types[name] != StringType())
+        notes |= {name: f"column '{name}' is read without its nanoseconds" for name in lost}
     return GuessedTypes(StructType([StructField(n, kind) for n, kind in types.items()]), notes)
 
 
@@ -399,7 +403,7 @@ class _Seen:
             return DoubleType(), None
         if self.before + self.after > LONGEST_DECIMAL or self.mask & _FLOAT:
             raise _too_long(ref, name)
-        if not self.after:
+        if not (self.after or self.mask & _DECIMAL):
             for simple, limit in _INTS:
                 if -limit <= self.least <= self.most < limit:
                     return _parsed(simple), None
@@ -443,7 +447,10 @@ def _seen(texts: DataFrame, names: Sequence[str]) -> dict[str, _Seen]:
             F.expr(f"max(CASE WHEN {number} THEN length(split_part({text}, '.', 2)) END) AS a{at}"),
             F.expr(f"min({value}) AS n{at}"),
             F.expr(f"max({value}) AS x{at}"),
-            F.expr(f"max(k{at} < {_TEXT} AND k{at} > 0 AND t{at} RLIKE '{_LOST}') AS l{at}"),
+            F.expr(
+                f"max(k{at} < {_TEXT} AND k{at} > 0 AND t{at} RLIKE '{_LOST}'"
+                f" OR k{at} = {_TIME} AND t{at} RLIKE '{_NANOSECONDS}') AS l{at}"
+            ),
         ]
         whole.append(
             F.expr(
