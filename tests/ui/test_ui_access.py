@@ -43,6 +43,9 @@ PAGES = (
     "api/v1/datasets",
     "api/v1/coverage",
     "api/v1/contract?id=orders",
+    "api/v1/dataset?place=s3://lake/orders",
+    "api/v1/alerts",
+    "api/v1/review",
     "api/v1/openapi.json",
     "nowhere",
 )
@@ -79,7 +82,12 @@ def test_without_read_permission_a_dag_is_hidden(get: Get, tab: Get, scene: Scen
     assert "null_share" not in refused.text
     assert "lake" not in get("board", "ben").text
     assert "lake" not in get("datasets", "ben").text
-    assert get("dataset", "ben", place=PLACE).status_code == 404
+    for page in ("dataset", "api/v1/dataset"):
+        assert get(page, "ben", place=PLACE).status_code == 404
+    for page in ("alerts", "review"):
+        answer = get(f"api/v1/{page}", "ben")
+        assert "lake" not in answer.text
+        assert answer.status_code == get(page, "ben").status_code
     assert get("contract", "ben", id="orders").status_code == 404
 
 
