@@ -581,11 +581,11 @@ class _Translation:
 
     def _widest(self, kinds: Iterable[Kind | None]) -> Kind | None:
         """The kind of a value that is one of several. SQLite keeps an integer beside floats, whose
-        digits a float may not have, and divides it as one: such values can only be added up."""
+        digits a float may not have, and divides it as one: nothing reads such values."""
         known = {*kinds} - {KINDS["null"]}
         kind = widest(known)
         is_mixed = self.sql_dialect == "sqlite" and len(known) > 1
-        return KINDS["number"] if is_mixed and kind == KINDS["float"] else kind
+        return KINDS["other"] if is_mixed and kind == KINDS["float"] else kind
 
     def _window(self, node: Expr, scope: _Scope) -> Typed:
         self._only(node, "this", "partition_by", "order", "spec", "over")
