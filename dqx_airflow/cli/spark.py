@@ -24,6 +24,7 @@ from dqx_airflow.engine.session.connection import (
     spark_errors_explained,
 )
 from dqx_airflow.engine.session.spark_session import without_log
+from dqx_airflow.engine.session.spark_versions import arrow_table
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.plan.model import Plan, Scanned
@@ -162,7 +163,7 @@ def columns_of(spark: SparkSession, table: str) -> ColumnTable:
         tuple(types),
         {name: "string" if kind == "void" else kind for name, kind in types.items()},
         frame.count(),
-        lambda name: frame.select(quote_name(name)).toArrow().column(0),
+        lambda name: arrow_table(frame.select(quote_name(name))).column(0),
     )
 
 

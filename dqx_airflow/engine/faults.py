@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 from dqx_airflow.engine.measure import measure, measure_alone
 from dqx_airflow.engine.scan.dataset_scan import scan
 from dqx_airflow.engine.scan.frames import ReferenceTables, rows_of, rows_of_dates
+from dqx_airflow.engine.session.spark_versions import arrow_table
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.open import open_dataset
@@ -48,7 +49,7 @@ def read_days(
     else:
         wanted = wanted[: 1 + most // max(rows, 1)]
         frame = rows_of_dates(opened, set(wanted))
-    read = frame.select(*map(quote_name, opened.struct.names)).toArrow()
+    read = arrow_table(frame.select(*map(quote_name, opened.struct.names)))
     types = opened.schema.types
     table = ColumnTable(tuple(types), dict(types), read.num_rows, read.column)
     unfiltered, whole = replace(ref, filter=None), read.num_rows

@@ -76,6 +76,7 @@ from pathlib import Path
 from dqx_airflow.datasets.connections import connection_of
 from dqx_airflow.engine.proof.prove import prove
 from dqx_airflow.engine.session.connection import open_session
+from dqx_airflow.engine.session.spark_versions import arrow_table
 from dqx_airflow.errors import SparkError
 
 try:
@@ -83,6 +84,7 @@ try:
 except SparkError as error:
     print(json.dumps({"refused": error.problem, "hint": error.hint}))
     sys.exit()
+assert arrow_table(spark.range(3)).column("id").to_pylist() == [0, 1, 2]
 with tempfile.TemporaryDirectory() as folder:
     proof = prove(spark, Path(folder), lambda *_: None)
 spark.stop()

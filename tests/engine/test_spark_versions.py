@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 import dqx_airflow
 from dqx_airflow.engine.proof.cases import proof_cases
 from dqx_airflow.engine.session.spark_versions import (
+    arrow_table,
     objection_to_guessed_json,
     objection_to_types,
     package_of,
@@ -93,6 +95,15 @@ def test_json_is_guessed_from_spark_4_on() -> None:
 )
 def test_the_package_of_a_format_is_that_of_the_version(version: str, package: str) -> None:
     assert package_of("delta", version) == package
+
+
+@pytest.mark.spark
+def test_the_rows_of_a_frame_are_an_arrow_table_also_if_there_are_none(spark: Any) -> None:
+    rows = spark.sql("SELECT id, DATE'2024-02-29' AS day FROM range(3)")
+    found, none = arrow_table(rows), arrow_table(rows.where("id > 5"))
+    assert found.column("day").to_pylist() == [date(2024, 2, 29)] * 3
+    assert none.num_rows == 0
+    assert none.schema == found.schema
 
 
 @pytest.mark.spark

@@ -145,6 +145,19 @@ def objection_to_types(spark: SparkSession, text: str) -> str | None:
     return None
 
 
+def arrow_table(frame: Any) -> Any:
+    """The rows of a frame as a table of PyArrow. 3.5 has only what its `toPandas` begins with."""
+    if hasattr(frame, "toArrow"):
+        return frame.toArrow()
+    if hasattr(frame, "_plan"):  # over Connect
+        client = frame.sparkSession.client
+        return client.to_table(frame._plan.to_proto(client))[0]
+    import pyarrow as pa
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return pa.Table.from_batches(frame._collect_as_arrow(), to_arrow_schema(frame.schema))
+
+
 def has_types_since(spark: SparkSession, release: str) -> bool:
     """True if a Spark has the types that came with a release."""
     return release_of(spark.version) >= release_of(release)

@@ -409,11 +409,8 @@ def _by_logical(reading: service.OdcsReading, node: Mapping, logical: str | None
     else:
         reading.not_understood(physical_node, "Spark has no type of this name")
     options = reading.mapping(node, "logicalTypeOptions")
-    if (
-        logical == "date"
-        and reading.version.startswith("3.0")
-        and "H" in (options.text("format") or "")
-    ):
+    has_hours = "H" in (options.text("format") or "")
+    if logical == "date" and has_hours and reading.version.startswith("3.0"):
         # 3.0 has a single type for dates with and without a time.
         return _Declared("timestamp", marks)
     spark_type = logical_type(logical)
