@@ -6,6 +6,7 @@ on the scale of their square roots, where their noise is about the same at every
 the median of the last four weeks. A volume may as well be at that of its last three days: a shift
 or a campaign alarms twice, and the way back not at all. The limits are as far away as fine days are
 from their own forecast: five standard deviations, or more where the tail of these errors is heavy.
+Shares of few rows have the noise of counting these.
 
 numpy computes many days at once: a backtest asks for all days of an assertion together.
 """
@@ -41,6 +42,10 @@ that a double or a half load never passes."""
 
 _LONG, _SHORT, _FEWEST_BEFORE = 28, 3, 5
 _SIGMAS, _RETURN_DAYS, _TAIL = 5.0, 10_000, 0.8
+_MOST_SIGMAS_OF_OTHERS = 8.0
+_NO_ROW, _MOST_WITH_SOME = 1e-12, 0.9
+_COUNTING, _COUNTING_SIGMAS = 1.3, 4.0
+"""Errors of up to 1.3 standard deviations of counting are those of counting, without a tail."""
 _FEWEST_WEEKS = 2
 _GROSS = 6.0
 """Errors of more standard deviations are of incidents and campaigns, unless a label says fine."""
@@ -89,12 +94,13 @@ class UsualLimits:
 @dataclass(frozen=True)
 class _Scale:
     """A scale on which noise is about the same at every size; `least` is the smallest distance of a
-    limit there."""
+    limit there, and `counting` the standard deviation of counting rows where these are few."""
 
     forth: Callable[[Any], Any]
     back: Callable[[float], float]
     least: float
     is_log: bool = False
+    counting: float = 0.0
 
 
 def known_text(on: date, labels: Mapping[date, bool]) -> str:
@@ -188,7 +194,7 @@ def _scales(values: Floats, kind: Kind) -> list[_Scale]:
         if kind is Kind.VOLUME:
             return _COUNT if middle[row] == 0 or (middle[row] < 20 and is_whole[row]) else _LOG
         if np.nan_to_num(values[row]).max() <= 1:
-            return _SHARE if middle[row] <= 0.5 else _COMPLEMENT
+            return _share(values[row], middle[row] > 0.5)
         return _LOG
 
     return [scale_of(row) for row in range(len(values))]
@@ -228,10 +234,37 @@ def _exponential(value: float) -> float:
         return math.inf
 
 
-_SHARE = _Scale(_root, _square, 0.015)
-_COMPLEMENT = _Scale(lambda v: -_root(1 - v), lambda root: 1 - _square(-root), 0.015)
 _COUNT = _Scale(lambda v: _root(v + 0.375), lambda root: max(_square(root) - 0.375, 0), 1.2)
 _LOG = _Scale(_logarithm, _exponential, 0.06, is_log=True)
+
+
+def _share(values: Floats, is_complement: bool) -> _Scale:
+    """Where a share is exactly none, or all, on many days, the smallest other one is that of a row.
+    Its square root then has the noise of a count: F. J. Anscombe, The transformation of Poisson,
+    binomial and negative-binomial data, 1948."""
+    import numpy as np
+
+    known = values[~np.isnan(values)]
+    parts = 1 - known if is_complement else known
+    some = parts[parts > _NO_ROW]
+    is_few = len(some) and len(some) <= _MOST_WITH_SOME * len(parts)
+    return _share_scale(float(f"{some.min():.2g}") if is_few else 0.0, is_complement)
+
+
+@lru_cache(maxsize=256)
+def _share_scale(of_a_row: float, is_complement: bool) -> _Scale:
+    added, counting = 0.375 * of_a_row, math.sqrt(of_a_row) / 2
+    least = max(0.015, 4 * counting)
+
+    def forth(share: Any) -> Any:
+        return _root(share + added)
+
+    def back(root: float) -> float:
+        return max(_square(root) - added, 0)
+
+    if is_complement:
+        return _Scale(lambda v: -forth(1 - v), lambda v: 1 - back(-v), least, counting=counting)
+    return _Scale(forth, back, least, counting=counting)
 
 
 @lru_cache(maxsize=64)
@@ -295,7 +328,11 @@ class _Fit:
         usual = np.where((errors > _GROSS * sigma[:, None]) & ~is_fine, np.nan, errors)
         tail, far = _quantile(usual, _TAIL), _quantile(usual, (1 + _TAIL) / 2)
         reach = tail + (far - tail) / math.log(2) * math.log(_RETURN_DAYS * (1 - _TAIL))
+        if kind is Kind.OTHER:  # its tail is rarely heavy, but of issues without a label
+            reach = np.minimum(reach, _MOST_SIGMAS_OF_OTHERS * sigma)
         half = np.maximum(np.maximum(_SIGMAS * sigma, reach), scale.least)
+        is_counting = sigma <= _COUNTING * scale.counting
+        half = np.where(is_counting, np.maximum(_COUNTING_SIGMAS * sigma, scale.least), half)
         if scale.is_log:
             half = np.minimum(half, math.log(MOST_LOAD))
         expected, *short = (level[:, length] for level in levels)

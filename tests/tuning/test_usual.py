@@ -245,3 +245,30 @@ def test_shares_near_none_and_near_all_have_limits_of_their_own() -> None:
     for values, bad in ((rare, 0.01), ([1 - value for value in rare], 0.99)):
         assert alarms(dates, values, Kind.OTHER) == []
         assert alarms(dates, [*values[:140], bad, *values[141:]], Kind.OTHER) == [140]
+
+
+@pytest.mark.parametrize("is_complement", [False, True])
+def test_a_single_row_of_few_is_no_alarm_where_a_share_is_none_on_most_days(
+    is_complement: bool,
+) -> None:
+    chance = random.Random(5)
+    dates = [LAST - timedelta(days=170 - number) for number in range(170)]
+    rows = [chance.randint(150, 250) for _ in dates]
+    bad = [sum(chance.random() < 0.003 for _ in range(count)) for count in rows]
+    assert sum(number == 0 for number in bad) > 80
+
+    def shares(bad: Sequence[int]) -> list[float]:
+        found = [number / count for number, count in zip(bad, rows, strict=True)]
+        return [1 - share for share in found] if is_complement else found
+
+    assert alarms(dates, shares(bad), Kind.OTHER) == []
+    assert alarms(dates, shares([*bad[:160], 14, *bad[161:]]), Kind.OTHER) == [160]
+
+
+def test_small_leaks_without_a_label_do_not_hide_a_larger_one() -> None:
+    chance = random.Random(6)
+    dates = [LAST - timedelta(days=160 - number) for number in range(160)]
+    shares = [0.02 * chance.uniform(0.8, 1.25) for _ in dates]
+    for day in chance.sample(range(159), 24):
+        shares[day] = 0.036
+    assert alarms(dates, [*shares[:159], 0.09], Kind.OTHER)[-1:] == [159]
