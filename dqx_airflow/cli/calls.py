@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dqx_airflow import values
 from dqx_airflow.cli import command
@@ -41,9 +41,6 @@ from dqx_airflow.plan.selection import (
 from dqx_airflow.values import DatasetRef, GateRequest, Selection, SourceFile
 from dqx_airflow.values.files import source_location
 from dqx_airflow.values.request import dates_of_range, is_range
-
-if TYPE_CHECKING:
-    from dqx_airflow.contracts.enforcement.enforced_contract import Enforced
 
 
 @dataclass(frozen=True, slots=True)
@@ -537,10 +534,15 @@ class _CallReader:
         enforced = enforcement.over(
             tuple(datasets.values()), on=template.run_key.date, unsupported=self.unsupported.value
         )
-        self.used.update(_datasets_needed(enforced.suite))
-        selection = self._selection_of_contract(path, enforced, template, options.selection)
-        if options.selection is not None and selection is None:
-            return None
+        suite, selection = enforced.checked.valid_suite, options.selection
+        self.used.update(datasets_of(suite.checks))
+        if selection is not None:
+            seen_here = selectable_assertions(
+                suite, enforced.suite, (), template.run_key.date, enforced.contract
+            )
+            selection = self._selection_in(path, seen_here, selection)
+            if selection is None:
+                return None
         for message in enforced.objections:
             self.problems.wrong("PATH", str(path), message.replace("in `datasets`", "by --dataset"))
         return replace(
@@ -556,18 +558,6 @@ class _CallReader:
             selection=selection,
         )
 
-    def _selection_of_contract(
-        self, path: Path, enforced: Enforced, template: GateRequest, selection: Selection | None
-    ) -> Selection | None:
-        """`_selection_in` for the clauses of a contract."""
-        suite = check_source(enforced.suite).suite
-        if selection is None or suite is None:
-            return None
-        selectable = selectable_assertions(
-            suite, enforced.suite, (), template.run_key.date, enforced.contract
-        )
-        return self._selection_in(path, selectable, selection)
-
     def _warn_of_unused(self, given: Mapping[str, DatasetRef]) -> None:
         for line, name in enumerate(given, start=1):
             if name not in self.used:
@@ -575,9 +565,3 @@ class _CallReader:
                 hint = did_you_mean(name, sorted(self.used))
                 message = f"dataset '{name}' is not used by any suite"
                 self.problems.add([Diagnostic(message, span, help=hint, is_mild=True)], {})
-
-
-def _datasets_needed(suite: SourceFile) -> tuple[str, ...]:
-    """The datasets that a compiled suite uses."""
-    checked = check_source(suite)
-    return datasets_of(checked.suite.checks) if checked.suite is not None else ()
