@@ -1,4 +1,4 @@
-r"""The formats of strings: `email is email`, one entry each; and regular expressions that Java
+r"""The formats of strings (`email is email`), rows of `text_formats.txt`; and expressions that Java
 evaluates faster, with the same matches.
 
 The expressions mean the same to Java, with which Spark matches, and to Python. `$(?!\n)` is the
@@ -27,35 +27,18 @@ from importlib.resources import files
 
 from dqx_airflow.metrics.sql import quote_literal
 
-_THIRTY_ONE, _THIRTY = (
-    "(0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])",
-    "(0[469]|11)-(0[1-9]|[12][0-9]|30)",
-)
-_LEAP_YEAR = "(([0-9]{2}(0[48]|[2468][048]|[13579][26]))|(([02468][048]|[13579][26])00))"
-_DATE = f"([0-9]{{4}}-({_THIRTY_ONE}|{_THIRTY}|02-(0[1-9]|1[0-9]|2[0-8]))|{_LEAP_YEAR}-02-29)"
-_TIME = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?"
-_ZONE = r"(Z|[+-]([01][0-9]|2[0-3]):?[0-5][0-9])"
-_BYTE = "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
-_LABEL = "[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_TABLE = files(__package__).joinpath("text_formats.txt").read_text(encoding="utf-8")
+
+
+def _rows(heading: str) -> list[list[str]]:
+    rows = _TABLE.partition(f"\n{heading}\n")[2].partition("\n\n")[0]
+    return [row.split(" | ") for row in rows.splitlines()]
+
+
+_PARTS: dict[str, str] = dict(_rows("parts"))
 # Java's matcher uses a stack frame for each repetition of a group: long strings are rejected first.
-SHORT = "(?=.{1,254}$)"
+SHORT = _PARTS["short"]
 """How patterns begin of strings with at most 254 characters."""
-_HOST = rf"{SHORT}{_LABEL}(\.{_LABEL})*"
-_ATOM = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]{1,64}"
-_QUOTED = r'"([ !#-\[\]-~]|\\[ -~]){0,62}"'
-_HEX = "[0-9a-fA-F]"
-# Without a group: Java takes longer to repeat one than to match it three times.
-_UUID = "-".join(f"{_HEX}{{{length}}}" for length in (8, 4, 4, 4, 12))
-_IPV6 = "|".join(
-    [
-        f"({_HEX}{{1,4}}:){{7}}{_HEX}{{1,4}}",
-        *(f"({_HEX}{{1,4}}:){{1,{left}}}(:{_HEX}{{1,4}}){{1,{7 - left}}}" for left in range(1, 7)),
-        f":((:{_HEX}{{1,4}}){{1,7}}|:)",
-        f"({_HEX}{{1,4}}:){{1,7}}:",
-    ]
-)
-
-
 CODES = json.loads(files(__package__).joinpath("standard_codes.json").read_text(encoding="utf-8"))
 """The lists of codes by name, and the releases of their sources."""
 
@@ -121,8 +104,7 @@ _GTIN = CheckDigits(
     lambda x: _is_0_modulo_10(x, _TRIPLED),
     lambda x: _weighted_sum(x, lambda digit: 3 * digit) % 10 == 0,
 )
-# ISO 7064: what 98 minus the remainder can be.
-_TWO_DIGITS = "(0[2-9]|[1-8][0-9]|9[0-8])"
+_CHECKS = {"iban": _IBAN, "isin": _ISIN, "modulo 97": _MODULO_97, "gtin": _GTIN, "luhn": _LUHN}
 
 
 def _one_of(codes: Iterable[str]) -> str:
@@ -137,8 +119,7 @@ def _ibans() -> str:
     """The account numbers of each country have a structure such as `4!n12!c`."""
     classes = {"n": "[0-9]", "a": "[A-Z]", "c": "[A-Z0-9]"}
     return "|".join(
-        country
-        + _TWO_DIGITS
+        f"{country}<97>"
         + re.sub("([0-9]+)!([nac])", lambda part: f"{classes[part[2]]}{{{part[1]}}}", structure)
         for country, structure in CODES["iban"].items()
     )
@@ -160,75 +141,22 @@ class TextFormat:
         return matching if digits is None else f"({matching} AND {digits.sql(text)})"
 
 
-_ENTRIES = (
-    # RFC 5321, section 4.1.2: Mailbox.
-    TextFormat(
-        "email",
-        "An email address of RFC 5321: ann@example.org, ann@localhost, ann@[192.0.2.1].",
-        rf"{SHORT}({_ATOM}(\.{_ATOM})*|{_QUOTED})"
-        rf"@({_LABEL}(\.{_LABEL})*|\[({_BYTE}\.){{3}}{_BYTE}\]|\[IPv6:({_IPV6})\])",
-    ),
-    TextFormat("uuid", "A UUID with hyphens.", _UUID),
-    TextFormat("uri", "A URI with a scheme.", r"[A-Za-z][A-Za-z0-9+.-]*:[^\s<>\"{}|\\^`]+"),
-    TextFormat("url", "A web address.", r"[Hh][Tt][Tt][Pp][Ss]?://[^\s/?#<>\"][^\s<>\"]*"),
-    TextFormat("hostname", "A host name.", _HOST),
-    TextFormat("ipv4", "An IPv4 address.", rf"({_BYTE}\.){{3}}{_BYTE}"),
-    TextFormat("ipv6", "An IPv6 address.", _IPV6),
-    TextFormat("date", "A valid date: 2024-02-29.", _DATE),
-    TextFormat("time", "A time of day: 06:00 or 06:00:59.5.", _TIME),
-    TextFormat(
-        "timestamp", "A date and a time, with or without a zone.", f"{_DATE}[T ]{_TIME}{_ZONE}?"
-    ),
-    TextFormat("integer", "A whole number.", "[+-]?[0-9]+"),
-    TextFormat(
-        "number", "A decimal number.", r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?"
-    ),
-    TextFormat("phone", "A phone number in E.164 format: +4930123456.", r"\+[1-9][0-9]{6,14}"),
-    TextFormat("country", "A country code of ISO 3166-1 alpha-2: CH.", _one_of(CODES["country"])),
-    TextFormat(
-        *("country_alpha3", "A country code of ISO 3166-1 alpha-3: CHE."),
-        _one_of(CODES["country_alpha3"]),
-    ),
-    TextFormat(
-        *("country_numeric", "A country code of ISO 3166-1 numeric: 756."),
-        _one_of(CODES["country_numeric"]),
-    ),
-    TextFormat(
-        *("currency", "A currency code of ISO 4217, also of a fund or a metal: CHF, XAU."),
-        _one_of(CODES["currency"]),
-    ),
-    TextFormat("language", "A language code of ISO 639-1: de.", _one_of(CODES["language"])),
-    TextFormat(
-        *("iban", "An IBAN of a registered country with its check digits, without spaces."),
-        *(_ibans(), _IBAN),
-    ),
-    TextFormat(
-        *("isin", "An ISIN of a country or an agency with its check digit: US0378331005."),
-        *(f"({_one_of(CODES['isin'])})[A-Z0-9]{{9}}[0-9]", _ISIN),
-    ),
-    TextFormat(
-        *("lei", "An LEI with its check digits: 529900T8BM49AURSDO55."),
-        *(f"[A-Z0-9]{{18}}{_TWO_DIGITS}", _MODULO_97),
-    ),
-    TextFormat(
-        *("gtin", "A GTIN of 8, 12, 13 or 14 digits with its check digit, also called EAN or UPC."),
-        *("[0-9]{8}|[0-9]{12,14}", _GTIN),
-    ),
-    TextFormat(
-        *("credit_card", "A card number of 12 to 19 digits with its check digit, without spaces."),
-        *("[1-9][0-9]{11,18}", _LUHN),
-    ),
-    TextFormat("country_format", "Two letters like a country code: XX.", "[A-Z]{2}"),
-    TextFormat("currency_format", "Three letters like a currency code: XYZ.", "[A-Z]{3}"),
-    TextFormat("language_format", "Two letters like a language code: xx.", "[a-z]{2}"),
-    TextFormat("iban_format", "Like an IBAN, with any digits.", "[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}"),
-    TextFormat("isin_format", "Like an ISIN, with any digit.", "[A-Z]{2}[A-Z0-9]{9}[0-9]"),
-    TextFormat("lei_format", "Like an LEI, with any digits.", "[A-Z0-9]{18}[0-9]{2}"),
-    TextFormat("gtin_format", "Like a GTIN, with any digits.", "[0-9]{8}|[0-9]{12,14}"),
-    TextFormat("credit_card_format", "Like a card number, with any digits.", "[0-9]{12,19}"),
-)
+def _expression(written: str) -> str:
+    """An expression of the table with its parts."""
 
-TEXT_FORMATS: dict[str, TextFormat] = {entry.name: entry for entry in _ENTRIES}
+    def part(match: re.Match[str]) -> str:
+        name = match[1]
+        if name in _PARTS:
+            return _expression(_PARTS[name])
+        return _expression(_ibans()) if name == "iban" else _one_of(CODES[name])
+
+    return re.sub(r"<([\w ]+)>", part, written)
+
+
+TEXT_FORMATS: dict[str, TextFormat] = {
+    name: TextFormat(name, doc, _expression(pattern), *map(_CHECKS.__getitem__, checks))
+    for name, doc, pattern, *checks in _rows("formats")
+}
 
 
 def whole(pattern: str) -> str:
