@@ -5,6 +5,7 @@ Importing this package is cheap: the public names are imported on first use.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -44,25 +45,40 @@ if TYPE_CHECKING:
 
 __version__ = "0.3.0"
 
-_NAMES = {
-    "values": "DatasetRef GateReport GateRequest Outcome Severity Status Verdict",
-    "operators": "ContractGateOperator DqlGateOperator",
-    "api": "Context Contract ContractRegistry ContractValidator ContractViolation DatedResults "
-    "DatesFailed Interpreter MemoryDatabase MetricProvider Results SparkDatabase StoredDatabase "
-    "Suite SuiteFailed Table TunableChoice TunableFloat TunableInt TunablePercent "
-    "VerificationSuite assert_contract check read_validated",
-}
-_HOME = {name: f"dqx_airflow.{house}" for house, text in _NAMES.items() for name in text.split()}
 
-__all__ = ["__version__", *_HOME]  # noqa: PLE0604 (the names are those of the table)
+def lazy_names(
+    package: str, modules: Mapping[str, str], root: str | None = None
+) -> tuple[list[str], Callable[[str], Any]]:
+    """The names of a package, from those of its modules, and its `__getattr__`, which imports the
+    module of a name on first use.
+
+    :param root: where the modules are, if not in the package.
+    """
+    homes = {name: module for module, names in modules.items() for name in names.split()}
+
+    def named(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        return getattr(import_module(f"{root or package}.{homes[name]}"), name)
+
+    return [*homes], named
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
+_NAMES, __getattr__ = lazy_names(
+    __name__,
+    {
+        "values": "DatasetRef GateReport GateRequest Outcome Severity Status Verdict",
+        "operators": "ContractGateOperator DqlGateOperator",
+        "api": "Context Contract ContractRegistry ContractValidator ContractViolation DatedResults "
+        "DatesFailed Interpreter MemoryDatabase MetricProvider Results SparkDatabase "
+        "StoredDatabase Suite SuiteFailed Table TunableChoice TunableFloat TunableInt "
+        "TunablePercent VerificationSuite assert_contract check read_validated",
+    },
+)
 
-    return getattr(import_module(_HOME[name]), name)
+__all__ = ["__version__", *_NAMES]  # noqa: PLE0604 (the names are those of the table)
 
 
 def get_provider_info() -> dict[str, Any]:

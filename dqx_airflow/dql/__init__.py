@@ -5,7 +5,9 @@ Modules above run and tune suites; their public names are re-exported here, impo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dqx_airflow import lazy_names
 
 if TYPE_CHECKING:
     from dqx_airflow.api.suite import Interpreter as Interpreter
@@ -17,23 +19,15 @@ if TYPE_CHECKING:
     from dqx_airflow.tuning.tunables import TunableInt as TunableInt
     from dqx_airflow.tuning.tunables import TunablePercent as TunablePercent
 
-_HOME = {
-    "History": "dqx_airflow.tuning.suite_history",
-    "Interpreter": "dqx_airflow.api.suite",
-    "Suite": "dqx_airflow.api.suite",
-    "TunableChoice": "dqx_airflow.tuning.tunables",
-    "TunableFloat": "dqx_airflow.tuning.tunables",
-    "TunableInt": "dqx_airflow.tuning.tunables",
-    "TunablePercent": "dqx_airflow.tuning.tunables",
-    "UpstreamFailure": "dqx_airflow.errors",
-}
+_NAMES, __getattr__ = lazy_names(
+    __name__,
+    {
+        "tuning.suite_history": "History",
+        "api.suite": "Interpreter Suite",
+        "tuning.tunables": "TunableChoice TunableFloat TunableInt TunablePercent",
+        "errors": "UpstreamFailure",
+    },
+    "dqx_airflow",
+)
 
-__all__ = [*_HOME]  # noqa: PLE0604 (the names are those of the table)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(_HOME[name]), name)
+__all__ = [*_NAMES]  # noqa: PLE0604 (the names are those of the table)

@@ -6,7 +6,9 @@ the Spark provider may not be installed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dqx_airflow import lazy_names
 
 if TYPE_CHECKING:
     from dqx_airflow.operators.contract_gate import ContractGateOperator as ContractGateOperator
@@ -22,23 +24,15 @@ if TYPE_CHECKING:
     from dqx_airflow.operators.notices import notify_on_change as notify_on_change
     from dqx_airflow.operators.notices import notify_with as notify_with
 
-_MODULES = {
-    "contract_gate": ("ContractGateOperator", "contract_deadline"),
-    "dql_gate": ("DqlGateOperator",),
-    "exceptions": (
-        *("GateBlocked", "GateBroken", "GateInfrastructureError", "GateMisconfigured"),
+_NAMES, __getattr__ = lazy_names(
+    __name__,
+    {
+        "contract_gate": "ContractGateOperator contract_deadline",
+        "dql_gate": "DqlGateOperator",
+        "exceptions": "GateBlocked GateBroken GateInfrastructureError GateMisconfigured "
         "GateTimeoutError",
-    ),
-    "notices": ("GateNotice", "gate_notice", "notify_on_change", "notify_with"),
-}
-_HOME = {name: f"{__name__}.{module}" for module, names in _MODULES.items() for name in names}
+        "notices": "GateNotice gate_notice notify_on_change notify_with",
+    },
+)
 
-__all__ = [*_HOME]  # noqa: PLE0604 (the names are those of the table)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(_HOME[name]), name)
+__all__ = [*_NAMES]  # noqa: PLE0604 (the names are those of the table)

@@ -18,6 +18,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from dqx_airflow import lazy_names
+
 if TYPE_CHECKING:
     from dqx_airflow.operators.results_location import ResultsLocation
     from dqx_airflow.operators.submitters.aws import EmrServerlessJobs as EmrServerlessJobs
@@ -30,15 +32,18 @@ if TYPE_CHECKING:
     from dqx_airflow.operators.submitters.livy import LivyBatches as LivyBatches
     from dqx_airflow.values import GateRequest
 
-_HOME = {
-    **dict.fromkeys(("EmrServerlessJobs", "EmrSteps", "GlueJobRuns"), "aws"),
-    "DatabricksRuns": "databricks",
-    **dict.fromkeys(("DataprocBatches", "DataprocJobs"), "dataproc"),
-    "LivyBatches": "livy",
-    "SparkApplications": "kubernetes",
-}
+_NAMES, __getattr__ = lazy_names(
+    __name__,
+    {
+        "aws": "EmrServerlessJobs EmrSteps GlueJobRuns",
+        "databricks": "DatabricksRuns",
+        "dataproc": "DataprocBatches DataprocJobs",
+        "livy": "LivyBatches",
+        "kubernetes": "SparkApplications",
+    },
+)
 
-__all__ = ["DriverEnd", "Job", "Submitter", *_HOME]  # noqa: PLE0604 (those of the table)
+__all__ = ["DriverEnd", "Job", "Submitter", *_NAMES]  # noqa: PLE0604 (those of the table)
 
 _LONGEST_NAME = 40
 _LONGEST_CAUSE = 300
@@ -223,11 +228,3 @@ def submitter_mistake(given: object) -> str | None:
         if not isinstance(value, str | int | float | list | tuple | Mapping | None):
             return f"submit: {field.name}={value!r} is not a JSON value"
     return None
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
