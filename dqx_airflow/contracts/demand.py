@@ -164,22 +164,14 @@ class Condition:
         """The intervals of the numbers that satisfy it, in ascending order."""
         bound, high = self.bound, self.high if self.high is not None else self.bound
         bottom, top = (-inf, -1), (inf, 1)
-        match self.op:
-            case "==":
-                return (((bound, -1), (bound, 1)),)
-            case "!=":
-                return ((bottom, (bound, -1)), ((bound, 1), top))
-            case ">":
-                return (((bound, 1), top),)
-            case ">=":
-                return (((bound, -1), top),)
-            case "<":
-                return ((bottom, (bound, -1)),)
-            case "<=":
-                return ((bottom, (bound, 1)),)
-            case "between":
-                return (((bound, -1), (high, 1)),)
-        return ((bottom, (bound, -1)), ((high, 1), top))
+        below, above = (bottom, (bound, -1)), ((high, 1), top)
+        by_op: dict[str, tuple[Interval, ...]] = {
+            **dict.fromkeys(("==", "between"), (((bound, -1), (high, 1)),)),
+            **dict.fromkeys(("!=", "not between"), (below, above)),
+            **{">": (above,), ">=": (((bound, -1), top),)},
+            **{"<": (below,), "<=": ((bottom, (bound, 1)),)},
+        }
+        return by_op[self.op]
 
     def order(self, new: Condition) -> Order:
         """What another condition on the same number allows, compared with this one."""
