@@ -56,13 +56,11 @@ def read_contract(
     source: SourceFile,
     read: FileReader = no_files,
     *,
-    dialect: Dialect | None = None,
     variables: MappingType[str, str] | None = MappingProxyType({}),
 ) -> ReadContract:
     """The contract in a text.
 
     :param read: reads the files that `$ref` names.
-    :param dialect: the required dialect of the text, any by default.
     :param variables: the values that the contract may know; None keeps the references as text, for
         what only stores the contract.
     """
@@ -71,7 +69,7 @@ def read_contract(
     sources = {source.name: source.text}
     contract = None
     if document.root is not None:
-        reader = _reader(document, dialect, diagnostics)
+        reader = _reader(document, diagnostics)
         if reader is not None and isinstance(document.root, Mapping):
             if reader.dialect is Dialect.DATALEX:
                 variables = None  # it has templates of its own
@@ -109,9 +107,7 @@ def read_contract(
     return ReadContract(contract, document, tuple(kept), sources)
 
 
-def _reader(
-    document: Document, dialect: Dialect | None, diagnostics: list[Diagnostic]
-) -> DialectReader | None:
+def _reader(document: Document, diagnostics: list[Diagnostic]) -> DialectReader | None:
     root = document.root
     assert root is not None
     readers = recognised(root) if isinstance(root, Mapping) else ()
@@ -122,11 +118,6 @@ def _reader(
         message, help_line = "this is a data product, not a contract", _OF_PRODUCTS
     elif not readers:
         message = "unknown contract dialect"
-    elif dialect is not None:
-        if any(reader.dialect is dialect for reader in readers):
-            return reader_of(dialect)
-        message = f"this contract is in the dialect {readers[0].dialect}, not {dialect}"
-        help_line = reader_of(dialect).sign
     elif len(readers) > 1:
         names = " and ".join(reader.dialect for reader in readers)
         message = f"this contract mixes the dialects {names}"

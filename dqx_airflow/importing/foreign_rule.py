@@ -124,7 +124,6 @@ class ImportRequest:
     """
 
     file: str
-    text: str
     dataset: str | None = None
     read_beside: Callable[[str], Any] = lambda path: None
 

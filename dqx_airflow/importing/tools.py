@@ -313,7 +313,7 @@ def read_rules(
     :raises NoCounterpartError: the file cannot be read, or belongs to no known tool.
     """
     request = foreign_rule.ImportRequest(
-        Path(source.name).name, source.text, dataset, _beside(Path(source.name))
+        Path(source.name).name, dataset, _beside(Path(source.name))
     )
     candidates = {tool: TOOLS[tool]} if tool else TOOLS
     for name, candidate in candidates.items():

@@ -33,7 +33,6 @@ class Answer:
     author: str
     reason: str
     at: datetime
-    is_default: bool = False
 
     def __str__(self) -> str:
         return f"by {self.author}{f': {self.reason}' if self.reason else ''}"
@@ -125,7 +124,7 @@ def answer_of(event: Mapping[str, Any], timeout: timedelta | None) -> Answer:
     user = event.get("responded_by_user")
     if not user:
         how = "the default of the gate" if accepts else ""
-        return Answer(accepts, f"no one within {timeout}", how, at, is_default=True)
+        return Answer(accepts, f"no one within {timeout}", how, at)
     reason = str((event.get("params_input") or {}).get("reason") or "").strip()
     name = str(user.get("name") or user.get("id"))
     return Answer(accepts, name, reason, at)

@@ -238,15 +238,12 @@ DAYS = 30
 _FAILED = f"\"status\" = '{Status.FAILED.value}'"
 
 
-def recent_alerts(
-    results: StoredResults, gates: Collection[str], *, until: date | None = None
-) -> tuple[Alert, ...]:
+def recent_alerts(results: StoredResults, gates: Collection[str]) -> tuple[Alert, ...]:
     """The failures of some gates in the last 30 days of data, oldest day first.
 
-    :param until: the last day; by default the newest day of a gate's data.
     :raises StoreError: the store exists and cannot be read.
     """
-    runs = _runs(results, gates, until, OF_VERDICTS)
+    runs = _runs(results, gates, OF_VERDICTS)
     return tuple(alert for run, labels in runs for alert in alerts_among([run], labels))
 
 
@@ -258,7 +255,7 @@ def unlabelled_counts(
     :raises StoreError: the store exists and cannot be read.
     """
     counts: Counter[str] = Counter()
-    for run, labels in _runs(results, gates, None, ("name", "check")):
+    for run, labels in _runs(results, gates, ("name", "check")):
         labelled = {(label.map_index, label.check, label.name) for label in labels}
         counts[run.gate] += sum(
             (run.map_index, row["check"], row["name"]) not in labelled for row in run.rows
@@ -340,11 +337,11 @@ def _with_rows(
 
 
 def _runs(
-    results: StoredResults, gates: Collection[str], until: date | None, columns: Sequence[str]
+    results: StoredResults, gates: Collection[str], columns: Sequence[str]
 ) -> list[tuple[PastRun, tuple[Label, ...]]]:
     """The runs that count, with the rows that failed, and the labels of their days."""
     tomorrow = datetime.now(timezone.utc).date() + timedelta(days=1)
-    until = until or results.newest_date(RunsWanted(gates, until=tomorrow))
+    until = results.newest_date(RunsWanted(gates, until=tomorrow))
     if until is None:
         return []
     wanted = _of_last_days(gates, until)

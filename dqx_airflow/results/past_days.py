@@ -59,7 +59,6 @@ class PastDay:
     now: datetime | None = None
     verdicts: Mapping[AssertionKey, StoredVerdict] = field(default_factory=dict)
     labels: Mapping[AssertionKey, bool] = field(default_factory=dict)
-    run_id: str | None = None
     map_index: int = -1
 
     @property
@@ -311,7 +310,7 @@ def _day(run: PastRun, labels: Mapping[AssertionKey, bool]) -> PastDay:
         for row in run.rows
     }
     now = as_utc(run.started_at)
-    return PastDay(run.date, measured, now, verdicts, labels, run.run_id, run.map_index)
+    return PastDay(run.date, measured, now, verdicts, labels, run.map_index)
 
 
 def shadow_days(results: StoredResults | str, wanted: RunsWanted) -> tuple[ShadowDay, ...]:

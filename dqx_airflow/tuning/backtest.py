@@ -9,7 +9,7 @@ whose turning point is close to the value are compared as in a gate.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import partial
@@ -94,12 +94,6 @@ class MovingLimit:
         self._above, self._below = _Sorted(above), _Sorted(below)
         self._known: dict[float, int] = {}
 
-    @property
-    def points(self) -> Iterator[tuple[float, int]]:
-        """The turning points, with their days."""
-        yield from self._above
-        yield from self._below
-
     def failing(self, value: float) -> int:
         """The days on which this limit does not hold."""
         if value not in self._known:
@@ -129,9 +123,6 @@ class _Sorted:
         self._before = [0]
         for index in self._indexes:
             self._before.append(self._before[-1] | 1 << index)
-
-    def __iter__(self) -> Iterator[tuple[float, int]]:
-        return zip(self._values, self._indexes, strict=True)
 
     def before(self, value: float) -> int:
         return self._before[bisect_left(self._values, value)]

@@ -78,9 +78,9 @@ def pyspark_coherent(
     return judge_pyspark(read_pyspark(path), find_distribution(env))
 
 
-def judge_pyspark(install: PysparkInstall, distribution: SparkDistribution | None) -> Answer:
+def judge_pyspark(install: PysparkInstall, distribution: Path | None) -> Answer:
     """The verdict on the installation. `distribution` is a Spark outside the Python environment."""
-    elsewhere = f"jobs run with the Spark in {distribution.home}" if distribution else ""
+    elsewhere = f"jobs run with the Spark in {distribution}" if distribution else ""
     if install.is_hollow:
         return problem(
             "the folder pyspark has lost its files: pyspark-client and pyspark share them, "
@@ -137,16 +137,9 @@ def _equal_pins(install: PysparkInstall) -> str:
     return "" if version is None else spark_versions.equal_pins(version)
 
 
-@dataclass(frozen=True, slots=True)
-class SparkDistribution:
-    """An unpacked Spark that was not installed by pip."""
-
-    home: Path
-    versions: tuple[str, ...]
-
-
-def find_distribution(env: Mapping[str, str] = os.environ) -> SparkDistribution | None:
-    """The Spark distribution of SPARK_HOME, or else of the `spark-submit` on PATH."""
+def find_distribution(env: Mapping[str, str] = os.environ) -> Path | None:
+    """The unpacked Spark, not installed by pip, of SPARK_HOME, or else of the `spark-submit` on
+    PATH."""
     if env.get("SPARK_HOME"):
         home: Path | None = Path(env["SPARK_HOME"])
     else:
@@ -155,7 +148,7 @@ def find_distribution(env: Mapping[str, str] = os.environ) -> SparkDistribution 
     # That of pip has its jars within a Python package.
     if home is None or (home / "__init__.py").exists() or not jars_versions(home):
         return None
-    return SparkDistribution(home, jars_versions(home))
+    return home
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from dqx_airflow.contracts.dialects.clause_reader import (
     unique_name,
     with_unique_names,
 )
-from dqx_airflow.contracts.document import NOTHING, Mapping, Path, Scalar, read_document
+from dqx_airflow.contracts.document import NOTHING, Mapping, Scalar, read_document
 from dqx_airflow.contracts.field_types import types_named
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Model, Rule, column_path
 from dqx_airflow.contracts.schema import load_schema, schema_errors
@@ -37,7 +37,6 @@ class ContractPort:
     name: str
     type: str
     constraints: tuple[str, ...]
-    path: Path
     span: Span = field(compare=False)
 
 
@@ -49,8 +48,6 @@ class ManifestContract:
     version: int
     inputs: tuple[ContractPort, ...]
     outputs: tuple[ContractPort, ...]
-    owner: str | None
-    path: Path
     span: Span = field(compare=False)
 
 
@@ -168,8 +165,6 @@ def _promises(entity: Mapping) -> Iterator[ManifestContract]:
             number,
             tuple(_parameters(sides, "inputs")),
             tuple(_parameters(sides, "outputs")),
-            node.text("owner"),
-            node.path,
             node.span_of("id"),
         )
 
@@ -181,7 +176,7 @@ def _parameters(sides: Mapping, key: str) -> Iterator[ContractPort]:
             listed = item.scalars("constraints")
             constraints = tuple(each.text for each in listed if each.value is not None)
             written = item.text("type") or ""
-            yield ContractPort(name, written, constraints, item.path, item.span_of("name"))
+            yield ContractPort(name, written, constraints, item.span_of("name"))
 
 
 def _table_of(entity: Mapping) -> dict[str, tuple[str, ...]]:

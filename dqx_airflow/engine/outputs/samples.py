@@ -218,7 +218,7 @@ def with_failing_rows(
         samples.update(
             {fault: _differing(spark, fault, references, plan, most) for fault in of_two}
         )
-        sampler = _Sampler(spark, opened[name], references, plan, most)
+        sampler = _Sampler(spark, opened[name], references, most)
         samples.update(sampler.samples(of_dataset))
     return tuple(
         _with_sample(verdict, [samples[fault] for fault in of_verdict if fault in samples], most)
@@ -272,7 +272,7 @@ def _differing(
 ) -> _Sample:
     """The rows of two datasets that differ; an error does not change the verdict."""
     for name in fault.request.datasets:
-        sampler = _Sampler(spark, references.opened[name], references, plan, most)
+        sampler = _Sampler(spark, references.opened[name], references, most)
         objection = sampler.objection()
         if objection is not None:
             return sampler.failed([fault], objection)[fault]
@@ -293,7 +293,6 @@ class _Sampler:
     spark: SparkSession
     dataset: OpenDataset
     references: ReferenceTables
-    plan: Plan
     most: int
 
     def samples(self, faults: Sequence[FailingRows]) -> dict[FailingRows, _Sample]:
