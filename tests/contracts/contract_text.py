@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 
+from dqx_airflow.contracts.demands import Presence
 from dqx_airflow.contracts.document import leaves, show_path
 from dqx_airflow.contracts.model import Contract, Field, Rule
 from dqx_airflow.contracts.read import ReadContract
@@ -38,9 +39,18 @@ def misaccounted(read: ReadContract) -> list[str]:
     assert read.document.root is not None
     assert read.contract is not None
     noted = {note.clause.path for note in read.contract.notes}
-    carried = {clause.path for _, _, rule in read.contract.rules() for clause in rule.clauses}
+    every = [*leaves(read.document.root)]
+    paths = {show_path(leaf.path) for leaf in every}
+    # The key of a column says that it exists, whatever is below it.
+    carried = {
+        clause.path
+        for _, _, rule in read.contract.rules()
+        for clause in rule.clauses
+        if clause.span.file == read.document.source.name
+        if rule.demand != Presence() or clause.path in paths
+    }
     found = []
-    for leaf in leaves(read.document.root):
+    for leaf in every:
         own = show_path(leaf.path)
         above = {show_path(leaf.path[:depth]) for depth in range(1, len(leaf.path) + 1)}
         if (own in noted) == bool(above & carried):

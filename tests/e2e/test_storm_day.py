@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from demo_runs import BLOCKED, QUESTIONS, STORM, Demo, flights_in_duckdb, run_demo
+from demo_runs import BLOCKED, STORM, Demo, run_demo
 from typer.testing import CliRunner
 
 from dqx_airflow.cli.main import app
@@ -21,11 +20,6 @@ pytestmark = [pytest.mark.airflow, pytest.mark.nightly]
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
     return run_demo(tmp_path_factory.mktemp("storm"), "--day", STORM.isoformat())
-
-
-@pytest.fixture(scope="module")
-def flights(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return flights_in_duckdb(tmp_path_factory.mktemp("flights"))
 
 
 def test_an_unknown_day_is_refused(tmp_path: Path) -> None:
@@ -43,14 +37,6 @@ def test_the_gate_blocks_everything_downstream(demo: Demo) -> None:
 
 def test_a_violation_is_not_retried_even_if_the_dag_has_retries(demo: Demo) -> None:
     assert demo.tasks(STORM)["bronze_gate"] == ("failed", 1)
-
-
-@pytest.mark.parametrize("name", QUESTIONS)
-def test_the_results_hold_the_numbers_that_duckdb_finds(
-    demo: Demo, flights: Any, name: str
-) -> None:
-    expected = flights.execute(QUESTIONS[name], {"on": STORM}).fetchone()[0]
-    assert demo.results(STORM)[name]["value"] == pytest.approx(expected)
 
 
 def test_the_storm_is_blocked_by_cancelled_flights_and_the_fall_in_volume(demo: Demo) -> None:
@@ -86,19 +72,5 @@ def test_the_log_of_the_blocked_task_ends_with_the_verdict(demo: Demo) -> None:
     assert verdict in log
 
 
-def test_the_run_id_is_the_day_and_its_duration_is_real(demo: Demo) -> None:
-    (run,) = demo.runs()
-    assert run["run_id"] == STORM.isoformat()
-    assert 0 < run["seconds"] < 3600
-
-
-def test_the_events_are_valid_openlineage(demo: Demo) -> None:
-    assert not demo.openlineage_problems()
-
-
-def test_the_terminal_shows_the_failure_and_the_next_steps(demo: Demo) -> None:
+def test_the_terminal_names_the_day(demo: Demo) -> None:
     assert "Running the DAG flights_medallion for one day" in demo.output
-    assert "error: assertion failed: flights.completeness.cancelled" in demo.output
-    assert "suites/flights_bronze.dql:" in demo.output
-    for place in ("dql results list", "events.jsonl", "airflow standalone"):
-        assert place in demo.output
