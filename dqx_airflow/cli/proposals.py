@@ -234,7 +234,7 @@ def _days(proposal: Proposal) -> str:
     changes = proposal.evidence["changes"]
     words = {None: "no label", True: "real issue", False: "false alarm"}
     shown = [f"{_day(change)} ({words[change['label']]})" for change in changes]
-    return listed(shown, most=_MOST_NAMED)
+    return listed(shown, most=_MOST_NAMED) or "none"
 
 
 def _day(change: dict[str, object]) -> str:

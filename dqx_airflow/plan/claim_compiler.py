@@ -126,7 +126,7 @@ class TermCompiler:
             call.name.text,
             (
                 KnownDay(dataset),
-                ConstantTerm(_kind_of(measured).value),
+                ConstantTerm((Kind.VOLUME if is_volume(measured) else Kind.OTHER).value),
                 ConstantTerm(country),
                 today,
                 *(_days_before(today, day) for day in range(days, 0, -1)),
@@ -196,10 +196,9 @@ class TermCompiler:
 _VOLUMES = frozenset({"num_rows", "sum", "count", "null_count", "unique_count", "duplicate_count"})
 
 
-def _kind_of(measured: nodes.Expression) -> Kind:
+def is_volume(measured: nodes.Expression) -> bool:
     """Counts and sums are volumes; anything else, such as a share or a mean, has a level."""
-    is_volume = isinstance(measured, nodes.Call) and measured.name.text in _VOLUMES
-    return Kind.VOLUME if is_volume else Kind.OTHER
+    return isinstance(measured, nodes.Call) and measured.name.text in _VOLUMES
 
 
 def _days_before(term: Term, days: int) -> Term:

@@ -24,6 +24,7 @@ from dqx_airflow.metrics.derived import USUAL_LIMITS, USUAL_OPERANDS, apply
 from dqx_airflow.metrics.spark_values import metric_value
 from dqx_airflow.metrics.usual_limits import UsualLimits
 from dqx_airflow.plan import model
+from dqx_airflow.plan.claim_compiler import is_volume
 from dqx_airflow.plan.condition import Side, compare
 from dqx_airflow.plan.resolve import QUIET, active_profiles, resolve
 from dqx_airflow.results.past_days import PastDay
@@ -262,6 +263,7 @@ class Backtest:
                 planned.cost,
                 is_required(node),
                 planned.is_experimental,
+                isinstance(node.claim, nodes.Measure) and is_volume(node.claim.expression),
                 names,
             )
             for planned, node, names in zip(plan.assertions, assertion_nodes, reached, strict=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from dqx_airflow.dql import nodes
@@ -177,8 +178,6 @@ def _forms(
     if node is None or node.tolerance is not None or not isinstance(node.claim, nodes.Measure):
         return
     condition, constants = node.claim.condition, settle(suite.constants)
-    if not isinstance(condition, nodes.Comparison | nodes.Between):
-        return
     limits = _limits(condition)
     if not limits or any(not isinstance(fold(limit, constants), NUMBERS) for _, limit in limits):
         return
@@ -203,7 +202,7 @@ def _forms(
     )
 
 
-def _limits(condition: nodes.Comparison | nodes.Between) -> list[tuple[str, nodes.Expression]]:
+def _limits(condition: nodes.Condition) -> list[tuple[str, nodes.Expression]]:
     match condition:
         case nodes.Between(low=low, high=high):
             return [(">=", low), ("<=", high)]
@@ -233,15 +232,13 @@ def _needed_here_alone(
 ) -> tuple[str, ...]:
     """The names of constants that only the limits of an assertion need."""
     limit_names = {limit.text for _, limit in limits if isinstance(limit, nodes.Name)}
-    other_parts = [
-        part
-        for check in suite.checks
-        for assertion in check.assertions
-        if assertion is not node
-        for part in parts_of(assertion)
-    ]
-    other_parts += [part for constant in suite.constants for part in parts_of(constant.value)]
-    needed = {part.text for part in other_parts if isinstance(part, nodes.Name)}
+    others = [one for check in suite.checks for one in check.assertions if one is not node]
+    values = [constant.value for constant in suite.constants]
+    needed = {
+        part.text
+        for part in chain.from_iterable(map(parts_of, [*others, *values]))
+        if isinstance(part, nodes.Name)
+    }
     return tuple(
         constant.name.text
         for constant in suite.constants

@@ -448,6 +448,7 @@ class TunedAssertion:
     cost: model.Cost
     is_required: bool
     is_experimental: bool
+    is_volume: bool
     tunables: frozenset[str] = frozenset()
 
     @property

@@ -16,8 +16,10 @@ from itertools import product
 from statistics import median
 from typing import TypeAlias
 
+from dqx_airflow.metrics.usual_limits import MOST_LOAD
 from dqx_airflow.tuning.backtest import Backtest, bits_of
 from dqx_airflow.tuning.costs import Counts, KnownTruth, PricedDays, counts
+from dqx_airflow.tuning.past_judge import TunedAssertion
 from dqx_airflow.tuning.tunables import TunableInt, TunableNumber
 from dqx_airflow.values import Status
 
@@ -138,7 +140,7 @@ class Search:
             if start == before or len(self.tunables) == 1:
                 break
         for position, tail in enumerate(tails):
-            start = self._placed(start, position, tail, price)
+            start = self._placed(start, position, tail, price, days)
         return start
 
     def counts(self, values: Values, days: Sequence[int]) -> Counts:
@@ -240,9 +242,12 @@ class Search:
                     total, weights = total + weight * cost, weights + weight
         return total / weights
 
-    def _placed(self, values: Values, position: int, tail: _Tail | None, price: Price) -> Values:
+    def _placed(
+        self, values: Values, position: int, tail: _Tail | None, price: Price, days: Sequence[int]
+    ) -> Values:
         """The values with one of them moved, at equal cost, away from the worst fine day: as far as
-        fine days may reach, and at most a share of the way to an issue."""
+        fine days may reach, and at most a share of the way to an issue. Failures that no one
+        labelled are no reason to go further."""
         options, sign = self.candidates[position], self._signs[position]
         if tail is None or not sign:
             return values
@@ -259,11 +264,16 @@ class Search:
             last += 1
         worst, furthest = loosest_last[first], loosest_last[last]
         goal = tail.reach(-sign * worst)
-        if last + 1 < len(options) and cost < price(moved(loosest_last[last + 1])) < math.inf:
+        missed = [self.counts(moved(value), days).missed for value in (worst, loosest_last[-1])]
+        if missed[0] < missed[1]:
             goal = max(goal, -sign * worst + (-sign * worst - tail.usual) / 2)
             goal = min(goal, -sign * _between(worst, furthest, self._share_of_way(position)))
         else:  # nothing is known there
             goal = min(goal, -sign * worst + _MARGIN * abs(worst))
+        most = tail.usual * (MOST_LOAD if sign < 0 else 1 / MOST_LOAD)
+        is_of_volume = any(assertion.is_volume for assertion in self._assertions_of(position))
+        if is_of_volume and -sign * worst < most:
+            goal = min(goal, most)
         nearest = min(loosest_last[first : last + 1], key=lambda value: abs(-sign * value - goal))
         return moved(nearest)
 
@@ -332,13 +342,16 @@ class Search:
     def _price_of_a_miss(self, position: int) -> float:
         """The cost of a missed issue in false alarms: the maximum of the assertions that a tunable
         affects."""
-        name, assertions = self.tunables[position].name, self._backtest.assertions
-        costs = (assertions[row].cost for row in self.rows if name in assertions[row].tunables)
+        costs = (assertion.cost for assertion in self._assertions_of(position))
         ratios = (
             cost.false_negative / cost.false_positive if cost.false_positive else math.inf
             for cost in costs
         )
         return max(ratios, default=_USUAL_COSTS)
+
+    def _assertions_of(self, position: int) -> Iterator[TunedAssertion]:
+        name, assertions = self.tunables[position].name, self._backtest.assertions
+        return (assertions[row] for row in self.rows if name in assertions[row].tunables)
 
     def _sign(self, position: int) -> int:
         """1 if larger values are stricter, -1 if smaller ones are, 0 if it does not matter on

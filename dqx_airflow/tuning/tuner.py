@@ -271,35 +271,28 @@ def _tuned(
 def passing(past: KnownPast, row: int, days: Sequence[int], tried: Backtest) -> str:
     """What an assertion lets pass on a median day in another version of the suite, and how many
     known issues support each side."""
-    ends, values = tried.limits(0), tried.compared(0)
     shown = []
-    for op, limits in ends:
-        shares = [
-            limit / nearest_float(value)
-            for day in days
-            if isinstance(value := values[day], NUMBERS)
-            and value
-            and (limit := limits[day]) is not None
-        ]
-        if not shares or op[0] not in "<>":
+    for op, limits in tried.limits(0):
+        known = {
+            day: (nearest_float(value), limit)
+            for day, (value, limit) in enumerate(zip(tried.compared(0), limits, strict=True))
+            if isinstance(value, NUMBERS) and limit is not None
+        }
+        usual = [known[day] for day in days if day in known and known[day][0]]
+        if not usual or op[0] not in "<>":
             continue
         word, side = ("up to", 1) if op[0] == "<" else ("down to", -1)
         issues = sum(
-            truth is not None
-            and truth.is_known_issue
-            and isinstance(values[day], NUMBERS)
-            and _side(values[day], limits[day]) == side
-            for day, truth in enumerate(past.known[row])
+            past.label(row, day) is True and side * value > side * limit
+            for day, (value, limit) in known.items()
         )
-        known = f"{issues} known issue{'' if issues == 1 else 's'} beyond"
+        share = median(limit / value for value, limit in usual)
+        example = float(f"{median(limit for _, limit in usual):.3g}")
         shown.append(
-            f"{word} {format_value(round(median(shares), 2))} of the day's value ({known})"
+            f"{word} {format_value(round(share, 2))} times the day's value, such as "
+            f"{example:,.10g} ({issues} known issue{'' if issues == 1 else 's'} beyond)"
         )
     return f"it lets pass {' and '.join(shown)}" if shown else "its values have no scale"
-
-
-def _side(value: Any, limit: float | None) -> int:
-    return 0 if limit is None else (nearest_float(value) > limit) - (nearest_float(value) < limit)
 
 
 def no_win(trials: Sequence[costs.Trial]) -> str:
@@ -354,18 +347,6 @@ def reason_of(evidence: dict[str, Any]) -> str:
     )
 
 
-def _day_fields(backtest: Backtest, index: int) -> dict[str, Any]:
-    """The date of a day, with the map index of an instance of a mapped gate, as JSON."""
-    day = backtest.days[index]
-    instance = {"map_index": day.map_index} if day.map_index >= 0 else {}
-    return {"date": day.date.isoformat(), **instance}
-
-
-def held_out_days(trials: Iterable[costs.Trial]) -> frozenset[int]:
-    """The days on which something was tested."""
-    return frozenset(index for trial in trials for index in trial.fold.held_out)
-
-
 def change_of(
     past: KnownPast,
     row: int,
@@ -377,10 +358,11 @@ def change_of(
 
     :param verdicts: before and after.
     """
-    assertion = past.backtest.assertions[row]
+    assertion, day = past.backtest.assertions[row], past.backtest.days[index]
     before, after = (status.value if status else "unknown" for status in verdicts)
     return {
-        **_day_fields(past.backtest, index),
+        "date": day.date.isoformat(),
+        **({"map_index": day.map_index} if day.map_index >= 0 else {}),
         "check": assertion.check,
         "assertion": assertion.name,
         "before": before,
@@ -407,7 +389,7 @@ def _changes(
 ) -> list[dict[str, Any]]:
     """The days that change sides with the proposed values."""
     before, after = search.statuses(search.now), search.statuses(values)
-    held_out = held_out_days(trials)
+    held_out = {index for trial in trials for index in trial.fold.held_out}
     return [
         change_of(past, row, index, (was[index], becomes[index]), held_out)
         for index in days

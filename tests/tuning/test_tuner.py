@@ -95,7 +95,8 @@ def test_a_limit_lies_between_false_alarms_and_a_known_issue() -> None:
     assert found.proposal.values == {"LEAST": 350}, "about halfway from 414 to 300"
     evidence = found.proposal.evidence
     assert (
-        evidence["passes"] == "it lets pass down to 0.58 of the day's value (1 known issue beyond)"
+        evidence["passes"] == "it lets pass down to 0.58 times the day's value, such as 350 "
+        "(1 known issue beyond)"
     )
     assert found.proposal.reason.endswith(evidence["passes"])
     assert evidence["held_out"]["before"]["false_alarms"] > 0
@@ -221,8 +222,8 @@ def test_tunables_that_share_an_assertion_move_together() -> None:
     assert found.proposal is not None
     assert found.proposal.values == {"LOW": 450, "HIGH": 780}
     assert found.proposal.evidence["passes"] == (
-        "it lets pass down to 0.75 of the day's value (0 known issues beyond) and up to 1.3 of the "
-        "day's value (0 known issues beyond)"
+        "it lets pass down to 0.75 times the day's value, such as 450 (0 known issues beyond) and "
+        "up to 1.3 times the day's value, such as 780 (0 known issues beyond)"
     )
 
 
@@ -264,6 +265,41 @@ def test_a_limit_keeps_a_margin_to_the_worst_fine_day_and_none_to_an_issue() -> 
     with_issues = days_of([*values, near, near], {**labels, 120: True, 121: True})
     (careful,) = tuned_alone(text_of(constants=constants), with_issues)
     assert careful.proposal is None or careful.proposal.values["LEAST"] > near
+
+
+@pytest.mark.parametrize(
+    ("claim", "fine", "unlabelled", "furthest"),
+    [
+        ("num_rows() <= LIMIT", 125, 250, 138),
+        ("num_rows() >= LIMIT", 75, 10, 67),
+        ("sum(price) <= LIMIT", 185, 250, 190),
+        ("num_rows() >= LIMIT", 53.5, 10, 51),
+        ("average(price) <= LIMIT", 185, 250, 208),
+    ],
+    ids=["above", "below", "no double load", "no half load", "a mean may double"],
+)
+def test_without_a_labelled_issue_a_limit_has_a_margin_that_lets_no_double_or_half_load_pass(
+    claim: str, fine: float, unlabelled: int, furthest: float
+) -> None:
+    """Failures that no one labelled are no reason to go further."""
+    limit = 110 if fine > 100 else 90
+    text = text_of("", constants=HEAD.format(value=limit).replace("LEAST", "LIMIT"))
+    text = text.replace("num_rows()", claim)
+    chance, keys = random.Random(4), (ROWS, TOTAL, '["orders","average",["price"],0]')
+    values: list[float] = [chance.randint(90, 105) for _ in range(60)]
+    for n in range(5, 60, 10):
+        values[n] = fine + (n // 10 - 5) * (1 if fine > 100 else -1)
+    values[30] = values[50] = unlabelled
+    labels = dict.fromkeys(range(5, 60, 10), False)
+    days = [
+        replace(day, measured=Measurements(dict.fromkeys(keys, values[n])))
+        for n, day in enumerate(days_of([0] * 60, labels))
+    ]
+    (found,) = tuned_alone(text, days)
+    assert found.proposal is not None
+    reached = found.proposal.values["LIMIT"]
+    assert min(fine, furthest) <= reached <= max(fine, furthest)
+    assert "(0 known issues beyond)" in found.proposal.reason
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
