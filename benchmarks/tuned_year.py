@@ -13,6 +13,7 @@ Alarms of other assertions of a dataset that has an issue on a day count neither
 measured on Spark.
 
 Seeds rotate: each month judges two other companies of each family, so that no one tunes to them.
+They are the month followed by 1 and by 2, such as 2026111 and 2026112 in November 2026.
 Families A to F are for development; G to L are looked at for the table alone.
 """
 
@@ -27,6 +28,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -44,7 +46,13 @@ from benchmarks.companies import (
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.watches import claims_on
-from dqx_airflow.metrics.usual_limits import DEFAULT_DAYS, DayBefore, Kind, usual_limits
+from dqx_airflow.metrics.usual_limits import (
+    DEFAULT_DAYS,
+    DayBefore,
+    Kind,
+    UsualLimits,
+    usual_limits,
+)
 from dqx_airflow.plan.term_values import Measurements
 from dqx_airflow.results.past_days import PastDay, StoredVerdict
 from dqx_airflow.tuning.backtest import Backtest
@@ -54,6 +62,7 @@ from dqx_airflow.tuning.suite_file import SuiteText, with_edits
 from dqx_airflow.values import SourceFile, Status
 
 MONTH, MOST_LABELS, MOST_OF_ASSERTION = 31, 60, 8
+SECOND_HALF = range(HELD_OUT, DAYS)
 METRICS = {
     "rows": "num_rows()",
     "amount": "sum(amount)",
@@ -313,20 +322,20 @@ class Tuning:
         self.texts[name] = text
 
 
-def scored(year: Company, alarms: dict[str, set[int]]) -> Score:
-    """The score of the second half."""
+def scored(year: Company, alarms: dict[str, set[int]], days: range = SECOND_HALF) -> Score:
+    """The score of some days."""
     false = missed = 0
     seen: set[tuple[str, int]] = set()
     for key, issues in year.issues.items():
         known = ~np.isnan(year.values[key])
-        for day in range(HELD_OUT, DAYS):
+        for day in days:
             failed = day in alarms.get(key, ())
             false += bool(failed and not issues[day] and not year.neutral[key][day] and known[day])
             missed += bool(issues[day] and not failed)
             if issues[day] and failed:
                 seen.add((key.partition(".")[0], day))
     unseen = sum(
-        incident.day >= HELD_OUT
+        incident.day in days
         and any(year.issues[f"{incident.dataset}.{name}"][incident.day] for name in ASSERTIONS)
         and not any(
             (incident.dataset, day) in seen
@@ -340,7 +349,7 @@ def scored(year: Company, alarms: dict[str, set[int]]) -> Score:
 # The rules of others
 
 
-def _beyond(assertion: str, value: float, low: float, high: float) -> bool:
+def beyond(assertion: str, value: float, low: float, high: float) -> bool:
     op = SIDES.get(assertion)
     return (op != "<=" and value < low) or (op != ">=" and value > high)
 
@@ -353,7 +362,7 @@ def by_rule(
         key: {
             day
             for day in range(HELD_OUT, DAYS)
-            if _beyond(key.partition(".")[2], series[day], *rule(series, day))
+            if beyond(key.partition(".")[2], series[day], *rule(series, day))
         }
         for key, series in year.values.items()
     }
@@ -395,7 +404,7 @@ def by_stl(year: Company) -> dict[str, set[int]]:
             spread = 1.4826 * np.median(np.abs(rest[:-1] - np.median(rest[:-1])))
             away = 8 * spread + 1e-12
             assertion = key.partition(".")[2]
-            if _beyond(assertion, float(rest[-1]), -away, away):
+            if beyond(assertion, float(rest[-1]), -away, away):
                 alarms[key].add(day)
     return alarms
 
@@ -453,24 +462,27 @@ def judged(named: tuple[str, int], labels: int) -> Judged:
     )
 
 
+def usual_days(year: Company, key: str, judged: range) -> list[UsualLimits | None]:
+    """What is usual for an assertion on some days."""
+    known = [None if math.isnan(value) else value for value in year.values[key].tolist()]
+    days = [DayBefore(year.dates[n], known[max(0, n - DEFAULT_DAYS) : n]) for n in judged]
+    is_volume = key.partition(".")[2] in ("rows", "amount", "keys")
+    return usual_limits(days, Kind.VOLUME if is_volume else Kind.OTHER, year.family.country)
+
+
 def _by_width(year: Company) -> dict[float, Score]:
     """The scores of `within usual` with limits that are narrower or wider by a factor."""
     alarms: dict[float, dict[str, set[int]]] = {width: {} for width in WIDTHS}
-    judged_days = range(HELD_OUT, DAYS)
     for key, series in year.values.items():
-        assertion = key.partition(".")[2]
-        known = [None if math.isnan(value) else value for value in series.tolist()]
-        days = [DayBefore(year.dates[n], known[n - DEFAULT_DAYS : n]) for n in judged_days]
-        kind = Kind.VOLUME if assertion in ("rows", "amount", "keys") else Kind.OTHER
-        limits = usual_limits(days, kind, year.family.country)
+        assertion, limits = key.partition(".")[2], usual_days(year, key, SECOND_HALF)
         for width in WIDTHS:
             alarms[width][key] = {
                 day
-                for day, one in zip(judged_days, limits, strict=True)
+                for day, one in zip(SECOND_HALF, limits, strict=True)
                 if one is not None
                 and (
                     one.repeated == series[day]
-                    or _beyond(
+                    or beyond(
                         assertion,
                         series[day],
                         one.expected - width * (one.expected - one.low),
@@ -491,6 +503,8 @@ def main() -> None:
     arguments.add_argument("--labels", type=int, default=MOST_LABELS)
     arguments.add_argument("--processes", type=int, default=2)
     given = arguments.parse_args()
+    if find_spec("statsmodels") is None:
+        arguments.error("STL needs statsmodels: pip install statsmodels")
     seeds = ", ".join(map(str, given.seed))
     print(f"False alarms / missed issues / incidents that nothing saw; seeds {seeds}.\n")
     print(_row(["family", "issues", "labels", "moved", *RULES]))
