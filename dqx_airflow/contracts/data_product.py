@@ -42,7 +42,7 @@ def read_data_product(document: Document, variables: MappingType[str, str]) -> D
         contracts += _named(port, "contractId")
         for needed in port.items("inputContracts"):
             contracts += _named(needed, "id") if isinstance(needed, Mapping) else ()
-    return DataProduct(tuple(contracts), tuple(diagnostics), document)
+    return DataProduct(tuple(contracts), tuple(dict.fromkeys(diagnostics)), document)
 
 
 def _named(node: Mapping, key: str) -> Iterator[NamedContract]:

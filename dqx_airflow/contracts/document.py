@@ -694,53 +694,50 @@ class Variables:
     known: MappingType[str, str] | None
     report: Callable[[Diagnostic], None]
     are_defined: bool
-    _resolved: dict[int, tuple[Node, Node]] = field(default_factory=dict)
 
     def in_document(self, document: Document) -> Document:
         """The document with the values of its references."""
         if document.root is None or self.known is None or "${" not in document.source.text:
             return document
-        return replace(document, root=self._node(document.root))
+        return replace(document, root=self._node(document.root, ()))
 
-    def _node(self, node: Node) -> Node:
-        if id(node) in self._resolved:  # several aliases of one anchor
-            return self._resolved[id(node)][1]
-        resolved = node
+    def _node(self, node: Node, path: Path) -> Node:
+        """:param path: where the node is used: an alias, elsewhere than its anchor."""
         if isinstance(node, Scalar):
-            resolved = self._scalar(node)
-        elif isinstance(node, Sequence):
-            resolved = replace(node, items=tuple(map(self._node, node.items)))
-        else:
-            entries = (
-                replace(entry, node=self._node(entry.node)) for entry in node.entries.values()
-            )
-            resolved = replace(node, entries={entry.key: entry for entry in entries})
-        self._resolved[id(node)] = node, resolved
-        return resolved
+            return self._scalar(node, path)
+        if isinstance(node, Sequence):
+            items = (self._node(item, (*path, number)) for number, item in enumerate(node.items))
+            return replace(node, items=tuple(items))
+        entries = (
+            replace(entry, node=self._node(entry.node, (*path, entry.key)))
+            for entry in node.entries.values()
+        )
+        return replace(node, entries={entry.key: entry for entry in entries})
 
-    def _scalar(self, node: Scalar) -> Scalar:
+    def _scalar(self, node: Scalar, path: Path) -> Scalar:
         if not isinstance(node.value, str) or not _REFERENCE.search(node.text):
             return node
-        text = _REFERENCE.sub(lambda match: self._value(match, node), node.text)
+        text = _REFERENCE.sub(lambda match: self._value(match, node.span, path), node.text)
         if text == node.text:
             return node
         return replace(node, value=text, text=text, written=node.text)
 
-    def _value(self, match: re.Match[str], node: Scalar) -> str:
+    def _value(self, match: re.Match[str], span: Span, path: Path) -> str:
         assert self.known is not None
         name, has_default, default = match[1].partition(":-")
-        if node.path[-1:] == ("query",) and name.lower() in _PLACEHOLDERS and not has_default:
+        if path[-1:] == ("query",) and name.lower() in _PLACEHOLDERS and not has_default:
             return match[0]
         if not self.are_defined:
-            if _NAME.fullmatch(name) and _is_used(node.path):
+            if _NAME.fullmatch(name) and _is_used(path):
                 message = f"{match[0]} is text here: variables begin with ODCS 3.2"
                 hint = "write apiVersion: v3.2.0, or the value itself"
-                self.report(Diagnostic(message, node.span, "W023", help=hint))
+                self.report(Diagnostic(message, span, "W023", help=hint))
             return match[0]
+        is_variable = _NAME.fullmatch(name) and "${" not in default
         value = self.known.get(name) or (default if has_default else None)
-        if value is None and _is_used(node.path):
-            where = show_path(node.path)
-            if _NAME.fullmatch(name):
+        if (value is None or not is_variable) and _is_used(path):
+            where = show_path(path)
+            if is_variable:
                 message = f"{where} has the unknown variable '{name}'"
                 hint = (
                     f"list it in [contracts.variables] of dqx.toml, --variable {name}=VALUE or "
@@ -748,8 +745,8 @@ class Variables:
                 )
             else:
                 message = f"{where} has {match[0]}, which is not a variable"
-                hint = "write ${NAME} or ${NAME:-default}"
-            self.report(Diagnostic(message, node.span, "E429", help=hint))
+                hint = "write ${NAME} or ${NAME:-default}, whose default has no other variable"
+            self.report(Diagnostic(message, span, "E429", help=hint))
         return match[0] if value is None else value
 
 

@@ -340,7 +340,8 @@ def settings_of(ref: DatasetRef) -> dict[str, Any]:
 
 
 def check_quarantine(request: GateRequest) -> None:
-    """Rejects a quarantine below the results, where unmasked rows have no place, or in a dataset.
+    """Rejects a quarantine below the results, where unmasked rows have no place, in a dataset, or in
+    the quarantine of another one, whose rows it would replace.
 
     :raises RequestError: a request asks for one.
     """
@@ -353,6 +354,7 @@ def check_quarantine(request: GateRequest) -> None:
                     f"the quarantine of dataset '{name}' is inside the location of {owner}: {path}",
                     "give it a separate path",
                 )
+        taken[f"the quarantine of dataset '{name}'"] = path
 
 
 def check_promotion(request: GateRequest, dates: Collection[date] = ()) -> None:

@@ -118,6 +118,9 @@ def test_the_document_keeps_its_references() -> None:
         ("${A:?}", {"A": "x"}, "${A:?}, which is not a variable"),
         ("${A:+b}", {"A": "x"}, "${A:+b}, which is not a variable"),
         ("^a${2}", {}, "${2}, which is not a variable"),
+        ("${2:-a}", {}, "${2:-a}, which is not a variable"),
+        ("${A:-${B:-x}}", {}, "${A:-${B:-x}, which is not a variable"),
+        ("${A:-${B:-x}}", {"A": "y", "B": "z"}, "${A:-${B:-x}, which is not a variable"),
     ],
 )
 def test_a_reference_is_resolved_as_the_standard_says_or_an_error(
@@ -155,6 +158,20 @@ def test_an_unknown_variable_is_an_error_wherever_it_is_used(old: str, new: str)
     errors = read(PEER.replace(old, new, 1)).errors
     assert "E429" in [error.code for error in errors]
     assert "'X'" in "".join(error.message for error in errors)
+
+
+@pytest.mark.parametrize(
+    ("anchor", "use"),
+    [
+        ("purpose: &it '${X}'", "pattern: *it"),
+        ("purpose: {a: &it {pattern: '${X}'}}", "<<: *it"),
+    ],
+)
+def test_an_unknown_variable_is_an_error_where_its_alias_is_used(anchor: str, use: str) -> None:
+    text = PEER.replace('purpose: "For ${WHO}"', anchor).replace('pattern: "^${P:-[A-Z]}{2}$"', use)
+    where = "schema[0].properties[0].logicalTypeOptions.pattern"
+    (error,) = (error for error in read(text).errors if error.code == "E429")
+    assert error.message == f"{where} has the unknown variable 'X'"
 
 
 def test_older_contracts_have_no_variables_which_a_warning_says() -> None:

@@ -186,6 +186,32 @@ def test_a_quarantine_among_the_results_is_refused_before_anything_is_read(
     assert not (tmp_path / "lineage.jsonl").exists()
 
 
+def test_two_datasets_with_one_quarantine_are_refused_and_lose_no_rows(
+    run: Run, gate: GateRequest
+) -> None:
+    path = gate.quarantine[0][1]
+    with pytest.raises(RequestError, match="inside the location of the quarantine of dataset"):
+        run(replace(gate, quarantine=(("orders", path), ("countries", f"file:{path}/"))))
+
+
+@pytest.mark.slow
+def test_a_column_with_other_capitals_is_refused_as_one_of_another_type_is(
+    run: Run, gate: GateRequest, tmp_path: Path
+) -> None:
+    run(gate)
+    renamed = replace(
+        delta(
+            tmp_path,
+            "renamed",
+            ORDERS.rename_columns([name.upper() for name in ORDERS.column_names]),
+        ),
+        name="orders",
+    )
+    gate = replace(gate, datasets=(replace(renamed, date_column="DS"), gate.datasets[1]))
+    with pytest.raises(StoreError, match="its column 'id' previously had another name or type"):
+        run(gate)
+
+
 def test_rows_with_repeated_keys_are_quarantined_and_null_keys_are_not(
     run: Run, tmp_path: Path
 ) -> None:

@@ -445,14 +445,14 @@ class _Quarantine:
             table = DeltaTable.create(
                 self.path, schema=wanted, mode="ignore", partition_by=[RUN_KEY]
             )
-        existing = {field.name: field for field in table.schema().fields}
+        existing = {field.name.casefold(): field for field in table.schema().fields}
         if RUN_KEY not in existing:
             raise ValueError("the table there has other columns")
         for field in wanted.fields:
-            present = existing.get(field.name)
-            if present is not None and present.type != field.type:
-                raise ValueError(f"its column '{field.name}' previously had another type")
-        missing = [field for field in wanted.fields if field.name not in existing]
+            present = existing.get(field.name.casefold(), field)
+            if (present.name, present.type) != (field.name, field.type):
+                raise ValueError(f"its column '{present.name}' previously had another name or type")
+        missing = [field for field in wanted.fields if field.name.casefold() not in existing]
         if missing:
             table.alter.add_columns(missing)
         masked = {quarantines.MASKED: json.dumps(sorted(self.dataset.ref.masked))}
