@@ -97,8 +97,10 @@ def _is_check(key: str, node: Node, meant: str | None, states: Collection[str | 
         return True
     if "rules" in states:
         return _states_check(key, node)
-    measures = {word.lower() for word in _WORDS.findall(key)} & _MEASURES or _DELAY.search(key)
-    return "sections" in states and (bool(measures) or _check_word(meant or key) is not None)
+    words = {word.lower() for word in _WORDS.findall(key)}
+    is_rule = words & _MEASURES or (words & _RULE_WORDS and not words & _REMARKS)
+    is_named = is_rule or _DELAY.search(key) or _check_word(meant or key)
+    return "sections" in states and bool(is_named)
 
 
 def _check_word(key: str) -> str | None:
@@ -125,7 +127,8 @@ def _states_check(key: str, node: Node) -> bool:
 
 def _is_prose(node: Scalar) -> bool:
     text = node.text.strip().lower()
-    return text not in _TRUTHS and not re.search(r"[<>=]|^[\d.,%\s-]+$", text)
+    is_word = text in _TRUTHS or folded_word(text) in _CHECKS | _RULE_WORDS
+    return not is_word and not re.search(r"[<>=]|^[\d.,%\s-]+$", text)
 
 
 def has_misspelled(node: Mapping, key: str) -> bool:

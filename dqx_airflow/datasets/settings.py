@@ -340,8 +340,8 @@ def settings_of(ref: DatasetRef) -> dict[str, Any]:
 
 
 def check_quarantine(request: GateRequest) -> None:
-    """Rejects a quarantine below the results, where unmasked rows have no place, in a dataset, or in
-    the quarantine of another one, whose rows it would replace.
+    """Rejects a quarantine below the results, where unmasked rows have no place, in a dataset, or
+    in the quarantine of another one, whose rows it would replace.
 
     :raises RequestError: a request asks for one.
     """

@@ -97,6 +97,8 @@ def test_tables_in_memory_have_the_types_of_their_values_or_those_given() -> Non
 def test_tables_that_make_no_sense_are_refused() -> None:
     with pytest.raises(RequestError, match="dataset 'a': x contains values of several types"):
         MemoryDatabase({"a": [{"x": 1}, {"x": "one"}]})
+    with pytest.raises(RequestError, match="dataset 'a': its rows are not mappings whose keys are"):
+        MemoryDatabase({"a": [{0: 1}, {None: 2}]})
     with pytest.raises(RequestError, match=r"(?s)dataset 'a' has no date column 'ds'.*are: x"):
         MemoryDatabase({"a": [{"x": 1}]}, date_columns={"a": "ds"})
     with pytest.raises(RequestError, match="dataset 'b' has no date column"):

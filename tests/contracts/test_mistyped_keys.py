@@ -146,6 +146,7 @@ minn: 0 | required: true | nulable2: no | isNullable: false | not_null: true | p
 allowed: a | lessThan: 3 | gt: 3 | max_len: 3 | mustBe: 3 | between: 1 and 2 | non_negative: true
 tests: [unique] | quality: [] | validators: [] | expect_column_values_to_be_unique: {} | key: true
 format: email | multipleOf: 2 | fk: a.b | no_nulls: x | atLeast: 3 | is_required: true
+regular_expression: a | nullability: not_null | mode: REQUIRED | presence: mandatory | lookup: a.b
 foo: 3 | foo: [1] | foo: {a: 1} | foo: on | foo: a = 1 | foo: "> 3"
 """
 OF_OPEN_DIALECTS = ("requried", "uniqe", "mininum", "constraints", "logicalTypeOptions")
@@ -240,6 +241,9 @@ models: {m: {%s, fields: {n: {type: int}}}}
     ("text", "keys"),
     [
         (BESIDE_A_TABLE, "quality: {validity: 1} | qualty: {validity: 1} | volume: {a: 1}"),
+        (BESIDE_A_TABLE, "assertions: [n > 5] | qualityRules: [n > 5] | minRows: 9 | dq: [n > 5]"),
+        (BESIDE_A_TABLE, "compositeKey: [n] | uniqueConstraints: [[n]] | validations: [n > 5]"),
+        (BESIDE_A_TABLE, "additionalProperties: false | strict: true | relations: [{to: a.b}]"),
         (IN_A_MODEL, "qualty: [] | feilds: {o: {type: int}} | primaryKye: [n] | constraints: [a]"),
     ],
 )

@@ -162,10 +162,7 @@ def test_an_unknown_variable_is_an_error_wherever_it_is_used(old: str, new: str)
 
 @pytest.mark.parametrize(
     ("anchor", "use"),
-    [
-        ("purpose: &it '${X}'", "pattern: *it"),
-        ("purpose: {a: &it {pattern: '${X}'}}", "<<: *it"),
-    ],
+    [("purpose: &it '${X}'", "pattern: *it"), ("purpose: {a: &it {pattern: '${X}'}}", "<<: *it")],
 )
 def test_an_unknown_variable_is_an_error_where_its_alias_is_used(anchor: str, use: str) -> None:
     text = PEER.replace('purpose: "For ${WHO}"', anchor).replace('pattern: "^${P:-[A-Z]}{2}$"', use)
