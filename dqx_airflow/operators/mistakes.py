@@ -120,11 +120,12 @@ def _promotion_mistakes(gate: Any) -> Iterator[str]:
     """A task that does not fail lets others run, without the rows of a blocked gate: only by
     choice."""
     choice, promotes = gate.promote_blocked, bool(gate.promote_to)
-    given = (choice, gate.promote_to, gate.on_violation)
-    if any(is_open(value) and not isinstance(value, str) for value in given):
-        return
+    # By value: an enumeration may hold the word.
+    goes_on = next((why for word, why in _GOES_ON.items() if gate.on_violation == word), None)
     if not (choice is None or isinstance(choice, bool)):
         yield f"promote_blocked={choice!r}: write True or False"
+    elif is_open(gate.promote_to) and not isinstance(gate.promote_to, str):
+        return
     elif choice is not None and not promotes:
         yield "promote_blocked requires promote_to: set promote_to as well, or remove it"
     elif choice and gate.on_violation != "warn":
@@ -132,7 +133,7 @@ def _promotion_mistakes(gate: Any) -> Iterator[str]:
             "promote_blocked=True promotes the rows of a blocked gate for the next tasks, which "
             f"on_violation={gate.on_violation!r} stops: write on_violation='warn', or remove it"
         )
-    elif promotes and choice is None and (goes_on := _GOES_ON.get(str(gate.on_violation))):
+    elif promotes and choice is None and goes_on is not None:
         yield (
             f"on_violation={gate.on_violation!r} with promote_to: {goes_on}, or on_violation='fail'"
         )

@@ -6,8 +6,9 @@ import re
 import sys
 from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone
+from enum import Enum
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -394,6 +395,15 @@ def test_a_gate_is_never_durable(gate: Gate) -> None:
 
 VALID = {"promote_to": "/p", "quarantine": "/q", "promote_valid": {"max_bad_rows": "1%"}}
 
+
+class Named(str, Enum):
+    WARN = "warn"
+
+
+OUTPUT_OF_A_TASK = SimpleNamespace(iter_references=list)
+"""What no template field has, Airflow does not replace."""
+
+
 MISUSES: list[tuple[dict[str, Any], str]] = [
     (
         {"suite": "orders.dq"},
@@ -472,6 +482,11 @@ MISUSES: list[tuple[dict[str, Any], str]] = [
         r"without the rows of a blocked gate; write promote_blocked=True to promote them",
     ),
     ({"promote_to": "/p", "on_violation": "skip"}, r"write promote_blocked=False if that is meant"),
+    ({"promote_to": "/p", "on_violation": Named.WARN}, r"without the rows of a blocked gate"),
+    (
+        {"promote_to": "/p", "on_violation": "warn", "promote_blocked": OUTPUT_OF_A_TASK},
+        r"promote_blocked=.*: write True or False",
+    ),
     (
         {"promote_to": "/p", "on_violation": "skip", "promote_blocked": True},
         r"on_violation='skip' stops: write on_violation='warn'",
