@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -24,6 +24,7 @@ from deltalake.exceptions import DeltaError
 from dqx_airflow import __version__
 from dqx_airflow.datasets import delta_log
 from dqx_airflow.datasets.delta_log import log_files
+from dqx_airflow.diagnostics.renderers import printable
 from dqx_airflow.errors import RequestError, first_line
 from dqx_airflow.results import schema
 from dqx_airflow.results.query import StoredResults, equals
@@ -37,6 +38,8 @@ KEY = "DQX_RECEIPT_KEY"
 RECEIPT = "dqx_receipt"
 """The entry of a commit with the digest of its statement."""
 _RUN_ID, _SLICE, _WHOLE_TABLE = "dqx_run_id", "dqx_slice", "{}"
+_RELEASED_BY = "dqx_released_by"
+"""The entry of a release from a quarantine, which adds rows, and replaces none."""
 _RECENT = 50
 """The commit that a gate has just made is among at most these newest ones."""
 _OF_VERDICTS = ("check", "name", "status", "severity", "let_by", "waived_by", "accepted_by")
@@ -66,8 +69,8 @@ class Receipt:
 
     @property
     def said(self) -> dict[str, Any]:
-        """The statement."""
-        return dict(json.loads(self.statement))
+        """The statement; empty if it was changed into something else."""
+        return dict(json.loads(self.statement)) if self.statement.startswith("{") else {}
 
     def signed(self, key: Key) -> Receipt:
         public = key.public_key().public_bytes_raw().hex()
@@ -213,10 +216,11 @@ class Verification:
         lines = [f"{self.table}, version {self.version}, {is_what} what gates passed"]
         lines += [f"version {one.version}, {one.kind}: {one.problem}" for one in self.differences]
         if (last := self.last) is not None:
-            by = f", accepted by {last['dqx_accepted_by']}" if "dqx_accepted_by" in last else ""
+            by = f"gate {last.get('dqx_gate')}"
+            by += f", accepted by {last['dqx_accepted_by']}" if "dqx_accepted_by" in last else ""
             by += ", signed" if last["public_key"] else ", not signed"
-            lines.append(f"last promotion: version {last['version']}, gate {last['dqx_gate']}{by}")
-        return "\n  ".join(lines)
+            lines.append(f"last promotion: version {last['version']}, {by}")
+        return "\n  ".join(map(printable, lines))
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,45 +253,60 @@ class _File:
     region: str | None = None
     fault: Difference | None = None
 
+    def is_replaced(self, by: Mapping[str, Any]) -> bool:
+        """Whether a promotion with these entries replaces it."""
+        return _RELEASED_BY not in by and by.get(_SLICE) in (_WHOLE_TABLE, self.region)
+
 
 @dataclass(slots=True)
 class _Walk:
     """The files of a table, from commit to commit. `lost` are those that a gate passed and others
-    removed, with the fault; `digests` are those of the receipts, and None."""
+    removed, with the fault; `digests` are those of the receipts."""
 
     receipts: Mapping[int, Receipt]
-    digests: Collection[str | None]
+    digests: Collection[str]
     key: Key | None
     files: dict[str, _File] = field(default_factory=dict)
     lost: dict[str, _File] = field(default_factory=dict)
 
     def start(self, table: DeltaTable) -> None:
-        """Begins at a version whose commits the log no longer has."""
-        sound = [one for one in self.receipts.values() if self._fault_of(one) is None]
-        added = (json.loads(one.files)["added"] for one in sound)
-        passed = {(path, size) for files in added for path, (size, *_) in files.items()}
+        """Begins at a version whose commits the log no longer has, by the receipts of these."""
+        at, passed = int(table.version()), dict[str, _File]()
+        for one in self.receipts.values():
+            if one.version <= at and self._fault_of(one) is None:
+                files, said = json.loads(one.files), one.said
+                passed = {path: file for path, file in passed.items() if not file.is_replaced(said)}
+                for path in files["removed"]:
+                    passed.pop(path, None)
+                for path, (size, *_) in files["added"].items():
+                    within = dict(part.split("=", 1) for part in path.split("/") if "=" in part)
+                    passed[path] = _File(size, _region_of(path, within, [said[_SLICE]]))
         why = "files are older than the log of the table, and in no receipt"
-        unknown = Difference(int(table.version()), "unknown", why)
+        unknown = Difference(at, "unknown", why)
         for action in pa.table(table.get_add_actions(flatten=True)).to_pylist():
             path, size = unquote(action["path"]), action["size_bytes"]
-            self.files[path] = _File(size, fault=None if (path, size) in passed else unknown)
+            file = passed.pop(path, None)
+            is_passed = file is not None and file.size == size
+            self.files[path] = file if is_passed else _File(size, fault=unknown)
+        gone = Difference(at, "unknown", "files of receipts were removed before the log begins")
+        self.lost = {path: replace(file, fault=gone) for path, file in passed.items()}
 
     def follow(self, commit: _Commit) -> None:
         """Applies a commit."""
         removed = {path: self.files.pop(path) for path in commit.removed if path in self.files}
         inherited = next((file.fault for file in removed.values() if file.fault), None)
-        region, fault = commit.info.get(_SLICE), self._fault_in(commit)
+        fault, regions = self._fault_in(commit), {commit.info.get(_SLICE)}
         if commit.is_move and removed and commit.added and not commit.is_of_gate:
-            fault = inherited
+            fault, regions = inherited, {file.region for file in removed.values()}
         elif fault is None:
             # What the gate has replaced with this commit is no longer missing.
-            lost = self.lost.items() if region != _WHOLE_TABLE else ()
-            self.lost = {path: file for path, file in lost if file.region != region}
+            lost = self.lost.items()
+            self.lost = {path: file for path, file in lost if not file.is_replaced(commit.info)}
         else:
             passed = {path: file for path, file in removed.items() if file.fault is None}
             self.lost |= {path: replace(file, fault=fault) for path, file in passed.items()}
         for path, add in commit.added.items():
-            own = region if commit.is_of_gate and _is_within(path, add, region) else None
+            own = None if fault else _region_of(path, add.get("partitionValues") or {}, regions)
             self.files[path] = _File(add["size"], own, fault or (None if own else inherited))
 
     def _fault_in(self, commit: _Commit) -> Difference | None:
@@ -311,17 +330,24 @@ class _Walk:
 
     def _fault_of(self, receipt: Receipt) -> str | None:
         """What is wrong with a receipt by itself."""
-        if receipt.said.get("previous") not in self.digests:
+        if (before := receipt.said.get("previous")) and str(before) not in self.digests:
             return "the receipt before its own is missing, or was changed"
         if receipt.signature is None:
             return None if self.key is None else "its receipt is not signed"
         return None if receipt.is_signed(self.key) else "the signature of its receipt is wrong"
 
 
-def _is_within(path: str, add: Mapping[str, Any], region: str | None) -> bool:
-    """Whether a file that a gate added has no rows but those that it promoted."""
-    values, bounds = add.get("partitionValues") or {}, json.loads(region or "{}")
-    return "/rows/" in path or all(values.get(name) == at for name, at in bounds.items())
+def _region_of(path: str, values: Mapping[str, Any], regions: Iterable[str | None]) -> str | None:
+    """That of some regions which has all rows of a file, by its partition; None if none is known.
+
+    :param regions: what the gate promoted, or what the files were from which this one was made.
+    """
+
+    def is_in(region: str) -> bool:
+        bounds = json.loads(region).items()
+        return "/rows/" in path or all(values.get(name) == at for name, at in bounds)
+
+    return next((one for one in regions if one is not None and is_in(one)), None)
 
 
 def verify_table(
@@ -347,7 +373,7 @@ def verify_table(
         receipts = receipts_of(results, table)
         if not receipts:
             results.require_some()
-        walk = _Walk(receipts, {None, *(one.digest for one in receipts.values())}, key)
+        walk = _Walk(receipts, {one.digest for one in receipts.values()}, key)
         log = log_files(location, version, options)
         first = 1 + next(at for at in range(version, -2, -1) if at not in log.commits)
         if first > 0:  # the log no longer has the commits before
@@ -358,7 +384,7 @@ def verify_table(
             walk.follow(commit)
         paths = sorted(path for path in walk.files if "://" not in path)
         found = delta_log.table_files(location, options).get_file_info(paths) if paths else []
-    except (DeltaError, OSError, ValueError, KeyError) as error:
+    except (DeltaError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         advice = "give the path of a Delta table; DESCRIBE DETAIL shows that of a catalog's"
         raise RequestError(f"{location} cannot be verified: {first_line(error)}", advice) from error
     faults = {file.fault for file in (*walk.files.values(), *walk.lost.values())}
@@ -367,6 +393,7 @@ def verify_table(
             is_now = f"has {info.size} bytes, not {size}" if info.is_file else "is gone"
             faults.add(Difference(version, "file", f"{path} {is_now}"))
     last = receipts.get(max((number for number in receipts if number <= version), default=-1))
+    signed_by = last.public_key if last is not None and last.signature else None
     columns = [column.name for column in table.schema().fields]
     if last is not None and last.said.get("columns") != columns:
         why = f"other columns than those of the promotion in version {last.version}"
@@ -374,7 +401,7 @@ def verify_table(
     return Verification(
         location,
         version,
-        {"version": last.version, "public_key": last.public_key, **last.said} if last else None,
+        {"version": last.version, "public_key": signed_by, **last.said} if last else None,
         tuple(sorted(filter(None, faults))),
     )
 

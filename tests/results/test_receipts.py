@@ -65,8 +65,11 @@ class Lake:
     def table(self) -> DeltaTable:
         return DeltaTable(self.target)
 
-    def promote(self, day: str, *ids: int, receipt: bool = True, **facts: str) -> None:
-        """What a gate does: a commit that names a statement, and then its receipt."""
+    def promote(
+        self, day: str, *ids: int, receipt: bool = True, is_release: bool = False, **facts: str
+    ) -> None:
+        """What a gate does: a commit that names a statement, and then its receipt. A release adds
+        rows, and replaces none."""
         request = GateRequest(RUN_KEY, Attempt(1, "1"), SUITE, (DatasetRef("o", "p"),), self.root)
         verdict = replace(FAILED, waived_by="until 2026-02-01: known")
         writer = ReceiptWriter(StoredResults(self.root), self.key, [(request, [PASSED, verdict])])
@@ -74,12 +77,13 @@ class Lake:
         facts = {"dqx_slice": json.dumps({"ds": day}), **facts}
         about = {**facts, "columns": ["id", "ds"]}
         there = DeltaTable.is_deltatable(self.target)
+        replaces = there and not is_release
         statement = writer.statement(about, self.table if there else None)
         write_deltalake(
             self.target,
             rows(day, *ids),
-            mode="overwrite" if there else "append",
-            predicate=f"ds = '{day}'" if there else None,
+            mode="overwrite" if replaces else "append",
+            predicate=f"ds = '{day}'" if replaces else None,
             partition_by=["ds"],
             commit_properties=CommitProperties(
                 custom_metadata={**facts, RECEIPT: digest_of(statement)}
@@ -142,6 +146,11 @@ def other_outcome(action: dict[str, Any]) -> None:
         action["commitInfo"]["dqx_gate"] = "another.gate"
 
 
+def other_slice(action: dict[str, Any]) -> None:
+    if "commitInfo" in action:
+        action["commitInfo"]["dqx_slice"] = "{"
+
+
 def no_mark(action: dict[str, Any]) -> None:
     for name in ("dqx_run_id", RECEIPT):
         action.get("commitInfo", {}).pop(name, None)
@@ -179,6 +188,23 @@ def moved_by_hand(lake: Lake) -> None:
     lake.table.create_write_transaction(
         [action], mode="append", schema=lake.table.schema(), partition_by=["ds"]
     )
+
+
+def released(lake: Lake) -> None:
+    lake.table.delete("ds = '2026-01-02'")
+    lake.promote(DAYS[1], 7, is_release=True, dqx_released_by="ann")
+
+
+def compacted_then_deleted(lake: Lake) -> None:
+    lake.table.optimize.z_order(["id"])
+    lake.table.delete("ds = '2026-01-01'")
+
+
+def without_the_log_of(lake: Lake) -> None:
+    """The table keeps a checkpoint, and no commit before it."""
+    lake.table.create_checkpoint()
+    for version in range(lake.table.version()):
+        lake.commit(version)[0].unlink()
 
 
 def pruned(lake: Lake) -> None:
@@ -244,6 +270,36 @@ CASES: dict[str, tuple[Callable[[Lake], object], list[tuple[int, str, str]]]] = 
         other_file,
         [(2, "receipt", "its files are not those of its receipt")],
     ),
+    "no statement in a receipt": (
+        lambda lake: lake.change_receipt(2, statement="null"),
+        [
+            (2, "columns", "other columns"),
+            (2, "receipt", "its entries are not those of its receipt"),
+        ],
+    ),
+    "another chain in a receipt": (
+        lambda lake: lake.change_receipt(2, statement='{"columns": ["id", "ds"], "previous": [1]}'),
+        [(2, "receipt", "its entries are not those of its receipt")],
+    ),
+    "a slice that is none in a commit": (
+        lambda lake: rewrite_commit(lake, 2, other_slice),
+        [(2, "receipt", "its entries are not those of its receipt")],
+    ),
+    "a deletion before a release": (
+        released,
+        [(3, "foreign", "DELETE by .*files added: 0, removed: 1")],
+    ),
+    "a deletion before the log begins": (
+        lambda lake: (lake.table.delete("ds = '2026-01-01'"), without_the_log_of(lake)),
+        [(3, "unknown", "files of receipts were removed before the log begins")],
+    ),
+    "a restore before the log begins": (
+        lambda lake: (lake.table.restore(1), without_the_log_of(lake)),
+        [
+            (3, "unknown", "files are older than the log of the table, and in no receipt"),
+            (3, "unknown", "files of receipts were removed before the log begins"),
+        ],
+    ),
     "a file cut off": (
         lambda lake: os.truncate(lake.file(), 10),
         [(2, "file", r"ds.*parquet has 10 bytes, not \d+")],
@@ -251,6 +307,28 @@ CASES: dict[str, tuple[Callable[[Lake], object], list[tuple[int, str, str]]]] = 
     "a file deleted": (lambda lake: lake.file().unlink(), [(2, "file", "ds.*parquet is gone")]),
     # What is fine:
     "a compaction": (compacted, []),
+    "a deletion of what was compacted, which the gate repaired": (
+        lambda lake: (compacted_then_deleted(lake), lake.promote(DAYS[0], 1, 2)),
+        [],
+    ),
+    "a deletion that the gate repaired before the log begins": (
+        lambda lake: (
+            compacted_then_deleted(lake),
+            lake.promote(DAYS[0], 1, 2),
+            lake.promote(DAYS[1], 3, 4),
+            without_the_log_of(lake),
+        ),
+        [],
+    ),
+    "a promotion after a deletion and a compaction before the log begins": (
+        lambda lake: (
+            compacted_then_deleted(lake),
+            without_the_log_of(lake),
+            lake.promote(DAYS[0], 1, 2),
+            lake.promote(DAYS[1], 3, 4),
+        ),
+        [],
+    ),
     "a property": (
         lambda lake: lake.table.alter.set_table_properties({"delta.appendOnly": "false"}),
         [],
@@ -333,8 +411,11 @@ def test_signatures_hold_for_their_key_and_no_other(tmp_path: Path) -> None:
         assert lake.verify(key=key).differences == ()
     (wrong,) = lake.verify(key=other).differences
     assert wrong.problem.endswith("the signature of its receipt is wrong")
+    assert str(lake.verify()).endswith(", signed")
     lake.change_receipt(0, signature="00" * 64)
     assert len(lake.verify().differences) == 1
+    DeltaTable(f"{lake.root}/receipts").update(updates={"signature": "NULL"})
+    assert str(lake.verify()).endswith(", not signed")
     lake.key = None
     lake.promote(DAYS[0], 1)
     (missing,) = lake.verify(key=public).differences
@@ -374,6 +455,16 @@ class TestTheCommand:
         code, text = self.run(lake, lake.target, "--format", "json")
         assert code == 1
         assert json.loads(text)["differences"][0]["kind"] == "foreign"
+
+    def test_the_author_of_a_commit_cannot_control_the_terminal(self, lake: Lake) -> None:
+        def rename(action: dict[str, Any]) -> None:
+            if "commitInfo" in action:
+                action["commitInfo"]["userName"] = "ann\n  \x1b[2Jversion 3, fine"
+
+        append(lake)
+        rewrite_commit(lake, 3, rename)
+        assert len(str(lake.verify()).splitlines()) == 3
+        assert "\x1b" not in str(lake.verify())
 
     @pytest.mark.parametrize(
         ("table", "message"),
