@@ -3,11 +3,9 @@ turns with them; for contracts as `dql contract diff --backtest`."""
 
 from __future__ import annotations
 
-import io
 import os
-import tarfile
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -41,6 +39,7 @@ if TYPE_CHECKING:
 
 
 DiffFormat: TypeAlias = Literal["text", "json", "markdown", "github", "sarif"]
+_KEPT, _LINK = re.compile(r"\.dql$|(^|/)dqx\.toml$"), "120000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,21 +166,20 @@ def _suites_at(revision: str, folder: Path) -> dict[Path, nodes.Suite]:
     :raises RequestError: git cannot read it.
     """
     top = git("rev-parse", "--show-toplevel").decode().strip()
-    listing = git("-C", top, "ls-tree", "-r", "-z", "--name-only", "--end-of-options", revision)
+    listing = git("-C", top, "ls-tree", "-r", "-z", "--end-of-options", revision)
+    entries = [entry.partition("\t") for entry in os.fsdecode(listing).split("\0")]
     # A `dqx.toml` marks the root of a project, where imports are searched.
-    kept = (".dql", "/dqx.toml")
-    names = [name for name in os.fsdecode(listing).split("\0") if f"/{name}".endswith(kept)]
-    if names:
-        archive = git("-C", top, "archive", "--format=tar", revision, "--", *names)
-        with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-            for member in files:
-                with suppress(KeyError, RecursionError):  # a link to elsewhere, or in a circle
-                    if content := files.extractfile(member):
-                        path = folder / member.name
-                        path.parent.mkdir(parents=True, exist_ok=True)
-                        path.write_bytes(content.read())
+    kept = {name: about for about, _, name in entries if _KEPT.search(name)}
+    for name, about in kept.items():
+        (mode, _, blob), path = about.split(), folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        content = git("cat-file", "blob", blob)
+        if mode != _LINK:
+            path.write_bytes(content)
+        elif Path(os.path.normpath(path.parent / os.fsdecode(content))).is_relative_to(folder):
+            path.symlink_to(os.fsdecode(content))
     suites = {}
-    for name in names:
+    for name in filter(lambda name: (folder / name).is_file(), kept):
         found = Findings()
         suite = _suite_in(folder / name, folder, found) if name.endswith(".dql") else None
         if found.errors:

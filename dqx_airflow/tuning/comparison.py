@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 
 from dqx_airflow.dql import nodes
-from dqx_airflow.plan.model import Plan, PlannedAssertion
-from dqx_airflow.plan.resolve import QUIET, active_profiles, resolve
+from dqx_airflow.plan.model import DEFAULT_COST, Plan, PlannedAssertion
+from dqx_airflow.plan.passes import describe_term
+from dqx_airflow.plan.resolve import DEFAULT_AVAILABILITY_THRESHOLD, QUIET, active_profiles, resolve
 from dqx_airflow.results.past_days import AssertionKey, PastDay, ShadowDay
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.past_judge import JudgedDays, refs_of
@@ -310,25 +311,37 @@ def _differences(old: Plan, new: Plan) -> Iterator[ChangedAssertion]:
     before = {(planned.check, planned.name): planned for planned in old.assertions}
     for planned in new.assertions:
         was = before.pop((planned.check, planned.name), None)
-        if was is None or was != replace(planned, span=was.span, source_line=was.source_line):
-            words = None if was is None else in_words(was)
-            yield ChangedAssertion(
-                planned.check, planned.name, words, in_words(planned), planned.span
-            )
+        is_alike = was is not None and was.expression == planned.expression
+        shows_term = is_alike and was.term != planned.term
+        words = None if was is None else _in_words(was, old, shows_term=shows_term)
+        now = _in_words(planned, new, shows_term=shows_term)
+        same = was and replace(planned, span=was.span, source_line=was.source_line)
+        if words != now or was != same:
+            yield ChangedAssertion(planned.check, planned.name, words, now, planned.span)
     for (check, name), was in before.items():
-        yield ChangedAssertion(check, name, in_words(was), None)
+        yield ChangedAssertion(check, name, _in_words(was, old), None)
 
 
-def in_words(planned: PlannedAssertion) -> str:
-    """What an assertion claims, with the values of constants: `num_rows() >= LEAST (10) (P1)`."""
+def _in_words(planned: PlannedAssertion, plan: Plan, *, shows_term: bool = False) -> str:
+    """What an assertion claims, with the values of constants: `num_rows() >= LEAST (10) (P1)`.
+
+    :param shows_term: with the datasets and the filters in full, for a date of the plan.
+    """
     words = [planned.severity.value, *(f"tag {tag}" for tag in planned.tags)]
+    costs = planned.cost.false_positive, planned.cost.false_negative
+    words += [f"costs {costs[0]:g} and {costs[1]:g}"] * (planned.cost != DEFAULT_COST)
+    words += ["required"] * (planned.is_protected and planned.severity is not Severity.P0)
+    needs_past = any({one.date} - {None, plan.date} for one in planned.requests + planned.history)
+    if needs_past and plan.availability_threshold != DEFAULT_AVAILABILITY_THRESHOLD:
+        words.append(f"availability from {plan.availability_threshold:.0%}")
     words += ["experimental"] * planned.is_experimental
     if planned.multiplier != 1:
         words.append(f"times {exact_text(planned.multiplier)} by {', '.join(planned.profiles)}")
     if planned.disabled_by:
         words.append(f"disabled by {planned.disabled_by}")
     groups = f" {planned.groups.text}" if planned.groups else ""
-    return f"{planned.expression} {planned.condition.text}{groups} ({', '.join(words)})"
+    expression = describe_term(planned.term) if shows_term else planned.expression
+    return f"{expression} {planned.condition.text}{groups} ({', '.join(words)})"
 
 
 def _judged(change: ChangedAssertion, old: Backtest, new: Backtest) -> ChangedAssertion:

@@ -143,8 +143,8 @@ def test_without_backtest_no_store_is_needed(here: Path, monkeypatch: pytest.Mon
     lines = dql("diff").splitlines()
     assert lines[-3:] == [
         f"  changed: {ROWS} (suites/orders.dql:11)",
-        "    - num_rows() >= LEAST (10) (P1, tag volume)",
-        "    + num_rows() >= LEAST (7) (P1, tag volume)",
+        "    - num_rows() >= LEAST (10) (P1, tag volume, costs 5 and 200)",
+        "    + num_rows() >= LEAST (7) (P1, tag volume, costs 5 and 200)",
     ]
     assert "add --results PATH" in dql("diff", "--backtest", code=2)
 
@@ -329,6 +329,34 @@ def test_the_gitlab_job_of_the_docs_runs(
     assert "failed -\\> passed on 1 day" in body
 
 
+IN_WORDS = {
+    "a constant in a filter": ('WHO = "paid"', 'WHO = "open"'),
+    "another dataset": ("on orders", "on customers"),
+    "a required assertion": ("assert num_rows", "@required assert num_rows"),
+    "the cost of a false alarm": ("assert num_rows", "@cost(false_positive=5) assert num_rows"),
+    "a share of known days": ("const", "availability_threshold 50% const"),
+}
+
+
+@pytest.mark.parametrize("case", IN_WORDS)
+def test_the_words_of_an_assertion_differ_wherever_it_does(here: Path, case: str) -> None:
+    suite = (
+        'suite "A" { const WHO = "paid" check "C" on orders { assert num_rows(where status == WHO) '
+        '> num_rows(lag 7) name "rows" } }'
+    )
+    commit({"suites/a.dql": suite})
+    Path("suites/a.dql").write_text(suite.replace(*IN_WORDS[case]))
+    (change,) = changes("suites/a.dql")
+    assert change["name"] == "rows"
+    assert change["before"] != change["after"]
+
+
+def test_suites_that_archives_leave_out_are_compared(here: Path) -> None:
+    commit({".gitattributes": "suites export-ignore", "suites/größe ü.dql": SUITE})
+    Path("suites/größe ü.dql").write_text(SUITE.replace("LEAST = 10", "LEAST = 7"))
+    assert [change["name"] for change in changes()] == [ROWS]
+
+
 def test_a_link_out_of_a_repository_or_in_a_circle_is_not_read(here: Path) -> None:
     links = {"elsewhere": "/etc/hostname", "one": "other.dql", "other": "one.dql"}
     for name, target in links.items():
@@ -338,4 +366,4 @@ def test_a_link_out_of_a_repository_or_in_a_circle_is_not_read(here: Path) -> No
     for name in links:
         Path(f"suites/{name}.dql").unlink()
     Path("suites/orders.dql").write_text(SUITE.replace("LEAST = 10", "LEAST = 7"))
-    assert "orders.volume.min_rows" in dql("diff")
+    assert [change["before"] is None for change in changes()] == [False, False]
