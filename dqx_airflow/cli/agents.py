@@ -134,8 +134,10 @@ class Tools:
             re.split(r"\W", section)[0]: f"## {section.strip()}"
             for section in metrics.split("\n## ")[1:]
         }
-        if what in sections:
-            return sections[what]
+        # A section such as that of drift is about several metrics.
+        named = [text for text in sections.values() if f"`{what}(" in text]
+        if found := [sections[what]] if what in sections else named:
+            return found[0]
         if Path(what).suffix not in (".dql", ".yaml", ".yml", ".json"):
             hint = did_you_mean(what, sections) or ""
             raise RequestError(f"no code, metric or suite {what!r}", hint)

@@ -79,7 +79,7 @@ def coverage(
     else:
         print_table(_HEAD, map(_row, tables))
         typer.echo(f"\n{checked} of {len(tables)} tables checked, {seen} of {columns} columns seen")
-    if 100 * checked < least * len(tables):
+    if 100 * checked < least * max(len(tables), 1):
         raise typer.Exit(command.EXIT_FAILED)
 
 

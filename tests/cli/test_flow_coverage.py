@@ -312,6 +312,9 @@ def test_the_share_of_checked_tables_decides_the_exit_code() -> None:
         "1 of 2 tables checked, 1 of 2 columns seen",
     ]
     dql(*arguments, "--min", "51", code=1)
+    Path("nothing.jsonl").write_text("")
+    dql("--events", "nothing.jsonl", "--min", "1", code=1)
+    assert "0 of 0 tables checked" in dql("--events", "nothing.jsonl")
 
 
 @pytest.mark.parametrize(

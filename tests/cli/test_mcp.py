@@ -133,6 +133,7 @@ def test_an_agent_checks_explains_and_judges_and_nothing_is_written(project: Pat
         assert found.endswith("1 error")
 
         assert "# E001: unknown metric" in (await ask("explain", what="e001"))[1]
+        assert "population stability index" in (await ask("explain", what="psi"))[1]
         assert (await ask("explain", what="null_count"))[1].startswith("## null_count(column)")
         assert "one pass over orders" in (await ask("explain", what="orders.dql"))[1]
 
