@@ -21,7 +21,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "plugin"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "ui"))
 
 _INSTANCES = 20
 _DAYS_IN_AIRFLOW = 14
