@@ -23,6 +23,7 @@ from dqx_airflow.values import (
 from dqx_airflow.values.exact import exact_as_written, exact_text, is_decimal, nearest_float
 
 SHOWN_ROWS = 3
+_NO_VALUE = "no value"
 _MOST_NAMED = 3
 _MOST_OTHERS = 5
 _LONGEST_ROW = 200
@@ -41,7 +42,7 @@ def format_value(value: MetricValue) -> str:
     """A metric value in readable form: decimals and integers in full, other numbers with six
     significant digits."""
     if value is None:
-        return "None"
+        return _NO_VALUE
     if isinstance(value, Fraction):
         shown = exact_text(value) if is_decimal(value) else ""
         return shown if 0 < len(shown) <= _LONGEST_DECIMAL else f"{nearest_float(value):.6g}"
@@ -104,7 +105,7 @@ def show_in_full(value: MetricValue) -> str:
 def format_duration(seconds: MetricValue) -> str:
     """A duration in its two largest units: `2 hours 4 minutes`."""
     if not isinstance(seconds, int | float | Fraction):
-        return "None"
+        return _NO_VALUE
     rest = abs(int(seconds))
     parts: list[str] = []
     for unit, length in _UNITS:
@@ -150,7 +151,8 @@ def draw_verdict(
     :param root: the results root, for the command that displays the rest.
     """
     is_mild = not verdict.can_block(report.fail_on)
-    notes = [("metric value", format_value(verdict.value))]
+    unit = " seconds" if is_age(verdict.expression) and verdict.value is not None else ""
+    notes = [("metric value", f"{format_value(verdict.value)}{unit}")]
     if verdict.multiplier != 1.0:
         notes.append(("scaled value", scaled_text(verdict)))
     notes.append(("expected", verdict.expected))
@@ -286,9 +288,9 @@ def _shadow_change(gate: Verdict | None, shadow: Verdict | None) -> str:
     if gate is None or shadow is None:
         where = "only in the shadow" if gate is None else "not in the shadow"
         return f"{verdict.name}: {where}, {verdict.status.value}"
-    expected = f"expected {gate.expected}, in the shadow {shadow.expected}"
-    value = scaled_text(shadow)
-    return f"{gate.name}: {gate.status.value} -> {shadow.status.value}; is {value}, {expected}"
+    expected = f"{gate.expected}, in the shadow {shadow.expected}"
+    found = found_text(scaled_text(shadow), shadow.worst_group, expected)
+    return f"{gate.name}: {gate.status.value} -> {shadow.status.value}; {found}"
 
 
 def on_call(report: GateReport) -> str:
@@ -364,7 +366,18 @@ def headline(report: GateReport) -> str:
     line += f"; worst: {verdict.name} ({verdict.severity.value})"
     if verdict.status is not Status.FAILED:
         return printable(f"{line}: {verdict.reason}")
-    return printable(f"{line} is {scaled_text(verdict)}, expected {verdict.expected}")
+    return printable(f"{line} {finding(verdict)}")
+
+
+def finding(verdict: Verdict) -> str:
+    """What was found and what was expected, as in `is 0 for "basel", expected > 0`."""
+    return found_text(scaled_text(verdict), verdict.worst_group, verdict.expected)
+
+
+def found_text(shown: str, group: str | None, expected: str) -> str:
+    """A value as text, the group that it is of, if any, and what was expected."""
+    verb, of_group = "has" if shown == _NO_VALUE else "is", f" for {group}" if group else ""
+    return f"{verb} {shown}{of_group}, expected {expected}"
 
 
 def scaled_text(verdict: Verdict) -> str:

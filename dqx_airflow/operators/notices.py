@@ -34,7 +34,7 @@ from airflow.providers.common.compat.sdk import conf as airflow_conf
 
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.renderers import printable
-from dqx_airflow.diagnostics.verdicts import format_like_limit
+from dqx_airflow.diagnostics.verdicts import format_like_limit, found_text
 from dqx_airflow.operators.links import GateReportLink
 from dqx_airflow.operators.outcome import NO_REPORT, XCOM_KEY, cut
 from dqx_airflow.values import GateReport, Outcome
@@ -285,7 +285,8 @@ def _verdict_line(verdict: Mapping[str, Any]) -> str:
         value += f" ({raw} x {verdict['multiplier']:g})"
     waived = verdict.get("waived_by")
     until = f", {cut(_text(waived), _LONGEST_NAME)}" if waived else ""
-    return f"is {value}, expected {cut(expected, _LONGEST_NAME)}{until}"
+    group = cut(_text(verdict.get("worst_group")), _LONGEST_VALUE)
+    return found_text(value, group, cut(expected, _LONGEST_NAME)) + until
 
 
 def _to_do(report: Mapping[str, Any]) -> list[tuple[str, str]]:

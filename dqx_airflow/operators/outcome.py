@@ -179,7 +179,7 @@ NO_REPORT = "no report"
 
 TEXTS_OF_A_VERDICT = (
     *("name", "expression", "expected", "reason", "clause", "let_by", "waived_by"),
-    "accepted_by",
+    *("accepted_by", "worst_group"),
 )
 TEXTS_OF_A_CONTRACT = ("id", "version", "dialect", "pin", "name", "description", "status")
 COUNTS_OF_A_CONTRACT = ("checked", "documented", "unsupported", "accepted")
@@ -545,7 +545,7 @@ def _named_lines(report: GateReport, rest: Sequence[Verdict], *, fails: bool) ->
     entries = []
     for verdict in rest[:_MOST_NAMED]:
         name = f"{verdict.status.value}: {verdict.name} ({verdict.severity.value})"
-        detail = f"is {verdicts.scaled_text(verdict)}, expected {verdict.expected}"
+        detail = verdicts.finding(verdict)
         if verdict.status is not Status.FAILED:
             detail = verdict.reason or ""
         level = _level_of(verdict, report, fails=fails)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from dqx_airflow import values
 from dqx_airflow.diagnostics.verdicts import (
+    finding,
     format_in_unit,
     format_percent,
     format_value,
@@ -393,7 +394,7 @@ def fault_of(verdict: Verdict) -> str:
         return f"{verdict.name}: {verdict.reason or 'could not be evaluated'}"
     if verdict.status is Status.SKIPPED:
         return f"{verdict.name}: not evaluated, {verdict.reason}"
-    return f"{verdict.name} is {value_of(verdict)}, expected {verdict.expected}"
+    return f"{verdict.name} {finding(verdict)}"
 
 
 _MOST = 40

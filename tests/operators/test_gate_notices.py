@@ -96,6 +96,15 @@ def test_a_notice_has_the_failures_and_links(notice_for: Callable[..., Any]) -> 
     assert json.loads(json.dumps(notice.payload)) == notice.payload
 
 
+def test_a_notice_names_the_group_and_says_in_words_that_there_is_no_value(
+    notice_for: Callable[..., Any],
+) -> None:
+    of_group = {**FAILED, "value": 0, "expected": "> 0 for each store", "worst_group": '"basel"'}
+    notice = notice_for({**BLOCKED, "verdicts": [of_group, {**FAILED, "value": None}]})
+    assert '`is 0 for "basel", expected > 0 for each store`' in notice.markdown
+    assert "`has no value, expected == 0`" in notice.markdown
+
+
 def test_a_notice_has_the_contacts_of_the_contract(notice_for: Callable[..., Any]) -> None:
     people = {
         "owner": "sales",

@@ -7,7 +7,7 @@ from datetime import date, datetime, timezone
 
 import pytest
 
-from dqx_airflow.diagnostics.verdicts import format_like_limit
+from dqx_airflow.diagnostics.verdicts import finding, format_like_limit
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.model import MetricRequest, Plan, Scanned
@@ -119,3 +119,11 @@ def test_an_age_is_a_duration_in_tables_and_headlines(
     expression: str, value: int, expected: str, limit: int | None, shown: str
 ) -> None:
     assert format_like_limit(value, expression, expected, limit) == shown
+
+
+def test_a_finding_names_the_worst_group_and_says_that_there_is_no_value() -> None:
+    plan = planned("assert average(price) > 1")
+    verdict = next(one for one in evaluate(plan, found(plan, None)) if one.check == "C")
+    assert finding(verdict) == "has no value, expected > 1"
+    of_group = replace(verdict, scaled_value=0, worst_group='"basel"')
+    assert finding(of_group) == 'is 0 for "basel", expected > 1'

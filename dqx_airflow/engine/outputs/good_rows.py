@@ -25,7 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from dqx_airflow.datasets.settings import is_table
-from dqx_airflow.diagnostics.verdicts import scaled_text
+from dqx_airflow.diagnostics.verdicts import finding
 from dqx_airflow.engine.measure import measure_alone
 from dqx_airflow.engine.outputs import promotion
 from dqx_airflow.engine.outputs.promoted_slices import Promoter, Slice, gate_of, recorded
@@ -197,8 +197,7 @@ def _objection_to_rest(
             if verdict.status is Status.ERROR:
                 return f"{verdict.name} could not be evaluated for the other rows"
             if verdict.status is Status.FAILED:
-                shown = f"is {scaled_text(verdict)}, expected {verdict.expected}"
-                return f"without the bad rows, {verdict.name} {shown}"
+                return f"without the bad rows, {verdict.name} {finding(verdict)}"
     return None
 
 
@@ -468,8 +467,5 @@ def _require_passed(part: Judged) -> None:
     """:raises HeldRowsError: an assertion that blocks does not hold, or could not be evaluated."""
     for one in part.verdicts:
         if one.can_block(part.request.fail_on) and one.status in (Status.FAILED, Status.ERROR):
-            what = one.reason if one.status is Status.ERROR else f"is {scaled_text(one)}"
-            raise HeldRowsError(
-                f"nothing is released: with the rows that pass, {one.name} {what}, expected "
-                f"{one.expected}"
-            )
+            what = one.reason if one.status is Status.ERROR else finding(one)
+            raise HeldRowsError(f"nothing is released: with the rows that pass, {one.name} {what}")
