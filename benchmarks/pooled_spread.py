@@ -7,7 +7,7 @@ estimates alone, and of those drawn towards the mean of its kind.
 A company has five assertions of each kind, one for each dataset. The distance of a limit from the
 expected value, on a scale where the noise is about the same at every size, contains the spread and
 the tail of the errors. It becomes the mean of the own distance, weighted by the known days, and of
-that of its kind, weighted as if so many days more were known.
+that of its kind, weighted as if `--days` days were known of it.
 """
 
 from __future__ import annotations

@@ -30,6 +30,5 @@ def reference_page() -> str:
 
 
 def _home(module: str, name: str) -> str:
-    """The module that defines the name. Where names are imported on first use, it is in a table."""
-    names = vars(import_module(module))
-    return str(names["_HOME"][name] if "_HOME" in names else names[name].__module__)
+    """The module that defines the name."""
+    return str(getattr(import_module(module), name).__module__)
