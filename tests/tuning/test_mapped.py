@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from dqx_airflow import MemoryDatabase, StoredDatabase, Suite
 from dqx_airflow.cli.main import app
 from dqx_airflow.errors import RequestError
-from dqx_airflow.results.past_days import Label, past_days, read_labels, write_labels
+from dqx_airflow.results.past_days import Label, read_labels, write_labels
 from dqx_airflow.results.query import StoredResults
 from dqx_airflow.results.schema import LABELS_SCHEMA
 from dqx_airflow.results.store import ResultsStore
@@ -143,9 +143,10 @@ def test_labels_without_a_map_index_are_about_the_instance_that_was_labelled(her
     on = date(2024, 12, 1)
     runs = [Run(on, "scheduled", "0", "ch", 4), Run(on, "scheduled", "1", "de", 5)]
     store_runs("results", [*runs, replace(runs[1], dag_run="manual")])
-    first, second = (day.run_id for day in past_days("results", "Orders", on, on))
-    known = StoredResults("results").select("runs", ["run_id"], [])
-    (superseded,) = {row["run_id"] for row in known} - {first, second}
+    known = StoredResults("results").select("runs", ["run_id", "scheduler_run"], [])
+    stored = {row["scheduler_run"]: row["run_id"] for row in known}
+    first, second = (stored[run.scheduler_run] for run in runs)
+    (superseded,) = {*stored.values()} - {first, second}
     old = Label(GATE, on, "Volume", "rows", False, "ada", run_id=first)
     as_older_version([old, replace(old, run_id=superseded, ground_truth=True, id="other")])
     assert truths() == {0: False, 1: True}
