@@ -284,8 +284,8 @@ class Contract:
         if version is not None and (objection := objection_to_version(self._contract, version)):
             raise RequestError(objection)
         self._require_model(model)
-        enforcement = self._enforcement.closed() if strict else self._enforcement
-        return Contract(enforcement.narrowed(model or self.models[0], _is_of_schemas))
+        own = self._enforcement.of_models((model or self.models[0],), is_strict=strict)
+        return Contract(own.narrowed(_is_of_schemas))
 
 
 def assert_contract(

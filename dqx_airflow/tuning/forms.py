@@ -51,7 +51,6 @@ class _Alarms:
     """How often an assertion fails on some days, by their labels."""
 
     false: int
-    found: int
     missed: int
     unlabelled: int
 
@@ -67,9 +66,7 @@ class _Alarms:
             truth = known[day]
             issue = truth.is_issue if truth is not None and truth.is_label else None
             counted[issue, statuses[day] is Status.FAILED] += 1
-        return cls(
-            counted[False, True], counted[True, True], counted[True, False], counted[None, True]
-        )
+        return cls(counted[False, True], counted[True, False], counted[None, True])
 
     @property
     def fields(self) -> dict[str, int]:

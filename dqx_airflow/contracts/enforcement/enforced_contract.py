@@ -265,14 +265,12 @@ _MOST_NOT_UNDERSTOOD = 20
 class Enforced:
     """The suite that enforces a contract over given datasets.
 
-    `checked` is the suite as a tree. `clauses` are all clauses of the document with their
-    treatment, `objections` are requirements that the datasets do not meet.
+    `checked` is the suite as a tree, `objections` are requirements that the datasets do not meet.
     """
 
     suite: values.SourceFile
     checked: Checked
     contract: values.EnforcedContract
-    clauses: tuple[ClauseCoverage, ...]
     objections: tuple[str, ...]
 
     @property
@@ -347,22 +345,18 @@ class Enforcement:
         )
         objections = _objections(compiled.checked.valid_suite, enforced, datasets)
         suite = values.SourceFile(name, compiled.text)
-        return Enforced(suite, compiled.checked, enforced, clauses, objections)
+        return Enforced(suite, compiled.checked, enforced, objections)
 
-    def of_models(self, models: Sequence[str]) -> Enforcement:
-        """The same for some of the models."""
+    def of_models(self, models: Sequence[str], *, is_strict: bool = False) -> Enforcement:
+        """The same for some of the models; if it is strict, with columns that they do not name as
+        violations."""
         assert self.contract is not None
-        return replace(self, contract=_restricted(self.contract, models, is_strict=False))
+        return replace(self, contract=_restricted(self.contract, models, is_strict=is_strict))
 
-    def closed(self) -> Enforcement:
-        """The same, with columns that a model does not name as violations."""
+    def narrowed(self, is_kept: Callable[[Demand], bool]) -> Enforcement:
+        """The same with only the rules whose demand is kept."""
         assert self.contract is not None
-        return replace(self, contract=_restricted(self.contract, (), is_strict=True))
-
-    def narrowed(self, model: str, is_kept: Callable[[Demand], bool]) -> Enforcement:
-        """The same for one model, with only the rules whose demand is kept."""
-        assert self.contract is not None
-        models = (_with_rules(item, is_kept) for item in self.contract.models if item.name == model)
+        models = (_with_rules(item, is_kept) for item in self.contract.models)
         notes = tuple(replace(note, promise=None) for note in self.contract.notes)
         return replace(self, contract=replace(self.contract, models=tuple(models), notes=notes))
 

@@ -55,7 +55,6 @@ _TRUTH = {"true": True, "false": False, "null": None, "None": None}
 class Setting:
     """`key = value`."""
 
-    key: str
     value: Value
     key_span: Span = field(compare=False)
     span: Span = field(compare=False)
@@ -186,7 +185,7 @@ class _BlockReader:
             at = self._span(value)
             self._found.append(Diagnostic(message, at, "E508", help=help_line))
             return
-        settings[name] = Setting(name, _value(value), span, self._span(value))
+        settings[name] = Setting(_value(value), span, self._span(value))
         near = nearest(name, KNOWN_SETTINGS)
         # An unknown setting is no mistake, but a misspelled one would go unnoticed.
         if name not in KNOWN_SETTINGS and near is not None and near not in settings:
