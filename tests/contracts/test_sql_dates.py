@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dqx_airflow.contracts.compile.claims import Query, SqlAggregate, SqlScope
+from dqx_airflow.contracts.compile.claims import Query, SqlScope, TableSql
 from dqx_airflow.contracts.compile.sql_rules import query_rule
 from dqx_airflow.contracts.model import Field
 from dqx_airflow.errors import NoCounterpartError
@@ -53,7 +53,7 @@ def _scope(dialect: str) -> SqlScope:
 
 def _text(dialect: str, query: str) -> str:
     found = query_rule(query, dialect, _scope(dialect))
-    assert isinstance(found, Query | SqlAggregate), found
+    assert isinstance(found, Query | TableSql), found
     return found.sql
 
 

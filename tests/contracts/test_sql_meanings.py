@@ -26,19 +26,14 @@ from written_rules import written_contract
 from dqx_airflow.api.database import SparkDatabase
 from dqx_airflow.api.run import run
 from dqx_airflow.contracts.compile import sql_exact
-from dqx_airflow.contracts.compile.claims import (
-    CountOfRows,
-    Query,
-    SqlAggregate,
-    SqlScope,
-    spark_text,
-)
+from dqx_airflow.contracts.compile.claims import Query, SqlScope, TableSql, spark_text
 from dqx_airflow.contracts.compile.sql_exact import DIALECTS, Row, table
 from dqx_airflow.contracts.compile.sql_rules import query_rule
 from dqx_airflow.contracts.compile.suite import compile_contract
 from dqx_airflow.contracts.enforcement.enforced_contract import coverage
 from dqx_airflow.contracts.model import Field, Treatment
 from dqx_airflow.contracts.read import read_contract
+from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.values import RunOptions, SourceFile
@@ -135,14 +130,14 @@ def test_every_row_of_the_table_can_be_read() -> None:
             assert holes[0] <= holes[1], row.pattern.sql()
 
 
-def _spark_sql(found: Query | SqlAggregate | CountOfRows) -> tuple[str, str]:
+def _spark_sql(found: Query | TableSql | nodes.Expression) -> tuple[str, str]:
     """The value of a rule in Spark, and what it is read from: nothing, for a query."""
     match found:
-        case SqlAggregate(sql=text):
+        case Query(sql=text):
+            return f"({text})", ""
+        case TableSql(sql=text):
             return text, f" FROM {TABLE}"
-        case CountOfRows(predicate=predicate):
-            return f"count_if({spark_text(predicate)})", f" FROM {TABLE}"
-    return f"({found.sql})", ""
+    return f"count_if({spark_text(found)})", f" FROM {TABLE}"
 
 
 def _on_spark(spark: Any, values: Sequence[tuple[str, str]]) -> list[Answer]:

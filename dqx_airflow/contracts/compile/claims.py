@@ -176,7 +176,8 @@ class RowSql:
 
 @dataclass(frozen=True, slots=True)
 class TableSql:
-    """A predicate over a whole table, with an aggregate in it."""
+    """Spark SQL over all rows of a model, with an aggregate in it: a predicate, or the value of a
+    query without its FROM."""
 
     sql: str
 
@@ -187,20 +188,6 @@ class Query:
 
     sql: str
     datasets: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SqlAggregate:
-    """A query that is only an aggregate over all rows of the model, without its FROM."""
-
-    sql: str
-
-
-@dataclass(frozen=True, slots=True)
-class CountOfRows:
-    """A query that counts the rows of the model for which a predicate is true."""
-
-    predicate: nodes.Expression
 
 
 def filled_in(sql: str, names: Mapping[str, str], sql_dialect: str | None) -> str:
@@ -250,8 +237,9 @@ def row_meaning(
 
 def query_meaning(
     context: RuleContext, written: str, sql_dialect: str | None
-) -> Query | SqlAggregate | CountOfRows:
-    """The meaning of a query that returns one value.
+) -> Query | TableSql | nodes.Expression:
+    """The meaning of a query that returns one value; of one that counts rows of the model the
+    predicate that is true for these.
 
     :raises NoCounterpartError: it is not a single query, or has other placeholders.
     """

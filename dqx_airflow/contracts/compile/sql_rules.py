@@ -64,8 +64,9 @@ def row_rule(
 
 def query_rule(
     sql: str, sql_dialect: str | None, scope: claims.SqlScope
-) -> claims.Query | claims.SqlAggregate | claims.CountOfRows:
-    """The meaning of a query that returns one value.
+) -> claims.Query | claims.TableSql | nodes.Expression:
+    """The meaning of a query that returns one value; of one that counts rows of the model the
+    predicate that is true for these.
 
     :raises NoCounterpartError: it is not a single query, returns several values, or another one in
         Spark.
@@ -83,12 +84,11 @@ def query_rule(
     if simple is not None:
         value, where = simple
         if where is None and not value.find(exp.Query, exp.Window):
-            return claims.SqlAggregate(_in_spark(_without_qualifiers(value, scope)))
+            return claims.TableSql(_in_spark(_without_qualifiers(value, scope)))
         counted = value.this if isinstance(value, exp.Count) else None
         if where is not None and isinstance(counted, exp.Star | exp.Literal):
             try:
-                bare = _without_qualifiers(where, scope)
-                return claims.CountOfRows(predicate_of(bare, scope))
+                return predicate_of(_without_qualifiers(where, scope), scope)
             except NotInDqlError:
                 pass
     return claims.Query(*_over_datasets(tree, scope))

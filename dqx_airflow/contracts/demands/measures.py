@@ -280,15 +280,16 @@ class QueryGives(
 
     def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
         rule = claims.query_meaning(context, self.query, self.sql_dialect)
-        if isinstance(rule, claims.CountOfRows):
-            if self.condition == base.NONE:
-                return claims.each_row(terms.negation(rule.predicate))
-            counted = claims.sql(f"count_if({claims.spark_text(rule.predicate)})")
-            return claims.compared(counted, self.condition)
-        if isinstance(rule, claims.SqlAggregate):
-            return claims.compared(claims.sql(rule.sql), self.condition)
-        others = tuple(name for name in rule.datasets if name != context.model.name)
-        return claims.compared(claims.query(rule.sql), self.condition, others=others)
+        match rule:
+            case claims.Query(sql=text, datasets=datasets):
+                others = tuple(name for name in datasets if name != context.model.name)
+                return claims.compared(claims.query(text), self.condition, others=others)
+            case claims.TableSql(sql=text):
+                return claims.compared(claims.sql(text), self.condition)
+        if self.condition == base.NONE:
+            return claims.each_row(terms.negation(rule))
+        counted = claims.sql(f"count_if({claims.spark_text(rule)})")
+        return claims.compared(counted, self.condition)
 
 
 @dataclass(frozen=True, slots=True)
