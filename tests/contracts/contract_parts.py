@@ -13,7 +13,7 @@ from pathlib import Path
 from textwrap import indent
 
 from contract_text import show_rules
-from markdown_cases import Block
+from markdown_cases import Block, Case, cases
 
 from dqx_airflow.contracts.document import FolderReader
 from dqx_airflow.contracts.read import ReadContract, read_contract
@@ -76,6 +76,20 @@ def whole(block: Block) -> str:
                 return _MODEL.replace(field, field + quality)
             return f"{_MODEL}    quality:\n{indent(rule, ' ' * 4)}"
     return text
+
+
+def contracts_of(dialect: str) -> dict[str, str]:
+    """All contracts of the examples and the cases, by name."""
+    found = {path.name: path.read_text("utf-8") for path in sorted(EXAMPLES.glob("*.yaml"))}
+    of_checks = cases(CASES / "soda.md", CASES / "great_expectations.md")
+    return found | {
+        str(case): whole(case.block("yaml")) for case in (*part_cases(dialect), *of_checks)
+    }
+
+
+def part_cases(dialect: str) -> list[Case]:
+    names = ("fields", "quality", "older_quality", "service_levels")
+    return list(cases(*(CASES / f"{dialect}_{name}.md" for name in names)))
 
 
 def read_text(text: str) -> ReadContract:

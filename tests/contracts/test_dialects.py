@@ -1,5 +1,4 @@
-"""The readers of ODCS, of contracts for Fabric tables and of data products, on whole contracts and
-parts."""
+"""The readers of the dialects on whole contracts and parts."""
 
 from __future__ import annotations
 
@@ -8,9 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import contract_parts
+import dialect_parts
 import pytest
 from contract_text import misaccounted, show_contract
-from dialect_parts import EXAMPLES, HERE, contracts_of, part_cases, read_text, show_part
+from dialect_parts import EXAMPLES, HERE, contracts_of, read_text
 from markdown_cases import Case, cases
 from standard_schemas import SCHEMAS, schema_text, stored_at
 
@@ -19,10 +20,10 @@ from dqx_airflow.contracts.model import Dialect
 from dqx_airflow.diagnostics import draw
 
 CASES = HERE / "cases"
-DIALECTS = ("fabric", "odcs", "product")
-MALFORMED = [case for name in DIALECTS for case in cases(CASES / f"{name}_malformed.md")]
+PARTS = {"dcs": contract_parts, **dict.fromkeys(("fabric", "odcs", "product"), dialect_parts)}
+DIALECTS = tuple(PARTS)
 WHOLE = {name: list(cases(CASES / f"{name}_examples.md", fewest_blocks=1)) for name in DIALECTS}
-CONTRACTS = [(name, title) for name in DIALECTS for title in contracts_of(name)]
+CONTRACTS = {name: PARTS[name].contracts_of(name) for name in DIALECTS}
 
 
 def test_every_place_of_the_table_of_remarks_is_read_and_has_keys() -> None:
@@ -37,14 +38,22 @@ def test_every_place_of_the_table_of_remarks_is_read_and_has_keys() -> None:
     )
 
 
-@pytest.mark.parametrize("case", [case for name in DIALECTS for case in part_cases(name)], ids=str)
-def test_a_part_makes_these_rules_and_leaves_this_unsupported(case: Case) -> None:
-    case.expect(show_part(case.block("yaml")))
+@pytest.mark.parametrize(
+    ("dialect", "case"),
+    [(name, case) for name in DIALECTS for case in PARTS[name].part_cases(name)],
+    ids=str,
+)
+def test_a_part_makes_these_rules_and_leaves_this_unsupported(dialect: str, case: Case) -> None:
+    case.expect(PARTS[dialect].show_part(case.block("yaml")))
 
 
-@pytest.mark.parametrize("case", MALFORMED, ids=str)
-def test_errors_of_a_contract_are_drawn_at_their_location(case: Case) -> None:
-    found = read_text(case.block("yaml").text)
+@pytest.mark.parametrize(
+    ("dialect", "case"),
+    [(name, case) for name in DIALECTS for case in cases(CASES / f"{name}_malformed.md")],
+    ids=str,
+)
+def test_errors_of_a_contract_are_drawn_at_their_location(dialect: str, case: Case) -> None:
+    found = PARTS[dialect].read_text(case.block("yaml").text)
     case.expect(draw(found.diagnostics, found.sources))
 
 
@@ -52,23 +61,26 @@ def test_errors_of_a_contract_are_drawn_at_their_location(case: Case) -> None:
     ("dialect", "case"), [(name, case) for name in DIALECTS for case in WHOLE[name]], ids=str
 )
 def test_a_whole_contract_is_read_as_shown(dialect: str, case: Case) -> None:
-    case.expect(show_contract(read_text((EXAMPLES / dialect / case.title).read_text("utf-8"))))
+    text = (EXAMPLES / dialect / case.title).read_text("utf-8")
+    case.expect(show_contract(PARTS[dialect].read_text(text)))
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_every_example_is_shown_and_sound(dialect: str) -> None:
     examples = sorted(path.name for path in EXAMPLES.glob(f"{dialect}/*.yaml"))
-    assert [case.title for case in WHOLE[dialect]] == examples
+    assert sorted(case.title for case in WHOLE[dialect]) == examples
     for name in examples:
-        found = read_text(contracts_of(dialect)[name])
+        found = PARTS[dialect].read_text(CONTRACTS[dialect][name])
         assert found.contract is not None
         assert found.contract.dialect is Dialect(dialect)
         assert not found.errors
 
 
-@pytest.mark.parametrize(("dialect", "name"), CONTRACTS)
+@pytest.mark.parametrize(
+    ("dialect", "name"), [(name, title) for name in DIALECTS for title in CONTRACTS[name]]
+)
 def test_every_leaf_has_either_a_rule_or_a_note(dialect: str, name: str) -> None:
-    assert misaccounted(read_text(contracts_of(dialect)[name])) == []
+    assert misaccounted(PARTS[dialect].read_text(CONTRACTS[dialect][name])) == []
 
 
 def test_a_dialect_is_imported_for_its_documents_alone() -> None:
@@ -144,3 +156,24 @@ def test_standard_keys_of_odcs_say_whom_to_call(
     assert read.contract is not None
     responsible = read.contract.responsible
     assert (responsible and [*responsible.facts]) == facts
+
+
+@pytest.mark.parametrize(
+    ("server", "options"),
+    [
+        ("format: csv, delimiter: ';'", (("sep", ";"),)),
+        ("format: csv", ()),
+        ("format: json, delimiter: array", (("multiLine", "true"),)),
+        ("format: json, delimiter: new_line", ()),
+    ],
+)
+def test_a_server_sets_the_reader_options(
+    server: str, options: tuple[tuple[str, str], ...]
+) -> None:
+    text = (
+        "dataContractSpecification: 1.1.0\nid: a\ninfo: {title: A, version: 1.0.0}\n"
+        f"servers: {{s: {{type: local, path: ./a, {server}}}}}\n"
+    )
+    contract = read_text(text).contract
+    assert contract is not None
+    assert contract.servers[0].options == options
