@@ -325,7 +325,8 @@ class _Fit:
         errors = np.fmin.reduce([np.abs(known - level[:, :length]) for level in levels])
         sigma = np.maximum(_SIGMA_OF_MEDIAN * _median(errors), scale.least / 4)
         is_fine = np.take_along_axis(fine, self.order, 1)
-        usual = np.where((errors > _GROSS * sigma[:, None]) & ~is_fine, np.nan, errors)
+        is_gross = errors > _GROSS * sigma[:, None]
+        usual = np.where(is_gross & ~is_fine, np.nan, errors)
         tail, far = _quantile(usual, _TAIL), _quantile(usual, (1 + _TAIL) / 2)
         reach = tail + (far - tail) / math.log(2) * math.log(_RETURN_DAYS * (1 - _TAIL))
         if kind is Kind.OTHER:  # its tail is rarely heavy, but of issues without a label
@@ -337,7 +338,10 @@ class _Fit:
             half = np.minimum(half, math.log(MOST_LOAD))
         expected, *short = (level[:, length] for level in levels)
         yesterday = np.where(fine[:, -1], self.adjusted[:, -1], np.nan)
-        now = np.array([expected, *short, yesterday])
+        # a level that a person accepted, until it is that of four weeks
+        is_accepted = (is_gross & is_fine)[:, -(_LONG // 2 + 1) :].any(1)
+        accepted = np.where(is_accepted, _median(known[:, -_SHORT:]), np.nan)
+        now = np.array([expected, *short, yesterday, accepted])
         least, most = np.fmin.reduce(now), np.fmax.reduce(now)
         if scale.is_log:  # nearby levels are noise, and no reason to let a double load pass
             room = math.log(MOST_LOAD) - half

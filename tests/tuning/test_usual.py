@@ -163,10 +163,26 @@ def test_a_shift_alarms_for_two_days_and_its_new_level_is_as_closely_watched(fac
     assert alarms(dates, values) == [150, 151, 185]
 
 
-@pytest.mark.slow
-def test_a_label_accepts_a_shift_at_once_and_the_day_after_a_campaign_is_usual() -> None:
+@pytest.mark.few(2)
+@pytest.mark.parametrize("kind", Kind)
+def test_a_label_accepts_a_shift_at_once_and_its_new_level_is_as_closely_watched(
+    kind: Kind,
+) -> None:
     dates, values = volumes(lambda day: 1.7 if day >= 150 else 1)
-    assert alarms(dates, values, labels={150: False}) == [150]
+    values[170] *= 0.5
+    assert alarms(dates, values, kind, labels={150: False}) == [150, 170]
+
+
+def test_a_mean_without_a_label_alarms_until_the_shift_is_the_level_of_four_weeks() -> None:
+    dates, values = volumes(lambda day: 1.7 if day >= 150 else 1, days=170)
+    without = alarms(dates, values, Kind.OTHER)
+    assert without == list(range(150, 164))
+    of_another_metric = {140: False}
+    assert alarms(dates, values, Kind.OTHER, labels=of_another_metric) == without
+
+
+@pytest.mark.slow
+def test_the_day_after_a_campaign_is_usual() -> None:
     dates, campaign = volumes(lambda day: 1.7 if 150 <= day < 155 else 1)
     assert alarms(dates, campaign) == [150, 151]
 
