@@ -199,7 +199,7 @@ def _forms(
     )
 
 
-def _limits(condition: nodes.Condition) -> list[tuple[str, nodes.Expression]]:
+def _limits(condition: nodes.Condition | None) -> list[tuple[str, nodes.Expression]]:
     match condition:
         case nodes.Between(low=low, high=high):
             return [(">=", low), ("<=", high)]
