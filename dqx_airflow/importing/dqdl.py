@@ -551,7 +551,8 @@ def rules_of(text: str, request: ImportRequest) -> Iterator[ForeignRule]:
     except UnexpectedInput as error:
         entries = _entries(filled)
         if not entries:
-            raise NoCounterpartError(f"line {error.line}: invalid DQDL") from None
+            line = error.line if error.line > 0 else len(text.splitlines())  # -1 at the end
+            raise NoCounterpartError(f"line {line}: invalid DQDL") from None
         for line, entry_text in entries:
             yield _single_rule(entry_text, dataset, f"{request.file}: line {line}")
         return
