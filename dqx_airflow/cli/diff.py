@@ -22,7 +22,7 @@ from dqx_airflow.cli.contract.versions import git
 from dqx_airflow.cli.reports import markdown_cell, printable
 from dqx_airflow.cli.suites import Findings, count_text
 from dqx_airflow.diagnostics import renderers
-from dqx_airflow.diagnostics.diagnostic import Diagnostic, listed
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, errors_of, listed
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.linking import FileReader, search_path
@@ -147,14 +147,19 @@ def _with_cost(diff: SuiteDiff, pair: Pair, options: Options, on: date) -> Suite
     path, old, new = pair
     if not diff.changes or new is None:
         return diff
-    requests = read_call(replace(options, paths=(path,)), on).requests
-    refs = [ref for request in requests for ref in request.datasets]
+    call = read_call(replace(options, paths=(path,)), on)
+    if errors := [error for error in errors_of(call.diagnostics) if error.code != "E009"]:
+        raise renderers.drawn_error(errors, call.sources)
+    refs = [ref for request in call.requests for ref in request.datasets]
+    known = ", ".join(ref.name for ref in refs if ref.path)
+    if not known:
+        note = "what the gate reads is not known: add --dataset NAME=PATH with a known size"
+        return replace(diff, notes=(*diff.notes, note))
     before, after = (
         costs_of(resolve(suite, SourceFile("", ""), assumed(suite, refs), on, QUIET), refs)[0]
         for suite in (old or replace(new, checks=()), new)
     )
     more = f"{decimal(abs(after - before))} {'less' if after < before else 'more'}"
-    known = ", ".join(ref.name for ref in refs if ref.path) or "no dataset of known size"
     note = f"the gate reads {more} of {known} for {on}: {decimal(after)}, {HOW}"
     return replace(diff, notes=(*diff.notes, note))
 

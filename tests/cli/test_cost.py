@@ -198,7 +198,9 @@ def test_a_comment_says_how_much_more_a_gate_reads(lake: Path) -> None:
     output = dql("diff", *cost, "--output", "markdown")
     assert " less of orders for 2024-12-03: " in output
     without = dql("diff", "--cost", "--to", "2024-12-03")
-    assert "0 bytes more of no dataset of known size for 2024-12-03" in without
+    assert "what the gate reads is not known: add --dataset NAME=PATH" in without
+    wrong = CliRunner().invoke(app, ["diff", "--cost", "--dataset", "orders"])
+    assert (wrong.exit_code, "missing the dataset name" in wrong.output) == (2, True)
     assert output.rstrip().endswith("estimated from file sizes, Delta logs and Parquet footers")
 
 
