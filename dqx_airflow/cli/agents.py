@@ -135,9 +135,9 @@ class Tools:
             for section in metrics.split("\n## ")[1:]
         }
         # A section such as that of drift is about several metrics.
-        named = [text for text in sections.values() if f"`{what}(" in text]
-        if found := [sections[what]] if what in sections else named:
-            return found[0]
+        also = (text for text in sections.values() if f"`{what}(" in text)
+        if (found := sections.get(what) or next(also, None)) is not None:
+            return found
         if Path(what).suffix not in (".dql", ".yaml", ".yml", ".json"):
             hint = did_you_mean(what, sections) or ""
             raise RequestError(f"no code, metric or suite {what!r}", hint)
@@ -182,8 +182,7 @@ class Tools:
         root = results_of(self.folder / "dqx.toml", None).root
         on = [f"--date={date}"] if date else []
         which = (f"--root={root}", f"--gate={gate}", *on, "--limit=1", "--format=json")
-        listed = self._dql("results", "list", *which)
-        runs = json.loads(listed)
+        runs = json.loads(self._dql("results", "list", *which))
         if not runs:
             raise RequestError(f"no run of gate {gate!r} is stored", "see dql results list")
         return self._dql("results", "show", f"--root={root}", "--", runs[0]["run_id"])
@@ -247,8 +246,7 @@ class Tools:
 
         def first(table: ColumnTable) -> Any:
             names = [name for name in table.names if not is_masked(name, ref.masked)]
-            columns = {name: table.column(name) for name in names}
-            return pa.table(columns).slice(0, rows)
+            return pa.table({name: table.column(name) for name in names}).slice(0, rows)
 
         return read_files(ref.location, ref.format, first, ref.options)
 

@@ -375,8 +375,7 @@ def shadow(
     if chosen not in names:
         raise RequestError(f"no shadow '{chosen}' ran", f"shadows were: {', '.join(names)}")
     days = [day for day in observed if day.shadow == chosen]
-    judged = [day for day in days if day.problem is None]
-    compared = compare_alarms(judged)
+    compared = compare_alarms([day for day in days if day.problem is None])
     if output == "json":
         typer.echo(json_text(_shadow_fields(chosen, days, compared)))
         return

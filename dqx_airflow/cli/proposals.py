@@ -260,8 +260,7 @@ def history(
     entries = _entries(suite, param)
     match output:
         case "json":
-            listed = [{"entry": number, **entry} for number, entry in entries]
-            typer.echo(json_text(listed))
+            typer.echo(json_text([{"entry": number, **entry} for number, entry in entries]))
         case "csv":
             typer.echo(_history_csv(entries), nl=False)
         case "table" if entries:

@@ -76,8 +76,7 @@ def _of_column(
     path = foreign_rule.column_text(name)
 
     def rule(key: str, meaning: foreign_rule.Meaning | str, **more: Any) -> ForeignRule:
-        shown = f"{name}: {key}"
-        return ForeignRule(dataset, f"{place}.{key}", shown, meaning, **more)
+        return ForeignRule(dataset, f"{place}.{key}", f"{name}: {key}", meaning, **more)
 
     if described.get("required", True) is not False:
         yield rule("required", Claims("exists", (f"column {path} exists",), path))

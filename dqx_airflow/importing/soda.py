@@ -247,8 +247,7 @@ def _metric(node: Any) -> str:
         case exp.Count(this=exp.Column() as column):
             return f"count({column_text(column.name)})"
         case exp.Avg() | exp.Sum() | exp.Min() | exp.Max() if isinstance(node.this, exp.Column):
-            metric = _AGGREGATES[node.key.upper()]
-            return f"{metric}({column_text(node.this.name)})"
+            return f"{_AGGREGATES[node.key.upper()]}({column_text(node.this.name)})"
         case exp.AggFunc():
             return f"sql({foreign_rule.value_text(node.sql('spark'))})"
     raise NoCounterpartError(f"`{node.sql()}` is not an aggregate of a column")

@@ -327,8 +327,7 @@ def _tasks_among(runs: Iterable[RunRow]) -> dict[str, str]:
     for run in runs:
         by_attempt.setdefault(run.attempt.id, set()).add(run.run_key.gate)
     for gates in by_attempt.values():
-        first = min({tasks.get(gate, gate) for gate in gates})
-        tasks |= dict.fromkeys(gates, first)
+        tasks |= dict.fromkeys(gates, min({tasks.get(gate, gate) for gate in gates}))
     return tasks
 
 

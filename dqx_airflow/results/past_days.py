@@ -437,8 +437,7 @@ def read_labels(
     instances: Mapping[str, int] = {}
     if any(row.get("map_index") is None for row in rows):
         instances = _mapped_runs(results, wanted)
-    labels = [_label(row, instances) for row in rows]
-    unique = {label.id: label for label in labels}
+    unique = {label.id: label for label in (_label(row, instances) for row in rows)}
     if all_versions:
         return tuple(unique.values())
     last: dict[LabelKey, Label] = {}

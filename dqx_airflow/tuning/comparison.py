@@ -106,9 +106,7 @@ class BacktestComparison:
         return tuple((assertion, day) for assertion, day in self._all() if day.changes_side)
 
     def _all(self) -> Iterator[tuple[ComparedAssertion, ComparedDay]]:
-        for assertion in self.assertions:
-            for day in assertion.days:
-                yield assertion, day
+        return ((assertion, day) for assertion in self.assertions for day in assertion.days)
 
     def _tally(self, *, after: bool) -> Tally:
         judged = [(day.after if after else day.before, day.label) for _, day in self._all()]
