@@ -166,7 +166,7 @@ class ContractGateOperator(GateOperator):
         given = self.variables
         if given is not None and not is_open(given):
             texts = [*given, *filter(None, given.values())] if isinstance(given, Mapping) else [0]
-            if not all(isinstance(text, str) for text in texts):
+            if not all(isinstance(text, str) or is_open(text) for text in texts):
                 yield f"variables={given!r}: write a mapping of names to strings or None"
 
     def source_mistakes(
@@ -178,11 +178,11 @@ class ContractGateOperator(GateOperator):
 
         if is_open(self.contract) or (self.is_set_by_function and not self.contract):
             return [], ()
+        if [*self.own_mistakes()]:
+            return [], ()
         given = self.variables or {}
         if has_open(given) or None in given.values():
             return [], ()  # only the worker knows the values
-        if [*self.own_mistakes()]:
-            return [], ()
         try:
             file = find_source(self.contract, folder, kind="contract", signs=_SIGNS)
         except GateMisconfigured as error:
