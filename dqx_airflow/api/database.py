@@ -241,8 +241,7 @@ def _given(name: str, given: Any) -> Table | _Columns:
     problem = f"a {type(given).__name__} is not a table"
     if isinstance(given, Iterable) and not isinstance(given, str):
         rows = list(given)
-        is_row = [isinstance(row, Mapping) and {*map(type, row)} <= {str} for row in rows]
-        if all(is_row):
+        if all(isinstance(row, Mapping) and {*map(type, row)} <= {str} for row in rows):
             return columns_of(rows), {}
         problem = "its rows are not mappings whose keys are strings"
     raise RequestError(f"dataset '{name}': {problem}: {FRAMES}")

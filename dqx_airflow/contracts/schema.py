@@ -53,7 +53,7 @@ STATES = "x-states"
 """In the schema: what unknown keys of a mapping may state: `rules`, or `sections` with rules. Typos
 of known keys count in `sections`, and alone with `typos`, if additional keys are allowed."""
 
-_TRUTHS = ("true", "false", "yes", "no", "on", "off", "y", "n")
+_STATED = _CHECKS | {"true", "false", "yes", "no", "on", "off", "y", "n"}
 _DELAY = re.compile(r"_p\d+(_|$)")
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
@@ -99,8 +99,7 @@ def _is_check(key: str, node: Node, meant: str | None, states: Collection[str | 
         return _states_check(key, node)
     words = {word.lower() for word in _WORDS.findall(key)}
     is_rule = words & _MEASURES or (words & _RULE_WORDS and not words & _REMARKS)
-    is_named = is_rule or _DELAY.search(key) or _check_word(meant or key)
-    return "sections" in states and bool(is_named)
+    return "sections" in states and bool(is_rule or _DELAY.search(key) or _check_word(meant or key))
 
 
 def _check_word(key: str) -> str | None:
@@ -127,8 +126,7 @@ def _states_check(key: str, node: Node) -> bool:
 
 def _is_prose(node: Scalar) -> bool:
     text = node.text.strip().lower()
-    is_word = text in _TRUTHS or folded_word(text) in _CHECKS | _RULE_WORDS
-    return not is_word and not re.search(r"[<>=]|^[\d.,%\s-]+$", text)
+    return folded_word(text) not in _STATED and not re.search(r"[<>=]|^[\d.,%\s-]+$", text)
 
 
 def has_misspelled(node: Mapping, key: str) -> bool:

@@ -178,11 +178,10 @@ class ContractGateOperator(GateOperator):
 
         if is_open(self.contract) or (self.is_set_by_function and not self.contract):
             return [], ()
-        if [*self.own_mistakes()]:
-            return [], ()
         given = self.variables or {}
-        if has_open(given) or None in given.values():
-            return [], ()  # only the worker knows the values
+        # Only the worker knows the values that are open.
+        if [*self.own_mistakes()] or has_open(given) or None in given.values():
+            return [], ()
         try:
             file = find_source(self.contract, folder, kind="contract", signs=_SIGNS)
         except GateMisconfigured as error:

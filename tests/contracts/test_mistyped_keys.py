@@ -146,7 +146,8 @@ minn: 0 | required: true | nulable2: no | isNullable: false | not_null: true | p
 allowed: a | lessThan: 3 | gt: 3 | max_len: 3 | mustBe: 3 | between: 1 and 2 | non_negative: true
 tests: [unique] | quality: [] | validators: [] | expect_column_values_to_be_unique: {} | key: true
 format: email | multipleOf: 2 | fk: a.b | no_nulls: x | atLeast: 3 | is_required: true
-regular_expression: a | nullability: not_null | mode: REQUIRED | presence: mandatory | lookup: a.b
+regular_expression: a | nullability: not_null | mode: REQUIRED | presence: mandatory
+sign: positive
 foo: 3 | foo: [1] | foo: {a: 1} | foo: on | foo: a = 1 | foo: "> 3"
 """
 OF_OPEN_DIALECTS = ("requried", "uniqe", "mininum", "constraints", "logicalTypeOptions")

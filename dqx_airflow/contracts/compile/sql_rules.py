@@ -124,8 +124,9 @@ def parsed(sql: str, sql_dialect: str | None) -> Expr:
         exp.DDL, exp.DML, exp.Command, exp.Into, exp.Placeholder, exp.Parameter
     ):
         raise NoCounterpartError("expected one read-only SQL expression")
-    if any(isinstance(test.args.get("field"), exp.Column) for test in tree.find_all(exp.In)):
-        raise NoCounterpartError("a table after IN: write `IN (SELECT column FROM table)`")
+    of_in = ("expressions", "query", "unnest")
+    if any(not any(map(test.args.get, of_in)) for test in tree.find_all(exp.In)):
+        raise NoCounterpartError("no list after IN: write `IN (SELECT column FROM table)`")
     return tree
 
 
