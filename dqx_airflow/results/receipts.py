@@ -285,9 +285,8 @@ class _Walk:
         unknown = Difference(at, "unknown", why)
         for action in pa.table(table.get_add_actions(flatten=True)).to_pylist():
             path, size = unquote(action["path"]), action["size_bytes"]
-            file = passed.pop(path, None)
-            is_passed = file is not None and file.size == size
-            self.files[path] = file if is_passed else _File(size, fault=unknown)
+            known, other = passed.pop(path, None), _File(size, fault=unknown)
+            self.files[path] = known if known is not None and known.size == size else other
         gone = Difference(at, "unknown", "files of receipts were removed before the log begins")
         self.lost = {path: replace(file, fault=gone) for path, file in passed.items()}
 

@@ -309,8 +309,7 @@ def _differences(old: Plan, new: Plan) -> Iterator[ChangedAssertion]:
     before = {(planned.check, planned.name): planned for planned in old.assertions}
     for planned in new.assertions:
         was = before.pop((planned.check, planned.name), None)
-        is_alike = was is not None and was.expression == planned.expression
-        shows_term = is_alike and was.term != planned.term
+        shows_term = bool(was and was.expression == planned.expression and was.term != planned.term)
         words = None if was is None else _in_words(was, old, shows_term=shows_term)
         now = _in_words(planned, new, shows_term=shows_term)
         same = was and replace(planned, span=was.span, source_line=was.source_line)
