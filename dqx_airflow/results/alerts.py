@@ -56,7 +56,8 @@ class LabelKind(str, Enum):
 @dataclass(frozen=True, slots=True)
 class Alert:
     """A verdict of a past day, with its label if it has one. `map_index` is that of an instance of
-    a mapped gate, -1 for others; `attempt_id` is the scheduler's."""
+    a mapped gate, -1 for others; `attempt_id` is the scheduler's. `explains` are the other failures
+    of a dataset, if this one is that it has no rows."""
 
     gate: str
     date: date
@@ -66,6 +67,7 @@ class Alert:
     suite: str = ""
     map_index: int = -1
     attempt_id: str = ""
+    explains: tuple[str, ...] = ()
 
     @property
     def key(self) -> AssertionOfGate:
@@ -239,12 +241,33 @@ _FAILED = f"\"status\" = '{Status.FAILED.value}'"
 
 
 def recent_alerts(results: StoredResults, gates: Collection[str]) -> tuple[Alert, ...]:
-    """The failures of some gates in the last 30 days of data, oldest day first.
+    """The failures of some gates in the last 30 days of data, oldest day first. Of a dataset
+    without rows, only that is one.
 
     :raises StoreError: the store exists and cannot be read.
     """
-    runs = _runs(results, gates, OF_VERDICTS)
-    return tuple(alert for run, labels in runs for alert in alerts_among([run], labels))
+    listed = []
+    for run, labels in _runs(results, gates, OF_VERDICTS):
+        causes = _causes(run.rows)
+        alerts_of_run = {alert.key[2:]: alert for alert in alerts_among([run], labels)}
+        listed += [replace(alerts_of_run[key], explains=tuple(causes[key])) for key in causes]
+    return tuple(listed)
+
+
+def _causes(failures: Sequence[schema.Row]) -> Mapping[tuple[str, str], Sequence[str]]:
+    """The failures of a run, each with the names of those that it explains: of a dataset without
+    rows, the implicit assertion explains all others."""
+    empty = {
+        row["datasets"][0]: (row["check"], row["name"])
+        for row in failures
+        if row["check"] == "implicit" and row["expression"] == "num_rows()"
+    }
+    causes: dict[tuple[str, str], list[str]] = {}
+    for row in failures:
+        own = row["check"], row["name"]
+        cause = next((empty[name] for name in row["datasets"] or () if name in empty), own)
+        causes.setdefault(cause, []).extend([row["name"]] if cause != own else [])
+    return causes
 
 
 def unlabelled_counts(
@@ -255,11 +278,9 @@ def unlabelled_counts(
     :raises StoreError: the store exists and cannot be read.
     """
     counts: Counter[str] = Counter()
-    for run, labels in _runs(results, gates, ("name", "check")):
+    for run, labels in _runs(results, gates, ("name", "check", "datasets", "expression")):
         labelled = {(label.map_index, label.check, label.name) for label in labels}
-        counts[run.gate] += sum(
-            (run.map_index, row["check"], row["name"]) not in labelled for row in run.rows
-        )
+        counts[run.gate] += sum((run.map_index, *key) not in labelled for key in _causes(run.rows))
     return tuple((gate, count) for gate, count in counts.items() if count)
 
 
@@ -324,16 +345,13 @@ def with_failing_rows(results: StoredResults, alerts: Sequence[Alert]) -> tuple[
         key = row["run_id"], row["check"], row["name"]
         failing = FailingRow(row["dataset"], row["reason"], row["row"])
         sampled.setdefault(key, {})[row["number"]] = failing
-    return tuple(_with_rows(alert, sampled) for alert in alerts)
-
-
-def _with_rows(
-    alert: Alert, sampled: Mapping[tuple[str, str, str], Mapping[int, FailingRow]]
-) -> Alert:
-    verdict = alert.verdict
-    rows = sampled.get((alert.run_id, verdict.check, verdict.name), {})
-    failing_rows = tuple(row for _, row in sorted(rows.items()))
-    return replace(alert, verdict=replace(verdict, failing_rows=failing_rows))
+    listed = []
+    for alert in alerts:
+        verdict = alert.verdict
+        rows = sampled.get((alert.run_id, verdict.check, verdict.name), {})
+        failing_rows = tuple(row for _, row in sorted(rows.items()))
+        listed.append(replace(alert, verdict=replace(verdict, failing_rows=failing_rows)))
+    return tuple(listed)
 
 
 def _runs(
@@ -344,8 +362,8 @@ def _runs(
     until = results.newest_date(RunsWanted(gates, until=tomorrow))
     if until is None:
         return []
-    wanted = _of_last_days(gates, until)
-    runs = past_runs(results, wanted, columns, row_conditions=[_FAILED], only_failed=True)
+    wanted = replace(_of_last_days(gates, until), failing=True)
+    runs = past_runs(results, wanted, columns, row_conditions=[_FAILED])
     labels: dict[tuple[str, date], list[Label]] = {}
     for label in read_labels(results, gates=gates, since=wanted.since, until=until):
         labels.setdefault((label.gate, label.date), []).append(label)

@@ -131,7 +131,6 @@ def past_runs(
     columns: Sequence[str],
     *,
     row_conditions: Sequence[str] = (),
-    only_failed: bool = False,
 ) -> tuple[PastRun, ...]:
     """The last run of each gate, date and map index, oldest first, with these columns of the rows
     of its assertions. A missing store has no runs.
@@ -140,8 +139,8 @@ def past_runs(
     date, the one that was started last counts: for each instance of a mapped gate its own. A
     partial run counts if there is no other, or if it was blocked or broken.
 
+    :param wanted: if `failing`, the runs in which no assertion failed are left out.
     :param row_conditions: conditions on the rows, as SQL.
-    :param only_failed: leaves out the runs in which no assertion failed: their rows are not read.
     :raises StoreError: the store exists and cannot be read.
     """
     results = opened(results)
@@ -151,7 +150,7 @@ def past_runs(
         key = row["dataset_date"], row["gate"], query.map_index_of(row)
         if not (_is_weak(row) and key in last and not _is_weak(last[key])):
             last[key] = row
-    counting = {key: row for key, row in last.items() if not only_failed or row["failed"] != 0}
+    counting = {key: row for key, row in last.items() if not wanted.failing or row["failed"] != 0}
     if not counting:
         return ()
     ids = [row["run_id"] for row in counting.values()]

@@ -79,6 +79,12 @@ def of_dates(since: date | None, until: date | None) -> list[str]:
     ]
 
 
+# A date has ten characters, so that no two pairs have the same text. A count may be missing.
+_FAILED_ON_DATE = """concat("gate", "dataset_date") IN (
+    SELECT concat("gate", "dataset_date") FROM stored WHERE coalesce("failed", 1) <> 0 AND {}
+)"""
+
+
 def of_instance(map_index: int) -> str:
     """The runs of an instance of a mapped gate."""
     ending = f"[{map_index}]"
@@ -88,8 +94,9 @@ def of_instance(map_index: int) -> str:
 @dataclass(frozen=True, slots=True)
 class RunsWanted:
     """Which runs: of some gates, attempts, or a suite; on data of some days; of an instance of a
-    mapped task; that enforced a contract. Of these attempts, those with an outcome, and only
-    partial ones, or none of them. None means all."""
+    mapped task; that enforced a contract; `failing`, on data of which an attempt had failures. Of
+    these attempts, those with an outcome, and only partial ones, or none of them. None means
+    all."""
 
     gates: Collection[str] | None = None
     outcome: Outcome | None = None
@@ -100,6 +107,7 @@ class RunsWanted:
     suite: str | None = None
     attempt_ids: Collection[str] | None = None
     contract_id: str | None = None
+    failing: bool = False
 
     @property
     def is_nothing(self) -> bool:
@@ -111,12 +119,14 @@ class RunsWanted:
         """SQL conditions on all attempts of such a run: without the outcome."""
         one_of = {"gate": self.gates, "attempt_id": self.attempt_ids}
         exactly = {"suite": self.suite, "contract_id": self.contract_id}
-        return [
+        wanted = [
             *(is_in(column, values) for column, values in one_of.items() if values is not None),
             *(equals(column, value) for column, value in exactly.items() if value is not None),
             *of_dates(self.since, self.until),
             *([] if self.map_index is None else [of_instance(self.map_index)]),
         ]
+        failed = _FAILED_ON_DATE.format(" AND ".join(wanted or ["TRUE"]))
+        return [*wanted, *([failed] if self.failing else [])]
 
     def of_attempt(self, columns: Container[str], *, with_outcome: bool = True) -> str:
         """SQL conditions on the attempt that counts.

@@ -285,7 +285,7 @@ def task_runs(
     rows = session.execute(
         _instances().where(*where).order_by(TaskInstance.map_index).limit(MOST_INSTANCES)
     )
-    return tuple(_task_run(row) for row in rows)
+    return tuple(_task_run(row, as_pushed(row.value)) for row in rows)
 
 
 def attempts_of(session: Any, run: TaskRun) -> frozenset[str]:
@@ -355,7 +355,7 @@ def ended_gates(session: Any, run: TaskRun) -> tuple[TaskRun, ...]:
         .order_by(TaskInstance.end_date, TaskInstance.task_id, TaskInstance.map_index)
         .limit(MOST_INSTANCES)
     )
-    return tuple(_task_run(row) for row in rows)
+    return tuple(_task_run(row, as_pushed(row.value)) for row in rows)
 
 
 def ended_runs(session: Any, dag_id: str, task_id: str, most: int = 100) -> tuple[TaskRun, ...]:
@@ -373,7 +373,7 @@ def ended_runs(session: Any, dag_id: str, task_id: str, most: int = 100) -> tupl
         .order_by(DagRun.run_after.desc(), TaskInstance.map_index)
         .limit(most)
     )
-    return tuple(_task_run(row) for row in rows)
+    return tuple(_task_run(row, as_pushed(row.value)) for row in rows)
 
 
 def recent_runs(session: Any, tasks: Collection[tuple[str, str]]) -> tuple[TaskRun, ...]:
@@ -406,7 +406,7 @@ def recent_runs(session: Any, tasks: Collection[tuple[str, str]]) -> tuple[TaskR
     ).all()
     timestamps = {row.id: row.timestamp for row in rows if row.timestamp is not None}
     summaries = summaries_of(session, timestamps)
-    return tuple(replace(_task_run(row), pushed=summaries.get(row.id)) for row in rows)
+    return tuple(_task_run(row, summaries.get(row.id)) for row in rows)
 
 
 def _is_of(
@@ -479,13 +479,13 @@ def _instances(of_pushed: Any = XComModel.value) -> Any:
     )
 
 
-def _task_run(row: Sequence[Any]) -> TaskRun:
+def _task_run(row: Sequence[Any], pushed: object) -> TaskRun:
     run = TaskRun(*row)
     return replace(
         run,
         state=str(run.state) if run.state else None,
         attempt_id=str(run.attempt_id),
-        pushed=as_pushed(run.pushed),
+        pushed=pushed,
         label=str(run.label or ""),
         run_state=str(run.run_state) if run.run_state else None,
     )

@@ -312,7 +312,7 @@ def counts_of_rows(client: StoreClient, rows: list[GateRow]) -> dict[tuple[str, 
     }
 
 
-_MOST_PAST, _MOST_PAST_OF_GATE = 300, 60
+_MOST_PAST, _MOST_PAST_OF_GATE = 180, 60
 
 
 def past_of_gates(

@@ -147,7 +147,7 @@ def _locations_and_names(pushed: Mapping[str, Any]) -> frozenset[str]:
     )
 
 
-_GATES_OF_A_PAGE = 10
+_GATES_OF_A_PAGE = 6
 _SHOWN_ASSERTIONS = 100
 _SHOWN_PAST = 30
 router = PageRouter()

@@ -323,18 +323,32 @@ def test_alerts_are_grouped_by_assertion_with_history_and_failing_rows(
     get: Get, scene: Scene
 ) -> None:
     scene.dag()
-    small = replace(NOT_EMPTY, status=BAD_NULLS.status, value=0, scaled_value=0)
+    small = replace(NOT_EMPTY, name="orders.enough", check="Volume", status=BAD_NULLS.status)
     days(scene, 3, verdicts=(BAD_NULLS, small))
     answer = get("alerts", "eve")
     page = Html(answer.text)
     assert page.unbalanced == []
     assert "6 without a label, 6 in the last 30 days" in page.text
-    assert page.text.index("orders.id.null_share") < page.text.index("orders.not_empty")
+    assert page.text.index("orders.id.null_share") < page.text.index("orders.enough")
     assert len(page.all("svg")) == 2
     assert len(page.forms) == 6
     assert page.text.count("tax_id") == 3
     assert json.loads(ROWS[0].row)["tax_id"] in page.text
     assert "Gate report" in page.links
+
+
+def test_a_date_without_rows_is_one_alert_which_names_what_else_failed(
+    get: Get, scene: Scene
+) -> None:
+    scene.dag()
+    empty = replace(NOT_EMPTY, status=BAD_NULLS.status, value=0, scaled_value=0)
+    other = replace(BAD_NULLS, name="calendar.open", datasets=("calendar",))
+    scene.ran(report_of(verdicts=(BAD_NULLS, other, empty)))
+    page = Html(get("alerts", "eve").text)
+    assert "2 without a label, 2 in the last 30 days" in page.text
+    assert "Without rows, these failed as well: orders.id.null_share" in page.text
+    assert len(page.forms) == 2
+    assert "2 unlabelled alerts" in Html(get("board", "ada").text).text
 
 
 def test_a_labelled_alert_leaves_the_list_and_the_count(get: Get, post: Get, scene: Scene) -> None:
