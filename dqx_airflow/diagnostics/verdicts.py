@@ -127,11 +127,19 @@ def format_row(failing: FailingRow, longest: int | None = None) -> str:
 
 
 def by_cause(verdicts: Iterable[Verdict]) -> list[tuple[Verdict, list[Verdict]]]:
-    """Each verdict with those after it that could not be evaluated for the same reason."""
+    """Each verdict with those of the same cause after it: they could not be evaluated for the same
+    reason, or failed like the implicit assertion that their dataset has rows."""
     found: dict[object, list[Verdict]] = {}
+    empty: dict[str, object] = {}
     for verdict in verdicts:
-        is_told = verdict.status is Status.ERROR and verdict.reason is not None
-        found.setdefault(verdict.reason if is_told else id(verdict), []).append(verdict)
+        cause: object = id(verdict)
+        if verdict.status is Status.ERROR:
+            cause = verdict.reason or cause
+        elif verdict.status is Status.FAILED:
+            cause = next((empty[name] for name in verdict.datasets if name in empty), cause)
+            if (verdict.check, verdict.expression) == ("implicit", "num_rows()"):
+                empty |= dict.fromkeys(verdict.datasets, cause)
+        found.setdefault(cause, []).append(verdict)
     return [(first, others) for first, *others in found.values()]
 
 
@@ -146,7 +154,7 @@ def draw_verdict(
 ) -> str:
     """A failed or unevaluated assertion in the form of seed 001; a warning below `fail_on`.
 
-    :param others: those that could not be evaluated for the same reason, see `by_cause`.
+    :param others: those of the same cause, see `by_cause`.
     :param all_rows: displays all failing rows of its sample, in full.
     :param root: the results root, for the command that displays the rest.
     """

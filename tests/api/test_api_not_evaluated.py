@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -100,3 +101,11 @@ def test_what_one_cause_keeps_from_being_evaluated_is_drawn_once() -> None:
     drawn = draw_report(report(text))
     assert drawn.count("assertion could not be evaluated") == 1
     assert "also: lost.1, lost.2, lost.3, lost.4, lost.5 and 3 more" in drawn
+
+
+def test_what_fails_since_a_date_has_no_rows_is_drawn_once() -> None:
+    text = TEXT.replace("check", 'check "Other" on returns { assert num_rows() == 200 } check', 1)
+    drawn = draw_report(Suite.from_string(text).run(memory(), date(2020, 1, 1)).report)
+    assert drawn.count("assertion failed") == 2, drawn
+    assert "assertion failed: orders.not_empty" in drawn
+    assert "also: rows" in drawn
