@@ -310,9 +310,14 @@ _WHOLE, _DECIMAL, _FLOAT, _ZEROS, _TEXT, _DATE, _BOOLEAN, _TIME = (1 << bit for 
 _NUMBER = _WHOLE | _DECIMAL | _FLOAT | _ZEROS
 _KINDS = {_NUMBER: "numbers", _DATE | _TIME: "dates", _BOOLEAN: "booleans"}
 _INTS = (("int", 2**31), ("bigint", 2**63))
-_LOST = r"(^|[\\[:,\\s])-?(0*[.]?0*[1-9]([.]?[0-9]){17,}|[1-9][0-9]{15,})([.]0*)?\\s*($|[,\\]}])"
+_BEYOND = "[0-9.]+[eE][+-]?0*(3(09|[1-9][0-9])|[4-9][0-9]{2}|[1-9][0-9]{3,})"
+_LOST = (
+    r"(^|[\\[:,\\s])-?(0*[.]?0*[1-9]([.]?[0-9]){17,}|[1-9][0-9]{15,}|"
+    + _BEYOND
+    + r")([.]0*)?\\s*($|[,\\]}])"
+)
 """A number whose digits a double may not keep, in the text of a value: 18 digits, or a whole number
-of 16."""
+of 16, or an exponent of 309 or more."""
 _NANOSECONDS = "[.][0-9]{6}0*[1-9]"
 _MIXED = "some of its values look like numbers, dates or booleans, and others do not"
 _SPARKS_OWN = frozenset(
