@@ -63,7 +63,8 @@ class Kind(NamedTuple):
     """A type, as far as translations depend on it; `digits` and `scale` are those of a decimal.
 
     An `interval` is a number of microseconds in Spark. `int` has up to 32 bits, `whole` is an
-    integer and `number` a number of unknown size. `stamp` is a timestamp, `moment` Oracle's DATE,
+    integer and `number` a number of unknown size. `numeric` is a decimal of SQLite, which keeps a
+    whole one as an integer, and divides it as one. `stamp` is a timestamp, `moment` Oracle's DATE,
     `midnight` that of a day in the zone of the session.
     `shown` is a number with more digits than are shown, so that nothing is computed with it.
     `bytes` are text that is compared by its bytes, `padded` is text without its trailing spaces.
@@ -74,7 +75,7 @@ class Kind(NamedTuple):
     scale: int = 0
 
 
-_NAMES = "int bigint whole number float real text char bytes padded bool date stamp moment"
+_NAMES = "int bigint whole number numeric float real text char bytes padded bool date stamp moment"
 KINDS = {name: Kind(name) for name in f"{_NAMES} midnight interval list null shown other".split()}
 _BLANK_PADDED = re.compile(r"\s*(n?char(acter)?|bpchar)\s*(\(.*)?", re.IGNORECASE)
 _SIZES = {"int": (10, 0), "bigint": (20, 0)}
@@ -130,6 +131,8 @@ def widest(kinds: Iterable[Kind | None]) -> Kind | None:
         return KINDS["whole" if "whole" in names else "bigint"]
     if names <= {"date", "stamp"}:
         return KINDS["stamp"]
+    if names == {"float", "numeric"}:
+        return KINDS["numeric"]
     exact = {"int", "bigint", "whole", "number", "decimal"}
     if names <= exact:
         return _decimal("added", known, 0, LONGEST)

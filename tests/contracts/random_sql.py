@@ -139,7 +139,8 @@ _KINDS = {
     "small": ("int",),
     "big": ("bigint",),
     "decimal": ("decimal",),
-    "float": ("float",),
+    "float": ("float", "decimal"),
+    "double": ("float",),
     "sized": ("int", "bigint", "decimal"),
     "exact": ("int", "bigint", "decimal"),
     "number": ("int", "bigint", "decimal", "float"),
@@ -173,7 +174,7 @@ _LEAVES = {
     "unknown": tuple(UNTYPED),
 }
 _HOLE = r"\b_[a-z]+\d?\b"
-_RESULTS = {"bigint": "int", "number": "decimal", "whole": "int"}
+_RESULTS = {"bigint": "int", "number": "decimal", "numeric": "decimal", "whole": "int"}
 
 
 class _Maker:
@@ -325,6 +326,8 @@ class _Maker:
 
     def kind(self, hole: str) -> str:
         kinds = [kind for kind in _KINDS[hole] if kind in self.makers or kind in _LEAVES]
+        if hole == "float" and self.sql_dialect != "sqlite":
+            kinds = ["float"]
         if not kinds:
             raise RecursionError
         return self.chance.choice(kinds)

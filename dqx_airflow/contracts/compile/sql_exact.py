@@ -510,7 +510,7 @@ class _Translation:
         if kind is not None and self.sql_dialect == "redshift" and kind.name == "text":
             kind = KINDS["padded"]
         if self.sql_dialect == "sqlite" and kind is not None and kind.name in ("decimal", "number"):
-            return exp.cast(node.copy(), "double"), KINDS["float"]
+            return exp.cast(node.copy(), "double"), KINDS["numeric"]
         return node.copy(), kind
 
     def _literal(self, node: Expr) -> Typed:
