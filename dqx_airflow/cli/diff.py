@@ -141,7 +141,8 @@ def suite_diff(
 
 
 def _with_cost(diff: SuiteDiff, pair: Pair, options: Options, on: date) -> SuiteDiff:
-    """With a note of how much more or less the gate reads for a day than before."""
+    """With notes of how much more or less the gate reads for a day than before, and for which
+    assertions."""
     from dqx_airflow.engine.cost import HOW, costs_of
 
     path, old, new = pair
@@ -155,13 +156,19 @@ def _with_cost(diff: SuiteDiff, pair: Pair, options: Options, on: date) -> Suite
     if not known:
         note = "what the gate reads is not known: add --dataset NAME=PATH with a known size"
         return replace(diff, notes=(*diff.notes, note))
-    before, after = (
-        costs_of(resolve(suite, SourceFile("", ""), assumed(suite, refs), on, QUIET), refs)[0]
+    (before, costs_before), (after, costs_now) = (
+        costs_of(resolve(suite, SourceFile("", ""), assumed(suite, refs), on, QUIET), refs)
         for suite in (old or replace(new, checks=()), new)
     )
+    for_it = {cost.name: cost.bytes_more for cost in costs_before}
+    added = {cost.name: cost.bytes_more - for_it.get(cost.name, 0) for cost in costs_now}
+    names = dict.fromkeys(change.name for change in diff.changes if change.after is not None)
+    lines = [
+        f"of that {decimal(size)} for {name}" for name in names if (size := added.get(name, 0)) > 0
+    ]
     more = f"{decimal(abs(after - before))} {'less' if after < before else 'more'}"
     note = f"the gate reads {more} of {known} for {on}: {decimal(after)}, {HOW}"
-    return replace(diff, notes=(*diff.notes, note))
+    return replace(diff, notes=(*diff.notes, note, *lines))
 
 
 def _suites_at(revision: str, folder: Path) -> dict[Path, nodes.Suite]:

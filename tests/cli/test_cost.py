@@ -193,7 +193,10 @@ def test_a_comment_says_how_much_more_a_gate_reads(lake: Path) -> None:
         subprocess.run(["git", *command.split()], check=True)
     cost = ("--cost", "--dataset", f"orders={lake}/parts?date_column=ds", "--to", "2024-12-03")
     Path("orders.dql").write_text(SUITE.replace("null_count(email) == 0", "unique(email)"))
-    assert " more of orders for 2024-12-03: " in dql("diff", *cost)
+    more = dql("diff", *cost)
+    assert " more of orders for 2024-12-03: " in more
+    assert more.count("of that ") == 1, "the other assertions read what they read before"
+    assert " kB for nulls" in more
     Path("orders.dql").write_text(SUITE.replace("average(id)", "num_rows()"))
     output = dql("diff", *cost, "--output", "markdown")
     assert " less of orders for 2024-12-03: " in output
