@@ -43,7 +43,10 @@ that a double or a half load never passes."""
 _LONG, _SHORT, _FEWEST_BEFORE = 28, 3, 5
 _SIGMAS, _RETURN_DAYS, _TAIL = 5.0, 10_000, 0.8
 _MOST_SIGMAS_OF_OTHERS = 8.0
-_NO_ROW, _MOST_WITH_SOME = 1e-12, 0.9
+_NO_ROW, _LEAST_WITHOUT, _FEWEST_WITH_SOME = 1e-12, 0.1, 10
+_MOST_ROWS, _LEAST_CHANCE = 2.5, 0.6
+"""A share is taken for that of few rows only if enough days are without and with some, by chance: a
+single leak must not look like a row, and hide the next one."""
 _COUNTING, _COUNTING_SIGMAS = 1.3, 4.0
 """Errors of up to 1.3 standard deviations of counting are those of counting, without a tail."""
 _FEWEST_WEEKS = 2
@@ -239,16 +242,35 @@ _LOG = _Scale(_logarithm, _exponential, 0.06, is_log=True)
 
 
 def _share(values: Floats, is_complement: bool) -> _Scale:
-    """Where a share is exactly none, or all, on many days, the smallest other one is that of a row.
-    Its square root then has the noise of a count: F. J. Anscombe, The transformation of Poisson,
-    binomial and negative-binomial data, 1948."""
+    """Where a share is none, or all, on many days by chance, its smallest other value is that of a
+    row. The square root then has the noise of a count: F. J. Anscombe, The transformation of
+    Poisson, binomial and negative-binomial data, 1948."""
     import numpy as np
 
-    known = values[~np.isnan(values)]
-    parts = 1 - known if is_complement else known
-    some = parts[parts > _NO_ROW]
-    is_few = len(some) and len(some) <= _MOST_WITH_SOME * len(parts)
-    return _share_scale(float(f"{some.min():.2g}") if is_few else 0.0, is_complement)
+    parts = 1 - values if is_complement else values
+    has_some = parts > _NO_ROW
+    some, known = parts[has_some], ~np.isnan(parts)
+    none = 1 - len(some) / max(int(known.sum()), 1)
+    of_a_row = 0.0
+    if len(some) >= _FEWEST_WITH_SOME and none >= _LEAST_WITHOUT and _is_chance(has_some, known):
+        # Where most days have many more than the smallest, that is not a row.
+        most = _MOST_ROWS * max(1.0, -math.log(none))
+        of_a_row = float(some.min()) if np.median(some) <= most * some.min() else 0.0
+    return _share_scale(float(f"{of_a_row:.2g}"), is_complement)
+
+
+def _is_chance(has_some: NDArray[np.bool_], known: NDArray[np.bool_]) -> bool:
+    """Whether a day says little of the next one, and of that a week later: neither a weekday, nor
+    an incident, nor a change for good decides whether there is some."""
+    import numpy as np
+
+    share = has_some.sum() / known.sum()
+    for lag in (1, 7):
+        pairs = known[lag:] & known[:-lag]
+        differ = np.mean((has_some[lag:] != has_some[:-lag])[pairs]) if pairs.any() else 0.0
+        if differ < _LEAST_CHANCE * 2 * share * (1 - share):
+            return False
+    return True
 
 
 @lru_cache(maxsize=256)

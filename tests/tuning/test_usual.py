@@ -281,6 +281,31 @@ def test_a_single_row_of_few_is_no_alarm_where_a_share_is_none_on_most_days(
     assert alarms(dates, shares([*bad[:160], 14, *bad[161:]]), Kind.OTHER) == [160]
 
 
+CHANCE = random.Random(7)
+SOME_DAYS = {day: CHANCE.uniform(0.03, 0.3) for day in CHANCE.sample(range(160), 18)}
+NEAR_5 = [0.05 * CHANCE.uniform(0.9, 1.1) for _ in range(160)]
+NONE_ON_SOME_DAYS: Mapping[str, Callable[[int], float]] = {
+    "one leak": lambda day: 0.03 * (day == 90),
+    "leaks of any size": lambda day: SOME_DAYS.get(day, 0.0),
+    "leaks of four days": lambda day: NEAR_5[day] * (day % 32 < 4),
+    "none at weekends": lambda day: NEAR_5[day] * (day % 7 < 5),
+    "none on one weekday": lambda day: NEAR_5[day] * (day % 7 < 6),
+    "none until a change": lambda day: NEAR_5[day] * (day >= 60),
+}
+
+
+@pytest.mark.parametrize("is_complement", [False, True])
+@pytest.mark.parametrize("case", NONE_ON_SOME_DAYS)
+def test_days_without_are_no_days_of_few_rows_if_more_than_chance_decides(
+    case: str, is_complement: bool
+) -> None:
+    """So that what is found does not hide the next one."""
+    dates = [LAST - timedelta(days=160 - number) for number in range(161)]
+    values = [*(NONE_ON_SOME_DAYS[case](day) for day in range(160)), 0.12]
+    shares = [1 - share for share in values] if is_complement else values
+    assert alarms(dates, shares, Kind.OTHER)[-1:] == [160]
+
+
 def test_small_leaks_without_a_label_do_not_hide_a_larger_one() -> None:
     chance = random.Random(6)
     dates = [LAST - timedelta(days=160 - number) for number in range(160)]
