@@ -279,7 +279,8 @@ class _Walk:
                 for path in files["removed"]:
                     passed.pop(path, None)
                 for path, (size, *_) in files["added"].items():
-                    within = dict(part.split("=", 1) for part in path.split("/") if "=" in part)
+                    parts = (unquote(part) for part in path.split("/") if "=" in part)
+                    within = dict(part.split("=", 1) for part in parts)
                     passed[path] = _File(size, _region_of(path, within, [said[_SLICE]]))
         why = "files are older than the log of the table, and in no receipt"
         unknown = Difference(at, "unknown", why)

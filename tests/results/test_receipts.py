@@ -320,6 +320,15 @@ CASES: dict[str, tuple[Callable[[Lake], object], list[tuple[int, str, str]]]] = 
         ),
         [],
     ),
+    "a deletion in an odd slice that the gate repaired before the log begins": (
+        lambda lake: (
+            lake.promote("a b/c:%", 1),
+            lake.table.delete("ds = 'a b/c:%'"),
+            lake.promote("a b/c:%", 1, 2),
+            without_the_log_of(lake),
+        ),
+        [],
+    ),
     "a promotion after a deletion and a compaction before the log begins": (
         lambda lake: (
             compacted_then_deleted(lake),
