@@ -160,11 +160,13 @@ def _with_cost(diff: SuiteDiff, pair: Pair, options: Options, on: date) -> Suite
         costs_of(resolve(suite, SourceFile("", ""), assumed(suite, refs), on, QUIET), refs)
         for suite in (old or replace(new, checks=()), new)
     )
-    for_it = {cost.name: cost.bytes_more for cost in costs_before}
-    added = {cost.name: cost.bytes_more - for_it.get(cost.name, 0) for cost in costs_now}
-    names = dict.fromkeys(change.name for change in diff.changes if change.after is not None)
+    alone = {(cost.check, cost.name): cost.bytes_more for cost in costs_before}
+    changed = {(change.check, change.name) for change in diff.changes}
     lines = [
-        f"of that {decimal(size)} for {name}" for name in names if (size := added.get(name, 0)) > 0
+        f"{cost.name} alone makes it read {decimal(size)} more"
+        for cost in costs_now
+        if (key := (cost.check, cost.name)) in changed
+        and (size := cost.bytes_more - alone.get(key, 0)) > 0
     ]
     more = f"{decimal(abs(after - before))} {'less' if after < before else 'more'}"
     note = f"the gate reads {more} of {known} for {on}: {decimal(after)}, {HOW}"

@@ -37,6 +37,7 @@ class AssertionCost:
     `by_log` and `by_states` count the values that need no read.
     """
 
+    check: str
     name: str
     bytes_read: int
     bytes_more: int
@@ -151,5 +152,7 @@ def costs_of(plan: Plan, refs: Iterable[DatasetRef]) -> tuple[int, tuple[Asserti
         size, passes, columns = reading(own)
         more = total - reading(dict.fromkeys(others))[0]
         answered = len(own & in_log), len(own & stored - in_log)
-        costs.append(AssertionCost(planned.name, size, more, passes, columns, *answered))
+        costs.append(
+            AssertionCost(planned.check, planned.name, size, more, passes, columns, *answered)
+        )
     return total, tuple(costs)
