@@ -241,7 +241,9 @@ def _given(name: str, given: Any) -> Table | _Columns:
     problem = f"a {type(given).__name__} is not a table"
     if isinstance(given, Iterable) and not isinstance(given, str):
         rows = list(given)
-        if all(isinstance(row, Mapping) and {*map(type, row)} <= {str} for row in rows):
+        if all(isinstance(row, Mapping) for row in rows) and all(
+            isinstance(key, str) for row in rows for key in row
+        ):
             return columns_of(rows), {}
         problem = "its rows are not mappings whose keys are strings"
     raise RequestError(f"dataset '{name}': {problem}: {FRAMES}")

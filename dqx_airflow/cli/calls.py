@@ -508,17 +508,7 @@ class _CallReader:
         names = [model.name for model in contract.models]
         refs: dict[str, Any] = {**self.connections, **given}
         if options.data is not None:
-            of_data, problems = datasets_of_arguments((f"{_DATA}={options.data}",))
-            self.problems.add(problems, {"--dataset": f"{_DATA}={options.data}"})
-            if len(names) != 1:
-                message = (
-                    f"--data is for a contract with one model, but this one has {', '.join(names)}"
-                )
-                self.problems.wrong(
-                    "--data", options.data, message, "write --dataset NAME=PATH for each"
-                )
-            elif of_data:
-                refs[names[0]] = self.settings.with_masks(replace(of_data[_DATA], name=names[0]))
+            refs |= self._data_of(names, options.data)
         try:
             settings = dataset_settings(contract, refs, options.server)
             # What the contract says about its files takes precedence over the options of all files.
@@ -557,6 +547,19 @@ class _CallReader:
             origin=values.GateOrigin(source=source_location(path)),
             selection=selection,
         )
+
+    def _data_of(self, models: Sequence[str], data: str) -> dict[str, DatasetRef]:
+        """The dataset of --data, by the only model of a contract; none if there is an error."""
+        of_data, problems = datasets_of_arguments((f"{_DATA}={data}",))
+        self.problems.add(problems, {"--dataset": f"{_DATA}={data}"})
+        if len(models) != 1:
+            message = (
+                f"--data is for a contract with one model, but this one has {', '.join(models)}"
+            )
+            self.problems.wrong("--data", data, message, "write --dataset NAME=PATH for each")
+            return {}
+        named = (replace(ref, name=models[0]) for ref in of_data.values())
+        return {ref.name: self.settings.with_masks(ref) for ref in named}
 
     def _warn_of_unused(self, given: Mapping[str, DatasetRef]) -> None:
         for line, name in enumerate(given, start=1):

@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from python_suites import COUNTRIES, ORDERS, RETURNS, TODAY, memory, python_suite
 
@@ -92,6 +93,14 @@ def test_tables_in_memory_have_the_types_of_their_values_or_those_given() -> Non
         f'suite "S" {{ check "A" on a {{ {types} }} check "B" on b {{ {types} }} }}'
     )
     assert [r.status.value for r in results if r.name == "int"] == ["failed", "passed"]
+
+
+def test_a_key_may_be_of_a_kind_of_string() -> None:
+    db = MemoryDatabase({"a": [{np.str_("x"): 1}]})
+    results = Interpreter(db, TODAY).run_string(
+        'suite "S" { check "A" on a { assert sum(x) == 1 } }'
+    )
+    assert all(result.status.value == "passed" for result in results)
 
 
 def test_tables_that_make_no_sense_are_refused() -> None:
