@@ -18,6 +18,7 @@ from dqx_airflow.plan.in_memory.table import Table, TableError, columns_of
 from dqx_airflow.plan.masks import snapshot_of
 from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.plan.term_values import keys_of
+from dqx_airflow.tuning.past_judge import with_earlier_values
 from dqx_airflow.values import DatasetRef, DatasetSnapshot
 
 if TYPE_CHECKING:
@@ -314,7 +315,6 @@ class StoredDatabase:
         if not dates:
             return day
         from dqx_airflow.results.past_days import past_days
-        from dqx_airflow.tuning.past_judge import with_earlier_values
 
         until = day.date - timedelta(days=1)
         before = past_days(

@@ -29,6 +29,7 @@ from dqx_airflow.errors import RequestError, UnverifiedError, UpstreamFailure
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.model import DEFAULT_COST, Cost, Plan, Scanned
 from dqx_airflow.plan.selection import plan_of as plan_of_request
+from dqx_airflow.results.schema import RESULTS_COLUMNS, Source, written
 from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome, Severity, Status, Verdict
 from dqx_airflow.values.exact import exact_text, is_decimal, nearest_float
 from dqx_airflow.values.json_form import storage_options_of
@@ -209,8 +210,6 @@ class Results:
         :raises ImportError: pandas is not installed.
         """
         import pandas  # type: ignore[import-untyped]
-
-        from dqx_airflow.results.schema import RESULTS_COLUMNS, Source, written
 
         verdicts = enumerate(self.report.verdicts)
         rows = [

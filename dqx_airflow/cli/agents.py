@@ -8,6 +8,7 @@ state of another.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -175,7 +176,6 @@ class Tools:
 
     def why_blocked(self, gate: str, date: str | None = None) -> str:
         """The last run of a gate, for data of a date: each assertion, and why it failed."""
-        import json
 
         from dqx_airflow.cli.arguments import results_of
 

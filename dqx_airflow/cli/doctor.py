@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Mapping
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.command import TextOrJson
+from dqx_airflow.cli.command import ROOT_VARIABLES, TextOrJson, of_spark
 
 if TYPE_CHECKING:
     from dqx_airflow.cli.doctor_checks.finding import Check, Finding
@@ -38,8 +42,6 @@ def doctor(
     :param format: Output format: text or json.
     """
     import logging
-    import os
-    import sys
 
     # Logs of the checked parts are in the findings; here they would interrupt the output.
     logging.getLogger().addHandler(logging.NullHandler())
@@ -75,9 +77,6 @@ def _prove(
     connection: str | None, results_root: str | None, folder: Path | None, format: TextOrJson
 ) -> bool:
     """Whether the engine has no other value."""
-    import os
-
-    from dqx_airflow.cli.command import ROOT_VARIABLES, of_spark
 
     prove_engine = of_spark("dqx_airflow.cli.doctor_checks.prove").prove_engine
     given = (os.environ.get(name) for name in ROOT_VARIABLES)
@@ -89,7 +88,6 @@ def all_checks(
     connection: str, results_root: str | None, env: Mapping[str, str]
 ) -> dict[str, Check]:
     """The checks in the order of their display: prerequisites come first."""
-    from functools import partial
 
     from dqx_airflow.cli.doctor_checks import airflow, finding, spark
 
@@ -116,7 +114,6 @@ def all_checks(
 def as_json(findings: tuple[Finding, ...]) -> str:
     """An object whose list `findings` contains an object for each, with the keys of `Finding`."""
     import json
-    from dataclasses import asdict
 
     return json.dumps({"findings": [asdict(finding) for finding in findings]}, indent=2)
 

@@ -19,6 +19,7 @@ from dqx_airflow.cli.suites import count_text
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.renderers import draw, json_text
 from dqx_airflow.errors import RequestError
+from dqx_airflow.values.exact import is_finite_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -299,7 +300,6 @@ def _print_history(entries: list[tuple[int, Entry]], units: Mapping[str, Unit]) 
     """:param units: how the suite writes the values of its constants, by name."""
     from dqx_airflow.cli.reports import print_table
     from dqx_airflow.tuning.tunables import number_text
-    from dqx_airflow.values.exact import is_finite_number
 
     columns = [
         key

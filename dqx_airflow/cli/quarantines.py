@@ -19,6 +19,7 @@ from dqx_airflow.cli.command import EXIT_FAILED, EXIT_WRONG, Commands, TextForma
 from dqx_airflow.cli.incidents import results_at
 from dqx_airflow.cli.stores import days_in
 from dqx_airflow.datasets.dqx_toml import Output
+from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.errors import RequestError
 
 if TYPE_CHECKING:
@@ -245,7 +246,6 @@ def discard(
 def _quarantined(
     place: str, gate: str | None, on: datetime | None, before: date | None = None
 ) -> tuple[DeltaTable, list[QuarantinedRows]]:
-    from dqx_airflow.diagnostics.diagnostic import did_you_mean
     from dqx_airflow.results.quarantines import quarantine_at, quarantined
 
     table = quarantine_at(place, command.storage_options())

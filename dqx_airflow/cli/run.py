@@ -17,13 +17,14 @@ import typer
 
 from dqx_airflow.cli import command
 from dqx_airflow.cli.arguments import with_shared_options
+from dqx_airflow.diagnostics.renderers import draw
 from dqx_airflow.errors import DqxError
-from dqx_airflow.values import Outcome
+from dqx_airflow.values import GateReport, Outcome
+from dqx_airflow.values.redact import redact
 
 if TYPE_CHECKING:
     from dqx_airflow.cli.calls import Options, RunCall
     from dqx_airflow.cli.spark import Spark
-    from dqx_airflow.values import GateReport
 
 
 EXIT_OF = {
@@ -159,7 +160,6 @@ def print_diagnostics(call: RunCall) -> None:
     """Draws the diagnostics of a call, with its secrets hidden."""
     if not call.diagnostics:
         return
-    from dqx_airflow.diagnostics.renderers import draw
 
     sources = {
         name: "\n".join(map(_without_secrets, text.split("\n")))
@@ -170,7 +170,6 @@ def print_diagnostics(call: RunCall) -> None:
 
 def _without_secrets(line: str) -> str:
     """A line of the same length, with stars from the first secret to the last."""
-    from dqx_airflow.values.redact import redact
 
     shown = redact(line)
     if shown == line:

@@ -16,6 +16,7 @@ from dqx_airflow.contracts.drafting import ObservedTable
 from dqx_airflow.datasets.connections import Connection
 from dqx_airflow.dql.syntax.grammar import unquoted
 from dqx_airflow.engine.job import run_gates, try_gates
+from dqx_airflow.engine.measure import measure_together
 from dqx_airflow.engine.outputs.good_rows import Release
 from dqx_airflow.engine.session.concurrency import import_meanwhile, tasks_reported
 from dqx_airflow.engine.session.connection import (
@@ -62,7 +63,6 @@ class Spark:
 
         :raises DqxError: Spark cannot be reached, or was lost.
         """
-        from dqx_airflow.engine.measure import measure_together
 
         self._check(refs)
         with ExitStack() as display, spark_errors_explained(self.connection):

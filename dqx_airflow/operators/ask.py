@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from dqx_airflow.diagnostics.renderers import printable
 from dqx_airflow.diagnostics.verdicts import format_row
+from dqx_airflow.errors import RequestError
 from dqx_airflow.operators.exceptions import GateBlocked, GateInfrastructureError
 from dqx_airflow.operators.notices import Callback, gate_notice, run_callbacks
+from dqx_airflow.values import GateReport, Outcome
 
 if TYPE_CHECKING:
     from dqx_airflow.results.query import StoredResults
-    from dqx_airflow.values import GateReport
 
 ACCEPT, KEEP = "Accept this data", "Keep blocked"
 _REASON = "To accept this data, give a reason: without one, the gate asks again."
@@ -136,10 +137,8 @@ def record(results: StoredResults, reports: Sequence[GateReport], answer: Answer
     :raises StoreError: the store cannot be written.
     :raises GateBlocked: no one can accept the data.
     """
-    from dqx_airflow.errors import RequestError
     from dqx_airflow.results.decisions import acceptance_of
     from dqx_airflow.results.incidents import COMMENT, IncidentNote, write_notes
-    from dqx_airflow.values import Outcome
 
     notes = []
     for report in (report for report in reports if report.outcome is Outcome.BLOCKED):

@@ -21,6 +21,7 @@ from dqx_airflow.operators.exceptions import (
 )
 from dqx_airflow.operators.gate_arguments import ARGUMENTS, TEMPLATED, TRUE_OR_FALSE
 from dqx_airflow.operators.links import GateReportLink
+from dqx_airflow.operators.spark_connection import require_connection
 from dqx_airflow.operators.spark_job import SparkJobOperator
 
 # Every file with a gate is parsed repeatedly: what only a worker needs is imported there.
@@ -370,7 +371,6 @@ class GateOperator(SparkJobOperator, gate_arguments.GateArguments):
 
     def _judge(self, request: GateRequest, context: Any) -> str:
         """Runs the job of a request, unless this attempt has its reports, and ends the task."""
-        from dqx_airflow.operators.spark_connection import require_connection
         from dqx_airflow.operators.trigger import require_reports, stored_reports
 
         started = time.time()

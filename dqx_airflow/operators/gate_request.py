@@ -20,19 +20,25 @@ from dqx_airflow import values
 from dqx_airflow.datasets import connections
 from dqx_airflow.datasets import settings as of_datasets
 from dqx_airflow.datasets.settings import DatasetSetting, settings_of
-from dqx_airflow.diagnostics.diagnostic import did_you_mean, listed
+from dqx_airflow.diagnostics.diagnostic import (
+    Diagnostic,
+    Level,
+    did_you_mean,
+    errors_of,
+    listed,
+    nearest,
+)
+from dqx_airflow.diagnostics.renderers import draw, first_findings
 from dqx_airflow.errors import RequestError
 from dqx_airflow.operators.exceptions import GateMisconfigured, as_misconfigured
 from dqx_airflow.operators.results_location import ResultsLocation, require_results_location
 from dqx_airflow.operators.spark_connection import require_connection
-from dqx_airflow.values import SourceFile
+from dqx_airflow.values import GateRequest, Selection, SourceFile
 from dqx_airflow.values import request as of_request
 
 if TYPE_CHECKING:
-    from dqx_airflow.diagnostics.diagnostic import Diagnostic
     from dqx_airflow.dql import nodes
     from dqx_airflow.operators.gate_arguments import GateArguments
-    from dqx_airflow.values import GateRequest, Selection
 
 
 _STARTS_WITH_DAY = re.compile(r"\d{4}-\d{2}-\d{2}([T ]|$)")
@@ -534,7 +540,6 @@ def find_source(given: Any, folder: Path | None, *, kind: str, signs: str) -> Fo
 
 def _meant(paths: Iterable[Path]) -> str:
     """A question with the name of a similar file next to a missing one, if there is one."""
-    from dqx_airflow.diagnostics.diagnostic import nearest
 
     for path in paths:
         with suppress(OSError, ValueError):
@@ -557,8 +562,6 @@ def errors_in(
 
     :param name: the source, as messages name it.
     """
-    from dqx_airflow.diagnostics.diagnostic import errors_of
-    from dqx_airflow.diagnostics.renderers import draw, first_findings
 
     errors = errors_of(diagnostics)
     if not errors:
@@ -576,8 +579,6 @@ def log_diagnostics(
 
     :raises GateMisconfigured: it has errors; the message contains the first of them.
     """
-    from dqx_airflow.diagnostics.diagnostic import Level, errors_of
-    from dqx_airflow.diagnostics.renderers import draw, first_findings
 
     diagnostics = list(diagnostics)
     displayed, rest = first_findings(diagnostics)

@@ -25,7 +25,7 @@ from datetime import date, datetime, timezone
 from functools import partial
 from html import escape
 from string import Template
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import urlencode
 from uuid import NAMESPACE_URL, uuid5
 
@@ -37,10 +37,8 @@ from dqx_airflow.diagnostics.renderers import printable
 from dqx_airflow.diagnostics.verdicts import format_like_limit, found_text
 from dqx_airflow.operators.links import GateReportLink
 from dqx_airflow.operators.outcome import NO_REPORT, XCOM_KEY, cut
+from dqx_airflow.operators.results_location import ResultsLocation, results_location_of
 from dqx_airflow.values import GateReport, Outcome
-
-if TYPE_CHECKING:
-    from dqx_airflow.operators.results_location import ResultsLocation
 
 Callback: TypeAlias = Callable[[Any], Any]
 
@@ -394,7 +392,6 @@ def _dates(report: Mapping[str, Any]) -> list[date]:
 
 
 def _store_of(context: Any) -> Any:
-    from dqx_airflow.operators.results_location import results_location_of
     from dqx_airflow.results.query import StoredResults
 
     task = context.get("task")

@@ -20,6 +20,7 @@ from dqx_airflow import values
 from dqx_airflow.diagnostics import verdicts
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.renderers import printable
+from dqx_airflow.errors import StoreError
 from dqx_airflow.lineage.names import location_of
 from dqx_airflow.operators.exceptions import GateBlocked, GateBroken
 from dqx_airflow.operators.results_location import ResultsLocation
@@ -97,7 +98,6 @@ def emit_open_slices(
 
     The results store is only asked, for the runs of this gate, if Airflow sends metrics somewhere.
     """
-    from dqx_airflow.errors import StoreError
     from dqx_airflow.results.incidents import open_slices
     from dqx_airflow.results.query import StoredResults
 

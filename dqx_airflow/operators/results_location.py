@@ -12,7 +12,7 @@ from typing import Any
 from airflow.providers.common.compat.sdk import BaseHook
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 
-from dqx_airflow.errors import RequestError
+from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.spark_connection import require_connection
 from dqx_airflow.values.json_form import (
@@ -153,7 +153,6 @@ class ResultsHook(BaseHook):
 
     def test_connection(self) -> tuple[bool, str]:
         """Whether this process can read and write the store, and the message about it."""
-        from dqx_airflow.errors import StoreError
         from dqx_airflow.results.store import ResultsStore
 
         try:

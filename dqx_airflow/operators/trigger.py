@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from airflow.providers.common.compat.sdk import AirflowException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from dqx_airflow.errors import StoreError
 from dqx_airflow.operators import submitters
 from dqx_airflow.operators.exceptions import GateInfrastructureError, GateTimeoutError
-from dqx_airflow.operators.results_location import results_location_of
+from dqx_airflow.operators.results_location import ResultsLocation, results_location_of
 from dqx_airflow.operators.submitters import DriverEnd, DriverUnknownError
-from dqx_airflow.values import GatePart, GateRequest, to_json
+from dqx_airflow.values import GatePart, GateReport, GateRequest, from_json, to_json
+from dqx_airflow.values.json_form import EXIT_TIMED_OUT
 
 if TYPE_CHECKING:
-    from dqx_airflow.operators.results_location import ResultsLocation
     from dqx_airflow.operators.spark_processes import SparkLog
-    from dqx_airflow.values import GateReport
 
 
 _LONGEST_CAUSE = 300
@@ -48,7 +48,6 @@ class Ending:
 
 def ending_of_code(code: int | None, timeout_s: float | None) -> Ending:
     """The meaning of the job's exit code."""
-    from dqx_airflow.values.json_form import EXIT_TIMED_OUT
 
     if not code:
         return Ending(
@@ -93,7 +92,6 @@ def with_cause(ending: Ending, spark: SparkLog) -> Ending:
 
 def ending_of_event(event: dict[str, Any], timeout_s: float | None) -> Ending:
     """The ending according to the event of a deferred gate's trigger."""
-    from dqx_airflow.values.json_form import EXIT_TIMED_OUT
 
     if event["is_late"]:
         return Ending(event["how"], _MORE_TIME, is_late=True)
@@ -232,7 +230,6 @@ def stored_reports(
 
     :raises GateInfrastructureError: the store cannot be read.
     """
-    from dqx_airflow.errors import StoreError
     from dqx_airflow.results.query import StoredResults, read_reports
 
     results = StoredResults(request.results_root, location.storage_options)
@@ -362,9 +359,7 @@ class GateTrigger(BaseTrigger):
         return TriggerEvent(told)
 
     def _has_report(self) -> bool:
-        from dqx_airflow.errors import StoreError
         from dqx_airflow.results.query import StoredResults, read_reports
-        from dqx_airflow.values import from_json
 
         request = from_json(GateRequest, self.request)
         keys, attempt = request.run_keys, request.attempt.id

@@ -19,11 +19,13 @@ from dqx_airflow.cli.contract.versions import ContractPair, contract_pairs, read
 from dqx_airflow.cli.diff import DiffFormat, PastWanted, suite_diff, written
 from dqx_airflow.cli.reports import console_for, markdown_cell, printable, table_of
 from dqx_airflow.cli.suites import count_text, emit_block_events, files_at
+from dqx_airflow.contracts.compile.suite import compile_contract
 from dqx_airflow.contracts.diff import Change, Diff
 from dqx_airflow.contracts.model import Bump, Contract, version_of
 from dqx_airflow.contracts.publishing import PublishedVersion, ReleasedContracts, release_of
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.renderers import FOR_MACHINES, draw, json_text
+from dqx_airflow.dql.syntax.datalex_blocks import is_block_file, read_blocks
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import Span
@@ -91,7 +93,6 @@ def _print_past(
     pairs: Iterable[ContractPair], wanted: PastWanted, registry: str | None, format: DiffFormat
 ) -> None:
     """Prints which past days turn with the new versions, and which consumers these reach."""
-    from dqx_airflow.contracts.compile.suite import compile_contract
 
     diffs = []
     for old, new in [(old, new) for old, new in pairs if old and new]:
@@ -254,7 +255,6 @@ def impact(
     :param emit: Send an OpenLineage FAIL event for each block that breaks.
     """
     from dqx_airflow.contracts.datalex_binding import impact as impact_of
-    from dqx_airflow.dql.syntax.datalex_blocks import is_block_file, read_blocks
 
     before, after = _manifest(old), _manifest(new)
     files, missing = files_at(blocks)

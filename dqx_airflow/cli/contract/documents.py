@@ -7,13 +7,21 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from difflib import unified_diff
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeAlias
 
 import typer
+from rich.text import Text
 
 from dqx_airflow.cli.arguments import with_shared_options
-from dqx_airflow.cli.command import EXIT_FAILED, EXIT_WRONG, print_or_write
+from dqx_airflow.cli.command import (
+    CONTRACT_ENDINGS,
+    EXIT_FAILED,
+    EXIT_WRONG,
+    print_or_write,
+    what_to_give,
+)
 from dqx_airflow.cli.contract.versions import (
     PLACE_VARIABLE,
     contract_files,
@@ -24,15 +32,18 @@ from dqx_airflow.cli.contract.versions import (
 )
 from dqx_airflow.cli.reports import console_for, printable, table_of
 from dqx_airflow.cli.suites import DiagnosticFormat, Findings, count_text
+from dqx_airflow.contracts.compile.suite import compile_contract
+from dqx_airflow.contracts.data_product import DataProduct, unresolved
+from dqx_airflow.contracts.enforcement.enforced_contract import ClauseCoverage
+from dqx_airflow.contracts.model import Contract
+from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.renderers import json_text
+from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import Span
 
 if TYPE_CHECKING:
     from dqx_airflow.cli.calls import Options
-    from dqx_airflow.contracts.data_product import DataProduct
-    from dqx_airflow.contracts.enforcement.enforced_contract import ClauseCoverage
-    from dqx_airflow.contracts.model import Contract
 
 
 def lint(
@@ -60,7 +71,6 @@ def lint(
     """
     from dqx_airflow.contracts.enforcement.lint import RULES, unknown_rules
     from dqx_airflow.contracts.enforcement.lint import lint as lint_contract
-    from dqx_airflow.diagnostics.diagnostic import Diagnostic
 
     if rules:
         for rule in RULES:
@@ -76,7 +86,6 @@ def lint(
         raise RequestError(
             "no contract given", "give contracts or folders, or . for the current folder"
         )
-    from dqx_airflow.cli.command import CONTRACT_ENDINGS, what_to_give
 
     files, missing = contract_files(paths, with_products=True)
     for path in missing:
@@ -119,7 +128,6 @@ def _add_products(
 ) -> None:
     """Adds what is wrong with data products, beside these contracts and those of a registry."""
     from dqx_airflow.cli.contract.registry import registry_at
-    from dqx_airflow.contracts.data_product import unresolved
 
     if registry:
         published = registry_at(registry)
@@ -153,7 +161,6 @@ def coverage(
     :param fail_on: Exit with 1 if an unsupported clause is left.
     :param format: Output format: table, json or markdown.
     """
-    from dqx_airflow.contracts.compile.suite import compile_contract
     from dqx_airflow.contracts.enforcement.enforced_contract import counts
     from dqx_airflow.contracts.enforcement.enforced_contract import coverage as coverage_of
 
@@ -234,7 +241,6 @@ def _cell(text: str) -> str:
 
 
 def _print_tables(covered: Sequence[Covered]) -> None:
-    from rich.text import Text
 
     colours = {"checked": "green", "documented": "dim", "accepted": "dim", "unsupported": "yellow"}
     console = console_for()
@@ -366,7 +372,6 @@ def to_suite(
     :param check: Compare with this suite instead of printing; exit 1 if they differ.
     :param output: Write the suite to a file.
     """
-    from dqx_airflow.contracts.compile.suite import compile_contract
 
     (contract,) = read_versions([file])
     text = compile_contract(contract).text
@@ -377,9 +382,6 @@ def to_suite(
 
 
 def _compare(path: Path, compiled: str) -> None:
-    from difflib import unified_diff
-
-    from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 
     committed = read_source(path, str(path))
     if isinstance(committed, Unreadable):

@@ -18,19 +18,20 @@ from dqx_airflow.cli.contract.versions import (
     read_versions,
 )
 from dqx_airflow.cli.reports import print_table
-from dqx_airflow.contracts.model import end_of_period
+from dqx_airflow.contracts.document import FolderReader
+from dqx_airflow.contracts.model import Contract, end_of_period
 from dqx_airflow.contracts.publishing import PublishedVersion, codeowners_line, rfc_draft
+from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.diagnostics.renderers import drawn_error, json_text
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import RegistryError, RequestError
+from dqx_airflow.values import ContractDescription
 
 if TYPE_CHECKING:
-    from dqx_airflow.contracts.model import Contract
     from dqx_airflow.contracts.registry import Registry
     from dqx_airflow.contracts.uses import ConsumerUse, Reliance
     from dqx_airflow.engine.contract_properties import Published
-    from dqx_airflow.values import ContractDescription
 
 
 def codeowners(
@@ -334,8 +335,6 @@ def show(
 
 def _read(path: Path) -> tuple[Path, Contract, Mapping[str, str]]:
     """A contract with its files, named relative to its folder."""
-    from dqx_airflow.contracts.document import FolderReader
-    from dqx_airflow.contracts.read import read_contract
 
     source = read_source(path, path.name)
     if isinstance(source, Unreadable):

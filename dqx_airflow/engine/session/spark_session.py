@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import warnings
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -179,7 +180,6 @@ def without_log(spark: SparkSession, refs: Iterable[DatasetRef]) -> SparkSession
 
 def _local_cores(master: str) -> int:
     """The number of concurrent tasks: 2 for `local[2]`, all cores for `local[*]`."""
-    import os
 
     cores = master.removeprefix("local").strip("[]").split(",")[0]
     return int(cores) if cores.isdigit() else (os.cpu_count() or 1) if cores else 1
