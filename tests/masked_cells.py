@@ -94,6 +94,7 @@ def rules() -> Iterator[str]:
             yield f"day_over_day({metric}({name})) > 99"
         yield f"percentile({name}, 0.9) == 1"
         yield f"minimum(price) > maximum({name})"
+        yield f"max_z_score({name}) > 99"
         yield f"mean(average({name}), n 2) < 0"
         yield f"sum({name}) / num_rows() < 0"
         yield f"any {{ assert sum({name}) < 0 assert average({name}) < 0 }}"
@@ -101,6 +102,8 @@ def rules() -> Iterator[str]:
         yield f"if sum({name}) > 0 then maximum({name}) < 0"
         yield f"coalesce(sum({name}), 0) < 0"
     yield "sum(rate) < 0 for each rate"
+    yield "gap_count(salary) == 99"
+    yield "gap_count(born) == 99"
     for name in texts:
         yield f'distribution({name}) matches {{"a": 50%, "b": 50%}}'
         yield f'most_common({name}, 2) in ["a"]'
@@ -128,8 +131,9 @@ def rules() -> Iterator[str]:
 
 FEW = (
     *("mode(salary) == 1", "num_rows() > 9 for each (tax_id, id)", "each row: tax_id is null"),
-    *("rows of t match r on (tax_id)", 'sql("max(to_json(struct(*)))") == 1'),
+    *("gap_count(salary) == 99", "rows of t match r on (tax_id)"),
     *(
+        'sql("max(to_json(struct(*)))") == 1',
         'sql("max(cast(tax_id as int))") == 1',
         'query("select max(to_json(struct(*))) from t") == 1',
     ),

@@ -10,11 +10,12 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
+from urllib.parse import unquote
 
 from dqx_airflow import values
 from dqx_airflow.dql.checks.call_arguments import may_read
 from dqx_airflow.metrics.drift import DRIFT
-from dqx_airflow.metrics.metric import ArgumentKind, Scan
+from dqx_airflow.metrics.metric import ArgumentKind, MetricUnit, Scan
 from dqx_airflow.plan import model
 
 
@@ -102,6 +103,15 @@ def reveals(request: model.MetricRequest, masked: Masked) -> bool:
     return is_masked(request.arguments[0], masked_columns)
 
 
+def reveals_parts(request: model.MetricRequest, masked: Masked) -> bool:
+    """True if what a value is computed from reveals values of a masked column: a number of gaps
+    reveals none, the extremes between which they are counted do."""
+    unit, hidden = request.definition.unit, masked.get(request.dataset, ())
+    is_of_counts = unit.is_part_of_rows or unit is MetricUnit.CHARACTERS
+    names = () if is_of_counts else (one for one in request.arguments if isinstance(one, str))
+    return reveals(request, masked) or any(is_masked(name, hidden) for name in names)
+
+
 def reveals_any(term: model.Term, masked: Masked) -> bool:
     """True if a request of a term reveals values of a masked column: what drift is computed of
     contains values, its own value reveals none."""
@@ -162,11 +172,15 @@ def without_values(reason: str, masked: Collection[str]) -> str:
 
 
 def _without_folders(text: str, masked: Iterable[str]) -> str:
-    """A text without the values of masked columns in the names of folders."""
-    for column in masked:
-        folder = rf"((?:^|[/\\'\" ]){re.escape(column)}=)[^/\\'\" ]*"
-        text = re.sub(folder, rf"\g<1>{values.MASK}", text, flags=re.IGNORECASE)
-    return text
+    """A text without the values of masked columns in the names of folders. Such a value may contain
+    everything but a slash, so that what follows it, up to the next slash, is hidden too."""
+    folder = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, masked))})=", re.IGNORECASE)
+
+    def shown(part: str) -> str:
+        named = folder.search(unquote(part))
+        return part if named is None else f"{named.string[: named.end()]}{values.MASK}"
+
+    return "/".join(map(shown, text.split("/")))
 
 
 def _masked(value: values.MetricValue) -> values.MetricValue:

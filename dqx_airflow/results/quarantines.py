@@ -18,6 +18,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import DeltaError
 
 from dqx_airflow.errors import RequestError, first_line
+from dqx_airflow.plan.masks import is_masked
 from dqx_airflow.values import MASK, RunKey
 
 RUN_ID, RUN_KEY, DATE, REASONS = "dqx_run_id", "dqx_run_key", "dqx_date", "dqx_reasons"
@@ -100,13 +101,12 @@ def shown_rows(
     table: DeltaTable, groups: Sequence[QuarantinedRows], masked: Sequence[str], most: int
 ) -> list[dict[str, Any]]:
     """Rows with their values masked; of a line that is malformed as a whole, nothing is known."""
-    hidden = {column.partition(".")[0].casefold() for column in masked}
-    hidden |= {LINE} if hidden else set()
+    hidden = (*masked, LINE) if masked else ()
     keys = [str(key) for group in groups for key in group.keys]
     chosen = table.to_pyarrow_dataset().scanner(filter=pc.field(RUN_KEY).isin(keys))
     return [
         {
-            name: MASK if name.casefold() in hidden and value is not None else value
+            name: MASK if value is not None and is_masked(name, hidden) else value
             for name, value in row.items()
         }
         for row in chosen.head(most).to_pylist()

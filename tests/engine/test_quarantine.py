@@ -15,6 +15,7 @@ from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from lake import ORDERS, TODAY, YESTERDAY, delta, request
 
 from dqx_airflow.errors import RequestError, StoreError
+from dqx_airflow.results import quarantines
 from dqx_airflow.results.query import read_report
 from dqx_airflow.values import Attempt, DatasetRef, GateReport, GateRequest, RunKey
 
@@ -164,6 +165,22 @@ def test_values_of_any_type_are_quarantined_unchanged(
     files = DeltaTable(gate.quarantine[0][1]).file_uris()
     read = spark.read.parquet(*files).select(*row).collect()[0].asDict(recursive=True)
     assert read["tax_id"] == "SECRET"
+
+
+def test_what_any_gate_masks_stays_masked_in_a_quarantine_that_several_share(
+    run: Run, gate: GateRequest, tmp_path: Path
+) -> None:
+    """Also a column whose name has a dot."""
+    table = pa.table({"id": [1], "tax.id": ["SECRET"], "home": [{"street": "SECRET"}]})
+    ref = replace(delta(tmp_path, "odd", table), name="orders", masked=("Tax.id", "home.street"))
+    first = request(tmp_path, "assert minimum(id) > 1", [ref], quarantine=gate.quarantine)
+    other = replace(first, run_key=replace(first.run_key, gate="other.gate"))
+    for one in (first, replace(other, datasets=(replace(ref, masked=()),))):
+        assert run(one).datasets[0].quarantined == 1
+    place = DeltaTable(gate.quarantine[0][1])
+    masked = quarantines.masked_in(place)
+    shown = quarantines.shown_rows(place, quarantines.quarantined(place), masked or (), 20)
+    assert [(row["id"], row["tax.id"], row["home"]) for row in shown] == 2 * [(1, "***", "***")]
 
 
 def test_another_table_at_the_quarantine_path_is_untouched_and_an_error(

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from urllib.parse import quote
+
 import pytest
 
 from dqx_airflow.dql.checks.call_arguments import may_read
-from dqx_airflow.plan.masks import is_masked, without_values
+from dqx_airflow.metrics.builtin import METRICS
+from dqx_airflow.metrics.metric import ArgumentKind
+from dqx_airflow.plan.masks import is_masked, reveals_parts, without_values
+from dqx_airflow.plan.model import MetricRequest
 
 
 @pytest.mark.parametrize(
@@ -39,6 +45,17 @@ def test_an_error_of_spark_is_reduced_to_its_condition(reason: str, left: str) -
     assert without_values(reason, []) == reason
 
 
+@pytest.mark.parametrize("name", ["Tax Id", "a%/b:c"])
+@pytest.mark.parametrize("value", ["A-1", "A 1", "A'1", 'A"1', "A=1", "A, 1", "A\\1", "A%2F1"])
+@pytest.mark.parametrize("rest", ["/part-0.parquet is damaged", ""])
+def test_the_value_in_the_name_of_a_folder_is_hidden_however_it_is_written(
+    name: str, value: str, rest: str
+) -> None:
+    for folder in (name.replace("/", "%2F").replace("%/", "%25/"), quote(name, safe="")):
+        reason = f"cannot read file:/t/{folder}={value}{rest}"
+        assert without_values(reason, [name, "x"]) == f"cannot read file:/t/{name}=***{rest}"
+
+
 def test_our_own_messages_are_kept() -> None:
     reason = "dataset 'orders' has no column 'pricee': did you mean 'price'?"
     assert without_values(reason, ["price"]) == reason
@@ -65,3 +82,20 @@ def test_our_own_messages_are_kept() -> None:
 )
 def test_sql_may_read_a_column_unless_it_certainly_does_not(query: str, expected: bool) -> None:
     assert may_read(query, frozenset({"Tax_Id", "home.street", "tas"})) is expected
+
+
+def test_of_a_masked_column_only_counts_and_lengths_are_stored() -> None:
+    """Whatever a metric is computed from: a number of gaps from the extremes, for example."""
+    stored = set()
+    for name, metric in METRICS.items():
+        if ArgumentKind.COLUMN not in {argument.kind for argument in metric.arguments}:
+            continue
+        given = ("salary",) * len(metric.arguments) + tuple(
+            "salary" if parameter.kind is ArgumentKind.COLUMN else 1
+            for parameter in metric.parameters
+        )
+        if not reveals_parts(MetricRequest("orders", name, given, None), {"orders": ("salary",)}):
+            stored |= {aggregate.sql for aggregate in metric.aggregates(given)}
+    of_counts = re.compile(r"count\(.*|(min|max)\(char_length\(`salary`\)\)|`salary` \w+ by .*")
+    assert [sql for sql in stored if not of_counts.fullmatch(sql)] == []
+    assert {"count(`salary`)", "max(char_length(`salary`))"} <= stored

@@ -55,7 +55,6 @@ from dqx_airflow.engine.sources.listing import DataFile, absolute
 from dqx_airflow.errors import DatasetError, PromotionError, first_line
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.plan.evaluate import not_promoted
-from dqx_airflow.plan.masks import without_values
 from dqx_airflow.results.receipts import ReceiptWriter
 from dqx_airflow.results.tables import committed
 from dqx_airflow.values import DatasetSnapshot, GateRequest, Promotion, Verdict
@@ -507,8 +506,7 @@ def failures(target: PromotionTarget) -> Iterator[None]:
     except PySparkException as error:
         if violated := _VIOLATED.search(str(error)):
             raise RefusedPromotionError(violated[1]) from error
-        masked = target.dataset.ref.masked
-        raise target.failed(without_values(explain(error), masked)) from error
+        raise target.failed(explain(error)) from error
     except DatasetError as error:
         raise target.failed(error.problem, error.hint) from error
     except (DeltaError, OSError, ValueError) as error:

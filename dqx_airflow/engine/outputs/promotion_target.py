@@ -28,6 +28,7 @@ from dqx_airflow.engine.sources.delta_table import frame_of_parts
 from dqx_airflow.engine.sources.listing import absolute
 from dqx_airflow.errors import DqxError, PromotionError
 from dqx_airflow.metrics.sql import quote_literal, quote_name
+from dqx_airflow.plan.masks import without_values
 from dqx_airflow.results.receipts import RECEIPT, ReceiptWriter
 from dqx_airflow.results.schema import digest_of
 from dqx_airflow.values.report import Acceptance
@@ -274,6 +275,7 @@ class PromotionTarget:
     def failed(self, reason: str, hint: str = "") -> PromotionError:
         """The error of a promotion that may succeed later."""
         name, passed = self.dataset.ref.name, "" if self.is_blocked else "passed, but "
+        reason = without_values(reason, self.dataset.ref.masked)
         return PromotionError(
             f"dataset '{name}' {passed}cannot be promoted to {self.location}: {reason}", hint
         )

@@ -177,12 +177,12 @@ class _Quarantine:
             with spark_failures(), jobs_called(self.spark, job):
                 return committed(lambda: self._commit(blamed, next(numbers)))
         except PySparkException as error:
-            reason = without_values(explain(error), self.dataset.ref.masked)
-            raise self._unusable(reason) from error
+            raise self._unusable(explain(error)) from error
         except (DeltaError, OSError, ValueError) as error:
             raise self._unusable(first_line(error)) from error
 
     def _unusable(self, reason: str) -> DqxError:
+        reason = without_values(reason, self.dataset.ref.masked)
         return StoreError(
             f"the rows of dataset '{self.dataset.ref.name}' cannot be quarantined at "
             f"{self.path}: {reason}",
@@ -455,7 +455,9 @@ class _Quarantine:
         missing = [field for field in wanted.fields if field.name.casefold() not in existing]
         if missing:
             table.alter.add_columns(missing)
-        masked = {quarantines.MASKED: json.dumps(sorted(self.dataset.ref.masked))}
+        # What another gate masks, or masked before, stays masked: its rows may still be here.
+        columns = {*self.dataset.ref.masked, *(quarantines.masked_in(table) or ())}
+        masked = {quarantines.MASKED: json.dumps(sorted(columns))}
         if not masked.items() <= table.metadata().configuration.items():
             table.alter.set_table_properties(masked, raise_if_not_exists=False)
         return table

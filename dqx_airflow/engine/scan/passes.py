@@ -36,7 +36,7 @@ from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics import metric
 from dqx_airflow.metrics.metric import COPIES, VALUE, Aggregate, Frequencies, Merge, Steps, TypeOf
 from dqx_airflow.metrics.sql import quote_name
-from dqx_airflow.plan.masks import reveals
+from dqx_airflow.plan.masks import reveals_parts
 from dqx_airflow.plan.model import MetricRequest
 from dqx_airflow.plan.passes import MOST_COMPILED, defer_answerable
 from dqx_airflow.plan.predicates import lookups_of
@@ -63,7 +63,7 @@ class AggregateRequest:
         """An aggregate that a metric of a dataset needs."""
         looks_into = tuple(dict.fromkeys(lookup.reference for lookup in lookups_of(request)))
         # SQL written by the user may call rand() or current_date().
-        is_storable = request.metric != "sql" and not reveals(request, {ref.name: ref.masked})
+        is_storable = request.metric != "sql" and not reveals_parts(request, {ref.name: ref.masked})
         return cls(request.date, aggregate, looks_into, is_storable)
 
 

@@ -386,7 +386,8 @@ def _open_columns(
             raise
         return OpenDataset.of_frame(ref, stored, path)
     if ref.format == "csv" and text_files.has_header(ref):
-        text_files.require_names(ref, [n for n in struct.names if n not in folders], path)
+        names = [name for name in struct.names if name not in folders]
+        text_files.require_names(ref, names, path, folders)
     if faults := {**unseen, **({} if ref.is_lenient else faults_of(ref, struct))}:
         frame = text_files.with_faults_raised(frame, texts(()), faults)
     opened = OpenDataset.of_frame(ref, frame, path)

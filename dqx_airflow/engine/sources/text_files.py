@@ -30,7 +30,8 @@ from dqx_airflow.engine.sources import listing
 from dqx_airflow.engine.sources.listing import COMPRESSION_HINT, DataFile, read_each
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import quote_literal, quote_name
-from dqx_airflow.values import DatasetRef
+from dqx_airflow.plan.masks import is_masked
+from dqx_airflow.values import MASK, DatasetRef
 
 _MOST_BYTES = 1_000_000
 """How much of a file is read at once."""
@@ -53,21 +54,36 @@ def has_header(ref: DatasetRef) -> bool:
     return is_on(ref, "header", by_default=True)
 
 
-def require_names(ref: DatasetRef, names: Sequence[str], file: str) -> None:
+def require_names(
+    ref: DatasetRef, names: Sequence[str], file: str, folders: Collection[str] = ()
+) -> None:
     """Rejects a header that is a row of data, or not text.
 
     :param names: the columns that Spark took from it.
     :param file: the path of the file, or of all of them.
+    :param folders: the columns of folders.
     :raises DatasetError: it is one.
     """
     if not names or all(map(_NO_NAME.fullmatch, names)):
-        detail = f": its first line is {','.join(names)[:80]}" if names else ""
+        detail = f": its first line is {_shown_line(ref, names)}" if names else ""
         raise DatasetError(f"dataset '{ref.name}': {file} has no header{detail}", _HINT)
+    hidden = () if ref.schema is not None else ref.masked
+    if hidden and not any(is_masked(name, hidden) for name in (*names, *folders)):
+        raise DatasetError(
+            f"dataset '{ref.name}': the first line of {file} names no column to mask "
+            f"({', '.join(hidden)}), so it may be a row of data",
+            f"{_HINT}, or correct `masked`",
+        )
     if any(map(_NO_TEXT.search, names)):
         raise DatasetError(
             f"dataset '{ref.name}': the header of {file} is not valid text",
             "check its compression and encoding: Spark detects the compression by the file name",
         )
+
+
+def _shown_line(ref: DatasetRef, names: Sequence[str]) -> str:
+    """A row of data in place of a header, unless its values must stay hidden."""
+    return MASK if ref.masked else ",".join(names)[:80]
 
 
 def require_declared(
@@ -94,7 +110,7 @@ def require_declared(
     if wanted and in_file.isdisjoint(wanted) and not any(_plain(n) in wanted for n in names):
         raise DatasetError(
             f"dataset '{ref.name}': {file} has no header: its first line is "
-            f"{','.join(names)[:80]}, without any of the declared columns",
+            f"{_shown_line(ref, names)}, without any of the declared columns",
             _HINT,
         )
     for name in names:
