@@ -476,3 +476,35 @@ def test_any_value_of_any_setting_is_valid_or_an_error_at_its_line(
         with suppress(RequestError):
             for name, dataset in read_settings(path).datasets.items():
                 datasets_of_arguments({name: dataset})
+
+
+@pytest.mark.parametrize(
+    ("place", "is_same"),
+    [
+        ("lake/my orders", True),
+        ("lake/./x/../my orders/part-0.parquet", True),
+        ("link", True),
+        ("lake", True),
+        ("{folder}/lake/my orders/", True),
+        ("file:{folder}/lake/my%20orders", True),
+        ("FILE://localhost{folder}/lake/my%20orders", True),
+        ("file://{folder}/lake/my%20orders/ds=1", True),
+        ("lake/my%20orders", False),
+        ("lake/my orders 2", False),
+        ("s3a://Lake/orders", True),
+        ("S3n://Lake/orders/ds=1", True),
+        ("s3://lake/orders", False),
+        ("gs://Lake/orders", False),
+    ],
+)
+def test_a_dataset_keeps_what_is_masked_in_the_same_files_however_their_path_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, is_same: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lake" / "my orders").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "lake" / "my orders")
+    path = "s3://Lake/orders" if re.match("(s3.?|gs):", place, re.I) else "lake/my orders"
+    (tmp_path / "dqx.toml").write_text(f'[datasets.orders]\npath = "{path}"\nmasked = ["name"]\n')
+    ref = DatasetRef("copy", path=place.format(folder=tmp_path), masked=("email",))
+    masked = read_settings(tmp_path / "dqx.toml").with_masks(ref).masked
+    assert masked == (("email", "name") if is_same else ("email",))

@@ -42,7 +42,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from dqx_airflow.datasets import connections, reader_options
-from dqx_airflow.datasets.settings import SETTINGS, dataset_ref, mistakes_in
+from dqx_airflow.datasets.settings import SETTINGS, dataset_ref, mistakes_in, paths_overlap
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import DatasetRef, RunOptions, Severity, Span
@@ -237,8 +237,7 @@ def _overlap(one: DatasetRef, other: DatasetRef) -> bool:
     """Whether datasets have files or a table in common."""
     if one.path is None or other.path is None:
         return one.location == other.location
-    own, path = Path(one.path).resolve(), Path(other.path).resolve()
-    return own.is_relative_to(path) or path.is_relative_to(own)
+    return paths_overlap(one.path, other.path)
 
 
 def date_of(text: str, today: date) -> date | None:

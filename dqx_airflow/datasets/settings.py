@@ -411,13 +411,19 @@ def _overlap(place: str, other_place: str) -> bool:
     if is_table(place) or is_table(other_place):
         first, second = (_OF_CATALOG.sub("", name).casefold() for name in (place, other_place))
         return first == second
-    first, second = _place(place), _place(other_place)
+    return paths_overlap(place, other_place)
+
+
+def paths_overlap(path: str, other_path: str) -> bool:
+    """True if two paths or URIs are the same however they are written, or one is in the other."""
+    first, second = _place(path), _place(other_path)
     return first.startswith(second) or second.startswith(first)
 
 
 def _place(path: str) -> str:
     """A path or URI with a trailing slash, so that it is a prefix of everything within it."""
-    path = _S3.sub("s3://", _FILE.sub("", path))
+    uri = _FILE.match(path)
+    path = _S3.sub("s3://", path) if uri is None else unquote(path[uri.end() :])
     if "://" not in path:
         path = os.path.realpath(os.path.expanduser(path))
     return path.rstrip("/") + "/"

@@ -420,6 +420,12 @@ def test_a_target_in_use_is_refused_before_spark_starts(gate: GateRequest, tmp_p
             run_gates(
                 [replace(gate, promote_to=(("orders", place),))], lambda _: pytest.fail("Spark")
             )
+    spaced = replace(gate, datasets=(DatasetRef("orders", path=f"{tmp_path}/my orders"),))
+    with pytest.raises(RequestError, match="would be promoted to the location of"):
+        run_gates(
+            [replace(spaced, promote_to=(("orders", f"file://{tmp_path}/my%20orders"),))],
+            lambda _: pytest.fail("Spark"),
+        )
     table = replace(gate, datasets=(DatasetRef("orders", table="silver.orders"),))
     for name in ("`silver`.`orders`", "spark_catalog.silver.Orders"):
         with pytest.raises(RequestError, match="would be promoted to the location of"):
