@@ -178,9 +178,9 @@ def test_an_object_that_does_not_fit_is_an_error_of_its_column(
         ([numpy.bool_(True), 1], "n contains values of several types: boolean, bigint"),
         (["a", 3], "n contains values of several types: string, bigint"),
         ([date(2024, 1, 1), datetime(2024, 1, 2, 3)], "several types: date, timestamp_ntz"),
-        ([2**53 + 1, 0.5], "row 1: 9007199254740993 does not fit column 'n' of type double"),
-        ([{1, 2}], "{1, 2} has a type that Spark does not support"),
-        ([numpy.longdouble(1)], "has a type that Spark does not support"),
+        ([2**53 + 1, 0.5], "row 1: a value of type int does not fit column 'n' of type double"),
+        ([{1, 2}], "set is a type that Spark does not support"),
+        ([numpy.longdouble(1)], "is a type that Spark does not support"),
     ],
 )
 def test_objects_without_a_common_type_are_refused(values: list[Any], problem: str) -> None:

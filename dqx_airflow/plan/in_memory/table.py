@@ -287,7 +287,7 @@ def type_of_value(value: Any) -> str:
         case Sequence():
             return f"array<{_common_type('an array', value)}>"
         case _:
-            raise TableError(f"{value!r} has a type that Spark does not support")
+            raise TableError(f"{type(value).__name__} is a type that Spark does not support")
 
 
 def _decimal_type(value: Decimal) -> str:
@@ -404,7 +404,10 @@ def _fitted(value: Any, spark_type: str, row: int, column: str) -> Any:
     try:
         return _checked(value, spark_type)
     except (TypeError, ValueError, ArithmeticError) as error:
-        message = f"row {row}: {value!r} does not fit column '{column}' of type {spark_type}"
+        kind = type(value).__name__  # the value itself may have to stay hidden
+        message = (
+            f"row {row}: a value of type {kind} does not fit column '{column}' of type {spark_type}"
+        )
         raise TableError(message) from error
 
 
