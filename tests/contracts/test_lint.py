@@ -105,3 +105,22 @@ def test_the_rules_are_listed() -> None:
     code, output = run(".", "--rules")
     assert code == 0
     assert [line.split()[0] for line in output.splitlines()] == [rule.name for rule in RULES]
+
+
+@pytest.mark.parametrize("at", [*range(48, 53), 76, 119, 120])
+@pytest.mark.parametrize(
+    ("rule", "bad"), [("minimum: 0", -1), ("enum: [1, 2]", 3), ("required: true", "null")]
+)
+def test_an_example_is_checked_however_many_there_are_before_it(
+    rule: str, bad: object, at: int
+) -> None:
+    rows = (f"{{id: {row}, n: {bad if row == at else 1}}}" for row in range(1, 121))
+    fields = f"id: {{type: integer}}, n: {{type: integer, {rule}}}"
+    text = LACKING[: LACKING.index("models")] + (
+        f"models: {{orders: {{fields: {{{fields}}}}}}}\n"
+        f"examples: [{{type: custom, model: orders, data: [{', '.join(rows)}]}}]\n"
+    )
+    contract = read_contract(SourceFile("contract.yaml", text)).contract
+    assert contract is not None
+    (found,) = (one for one in lint(contract) if one.code == "E421")
+    assert f"row {at} of the examples of orders: " in found.message

@@ -70,7 +70,8 @@ _OF_ROWS = (demands.ValueDemand, demands.Required, demands.RowsSatisfy, demands.
 _NESTED = ("array", "map", "struct")
 _LONGEST_VALUE = 60
 _MOST_ROWS = 50
-"""Up to this many rows are tried one by one to find those that break a rule."""
+"""Up to this many rows are tried one by one to find those that break a rule; if none of them does,
+the first one that does is found among the others."""
 _COLUMN = "value"
 
 
@@ -184,11 +185,18 @@ class _Rows:
         kept = tuple(fields) if owner is None else (owner,)
         model = replace(self.model, fields=kept, rules=() if owner else (rule,))
         places = [fields.index(item) for item in kept]
-        broken = []
-        for number, row in enumerate(rows[:_MOST_ROWS]):
-            cells = [row[place] for place in places]
-            if rule in _broken_rules(self.contract, model, kept, [cells], _OF_ROWS):
-                broken.append(number)
+
+        def is_broken_in(some: Sequence[Sequence[Any]]) -> bool:
+            cells = [[row[place] for place in places] for row in some]
+            return rule in _broken_rules(self.contract, model, kept, cells, _OF_ROWS)
+
+        broken = [nr for nr, row in enumerate(rows[:_MOST_ROWS]) if is_broken_in([row])]
+        if not broken and len(rows) > _MOST_ROWS:
+            first, end = _MOST_ROWS, len(rows)
+            while end - first > 1:
+                middle = (first + end) // 2
+                first, end = (first, middle) if is_broken_in(rows[first:middle]) else (middle, end)
+            broken = [first]
         if broken:
             message = "it is rejected"
             if owner is not None:
