@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from collections import UserDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from copy import copy
 from functools import wraps
@@ -61,7 +61,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def template(name: str) -> str:
-    """A text of this room, in which `format` replaces names."""
+    """A text of this room; in some, `format` replaces names."""
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
@@ -170,7 +170,7 @@ class _Verbs(UserDict[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         module, attribute = self.data[name].split(":")
-        verb = getattr(import_module(module), attribute)
+        verb = getattr(import_module(f"{__package__}.{module}"), attribute)
         alone = typer.Typer()
         if isinstance(verb, typer.Typer):
             alone.add_typer(verb, name=name)
@@ -190,16 +190,18 @@ def _with_paragraphs(command: Any) -> Any:
     return command
 
 
-def group_of(verbs: Mapping[str, str], kind: type[TyperGroup] = TyperGroup) -> type[TyperGroup]:
-    """The class of a group of a kind with these verbs: `module:attribute` by name.
+def verbs_in(file: str) -> dict[str, str]:
+    """The verbs in a file of this room, as `module:attribute` by name."""
+    return dict(line.split() for line in template(file).splitlines() if not line.startswith("#"))
 
-    Each is a function, or a `typer.Typer` with verbs of its own.
-    """
+
+def group_of(file: str, kind: type[TyperGroup] = TyperGroup) -> type[TyperGroup]:
+    """The class of a group of a kind with the verbs in a file."""
 
     class LazyGroup(kind):  # type: ignore[valid-type,misc]
         def __init__(self, **settings: Any) -> None:
             super().__init__(**settings)
-            self.commands = _Verbs(verbs)
+            self.commands = _Verbs(verbs_in(file))
 
     return LazyGroup
 
