@@ -146,6 +146,21 @@ def connect_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
+@pytest.fixture(scope="module")
+def server_session(connect_address: str) -> Iterator[Any]:
+    """A session on the Spark Connect server, with the settings of a gate."""
+    from pyspark.sql.connect.session import SparkSession
+
+    from dqx_airflow.engine.session.spark_session import SQL_DEFAULTS
+
+    # Not by the builder of both kinds: there may be a classic session in this process.
+    session = SparkSession.builder.remote(connect_address).create()
+    for key, value in SQL_DEFAULTS.items():
+        session.conf.set(key, value)
+    yield session
+    session.stop()
+
+
 def _is_compiled(config: pytest.Config) -> bool:
     """In all lanes but the default one."""
     return "not matrix" not in (config.option.markexpr or "")

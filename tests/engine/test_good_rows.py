@@ -175,6 +175,36 @@ def test_anything_but_single_bad_rows_blocks_as_before(
 
 
 @pytest.mark.slow
+def test_good_rows_go_on_over_spark_connect_as_in_this_process(
+    run: Callable[..., Any],
+    gate: GateRequest,
+    tmp_path: Path,
+    server_session: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (report,) = run(gate)
+    there = tmp_path / "there"
+    places = {"quarantine": there / "quarantine", "promote_to": there / "silver"}
+    over_connect = replace(
+        gate,
+        results_root=str(there / "results"),
+        **{name: (("orders", str(place)),) for name, place in places.items()},
+    )
+    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+    (same,) = run_gates((over_connect,), lambda _: server_session)
+    assert (same.outcome, same.left_out) == (Outcome.WARNED, report.left_out)
+    assert same.verdicts == report.verdicts
+    assert numbers(places["promote_to"], None) == numbers(tmp_path / "silver", None) == GOOD
+    assert numbers(places["quarantine"]) == sorted(BAD | TWICE | UNKNOWN)
+    # Without a bad row that is allowed, nothing more goes on.
+    refused = replace(over_connect, promote_valid="4", attempt=Attempt(2, "2"), recompute=True)
+    (blocked,) = run_gates((refused,), lambda _: server_session)
+    assert blocked.outcome is Outcome.BLOCKED
+    assert "5 of 100 rows of orders are bad, more than 4" in notes(blocked)
+    assert numbers(places["promote_to"]) == GOOD
+
+
+@pytest.mark.slow
 def test_suites_dates_and_reruns_agree_on_the_rows_that_go_on(
     run: Callable[..., Any], gate: GateRequest, tmp_path: Path
 ) -> None:

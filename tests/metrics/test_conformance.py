@@ -108,21 +108,6 @@ def test_spark_without_ansi_mode_has_the_values_of_the_case_for_delta_tables(
         _expect(case, plan, measure_in_spark(spark, refs, plan)[1])
 
 
-@pytest.fixture(scope="module")
-def server_session(connect_address: str) -> Iterator[Any]:
-    """A session on the Spark Connect server, with the settings of a gate."""
-    from pyspark.sql.connect.session import SparkSession
-
-    from dqx_airflow.engine.session.spark_session import SQL_DEFAULTS
-
-    # Not by the builder of both kinds: there may be a classic session in this process.
-    session = SparkSession.builder.remote(connect_address).create()
-    for key, value in SQL_DEFAULTS.items():
-        session.conf.set(key, value)
-    yield session
-    session.stop()
-
-
 @pytest.mark.spark
 @pytest.mark.matrix
 @pytest.mark.parametrize("case", at_once(COVERING, CASES), ids=str)
