@@ -98,6 +98,9 @@ def _values(given: Any) -> list[Any]:
 
 _KEPT_S = 30 * 24 * 3600
 _LARGEST_NOTES = 4_000_000
+_SWEEPING = "00"
+"""One new file of notes in 256 looks for old ones, since each look costs as much as their number.
+"""
 _MOST_INSTANCES = 100
 _REFUSED = "application_args"
 _WHERE_MAPPED = "give it in partial, or to each instance"
@@ -403,7 +406,7 @@ def _note(notes: Path, key: str, files: Iterable[Path]) -> None:
     _read(notes)[key] = statuses
     try:
         is_large = notes.is_file() and notes.stat().st_size > _LARGEST_NOTES
-        if is_large or not notes.exists():
+        if is_large or (notes.name.startswith(_SWEEPING) and not notes.exists()):
             _forget_old(notes.parent)
         line = f"{json.dumps([key, statuses])}\n".encode()
         flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if is_large else os.O_APPEND)

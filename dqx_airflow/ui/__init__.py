@@ -91,11 +91,18 @@ _CONTRACT = """
 
 def _import_for_gates() -> None:
     """Imports what gates need in DAG files, and checks two, so that all is there."""
+    from dqx_airflow.dql.syntax.grammar import scanners
     from dqx_airflow.operators import ContractGateOperator, DqlGateOperator
     from dqx_airflow.operators.mistakes import examine
+    from dqx_airflow.operators.parse_check import require_sound
 
-    examine(DqlGateOperator(task_id="gate", suite=_SUITE, datasets={"rows": "/rows"}), Path())
-    examine(ContractGateOperator(task_id="gate", contract=_CONTRACT, data="/rows"), Path())
+    scanners()
+    for gate in (
+        DqlGateOperator(task_id="gate", suite=_SUITE, datasets={"rows": "/rows"}),
+        ContractGateOperator(task_id="gate", contract=_CONTRACT, data="/rows"),
+    ):
+        require_sound(gate)
+        examine(gate, Path())
 
 
 if "dag-processor" in sys.argv:

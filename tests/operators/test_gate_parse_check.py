@@ -227,6 +227,22 @@ def test_a_truncated_cache_is_ignored(
     assert (parsed(dags, GATE), examinations()) == ("", 1)
 
 
+def test_one_new_file_of_notes_in_256_removes_those_of_a_month_ago(
+    tmp_path: Path, operators: ModuleType
+) -> None:
+    from dqx_airflow.operators import parse_check
+
+    old = tmp_path / "old"
+    for name in ("01", "00"):
+        old.touch()
+        os.utime(old, (0, 0))
+        parse_check._note(tmp_path / f"{name}ab", "key", [])
+        assert old.exists() is (name != "00")
+    os.utime(tmp_path / "01ab", (0, 0))
+    parse_check._note(tmp_path / "00ab", "other", [])
+    assert (tmp_path / "01ab").exists(), "it was no new file"
+
+
 def test_a_task_that_runs_does_not_check_its_neighbours(
     dags: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -74,10 +74,28 @@ def test_the_dag_processor_has_imported_what_gates_need_before_it_forks(
 import sys
 sys.argv[1:] = ["dag-processor"]
 import dqx_airflow.ui
-needed = "dql.syntax.parser", "contracts.read", "contracts.compile.suite", "operators.spark_job"
-print([name for name in needed if f"dqx_airflow.{name}" not in sys.modules])
+needed = "dql.syntax.parser", "contracts.read", "contracts.compile.suite", "operators.parse_check"
+missing = [name for name in needed if f"dqx_airflow.{name}" not in sys.modules]
+
+import lark.lexer
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.values import SourceFile
+make = lark.lexer.Scanner
+lark.lexer.Scanner = lambda *given: missing.append("a scanner") or make(*given)
+checked = check_source(SourceFile("orders.dql", sys.stdin.read()))
+print(missing, [found.code for found in checked.errors])
 """
+    suite = """suite "Orders" {
+    const MOST = 5
+    check "All" on orders where country in ["CH", "DE"] {
+        @required
+        assert null_count(id) / num_rows() < 2% for each country name "orders.id" severity P0
+        assert each row: amount <= MOST
+    }
+}"""
     command = [sys.executable, "-c", program]
     environment = {**os.environ, **api_settings}
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    assert done.stdout.splitlines()[-1] == "[]"
+    done = subprocess.run(
+        command, input=suite, capture_output=True, text=True, check=True, env=environment
+    )
+    assert done.stdout.splitlines()[-1] == "[] []"

@@ -14,6 +14,7 @@ from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from io import BytesIO
+from typing import Any
 
 import lark
 from lark import Lark, Token
@@ -85,6 +86,12 @@ def grammar() -> Lark:
     tables = home.joinpath("grammar.tables")
     ready = open_tables(tables.read_bytes(), text) if tables.is_file() else None
     return ready or parser_of(text)
+
+
+def scanners() -> list[Any]:
+    """The scanners of all contexts. lark compiles each on its first use: whoever forks a process
+    for each file does so once for all of them."""
+    return [lexer.scanner for lexer in grammar().parser.lexer.lexers.values()]
 
 
 def unquoted(name: str) -> str:
