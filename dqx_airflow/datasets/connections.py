@@ -16,10 +16,11 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
@@ -176,10 +177,13 @@ _FORM = "write postgres://USER:PASSWORD@HOST:PORT/DATABASE, or an Airflow connec
 
 @dataclass(frozen=True, slots=True)
 class DatabaseKind:
-    """A kind of database: `scheme` is that of its JDBC URLs, `names` are the parts of the name of a
-    table in lineage, and `taken` the settings of an Airflow connection that its driver also has.
+    """A kind of database, from `databases.json`: `scheme` is that of its JDBC URLs, `quotes` are
+    the two characters around a name, and `taken` the settings of an Airflow connection that its
+    driver also has.
 
-    `properties` of a connection are defaults.
+    `properties` of a connection are defaults. Those of MySQL: rows are fetched in batches. Spark
+    takes a DATETIME for a time in UTC, so the driver must use UTC, and so must the server for each
+    TIMESTAMP.
     """
 
     kind: str
@@ -187,10 +191,10 @@ class DatabaseKind:
     port: int
     driver: str
     package: str
-    quotes: tuple[str, str]
+    quotes: str
     default_schema: str | None
-    properties: Mapping[str, str] = field(default_factory=dict)
-    taken: tuple[str, ...] = ()
+    properties: Mapping[str, str]
+    taken: Sequence[str]
 
     def quoted(self, name: str) -> str:
         """A name of a table or a column as this database quotes it."""
@@ -198,51 +202,12 @@ class DatabaseKind:
         return f"{before}{name.replace(after, after * 2)}{after}"
 
 
-_POSTGRES = DatabaseKind(
-    "postgres",
-    "postgresql",
-    5432,
-    "org.postgresql.Driver",
-    "org.postgresql:postgresql:42.7.14",
-    ('"', '"'),
-    "public",
-    {"ApplicationName": "dqx"},
-    ("sslmode", "sslrootcert", "sslcert", "sslkey"),
-)
-_MYSQL = DatabaseKind(
-    "mysql",
-    "mysql",
-    3306,
-    "com.mysql.cj.jdbc.Driver",
-    "com.mysql:mysql-connector-j:9.4.0",
-    ("`", "`"),
-    None,
-    # Rows are fetched in batches. Spark takes a DATETIME for a time in UTC, so the driver must use
-    # UTC, and so must the server for each TIMESTAMP.
-    {
-        "useCursorFetch": "true",
-        "connectionTimeZone": "UTC",
-        "forceConnectionTimeZoneToSession": "true",
-        "connectTimeout": "10000",
-    },
-)
-_MSSQL = DatabaseKind(
-    "mssql",
-    "sqlserver",
-    1433,
-    "com.microsoft.sqlserver.jdbc.SQLServerDriver",
-    "com.microsoft.sqlserver:mssql-jdbc:12.10.1.jre11",
-    ("[", "]"),
-    "dbo",
-    {"applicationName": "dqx"},
-)
+_KINDS = json.loads(files(__package__).joinpath("databases.json").read_text(encoding="utf-8"))
 DATABASES: Mapping[str, DatabaseKind] = MappingProxyType(
     {
-        "postgres": _POSTGRES,
-        "postgresql": _POSTGRES,
-        "mysql": _MYSQL,
-        "mssql": _MSSQL,
-        "sqlserver": _MSSQL,
+        name: kind
+        for kind in (DatabaseKind(**row) for row in _KINDS)
+        for name in (kind.kind, kind.scheme)
     }
 )
 """The supported databases, by the types of Airflow connections and of servers in contracts."""
@@ -276,7 +241,7 @@ class DatabaseConnection:
     def url(self) -> str:
         """The URL for JDBC, without any credentials."""
         address = f"jdbc:{self.database.scheme}://{self.host}:{self.port}"
-        if self.database is _MSSQL:
+        if self.database is DATABASES["mssql"]:
             return f"{address};databaseName={{{self.name}}}" if self.name else address
         return f"{address}/{quote(self.name, safe='')}"
 

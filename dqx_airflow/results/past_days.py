@@ -14,6 +14,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timezone
 from functools import reduce
+from importlib.resources import files
 from operator import or_
 from typing import Any, TypeAlias
 
@@ -92,23 +93,7 @@ _OF_RUNS = (
 
 _MAP_INDEX = "regexp_match(\"scheduler_run\", '\\[([0-9]{1,9})\\]$')[1]"
 """The map index at the end of a scheduler run, as SQL; NULL if it is not of a mapped task."""
-_VIEW = """
-WITH dql_results AS (
-    SELECT stored."dataset_date" AS date, stored."name" AS assertion_name,
-           stored."status" = 'passed' AS passed, stored."status" AS status, stored."check",
-           stored."gate", stored."suite", stored."severity", stored."value",
-           coalesce(CAST({index} AS BIGINT), -1) AS map_index
-    FROM stored JOIN ({last_runs}) AS last_runs ON stored."run_id" = last_runs.run
-    WHERE stored."status" IN ('passed', 'failed') {counting}
-)
-"""
-_LAST = """
-    SELECT "run_id" AS run FROM (
-        SELECT "run_id", row_number() OVER (
-            PARTITION BY "gate", "dataset_date", {index} ORDER BY {last}, "run_id"
-        ) AS later FROM runs
-    ) WHERE later = 1
-"""
+_VIEW = files(__package__).joinpath("dql_results.sql").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,8 +224,8 @@ def query_results(results: StoredResults | str, sql: str) -> list[dict[str, Any]
         return []
     is_counted = query.SHADOW in results.columns(RESULTS)
     counting = f'AND stored."{query.SHADOW}" IS NULL' if is_counted else ""
-    last_runs = _LAST.format(last=query.last_first(results.columns(RUNS)), index=_MAP_INDEX)
-    view = _VIEW.format(last_runs=last_runs, counting=counting, index=_MAP_INDEX)
+    last = query.last_first(results.columns(RUNS))
+    view = _VIEW.format(last=last, counting=counting, index=_MAP_INDEX)
     return results.rows(view + sql, stored=stored, runs=runs)
 
 

@@ -17,6 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
+from importlib.resources import files
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -441,18 +442,7 @@ def rows_of(table: Table) -> list[dict[str, Any]]:
     return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-_LAST_ATTEMPTS = """
-SELECT * FROM (
-    SELECT *, row_number() OVER (
-        PARTITION BY "gate", "dataset_date", "scheduler_run"
-        ORDER BY {last}, "attempt" DESC, "run_id"
-    ) AS later_attempts FROM (
-        SELECT *, row_number() OVER (
-            PARTITION BY "gate", "dataset_date", "scheduler_run", "attempt_id"
-            ORDER BY {answered}"finished_at", "run_id"
-        ) AS earlier_reports FROM ({rows})
-    ) WHERE earlier_reports = 1
-) WHERE later_attempts = 1"""
+_LAST_ATTEMPTS = files(__package__).joinpath("last_attempts.sql").read_text(encoding="utf-8")
 
 
 def last_first(columns: Container[str]) -> str:

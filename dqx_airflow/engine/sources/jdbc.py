@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, timedelta
+from importlib.resources import files
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -101,29 +102,7 @@ _LEAST_KEYS = 100_000
 """With fewer keys per connection, another connection costs more than it saves."""
 _LEAST_DAYS = 30
 
-# Each returns the leading columns of indexes, the best first by `rank`. A read-only role sees them
-# here, but not in PostgreSQL's information schema.
-_INDEXES = {
-    "postgres": """
-        SELECT a.attname AS name, CASE WHEN i.indisprimary THEN 0 WHEN i.indisunique THEN 1 ELSE 2
-               END AS rank
-        FROM pg_catalog.pg_index i
-        JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
-        WHERE i.indrelid = to_regclass({table}) AND i.indisvalid AND i.indpred IS NULL""",
-    "mysql": """
-        SELECT COLUMN_NAME AS name, CASE WHEN INDEX_NAME = 'PRIMARY' THEN 0 ELSE 1 + NON_UNIQUE END
-               AS `rank`
-        FROM information_schema.STATISTICS
-        WHERE TABLE_SCHEMA = coalesce({schema}, database()) AND TABLE_NAME = {name}
-          AND SEQ_IN_INDEX = 1""",
-    "mssql": """
-        SELECT c.name AS name, CASE WHEN i.is_primary_key = 1 THEN 0 WHEN i.is_unique = 1 THEN 1
-               ELSE 2 END AS rank
-        FROM sys.indexes i
-        JOIN sys.index_columns k ON k.object_id = i.object_id AND k.index_id = i.index_id
-        JOIN sys.columns c ON c.object_id = k.object_id AND c.column_id = k.column_id
-        WHERE i.object_id = OBJECT_ID({table}) AND k.key_ordinal = 1 AND i.has_filter = 0""",
-}
+_INDEXES = files(__package__).joinpath("leading_columns.sql").read_text(encoding="utf-8")
 
 
 def partition_options(
@@ -185,10 +164,14 @@ def _key(
     struct: StructType,
 ) -> str | None:
     """An indexed column of integers or dates."""
-    text = _INDEXES[database.kind].format(
-        table=_key_literal(".".join(map(database.quoted, table))),
-        schema=_key_literal(table[-2]) if len(table) > 1 else "NULL",
-        name=_key_literal(table[-1]),
+    text = (
+        _INDEXES.split(f"\n-- {database.kind}\n")[1]
+        .partition("\n\n")[0]
+        .format(
+            table=_key_literal(".".join(map(database.quoted, table))),
+            schema=_key_literal(table[-2]) if len(table) > 1 else "NULL",
+            name=_key_literal(table[-1]),
+        )
     )
     rows = reader().option("query", text).load().collect()
     ranked = sorted((int(row[1]), str(row[0])) for row in rows)
