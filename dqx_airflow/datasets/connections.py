@@ -191,7 +191,7 @@ class DatabaseKind:
     port: int
     driver: str
     package: str
-    quotes: str
+    quotes: Sequence[str]
     default_schema: str | None
     properties: Mapping[str, str]
     taken: Sequence[str]
