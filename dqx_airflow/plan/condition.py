@@ -29,26 +29,8 @@ from dqx_airflow.diagnostics.verdicts import format_like_limit, format_value, sh
 from dqx_airflow.metrics.drift import DRIFT, NO_DRIFT
 from dqx_airflow.metrics.spark_values import COMPARATORS, metric_value, timestamp_of
 from dqx_airflow.metrics.types import misfits
+from dqx_airflow.plan import model
 from dqx_airflow.plan.masks import is_masked, reveals_comparison
-from dqx_airflow.plan.model import (
-    Applied,
-    Claimed,
-    ConstantTerm,
-    Group,
-    GroupValues,
-    JudgedGroups,
-    KnownDay,
-    Measured,
-    MetricRequest,
-    Now,
-    Plan,
-    PlannedAssertion,
-    PlannedCondition,
-    Scanned,
-    Term,
-    requests_of,
-    row_count,
-)
 from dqx_airflow.plan.predicates import show_group
 from dqx_airflow.values import MASK, FailingRow, MetricValue, Status
 from dqx_airflow.values.exact import NUMBERS, Number, nearest_float
@@ -74,8 +56,8 @@ class EvaluatedCondition(NamedTuple):
 class GroupView:
     """The results of a scan for the groups of an assertion."""
 
-    assertion: PlannedAssertion
-    found: Scanned
+    assertion: model.PlannedAssertion
+    found: model.Scanned
 
     @property
     def column_types(self) -> dict[str, tuple[str, ...]]:
@@ -85,7 +67,7 @@ class GroupView:
         return {one.dataset: groups[one].types for one in requests if groups[one].types}
 
     @cached_property
-    def groups(self) -> tuple[Group, ...]:
+    def groups(self) -> tuple[model.Group, ...]:
         """The groups that the assertion is judged for, in a stable order: those that it lists, or
         those that have rows on any of its dates."""
         judged = self.assertion.groups
@@ -96,7 +78,7 @@ class GroupView:
         is_text = all(type(value) is str for group in seen for value in group)
         return tuple(sorted(seen, key=None if is_text else _order))
 
-    def key(self, group: Group) -> tuple[object, ...]:
+    def key(self, group: model.Group) -> tuple[object, ...]:
         """A key for a group, equal if everything that `of` returns is equal."""
         return tuple(
             (
@@ -107,34 +89,34 @@ class GroupView:
             for _, group_values, empty in self._known
         )
 
-    def of(self, group: Group) -> Scanned:
+    def of(self, group: model.Group) -> model.Scanned:
         """The values of a group: without rows, those of an empty dataset."""
         values = dict(self._row_counts)
-        details: dict[MetricRequest, str] = {}
+        details: dict[model.MetricRequest, str] = {}
         for request, group_values, empty in self._known:
             values[request] = group_values.values.get(group, empty)
             if group in group_values.details:
                 details[request] = group_values.details[group]
-        return Scanned(values, {}, {}, details, {})
+        return model.Scanned(values, {}, {}, details, {})
 
     @cached_property
-    def _known(self) -> list[tuple[MetricRequest, GroupValues, MetricValue]]:
+    def _known(self) -> list[tuple[model.MetricRequest, model.GroupValues, MetricValue]]:
         groups = self.found.groups
         return [
-            (request, groups.get(request, GroupValues()), request.definition.empty)
+            (request, groups.get(request, model.GroupValues()), request.definition.empty)
             for request in (*self.assertion.requests, *self.assertion.history)
         ]
 
     @cached_property
-    def _row_counts(self) -> dict[MetricRequest, MetricValue]:
+    def _row_counts(self) -> dict[model.MetricRequest, MetricValue]:
         """The numbers of rows of the datasets, which tell whether there was data."""
         requests = (*self.assertion.requests, *self.assertion.history)
-        counts = {row_count(request.dataset, request.date) for request in requests}
+        counts = {model.row_count(request.dataset, request.date) for request in requests}
         return {count: self.found.values.get(count) for count in counts}
 
     def clear_passes(
         self, on: date, skip_dates: Collection[date]
-    ) -> dict[Group, EvaluatedCondition]:
+    ) -> dict[model.Group, EvaluatedCondition]:
         """The judgements of the groups that clearly pass, equal to full ones.
 
         :param on: the date of the plan. For other dates it is not enough to compare values, because
@@ -147,7 +129,7 @@ class GroupView:
         _, found, empty = self._known[0]
         ops = (">=", "<=") if condition.kind == "between" else (condition.kind,)
         tests = [_passes(op, bound) for op, bound in zip(ops, bounds, strict=True)]
-        judged: dict[Group, EvaluatedCondition] = {}
+        judged: dict[model.Group, EvaluatedCondition] = {}
         # Groups with the same value, such as no NULL, share their judgement.
         by_value: dict[tuple[type, MetricValue], EvaluatedCondition | None] = {}
         for group in self.groups:
@@ -182,10 +164,10 @@ class GroupsVerdict:
 class GroupsJudgement:
     """The judgement on each group of an assertion. Its texts contain no masked values."""
 
-    assertion: PlannedAssertion
-    plan: Plan
-    asked: JudgedGroups
-    judged: Mapping[Group, EvaluatedCondition]
+    assertion: model.PlannedAssertion
+    plan: model.Plan
+    asked: model.JudgedGroups
+    judged: Mapping[model.Group, EvaluatedCondition]
 
     def verdict(self, most_rows: int) -> GroupsVerdict:
         """The verdict: passed if the required share of the groups has passed.
@@ -199,7 +181,7 @@ class GroupsJudgement:
         if not judged:
             nothing = EvaluatedCondition(Status.FAILED, _NO_GROUP)
             return GroupsVerdict(Status.FAILED, _NO_GROUP, nothing)
-        by_status: dict[Status, list[Group]] = {status: [] for status in Status}
+        by_status: dict[Status, list[model.Group]] = {status: [] for status in Status}
         for group, judgement in judged.items():
             by_status[judgement.status].append(group)
         failed = sorted(by_status[Status.FAILED], key=lambda group: -self._excess(judged[group]))
@@ -232,7 +214,7 @@ class GroupsJudgement:
     def _suffices(self, passed: int) -> bool:
         return Fraction(passed, len(self.judged)) >= self.asked.share
 
-    def _nearest(self, groups: Sequence[Group]) -> list[Group]:
+    def _nearest(self, groups: Sequence[model.Group]) -> list[model.Group]:
         """The group that is nearest to its limit, if there is one."""
         # Groups with the same value share their judgement.
         different = {id(judgement): judgement for judgement in (self.judged[one] for one in groups)}
@@ -279,19 +261,19 @@ class GroupsJudgement:
     def _measured_name(self) -> str:
         """The name of the value of a group."""
         match self.assertion.term:
-            case Measured(request=request) if request.definition.is_internal:
+            case model.Measured(request=request) if request.definition.is_internal:
                 return request.metric
             case _:
                 return self.assertion.expression
 
-    def _name(self, group: Group) -> str:
+    def _name(self, group: model.Group) -> str:
         return MASK if self._hides_groups else show_group(group)
 
-    def _reason(self, failed: Sequence[Group]) -> str:
+    def _reason(self, failed: Sequence[model.Group]) -> str:
         first, text = self.judged[failed[0]], self._count(failed)
         return f"{text}: {first.reason}" if first.reason and not self._hides_values else text
 
-    def _count(self, failed: Sequence[Group]) -> str:
+    def _count(self, failed: Sequence[model.Group]) -> str:
         """The number of failed groups, and the worst with its value."""
         text = f"{len(failed)} of {len(self.judged)} groups failed"
         if self.asked.share != 1:
@@ -307,7 +289,7 @@ class GroupsJudgement:
         expected = expected_text(self.assertion.condition, judged.bounds)
         return format_like_limit(judged.scaled, self.assertion.expression, expected, limit)
 
-    def _row(self, group: Group, judged: EvaluatedCondition) -> FailingRow:
+    def _row(self, group: model.Group, judged: EvaluatedCondition) -> FailingRow:
         """A group with its value, and the limit that it violates."""
         values = [MASK if self._hides_groups and value is not None else value for value in group]
         cells = dict(zip(self.asked.columns, map(_cell, values), strict=True))
@@ -319,7 +301,7 @@ class GroupsJudgement:
 
 
 def expected_text(
-    condition: PlannedCondition,
+    condition: model.PlannedCondition,
     bounds: tuple[MetricValue, ...],
     *,
     is_hidden: bool = False,
@@ -329,7 +311,7 @@ def expected_text(
 
     :param factors: why just these are usual.
     """
-    if not bounds or not any(True for bound in condition.bounds for _ in requests_of(bound)):
+    if not bounds or not any(True for bound in condition.bounds for _ in model.requests_of(bound)):
         return condition.text
     limits = MASK if is_hidden else " and ".join(format_value(bound) for bound in bounds)
     return f"{condition.text} ({limits}{': ' if factors else ''}{factors})"
@@ -346,7 +328,7 @@ def _cell(value: MetricValue) -> int | float | str | None:
     return nearest_float(value) if isinstance(value, Fraction) else value
 
 
-def _order(group: Group) -> tuple[tuple[int, float, str], ...]:
+def _order(group: model.Group) -> tuple[tuple[int, float, str], ...]:
     """Numbers by size, then strings, NULL last."""
     return tuple(
         (2, 0.0, "")
@@ -358,11 +340,11 @@ def _order(group: Group) -> tuple[tuple[int, float, str], ...]:
     )
 
 
-def _is_plain(assertion: PlannedAssertion, on: date, skip_dates: Collection[date]) -> bool:
+def _is_plain(assertion: model.PlannedAssertion, on: date, skip_dates: Collection[date]) -> bool:
     """True for a single metric on the date, compared without a tolerance and without a profile."""
     condition, requests = assertion.condition, assertion.requests
     return (
-        isinstance(assertion.term, Measured)
+        isinstance(assertion.term, model.Measured)
         and len(requests) == 1
         and requests[0].date in (None, on)
         and requests[0].date not in skip_dates
@@ -374,9 +356,9 @@ def _is_plain(assertion: PlannedAssertion, on: date, skip_dates: Collection[date
     )
 
 
-def _number(term: Term) -> Iterator[Number]:
+def _number(term: model.Term) -> Iterator[Number]:
     """The number of a constant term."""
-    if isinstance(term, ConstantTerm):
+    if isinstance(term, model.ConstantTerm):
         value = metric_value(term.value)
         if isinstance(value, NUMBERS):
             yield value
@@ -422,9 +404,9 @@ class Side:
     is_written: bool = False
 
     @classmethod
-    def of(cls, term: Term, value: Number, *, is_scaled: bool = False) -> Side:
+    def of(cls, term: model.Term, value: Number, *, is_scaled: bool = False) -> Side:
         """The value of a term, or the multiple of it that is compared."""
-        is_written = next(requests_of(term), None) is None
+        is_written = next(model.requests_of(term), None) is None
         return cls(value, not is_scaled and _picks(term), is_written)
 
     def beside(self, other: Side) -> Side:
@@ -479,16 +461,16 @@ def is_within(left: Number, right: Number, tolerance: Number) -> bool:
     return difference <= (most if is_exact else most * (1 + FLOAT_TOLERANCE))
 
 
-def _picks(term: Term) -> bool:
+def _picks(term: model.Term) -> bool:
     """True if the value of a term is a value of a column."""
     match term:
-        case Measured(request=request):
+        case model.Measured(request=request):
             return request.definition.is_picked
-        case Applied(function=function, terms=terms):
+        case model.Applied(function=function, terms=terms):
             return function in _PICKS and all(map(_picks, terms))
-        case ConstantTerm() | Now() | KnownDay():
+        case model.ConstantTerm() | model.Now() | model.KnownDay():
             return True
-        case Claimed():
+        case model.Claimed():
             return False
 
 
@@ -502,7 +484,7 @@ _NOT_A_DATE = (
 
 
 def compare_value(
-    assertion: PlannedAssertion,
+    assertion: model.PlannedAssertion,
     value: MetricValue,
     bounds: tuple[MetricValue, ...],
     voids: str | None,
@@ -518,7 +500,7 @@ def compare_value(
     if any(bound is None for bound in bounds):
         return _failed("the right-hand side has no value")
     if condition.kind == "fits":
-        column = next(requests_of(assertion.term)).arguments[0]
+        column = next(model.requests_of(assertion.term)).arguments[0]
         differences = tuple(misfits(str(value), str(bounds[0]), column))
         return _failed(listed(differences, "; ")) if differences else _passed(True)
     if any(isinstance(bound, str) != isinstance(value, str) for bound in bounds):
@@ -530,7 +512,9 @@ def compare_value(
 
 
 def _all_hold(
-    assertion: PlannedAssertion, value: MetricValue, tests: Iterable[tuple[str, int, MetricValue]]
+    assertion: model.PlannedAssertion,
+    value: MetricValue,
+    tests: Iterable[tuple[str, int, MetricValue]],
 ) -> EvaluatedCondition:
     """Whether `value op bound` for each test, each with the index of its bound."""
     tolerance, decided = assertion.condition.tolerance, None
@@ -564,10 +548,10 @@ def _in_full(value: MetricValue, bound: MetricValue) -> str | None:
     return f"in full, the value is {show_in_full(value)} and the limit {show_in_full(bound)}"
 
 
-def _no_value(term: Term) -> str:
-    if isinstance(term, Measured):
+def _no_value(term: model.Term) -> str:
+    if isinstance(term, model.Measured):
         return term.request.definition.no_value
-    if isinstance(term, Applied) and term.function in DRIFT:
+    if isinstance(term, model.Applied) and term.function in DRIFT:
         return NO_DRIFT
     return "no rows, only NULL, or a division by zero"
 

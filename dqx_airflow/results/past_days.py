@@ -20,19 +20,8 @@ from typing import Any, TypeAlias
 
 from dqx_airflow.errors import RequestError
 from dqx_airflow.plan.term_values import Measurements, measurements_from
-from dqx_airflow.results import query
+from dqx_airflow.results import query, schema
 from dqx_airflow.results.query import RunsWanted, StoredResults, map_index_of, opened
-from dqx_airflow.results.schema import (
-    LABELS,
-    LABELS_COLUMNS,
-    LABELS_SCHEMA,
-    RESULTS,
-    RUNS,
-    Row,
-    as_utc,
-    fields_of,
-    value_from_row,
-)
 from dqx_airflow.values import DatasetSnapshot, MetricValue, ShadowReport, Status, from_json
 
 AssertionKey: TypeAlias = tuple[str, str]
@@ -107,7 +96,7 @@ class PastRun:
     map_index: int
     attempt_id: str
     started_at: datetime
-    rows: tuple[Row, ...]
+    rows: tuple[schema.Row, ...]
 
 
 def past_runs(
@@ -130,7 +119,7 @@ def past_runs(
     """
     results = opened(results)
     order = 'ORDER BY "dataset_date", "gate", "started_at", "run_id"'
-    last: dict[tuple[date, str, int], Row] = {}
+    last: dict[tuple[date, str, int], schema.Row] = {}
     for row in results.run_rows(wanted, _OF_RUNS, order, last=True):
         key = row["dataset_date"], row["gate"], query.map_index_of(row)
         if not (_is_weak(row) and key in last and not _is_weak(last[key])):
@@ -141,8 +130,8 @@ def past_runs(
     ids = [row["run_id"] for row in counting.values()]
     days = query.of_dates(wanted.since, wanted.until)
     of_runs = [query.is_in("run_id", ids), *days, *row_conditions]
-    rows: dict[str, dict[int, Row]] = defaultdict(dict)
-    for row in results.select(RESULTS, ("run_id", "position", *columns), of_runs):
+    rows: dict[str, dict[int, schema.Row]] = defaultdict(dict)
+    for row in results.select(schema.RESULTS, ("run_id", "position", *columns), of_runs):
         rows[row["run_id"]][row["position"]] = row
     return tuple(
         PastRun(
@@ -158,7 +147,7 @@ def past_runs(
     )
 
 
-def _is_weak(row: Row) -> bool:
+def _is_weak(row: schema.Row) -> bool:
     """True for a partial run that stopped nothing: any other of the same date takes precedence."""
     return bool(row.get(query.PARTIAL)) and row["outcome"] not in ("blocked", "broken")
 
@@ -185,7 +174,9 @@ def newest_date(results: StoredResults | str, wanted: RunsWanted) -> date:
     newest = results.newest_date(replace(wanted, since=None, until=None))
     if newest is not None:
         return newest
-    stored = results.select(RUNS, ("suite", "gate"), [], 'ORDER BY "finished_at" DESC LIMIT 1000')
+    stored = results.select(
+        schema.RUNS, ("suite", "gate"), [], 'ORDER BY "finished_at" DESC LIMIT 1000'
+    )
     known = dict.fromkeys(f"{row['suite']} (gate {row['gate']})" for row in stored)
     if not known:
         raise RequestError(f"no results under {results.root}", "check the path, or --results")
@@ -206,7 +197,9 @@ def dataset_names(results: StoredResults | str) -> tuple[str, ...]:
     results = opened(results)
     results.require_some("check the path")
     names: dict[str, None] = {}
-    for row in results.select(RUNS, ["datasets"], [], 'ORDER BY "finished_at" DESC LIMIT 200'):
+    for row in results.select(
+        schema.RUNS, ["datasets"], [], 'ORDER BY "finished_at" DESC LIMIT 200'
+    ):
         snapshots = from_json(tuple[DatasetSnapshot, ...], row["datasets"])
         names.update(dict.fromkeys(snapshot.name for snapshot in snapshots))
     return tuple(names)
@@ -219,12 +212,12 @@ def query_results(results: StoredResults | str, sql: str) -> list[dict[str, Any]
     :raises StoreError: the store cannot be read, or the SQL is invalid.
     """
     results = opened(results)
-    runs, stored = results.table(RUNS), results.table(RESULTS)
+    runs, stored = results.table(schema.RUNS), results.table(schema.RESULTS)
     if runs is None or stored is None:
         return []
-    is_counted = query.SHADOW in results.columns(RESULTS)
+    is_counted = query.SHADOW in results.columns(schema.RESULTS)
     counting = f'AND stored."{query.SHADOW}" IS NULL' if is_counted else ""
-    last = query.last_first(results.columns(RUNS))
+    last = query.last_first(results.columns(schema.RUNS))
     view = _VIEW.format(last=last, counting=counting, index=_MAP_INDEX)
     return results.rows(view + sql, stored=stored, runs=runs)
 
@@ -289,11 +282,11 @@ def _day(run: PastRun, labels: Mapping[AssertionKey, bool]) -> PastDay:
     )
     verdicts = {
         (row["check"], row["name"]): StoredVerdict(
-            Status(row["status"]), row["expression"], value_from_row(row, "value")
+            Status(row["status"]), row["expression"], schema.value_from_row(row, "value")
         )
         for row in run.rows
     }
-    now = as_utc(run.started_at)
+    now = schema.as_utc(run.started_at)
     return PastDay(run.date, measured, now, verdicts, labels, run.map_index)
 
 
@@ -313,11 +306,11 @@ def shadow_days(results: StoredResults | str, wanted: RunsWanted) -> tuple[Shado
     of_runs = [query.is_in("run_id", [run.run_id for run in runs]), *days]
     reports = {
         row["run_id"]: from_json(ShadowReport, row["shadow_run"])
-        for row in results.select(RUNS, ("run_id", "shadow_run"), of_runs)
+        for row in results.select(schema.RUNS, ("run_id", "shadow_run"), of_runs)
         if row.get("shadow_run")
     }
-    others: dict[str, list[Row]] = defaultdict(list)
-    for row in results.select(RESULTS, ("run_id", *_COMPARED), of_runs, shadows=True):
+    others: dict[str, list[schema.Row]] = defaultdict(list)
+    for row in results.select(schema.RESULTS, ("run_id", *_COMPARED), of_runs, shadows=True):
         others[row["run_id"]].append(row)
     return tuple(
         ShadowDay(
@@ -334,7 +327,7 @@ def shadow_days(results: StoredResults | str, wanted: RunsWanted) -> tuple[Shado
     )
 
 
-def _statuses(rows: Iterable[Row]) -> dict[AssertionKey, Status]:
+def _statuses(rows: Iterable[schema.Row]) -> dict[AssertionKey, Status]:
     return {(row["check"], row["name"]): Status(row["status"]) for row in rows}
 
 
@@ -394,7 +387,7 @@ def write_labels(results: StoredResults | str, labels: Iterable[Label]) -> tuple
             new.append(label)
             stored[label.key] = label.content
     if new:
-        results.write(LABELS, {label.id: label for label in new})
+        results.write(schema.LABELS, {label.id: label for label in new})
     return tuple(new)
 
 
@@ -417,7 +410,7 @@ def read_labels(
     if wanted.is_nothing:
         return ()
     order = 'ORDER BY "labelled_at", "label_id"'
-    rows = results.select(LABELS, LABELS_SCHEMA.names, wanted.conditions, order)
+    rows = results.select(schema.LABELS, schema.LABELS_SCHEMA.names, wanted.conditions, order)
     instances: Mapping[str, int] = {}
     if any(row.get("map_index") is None for row in rows):
         instances = _mapped_runs(results, wanted)
@@ -457,13 +450,13 @@ def contradictions(
 def _mapped_runs(results: StoredResults, wanted: RunsWanted) -> dict[str, int]:
     """The map indexes of runs of mapped gates, by their ids."""
     mapped = [*wanted.conditions, "right(\"scheduler_run\", 1) = ']'"]
-    rows = results.select(RUNS, ("run_id", "gate", "dataset_date", "scheduler_run"), mapped)
+    rows = results.select(schema.RUNS, ("run_id", "gate", "dataset_date", "scheduler_run"), mapped)
     return {row["run_id"]: map_index_of(row) for row in rows}
 
 
-def _label(row: Row, instances: Mapping[str, int]) -> Label:
+def _label(row: schema.Row, instances: Mapping[str, int]) -> Label:
     """:param instances: the map indexes of mapped runs, for a label that has none."""
-    label = Label(**fields_of(LABELS_COLUMNS, row))
+    label = Label(**schema.fields_of(schema.LABELS_COLUMNS, row))
     if row.get("map_index") is not None:
         return label
     return replace(label, map_index=instances.get(label.run_id or "", -1))

@@ -14,14 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeAlias
 import typer
 from rich.text import Text
 
+from dqx_airflow.cli import command
 from dqx_airflow.cli.arguments import with_shared_options
-from dqx_airflow.cli.command import (
-    CONTRACT_ENDINGS,
-    EXIT_FAILED,
-    EXIT_WRONG,
-    print_or_write,
-    what_to_give,
-)
 from dqx_airflow.cli.contract.versions import (
     PLACE_VARIABLE,
     contract_files,
@@ -81,7 +75,7 @@ def lint(
     for name, hint in unknown:
         typer.echo(f"error: unknown rule '{name}': {hint}", err=True)
     if unknown:
-        raise typer.Exit(EXIT_WRONG)
+        raise typer.Exit(command.EXIT_WRONG)
     if not paths:
         raise RequestError(
             "no contract given", "give contracts or folders, or . for the current folder"
@@ -89,7 +83,7 @@ def lint(
 
     files, missing = contract_files(paths, with_products=True)
     for path in missing:
-        hint = what_to_give(path, CONTRACT_ENDINGS)
+        hint = command.what_to_give(path, command.CONTRACT_ENDINGS)
         typer.echo(f"error: no contract found at {path}\n  help: {hint}", err=True)
     found = Findings()
     products, contracts = [], []
@@ -117,7 +111,7 @@ def lint(
         summary = f"{checked}, {count_text(errors, 'error')}, {count_text(warnings, 'warning')}"
         typer.echo(summary, err=not sys.stdout.isatty() and not is_text)
     if errors or (strict and found.diagnostics):
-        raise typer.Exit(EXIT_WRONG)
+        raise typer.Exit(command.EXIT_WRONG)
 
 
 def _add_products(
@@ -178,7 +172,7 @@ def coverage(
             _print_tables(covered)
     is_left = any(contract.counts["unsupported"] for contract in covered)
     if fail_on == "unsupported" and is_left:
-        raise typer.Exit(EXIT_FAILED)
+        raise typer.Exit(command.EXIT_FAILED)
 
 
 class Covered(NamedTuple):
@@ -321,7 +315,7 @@ def export(
     if model is not None or target.is_of_one_model:
         contract = replace(contract, models=(model_of(contract, file, model),))
     exported = target.write(contract)
-    print_or_write(exported.text, output)
+    command.print_or_write(exported.text, output)
     for loss in exported.losses:
         typer.echo(f"not exported: {printable(str(loss))}", err=True)
 
@@ -378,7 +372,7 @@ def to_suite(
     if check is not None:
         _compare(check, text)
     else:
-        print_or_write(text, output)
+        command.print_or_write(text, output)
 
 
 def _compare(path: Path, compiled: str) -> None:
@@ -392,4 +386,4 @@ def _compare(path: Path, compiled: str) -> None:
     before, after = (text.splitlines(keepends=True) for text in (committed.text, compiled))
     difference = unified_diff(before, after, str(path), "compiled from the contract now")
     typer.echo("".join(difference), nl=False)
-    raise typer.Exit(EXIT_FAILED)
+    raise typer.Exit(command.EXIT_FAILED)

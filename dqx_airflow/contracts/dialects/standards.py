@@ -8,18 +8,8 @@ from collections.abc import Mapping as MappingType
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from dqx_airflow.contracts import demands as kinds
 from dqx_airflow.contracts import document
-from dqx_airflow.contracts.demands import (
-    Condition,
-    Demand,
-    MetricRule,
-    OneOf,
-    Pattern,
-    Presence,
-    QueryGives,
-    Required,
-    ValueDemand,
-)
 from dqx_airflow.contracts.dialects import foreign
 from dqx_airflow.contracts.dialects.clause_reader import (
     ClauseReader,
@@ -162,7 +152,7 @@ def translate_metric(rule: MappingType[str, Any], column: str | None) -> foreign
     return foreign.Translation(slug(metric), demands)
 
 
-_Found = tuple[Demand, ...]
+_Found = tuple[kinds.Demand, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +161,7 @@ class _Measured:
 
     column: str | None
     arguments: MappingType[str, Any]
-    condition: Condition
+    condition: kinds.Condition
     is_percent: bool
 
     @property
@@ -183,7 +173,7 @@ class _Measured:
 
 def _null_values(measured: _Measured) -> _Found:
     column = (measured.own_column,)
-    return (MetricRule("null_count", column, measured.condition, measured.is_percent),)
+    return (kinds.MetricRule("null_count", column, measured.condition, measured.is_percent),)
 
 
 def _missing_values(measured: _Measured) -> _Found:
@@ -193,15 +183,17 @@ def _missing_values(measured: _Measured) -> _Found:
     values = foreign.values_in(missing)
     if values is None:
         raise NoCounterpartError("missingValues takes a list of values")
-    return (MetricRule("missing_count", column, measured.condition, measured.is_percent, values),)
+    return (
+        kinds.MetricRule("missing_count", column, measured.condition, measured.is_percent, values),
+    )
 
 
 def _invalid_values(measured: _Measured) -> _Found:
     column, arguments = measured.own_column, measured.arguments
     values, pattern = foreign.values_in(arguments.get("validValues")), arguments.get("pattern")
-    demands: list[foreign.ColumnDemand] = [OneOf(values)] if values else []
+    demands: list[foreign.ColumnDemand] = [kinds.OneOf(values)] if values else []
     if isinstance(pattern, str):
-        demands.append(Pattern(pattern))
+        demands.append(kinds.Pattern(pattern))
     if not demands:
         raise NoCounterpartError("its arguments have neither validValues nor a pattern")
     is_percent = measured.is_percent
@@ -222,7 +214,7 @@ def _duplicate_values(measured: _Measured) -> _Found:
 def _row_count(measured: _Measured) -> _Found:
     if measured.is_percent:
         raise NoCounterpartError("the number of rows is not a percentage")
-    return (MetricRule("num_rows", (), measured.condition),)
+    return (kinds.MetricRule("num_rows", (), measured.condition),)
 
 
 _METRICS: dict[str, Callable[[_Measured], _Found]] = {
@@ -331,7 +323,7 @@ _ENGINES = {
     "greatexpectations": great_expectations.translate,
     "gx": great_expectations.translate,
 }
-_OF_A_FIELD = (Presence, Required, ValueDemand)
+_OF_A_FIELD = (kinds.Presence, kinds.Required, kinds.ValueDemand)
 """Demands that do not name their column."""
 _IN_ARRAY = re.compile(r"\[\]|\{key\}|\{value\}")
 _NoRules: TypeAlias = tuple[PlacedRule, ...]
@@ -420,7 +412,7 @@ def _sql(rule: _Rule) -> Iterable[PlacedRule]:
     compared = foreign.conditions(document.plain_value(rule.node))
     if not compared:
         return rule.refused(_NO_THRESHOLD, "E425")
-    demands = tuple(QueryGives(query.strip(), condition, dialect) for condition in compared)
+    demands = tuple(kinds.QueryGives(query.strip(), condition, dialect) for condition in compared)
     return _rules(rule, foreign.Translation("sql", demands, rule.column), "query", "dialect")
 
 

@@ -26,16 +26,7 @@ from dqx_airflow.datasets.settings import timestamp_of
 from dqx_airflow.engine.session.sail import INSTEAD, sail_version
 from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.engine.session.spark_versions import condition_of
-from dqx_airflow.engine.sources.dataset import (
-    NOTHING_IGNORED,
-    OpenDataset,
-    lost_file,
-    nothing_there,
-    package_for,
-    require_strict_session,
-    too_early,
-    unreadable,
-)
+from dqx_airflow.engine.sources import dataset
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.delta_files import DeltaLog, FileGroup, struct_of
 from dqx_airflow.engine.sources.listing import GLOB, DataFile, escaped, is_local
@@ -47,7 +38,7 @@ _NO_PARTITIONS = {"recursiveFileLookup": "true"}
 """Spark then takes no values from folder names."""
 
 
-def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
+def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> dataset.OpenDataset:
     table = table_at(ref, path)
     with deltalake_failures(ref, path):
         version, struct = int(table.version()), struct_of(table)
@@ -60,7 +51,7 @@ def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
         with deltalake_failures(ref, path):
             lost = log.lost_file(dates)
         if lost is not None:
-            raise lost_file(ref, lost)
+            raise dataset.lost_file(ref, lost)
 
     def read_parts(file_groups: Callable[[], list[FileGroup]]) -> DataFrame:
         with deltalake_failures(ref, path):
@@ -71,8 +62,8 @@ def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
         except PySparkException as error:
             is_lost = condition_of(error) == "PATH_NOT_FOUND"
             missing_path = (error.getMessageParameters() or {}).get("path", "a file")
-            lost = lost_file(ref, f"{missing_path}, which does not exist")
-            raise (lost if is_lost else unreadable(spark, ref, error)) from error
+            lost = dataset.lost_file(ref, f"{missing_path}, which does not exist")
+            raise (lost if is_lost else dataset.unreadable(spark, ref, error)) from error
 
     def read(dates: Collection[date | None]) -> DataFrame:
         check_files(dates)
@@ -85,7 +76,7 @@ def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
         features = sorted(log.features)
     alone = None if features else read_files
     if has_delta(spark):
-        require_strict_session(spark, ref, "a Delta table")
+        dataset.require_strict_session(spark, ref, "a Delta table")
         frame = spark.read.format("delta").option("versionAsOf", version).load(path)
         struct = frame.schema
 
@@ -95,14 +86,16 @@ def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
             check_files(dates)
             return frame
 
-        return OpenDataset(ref, struct, read_by_source, path, dates, version, log, read_files=alone)
+        return dataset.OpenDataset(
+            ref, struct, read_by_source, path, dates, version, log, read_files=alone
+        )
     if features:
         uses = f"dataset '{ref.name}': the Delta table at {path} uses {', '.join(features)}, which "
         if not of_spark:
             raise DatasetError(f"{uses}Sail may read differently from Spark", INSTEAD)
-        package = package_for(spark, "delta")
+        package = dataset.package_for(spark, "delta")
         raise DatasetError(f"{uses}this Spark session cannot read; {package}", EXTENSIONS)
-    return OpenDataset(ref, struct, read, path, dates, version, log, read_files=alone)
+    return dataset.OpenDataset(ref, struct, read, path, dates, version, log, read_files=alone)
 
 
 def frame_of_parts(spark: SparkSession, log: DeltaLog, parts: Sequence[FileGroup]) -> DataFrame:
@@ -116,7 +109,7 @@ def _frame_of(spark: SparkSession, log: DeltaLog, part: FileGroup) -> DataFrame:
     if not log.reads_folders and any(map(GLOB.search, part.uris)):
         raise DatasetError(f"Sail cannot read {log.path}: a path has wildcard characters", INSTEAD)
     struct = StructType([field for field in log.schema if field.name not in partition_values])
-    reader = spark.read.schema(struct).options(**NOTHING_IGNORED)
+    reader = spark.read.schema(struct).options(**dataset.NOTHING_IGNORED)
     # A folder that looks like a partition counts only if it agrees with the log.
     in_folders = bool(log.partitioned_by) and not partition_values
     reader = reader.options(**({"basePath": log.path} if in_folders else _NO_PARTITIONS))
@@ -173,7 +166,7 @@ def table_at(ref: DatasetRef, path: str) -> DeltaTable:
             f"rename {path}",
         )
     if is_local(path) and Path(path).is_file():
-        raise nothing_there(ref, path)
+        raise dataset.nothing_there(ref, path)
     with deltalake_failures(ref, path):
         table = DeltaTable(path)
         if ref.version is not None:
@@ -205,7 +198,7 @@ def _version_at(table: DeltaTable, ref: DatasetRef, path: str) -> int:
         if commit["timestamp"] <= timestamp.timestamp() * 1000
     ]
     if not by_log:
-        raise too_early(ref, path)  # deltalake would load the first version
+        raise dataset.too_early(ref, path)  # deltalake would load the first version
     table.load_as_version(timestamp)
     by_files = int(table.version())
     if by_files != max(by_log):
@@ -223,7 +216,7 @@ def deltalake_failures(ref: DatasetRef, path: str) -> Iterator[None]:
     try:
         yield
     except TableNotFoundError as error:
-        raise nothing_there(ref, path) from error
+        raise dataset.nothing_there(ref, path) from error
     except DatasetError:
         raise
     except Exception as error:  # deltalake has no base class for its exceptions

@@ -19,28 +19,12 @@ from pyspark.sql.types import StringType, StructField, StructType
 from dqx_airflow.datasets.delta_log import require_whole_commits
 from dqx_airflow.datasets.reader_options import given_options, is_on, of_delta_table, option_of
 from dqx_airflow.datasets.settings import check_ref, timestamp_of
-from dqx_airflow.dql.checks.call_arguments import (
-    objection_to_filter,
-    objection_to_select,
-    tables_of_select,
-)
+from dqx_airflow.dql.checks import call_arguments
 from dqx_airflow.engine.session import sail
 from dqx_airflow.engine.session.sail import INSTEAD, sail_version
 from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.engine.session.spark_versions import condition_of
-from dqx_airflow.engine.sources import footers, listing, text_files
-from dqx_airflow.engine.sources.dataset import (
-    NOTHING_IGNORED,
-    OpenDataset,
-    in_one_form,
-    nothing_there,
-    of_table,
-    require_checked_folders,
-    require_plain_sql,
-    require_strict_session,
-    too_early,
-    unreadable,
-)
+from dqx_airflow.engine.sources import dataset, footers, listing, text_files
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.delta_files import COMMITS_READ, KEEP_THE_DATA
 from dqx_airflow.engine.sources.delta_table import deltalake_failures, open_delta
@@ -61,7 +45,7 @@ from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.values import DatasetRef
 
 
-def open_dataset(spark: SparkSession, ref: DatasetRef) -> OpenDataset:
+def open_dataset(spark: SparkSession, ref: DatasetRef) -> dataset.OpenDataset:
     """Opens a dataset. For a Delta table at a path no Spark job runs.
 
     :raises DatasetError: there is nothing to read, or no way to read it.
@@ -72,23 +56,23 @@ def open_dataset(spark: SparkSession, ref: DatasetRef) -> OpenDataset:
         raise DatasetError(error.problem, error.hint) from error
     try:
         with spark_failures():
-            require_plain_sql(spark, ref)
+            dataset.require_plain_sql(spark, ref)
             if (objection := sail.objection_to_source(spark, ref)) is not None:
                 raise DatasetError(f"dataset '{ref.name}': {objection}", sail.INSTEAD)
             of_sail = sail.sail_version(spark) is not None
             opened = _open(spark, ref)
-            opened = in_one_form(_of_sail(opened) if of_sail else opened, of_sail=of_sail)
+            opened = dataset.in_one_form(_of_sail(opened) if of_sail else opened, of_sail=of_sail)
             if ref.filter is not None:
                 opened = _filtered(spark, opened, ref.filter)
     except PySparkException as error:
-        raise unreadable(spark, ref, error) from error
+        raise dataset.unreadable(spark, ref, error) from error
     if not opened.struct.names:
         message = f"dataset '{ref.name}': {opened.location} has no columns"
         raise DatasetError(message, "check its files")
     return opened
 
 
-def _open(spark: SparkSession, ref: DatasetRef) -> OpenDataset:
+def _open(spark: SparkSession, ref: DatasetRef) -> dataset.OpenDataset:
     if ref.query is not None:
         return open_query(spark, ref, ref.query)
     if ref.conn_id is not None:
@@ -101,7 +85,7 @@ def _open(spark: SparkSession, ref: DatasetRef) -> OpenDataset:
     return open_files(spark, ref, path)
 
 
-def _of_sail(opened: OpenDataset) -> OpenDataset:
+def _of_sail(opened: dataset.OpenDataset) -> dataset.OpenDataset:
     """The dataset with the values that Spark would read: of the files that we list.
 
     :raises DatasetError: Sail reads others.
@@ -123,9 +107,11 @@ def _of_sail(opened: OpenDataset) -> OpenDataset:
     raise DatasetError(message, sail.INSTEAD)
 
 
-def _filtered(spark: SparkSession, opened: OpenDataset, condition: str) -> OpenDataset:
+def _filtered(
+    spark: SparkSession, opened: dataset.OpenDataset, condition: str
+) -> dataset.OpenDataset:
     """The dataset with its filter, tried on no rows so that errors in it are found here."""
-    objection = objection_to_filter(condition)
+    objection = call_arguments.objection_to_filter(condition)
     if objection is not None:
         message = f"the filter of dataset '{opened.ref.name}': {objection}"
         raise DatasetError(message, "write one predicate over its columns")
@@ -149,12 +135,12 @@ _MOST_VIEWS = 20
 """The maximum nesting of views."""
 
 
-def open_table(spark: SparkSession, ref: DatasetRef, table: str) -> OpenDataset:
+def open_table(spark: SparkSession, ref: DatasetRef, table: str) -> dataset.OpenDataset:
     """A table or view by name; a Delta table is pinned to its current version.
 
     :raises DatasetError: it cannot be read as requested.
     """
-    require_strict_session(spark, ref, "what it reads of the catalog")
+    dataset.require_strict_session(spark, ref, "what it reads of the catalog")
     about = _description(spark, table)
     provider = about.get("Provider", "").lower()
     options = given_options(ref)
@@ -170,7 +156,7 @@ def open_table(spark: SparkSession, ref: DatasetRef, table: str) -> OpenDataset:
                 "versions",
                 "leave out version and timestamp",
             )
-        return OpenDataset.of_frame(ref, frame, table)
+        return dataset.OpenDataset.of_frame(ref, frame, table)
     if ref.options:
         wrong = of_delta_table(ref.options[0][0])
         raise DatasetError(f"dataset '{ref.name}' {wrong.problem}", wrong.hint)
@@ -178,7 +164,9 @@ def open_table(spark: SparkSession, ref: DatasetRef, table: str) -> OpenDataset:
     if (location := about.get("Location")) and is_local(location := absolute(location)):
         with deltalake_failures(ref, location):
             require_whole_commits(location, version)
-    opened = OpenDataset.of_frame(ref, reader.option("versionAsOf", version).table(table), table)
+    opened = dataset.OpenDataset.of_frame(
+        ref, reader.option("versionAsOf", version).table(table), table
+    )
     is_of_now = ref.version is None and ref.timestamp is None
     return replace(
         opened,
@@ -187,19 +175,19 @@ def open_table(spark: SparkSession, ref: DatasetRef, table: str) -> OpenDataset:
     )
 
 
-def open_query(spark: SparkSession, ref: DatasetRef, text: str) -> OpenDataset:
+def open_query(spark: SparkSession, ref: DatasetRef, text: str) -> dataset.OpenDataset:
     """A SELECT over tables and views.
 
     :raises DatasetError: it is another statement, or reads something that may lose values.
     """
-    require_strict_session(spark, ref, "what it reads of the catalog")
-    objection = objection_to_select(text)
+    dataset.require_strict_session(spark, ref, "what it reads of the catalog")
+    objection = call_arguments.objection_to_select(text)
     if objection is not None:
         message = f"the query of dataset '{ref.name}': {objection}"
         raise DatasetError(message, "write one SELECT over tables of the catalog")
-    for table in tables_of_select(text):
+    for table in call_arguments.tables_of_select(text):
         _require_strict(spark, ref, table)
-    return OpenDataset.of_frame(ref, spark.sql(text), ref.location)
+    return dataset.OpenDataset.of_frame(ref, spark.sql(text), ref.location)
 
 
 def _require_strict(spark: SparkSession, ref: DatasetRef, table: str, depth: int = 0) -> None:
@@ -234,7 +222,7 @@ def _require_strict_views(
 def _tables_behind(about: Mapping[str, str]) -> Iterator[str]:
     """The full names of the tables that a view reads, possibly from other databases."""
     home = about.get("View Catalog and Namespace", "")
-    for table in tables_of_select(about.get("View Text", "")):
+    for table in call_arguments.tables_of_select(about.get("View Text", "")):
         yield f"{home}.{table}" if home and "." not in table else table
 
 
@@ -283,7 +271,7 @@ def _version_of(spark: SparkSession, ref: DatasetRef, table: str) -> int:
         commits = commits.where(f"timestamp <= TIMESTAMP_LTZ'{timestamp}'")
     newest = commits.selectExpr("max(version)").collect()[0][0]
     if newest is None:
-        raise too_early(ref, table)
+        raise dataset.too_early(ref, table)
     return int(newest)
 
 
@@ -307,9 +295,9 @@ _OF_TABLES = ("parquet", "orc", "avro")
 """The file formats of tables."""
 
 
-def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
+def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> dataset.OpenDataset:
     if ref.format in _OF_TABLES and (table := listing.table_format(path)) is not None:
-        raise of_table(ref, path, table)
+        raise dataset.of_table(ref, path, table)
     # Listed before Spark lists them, so that no change goes unnoticed.
     files = listing.files_at(path)
     chosen = [file for file in files or () if _is_chosen(ref, file)]
@@ -320,12 +308,12 @@ def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
         _require_whole_files(ref, files or ())
         _require_read_files(ref, path, files or ())
     if ref.schema is not None and partition_names(files or ()):
-        require_checked_folders(spark, ref)
+        dataset.require_checked_folders(spark, ref)
 
     def reader(format: str) -> DataFrameReader:
         spark_reader = spark.read.format(format)
         if format != "iceberg":
-            spark_reader = spark_reader.options(**NOTHING_IGNORED)
+            spark_reader = spark_reader.options(**dataset.NOTHING_IGNORED)
         root = listing.partition_root(path)
         return spark_reader if root is None else spark_reader.option("basePath", root)
 
@@ -344,12 +332,12 @@ def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
         visible = [quote_name(name) for name in frame.columns if name not in kept.hidden]
         struct = frame.selectExpr(*visible).schema
         dates = DateColumn.of(ref, struct)
-        opened = OpenDataset(ref, struct, lambda _: frame, path, dates, texts=kept)
+        opened = dataset.OpenDataset(ref, struct, lambda _: frame, path, dates, texts=kept)
         opened = replace(opened, notes={"": _SAMPLED} if kept.is_sampled else {})
     else:
         opened = _open_columns(spark, ref, fresh_reader, path, files or (), texts, unseen)
     if ref.schema is not None and not opened.read(()).inputFiles():
-        raise nothing_there(ref, path)
+        raise dataset.nothing_there(ref, path)
     return replace(opened, files=files)
 
 
@@ -361,7 +349,7 @@ def _open_columns(
     files: Sequence[DataFile],
     texts: Callable[[Sequence[StructField]], DataFrame],
     unseen: Mapping[str, str],
-) -> OpenDataset:
+) -> dataset.OpenDataset:
     """Files whose values have types.
 
     :param unseen: the faults of texts that are left to be found.
@@ -384,13 +372,13 @@ def _open_columns(
         stored = footers.read_stored(fresh_reader, path, files) if is_refused else None
         if stored is None:
             raise
-        return OpenDataset.of_frame(ref, stored, path)
+        return dataset.OpenDataset.of_frame(ref, stored, path)
     if ref.format == "csv" and text_files.has_header(ref):
         names = [name for name in struct.names if name not in folders]
         text_files.require_names(ref, names, path, folders)
     if faults := {**unseen, **({} if ref.is_lenient else faults_of(ref, struct))}:
         frame = text_files.with_faults_raised(frame, texts(()), faults)
-    opened = OpenDataset.of_frame(ref, frame, path)
+    opened = dataset.OpenDataset.of_frame(ref, frame, path)
     if guessed:
         opened = replace(opened, notes=guessed.notes)
     checked = set[DataFile]()
@@ -427,7 +415,7 @@ def _open_columns(
             with spark_failures():
                 return reader.load(paths_of(path, chosen))
         except PySparkException as error:
-            raise unreadable(spark, ref, error) from error
+            raise dataset.unreadable(spark, ref, error) from error
 
     return replace(opened, read_files=read_files)
 
