@@ -24,7 +24,7 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, did_you_mean
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import SourceFile, Span, exact
-from dqx_airflow.values.redact import holds_credentials, is_secret_setting
+from dqx_airflow.values.redact import is_secret_setting, may_be_secret
 
 Path: TypeAlias = tuple[str | int, ...]
 """The keys and indexes on the path from the top of a document."""
@@ -680,7 +680,7 @@ def given_variables(
             raise RequestError(f"{option} {name}: not the name of a variable", hint)
         if is_given or name in environment:
             found[name] = value if is_given else environment[name]
-        if is_secret_setting(name) or holds_credentials(found.get(name, "")):
+        if is_secret_setting(name) or may_be_secret(found.get(name, "")):
             hint = "the results keep the values of contracts: name a connection to read the data"
             raise RequestError(f"{option} {name} may be a secret", hint)
     return found

@@ -29,6 +29,12 @@ _HEADER = re.compile(r"(?P<head>\b(?:Bearer|Basic)\s+)[A-Za-z0-9._~+/=-]{6,}", r
 _SENSITIVE = re.compile(rf"{_KEY}|authorization|auth|x-.*key", re.I)
 _STORAGE_KEY = r".*(?:access|account|shared|encryption)[._-]?key(?:[._-].*)?|.*[._-]sas[._-].*|sas"
 _CONTAINER = re.compile(r"(?:abfss?|wasbs?)://", re.I)
+_SECRET_VALUE = re.compile(
+    rf"(?i:\b(?:{_KEY}|\w*(?:account|access)_?key)(?:=\S|['\"]?\s*[:=]\s*['\"]?[^\s'\"]{{8}}))"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY|\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"
+)
+"""A secret in a connection string or a file of settings, a private key in PEM (RFC 7468), a JSON
+Web Token (RFC 7519), or the id of an access key of AWS."""
 # Related to secrets, but none themselves: hiding them would make a message useless.
 _PUBLIC_NAME = re.compile(r"type|.*(?:endpoint|fields?|buffer|type|url)", re.I)
 
@@ -62,6 +68,17 @@ def holds_credentials(place: str) -> bool:
         for match in _USERINFO.finditer(place)
         if match["head"] != "//" and _without_user(match) != match[0]
     )
+
+
+def may_be_secret(value: str) -> bool:
+    """True for a value that holds credentials, or has the form of a key or a token.
+
+    >>> may_be_secret("AccountName=lake;AccountKey=c2VjcmV0")
+    True
+    >>> may_be_secret("token = 3")
+    False
+    """
+    return holds_credentials(value) or _SECRET_VALUE.search(value) is not None
 
 
 def is_secret_setting(name: str) -> bool:
@@ -118,11 +135,10 @@ def _secrets_in(value: Any, *, hidden: bool) -> Iterator[str]:
     if isinstance(value, dict):
         for key, item in value.items():
             name = str(key)
-            is_secret = bool(_SENSITIVE.fullmatch(name)) and not _PUBLIC_NAME.fullmatch(name)
             # Everything in `auth` except its type and addresses, everything in the mapping of a
             # secret.
-            inside = hidden and not _PUBLIC_NAME.fullmatch(name)
-            yield from _secrets_in(item, hidden=is_secret or inside)
+            may_be = hidden or _SENSITIVE.fullmatch(name) is not None
+            yield from _secrets_in(item, hidden=may_be and not _PUBLIC_NAME.fullmatch(name))
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _secrets_in(item, hidden=hidden)

@@ -160,6 +160,16 @@ def test_an_unknown_variable_is_an_error_wherever_it_is_used(old: str, new: str)
     assert "'X'" in "".join(error.message for error in errors)
 
 
+@pytest.mark.parametrize("key", ["mustBe", "mustNotBe", "mustBeLessThan", "mustBeGreaterOrEqualTo"])
+@pytest.mark.parametrize("written", ["${L:-0}", "${M}", "1${L:-0}"])
+def test_a_variable_as_a_number_is_an_error_at_its_line(key: str, written: str) -> None:
+    """The value of a variable is a string: it would only be compared when the gate runs."""
+    text = PEER.replace("mustBe: 0", f"{key}: {written}", 1)
+    (error,) = read(text, {"M": "5"}).errors
+    assert (error.code, error.message.endswith("', not a number")) == ("E405", True)
+    assert text.splitlines()[error.span.line - 1].endswith(f"{key}: {written}")
+
+
 @pytest.mark.parametrize(
     ("anchor", "use"),
     [("purpose: &it '${X}'", "pattern: *it"), ("purpose: {a: &it {pattern: '${X}'}}", "<<: *it")],
@@ -207,6 +217,18 @@ def test_only_listed_variables_are_read_from_the_environment_and_no_secrets() ->
     for word in ("1=2", "=x", "A B"):
         with pytest.raises(RequestError, match="not the name of a variable"):
             given_variables([word], {})
+    plain = [
+        "s3://lake/orders",
+        "token = 3",
+        "AccountName=lake",
+        "user@corp.example",
+        "password IS NULL",
+    ]
+    plain += ["hdfs://hive@namenode/lake", "abfss://box@account.dfs.core.windows.net/x", "monkey=1"]
+    assert (
+        list(given_variables([f"A{n}={text}" for n, text in enumerate(plain)], {}).values())
+        == plain
+    )
     with pytest.raises(RequestError, match="DB_PASSWORD may be a secret"):
         given_variables(["DB_PASSWORD"], {"DB_PASSWORD": "x"})
 
@@ -231,7 +253,14 @@ def test_what_is_not_listed_is_shown_nowhere(
     shown += to_json(over.contract) + over.suite.text + read(PEER, None).sources["peer.yaml"]
     assert "CANARY" not in shown
     # What may be a secret cannot be listed, and is not quoted.
-    for word in ("URL=jdbc:postgresql://u:CANARY@h/d", "API_TOKEN=CANARY", "DB_PASSWORD=CANARY"):
+    token = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJDQU5BUlkifQ.CANARY"
+    for word in (
+        *("URL=jdbc:postgresql://u:CANARY@h/d", "API_TOKEN=CANARY", "DB_PASSWORD=CANARY"),
+        *("A=AccountName=a;AccountKey=CANARY", "A=jdbc:x://h;user=u;pwd=CANARY", f"A={token}"),
+        *("A=[default]\naws_secret_access_key = CANARY/CANARY", "A={'accountKey': 'CANARY12'}"),
+        *("A=-----BEGIN RSA PRIVATE KEY-----\nCANARY", "A=AKIACANARYCANARY4711"),
+        *("A=https://h/x?sig=CANARY", "A=Endpoint=sb://h/;SharedAccessKey=CANARY"),
+    ):
         with pytest.raises(RequestError) as refused:
             given_variables([word], {})
         assert "CANARY" not in str(refused.value)

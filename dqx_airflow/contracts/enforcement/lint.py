@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from itertools import combinations, product
+from itertools import combinations, islice, product
 from typing import Any
 
 from dqx_airflow.contracts import demands
@@ -70,8 +70,7 @@ _OF_ROWS = (demands.ValueDemand, demands.Required, demands.RowsSatisfy, demands.
 _NESTED = ("array", "map", "struct")
 _LONGEST_VALUE = 60
 _MOST_ROWS = 50
-"""Up to this many rows are tried one by one to find those that break a rule; if none of them does,
-the first one that does is found among the others."""
+"""At most this many rows that break a rule are counted."""
 _COLUMN = "value"
 
 
@@ -186,17 +185,18 @@ class _Rows:
         model = replace(self.model, fields=kept, rules=() if owner else (rule,))
         places = [fields.index(item) for item in kept]
 
-        def is_broken_in(some: Sequence[Sequence[Any]]) -> bool:
-            cells = [[row[place] for place in places] for row in some]
-            return rule in _broken_rules(self.contract, model, kept, cells, _OF_ROWS)
+        def broken_rows(first: int, end: int) -> Iterator[int]:
+            cells = [[row[place] for place in places] for row in rows[first:end]]
+            middle = (first + end) // 2
+            if rule not in _broken_rules(self.contract, model, kept, cells, _OF_ROWS):
+                return
+            if middle == first:
+                yield first
+                return
+            yield from broken_rows(first, middle)
+            yield from broken_rows(middle, end)
 
-        broken = [nr for nr, row in enumerate(rows[:_MOST_ROWS]) if is_broken_in([row])]
-        if not broken and len(rows) > _MOST_ROWS:
-            first, end = _MOST_ROWS, len(rows)
-            while end - first > 1:
-                middle = (first + end) // 2
-                first, end = (first, middle) if is_broken_in(rows[first:middle]) else (middle, end)
-            broken = [first]
+        broken = [*islice(broken_rows(0, len(rows)), _MOST_ROWS)]
         if broken:
             message = "it is rejected"
             if owner is not None:

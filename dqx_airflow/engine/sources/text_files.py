@@ -64,16 +64,12 @@ def require_names(
     :param folders: the columns of folders.
     :raises DatasetError: it is one.
     """
-    if not names or all(map(_NO_NAME.fullmatch, names)):
-        detail = f": its first line is {_shown_line(ref, names)}" if names else ""
-        raise DatasetError(f"dataset '{ref.name}': {file} has no header{detail}", _HINT)
     hidden = () if ref.schema is not None else ref.masked
-    if hidden and not any(is_masked(name, hidden) for name in (*names, *folders)):
-        raise DatasetError(
-            f"dataset '{ref.name}': the first line of {file} names no column to mask "
-            f"({', '.join(hidden)}), so it may be a row of data",
-            f"{_HINT}, or correct `masked`",
-        )
+    is_foreign = hidden and not any(is_masked(name, hidden) for name in (*names, *folders))
+    if not names or all(map(_NO_NAME.fullmatch, names)) or is_foreign:
+        detail = f": its first line is {_shown_line(ref, names)}" if names else ""
+        hint = f"{_HINT}, or correct masked={', '.join(hidden)}" if is_foreign else _HINT
+        raise DatasetError(f"dataset '{ref.name}': {file} has no header{detail}", hint)
     if any(map(_NO_TEXT.search, names)):
         raise DatasetError(
             f"dataset '{ref.name}': the header of {file} is not valid text",

@@ -29,7 +29,7 @@ from dqx_airflow.contracts.model import (
     column_path,
     dotted_path,
 )
-from dqx_airflow.diagnostics.diagnostic import nearest, slip_of
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, nearest, slip_of
 
 
 @dataclass(slots=True)
@@ -345,6 +345,11 @@ def _as_metric(reading: OdcsReading, rule: Mapping) -> Mapping:
             entries["mustBe"] = Entry("mustBe", none, values.span)
     for key in ("mustBe", "mustNotBe"):
         match entries.get(key):
+            case Entry(node=Scalar(value=str(text), written=str()) as scalar):
+                # Elsewhere, the schema of the standard requires numbers.
+                message = f"{show_path(scalar.path)} is {text!r}, not a number"
+                hint = "write the number itself: the value of a variable is a string"
+                reading.report(Diagnostic(message, scalar.span, "E405", help=hint))
             case Entry(node=Scalar(value=bool(value)) as scalar) as entry:
                 entries[key] = replace(entry, node=replace(scalar, value=int(value)))
                 match entries.get("query"):
