@@ -187,12 +187,14 @@ class _Measuring:
 
 @dataclass(frozen=True, slots=True)
 class _Dataset:
-    """A table, and the values of other tables that lookups find there."""
+    """A table, the values of other tables that lookups find there, and its rows by date, as far as
+    they were asked for."""
 
     ref: DatasetRef
     table: Table
     schema: schema_check.Schema
     known: Mapping[model.Lookup, Known] = field(default_factory=dict)
+    rows: dict[date | None, list[tuple[Any, ...]]] = field(default_factory=dict)
 
     @property
     def types(self) -> RowTypes:
@@ -200,6 +202,11 @@ class _Dataset:
 
     def rows_on(self, on: date | None) -> list[tuple[Any, ...]]:
         """The rows of a date, or all rows of a dataset without dates."""
+        if on not in self.rows:
+            self.rows[on] = self._read(on)
+        return self.rows[on]
+
+    def _read(self, on: date | None) -> list[tuple[Any, ...]]:
         if self.ref.date_column is None or on is None:
             return list(self.table.rows)
         column = self.ref.date_column
