@@ -19,13 +19,13 @@ from typing import Any, TypeAlias
 
 import yaml
 
-from dqx_airflow.contracts.dialects.clause_reader import table_rows
 from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.contracts.document import plain_value, read_document
 from dqx_airflow.diagnostics.diagnostic import Level
 from dqx_airflow.dql.printer import show_name, show_text
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.values import Severity, SourceFile, exact
+from dqx_airflow.values.text_tables import table_rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from dqx_airflow.metrics.usual_limits import Kind, UsualLimits, day_before, usua
 from dqx_airflow.values import MetricValue
 from dqx_airflow.values.exact import NUMBERS, Exact, bounded, nearest_float, square_root
 from dqx_airflow.values.json_form import iso_timestamp
+from dqx_airflow.values.text_tables import table_rows
 
 Numbers = tuple[MetricValue, ...]
 
@@ -216,15 +217,7 @@ ARITY: dict[str, tuple[int, int | None]] = {
 """The functions of metrics that a suite may call, with their minimum and maximum number of
 arguments."""
 
-FUNCTION_DOCS: dict[str, str] = {
-    "abs": "The absolute value.",
-    "sqrt": "The square root; no value for negative numbers.",
-    "log": "The natural logarithm; no value for 0 and negative numbers.",
-    "exp": "e to the power of the argument.",
-    "min": "The smallest of the arguments; no value if one of them has none.",
-    "max": "The largest of the arguments; no value if one of them has none.",
-    "coalesce": "The first argument that has a value.",
-}
+FUNCTION_DOCS: dict[str, str] = dict(table_rows(__package__, "functions.txt", "functions"))
 """The functions of `ARITY`: what each returns."""
 
 CHANGES: dict[str, int] = {"day_over_day": 1, "week_over_week": 7}
@@ -242,13 +235,7 @@ USUAL_OPERANDS = ("known day", "kind", "country", "today")
 WINDOWS: tuple[str, ...] = ("stddev", "mean", USUAL, *USUAL_LIMITS)
 """Functions over the values of `n` days: `stddev` and `mean` include the target date."""
 
-WINDOW_DOCS: dict[str, str] = {
-    "stddev": "the sample standard deviation of the last `n` days, including the date itself",
-    "mean": "the mean of the last `n` days, including the date itself",
-    USUAL: "the median of `n` days before the date; of the same weekday of `n` weeks with `step 7`",
-    "lowest_usual": "the lower limit of `within usual(metric)`, from the 126 days before the date",
-    "highest_usual": "the upper limit of `within usual(metric)`, from the 126 days before the date",
-}
+WINDOW_DOCS: dict[str, str] = dict(table_rows(__package__, "functions.txt", "windows"))
 
 
 HOLIDAYS = "holidays"
@@ -288,13 +275,5 @@ DEFAULT_STDDEV_DAYS = 30
 DEFAULT_SHARE_TOLERANCE = Fraction(5, 100)
 """By so much the share of a value may differ from the expected one where no tolerance is given."""
 
-SHORTCUTS: dict[str, str] = {
-    "unique": "duplicate_count([columns]) == 0",
-    "not_null": "null_count(column) == 0, for each column",
-    "positive": "minimum(column) > 0",
-    "non_negative": "minimum(column) >= 0",
-    "in_set": "each row: column in [values]",
-    "is_sorted": "decrease_count(column, order_by other) == 0",
-    "not_empty": "num_rows() > 0",
-}
+SHORTCUTS: dict[str, str] = dict(table_rows(__package__, "functions.txt", "shortcuts"))
 """Calls that are assertions of their own, and what they stand for."""

@@ -19,6 +19,7 @@ from itertools import accumulate
 from typing import Any, TypeAlias
 
 from dqx_airflow.values import MetricValue
+from dqx_airflow.values.text_tables import table_rows
 
 MOST_CATEGORIES = 1000
 """With more different strings, a column has no drift."""
@@ -151,14 +152,7 @@ DRIFT_SUMMARY = {"psi": "value_summary", "js": "value_summary", "ks": "number_su
 LARGEST_DRIFT = {"psi": math.inf, "js": 1, "ks": 1}
 """The largest values; the smallest one is 0."""
 
-DRIFT_DOCS: Mapping[str, str] = {
-    "psi": "the population stability index, from 0; above 0.1 is often called a shift, above 0.25 a"
-    " large one",
-    "js": "the Jensen-Shannon distance to base 2, from 0 for the same shares to 1 for nothing in"
-    " common",
-    "ks": "the Kolmogorov-Smirnov statistic of a number, NULL ignored, from 0 to 1: the largest"
-    " difference between the shares of rows up to a value",
-}
+DRIFT_DOCS: dict[str, str] = dict(table_rows(__package__, "functions.txt", "drift"))
 """What each returns, of a column on a day and on earlier ones."""
 
 EARLIER_DAYS = "usual n"

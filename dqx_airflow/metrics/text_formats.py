@@ -23,18 +23,13 @@ import json
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
 
 from dqx_airflow.metrics.sql import quote_literal
+from dqx_airflow.values.text_tables import table_rows
 
-_TABLE = files(__package__).joinpath("text_formats.txt").read_text(encoding="utf-8")
-
-
-def _rows(heading: str) -> list[list[str]]:
-    rows = _TABLE.partition(f"\n{heading}\n")[2].partition("\n\n")[0]
-    return [row.split(" | ") for row in rows.splitlines()]
-
-
+_rows = partial(table_rows, __package__, "text_formats.txt")
 _PARTS: dict[str, str] = dict(_rows("parts"))
 # Java's matcher uses a stack frame for each repetition of a group: long strings are rejected first.
 SHORT = _PARTS["short"]

@@ -19,6 +19,7 @@ from functools import lru_cache
 from typing import Any
 
 from dqx_airflow.diagnostics.diagnostic import slip_of
+from dqx_airflow.values.text_tables import table_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,28 +126,14 @@ class Family(str, Enum):
     OTHER = "nested or binary"
 
 
-_FAMILIES = {
-    **dict.fromkeys(
-        ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal"), Family.NUMBER
-    ),
-    **dict.fromkeys(("string", "varchar", "char"), Family.TEXT),
-    **dict.fromkeys(("date", "timestamp", "timestamp_ntz"), Family.TIME),
-    "boolean": Family.BOOLEAN,
-    "array": Family.ARRAY,
-    "map": Family.MAP,
-    **dict.fromkeys(("binary", "variant", "interval", "void"), Family.OTHER),
-}
-_OTHER_NAMES = {
-    "byte": "tinyint",
-    "short": "smallint",
-    "integer": "int",
-    "long": "bigint",
-    "real": "float",
-    "bool": "boolean",
-    "dec": "decimal",
-    "numeric": "decimal",
-    "timestamp_ltz": "timestamp",
-}
+def _meanings(heading: str) -> dict[str, str]:
+    """The names in a table of `types.txt`, each with what it stands for."""
+    rows = table_rows(__package__, "types.txt", heading)
+    return {name: meaning for meaning, names in rows for name in names.split()}
+
+
+_FAMILIES = {name: Family(family) for name, family in _meanings("families").items()}
+_OTHER_NAMES = _meanings("other names")
 
 TYPE_NAMES = (*_FAMILIES, *_OTHER_NAMES, "struct")
 """The names of all types, including synonyms that Spark accepts."""
@@ -357,19 +344,7 @@ def _is_sized(name: str, sizes: Sequence[str]) -> bool:
     return 1 <= precision <= LONGEST_DECIMAL and scale <= precision
 
 
-_ARROW_TYPES = {
-    "bool": "boolean",
-    "int8": "tinyint",
-    **dict.fromkeys(("int16", "uint8"), "smallint"),
-    **dict.fromkeys(("int32", "uint16"), "int"),
-    **dict.fromkeys(("int64", "uint32"), "bigint"),
-    "uint64": "decimal(20,0)",
-    **dict.fromkeys(("halffloat", "float"), "float"),
-    "double": "double",
-    **dict.fromkeys(("date32", "date64"), "date"),
-    **dict.fromkeys(("string", "large_string", "string_view"), "string"),
-    **dict.fromkeys(("binary", "large_binary", "binary_view", "fixed_size_binary"), "binary"),
-}
+_ARROW_TYPES = _meanings("Arrow")
 
 
 def spark_type_of_arrow(arrow: Any, *, has_zone: bool = False, of_nulls: str = "void") -> str:

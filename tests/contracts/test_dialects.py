@@ -18,6 +18,7 @@ from standard_schemas import SCHEMAS, schema_text, stored_at
 from dqx_airflow.contracts.dialects import clause_reader
 from dqx_airflow.contracts.model import Dialect
 from dqx_airflow.diagnostics import draw
+from dqx_airflow.values.text_tables import table_rows
 
 CASES = HERE / "cases"
 PARTS = {"dcs": contract_parts, **dict.fromkeys(("fabric", "odcs", "product"), dialect_parts)}
@@ -33,8 +34,7 @@ def test_every_place_of_the_table_of_remarks_is_read_and_has_keys() -> None:
     sources = "".join(path.read_text("utf-8") for path in folder.rglob("*.py"))
     assert sorted(set(re.findall(r'\.remarks\(\w+, "([^"]+)"\)', sources))) == sorted(places)
     assert all(
-        clause_reader.table_rows("dqx_airflow.contracts.dialects", "remarks.txt", place)
-        for place in places
+        table_rows("dqx_airflow.contracts.dialects", "remarks.txt", place) for place in places
     )
 
 

@@ -33,8 +33,7 @@ from collections.abc import Mapping as MappingType
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime, time, timedelta
-from functools import cache, partial
-from importlib.resources import files
+from functools import partial
 from itertools import pairwise
 from math import isfinite
 from typing import Any, TypeAlias
@@ -70,6 +69,7 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean, nearest
 from dqx_airflow.metrics import types
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 from dqx_airflow.values.exact import finite_number
+from dqx_airflow.values.text_tables import table_rows
 
 NUMBER_WORDS = ("number", "whole_number")
 _ISO_TIME = re.compile(
@@ -217,14 +217,6 @@ def most_digits(spark_type: str | None) -> int:
 def _part(item: Field, mark: str, spark_type: str, name: str | None = None) -> Field:
     part = Field(mark if name is None else name, item.path + mark, None, item.span, spark_type)
     return with_type(part, spark_type)
-
-
-@cache
-def table_rows(package: str, name: str, heading: str) -> tuple[list[str], ...]:
-    """The rows below a heading of a text in a package, each as its columns."""
-    text = files(package).joinpath(name).read_text("utf-8")
-    rows = text.partition(f"\n{heading}\n")[2].partition("\n\n")[0]
-    return tuple(line.strip().split(" | ") for line in rows.splitlines())
 
 
 table_of = partial(table_rows, __package__, "tables.txt")

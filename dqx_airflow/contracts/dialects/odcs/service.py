@@ -43,14 +43,7 @@ class OdcsReading(clause_reader.ClauseReader):
         return (self.root.text("apiVersion") or "").removeprefix("v")
 
 
-POLICY = {
-    "deprecationDate": "deprecation_date",
-    "successor": "successor",
-    "deprecationNoticeDays": "notice_days",
-    "breakingChangeNoticeDays": "breaking_notice_days",
-    "dualWriteDays": "dual_write_days",
-    "breakingChangeCadence": "cadence",
-}
+POLICY: dict[str, str] = dict(clause_reader.table_of("lifecycle properties"))
 """The custom properties about a lifecycle, with its attributes."""
 DATES = {"generalAvailability": "effective_date", "endOfLife": "sunset_date"}
 """The service levels about a lifecycle, with its attributes."""
