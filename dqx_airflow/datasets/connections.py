@@ -36,25 +36,10 @@ DRIVER_OPTIONS = "spark.driver.defaultJavaOptions"
 SUBMIT_OPTIONS = "SPARK_SUBMIT_OPTS"
 """The variable from which spark-submit takes options of its JVM. All others come after them."""
 
-# A gate ends before profiling pays off. So the first compiler collects no profile, and the second
-# one, which makes scans of many rows fast, compiles what has run ten times as often as usual. Nor
-# does a concurrent collector pay off. A JVM that is not a server class machine uses the serial one,
-# unless another is configured, with which `-XX:+UseSerialGC` would conflict; and both compilers, if
-# requested. Class metadata has room for everything that Spark loads: by default, four full
-# collections run before it has.
 _SHORT_LIFE = " ".join(
-    (
-        "-XX:+IgnoreUnrecognizedVMOptions",
-        "-XX:+NeverActAsServerClassMachine",
-        "-XX:+TieredCompilation",
-        *(f"-XX:-C1Profile{kind}" for kind in ("Branches", "Calls", "Checkcasts")),
-        *(f"-XX:-C1Profile{kind}" for kind in ("InlinedCalls", "VirtualCalls")),
-        "-XX:Tier4InvocationThreshold=50000",
-        "-XX:Tier4MinInvocationThreshold=6000",
-        "-XX:Tier4CompileThreshold=150000",
-        "-XX:Tier4BackEdgeThreshold=400000",
-        "-XX:MetaspaceSize=256m",
-    )
+    line
+    for line in files(__package__).joinpath("jvm_options.txt").read_text("utf-8").splitlines()
+    if line.startswith("-")
 )
 # By default a JVM reports every archive that it ignores on stdout.
 _QUIET = "-Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off"

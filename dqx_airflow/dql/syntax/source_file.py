@@ -16,12 +16,13 @@ LARGEST_FILE = 8_000_000
 MOST_WORDS = 1_000_000
 """The maximum number of tokens in a file: 70,000 assertions, which take half a minute."""
 
-_BYTE_ORDER_MARKS = {
-    codecs.BOM_UTF32_LE: "UTF-32",  # before the mark of UTF-16, which is its prefix
+BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF32_LE: "UTF-32",
     codecs.BOM_UTF32_BE: "UTF-32",
     codecs.BOM_UTF16_LE: "UTF-16",
     codecs.BOM_UTF16_BE: "UTF-16",
 }
+"""The encodings by their marks, longer ones first, since some of them begin with others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ def _not_utf_8(content: bytes, position: int, name: str) -> Unreadable:
 
 def _encoding_of(content: bytes) -> str | None:
     """The likely encoding of a text; None if it is not text."""
-    for mark, encoding in _BYTE_ORDER_MARKS.items():
+    for mark, encoding in BYTE_ORDER_MARKS.items():
         if content.startswith(mark):
             return encoding
     is_binary = any(content.count(byte) for byte in (*range(9), *range(14, 32)))

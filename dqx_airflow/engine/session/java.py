@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -222,7 +223,9 @@ def _launcher_home(home: Path, version: str, places: Iterable[Path]) -> Path | N
     The folder is named after its content, so that several Javas, or an environment that was moved,
     do not conflict. None if no folder is writable.
     """
-    script = _launcher_script(home.absolute() / "bin" / "java")
+    launcher_text = files(__package__).joinpath("launcher.sh").read_text(encoding="utf-8")
+    own_java = shlex.quote(str(home.absolute() / "bin" / "java"))
+    script = launcher_text.format(module=VECTOR_MODULE, java=own_java)
     name = f"{major_version(version)}-{hashlib.sha256(script.encode()).hexdigest()[:12]}"
     for place in places:
         launcher = place / name
@@ -243,18 +246,6 @@ def _launcher_home(home: Path, version: str, places: Iterable[Path]) -> Path | N
             return launcher
         java.unlink(missing_ok=True)  # for example on a file system mounted noexec
     return None
-
-
-def _launcher_script(java: Path) -> str:
-    return f"""#!/bin/sh
-# Written by dqx_airflow. This Java lacks the module {VECTOR_MODULE}, with which Spark starts its
-# JVMs and which it can do without.
-for argument do
-  shift
-  [ "$argument" = "--add-modules={VECTOR_MODULE}" ] || set -- "$@" "$argument"
-done
-exec {shlex.quote(str(java))} "$@"
-"""
 
 
 def _write(path: Path, text: str, mode: int) -> None:

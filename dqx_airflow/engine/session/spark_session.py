@@ -6,6 +6,7 @@ import logging
 import os
 import warnings
 from collections.abc import Iterable, Mapping
+from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
 
@@ -94,35 +95,17 @@ def settings_of(spark: SparkSession) -> Mapping[str, str | None] | None:
     return values
 
 
+def _settings_in(file: str) -> dict[str, str]:
+    """The settings in a file of this room, which is written as `spark-defaults.conf`."""
+    lines = files(__package__).joinpath(file).read_text(encoding="utf-8").splitlines()
+    return dict(line.split() for line in lines if line and not line.startswith("#"))
+
+
 SQL_DEFAULTS = {
-    # Dates and timestamps have the same meaning wherever the job runs.
-    "spark.sql.session.timeZone": "UTC",
-    # Of SQL that a user writes, an overflow or a bad cast is an error; off, it is a NULL.
-    ANSI: "true",
-    # Spark would substitute environment variables in SQL with ${env:NAME}, even inside quotes.
-    "spark.sql.variable.substitute": "false",
-    "spark.sql.parquet.enableVectorizedReader": "true",
-    # Old dates mean what is written, as in every other program; Spark 3.5 would not read them.
-    **{
-        f"spark.sql.parquet.{kind}RebaseModeIn{way}": "CORRECTED"
-        for kind in ("datetime", "int96")
-        for way in ("Read", "Write")
-    },
+    **_settings_in("sql_defaults.conf"),
     "spark.sql.codegen.maxFields": str(2 * MOST_COMPILED),
-    # Delta and Iceberg would answer counts and extremes from their logs, even if files are missing.
-    "spark.databricks.delta.optimizeMetadataQuery.enabled": "false",
-    "spark.sql.iceberg.aggregate-push-down.enabled": "false",
 }
 """The settings of a session that we create, wherever it runs."""
-
-_LOCAL_DEFAULTS = {
-    # A gate lives for seconds: its web UI costs more than it is worth.
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    # Adaptive execution runs every shuffle as a separate job, which pays off on clusters; here one
-    # fused aggregate is one job.
-    "spark.sql.adaptive.enabled": "false",
-}
 
 
 def create_session(name: str, settings: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
@@ -155,7 +138,7 @@ def _settings(name: str, settings: Mapping[str, str]) -> dict[str, str]:
     defaults = {**SQL_DEFAULTS, "spark.executor.syncLogLevel.enabled": "true"}
     master = conf.get("spark.master", "local[*]") or "local[*]"
     if master.startswith("local"):
-        defaults |= _LOCAL_DEFAULTS
+        defaults |= _settings_in("local_defaults.conf")
         defaults["spark.sql.shuffle.partitions"] = str(_local_cores(master))
     ours = {key: value for key, value in defaults.items() if not conf.contains(key)}
     return {"spark.app.name": name, **settings, **ours}

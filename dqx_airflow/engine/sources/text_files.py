@@ -25,6 +25,7 @@ from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from dqx_airflow.datasets.reader_options import given_options, is_on, option_of
+from dqx_airflow.dql.syntax.source_file import BYTE_ORDER_MARKS
 from dqx_airflow.engine.session.spark_versions import is_valid_utf8
 from dqx_airflow.engine.sources import listing
 from dqx_airflow.engine.sources.listing import COMPRESSION_HINT, DataFile, read_each
@@ -172,13 +173,6 @@ def _first_line(system: FileSystem, file: DataFile) -> bytes:
     return bytes(line.partition(b"\n")[0].rstrip(b"\r"))
 
 
-_MARKS = {
-    codecs.BOM_UTF32_LE: "UTF-32",
-    codecs.BOM_UTF32_BE: "UTF-32",
-    codecs.BOM_UTF16_LE: "UTF-16",
-    codecs.BOM_UTF16_BE: "UTF-16",
-}
-"""Byte order marks, longer ones first, since some of them begin with others."""
 _LINE_OF_NULS = re.compile(rb"(?:\A|\n)\0+(?:\r?\n|\Z)")
 _DECODED_BY_SPARK = ("utf-16", "utf-32")
 _PADDED = "ends with NUL bytes, so it may be incomplete", "write the file again"
@@ -288,7 +282,7 @@ def _of_head(head: bytes, name: str, encoding: str, *, needs_line: bool) -> tupl
     if needs_line and len(head) < _MOST_BYTES and not head.removeprefix(codecs.BOM_UTF8).strip():
         return "has no header: it is empty", "remove it, or write the header"
     mark = next(
-        (name_of_mark for begin, name_of_mark in _MARKS.items() if head.startswith(begin)), None
+        (encoding for mark, encoding in BYTE_ORDER_MARKS.items() if head.startswith(mark)), None
     )
     if mark is not None and name in ("utf-8", "iso8859-1", "cp1252", "ascii"):
         return (
