@@ -136,7 +136,7 @@ def without_quotes(scanned: model.Scanned, plan: model.Plan) -> model.Scanned:
     return replace(
         scanned,
         failures={key: without_values(text, masked) for key, text in scanned.failures.items()},
-        details={key: _without_folders(text, masked) for key, text in scanned.details.items()},
+        details={key: without_folders(text, masked) for key, text in scanned.details.items()},
     )
 
 
@@ -166,14 +166,16 @@ def without_values(reason: str, masked: Collection[str]) -> str:
     its error condition."""
     if not masked:
         return reason
-    reason = _without_folders(reason, masked)
+    reason = without_folders(reason, masked)
     condition = _CONDITION.match(reason)
     return f"{condition[1]} (the rest may quote masked columns)" if condition else reason
 
 
-def _without_folders(text: str, masked: Iterable[str]) -> str:
+def without_folders(text: str, masked: Collection[str]) -> str:
     """A text without the values of masked columns in the names of folders. Such a value may contain
     everything but a slash, so that what follows it, up to the next slash, is hidden too."""
+    if not masked:
+        return text
     folder = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, masked))})=", re.IGNORECASE)
 
     def shown(part: str) -> str:

@@ -13,6 +13,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import unquote
@@ -26,6 +27,7 @@ from dqx_airflow.datasets import delta_log
 from dqx_airflow.datasets.delta_log import log_files
 from dqx_airflow.diagnostics.renderers import printable
 from dqx_airflow.errors import RequestError, first_line
+from dqx_airflow.plan.masks import without_folders
 from dqx_airflow.results import schema
 from dqx_airflow.results.query import StoredResults, equals
 from dqx_airflow.results.schema import digest_of, digests_of
@@ -37,6 +39,8 @@ KEY = "DQX_RECEIPT_KEY"
 """The environment variable of a driver with the path of the private key that signs receipts."""
 RECEIPT = "dqx_receipt"
 """The entry of a commit with the digest of its statement."""
+MASKED = "masked"
+"""The entry of a statement with the columns whose values the receipt must not show."""
 _RUN_ID, _SLICE, _WHOLE_TABLE = "dqx_run_id", "dqx_slice", "{}"
 _RELEASED_BY = "dqx_released_by"
 """The entry of a release from a quarantine, which adds rows, and replaces none."""
@@ -148,8 +152,9 @@ class ReceiptWriter:
         commit = next((one for one in commits if one.info.get(RECEIPT) == named), None)
         if commit is None:
             raise ValueError("the commit that a receipt is about cannot be found")
-        run_id, table_id = json.loads(statement)[_RUN_ID], str(table.metadata().id)
-        receipt = Receipt(run_id, table_id, commit.version, statement, commit.files)
+        said, table_id = json.loads(statement), str(table.metadata().id)
+        files = commit.files(said[MASKED])
+        receipt = Receipt(said[_RUN_ID], table_id, commit.version, statement, files)
         receipt = receipt.signed(self.key) if self.key is not None else receipt
         self.results.write(schema.RECEIPTS, {named: receipt})
 
@@ -223,14 +228,21 @@ class Verification:
         return "\n  ".join(map(printable, lines))
 
 
+def _shown(path: str, masked: Collection[str]) -> str:
+    """A path without values of masked columns, with its digest instead: Spark gives the files of
+    several partitions the same name."""
+    hidden = without_folders(path, masked)
+    return path if hidden == path else f"{hidden}#{digest_of(path)[:16]}"
+
+
 @dataclass(frozen=True, slots=True)
 class _Commit(delta_log.Commit):
-    @property
-    def files(self) -> str:
-        """The files as a receipt lists them."""
+    def files(self, masked: Collection[str]) -> str:
+        """The files as a receipt lists them, without values of masked columns in their paths."""
         about = ("size", "modificationTime", "deletionVector")
-        added = {path: [add.get(key) for key in about] for path, add in self.added.items()}
-        return _canonical({"added": added, "removed": self.removed})
+        shown = partial(_shown, masked=masked)
+        added = {shown(path): [add.get(key) for key in about] for path, add in self.added.items()}
+        return _canonical({"added": added, "removed": [*map(shown, self.removed)]})
 
     @property
     def is_of_gate(self) -> bool:
@@ -269,6 +281,11 @@ class _Walk:
     files: dict[str, _File] = field(default_factory=dict)
     lost: dict[str, _File] = field(default_factory=dict)
 
+    def shown(self, path: str) -> str:
+        """A path without values of columns that any receipt hides."""
+        masked = {name for one in self.receipts.values() for name in one.said.get(MASKED, ())}
+        return _shown(path, masked)
+
     def start(self, table: DeltaTable) -> None:
         """Begins at a version whose commits the log no longer has, by the receipts of these."""
         at, passed = int(table.version()), dict[str, _File]()
@@ -277,16 +294,18 @@ class _Walk:
                 files, said = json.loads(one.files), one.said
                 passed = {path: file for path, file in passed.items() if not file.is_replaced(said)}
                 for path in files["removed"]:
-                    passed.pop(path, None)
+                    passed.pop(self.shown(path), None)
                 for path, (size, *_) in files["added"].items():
                     parts = (unquote(part) for part in path.split("/") if "=" in part)
                     within = dict(part.split("=", 1) for part in parts)
-                    passed[path] = _File(size, _region_of(path, within, [said[_SLICE]]))
+                    region = _region_of(path, within, [said[_SLICE]])
+                    passed[self.shown(path)] = _File(size, region)
         why = "files are older than the log of the table, and in no receipt"
         unknown = Difference(at, "unknown", why)
         for action in pa.table(table.get_add_actions(flatten=True)).to_pylist():
             path, size = unquote(action["path"]), action["size_bytes"]
-            known, other = passed.pop(path, None), _File(size, fault=unknown)
+            known = passed.pop(self.shown(path), None)
+            other = _File(size, fault=unknown)
             self.files[path] = known if known is not None and known.size == size else other
         gone = Difference(at, "unknown", "files of receipts were removed before the log begins")
         self.lost = {path: replace(file, fault=gone) for path, file in passed.items()}
@@ -324,7 +343,7 @@ class _Walk:
             why = self._fault_of(receipt) or ""
             if own != {key: commit.info.get(key) for key in own}:
                 why = "its entries are not those of its receipt"
-            elif receipt.files != commit.files:
+            elif receipt.files != commit.files(receipt.said.get(MASKED, ())):
                 why = "its files are not those of its receipt"
         return commit.differs("receipt", why) if why else None
 
@@ -391,7 +410,7 @@ def verify_table(
     for path, info in zip(paths, found, strict=True):
         if info.size != (size := walk.files[path].size):
             is_now = f"has {info.size} bytes, not {size}" if info.is_file else "is gone"
-            faults.add(Difference(version, "file", f"{path} {is_now}"))
+            faults.add(Difference(version, "file", f"{walk.shown(path)} {is_now}"))
     last = receipts.get(max((number for number in receipts if number <= version), default=-1))
     signed_by = last.public_key if last is not None and last.signature else None
     columns = [column.name for column in table.schema().fields]

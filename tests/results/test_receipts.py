@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from dqx_airflow.cli.main import app
 from dqx_airflow.errors import RequestError
 from dqx_airflow.results.query import StoredResults
 from dqx_airflow.results.receipts import (
+    MASKED,
     RECEIPT,
     ReceiptWriter,
     Verification,
@@ -52,6 +54,7 @@ class Lake:
 
     folder: Path
     key: Any = None
+    masked: tuple[str, ...] = ()
 
     @property
     def target(self) -> str:
@@ -75,7 +78,7 @@ class Lake:
         writer = ReceiptWriter(StoredResults(self.root), self.key, [(request, [PASSED, verdict])])
         facts = {"dqx_run_id": str(uuid.uuid4()), "dqx_gate": "etl.check", **facts}
         facts = {"dqx_slice": json.dumps({"ds": day}), **facts}
-        about = {**facts, "columns": ["id", "ds"]}
+        about = {**facts, "columns": ["id", "ds"], MASKED: [*self.masked]}
         there = DeltaTable.is_deltatable(self.target)
         replaces = there and not is_release
         statement = writer.statement(about, self.table if there else None)
@@ -384,6 +387,21 @@ def test_what_differs_is_named_with_its_version_and_author(lake: Lake, case: str
 def test_an_older_version_is_verified_by_itself(lake: Lake) -> None:
     append(lake)
     assert lake.verify(2).differences == () != lake.verify(3).differences
+
+
+def test_a_receipt_shows_no_masked_value_of_a_folder_and_verifies_its_files(tmp_path: Path) -> None:
+    lake, changed = (Lake(tmp_path / name, masked=("DS",)) for name in ("a", "b"))
+    for one, day in product((lake, changed), (*DAYS, DAYS[1])):
+        one.promote(day, 1)
+    known = receipts_of(StoredResults(lake.root), lake.table).values()
+    assert all("ds=***/" in one.files and "2026-01" not in one.files for one in known)
+    assert lake.verify().differences == ()
+    test_files_older_than_the_log_are_known_by_their_receipts(lake)
+    lake.file().unlink()
+    (gone,) = (one for one in lake.verify().differences if one.kind == "file")
+    assert gone.problem.startswith("ds=***/")
+    other_file(changed)
+    assert "its files are not those of its receipt" in str(changed.verify())
 
 
 def test_files_older_than_the_log_are_known_by_their_receipts(lake: Lake) -> None:

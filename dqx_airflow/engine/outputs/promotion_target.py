@@ -29,7 +29,7 @@ from dqx_airflow.engine.sources.listing import absolute
 from dqx_airflow.errors import DqxError, PromotionError
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.plan.masks import without_values
-from dqx_airflow.results.receipts import RECEIPT, ReceiptWriter
+from dqx_airflow.results.receipts import MASKED, RECEIPT, ReceiptWriter
 from dqx_airflow.results.schema import digest_of
 from dqx_airflow.values.report import Acceptance
 
@@ -258,7 +258,7 @@ class PromotionTarget:
         """
         about = {**self.facts, **facts, "target": self.location, "spark": self.spark.version}
         about["read"] = [self.dataset.location, self.dataset.version]
-        about["columns"] = self.dataset.struct.names
+        about |= {"columns": self.dataset.struct.names, MASKED: [*self.dataset.ref.masked]}
         table = self.log() if self.is_there() else None
         return replace(self, statement=receipts.statement(about, table))
 
