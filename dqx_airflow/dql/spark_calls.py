@@ -38,6 +38,7 @@ from typing import Literal, TypeAlias
 from dqx_airflow.metrics.patterns.bounds import bounded, bounded_like, ended
 from dqx_airflow.metrics.patterns.syntax import PatternError
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
+from dqx_airflow.values.text_tables import table_rows
 
 _REFUSED = "refused: "
 _SECTIONS = {
@@ -179,19 +180,19 @@ def _unescaped(match: re.Match[str]) -> str:
     return "\\" + plain if plain in "%_" else _CONTROLS.get(plain, plain)
 
 
+def _positions(heading: str) -> dict[str, tuple[int, ...]]:
+    """The positions of some arguments of functions, from a table of `spark_functions.txt`."""
+    rows = table_rows("dqx_airflow.dql", "spark_functions.txt", heading)
+    return {
+        name: tuple(map(int, positions.split()))
+        for names, positions in rows
+        for name in names.split()
+    }
+
+
 _OPERATORS = {"rlike": False, "regexp": False, "like": True, "ilike": True}
 """By name, whether the pattern is one of LIKE. They may be called as functions, too."""
-_FUNCTIONS = {
-    "regexp_like": (1,),
-    "regexp_count": (1,),
-    "regexp_extract": (1,),
-    "regexp_extract_all": (1,),
-    "regexp_instr": (1,),
-    "regexp_replace": (1,),
-    "regexp_substr": (1,),
-    "split": (1,),
-    "str_to_map": (1, 2),
-}
+_FUNCTIONS = _positions("patterns")
 """The positions of regular expressions among the arguments of functions."""
 _GO_ON = frozenset({"||", "+", "-", "*", "/", "%", ".", "[", "::", "&", "^", "|"})
 
@@ -304,16 +305,7 @@ def _is_guarded(before: Sequence[Token], longest: int) -> bool:
 MOST_VALUES = 10_000
 """The maximum number of characters or items that such a function may build."""
 
-_SIZED = {
-    "array_repeat": 1,
-    "format_number": 1,
-    "lpad": 1,
-    "randstr": 0,
-    "repeat": 1,
-    "rpad": 1,
-    "space": 0,
-    "stack": 0,
-}
+_SIZED = {name: size for name, (size,) in _positions("sizes").items()}
 """Functions, with the argument that is the size of their result."""
 _FINEST = {"approx_count_distinct": (1, 0.001), "count_min_sketch": (1, 0.00001)}
 """Sketches, with the argument for their accuracy, and its minimum."""

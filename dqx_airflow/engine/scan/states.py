@@ -23,7 +23,6 @@ from dataclasses import dataclass, field, fields
 from datetime import date, datetime
 from fractions import Fraction
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any
 
 from deltalake import DeltaTable
@@ -43,6 +42,7 @@ from dqx_airflow.results.store import append, dated, open_or_create, tidy
 from dqx_airflow.results.tables import ResultsRoot, committed, store_errors
 from dqx_airflow.values import DatasetRef, MetricValue, Origin
 from dqx_airflow.values.exact import exact_text, parse_exact
+from dqx_airflow.values.text_tables import table_rows
 
 
 def added_file_passes(
@@ -380,18 +380,7 @@ def files_now(dataset: OpenDataset) -> Sequence[DataFile] | None:
 STATE_FORMAT = 3
 """Incremented whenever a state of the same aggregate and files changes its form or meaning."""
 
-WITHOUT_EFFECT = MappingProxyType(
-    {
-        "name": "a state belongs to the data, whatever a gate calls it; the names of references "
-        "are part of the aggregates that look into them",
-        "path": "the absolute path counts, which is the place of the dataset",
-        "version": "the files of the version count, with their partitions and columns",
-        "timestamp": "the files of the version count, with their partitions and columns",
-        "keys": "they choose what is shown of failing rows",
-        "masked": "what reveals a masked column is not stored at all",
-        "lineage_name": "it is for catalogs alone",
-    }
-)
+WITHOUT_EFFECT: dict[str, str] = dict(table_rows(__package__, "states.txt", "without effect"))
 """Why a dataset setting does not affect states. All other settings do."""
 
 _COARSE_NS = 1_000_000_000

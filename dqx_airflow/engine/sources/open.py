@@ -7,9 +7,11 @@ their column silently become NULL.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timezone
+from importlib.resources import files
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -275,21 +277,15 @@ def _version_of(spark: SparkSession, ref: DatasetRef, table: str) -> int:
     return int(newest)
 
 
-_STRICT_FILES = {
-    # For a line that does not fit, PERMISSIVE would return NULLs, which most rules let pass. To
-    # notice such lines Spark must read them whole, including the names in each file.
-    "csv": {
-        "header": "true",
-        "inferSchema": "true",
-        "mode": "FAILFAST",
-        "enforceSchema": "false",
-        "columnPruning": "false",
-    },
-    "json": {"mode": "FAILFAST"},
-    # Its log has counts and extremes of files that may no longer exist.
-    "iceberg": {"aggregate-push-down-enabled": "false"},
-}
-"""Read strictly unless the options of a dataset say otherwise."""
+_STRICT_FILES: dict[str, dict[str, str]] = json.loads(
+    files(__package__).joinpath("strict_options.json").read_text(encoding="utf-8")
+)
+"""The options of formats, which are read strictly unless those of a dataset say otherwise.
+
+For a line that does not fit, PERMISSIVE would return NULLs, which most rules let pass. To notice
+such lines Spark must read them whole, including the names in each file. The log of Iceberg has
+counts and extremes of files that may no longer exist.
+"""
 _SAMPLED = "columns that are not declared were looked for in the newest 64 MB of the files"
 _OF_TABLES = ("parquet", "orc", "avro")
 """The file formats of tables."""
