@@ -438,8 +438,8 @@ def opened(results: StoredResults | str) -> StoredResults:
 
 def rows_of(table: Table) -> list[dict[str, Any]]:
     """The rows of a table, each as a dictionary."""
-    columns = [column.to_pylist() for column in table.columns]
-    return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+    names, columns = table.column_names, [column.to_pylist() for column in table.columns]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 _LAST_ATTEMPTS = files(__package__).joinpath("last_attempts.sql").read_text(encoding="utf-8")

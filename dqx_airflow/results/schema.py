@@ -23,6 +23,7 @@ from datetime import datetime, timezone
 from enum import Enum
 from fractions import Fraction
 from importlib.resources import files
+from operator import methodcaller
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
@@ -213,10 +214,13 @@ def _column(table: str, name: str, kind: str, path: str, meaning: str) -> Column
     field = path.removeprefix("verdict.")
     is_field = field and "." not in field and field not in Source._fields
     make = _MADE.get(place, make)
+    found: Callable[[Row], Any] = methodcaller("get", name)
 
-    def read(row: Row) -> Any:
-        return make(row.get(name)) if make else row.get(name)
+    def made(row: Row) -> Any:
+        assert make is not None
+        return make(row.get(name))
 
+    read = made if make else found
     fills = "span" if name == _SPAN[0] else field if is_field else None
     return Column(name, type_, meaning, get, fills, _READ.get(place, read))
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from itertools import islice
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 from uuid import UUID
 
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
@@ -73,8 +73,7 @@ READS_CODE: TypeAlias = Annotated[bool, Depends(_reads_code)]
 """Whether the user may read the code of the DAG `dag_id`, which includes suites and contracts."""
 
 
-@dataclass(frozen=True, slots=True)
-class TaskRun:
+class TaskRun(NamedTuple):
     """A task instance of a run. `pushed` is its summary of the report in XCom: None if there is
     none, otherwise whatever its author stored there.
 
@@ -404,9 +403,8 @@ def recent_runs(session: Any, tasks: Collection[tuple[str, str]]) -> tuple[TaskR
         .order_by(recent.c.number, TaskInstance.map_index)
         .limit(_MOST_ROWS)
     ).all()
-    timestamps = {row.id: row.timestamp for row in rows if row.timestamp is not None}
-    summaries = summaries_of(session, timestamps)
-    return tuple(_task_run(row, summaries.get(row.id)) for row in rows)
+    summaries = summaries_of(session, [(row.id, row.timestamp) for row in rows])
+    return tuple(map(_task_run, rows, summaries))
 
 
 def _is_of(
@@ -480,43 +478,50 @@ def _instances(of_pushed: Any = XComModel.value) -> Any:
 
 
 def _task_run(row: Sequence[Any], pushed: object) -> TaskRun:
-    run = TaskRun(*row)
-    return replace(
-        run,
-        state=str(run.state) if run.state else None,
-        attempt_id=str(run.attempt_id),
+    *known, state, operator, attempt_id, run_after, _, on, started, ended, label, run_state = row
+    return TaskRun(
+        *known,
+        state=str(state) if state else None,
+        operator=operator,
+        attempt_id=str(attempt_id),
+        run_after=run_after,
         pushed=pushed,
-        label=str(run.label or ""),
-        run_state=str(run.run_state) if run.run_state else None,
+        logical_date=on,
+        started=started,
+        ended=ended,
+        label=str(label or ""),
+        run_state=str(run_state) if run_state else None,
     )
 
 
 _MOST_KEPT = 10_000
 _ASKED_AT_ONCE = 500
 
-_kept: dict[tuple[object, datetime], object] = {}
-"""The parsed summaries, by the attempt and the time."""
+_kept: dict[object, tuple[datetime, object]] = {}
+"""The parsed summaries with their times, by the attempt."""
 
 
-def summaries_of(session: Any, timestamps: Mapping[Any, datetime]) -> dict[Any, object]:
-    """The summaries of attempts under our key.
+def summaries_of(session: Any, attempts: Sequence[tuple[Any, datetime | None]]) -> list[object]:
+    """The summary of each attempt under our key, or None.
 
-    :param timestamps: the time of the summary of each attempt.
+    :param attempts: their ids, and the times of their summaries, or None.
     """
-    pushed = {
-        attempt_id: _kept[attempt_id, at]
-        for attempt_id, at in timestamps.items()
-        if (attempt_id, at) in _kept
+    # Few look-ups: Python computes the hash of a UUID each time.
+    kept = [_kept.get(attempt_id) if at else None for attempt_id, at in attempts]
+    missing = {
+        attempt_id: place
+        for place, ((attempt_id, at), known) in enumerate(zip(attempts, kept, strict=True))
+        if at and (known is None or known[0] != at)
     }
-    missing = iter([attempt_id for attempt_id in timestamps if attempt_id not in pushed])
-    while batch := list(islice(missing, _ASKED_AT_ONCE)):
+    wanted = iter([*missing])
+    while batch := list(islice(wanted, _ASKED_AT_ONCE)):
         query = select(TaskInstance.id, XComModel.timestamp, XComModel.value)
         query = query.join(XComModel, _is_pushed()).where(TaskInstance.id.in_(batch))
         for attempt_id, at, value in session.execute(query):
-            _kept[attempt_id, at] = pushed[attempt_id] = as_pushed(value)
+            _kept[attempt_id] = kept[missing[attempt_id]] = at, as_pushed(value)
     for key in [*islice(_kept, max(len(_kept) - _MOST_KEPT, 0))]:
         _kept.pop(key, None)
-    return pushed
+    return [known[1] if known else None for known in kept]
 
 
 def as_pushed(value: object) -> object:

@@ -32,7 +32,7 @@ from dqx_airflow.ui.report_view import reading_of
 from dqx_airflow.ui.store import Answer
 from dqx_airflow.values import Verdict
 
-MOST_SHOWN = 60
+MOST_SHOWN = 30
 """The maximum number of alerts on the page; filters lead to the others."""
 
 

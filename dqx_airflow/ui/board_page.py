@@ -246,8 +246,10 @@ def _left_out(cells: Sequence[Cell]) -> int:
 
 
 def _cell(instances: Sequence[TaskRun]) -> Cell:
-    run = min(instances, key=lambda instance: _rank(_state(instance)))
-    return Cell(_state(run), run, report_view.view_of_summary(run.pushed), tuple(instances))
+    states = [_state(instance) for instance in instances]
+    worst = min(states, key=_rank)
+    run = instances[states.index(worst)]
+    return Cell(worst, run, report_view.view_of_summary(run.pushed), tuple(instances))
 
 
 def _state(run: TaskRun) -> str:

@@ -118,11 +118,8 @@ def _is_about(pushed: object, location: str) -> bool:
     """Whether a summary is about a location; most are not, and are not parsed further."""
     if not isinstance(pushed, Mapping) or location not in _mentioned(pushed):
         return False
-    if report_view.outcome_of_summary(pushed) is None:
-        return False
     view = report_view.view_of_summary(pushed)
-    assert view is not None
-    return location in (
+    return view is not None and location in (
         *(dataset.location for dataset in report_view.datasets_in(view)),
         *report_view.promotions_in(view),
     )
