@@ -17,6 +17,7 @@ import pytest
 from dqx_airflow.api.database import Database, MemoryDatabase, SparkDatabase
 from dqx_airflow.api.run import Result, Results, run
 from dqx_airflow.api.suite import Suite
+from dqx_airflow.datasets.connections import connection_of
 from dqx_airflow.datasets.dqx_toml import Settings, date_of, find_settings, read_settings
 from dqx_airflow.diagnostics.diagnostic import errors_of
 from dqx_airflow.diagnostics.renderers import draw
@@ -172,7 +173,9 @@ def _session(config: pytest.Config, settings: Settings) -> Any:
         from dqx_airflow.engine.session.connection import open_session
 
         session = {**settings.defaults.session_settings, **settings.session}
-        config.stash[_SESSION] = open_session(settings.connection, "pytest", session)
+        address = os.environ.get("DQX_CONNECTION")
+        connection = connection_of(address) if address else settings.connection
+        config.stash[_SESSION] = open_session(connection, "pytest", session)
     return config.stash[_SESSION]
 
 

@@ -81,7 +81,8 @@ def negated_decimal(number: str, spark_type: str) -> str:
 _BLANKS = r"[\x00-\x20]*"
 _NUMBER = r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?"
 _NO_NUMBER = r"[+-]?([nN][aA][nN]|[iI][nN][fF]([iI][nN][iI][tT][yY])?)"
-_DAY = r"(?!0000)[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
+_YEAR = "([1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])"
+_DAY = f"{_YEAR}-[0-9]{{1,2}}-[0-9]{{1,2}}"
 _FRACTION = r"[.][0-9]{0,6}0*"
 
 PATTERNS = {

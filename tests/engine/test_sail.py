@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
@@ -26,7 +27,7 @@ from dqx_airflow.engine.proof import engine_key
 from dqx_airflow.engine.proof.cases import ProofCase, arrow_of, frame_of, proof_cases
 from dqx_airflow.engine.proof.engine_key import proof_of_sail
 from dqx_airflow.engine.session import sail
-from dqx_airflow.engine.sources import footers
+from dqx_airflow.engine.sources import footers, listing, sent_csv
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.listing import DataFile
 from dqx_airflow.engine.sources.open import _of_sail, open_dataset
@@ -181,10 +182,101 @@ def test_what_is_not_read_by_sail_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(sail, "sail_version", lambda _: "0.7.2")
     for ref, what in (
         (DatasetRef("orders", query="SELECT 1 AS id"), "queries"),
-        (DatasetRef("orders", "lake/orders", format="csv"), "csv"),
+        (DatasetRef("orders", "lake/orders", format="orc"), "orc"),
     ):
         due = f"Sail 0.7.2 may read {what} differently from Spark"
         assert sail.objection_to_source(cast("Any", None), ref) == due
+
+
+def test_csv_without_declared_columns_is_refused_with_what_to_write(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sail, "sail_version", lambda _: "0.7.2")
+    csv = DatasetRef("orders", "lake/orders", format="csv")
+    objection = sail.objection_to_source(cast("Any", None), csv)
+    assert objection == "the columns of CSV have to be declared for Sail, with `schema`"
+    assert sail.objection_to_source(cast("Any", None), replace(csv, schema="id int")) is None
+    tabs = replace(csv, schema="id int", options=(("sep", "|"),))
+    assert "options of files" in (sail.objection_to_source(cast("Any", None), tabs) or "")
+
+
+def _strings(folder: Path, schema: dict[str, str], *texts: bytes) -> Any:
+    for number, text in enumerate(texts):
+        (folder / f"{number}.csv").write_bytes(text)
+    files = listing.files_at(str(folder)) or ()
+    return sent_csv.read_strings(DatasetRef("t", str(folder)), str(folder), files, schema, "line")
+
+
+def test_the_strings_of_csv_are_read_here_with_the_lines_that_are_too_long_or_short(
+    tmp_path: Path,
+) -> None:
+    first = b'a,"b"\r\n1,"x,y"\r\n\r\n"",\r\n 2 ,3,4\r\n5\r\n'
+    table = _strings(tmp_path, {"a": "int", "b": "string"}, first, b"b\n\xc3\xa4", b"a")
+    assert table.to_pylist() == [
+        {"a": "1", "b": "x,y", "line": None},
+        {"a": None, "b": None, "line": None},
+        {"a": " 2 ", "b": "3", "line": " 2 ,3,4"},
+        {"a": "5", "b": None, "line": "5"},
+        {"a": None, "b": "\u00e4", "line": None},
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"a,b\nx\\,y",
+        b'a,b\n"x""y",z',
+        b'a,b\nx"y,z',
+        b'a,b\n"x\ny",z',
+        b"a,b\nx\ry,z",
+        b"a,b\n\x01,z",
+        b"a,b\n \t\nx,y",
+        b"\xef\xbb\xbfa,b\nx,y",
+        b"a,b\n" + b"x,y\n" * 300_000 + b"\xff,z",
+        b"a,A\n1,2",
+        b"a,\n1,2",
+    ],
+)
+def test_csv_that_not_all_readers_take_alike_is_refused(tmp_path: Path, text: bytes) -> None:
+    with pytest.raises(DatasetError, match="differently from Spark") as caught:
+        _strings(tmp_path, {"a": "string"}, text)
+    assert caught.value.hint == f"write the data as Parquet, or {sail.INSTEAD}"
+
+
+def test_csv_that_is_too_large_to_be_sent_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sent_csv, "MOST_BYTES", 5)
+    with pytest.raises(DatasetError, match="more than 0 MB"):
+        _strings(tmp_path, {"a": "string"}, b"a\n1\n2\n")
+
+
+@pytest.mark.parametrize(
+    ("kind", "alike", "others"),
+    [
+        ("boolean", ["true", " F ", "1", "maybe", "2"], ["tru", "on", "fal", "ye"]),
+        ("decimal(5,2)", ["1.50", "-.5", "x", "e"], ["1e2", "0.E1"]),
+        (
+            "date",
+            ["2024-01-05", "2024-1-5", "x", "2024"],
+            ["2024-01-05T00:00", "2024-01-05 ", "\t2024-01-05"],
+        ),
+        (
+            "timestamp",
+            ["2024-01-05 10:11:12.5", "2024-01-05T10:11Z", "2024-01-05T10:11:12+05:30", "x"],
+            ["2024-01-05T10:11:12 PST", "2024-01-05T10:11+5:3", "0001-01-01T00:00+01:00"],
+        ),
+        ("double", ["1e400", "nan", "x"], []),
+    ],
+)
+def test_strings_that_sail_may_cast_otherwise_are_refused(
+    tmp_path: Path, kind: str, alike: list[str], others: list[str]
+) -> None:
+    table = _strings(tmp_path, {"a": kind}, "\n".join(["a", *alike]).encode())
+    assert table["a"].to_pylist() == alike
+    for other in others:
+        with pytest.raises(DatasetError, match=f"the form of some {re.escape(kind)} values"):
+            _strings(tmp_path, {"A": kind}, f"a\n{other}".encode())
 
 
 def test_moments_of_int96_and_types_that_spark_does_not_read_are_found_in_a_footer(
@@ -307,6 +399,58 @@ def test_a_suite_runs_on_sail_from_python_without_java(
     results = Interpreter(database, date(2024, 3, 1)).run_string(suite)
     assert results.outcome is Outcome.PASSED
     assert "(Sail " in (results.report.spark_version or "")
+
+
+@pytest.mark.slow
+def test_the_first_gate_runs_on_sail_without_java(tmp_path: Path) -> None:
+    pytest.importorskip("pysail")
+    (tmp_path / "bin").mkdir()
+    environment = {"PATH": str(tmp_path / "bin"), "HOME": str(tmp_path)}
+
+    def run(*words: str) -> str:
+        done = subprocess.run(
+            [str(Path(sys.executable).with_name(words[0])), *words[1:]],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env=environment,
+            check=False,
+        )
+        return f"{done.returncode}: {done.stdout}{done.stderr}"
+
+    assert run("dql", "init").startswith("0: ")
+    words = ("dql", "run", "orders.dql", "--date", "today", "--engine", "sail")
+    passed = run(*words)
+    assert passed.startswith("0: ")
+    assert "0 of 9 assertions failed" in passed
+    with (tmp_path / "orders.csv").open("a") as file:
+        file.write(f"61,,10.00,{datetime.now(timezone.utc).date()}\n")
+    blocked = run(*words)
+    assert blocked.startswith("1: ")
+    assert "orders.customer.complete" in blocked
+    environment["DQX_CONNECTION"] = "sail"
+    tested = run("pytest", "--dql", "orders.dql", "-q", "-p", "no:cacheprovider")
+    assert "1 failed" in tested
+    assert "orders.customer.complete" in tested
+
+
+@pytest.mark.slow
+def test_csv_is_read_on_sail_as_its_columns_are_declared(session: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,day\n1,2024-03-01\nx,2024-02-30\n3\n")
+    ref = DatasetRef("orders", str(tmp_path), format="csv", schema="id int, day date")
+    opened = open_dataset(session, ref)
+    assert opened.texts is not None
+    rows = opened.read(()).selectExpr("id", "day", opened.texts.text("id"), opened.texts.line)
+    found = [tuple(row) for row in rows.collect()]
+    first, second = (1, date(2024, 3, 1), "1", None), (None, None, "x", None)
+    assert found == [first, second, (3, None, "3", "3")]
+    folder = tmp_path / "ds=2024-03-01"
+    folder.mkdir()
+    (tmp_path / "a.csv").rename(folder / "a.csv")
+    with pytest.raises(DatasetError, match="the values of ds in the names of folders"):
+        open_dataset(session, replace(ref, date_column="ds"))
+    with pytest.raises(DatasetError, match="no csv file at"):
+        open_dataset(session, replace(ref, path=str(tmp_path / "none")))
 
 
 @pytest.mark.slow

@@ -90,8 +90,13 @@ def objection_to_source(spark: SparkSession, ref: DatasetRef) -> str | None:
     if ref.conn_id is not None:
         return f"Sail {sail} reads no databases over JDBC"
     if ref.table is None:
-        if ref.schema is not None or ref.options:
-            return f"Sail {sail} was not tried with a schema or options of files"
+        if ref.options or (ref.schema is not None and ref.format != "csv"):
+            return (
+                f"Sail {sail} was not tried with options of files, or a schema of others than CSV"
+            )
+        if ref.format == "csv":
+            needed = "the columns of CSV have to be declared for Sail, with `schema`"
+            return needed if ref.schema is None else None
         is_alike = ref.query is None and ref.format in _FORMATS
         what = "queries" if ref.query else ref.format
         return None if is_alike else f"Sail {sail} may read {what} differently from Spark"

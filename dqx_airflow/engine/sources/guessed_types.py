@@ -14,11 +14,12 @@ whole next to its readable part, and counts as malformed in each of its columns.
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.types import (
@@ -35,6 +36,7 @@ from dqx_airflow.datasets.reader_options import given_options, is_on, option_of
 from dqx_airflow.engine.session.spark_versions import objection_to_guessed_json, type_named
 from dqx_airflow.engine.sources import text_files
 from dqx_airflow.engine.sources.listing import DataFile, for_spark, newest_paths, partition_names
+from dqx_airflow.engine.sources.sent_csv import read_strings
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import can_be_cast, cast_sql, quote_name
 from dqx_airflow.metrics.types import LONGEST_DECIMAL, Family, family_of, spelled_like
@@ -104,6 +106,7 @@ def read_texts(
     files: Sequence[DataFile] | None,
     plain: Callable[[Sequence[StructField]], DataFrame],
     unseen: Mapping[str, str],
+    sail: SparkSession | None = None,
 ) -> tuple[DataFrame, TextColumns]:
     """A frame with the columns in the files, of their declared types, and their strings.
 
@@ -113,10 +116,11 @@ def read_texts(
     :param fresh_reader: returns a reader with the options of the dataset.
     :param plain: returns the same files as plain text, with the columns of their folders.
     :param unseen: faults of the text that are left to be found.
+    :param sail: the session, if CSV is read here because this is a Sail.
     """
     source = _DeclaredFiles.of(ref, fresh_reader, path, files or ())
     if ref.format == "csv":
-        strings, is_sampled = source.csv(), False
+        strings, is_sampled = source.csv() if sail is None else source.sent(sail), False
     else:
         sample = newest_paths(path, files or (), MOST_SAMPLED_BYTES)
         strings, is_sampled = source.json(sample), bool(sample)
@@ -199,6 +203,16 @@ class _DeclaredFiles:
             }
         frame = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
         return _Strings(frame, all_columns)
+
+    def sent(self, spark: SparkSession) -> _Strings:
+        """The strings of CSV files that are read here."""
+        types = {name: kind.simpleString() for name, kind in self.declared.items()}
+        table = read_strings(self.ref, self.path, self.files, types, _LINE)
+        struct = StructType([StructField(name, StringType()) for name in table.column_names])
+        view = f"dqx_{uuid.uuid4().hex}"  # which is sent once, and not with every query
+        spark.createDataFrame(table, struct).createOrReplaceTempView(view)
+        names = (name for name in struct.names if name != _LINE)
+        return _Strings(spark.table(view), dict.fromkeys(names, StringType()))
 
     def json(self, sample: Sequence[str]) -> _Strings:
         """The strings of JSON: first the declared columns, then the others with the types that

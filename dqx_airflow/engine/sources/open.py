@@ -99,7 +99,7 @@ def _of_sail(opened: dataset.OpenDataset) -> dataset.OpenDataset:
         other = f"the values of {folders[0]} in the names of folders"
     elif any(map(GLOB.search, (opened.location, *(file.path for file in files)))):
         other = "paths with wildcard characters"
-    elif opened.log is not None or opened.ref.table is not None or not opened.struct.names:
+    elif any((opened.log, opened.texts, opened.ref.table)) or not opened.struct.names:
         return opened
     elif not files or alone is None:
         other = "files that cannot be listed from here"
@@ -299,7 +299,9 @@ def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> dataset.OpenD
     chosen = [file for file in files or () if _is_chosen(ref, file)]
     unseen = text_files.require_text(ref, path, chosen)
     ref = text_files.with_json_layout(ref, path, chosen)
-    options = given_options(ref)
+    options, of_sail = given_options(ref), sail_version(spark) is not None
+    if of_sail and ref.format == "csv" and not files:
+        raise dataset.nothing_there(ref, path)
     if ref.format != "iceberg":  # its metadata says which files count
         _require_whole_files(ref, files or ())
         _require_read_files(ref, path, files or ())
@@ -324,7 +326,9 @@ def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> dataset.OpenD
         return texts.load(for_spark(path))
 
     if ref.is_of_texts:
-        frame, kept = read_texts(ref, fresh_reader, path, files, texts, unseen)
+        unseen = {} if of_sail else unseen  # what it sends was read whole
+        session = spark if of_sail else None
+        frame, kept = read_texts(ref, fresh_reader, path, files, texts, unseen, session)
         visible = [quote_name(name) for name in frame.columns if name not in kept.hidden]
         struct = frame.selectExpr(*visible).schema
         dates = DateColumn.of(ref, struct)
@@ -332,7 +336,7 @@ def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> dataset.OpenD
         opened = replace(opened, notes={"": _SAMPLED} if kept.is_sampled else {})
     else:
         opened = _open_columns(spark, ref, fresh_reader, path, files or (), texts, unseen)
-    if ref.schema is not None and not opened.read(()).inputFiles():
+    if ref.schema is not None and not (of_sail or opened.read(()).inputFiles()):
         raise dataset.nothing_there(ref, path)
     return replace(opened, files=files)
 
