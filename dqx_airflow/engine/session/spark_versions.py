@@ -10,6 +10,7 @@ import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dqx_airflow.errors import SparkError
@@ -238,6 +239,14 @@ def settings_set(spark: SparkSession) -> dict[str, str]:
     return dict(every)
 
 
+def settings_named(spark: SparkSession, defaults: Mapping[str, str]) -> Mapping[str, str]:
+    """The settings of these names, with their defaults where they are not set: one request."""
+    if context_of(spark) is None:
+        values = spark.client.get_config_with_defaults(*defaults.items())
+        return dict(zip(defaults, values, strict=True))
+    return {name: spark.conf.get(name, default) for name, default in defaults.items()}
+
+
 def formatted(text: str) -> str:
     """Doubles the braces of a text that becomes part of a query over frames."""
     return text.replace("{", "{{").replace("}", "}}")
@@ -255,6 +264,7 @@ def query_over(spark: SparkSession, query: str, frames: Mapping[str, DataFrame])
     return spark.sql(query.format(**names))
 
 
+@cache
 def type_named(ddl: str) -> DataType:
     """The type that Spark SQL calls so, such as `array<int>`."""
     from pyspark.sql import types

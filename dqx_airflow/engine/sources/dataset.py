@@ -22,7 +22,12 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 
 from dqx_airflow.datasets.settings import format_of
 from dqx_airflow.engine.session.spark_errors import explain
-from dqx_airflow.engine.session.spark_versions import condition_of, objection_to_types, package_of
+from dqx_airflow.engine.session.spark_versions import (
+    condition_of,
+    objection_to_types,
+    package_of,
+    settings_named,
+)
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.delta_files import DeltaLog
 from dqx_airflow.engine.sources.guessed_types import TextColumns
@@ -234,8 +239,7 @@ def require_strict_session(spark: SparkSession, ref: DatasetRef, read: str) -> N
 
     :raises DatasetError: the session is configured so.
     """
-    for name in _IGNORING:
-        _require(spark, ref, name, "false", f"{read} may silently lack rows")
+    _require(spark, ref, "false", dict.fromkeys(_IGNORING, f"{read} may silently lack rows"))
 
 
 def require_plain_sql(spark: SparkSession, ref: DatasetRef) -> None:
@@ -245,9 +249,8 @@ def require_plain_sql(spark: SparkSession, ref: DatasetRef) -> None:
     :raises DatasetError: the session is configured so.
     """
     strings = "it would compare with other strings than those in the suite"
-    _require(spark, ref, _LITERALS_AS_WRITTEN, "false", strings)
     names = "the name of a column would be a pattern, which other columns may match"
-    _require(spark, ref, _QUOTED_PATTERNS, "false", names)
+    _require(spark, ref, "false", {_LITERALS_AS_WRITTEN: strings, _QUOTED_PATTERNS: names})
 
 
 def require_checked_folders(spark: SparkSession, ref: DatasetRef) -> None:
@@ -257,19 +260,21 @@ def require_checked_folders(spark: SparkSession, ref: DatasetRef) -> None:
     :raises DatasetError: the session is configured so.
     """
     consequence = "a folder such as ds=junk would silently become NULL"
-    _require(spark, ref, _CHECKS_FOLDERS, "true", consequence)
+    _require(spark, ref, "true", {_CHECKS_FOLDERS: consequence})
 
 
 def _require(
-    spark: SparkSession, ref: DatasetRef, name: str, default: str, consequence: str
+    spark: SparkSession, ref: DatasetRef, default: str, consequences: Mapping[str, str]
 ) -> None:
-    """:param default: Spark's default of a boolean setting, the value that it must have.
-    :raises DatasetError: it has the other one.
+    """:param default: Spark's default of boolean settings, the value that they must have.
+    :param consequences: what would happen otherwise, by setting.
+    :raises DatasetError: one has the other value.
     """
-    actual = spark.conf.get(name, default).lower()
-    if actual != default:
-        message = f"dataset '{ref.name}': this Spark session has {name}={actual}, so {consequence}"
-        raise DatasetError(message, f"set {name}={default}, at least for the gate")
+    for name, held in settings_named(spark, dict.fromkeys(consequences, default)).items():
+        if (actual := held.lower()) != default:
+            found = f"dataset '{ref.name}': this Spark session has {name}={actual}"
+            message = f"{found}, so {consequences[name]}"
+            raise DatasetError(message, f"set {name}={default}, at least for the gate")
 
 
 _INSTEAD = {
