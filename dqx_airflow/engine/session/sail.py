@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 INSTALL = "pip install 'dqx-airflow[sail]'"
 INSTEAD = "run this gate on Spark"
-_FORMATS = ("parquet", "delta")
-"""The formats of files in which Sail reads the values that Spark reads."""
+_FORMATS = ("parquet", "delta", "csv")
+"""The formats of files in which Sail has the values that Spark reads: CSV is sent to it."""
 
 
 @cache
@@ -90,13 +90,8 @@ def objection_to_source(spark: SparkSession, ref: DatasetRef) -> str | None:
     if ref.conn_id is not None:
         return f"Sail {sail} reads no databases over JDBC"
     if ref.table is None:
-        if ref.options or (ref.schema is not None and ref.format != "csv"):
-            return (
-                f"Sail {sail} was not tried with options of files, or a schema of others than CSV"
-            )
-        if ref.format == "csv":
-            needed = "the columns of CSV have to be declared for Sail, with `schema`"
-            return needed if ref.schema is None else None
+        if ref.options or (ref.schema is not None) != (ref.format == "csv"):
+            return f"Sail {sail} reads CSV with a schema, other files without, and no options"
         is_alike = ref.query is None and ref.format in _FORMATS
         what = "queries" if ref.query else ref.format
         return None if is_alike else f"Sail {sail} may read {what} differently from Spark"

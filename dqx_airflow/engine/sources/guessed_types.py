@@ -127,8 +127,8 @@ def read_texts(
     frame = strings.frame
     struct = StructType([StructField(name, kind) for name, kind in strings.columns.items()])
     left_out = {} if ref.is_lenient else faults_of(ref, struct, is_sampled=is_sampled)
-    # A line of JSON that is not in its encoding is malformed.
-    if faults := {**(unseen if ref.format == "csv" else {}), **left_out}:
+    # A line of JSON that is not in its encoding is malformed. What is sent was read whole.
+    if faults := {**(unseen if ref.format == "csv" and sail is None else {}), **left_out}:
         besides = plain(source.in_folders)
         if source.has_lines and ref.format == "json":
             frame = text_files.with_faults_as_lines(frame, besides, faults, _LINE)

@@ -326,9 +326,8 @@ def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> dataset.OpenD
         return texts.load(for_spark(path))
 
     if ref.is_of_texts:
-        unseen = {} if of_sail else unseen  # what it sends was read whole
-        session = spark if of_sail else None
-        frame, kept = read_texts(ref, fresh_reader, path, files, texts, unseen, session)
+        sail_session = spark if of_sail else None
+        frame, kept = read_texts(ref, fresh_reader, path, files, texts, unseen, sail_session)
         visible = [quote_name(name) for name in frame.columns if name not in kept.hidden]
         struct = frame.selectExpr(*visible).schema
         dates = DateColumn.of(ref, struct)

@@ -54,8 +54,9 @@ def read_strings(
         with system.open_input_stream(file.path) as stream:  # which decompresses by the file name
             text = str(stream.read(), "utf-8", "replace")
         lines = [one for one in text.replace("\r\n", "\n").split("\n") if one]
-        is_long = max(map(len, lines), default=0) > csv.field_size_limit()
-        if is_long or _READ_OTHERWISE.search(text) or _has_other_quotes(text):
+        is_plain = max(map(len, lines), default=0) < csv.field_size_limit()
+        is_plain &= text.count('"') == 2 * len(_QUOTED.findall(text))
+        if not is_plain or _READ_OTHERWISE.search(text):
             raise refused(f"escapes, quotes, blanks, or control characters in {file.path}")
         names, *rows = [*csv.reader(lines)] or [[]]
         require_declared(ref, names, types, file.path)
@@ -82,8 +83,3 @@ def read_strings(
         if others and column and pc.any(pc.match_substring_regex(table[column], others)).as_py():
             raise refused(f"the form of some {kind} values of column '{column}'")
     return table
-
-
-def _has_other_quotes(text: str) -> bool:
-    """True if quotes are anywhere but around whole values."""
-    return text.count('"') != 2 * len(_QUOTED.findall(text))
