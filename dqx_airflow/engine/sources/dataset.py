@@ -21,13 +21,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from dqx_airflow.datasets.settings import format_of
+from dqx_airflow.engine.session import spark_versions
 from dqx_airflow.engine.session.spark_errors import explain
-from dqx_airflow.engine.session.spark_versions import (
-    condition_of,
-    objection_to_types,
-    package_of,
-    settings_named,
-)
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.delta_files import DeltaLog
 from dqx_airflow.engine.sources.guessed_types import TextColumns
@@ -270,11 +265,13 @@ def _require(
     :param consequences: what would happen otherwise, by setting.
     :raises DatasetError: one has the other value.
     """
-    for name, held in settings_named(spark, dict.fromkeys(consequences, default)).items():
+    for name, held in spark_versions.settings_named(
+        spark, dict.fromkeys(consequences, default)
+    ).items():
         if (actual := held.lower()) != default:
-            found = f"dataset '{ref.name}': this Spark session has {name}={actual}"
-            message = f"{found}, so {consequences[name]}"
-            raise DatasetError(message, f"set {name}={default}, at least for the gate")
+            message = f"dataset '{ref.name}': this Spark session has {name}={actual}, so "
+            hint = f"set {name}={default}, at least for the gate"
+            raise DatasetError(message + consequences[name], hint)
 
 
 _INSTEAD = {
@@ -304,7 +301,7 @@ def of_table(ref: DatasetRef, path: str, table: str) -> DatasetError:
 
 def unreadable(spark: SparkSession, ref: DatasetRef, error: PySparkException) -> DatasetError:
     """Why a dataset cannot be read, in the user's words instead of Spark's."""
-    condition = condition_of(error)
+    condition = spark_versions.condition_of(error)
     if ref.path is not None and condition in ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"):
         return nothing_there(ref, absolute(ref.path))
     if condition == "DATA_SOURCE_NOT_FOUND" or "Failed to find data source" in first_line(error):
@@ -313,7 +310,9 @@ def unreadable(spark: SparkSession, ref: DatasetRef, error: PySparkException) ->
         return DatasetError(
             f"dataset '{ref.name}': this Spark session cannot read {kind}; {package}"
         )
-    if (objection := objection_to_types(spark, ref.schema or str(error))) is not None:
+    if (
+        objection := spark_versions.objection_to_types(spark, ref.schema or str(error))
+    ) is not None:
         return DatasetError(f"dataset '{ref.name}' cannot be read: {objection}")
     if condition == "COLUMN_ALREADY_EXISTS":
         column = (error.getMessageParameters() or {}).get("columnName", "").strip("`")
@@ -328,7 +327,7 @@ def unreadable(spark: SparkSession, ref: DatasetRef, error: PySparkException) ->
 
 def package_for(spark: SparkSession, kind: str) -> str:
     """The package that lets a session read a format."""
-    package = package_of(kind, spark.version)
+    package = spark_versions.package_of(kind, spark.version)
     return f'give the gate packages="{package}"' if package else "give the gate its package"
 
 
