@@ -59,7 +59,7 @@ from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.forms import tune
 from dqx_airflow.tuning.protection import judge_change
 from dqx_airflow.tuning.suite_file import SuiteText, with_edits
-from dqx_airflow.values import SourceFile, Status
+from dqx_airflow.values import DatasetRef, SourceFile, Status
 
 MONTH, MOST_LABELS, MOST_OF_ASSERTION = 31, 60, 8
 SECOND_HALF = range(HELD_OUT, DAYS)
@@ -163,7 +163,7 @@ def watch_text(dataset: str, country: str | None) -> str:
 def watched_days(dataset: str, year: Company) -> list[PastDay]:
     """The days with everything that `watch` asks for: columns that never have a NULL or a value of
     their own follow from the others."""
-    claims = claims_on(COLUMNS, None)
+    claims = claims_on(COLUMNS, DatasetRef(dataset))
     names = [f"{dataset}.watch.{kind}.{column}" for kind, column in claims]
     stored = StoredVerdict(Status.PASSED, "", None)
     verdicts = {("C", name): stored for name in names if not name.endswith(NOT_SIMULATED)}

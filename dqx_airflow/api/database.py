@@ -193,7 +193,7 @@ class MemoryDatabase:
         for ref in self._datasets:
             if ref.name in names:
                 types = {field.name: field.type for field in self._tables[ref.name].fields}
-                columns[ref.name] = claims_on(types, ref.date_column)
+                columns[ref.name] = claims_on(types, ref)
         return columns
 
     def with_types(self, types: Mapping[str, Mapping[str, str]]) -> MemoryDatabase:

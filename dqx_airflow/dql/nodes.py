@@ -507,10 +507,11 @@ MacroItem: TypeAlias = Assertion | Use | Loop
 
 @dataclass(frozen=True, slots=True)
 class Watch(Node):
-    """`watch dataset`, or `watch dataset holidays "US"`: everything about it is usual. `known` is
-    that parameter of `usual`."""
+    """`watch dataset`, or `watch dataset drift holidays "US"`: everything about it is usual, with
+    `drift` its distributions, too. `known` is that parameter of `usual`."""
 
     dataset: Name
+    drift: str | None
     known: Parameter | None
 
 

@@ -351,9 +351,12 @@ _WIDE = (nodes.Assertion, nodes.Loop)
 
 
 def show_watch(watch: nodes.Watch) -> str:
-    known = watch.known
-    suffix = "" if known is None else f" {known.name.text} {show(known.value)}"
-    return f"watch {show_name(watch.dataset.text)}{suffix}"
+    words = ["watch", show_name(watch.dataset.text)]
+    if watch.drift is not None:
+        words.append(watch.drift)
+    if watch.known is not None:
+        words += [watch.known.name.text, show(watch.known.value)]
+    return " ".join(words)
 
 
 def show_assertion(assertion: nodes.Assertion) -> list[str]:

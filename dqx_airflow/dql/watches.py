@@ -1,7 +1,7 @@
 """What `watch orders` claims: that everything about a dataset is usual.
 
     watch orders
-    watch orders holidays "US"
+    watch orders drift holidays "US"
 
 The number of rows is claimed as soon as the line is read. What is claimed of columns follows from
 their types, which are known once the data was opened, or from the names of stored verdicts. All
@@ -10,6 +10,10 @@ a claim is promoted.
 
 One cause alarms once: what follows from other claims is not claimed again. A sum is the number of
 rows, less the NULLs, times the mean; the distinct values of a key are a share of the rows.
+
+Drift is claimed on request, since its groups are read in a pass for each column. Its limit is far
+above the noise of counting, about the number of categories by that of rows, and above what the
+column itself is used to: there are columns whose values are new every day, or week.
 """
 
 from __future__ import annotations
@@ -17,11 +21,15 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from fractions import Fraction
+from functools import partial
 from typing import TypeAlias
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.metrics.derived import USUAL, USUAL_LIMITS
+from dqx_airflow.metrics.drift import EARLIER_DAYS
 from dqx_airflow.metrics.types import WHOLE_SIZES, Family, family_of
+from dqx_airflow.values import DatasetRef
 
 Kind: TypeAlias = str
 Watched: TypeAlias = tuple[Kind, str]
@@ -33,10 +41,12 @@ KINDS: Mapping[Kind, str] = {
     "mean": "average",
     "distinct": "unique_count",
     "fresh": "freshness",
+    "drift": "psi",
 }
 """The kinds of claims about columns, with the metric of each."""
 
 _MARK = ".watch."
+_CATEGORIES = frozenset({Family.TEXT, Family.BOOLEAN})
 _ABOVE_ONLY = frozenset({"nulls", "fresh"})
 _ROW_KEY_NAME = re.compile(r"(?i)(^|_)(id|uuid|key|number|no)$")
 _KEY_NAME = re.compile(rf"{_ROW_KEY_NAME.pattern}|(^|_)code$")
@@ -62,12 +72,15 @@ def clock_among(times: Collection[str]) -> str | None:
     return next(iter(times)) if len(times) == 1 else None
 
 
-def claims_on(types: Mapping[str, str], date_column: str | None) -> tuple[Watched, ...]:
+def claims_on(types: Mapping[str, str], ref: DatasetRef) -> tuple[Watched, ...]:
     """What is claimed of the columns of a dataset, by their types in Spark."""
-    return tuple(_claims_on(types, (date_column or "").lower()))
+    masked = frozenset(map(str.lower, ref.masked))
+    return tuple(_claims_on(types, (ref.date_column or "").lower(), masked))
 
 
-def _claims_on(types: Mapping[str, str], date_column: str) -> Iterator[Watched]:
+def _claims_on(
+    types: Mapping[str, str], date_column: str, masked: Collection[str]
+) -> Iterator[Watched]:
     for name, kind in types.items():
         if name.lower() == date_column:
             continue
@@ -77,6 +90,9 @@ def _claims_on(types: Mapping[str, str], date_column: str) -> Iterator[Watched]:
             yield "distinct", name
         elif family is Family.NUMBER and not is_key and not _DATE_PART.search(name):
             yield "mean", name
+        # Of masked columns nothing is kept, so that each run would read all earlier days.
+        if family in _CATEGORIES and not is_key and name.lower() not in masked:
+            yield "drift", name
     clock = clock_among([name for name, kind in types.items() if kind.startswith("timestamp")])
     if clock is not None:
         yield "fresh", clock
@@ -124,6 +140,8 @@ def unstated(
     """The claims of a watch that its check does not state itself: about its rows, and columns."""
     stated = {item.name.value for item in check.assertions if item.name is not None}
     for kind, column in ((ROWS, ""), *columns):
+        if kind == "drift" and watch.drift is None:
+            continue
         claim = _claim(check, watch, kind, column)
         if claim.name is not None and claim.name.value not in stated:
             yield claim
@@ -157,10 +175,14 @@ def _claim(check: nodes.Check, watch: nodes.Watch, kind: Kind, column: str) -> n
     ) -> nodes.Call:
         return nodes.Call(nodes.Name(metric, span=span), arguments, given, span=span)
 
+    number = partial(nodes.Number, unit=nodes.Unit.PLAIN, span=span)
     rows = call("num_rows")
     measured: nodes.Expression = rows
     if kind != ROWS:
         measured = call(KINDS[kind], nodes.Name(column, span=span))
+    if kind == "drift":
+        days = nodes.Parameter(nodes.Name(EARLIER_DAYS, span=span), number(28), span=span)
+        measured = replace(measured, parameters=(days, *own))
     is_row_key = kind == "distinct" and _ROW_KEY_NAME.search(column) is not None
     if kind == "nulls" or is_row_key:
         measured = nodes.Arithmetic("/", measured, rows, span=span)
@@ -169,6 +191,12 @@ def _claim(check: nodes.Check, watch: nodes.Watch, kind: Kind, column: str) -> n
     lowest, highest = (call(limit, measured, given=known) for limit in USUAL_LIMITS)
     if is_row_key:
         condition = nodes.Comparison(">=", lowest, span=span)
+    elif kind == "drift":
+        categories = call("unique_count", nodes.Name(column, span=span))
+        noise = nodes.Arithmetic("*", number(20), categories, span=span)
+        share = nodes.Arithmetic("/", noise, rows, span=span)
+        most = call("max", number(Fraction(1, 4)), share, highest, given=())
+        condition = nodes.Comparison("<=", most, span=span)
     elif kind in _ABOVE_ONLY:
         condition = nodes.Comparison("<=", highest, span=span)
     else:

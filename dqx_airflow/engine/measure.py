@@ -219,7 +219,7 @@ def watched_columns(
         if ref.name not in columns:
             with suppress(DatasetError):  # the scan will say why
                 types = open_dataset(spark, ref).schema.types
-                columns[ref.name] = claims_on(types, ref.date_column)
+                columns[ref.name] = claims_on(types, ref)
     return columns
 
 

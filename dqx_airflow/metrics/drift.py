@@ -15,6 +15,7 @@ import math
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any, TypeAlias
 
@@ -129,12 +130,16 @@ def _between(compare: Callable[[Rows, Rows], float | None]) -> Callable[..., Met
     """The drift between the summary of a day and the rows of earlier ones together. Earlier days
     without rows do not count."""
 
+    @lru_cache(maxsize=512)  # what is usual of the drift of a day is that of the days before it
     def drift(day: MetricValue, *earlier: MetricValue) -> MetricValue:
         known = [str(text) for text in (day, *earlier) if text is not None]
         if day is None or len(known) < 2 or _TOO_MANY in known:
             return None
         first, *others = (Counter(dict(json.loads(text))) for text in known)
-        return compare(first, sum(others, Counter()))
+        reference: Rows = Counter()
+        for rows in others:
+            reference.update(rows)
+        return compare(first, reference)
 
     return drift
 

@@ -175,7 +175,7 @@ class MemoryJudge:
         watched = {
             name: claims_on(
                 {column.name: column.type for column in self.data[name].on().fields},
-                self.data[name].ref.date_column,
+                self.data[name].ref,
             )
             for name in watched_in(checked.valid_suite)
         }

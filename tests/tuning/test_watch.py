@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from stored_days import stored
 
 from dqx_airflow import MemoryDatabase, StoredDatabase, Suite
 from dqx_airflow.dql.check import check_source
+from dqx_airflow.dql.watches import claims_on
 from dqx_airflow.results.past_days import past_days
 from dqx_airflow.results.query import StoredResults
 from dqx_airflow.results.store import ResultsStore
@@ -57,7 +59,9 @@ def report(database: Any, number: int = DAYS - 1, text: str = SUITE) -> Any:
 def time_of_gate(number: int) -> datetime:
     """On the day after, later on every day."""
     on = FIRST + timedelta(days=number)
-    return datetime(on.year, on.month, on.day, 3, 2 * number, tzinfo=timezone.utc) + timedelta(1)
+    return datetime(on.year, on.month, on.day, 3, tzinfo=timezone.utc) + timedelta(
+        days=1, minutes=2 * number
+    )
 
 
 def test_it_claims_all_columns_by_their_types_and_finds_what_is_unusual() -> None:
@@ -127,3 +131,75 @@ def test_a_promoted_claim_is_written_into_the_check_and_blocks(tmp_path: Path) -
     assert len(verdicts(orders(), text=text)) == len(verdicts(orders()))
     with pytest.raises(Exception, match=r"'orders\.watch\.rows' is not @experimental"):
         promote(file, "orders.watch.rows", "ada")
+
+
+DRIFT = SUITE.replace("watch orders", "watch orders drift")
+
+
+def with_categories(days: int, share: float, rows: int = 300) -> MemoryDatabase:
+    """Days of rows with a country, whose share changes on the last day, a batch that is new every
+    day, a unique text, and a flag."""
+    chance, found = random.Random(7), []
+    for number in range(days):
+        on = FIRST + timedelta(days=number)
+        of_swiss = share if number == days - 1 else 0.6
+        found += [
+            {
+                "country": "CH"
+                if chance.random() < of_swiss
+                else chance.choice(("DE", "FR", None)),
+                "batch": f"{on} {row % 2}",
+                "remark": f"{number} {row}",
+                "paid": chance.random() < 0.9,
+                "ds": on,
+            }
+            for row in range(rows)
+        ]
+    settings = {"date_columns": {"orders": "ds"}}
+    return MemoryDatabase({"orders": found}, **settings)
+
+
+def drift_in(database: Any, number: int, text: str = DRIFT) -> dict[str, Verdict]:
+    """The verdicts about drift, by column."""
+    found = verdicts(database, number, text).items()
+    mark = "orders.watch.drift."
+    return {name.removeprefix(mark): one for name, one in found if name.startswith(mark)}
+
+
+def test_drift_is_claimed_on_request_where_it_is_more_than_chance_and_than_usual() -> None:
+    days = 45
+    for share, rows, failed in ((0.6, 100, set()), (0.1, 100, {"country"}), (0.1, 8, set())):
+        found = drift_in(with_categories(days, share, rows), days - 1)
+        assert found.keys() == {"country", "batch", "remark", "paid"}
+        assert {one.status for one in found.values()} <= {Status.PASSED, Status.FAILED}
+        is_failed = {name for name, one in found.items() if one.status is Status.FAILED}
+        assert is_failed == failed, "few rows differ by chance, and new values may be usual"
+    few = with_categories(1, 0.6, 2)
+    assert drift_in(few, 0, SUITE) == {}
+    (orders,) = few.datasets
+    columns = {"Country": "string", "paid": "boolean", "order_id": "string", "amount": "double"}
+    claims = claims_on(columns, replace(orders, masked=("country",)))
+    assert [column for kind, column in claims if kind == "drift"] == ["paid"]
+
+
+@pytest.mark.slow
+def test_stored_days_tell_the_drift_that_a_gate_saw(tmp_path: Path) -> None:
+    store, database, days = ResultsStore(str(tmp_path)), with_categories(45, 0.1, 60), 45
+    for number in range(days):
+        store.write(stored(report(database, number, DRIFT), "orders_gate"))
+    known, again = drift_in(database, days - 1), drift_in(StoredDatabase(str(tmp_path)), days - 1)
+    assert {name: (one.status, one.value) for name, one in again.items()} == {
+        name: (one.status, one.value) for name, one in known.items()
+    }
+    assert known["country"].status is Status.FAILED
+
+
+def test_the_drift_of_a_watch_is_promoted_as_it_is_claimed(tmp_path: Path) -> None:
+    path = tmp_path / "orders.dql"
+    path.write_text(DRIFT.replace("drift", 'drift holidays "US"'))
+    promote(SuiteFile(path, "orders.dql"), "orders.watch.drift.country", "ada")
+    assert (
+        "assert psi(country, usual n 28) <= max(0.25, 20 * unique_count(country) / num_rows(), "
+        'highest_usual(psi(country, usual n 28), holidays "US"))\n'
+    ) in path.read_text()
+    assert '        watch orders drift holidays "US"\n' in path.read_text()

@@ -65,8 +65,8 @@ _HOW_DRIFT = f"""\
   dates have data. The date itself is never part of the reference, nor is a day in `skip_dates`, or
   one that is labelled as an issue, unless all of them are.
 - Few rows drift by chance: without any change, `psi` is about the number of bins times `1/n + 1/m`
-  for `n` and `m` rows. So `watch` claims no drift: a limit that suits a table of a million rows
-  alarms daily on one of a hundred.
+  for `n` and `m` rows. A limit that suits a table of a million rows alarms daily on one of a
+  hundred; that of [`watch orders drift`](language.md#watch-a-dataset) depends on the rows.
 - What is kept of a day is the number of rows of each value or step. It is stored once, and serves
   every later day. Of masked columns nothing is kept: each run reads all of the days, and only the
   drift is shown.
