@@ -13,7 +13,6 @@ from pathlib import Path
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.text import Text
 
 from dqx_airflow.cli.command import connection_in, settings_here, storage_options
 from dqx_airflow.datasets.connections import Connection, ConnectionKind
@@ -91,21 +90,16 @@ def proof_as_json(proof: EngineProof, connection: Connection, root: str | None) 
 
 
 def _print(proof: EngineProof, connection: Connection, root: str | None) -> None:
-    console = Console(highlight=False, emoji=False, markup=False)
-    console.print(Text(f"{connection}, Spark {proof.spark_version}: {proof.mark}"), soft_wrap=True)
-    for reason, number in proof.untried:
-        console.print(Text(f"  not tried: {number} claims: {reason}"), soft_wrap=True)
+    lines = [f"{connection}, Spark {proof.spark_version}: {proof.mark}"]
+    lines += [f"  not tried: {number} claims: {reason}" for reason, number in proof.untried]
     # Other values come first: they would be wrong verdicts.
     ordered = sorted(proof.differences, key=lambda difference: difference.is_error)
-    for difference in ordered[:_SHOWN]:
-        console.print(Text(f"  {difference.case}"), soft_wrap=True)
-        console.print(Text(f"    {difference.claim}"), soft_wrap=True)
-        console.print(Text(f"    is {difference.found}, not {difference.due}"), soft_wrap=True)
+    for one in ordered[:_SHOWN]:
+        lines += [f"  {one.case}", f"    {one.claim}", f"    is {one.found}, not {one.due}"]
     if len(ordered) > _SHOWN:
-        console.print(f"  and {len(ordered) - _SHOWN} more: --format json has all")
+        lines.append(f"  and {len(ordered) - _SHOWN} more: --format json has all")
     if proof.doubts:
-        doubts = ", ".join(proof.doubts)
-        console.print(Text(f"gates over it do not judge: {doubts}"), soft_wrap=True)
+        lines.append(f"gates over it do not judge: {', '.join(proof.doubts)}")
     stored = f"stored in {root}: gates with this results root carry it in their report"
     unstored = "not stored: give --results-root, and gates carry it in their report"
-    console.print(Text(unstored if root is None else stored), soft_wrap=True)
+    typer.echo("\n".join([*lines, unstored if root is None else stored]))

@@ -25,7 +25,7 @@ MOST_BYTES = 50_000_000
 _READ_OTHERWISE = re.compile(
     r"[\\\0-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd]|\r(?!\n)|\A\ufeff|^[ \t]+\r?$", re.MULTILINE
 )
-"""Escapes, control characters, a byte order mark, and lines of blanks."""
+"""Escapes, control characters, a byte order mark, and lines of spaces."""
 _QUOTED = re.compile(r'(?:^|(?<=,))"[^"\r\n]*"(?=,|\r?$)', re.MULTILINE)
 _CAST_OTHERWISE = {
     "boolean": r"(?i)^\s*(tr|tru|ye|on|fa|fal|fals|off?)\s*$",
@@ -57,7 +57,7 @@ def read_strings(
         is_plain = max(map(len, lines), default=0) < csv.field_size_limit()
         is_plain &= text.count('"') == 2 * len(_QUOTED.findall(text))
         if not is_plain or _READ_OTHERWISE.search(text):
-            raise refused(f"escapes, quotes, blanks, or control characters in {file.path}")
+            raise refused(f"escapes, quotes, spaces, or control characters in {file.path}")
         names, *rows = [*csv.reader(lines)] or [[]]
         require_declared(ref, names, types, file.path)
         if not all(names) or len({name.casefold() for name in names}) < len(names):
