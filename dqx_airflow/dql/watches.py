@@ -168,7 +168,7 @@ def watch_behind(
 def _claim(check: nodes.Check, watch: nodes.Watch, kind: Kind, column: str) -> nodes.Assertion:
     span, dataset = watch.span, watch.dataset
     named = nodes.Parameter(nodes.Name("dataset", span=dataset.span), dataset, span=dataset.span)
-    own = () if check.datasets == (dataset,) else (named,)
+    own: tuple[nodes.Parameter, ...] = () if check.datasets == (dataset,) else (named,)
 
     def call(
         metric: str, *arguments: nodes.Expression, given: tuple[nodes.Parameter, ...] = own
@@ -179,10 +179,11 @@ def _claim(check: nodes.Check, watch: nodes.Watch, kind: Kind, column: str) -> n
     rows = call("num_rows")
     measured: nodes.Expression = rows
     if kind != ROWS:
-        measured = call(KINDS[kind], nodes.Name(column, span=span))
-    if kind == "drift":
-        days = nodes.Parameter(nodes.Name(EARLIER_DAYS, span=span), number(28), span=span)
-        measured = replace(measured, parameters=(days, *own))
+        given = own
+        if kind == "drift":
+            days = nodes.Parameter(nodes.Name(EARLIER_DAYS, span=span), number(28), span=span)
+            given = (days, *own)
+        measured = call(KINDS[kind], nodes.Name(column, span=span), given=given)
     is_row_key = kind == "distinct" and _ROW_KEY_NAME.search(column) is not None
     if kind == "nulls" or is_row_key:
         measured = nodes.Arithmetic("/", measured, rows, span=span)
