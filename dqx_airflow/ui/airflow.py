@@ -478,13 +478,19 @@ def _instances(of_pushed: Any = XComModel.value) -> Any:
 
 
 def _task_run(row: Sequence[Any], pushed: object) -> TaskRun:
-    *known, state, operator, attempt_id, run_after, _, on, started, ended, label, run_state = row
+    *names, map_index, state, operator, attempt, after, _, on, started, ended, label, run_state = (
+        row
+    )
+    dag_id, run_id, task_id = names
     return TaskRun(
-        *known,
-        state=str(state) if state else None,
-        operator=operator,
-        attempt_id=str(attempt_id),
-        run_after=run_after,
+        dag_id,
+        run_id,
+        task_id,
+        map_index,
+        str(state) if state else None,
+        operator,
+        str(attempt),
+        run_after=after,
         pushed=pushed,
         logical_date=on,
         started=started,
