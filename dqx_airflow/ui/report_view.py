@@ -399,6 +399,9 @@ def fault_of(verdict: Verdict) -> str:
 
 _MOST = 40
 _ROW_COUNT = "num_rows"
+_ALL_ROWS = f"{_ROW_COUNT}()"
+_SHARE = re.compile(r"(?!num_rows)(\w+)\([^()]*\) / num_rows\(\)")
+"""A number of rows, of which a failure has too many, divided by that of all."""
 
 
 def operands_of(verdict: Verdict) -> tuple[tuple[str, str], ...]:
@@ -531,16 +534,24 @@ def csv_of(rows: Sequence[FailingRow]) -> str:
 
 
 def failing_total(verdict: Verdict, datasets: Sequence[DatasetSnapshot]) -> str:
-    """The number of failing rows, and their share: `472 of 930 rows (50.8%)`; for an assertion
-    about a share of rows their share, for one that is judged for each group the number of failed
-    groups. Empty if the assertion counts neither."""
+    """The number of failing rows, and their share: `472 of 930 rows (50.8%)`, also for a number of
+    rows divided by that of all; for one that is judged for each group the number of failed groups.
+    Empty if the assertion counts neither."""
     from dqx_airflow.metrics.builtin import METRICS
     from dqx_airflow.metrics.metric import MetricUnit
 
     if verdict.groups is not None:
         return f"{verdict.failed_groups or 0} of {verdict.groups} groups"
     metric, value = METRICS.get(verdict.metric or ""), verdict.value
-    if metric is None or not verdict.failing_rows:
+    if not verdict.failing_rows:
+        return ""
+    share = _SHARE.fullmatch(verdict.expression)
+    if share and share[1] in METRICS and isinstance(value, int | float | Fraction):
+        operands = dict(operands_of(verdict))
+        rows_there = operands.pop(_ALL_ROWS, None)
+        if rows_there and len(operands) == 1 and METRICS[share[1]].unit is MetricUnit.ROWS:
+            return f"{operands.popitem()[1]} of {rows_there} rows ({format_percent(value)})"
+    if metric is None:
         return ""
     if metric.name == _SATISFYING and isinstance(value, int | float | Fraction) and value < 1:
         return f"{format_percent(1 - value)} of the rows that were evaluated"

@@ -371,6 +371,22 @@ def test_failing_rows_have_a_total_and_a_share_and_a_file(get: Get, tab: Get, sc
     assert get(href.replace("orders.price", "other")).status_code == 404
 
 
+def test_a_share_of_rows_has_its_number_of_failing_rows(tab: Get, scene: Scene) -> None:
+    measured = {'["orders","null_count",["id"],0]': 308, '["orders","num_rows",[],0]': 3846}
+    share = replace(
+        BAD_NULLS,
+        expression="null_count(id) / num_rows()",
+        expected="< 2%",
+        value=308 / 3846,
+        scaled_value=308 / 3846,
+        metric=None,
+        measured=json.dumps({"values": measured}),
+    )
+    scene.dag()
+    scene.ran(report_of(verdicts=(share,)))
+    assert "failing 308 of 3846 rows (8%)" in Html(tab().text).text
+
+
 def test_the_values_behind_a_compound_value_are_shown(tab: Get, scene: Scene) -> None:
     measured = {
         '["orders","count",["at"],0]': 458,
