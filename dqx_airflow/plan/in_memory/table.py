@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, timezone
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from math import isinf, isnan
 from types import MappingProxyType
 from typing import Any
@@ -154,7 +154,10 @@ def value_of(text: str, spark_type: str) -> Any:
 
 
 def _decimal_in_text(text: str, precision: int, scale: int) -> Decimal | None:
-    exact = Decimal(text)
+    try:
+        exact = Decimal(text)
+    except InvalidOperation:  # an exponent that no decimal has
+        return None
     is_held = (
         spark_values.has_room(exact, precision, scale)
         and spark_values.rounded_half_up(exact, scale) == exact

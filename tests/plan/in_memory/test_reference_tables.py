@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dqx_airflow.plan.in_memory.table import Table, TableError, columns_of
+from dqx_airflow.plan.in_memory.table import Table, TableError, columns_of, value_of
 
 HERE = timezone(timedelta(hours=2))
 
@@ -42,6 +42,11 @@ def test_rows_may_lack_columns_and_have_more() -> None:
     table = Table.of_columns(columns_of([{"a": 1}, {"b": "x", "a": Decimal("1.5")}, {"c": None}]))
     assert [field.type for field in table.fields] == ["decimal(21,1)", "string", "void"]
     assert table.rows == ((1, None, None), (Decimal("1.5"), "x", None), (None, None, None))
+
+
+@pytest.mark.parametrize("text", ["9E99999999999999999999", "1E-99999999999999999999", "9E999999"])
+def test_a_number_without_room_in_a_decimal_is_malformed(text: str) -> None:
+    assert value_of(text, "decimal(5,2)") is None
 
 
 def test_timestamps_are_stored_in_utc_and_floats_as_float() -> None:
