@@ -150,7 +150,7 @@ _NAIVE = MappingProxyType(
         "machines": "count(DISTINCT machine_id)",
     }
 )
-_TUNED = MappingProxyType(
+TUNED = MappingProxyType(
     {
         **_SHARED,
         "won deviation": "stddev_samp(CAST(amount_won AS DOUBLE))",
@@ -189,7 +189,7 @@ def tuned(spark: Any, path: str) -> dict[str, bool]:
     pass.
     """
     frame = events(spark, path)
-    values = values_of(frame, _TUNED)
+    values = values_of(frame, TUNED)
     values["wagered range"] = not 0 <= values["wagered least"] <= values["wagered most"] <= 1000
     values |= values_of(frame, {"machines": "count(DISTINCT machine_id)"})
     values["key"] = copied_keys_by_hash(frame, _KEY)
