@@ -14,7 +14,7 @@ from connect_server import connect_server
 from other_sparks import ROOT, SPARKS, TESTS, environment_with, python_with
 
 PAGE = ROOT / "dqx_airflow" / "docs" / "tested.md"
-_COUNTS = re.compile(r"<!-- counts of pytest --spark -->\n(.*)<!-- end of counts -->", re.S)
+_COUNTS = re.compile(r"<!-- counts of pytest --spark -->\n(.*?)<!-- end of counts -->", re.S)
 _HEAD = "| Spark | passed | not possible there | failed | on |\n|---|---|---|---|---|\n"
 
 COVERING = (
