@@ -19,6 +19,7 @@ from dqx_airflow.dql.syntax.grammar import LINE_KEYWORDS, grammar
 _SPELLINGS = {
     "COMPARATOR": ("<", "<=", "==", "!="),
     "DATE": ("2024-11-29", "2024-02-30"),
+    "DRIFT": ("drift",),
     "FACTOR": ("2.0x", "3x", "1_0.50x"),
     "PERCENT": ("5%", "0.10%", "1_000%", "1e1%"),
     "NUMBER": ("0", "5", "1_000", "1e3", "0.50", "2.5E-3", "123456789012345678901234567890"),
