@@ -267,7 +267,6 @@ def results_of(suite: Path, given: str | None) -> StoredResults:
 
 def known_results_root(suite: Path) -> str | None:
     """The results root of the nearest `dqx.toml`; None if there is none."""
-
     settings_file = find_settings(suite.parent) or find_settings(Path())
     return read_settings(settings_file).results if settings_file else None
 

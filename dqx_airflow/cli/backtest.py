@@ -84,7 +84,6 @@ def backtest(
     :param fill: Measure the days that the store lacks, in one scan.
     :param output: Output format: table, json, svg or html.
     """
-
     checked = arguments.suite_file(suite).read()
     name = checked.valid_suite.name.value
     first, last = arguments.first_and_last(since, until, default=90)
@@ -106,7 +105,6 @@ def backtest(
 def _all_days(days: tuple[PastDay, ...], first: date, last: date) -> list[PastDay]:
     """The days, and the days between them that have no results. For a mapped gate these are the
     days of each instance on dates on which the gate was mapped."""
-
     with_results = {(day.date, day.map_index): day for day in days}
     instances = sorted({day.map_index for day in days}) or [-1]
     mapped = {day.date: day.map_index >= 0 for day in days}
@@ -122,7 +120,6 @@ def _all_days(days: tuple[PastDay, ...], first: date, last: date) -> list[PastDa
 def _compared(
     checked: Checked, path: Path, days: list[PastDay], typed: list[str], proposal: Path | None
 ) -> BacktestComparison:
-
     today = Backtest(checked.valid_suite, days)
     values = typed_values(typed)
     proposed, base = today, checked
@@ -174,7 +171,6 @@ def _written(comparison: BacktestComparison, output: BacktestFormat) -> str:
 
 
 def _comparison_fields(comparison: BacktestComparison) -> dict[str, Any]:
-
     return {
         "suite": comparison.suite,
         "from": comparison.dates[0].isoformat() if comparison.dates else None,
@@ -210,7 +206,6 @@ def _comparison_fields(comparison: BacktestComparison) -> dict[str, Any]:
 
 
 def _print_comparison(comparison: BacktestComparison, file: Any = None) -> None:
-
     console = console_for(file)
     is_same = comparison.values_before == comparison.values_after and not comparison.changed
     columns = ("passed", "failed", "skipped", "error", "unknown")
@@ -250,7 +245,6 @@ def _print_comparison(comparison: BacktestComparison, file: Any = None) -> None:
 
 def _why_unknown(comparison: BacktestComparison) -> list[str]:
     """A line for each of the most frequent reasons."""
-
     reasons = Counter(day.unknown for assertion in comparison.assertions for day in assertion.days)
     del reasons[None]
     most = reasons.most_common(_MOST_REASONS)
@@ -334,7 +328,6 @@ def _opened(
 
 def _of_one_dataset(plan: Plan) -> Plan:
     """The plan without the requests about other datasets."""
-
     several = (Scan.QUERY, Scan.MATCH)
     requests = tuple(
         request
@@ -360,7 +353,6 @@ def shadow(
 
     :param name: The shadow, if there were several; default: the last one.
     """
-
     first, last = arguments.first_and_last(since, until, default=30)
     wanted = runs_of_suite(arguments.suite_name(suite), first, last, gate)
     observed = shadow_days(arguments.results_of(suite, results), wanted)
@@ -404,7 +396,6 @@ def _instance_of_day(day: ShadowDay) -> str:
 def _print_shadow(
     name: str, days: Sequence[ShadowDay], compared: Sequence[ShadowedAssertion]
 ) -> None:
-
     rows = []
     for assertion in compared:
         only_one = [f"gate {on}" for on in assertion.only_own] + [

@@ -53,7 +53,6 @@ def print_or_write(text: str, output: Path | None) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """:raises RequestError: the file cannot be written."""
-
     try:
         path.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
@@ -81,7 +80,6 @@ def print_list(
 
 def require_new(path: Path) -> None:
     """:raises RequestError: it exists."""
-
     if path.exists():
         raise RequestError(f"{path} already exists", "choose another file")
 

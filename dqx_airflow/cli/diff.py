@@ -68,7 +68,6 @@ class PastWanted:
         :raises RequestError: no store is configured.
         :raises StoreError: it cannot be read.
         """
-
         stored = arguments.results_of(path, self.results)
         first, last = arguments.first_and_last(self.since, self.until, default=90)
         try:
@@ -205,7 +204,6 @@ def _suites_at(revision: str, folder: Path) -> dict[Path, nodes.Suite]:
 
 def _suite_in(path: Path, root: Path, found: Findings) -> nodes.Suite | None:
     """The suite in a file, whose errors are added to the findings; None for a library or blocks."""
-
     source = read_source(path, from_here(path))
     if isinstance(source, Unreadable):
         found.add([source.diagnostic], {})

@@ -308,7 +308,6 @@ def suggest(
 
 
 def _refs(texts: list[str]) -> list[DatasetRef]:
-
     refs, problems = datasets_of_arguments(texts)
     if problems:
         raise RequestError(

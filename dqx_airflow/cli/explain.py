@@ -105,7 +105,6 @@ def _explain_code(code: str, format: TextOrJson) -> None:
 
 
 def _tokens(source: SourceFile, format: TextOrJson) -> str:
-
     from dqx_airflow.dql.syntax.parser import tokens
 
     rows = [(token.type, str(token), token.line, token.column) for token in tokens(source)]

@@ -88,7 +88,6 @@ def _newest_before(results: StoredResults, wanted: RunsWanted) -> date | None:
 
 
 def _alert_fields(alert: Alert) -> dict[str, object]:
-
     verdict, label = alert.verdict, alert.label
     value = verdict.scaled_value
     return {

@@ -135,7 +135,6 @@ class _Runner:
 
     def watch(self) -> int:
         """Runs repeatedly, until interrupted."""
-
         while True:
             self.run()
             typer.echo("waiting for a change; press Ctrl+C to stop", err=True)
@@ -170,7 +169,6 @@ def print_diagnostics(call: RunCall) -> None:
 
 def _without_secrets(line: str) -> str:
     """A line of the same length, with stars from the first secret to the last."""
-
     shown = redact(line)
     if shown == line:
         return line

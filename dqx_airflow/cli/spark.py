@@ -63,7 +63,6 @@ class Spark:
 
         :raises DqxError: Spark cannot be reached, or was lost.
         """
-
         self._check(refs)
         with ExitStack() as display, spark_errors_explained(self.connection):
             spark = without_log(self._open(), refs)

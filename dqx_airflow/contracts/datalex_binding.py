@@ -149,7 +149,6 @@ def _nearest_id(written: str, manifest: Manifest | None) -> str | None:
 
 def _outputs(block: Block, promise: ManifestContract, manifest: Manifest) -> Iterator[Diagnostic]:
     """Whether every output of the contract is a column of the query."""
-
     wanted = [output.name for output in promise.outputs]
     query = block.text("query")
     place = block.span_of("query")

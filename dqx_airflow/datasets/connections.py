@@ -183,7 +183,7 @@ class DatabaseKind:
 
     def quoted(self, name: str) -> str:
         """A name of a table or a column as this database quotes it."""
-        before, after = tuple(self.quotes)
+        before, after = self.quotes
         return f"{before}{name.replace(after, after * 2)}{after}"
 
 

@@ -38,14 +38,14 @@ from typing import Literal, TypeAlias
 from dqx_airflow.metrics.patterns.bounds import bounded, bounded_like, ended
 from dqx_airflow.metrics.patterns.syntax import PatternError
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
-from dqx_airflow.values.text_tables import table_rows
+from dqx_airflow.values.files import table_rows
 
 _REFUSED = "refused: "
 _SECTIONS = {
     title: names.split()
     for title, names in re.findall(
         r"^(\S.*):\n((?: .*\n)+)",
-        files("dqx_airflow.dql").joinpath("spark_functions.txt").read_text(encoding="utf-8"),
+        files(__package__).joinpath("spark_functions.txt").read_text(encoding="utf-8"),
         re.MULTILINE,
     )
 }
@@ -182,7 +182,7 @@ def _unescaped(match: re.Match[str]) -> str:
 
 def _positions(heading: str) -> dict[str, tuple[int, ...]]:
     """The positions of some arguments of functions, from a table of `spark_functions.txt`."""
-    rows = table_rows("dqx_airflow.dql", "spark_functions.txt", heading)
+    rows = table_rows(__package__, "spark_functions.txt", heading)
     return {
         name: tuple(map(int, positions.split()))
         for names, positions in rows

@@ -25,7 +25,7 @@ from dqx_airflow.diagnostics.diagnostic import Level
 from dqx_airflow.dql.printer import show_name, show_text
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.values import Severity, SourceFile, exact
-from dqx_airflow.values.text_tables import table_rows
+from dqx_airflow.values.files import table_rows
 
 
 @dataclass(frozen=True, slots=True)

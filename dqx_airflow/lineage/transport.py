@@ -266,7 +266,6 @@ def rebuilt(event: dict[str, Any]) -> RunEvent:
 
     :raises Exception: it is not the JSON form of a run event; KeyError, TypeError or ValueError.
     """
-
     run_facets = dict(event["run"].get("facets") or {})
     if isinstance(parent := run_facets.get("parent"), dict):
         root = parent.get("root")
@@ -333,7 +332,6 @@ def one_line(error: BaseException, limit: int = 300) -> str:
 
 
 def _check_http(transport: HttpTransport) -> LineageCheck:
-
     address = redact(urljoin(transport.url, transport.endpoint))
     options: dict[str, Any] = {"verify": transport.verify}
     if getattr(transport, "cert", None) is not None:  # since openlineage-python 1.54

@@ -20,8 +20,8 @@ from dqx_airflow.metrics.drift import DRIFT
 from dqx_airflow.metrics.usual_limits import Kind, UsualLimits, day_before, usual_limits
 from dqx_airflow.values import MetricValue
 from dqx_airflow.values.exact import NUMBERS, Exact, bounded, nearest_float, square_root
+from dqx_airflow.values.files import table_rows
 from dqx_airflow.values.json_form import iso_timestamp
-from dqx_airflow.values.text_tables import table_rows
 
 Numbers = tuple[MetricValue, ...]
 

@@ -20,7 +20,7 @@ from itertools import accumulate
 from typing import Any, TypeAlias
 
 from dqx_airflow.values import MetricValue
-from dqx_airflow.values.text_tables import table_rows
+from dqx_airflow.values.files import table_rows
 
 MOST_CATEGORIES = 1000
 """With more different strings, a column has no drift."""

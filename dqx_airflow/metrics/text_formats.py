@@ -27,7 +27,7 @@ from functools import partial
 from importlib.resources import files
 
 from dqx_airflow.metrics.sql import quote_literal
-from dqx_airflow.values.text_tables import table_rows
+from dqx_airflow.values.files import table_rows
 
 _rows = partial(table_rows, __package__, "text_formats.txt")
 _PARTS: dict[str, str] = dict(_rows("parts"))

@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Any
 
 from dqx_airflow.diagnostics.diagnostic import slip_of
-from dqx_airflow.values.text_tables import table_rows
+from dqx_airflow.values.files import table_rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -540,7 +540,6 @@ def find_source(given: Any, folder: Path | None, *, kind: str, signs: str) -> Fo
 
 def _meant(paths: Iterable[Path]) -> str:
     """A question with the name of a similar file next to a missing one, if there is one."""
-
     for path in paths:
         with suppress(OSError, ValueError):
             names = [file.name for file in path.parent.iterdir() if file.suffix == path.suffix]
@@ -562,7 +561,6 @@ def errors_in(
 
     :param name: the source, as messages name it.
     """
-
     errors = errors_of(diagnostics)
     if not errors:
         return []
@@ -579,7 +577,6 @@ def log_diagnostics(
 
     :raises GateMisconfigured: it has errors; the message contains the first of them.
     """
-
     diagnostics = list(diagnostics)
     displayed, rest = first_findings(diagnostics)
     for diagnostic in displayed:

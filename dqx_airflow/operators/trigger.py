@@ -48,7 +48,6 @@ class Ending:
 
 def ending_of_code(code: int | None, timeout_s: float | None) -> Ending:
     """The meaning of the job's exit code."""
-
     if not code:
         return Ending(
             f"the Spark job succeeded (exit code {code})",
@@ -92,7 +91,6 @@ def with_cause(ending: Ending, spark: SparkLog) -> Ending:
 
 def ending_of_event(event: dict[str, Any], timeout_s: float | None) -> Ending:
     """The ending according to the event of a deferred gate's trigger."""
-
     if event["is_late"]:
         return Ending(event["how"], _MORE_TIME, is_late=True)
     if event.get("code") == EXIT_TIMED_OUT and timeout_s is not None:

@@ -139,7 +139,6 @@ class ResultsStore:
 
 def probe_objects(location: ResultsRoot) -> None:
     """Writes and deletes one object below the root of an object store."""
-
     handler = DeltaStorageHandler(location.root, location.options)
     # Always the same name: if deletion is forbidden (appending does not need it), a single object
     # stays, not one for each gate. Two concurrent probes may delete each other's. deltalake's

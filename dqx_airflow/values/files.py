@@ -1,5 +1,5 @@
-"""The location of a file: for users its address in a Git repository, or else its path; and the
-files that ship with the package; and how a file is replaced.
+"""The location of a file: for users its address in a Git repository, or else its path; the files
+that ship with the package, and the tables in those beside its modules; and how a file is replaced.
 
 Only reads Git's files, since a worker may not have the program `git`.
 """
@@ -10,6 +10,8 @@ import configparser
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
@@ -134,3 +136,15 @@ def shipped(path: str) -> Path:
         if (home / path).exists():
             return home / path
     raise FileNotFoundError(f"{path} is missing: reinstall dqx-airflow")
+
+
+@cache
+def table_rows(package: str, name: str, heading: str) -> tuple[list[str], ...]:
+    """The rows below a heading of a text in a package, each as its columns."""
+    rows = _text(package, name).partition(f"\n{heading}\n")[2].partition("\n\n")[0]
+    return tuple(line.strip().split(" | ") for line in rows.splitlines())
+
+
+@cache
+def _text(package: str, name: str) -> str:
+    return files(package).joinpath(name).read_text("utf-8")

@@ -31,7 +31,6 @@ PART_OF_SECOND = re.compile(r"(?<=:[0-9]{2})[.,]([0-9]+)")
 
 def to_json(value: Any) -> str:
     """The JSON form of any value of this package, with stable key order."""
-
     return json.dumps(_converter().unstructure(value), ensure_ascii=False, allow_nan=False)
 
 

@@ -18,7 +18,7 @@ from standard_schemas import SCHEMAS, schema_text, stored_at
 from dqx_airflow.contracts.dialects import clause_reader
 from dqx_airflow.contracts.model import Dialect
 from dqx_airflow.diagnostics import draw
-from dqx_airflow.values.text_tables import table_rows
+from dqx_airflow.values.files import table_rows
 
 CASES = HERE / "cases"
 PARTS = {"dcs": contract_parts, **dict.fromkeys(("fabric", "odcs", "product"), dialect_parts)}

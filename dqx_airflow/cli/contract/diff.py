@@ -93,7 +93,6 @@ def _print_past(
     pairs: Iterable[ContractPair], wanted: PastWanted, registry: str | None, format: DiffFormat
 ) -> None:
     """Prints which past days turn with the new versions, and which consumers these reach."""
-
     diffs = []
     for old, new in [(old, new) for old, new in pairs if old and new]:
         before, after = (compile_contract(contract).checked.suite for contract in (old, new))

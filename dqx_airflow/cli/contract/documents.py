@@ -235,7 +235,6 @@ def _cell(text: str) -> str:
 
 
 def _print_tables(covered: Sequence[Covered]) -> None:
-
     colours = {"checked": "green", "documented": "dim", "accepted": "dim", "unsupported": "yellow"}
     console = console_for()
     for number, contract in enumerate(covered):
@@ -366,7 +365,6 @@ def to_suite(
     :param check: Compare with this suite instead of printing; exit 1 if they differ.
     :param output: Write the suite to a file.
     """
-
     (contract,) = read_versions([file])
     text = compile_contract(contract).text
     if check is not None:
@@ -376,7 +374,6 @@ def to_suite(
 
 
 def _compare(path: Path, compiled: str) -> None:
-
     committed = read_source(path, str(path))
     if isinstance(committed, Unreadable):
         raise RequestError(f"{path}: {committed.reason}")

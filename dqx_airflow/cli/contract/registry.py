@@ -43,7 +43,6 @@ def codeowners(
     :param files: Contracts, with paths relative to the repository.
     :param org: The organisation of the teams: @ORG/team.
     """
-
     for path, contract in zip(files, read_versions(files), strict=True):
         typer.echo(codeowners_line(path, contract, org))
 
@@ -53,7 +52,6 @@ def rfc(file: Annotated[str, typer.Argument(metavar="FILE")]) -> None:
 
     :param file: A contract.
     """
-
     (contract,) = read_versions((file,))
     typer.echo(rfc_draft(contract), nl=False)
 
@@ -88,7 +86,6 @@ def versions_of(registry: Registry, contract_id: str) -> tuple[PublishedVersion,
 
     :raises RequestError: there are none.
     """
-
     versions = registry.versions(contract_id)
     if not versions:
         hint = did_you_mean(contract_id, registry.ids())
@@ -290,7 +287,6 @@ def publish(
 @app.command("list")
 def list_(*, place: PlaceOption, on: DayOption = None, as_json: JsonOption = False) -> None:
     """List the contracts, each with its newest version and state."""
-
     registry, day = registry_at(place), day_of(on)
     facts = [
         _facts(max(versions, key=lambda published: published.version), day)
@@ -335,7 +331,6 @@ def show(
 
 def _read(path: Path) -> tuple[Path, Contract, Mapping[str, str]]:
     """A contract with its files, named relative to its folder."""
-
     source = read_source(path, path.name)
     if isinstance(source, Unreadable):
         raise RequestError(f"{path}: {source.reason}")

@@ -18,7 +18,7 @@ from sqlglot.errors import SqlglotError
 
 from dqx_airflow.contracts.field_types import KINDS, LONGEST, Kind, as_decimal, sum_of, widest
 from dqx_airflow.errors import NoCounterpartError
-from dqx_airflow.values.text_tables import table_rows
+from dqx_airflow.values.files import table_rows
 
 if TYPE_CHECKING:
     from sqlglot import Expr

@@ -69,7 +69,7 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean, nearest
 from dqx_airflow.metrics import types
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 from dqx_airflow.values.exact import finite_number
-from dqx_airflow.values.text_tables import table_rows
+from dqx_airflow.values.files import table_rows
 
 NUMBER_WORDS = ("number", "whole_number")
 _ISO_TIME = re.compile(

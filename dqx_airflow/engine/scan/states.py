@@ -42,7 +42,7 @@ from dqx_airflow.results.store import append, dated, open_or_create, tidy
 from dqx_airflow.results.tables import ResultsRoot, committed, store_errors
 from dqx_airflow.values import DatasetRef, MetricValue, Origin
 from dqx_airflow.values.exact import exact_text, parse_exact
-from dqx_airflow.values.text_tables import table_rows
+from dqx_airflow.values.files import table_rows
 
 
 def added_file_passes(

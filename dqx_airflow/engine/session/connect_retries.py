@@ -1,4 +1,6 @@
-"""How long the calls to a Spark Connect server wait for one that does not respond."""
+"""How long the calls to a Spark Connect server wait for one that does not respond.
+
+A file of its own, since what it imports is there only with a client of Spark Connect."""
 
 from __future__ import annotations
 

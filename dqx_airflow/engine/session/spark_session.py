@@ -163,6 +163,5 @@ def without_log(spark: SparkSession, refs: Iterable[DatasetRef]) -> SparkSession
 
 def _local_cores(master: str) -> int:
     """The number of concurrent tasks: 2 for `local[2]`, all cores for `local[*]`."""
-
     cores = master.removeprefix("local").strip("[]").split(",")[0]
     return int(cores) if cores.isdigit() else (os.cpu_count() or 1) if cores else 1
