@@ -277,6 +277,8 @@ def _message(error: Exception) -> str:
         hint = "make room, or write the output elsewhere"
     else:
         problem = f"dql failed: {_first_line(error)}"
+        if isinstance(error, ImportError):  # such as half of one PySpark over half of another
+            hint = f"`dql doctor` finds packages that are missing or do not fit; {hint}"
     return f"error: {problem}\n  help: {hint}"
 
 

@@ -104,6 +104,7 @@ def test_a_circular_reference_is_reported(broken: Path, name: str) -> None:
         (RuntimeError("https://u:SECRET@host broke\nmore"), 4, "dql failed: RuntimeError: https"),
         (RecursionError(), 4, "dql failed: RecursionError"),
         (MemoryError(), 4, "dql failed: MemoryError"),
+        (ImportError("half of it"), 4, "half of it\n  help: `dql doctor` finds packages that"),
         (ConnectionRefusedError(111, "refused"), 4, "Spark was lost"),
         (StoreError("no store", "make one"), 4, "error: no store\n  help: make one"),
         (OSError(errno.ENAMETOOLONG, "File name too long", "a.dql"), 2, "error: a.dql: File name"),
