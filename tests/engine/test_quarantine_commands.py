@@ -5,6 +5,7 @@ trace.
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, timedelta
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from lake import TODAY, YESTERDAY, delta, request
+from processes import PROGRAMS, environment
 from typer.testing import CliRunner, Result
 
 from dqx_airflow.cli.main import app
@@ -312,3 +314,31 @@ def test_slices_undated_data_and_texts_return_as_well(
         found[folder] = (called.output, sorted((row["id"], row["amount"]) for row in rows))
     assert found["texts"][1] == [(1, 1), (2, 7), (4, 4)], found["texts"][0]
     assert found["slices"][1] == [(1, 1), (2, 7)], found["slices"][0]
+
+
+@pytest.mark.slow
+def test_rows_return_over_spark_connect(
+    gate: GateRequest, tmp_path: Path, server_session: Any, connect_address: str
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+        run_gates(replace(gate, more=()).parts, lambda _: server_session)
+    repair(tmp_path)
+    suite = tmp_path / "suite.dql"
+    suite.write_text(gate.suite.text)
+    released = subprocess.run(
+        [
+            *(PROGRAMS / "dql", "quarantine", "release", tmp_path / "quarantine", suite),
+            *("--gate", "test.gate", "--date", str(TODAY), "--reason", "ticket 8"),
+            *("--to", tmp_path / "silver", "--results", gate.results_root),
+            *("--dataset", f"orders={tmp_path}/orders?date_column=ds&keys=id"),
+            *("--connection", connect_address),
+        ],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    said = f"1 rows released to {tmp_path}/silver, 3 left in quarantine\n"
+    assert (released.stdout, released.stderr, released.returncode) == (said, "", 1)
+    assert (ids(tmp_path / "silver"), ids(tmp_path / "quarantine")) == ([1, 2, 4], [3, 5, 5])
