@@ -432,7 +432,7 @@ def _runs_until(
     if ti.map_index is not None and ti.map_index >= 0:
         where.append(of_instance(ti.map_index))
     columns = ["run_id", "scheduler_run", "attempt", "attempt_id", "outcome", "finished_at"]
-    columns += ["fail_on", "gate", "dataset_date", "slice", PARTIAL]
+    columns += ["fail_on", "gate", "dataset_date", "slice", "answered", PARTIAL]
     order = f'ORDER BY "finished_at" DESC LIMIT {_MOST_RUNS}'
     runs: Sequence[Mapping[str, Any]] = select(RUNS, columns, where, order)
     return runs
@@ -441,17 +441,20 @@ def _runs_until(
 def _bad_before(
     runs: Sequence[Mapping[str, Any]], own: Mapping[str, Any], own_ids: set[str]
 ) -> Mapping[str, Any] | None:
-    """The last run of an earlier attempt on the same slice, ignoring a partial one that passed, if
-    it was bad."""
+    """The last run of an earlier attempt on the same slice, or of this one before an answer,
+    ignoring a partial one that passed, if it was bad."""
     from dqx_airflow.results.incidents import same_slice
     from dqx_airflow.results.query import PARTIAL
+
+    def judged(run: Mapping[str, Any]) -> tuple[Any, ...]:
+        return run["attempt_id"], run.get("answered")
 
     earlier = (
         run
         for run in runs
         if str(run["run_id"]) not in own_ids
         and all(run[name] == own[name] for name in ("gate", "dataset_date"))
-        and run["attempt_id"] != own["attempt_id"]
+        and judged(run) != judged(own)
         and same_slice(run.get("slice"), own.get("slice"))
         and (run["outcome"] in _BAD or not run.get(PARTIAL))
     )

@@ -174,10 +174,17 @@ def _find(
     session: Any, client: StoreClient, task: airflow.TaskRef, on: date | None, first: str
 ) -> _Found:
     """The incidents of a task around a date of its data, or its newest ones."""
+    name = f"{task.dag_id}.{task.task_id}"
     recent = airflow.recent_runs(session, [(task.dag_id, task.task_id)])
     known = client.ask(lambda store: store.gates_of({run.attempt_id for run in recent}))
-    # Airflow may have deleted all runs that it knew: the link stays.
-    gates = known.found or (f"{task.dag_id}.{task.task_id}",)
+    gates = known.found
+    if on is not None:
+        # The link stays if the gate has another name since, or Airflow has deleted the run.
+        of_date, columns = RunsWanted(since=on, until=on), ("attempt_id", "gate")
+        rows = client.ask(lambda store: tuple(store.run_rows(of_date, columns))).found
+        tasks = airflow.tasks_of(session, {row["attempt_id"] for row in rows})
+        gates += tuple(row["gate"] for row in rows if _task_of(row, tasks) == name)
+    gates = tuple(dict.fromkeys(gates)) or (name,)
     wanted = RunsWanted(gates, map_index=task.map_index if task.map_index >= 0 else None)
     if on is not None:
         wanted = replace(wanted, since=_shifted(on, -_NEAR), until=_shifted(on, _NEAR))
@@ -191,6 +198,12 @@ def _find(
         open_groups = records.groups_of(one for one in incidents if one.is_open)
         group = next((own for own in open_groups if chosen_one in own), (chosen_one,))
     return _Found(gates, incidents, group, known.problem or answer.problem)
+
+
+def _task_of(row: Mapping[str, str], tasks: Mapping[str, airflow.TaskRef]) -> str:
+    """The DAG and the task of a run, by the name of its gate if Airflow has forgotten it."""
+    ref = tasks.get(row["attempt_id"])
+    return f"{ref.dag_id}.{ref.task_id}" if ref else row["gate"].partition("/")[0]
 
 
 def _shifted(on: date, by: timedelta) -> date | None:
@@ -258,6 +271,7 @@ def _page(
         },
         "waived": {(one.check, one.name): one for one in active},
         "latest": now.date() + LONGEST_WAIVER,
+        "shown": " ".join(sorted(own_ids)),
         "acceptable": bool(newest_reports)
         and not any(map(decisions.why_not_acceptable, newest_reports)),
     }
@@ -288,6 +302,10 @@ def change(
     ]
     if not about:
         raise _GONE
+    shown, last = form.get("shown"), {run.run_id for one in about for run in one.last_of_each}
+    if kind == ACCEPTED and shown is not None and not last <= {*shown.split()}:
+        again = "The data has been judged again: reload the page."
+        raise responses.Refused(HTTPStatus.CONFLICT, again)
     back = _address_of(task, about[0].date, about[0].id)
     if kind == _CLEAR:
         return clear_tasks(request, session, user, about, back)

@@ -531,6 +531,19 @@ def test_a_recovery_is_sent_and_a_partial_pass_is_not_one(changed: Callable[...,
     assert notice.payload["incident_url"].endswith("?dag_id=lake&task_id=gate&on=2024-05-17")
 
 
+def test_what_is_accepted_after_a_question_is_a_recovery_and_what_is_void_is_no_news(
+    changed: Callable[..., Any],
+) -> None:
+    asked = failing(report_of("blocked", 1), "a")
+    assert changed([asked]).payload["outcome"] == "blocked"
+    again = failing(replace(report_of("blocked", 2), run_key=asked.run_key), "a")
+    void = replace(again, attempt=asked.attempt, answered="2024-05-17T06:02:00")
+    assert changed([void]) is None
+    after = replace(report_of("accepted", 3), run_key=asked.run_key, attempt=asked.attempt)
+    notice = changed([replace(after, answered="2024-05-17T06:03:00")])
+    assert notice.text.startswith("recovered, accepted: gate lake.gate")
+
+
 def test_a_good_date_is_no_recovery_of_another_one(changed: Callable[..., Any]) -> None:
     def run(outcome: str, minute: int, on: int, store: str = "zurich") -> list[GateReport]:
         report = failing(report_of(outcome, minute), "a")

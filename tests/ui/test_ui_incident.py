@@ -203,6 +203,26 @@ def test_the_link_stays_when_airflow_has_forgotten_the_runs(get: Get, scene: Sce
     assert "Open incident: lake.gate" in Html(get(f"{HERE}&on={DAY}").text).text
 
 
+def test_the_link_stays_when_a_gate_of_several_suites_is_forgotten_or_has_a_new_name(
+    get: Get, scene: Scene
+) -> None:
+    scene.dag()
+    report = report_of()
+    scene.store(replace(report, run_key=replace(report.run_key, gate="lake.gate/Orders")))
+    assert "Open incident: lake.gate/Orders" in Html(get(f"{HERE}&on={DAY}").text).text
+    earlier = report_of(2, on=DAY - timedelta(days=30))
+    scene.ran(replace(earlier, run_key=replace(earlier.run_key, gate="orders")), number=2)
+    for days_ago in range(14):  # the last ones by which a gate is known
+        later = report_of(9 + days_ago, on=DAY - timedelta(days=days_ago), outcome=Outcome.PASSED)
+        key = replace(later.run_key, gate="shop orders")
+        scene.ran(replace(later, run_key=key), number=9 + days_ago)
+    page = get(f"{HERE}&on={DAY - timedelta(days=30)}").text
+    assert "Open incident: orders" in Html(page).text
+    scene.dag("pond", team="blue")
+    page = get(f"incident?dag_id=pond&task_id=gate&on={DAY - timedelta(days=30)}", "ben")
+    assert page.status_code == 404  # of another DAG
+
+
 def test_an_editor_closes_an_incident_with_a_reason(get: Get, post: Get, scene: Scene) -> None:
     scene.dag()
     days_of(scene, "bb")
@@ -446,6 +466,19 @@ def test_the_incident_accepts_one_of_its_slices(get: Get, post: Get, scene: Scen
     post("incident", **{**form, "only": older[0]}, kind="accepted", text="a holiday")
     states = states_of(scene)
     assert (states["2024-03-19", "gate"], states["2024-03-20", "gate"]) == (None, "failed")
+
+
+def test_only_what_the_page_has_shown_is_accepted(get: Get, post: Get, scene: Scene) -> None:
+    scene.dag()
+    scene.ran(known(report_of()))
+    (form,) = (form for form in Html(get(HERE, "eve").text).forms if "shown" in form)
+    later = known(report_of(2, started_at=NOON + timedelta(hours=1)))
+    scene.store(replace(later, attempt=Attempt(2, "again"), finished_at=NOON + timedelta(hours=2)))
+    refused = post("incident", **form, kind="accepted", text="as shown")
+    assert refused.status_code == 409
+    assert "has been judged again: reload the page" in Html(refused.text).text
+    assert notes(scene) == []
+    assert post("incident", **form, kind="comment", text="x").status_code == 303
 
 
 @pytest.mark.few(1)
