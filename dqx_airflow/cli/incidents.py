@@ -7,7 +7,7 @@ from __future__ import annotations
 import getpass
 import re
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -41,7 +41,7 @@ def incidents(
     An incident ends when its slice (date, map index, promote_slice) passes, is accepted, or a
     person closes it. The page "Open slices" in Airflow clears the tasks of all of them in order.
 
-    :param gate: Only those of this gate.
+    :param gate: Only those of this gate, or of an instance of it: GATE[3].
     :param ended: Include those that were repaired, accepted or closed.
     :param show: Only this one, with what changed before it: commits or files, contents, where its
         failing rows are, and what else has changed since the last good date.
@@ -49,11 +49,10 @@ def incidents(
     :param reason: Why it is closed.
     :param author: Who decides; default: the current user.
     """
-    from dqx_airflow.results.incidents import changes_before, lacking_rows, stored_incidents
-    from dqx_airflow.results.query import RunsWanted
+    from dqx_airflow.results.incidents import changes_before, lacking_rows
 
     results = results_at(root)
-    found = stored_incidents(results, RunsWanted(None if gate is None else [gate]))
+    found = _incidents_of(results, gate)
     if close is not None:
         _close(results, found, close, reason, author or getpass.getuser())
         return
@@ -83,6 +82,29 @@ def results_at(root: str | None) -> StoredResults:
     results = results_under(root)
     results.require_some()
     return results
+
+
+def _incidents_of(
+    results: StoredResults, gate: str | None, on: date | None = None
+) -> list[Incident]:
+    """The incidents of a gate, of all its suites, or of an instance of it.
+
+    :raises RequestError: the store does not know the gate.
+    """
+    from dqx_airflow.results.decisions import gates_called
+    from dqx_airflow.results.incidents import stored_incidents
+    from dqx_airflow.results.query import RunsWanted
+
+    found = stored_incidents(results, RunsWanted(since=on, until=on))
+    match = re.fullmatch(r"(.*?)(?:\[(\d+)\])?", gate or "", re.DOTALL)
+    if gate is None or match is None:
+        return [*found]
+    own, index = {*gates_called(results, match[1])}, match[2]
+    return [
+        one
+        for one in found
+        if index in (None, str(one.map_index)) and own & {run.run_key.gate for run in one.runs}
+    ]
 
 
 def incident_called(found: Sequence[Incident], given: str) -> Incident:
@@ -182,27 +204,18 @@ def accept(
     Run the gate again (clear its task): it promotes these rows and updates the assets. If the data
     has changed since, the answer is void. P0 and @required need accept_required=True on the gate.
 
-    :param gate: The name of the gate.
+    :param gate: The name of the gate, or of an instance of it: GATE[3].
     :param on: The date of the data.
     :param reason: Why the data may go on.
     :param incident: Of several slices of the date, this one.
     :param author: Who decides; default: the current user.
     """
     from dqx_airflow.results.decisions import acceptances
-    from dqx_airflow.results.incidents import stored_incidents, write_notes
-    from dqx_airflow.results.query import RunsWanted
+    from dqx_airflow.results.incidents import write_notes
 
     results, day = results_at(root), on.date()
-    found = stored_incidents(results, RunsWanted(since=day, until=day))
-    names = {
-        one.id: {run.run_key.gate for run in one.runs} | {one.last.run_key.gate.partition("/")[0]}
-        for one in found
-    }
-    about = [
-        one
-        for one in found
-        if one.is_open and gate in names[one.id] and one.id.startswith(incident or "")
-    ]
+    found = _incidents_of(results, gate, day)
+    about = [one for one in found if one.is_open and one.id.startswith(incident or "")]
     if len(about) != 1:
         listed = ", ".join(
             f"{one.id[:8]} {one.last.run_key.gate_instance} {one.rows}".strip() for one in about
@@ -282,11 +295,11 @@ def waivers(
     :param end: End a waiver now.
     :param author: Who decides; default: the current user.
     """
-    from dqx_airflow.results.decisions import waivers_of, write_waivers
+    from dqx_airflow.results.decisions import gates_called, waivers_of, write_waivers
 
     results = results_at(root)
     now = datetime.now(timezone.utc)
-    found = waivers_of(results, None if gate is None else [gate])
+    found = waivers_of(results, None if gate is None else gates_called(results, gate))
     if end is not None:
         own = [one for one in found if end and one.id.startswith(end) and one.is_active(now)]
         if len(own) != 1:

@@ -140,6 +140,20 @@ def acceptance_of(report: GateReport, author: str, reason: str) -> IncidentNote:
     )
 
 
+def gates_called(results: StoredResults, gate: str) -> list[str]:
+    """The names in the results of a gate, which are those of its suites if it has several.
+
+    :raises RequestError: there are none.
+    :raises StoreError: the store cannot be read.
+    """
+    names = sorted({row["gate"] for row in results.run_rows(RunsWanted(), ["gate"])})
+    own = [name for name in names if name == gate or name.startswith(f"{gate}/")]
+    if not own:
+        hint = did_you_mean(gate, names) or f"gates: {', '.join(names[:10])}"
+        raise RequestError(f"no results of gate '{gate}'", hint)
+    return own
+
+
 _LIMIT = re.compile(r"\s*(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))\s*(?P<unit>%|[a-z]*)\s*")
 _UNITS: Mapping[str, int | Fraction] = {
     "": 1,
@@ -221,16 +235,10 @@ def _limit(name: str, text: str | None) -> str | None:
 
 
 def _assertion(results: StoredResults, gate: str, assertion: str) -> tuple[Verdict, str]:
-    """The last verdict on an assertion of a gate, and the name of the gate, which is that of one of
-    its suites if it has several."""
-    names = sorted({row["gate"] for row in results.run_rows(RunsWanted(), ["gate"])})
-    own = [name for name in names if name == gate or name.startswith(f"{gate}/")]
-    if not own:
-        hint = did_you_mean(gate, names) or f"gates: {', '.join(names[:10])}"
-        raise RequestError(f"no results of gate '{gate}'", hint)
+    """The last verdict on an assertion of a gate, and the name of the gate."""
     found: list[tuple[Verdict, str]] = []
     known: list[str] = []
-    for name in own:
+    for name in gates_called(results, gate):
         for run in results.runs(RunsWanted([name], is_partial=False), 1):
             report = judged(results, name, run.run_key.date, run.run_id)
             for verdict in report.verdicts if report else ():

@@ -47,7 +47,40 @@ def test_the_dates_that_are_still_blocked_are_listed(root: str) -> None:
         ("2024-03-02", "blocked", None),
     ]
     assert both[1]["not_promoted"] == [{"dataset": "orders", "target": "/silver", "rows": 7}]
-    assert dql("--root", root, "--gate", "other").stdout == "no open slice\n"
+    assert dql("--root", root, "--gate", "orders_to_silver").stdout.endswith(f"{line}\n")
+
+
+@pytest.mark.parametrize(
+    ("gate", "expected"),
+    [
+        ("shop.gate", ["shop.gate[3]", "shop.gate[4]"]),
+        ("shop.gate[3]", ["shop.gate[3]"]),
+        ("shop.gate[5]", []),
+        ("shop.suites", ["shop.suites/Orders", "shop.suites/Strict"]),
+        ("shop.suites/Strict", ["shop.suites/Strict"]),
+        ("shop.gat", "no results of gate 'shop.gat'\n  help: did you mean 'shop.gate'?"),
+    ],
+)
+def test_a_gate_is_named_as_the_list_names_it(
+    tmp_path: Path, gate: str, expected: list[str] | str
+) -> None:
+    at = ["--root", str(tmp_path / "store")]
+    names = ("shop.gate", "shop.gate", "shop.suites/Orders", "shop.suites/Strict")
+    for number, name in enumerate(names, start=3):
+        run = f"r[{number}]" if name == "shop.gate" else f"r{number}"
+        key = replace(RUN_KEY, gate=name, scheduler_run=run)
+        report = sample_report(number, attempt=number, run_key=key)
+        ResultsStore(at[1]).write(report)
+    listed = dql(*at, "--gate", gate)
+    accepted = CliRunner().invoke(app, ["accept", gate, str(RUN_KEY.date), "--reason", "x", *at])
+    if isinstance(expected, str):
+        assert listed.exit_code == accepted.exit_code == 2
+        assert expected in listed.output
+        assert expected in accepted.output
+        return
+    assert sorted(line.split()[1] for line in listed.stdout.splitlines()[1:]) == expected
+    said = "the data of run" if len(expected) == 1 else f"{len(expected) or 'no'} open slices"
+    assert said in accepted.output
 
 
 def test_an_incident_is_closed_with_a_reason(root: str) -> None:
