@@ -59,7 +59,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "limits": set(),
     "values": {"cattrs"},
-    "diagnostics": set(),
+    "diagnostics": {"jinja2"},
     "datasets": {"deltalake", "pyarrow"},
     "metrics": set(),
     "dql": {"lark", "sympy", "sqlglot", "yaml"},

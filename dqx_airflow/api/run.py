@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass, field, fields
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from fractions import Fraction
-from html import escape
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
@@ -21,7 +20,7 @@ from dqx_airflow import values
 from dqx_airflow.api.database import Database, SparkDatabase, StoredDatabase
 from dqx_airflow.datasets.settings import is_table
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
-from dqx_airflow.diagnostics.renderers import drawn_error
+from dqx_airflow.diagnostics.renderers import drawn_error, filled
 from dqx_airflow.diagnostics.verdicts import draw_report, format_value, headline
 from dqx_airflow.dql.check import Checked
 from dqx_airflow.dql.watches import watched_in
@@ -39,34 +38,17 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-_COLOURS = {
-    Status.PASSED: "#1a7f37",
-    Status.FAILED: "#c62828",
-    Status.ERROR: "#c62828",
-    Status.SKIPPED: "#8a6100",
-}
-_HEADS = ("status", "severity", "check", "assertion", "value", "expected")
-
-
 def html_of(report: GateReport) -> str:
     """A table of the assertions, first those that did not pass, and the report below it."""
-    verdicts = sorted(report.verdicts, key=lambda verdict: verdict.status is Status.PASSED)
-    rows = "".join(map(_row, verdicts))
-    heads = "".join(f"<th style='text-align:left'>{head}</th>" for head in _HEADS)
-    table = f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
-    title = f"<p><b>{escape(headline(report))}</b></p>"
-    is_open = "" if report.outcome is Outcome.PASSED else " open"
-    details = f"<details{is_open}><summary>Report</summary><pre>{escape(draw_report(report))}</pre>"
-    return f"<div>{title}{table}{details}</details></div>"
-
-
-def _row(verdict: Verdict) -> str:
-    colour = _COLOURS.get(verdict.status, "inherit")
-    value = "" if verdict.value is None else format_value(verdict.value)
-    cells = (verdict.severity.value, verdict.check, verdict.name, value, verdict.expected)
-    shown = "".join(f"<td style='text-align:left'>{escape(str(cell))}</td>" for cell in cells)
-    status = f"<td style='color:{colour}'>{escape(verdict.status.value)}</td>"
-    return f"<tr>{status}{shown}</tr>"
+    return filled(
+        __package__,
+        "report.html",
+        report=report,
+        verdicts=sorted(report.verdicts, key=lambda verdict: verdict.status is Status.PASSED),
+        headline=headline(report),
+        drawn=draw_report(report),
+        value_text=format_value,
+    )
 
 
 _LENIENT = {Outcome.PASSED, Outcome.WARNED, Outcome.ACCEPTED}
