@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import date, timedelta
-from fractions import Fraction
 from functools import reduce
 from io import StringIO
 from operator import or_
@@ -19,7 +18,7 @@ import typer
 from rich.text import Text
 
 from dqx_airflow.cli import arguments
-from dqx_airflow.cli.command import TableFormatOption, of_spark, print_or_write
+from dqx_airflow.cli.command import TableFormatOption, object_of, of_spark, print_or_write
 from dqx_airflow.cli.reports import console_for, print_table, printable, table_of
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.renderers import json_text
@@ -44,7 +43,6 @@ from dqx_airflow.tuning.protection import HUMAN, judge_values
 from dqx_airflow.tuning.suite_file import refuse
 from dqx_airflow.tuning.tunables import number_text, typed_values
 from dqx_airflow.values import GateRequest, Status, day_of_instance
-from dqx_airflow.values.exact import nearest_float
 
 if TYPE_CHECKING:
     from dqx_airflow.cli.spark import Spark
@@ -181,26 +179,7 @@ def _comparison_fields(comparison: BacktestComparison) -> dict[str, Any]:
         },
         "summary": {"today": asdict(comparison.before), "proposed": asdict(comparison.after)},
         "assertions": [
-            {
-                "check": assertion.check,
-                "assertion": assertion.name,
-                "severity": assertion.severity.value,
-                "days": [
-                    {
-                        "date": day.date.isoformat(),
-                        "map_index": day.map_index,
-                        "today": day.before.value if day.before else "unknown",
-                        "proposed": day.after.value if day.after else "unknown",
-                        "label": day.label,
-                        "value": nearest_float(day.value)
-                        if isinstance(day.value, Fraction)
-                        else day.value,
-                        "unknown": day.unknown,
-                    }
-                    for day in assertion.days
-                ],
-            }
-            for assertion in comparison.assertions
+            object_of("assertion of a backtest", assertion) for assertion in comparison.assertions
         ],
     }
 

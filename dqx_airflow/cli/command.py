@@ -13,7 +13,10 @@ from collections import UserDict
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from copy import copy
-from functools import wraps
+from datetime import date, timedelta
+from enum import Enum
+from fractions import Fraction
+from functools import reduce, wraps
 from importlib import import_module
 from inspect import Parameter, Signature, cleandoc, getdoc, signature
 from pathlib import Path
@@ -24,6 +27,7 @@ from typer.core import TyperGroup
 from typer.main import get_group
 
 from dqx_airflow.errors import DqxError, RequestError, SourceError, SparkError, first_line
+from dqx_airflow.values.exact import nearest_float
 
 if TYPE_CHECKING:
     from dqx_airflow.datasets.connections import Connection
@@ -62,6 +66,40 @@ def write_text(path: Path, text: str) -> None:
 def template(name: str) -> str:
     """A text of this room; in some, `format` replaces names."""
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
+
+
+def object_of(kind: str, value: object) -> dict[str, Any]:
+    """The keys and values of an object in JSON, as `objects.txt` lists them for its kind."""
+    from dqx_airflow.values.files import table_rows
+
+    return {
+        key: _in_json(reduce(_part, place.split("."), value), instead, *of)
+        for key, where, *of in table_rows(__package__, "objects.txt", kind)
+        for place, _, instead in [where.partition(" ?")]
+    }
+
+
+def _part(value: Any, name: str) -> Any:
+    if isinstance(value, dict):
+        return value[name]
+    return None if value is None else getattr(value, name)
+
+
+def _in_json(value: Any, instead: str, kind: str | None = None) -> Any:
+    match value:
+        case tuple() | list():
+            return [_in_json(one, "") if kind is None else object_of(kind, one) for one in value]
+        case Enum():
+            return value.value
+        case date():
+            return value.isoformat()
+        case timedelta():
+            return value.total_seconds()
+        case Fraction():
+            return nearest_float(value)
+        case None | "":
+            return None if instead == "null" else instead or value
+    return value
 
 
 def print_list(

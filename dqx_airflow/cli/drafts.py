@@ -196,7 +196,8 @@ def import_rules(
     suite = suite_of(name or files[0].stem, f"Imported from {', '.join(origins)}", rules)
     command.print_or_write(suite.text, output)
     if format == "json":
-        typer.echo(_as_json(suite.rules), err=True)
+        objects = [command.object_of("imported rule", rule) for rule in suite.rules]
+        typer.echo(json_text(objects), err=True)
     else:
         _print_table(suite.rules)
     failing = {
@@ -243,22 +244,6 @@ def _print_table(rules: Sequence[ImportedRule]) -> None:
     summary = ", ".join(f"{count} {outcome.value}" for outcome, count in outcome_counts(rules))
     plural = "rule" if len(rules) == 1 else "rules"
     typer.echo(f"{len(rules)} {plural}: {summary or 'nothing to translate'}", err=True)
-
-
-def _as_json(rules: Sequence[ImportedRule]) -> str:
-    return json_text(
-        [
-            {
-                "dataset": imported.rule.dataset,
-                "place": imported.rule.place,
-                "rule": imported.rule.shown,
-                "outcome": imported.outcome.value,
-                "assertions": [name for name, _ in imported.assertions],
-                "reason": imported.reason or None,
-            }
-            for imported in rules
-        ]
-    )
 
 
 _TAKEN = (

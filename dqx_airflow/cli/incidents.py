@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.command import RootOption, TextFormatOption, print_list
+from dqx_airflow.cli.command import RootOption, TextFormatOption, object_of, print_list
 from dqx_airflow.cli.stores import results_under
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import to_json
@@ -63,7 +63,10 @@ def incidents(
         shown = [incident_called(found, show)]
     changes = changes_before(results, shown[0]) if show is not None else ()
     lacking = lacking_rows(results, shown)
-    facts = [_facts(one, lacking.get(one.id, ())) for one in shown]
+    facts = [
+        object_of("incident", {"incident": one, "lacking": lacking.get(one.id, ())})
+        for one in shown
+    ]
     if changes:
         facts[0]["changes"] = dict(changes)
     rows = [_row(one, lacking.get(one.id, ())) for one in shown]
@@ -135,39 +138,6 @@ def _close(
     )
     write_notes(results, [note])
     typer.echo(f"closed: gate {key.gate_instance}, data of {key.date}")
-
-
-def _facts(one: Incident, lacking: Sequence[LackingRows]) -> dict[str, object]:
-    key, ended = one.last.run_key, one.time_to_end
-    seconds = [
-        None if time is None else time.total_seconds()
-        for time in (one.time_to_detect, one.time_to_acknowledge, ended)
-    ]
-    return {
-        "id": one.id,
-        "gate": key.gate,
-        "date": key.date.isoformat(),
-        "map_index": one.map_index,
-        "rows": one.rows,
-        "scheduler_run": key.scheduler_run,
-        "status": one.status,
-        "outcome": one.last.outcome.value,
-        "worst": one.last.worst,
-        "detected_at": one.detected_at.isoformat(),
-        "ended_at": one.ended_at.isoformat() if one.ended_at else None,
-        "seconds_to_detect": seconds[0],
-        "seconds_to_acknowledge": seconds[1],
-        "seconds_to_end": seconds[2],
-        "acknowledged_by": one.acknowledgement.author if one.acknowledgement else None,
-        "not_promoted": [
-            {"dataset": rows.dataset, "target": rows.target or None, "rows": rows.rows}
-            for rows in lacking
-        ],
-        "notes": [
-            {"kind": note.kind, "author": note.author, "text": note.text, "at": note.at.isoformat()}
-            for note in one.notes
-        ],
-    }
 
 
 _HEAD = ("id", "gate", "date", "status", "rows held back", "worst", "acknowledged by")

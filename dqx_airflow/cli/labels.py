@@ -8,19 +8,17 @@ import csv
 import getpass
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dqx_airflow.cli import arguments
-from dqx_airflow.cli.command import SheetFormat
+from dqx_airflow.cli.command import SheetFormat, object_of
 from dqx_airflow.diagnostics import diagnostic
 from dqx_airflow.diagnostics.renderers import json_text
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import day_of_instance
-from dqx_airflow.values.exact import nearest_float
 from dqx_airflow.values.request import days_before
 
 if TYPE_CHECKING:
@@ -67,7 +65,7 @@ def alerts(
             typer.echo(nothing, err=True)
     match output:
         case "json":
-            typer.echo(json_text([_alert_fields(alert) for alert in listed]))
+            typer.echo(json_text([object_of("alert", alert) for alert in listed]))
         case "csv":
             typer.echo(_alerts_csv(listed), nl=False)
         case "table" if listed:
@@ -87,30 +85,9 @@ def _newest_before(results: StoredResults, wanted: RunsWanted) -> date | None:
     return None if results.newest_date(wanted) is not None else newest
 
 
-def _alert_fields(alert: Alert) -> dict[str, object]:
-    verdict, label = alert.verdict, alert.label
-    value = verdict.scaled_value
-    return {
-        "date": alert.date.isoformat(),
-        "gate": alert.gate,
-        "map_index": alert.map_index,
-        "check": verdict.check,
-        "assertion": verdict.name,
-        "severity": verdict.severity.value,
-        "value": nearest_float(value) if isinstance(value, Fraction) else value,
-        "expected": verdict.expected,
-        "status": verdict.status.value,
-        "reason": verdict.reason,
-        "run_id": alert.run_id,
-        "label": alert.label_kind.value if alert.label_kind else None,
-        "labelled_by": label.author if label else None,
-        "label_reason": label.reason if label else None,
-    }
-
-
 def _shown_fields(alert: Alert) -> dict[str, str]:
     """The fields of an alert for people; empty if there are none."""
-    fields = {name: str(value or "") for name, value in _alert_fields(alert).items()}
+    fields = {name: str(value or "") for name, value in object_of("alert", alert).items()}
     instance = str(alert.map_index) if alert.map_index >= 0 else ""
     return {**fields, "value": compared_value(alert), "map_index": instance, "instance": instance}
 

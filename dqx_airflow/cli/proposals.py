@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from dqx_airflow.cli import arguments
-from dqx_airflow.cli.command import SheetFormat, TableFormatOption, TableOrJson, print_list
+from dqx_airflow.cli.command import (
+    SheetFormat,
+    TableFormatOption,
+    TableOrJson,
+    object_of,
+    print_list,
+)
 from dqx_airflow.cli.suites import count_text
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.renderers import draw, json_text
@@ -182,10 +188,7 @@ def _file_name(proposal: Proposal) -> str:
 def _fields_of(tuned: Tuned, applied: Sequence[Proposal]) -> dict[str, object]:
     proposal = tuned.proposal
     return {
-        "about": list(tuned.about),
-        "reason": tuned.reason,
-        "labels": tuned.labels,
-        "lacking": tuned.lacking,
+        **object_of("tuned value", tuned),
         "proposal": json.loads(proposal.to_json()) if proposal else None,
         "applied": proposal is not None and _change_of(proposal) in map(_change_of, applied),
     }

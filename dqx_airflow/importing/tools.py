@@ -59,6 +59,11 @@ class ImportedRule:
     datasets: tuple[str, ...] = ()
     reason: str = ""
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its assertions."""
+        return tuple(name for name, _ in self.assertions)
+
 
 @dataclass(frozen=True, slots=True)
 class ImportedSuite:

@@ -14,7 +14,7 @@ import typer
 from rich.text import Text
 
 from dqx_airflow.cli.arguments import GateOption, ResultsOption, SinceOption, UntilOption
-from dqx_airflow.cli.command import EXIT_FAILED, EXIT_WRONG, TextFormatOption, TextOrJson
+from dqx_airflow.cli.command import EXIT_FAILED, EXIT_WRONG, TextFormatOption, TextOrJson, object_of
 from dqx_airflow.cli.contract.versions import ContractPair, contract_pairs, read_versions
 from dqx_airflow.cli.diff import DiffFormat, PastWanted, suite_diff, written
 from dqx_airflow.cli.reports import console_for, markdown_cell, printable, table_of
@@ -292,21 +292,7 @@ def _manifest(path: Path) -> Manifest | None:
 
 def _written(impacts: list[Impact], format: TextOrJson) -> str:
     if format == "json":
-        return json_text(
-            [
-                {
-                    "block": affected.block,
-                    "contract": affected.contract,
-                    "breaking": affected.is_breaking,
-                    "certified": affected.is_certified,
-                    "reasons": affected.reasons,
-                    "advice": affected.advice,
-                    "file": affected.span.file,
-                    "line": affected.span.line,
-                }
-                for affected in impacts
-            ]
-        )
+        return json_text([object_of("affected block", affected) for affected in impacts])
     lines = []
     for affected in impacts:
         reasons = "; ".join(affected.reasons) or affected.advice or ""

@@ -165,7 +165,7 @@ def coverage(
         covered.append(Covered(contract.id, contract.span.file, clauses, counted))
     match format:
         case "json":
-            typer.echo(json_text(list(map(_as_plain, covered))))
+            typer.echo(json_text([command.object_of("contract", contract) for contract in covered]))
         case "markdown":
             typer.echo("\n\n".join(map(_as_markdown, covered)))
         case "table":
@@ -200,24 +200,6 @@ class Covered(NamedTuple):
 
 def _because(clause: ClauseCoverage) -> str:
     return clause.reason or ", ".join(clause.assertions)
-
-
-def _as_plain(contract: Covered) -> dict[str, object]:
-    return {
-        "contract": contract.id,
-        "counts": contract.counts,
-        "clauses": [
-            {
-                "path": clause.path,
-                "file": clause.span.file,
-                "line": clause.span.line,
-                "treatment": clause.treatment.value,
-                "reason": clause.reason,
-                "assertions": list(clause.assertions),
-            }
-            for clause in contract.clauses
-        ],
-    }
 
 
 def _as_markdown(contract: Covered) -> str:

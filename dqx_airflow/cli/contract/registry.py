@@ -145,7 +145,7 @@ def consumers(
 
         relying = reliances(versions_of(registry_at(place), contract_id), day, uses)
     shown = [reliance for reliance in relying if reliance.concern or not outdated]
-    text = json_text(list(map(_reliance_as_json, shown))) if as_json else None
+    text = json_text([command.object_of("consumer", one) for one in shown]) if as_json else None
     head = ("consumer", "pin", "version", "use", "state")
     unknown = f"no consumers of {contract_id} are known"
     nothing = "no outdated consumers" if outdated else unknown
@@ -226,19 +226,6 @@ def _row(reliance: Reliance) -> tuple[str, ...]:
     name = f"{use.name} ({use.span.file}:{use.span.line})" if use.span else use.name
     texts = (name, use.pin, reliance.version, use.how, reliance.concern or "up to date")
     return tuple(text or "" for text in texts)
-
-
-def _reliance_as_json(reliance: Reliance) -> dict[str, object]:
-    use = reliance.use
-    return {
-        "consumer": use.name,
-        "use_case": use.how,
-        "pin": use.pin,
-        "version": reliance.version,
-        "concern": reliance.concern,
-        "file": use.span.file if use.span else None,
-        "line": use.span.line if use.span else None,
-    }
 
 
 app = command.Commands(help="Publish versions of contracts and list them.", no_args_is_help=True)
@@ -348,14 +335,7 @@ def _state(published: PublishedVersion, day: date) -> str:
 
 
 def _facts(published: PublishedVersion, day: date) -> dict[str, object]:
-    return {
-        "id": published.contract.id,
-        "version": str(published.contract.version),
-        "published_on": published.on.isoformat(),
-        "digest": published.digest,
-        "owner": published.contract.owner,
-        "state": _state(published, day),
-    }
+    return {**command.object_of("published version", published), "state": _state(published, day)}
 
 
 _FACTS_OF_COLUMNS = {"contract": "id", "published": "published_on"}
