@@ -65,12 +65,66 @@ READS_DAG = Depends(requires_access_dag("GET", DagAccessEntity.XCOM))
 """Requires permission to read the results of tasks of the DAG `dag_id`: 403."""
 
 
-def _reads_code(request: Request, user: GetUserDep, dag_id: str = "") -> bool:
-    return may_read(request, user, dag_id, DagAccessEntity.CODE)
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """The user who asks for a page, with the request, and the session of Airflow's database."""
+
+    request: Request
+    session: Any
+    user: Any
+
+    @property
+    def name(self) -> str:
+        """The name of the user."""
+        return str(self.user.get_name())
+
+    def may_read(self, dag_id: str, entity: DagAccessEntity = DagAccessEntity.XCOM) -> bool:
+        """Whether the user may read the results of a DAG's tasks: by the same check as the tab, so
+        that both always agree."""
+        return self._is_allowed(dag_id, "GET", entity)
+
+    def may_read_code(self, dag_id: str) -> bool:
+        """Whether the user may read the code of a DAG, which includes suites and contracts."""
+        return self.may_read(dag_id, DagAccessEntity.CODE)
+
+    def may_edit(self, dag_id: str) -> bool:
+        """Whether the user may edit a DAG, and see the results of its tasks."""
+        return self._is_allowed(dag_id, "PUT", None) and self.may_read(dag_id)
+
+    def may_clear(self, dag_id: str) -> bool:
+        """Whether the user may clear tasks of a DAG, and see their results."""
+        clears = self._is_allowed(dag_id, "PUT", DagAccessEntity.TASK_INSTANCE)
+        return clears and self.may_read(dag_id)
+
+    def _is_allowed(self, dag_id: str, method: Any, entity: Any) -> bool:
+        guard: Any = requires_access_dag(method, entity, dag_id)
+        try:
+            refusal = guard(self.request, self.user)
+        except HTTPException:
+            return False
+        # An unawaited coroutine, in some future version, has allowed nothing yet.
+        return refusal is None
+
+    def record(self, event: str, about: TaskRef | str, facts: dict[str, Any]) -> None:
+        """Writes an action of the user into Airflow's audit log, before it is done.
+
+        :param about: a task instance, or the id of a DAG: readers of its log see the entry.
+        """
+        where: dict[str, Any] = {"dag_id": about}
+        if isinstance(about, TaskRef):
+            where = asdict(about)
+            del where["label"]
+        names = {"owner": self.name, "owner_display_name": self.name}
+        extra = json.dumps(facts, ensure_ascii=False, default=str)
+        self.session.add(Log(event=event, extra=extra, **names, **where))
+        self.session.commit()
 
 
-READS_CODE: TypeAlias = Annotated[bool, Depends(_reads_code)]
-"""Whether the user may read the code of the DAG `dag_id`, which includes suites and contracts."""
+def _visitor(request: Request, session: SessionDep, user: GetUserDep) -> Visitor:
+    return Visitor(request, session, user)
+
+
+VisitorDep: TypeAlias = Annotated[Visitor, Depends(_visitor)]
 
 
 class TaskRun(NamedTuple):
@@ -126,21 +180,21 @@ class GateTasks:
     dags: dict[str, GateDag]
 
 
-def gate_tasks(request: Request, session: SessionDep, user: GetUserDep) -> GateTasks:
+def gate_tasks(visitor: VisitorDep) -> GateTasks:
     """A dependency: what the user may see on pages about more than one DAG."""
-    pushing = session.execute(
+    pushing = visitor.session.execute(
         select(XComModel.dag_id, XComModel.task_id).where(XComModel.key == XCOM_KEY).distinct()
     )
     newest = select(func.max(DagRun.id)).group_by(DagRun.dag_id)
-    mute = session.execute(
+    mute = visitor.session.execute(
         select(TaskInstance.dag_id, TaskInstance.task_id)
         .join(DagRun, _of_run())
         .where(DagRun.id.in_(newest), TaskInstance.operator.in_(_OPERATORS))
         .distinct()
     )
     tasks = {(dag_id, task_id) for rows in (pushing, mute) for dag_id, task_id in rows}
-    readable = {dag_id for dag_id, _ in tasks if may_read(request, user, dag_id)}
-    dags = session.execute(
+    readable = {dag_id for dag_id, _ in tasks if visitor.may_read(dag_id)}
+    dags = visitor.session.execute(
         select(
             DagModel.dag_id,
             DagModel.owners,
@@ -159,35 +213,6 @@ def gate_tasks(request: Request, session: SessionDep, user: GetUserDep) -> GateT
 
 
 TasksDep: TypeAlias = Annotated[GateTasks, Depends(gate_tasks)]
-
-
-def may_read(
-    request: Request, user: Any, dag_id: str, entity: DagAccessEntity = DagAccessEntity.XCOM
-) -> bool:
-    """Whether the user may read the results of a DAG's tasks: by the same check as the tab, so that
-    both always agree."""
-    return _allows(request, user, dag_id, "GET", entity)
-
-
-def may_edit(request: Request, user: Any, dag_id: str) -> bool:
-    """Whether the user may edit a DAG, and see the results of its tasks."""
-    return _allows(request, user, dag_id, "PUT", None) and may_read(request, user, dag_id)
-
-
-def may_clear(request: Request, user: Any, dag_id: str) -> bool:
-    """Whether the user may clear tasks of a DAG, and see their results."""
-    clears = _allows(request, user, dag_id, "PUT", DagAccessEntity.TASK_INSTANCE)
-    return clears and may_read(request, user, dag_id)
-
-
-def _allows(request: Request, user: Any, dag_id: str, method: Any, entity: Any) -> bool:
-    guard: Any = requires_access_dag(method, entity, dag_id)
-    try:
-        refusal = guard(request, user)
-    except HTTPException:
-        return False
-    # An unawaited coroutine, in some future version, has allowed nothing yet.
-    return refusal is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,23 +248,6 @@ def _uuid(text: str) -> UUID | None:
         return UUID(text)
     except ValueError:
         return None
-
-
-def record(
-    session: Any, user: Any, event: str, about: TaskRef | str, facts: dict[str, Any]
-) -> None:
-    """Writes a user's action into Airflow's audit log, before it is done.
-
-    :param about: a task instance, or the id of a DAG: readers of its log see the entry.
-    """
-    where: dict[str, Any] = {"dag_id": about}
-    if isinstance(about, TaskRef):
-        where = asdict(about)
-        del where["label"]
-    name = user.get_name()
-    extra = json.dumps(facts, ensure_ascii=False, default=str)
-    session.add(Log(event=event, owner=name, owner_display_name=name, extra=extra, **where))
-    session.commit()
 
 
 def clear(session: Any, tasks: Sequence[TaskRef]) -> tuple[TaskRef, ...]:
@@ -403,7 +411,7 @@ def recent_runs(session: Any, tasks: Collection[tuple[str, str]]) -> tuple[TaskR
         .order_by(recent.c.number, TaskInstance.map_index)
         .limit(_MOST_ROWS)
     ).all()
-    summaries = summaries_of(session, [(row.id, row.timestamp) for row in rows])
+    summaries = summaries_of(session, [(row.attempt_id, row.timestamp) for row in rows])
     return tuple(map(_task_run, rows, summaries))
 
 
@@ -463,41 +471,26 @@ def _instances(of_pushed: Any = XComModel.value) -> Any:
             TaskInstance.map_index,
             TaskInstance.state,
             TaskInstance.operator,
-            TaskInstance.id,
+            TaskInstance.id.label("attempt_id"),
             DagRun.run_after,
             of_pushed,
             DagRun.logical_date,
-            TaskInstance.start_date,
-            TaskInstance.end_date,
-            TaskInstance.rendered_map_index,
-            DagRun.state,
+            TaskInstance.start_date.label("started"),
+            TaskInstance.end_date.label("ended"),
+            TaskInstance.rendered_map_index.label("label"),
+            DagRun.state.label("run_state"),
         )
         .join(DagRun, _of_run())
         .join(XComModel, _is_pushed(), isouter=True)
     )
 
 
-def _task_run(row: Sequence[Any], pushed: object) -> TaskRun:
-    *names, map_index, state, operator, attempt, after, _, on, started, ended, label, run_state = (
-        row
-    )
-    dag_id, run_id, task_id = names
-    return TaskRun(
-        dag_id,
-        run_id,
-        task_id,
-        map_index,
-        str(state) if state else None,
-        operator,
-        str(attempt),
-        run_after=after,
-        pushed=pushed,
-        logical_date=on,
-        started=started,
-        ended=ended,
-        label=str(label or ""),
-        run_state=str(run_state) if run_state else None,
-    )
+def _task_run(row: Any, pushed: object) -> TaskRun:
+    facts = {name: getattr(row, name) for name in TaskRun._fields if name != "pushed"}
+    for name in ("state", "run_state"):
+        facts[name] = str(facts[name]) if facts[name] else None
+    facts |= {"attempt_id": str(row.attempt_id), "label": str(row.label or ""), "pushed": pushed}
+    return TaskRun(**facts)
 
 
 _MOST_KEPT = 10_000

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from http import HTTPStatus
 from itertools import chain
 from typing import Annotated, Any, NamedTuple
 
-from fastapi import Depends, Request, Response
+from fastapi import Depends, Response
 
 from dqx_airflow.results.alerts import (
     Alert,
@@ -143,18 +144,16 @@ class AlertsPage(NamedTuple):
 
 @router.get("/alerts")
 def alerts(
-    request: Request,
-    session: airflow.SessionDep,
-    user: airflow.GetUserDep,
+    visitor: airflow.VisitorDep,
     tasks: airflow.TasksDep,
     filters: Annotated[AlertFilters, Depends()],
 ) -> responses.Page[AlertsPage]:
     """The failures of the last weeks in the gates that the user may read."""
-    rows = gate_rows(airflow.recent_runs(session, tasks.tasks), tasks.dags)
+    rows = gate_rows(airflow.recent_runs(visitor.session, tasks.tasks), tasks.dags)
     selected = [
         row for row in rows if filters.dag in ("", row.dag_id) and filters.task in ("", row.task_id)
     ]
-    session.close()
+    visitor.session.close()
     client = responses.store_client()
     gates, problem = gates_of_rows(client, selected)
     answer: Answer[Alert] = Answer(problem=problem)
@@ -167,9 +166,9 @@ def alerts(
         until = max(alert.date for alert in answer.found)
         keys = {alert.key for alert in selection}
         past = client.ask(lambda store: tuple(histories(store, keys, until).items()))
-    labelled = airflow.tasks_of(session, {alert.attempt_id for alert in selection})
+    labelled = airflow.tasks_of(visitor.session, {alert.attempt_id for alert in selection})
     dag_ids = {task.dag_id for task in labelled.values()}
-    editable = {dag_id for dag_id in dag_ids if airflow.may_edit(request, user, dag_id)}
+    editable = {*filter(visitor.may_edit, dag_ids)}
     groups = _groups(answer.found, shown.found, dict(past.found), labelled)
     unlabelled = sum(alert.label is None for alert in answer.found)
     problem = answer.problem or shown.problem or past.problem
@@ -180,25 +179,21 @@ def alerts(
         dags=sorted({row.dag_id for row in rows}),
         filters=filters,
         read_only=client.read_only() if editable else None,
-        token=responses.form_token(user),
+        token=responses.form_token(visitor.user),
     )
 
 
 @router.post("/label")
-def label(
-    request: Request, session: airflow.SessionDep, user: airflow.GetUserDep, form: responses.Form
-) -> Response:
+def label(visitor: airflow.VisitorDep, form: responses.Form) -> Response:
     """Stores a user's label of a failure: first in Airflow's audit log, then in the label table."""
     truth, reason = responses.chosen(form, _GROUND_TRUTH, "said", "reason", _LONGEST_REASON)
     client = responses.store_client()
     run_id, columns = form.get("report", ""), ("attempt_id", "gate", "run_id", "dataset_date")
     where, order = [equals("run_id", run_id)], 'ORDER BY "finished_at", "run_id"'
     runs = client.ask(lambda store: tuple(store.select(RUNS, columns, where, order)))
-    task = _task_of_run(session, runs)
+    task = _task_of_run(visitor.session, runs)
     dags = [task.dag_id] if task else []
-    responses.require_editor(
-        request, user, dags, _NO_ALERT, "Labels need permission to edit this DAG."
-    )
+    responses.require_editor(visitor, dags, _NO_ALERT, "Labels need permission to edit this DAG.")
     check, name = form.get("check", ""), form.get("name", "")
     answer = client.ask(lambda store: alert_of(store, runs.found[0], check, name))
     if task is None or not answer.found:
@@ -210,7 +205,7 @@ def label(
         check=check,
         name=name,
         ground_truth=truth,
-        author=user.get_name(),
+        author=visitor.name,
         reason=reason or None,
         suite=alert.suite,
         run_id=alert.run_id,
@@ -227,15 +222,8 @@ def label(
         "report": alert.run_id,
         "label": new_label.id,
     }
-    return responses.recorded_change(
-        session,
-        user,
-        "dqx label",
-        [task],
-        facts,
-        lambda results: write_labels(results, [new_label]),
-        _page_before(form, task),
-    )
+    write, back = partial(write_labels, labels=[new_label]), _page_before(form, task)
+    return responses.recorded_change(visitor, "dqx label", [task], facts, write, back)
 
 
 def _task_of_run(session: Any, runs: Answer[Any]) -> airflow.TaskRef | None:

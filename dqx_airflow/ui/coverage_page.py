@@ -11,7 +11,7 @@ from itertools import accumulate, chain
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-from fastapi import Depends, Request
+from fastapi import Depends
 
 from dqx_airflow.lineage.coverage import Flow, TableCoverage, event_files, jobs_of
 from dqx_airflow.ui import airflow
@@ -52,18 +52,16 @@ class CoveragePage(NamedTuple):
 
 @router.get("/coverage")
 def coverage(
-    request: Request,
-    session: airflow.SessionDep,
-    user: airflow.GetUserDep,
+    visitor: airflow.VisitorDep,
     tasks: airflow.TasksDep,
     filters: Annotated[CoverageFilters, Depends()],
     page: PageNumber,
 ) -> Page[CoveragePage]:
     """The tables of the gates and jobs of those DAGs that the user may read, as `dql coverage`
     lists them."""
-    rows = [*gate_rows(airflow.recent_runs(session, tasks.tasks), tasks.dags)]
-    dags = airflow.dag_ids(session)
-    session.close()
+    rows = [*gate_rows(airflow.recent_runs(visitor.session, tasks.tasks), tasks.dags)]
+    dags = airflow.dag_ids(visitor.session)
+    visitor.session.close()
     client = store_client()
     gates, problem = gates_of_rows(client, rows)
     names = set(chain.from_iterable(gates.values()))
@@ -73,7 +71,7 @@ def coverage(
     flow = Flow()
     for report in reports.found:
         flow.add_report(report)
-    reads = cache(lambda dag_id: airflow.may_read(request, user, dag_id))
+    reads = cache(visitor.may_read)
     notes = [problem or reports.problem, _add_events(flow, _readable(dags, reads))]
     tables = flow.coverage()
     words = filters.search.lower().split()

@@ -18,7 +18,7 @@ from http import HTTPStatus
 from itertools import groupby
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
-from fastapi import Depends, Request, Response
+from fastapi import Depends, Response
 
 from dqx_airflow.diagnostics.verdicts import is_age, shadow_changes
 from dqx_airflow.results.alerts import labels_of
@@ -387,14 +387,12 @@ class RunsPage(NamedTuple):
 
 @router.get("/gate", dependencies=[airflow.READS_DAG])
 def gate(
-    request: Request,
-    session: airflow.SessionDep,
-    user: airflow.GetUserDep,
-    reads_code: airflow.READS_CODE,
+    visitor: airflow.VisitorDep,
     instance: Annotated[RequestedInstance, Depends()],
     filters: Annotated[GateFilters, Depends()],
 ) -> Tab | Response:
     """The tab of a task instance."""
+    session = visitor.session
     runs = instance.runs(session)
     if len(runs) > 1:
         session.close()
@@ -404,7 +402,7 @@ def gate(
     if runs and pushed is None and "Gate" not in (run.operator or ""):
         return responses.Page("not_a_gate.html", NoReportPage(run, (), None))
     stoppers = stopped_by(run, session) if run.state in STOPPED_STATES else ()
-    edits = airflow.may_edit(request, user, instance.dag_id)
+    edits = visitor.may_edit(instance.dag_id)
     client = responses.store_client()
     attempt_reports = reported(session, client, run, instance.attempt, is_forgotten=not runs)
     past: Answer[GateReport] = Answer()
@@ -418,7 +416,7 @@ def gate(
         past = client.ask(
             lambda store: store.past_reports({key.gate}, key.date, map_index=key.map_index)
         )
-        if reads_code:
+        if visitor.may_read_code(instance.dag_id):
             sources = client.ask(lambda store: store.sources_of(report))
     chosen = attempt_reports.chosen
     view = report_view.view_of_report(chosen) if chosen else pushed
@@ -440,7 +438,7 @@ def gate(
         part = chosen.run_id if page["parts"] else ""
         attempt = responses.report_name(chosen.attempt.id, part)
     is_last = edits and chosen is not None and not page["is_superseded"]
-    clears = is_last and airflow.may_clear(request, user, instance.dag_id)
+    clears = is_last and visitor.may_clear(instance.dag_id)
     active = [one for one in waivers.found if one.is_active(now)]
     wanted, counts, is_old = page["wanted"], page["counts"], page["is_superseded"]
     shadow, problem = page["shadow"], attempt_reports.problem or past.problem or sources.problem
@@ -455,7 +453,7 @@ def gate(
         labels={(label.check, label.name): label for label in labels.found},
         edits=edits,
         read_only=client.read_only() if edits and attempt_reports.chosen else None,
-        token=form_token(user),
+        token=form_token(visitor.user),
         acceptable=clears and chosen is not None and not why_not_acceptable(chosen),
         clears=clears and view.outcome in _STOPS,
     )

@@ -7,11 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta, timezone
+from functools import cache, partial
 from http import HTTPStatus
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4, uuid5
 
-from fastapi import Request, Response
+from fastapi import Response
 
 from dqx_airflow.errors import RequestError
 from dqx_airflow.results import decisions
@@ -132,9 +133,7 @@ class IncidentPage(NamedTuple):
 
 @router.get("/incident", dependencies=[airflow.READS_DAG])
 def incident(
-    request: Request,
-    session: airflow.SessionDep,
-    user: airflow.GetUserDep,
+    visitor: airflow.VisitorDep,
     dag_id: str = "",
     task_id: str = "",
     instance: str = "",
@@ -145,8 +144,8 @@ def incident(
     index = responses.whole_number(instance)
     task = airflow.TaskRef(dag_id, "", task_id, -1 if index is None else index)
     client = responses.store_client()
-    found = _find(session, client, task, day_in(on), first)
-    session.close()
+    found = _find(visitor.session, client, task, day_in(on), first)
+    visitor.session.close()
     if not found.group:
         return responses.Notice(
             HTTPStatus.NOT_FOUND,
@@ -156,16 +155,16 @@ def incident(
             f"{f' for the data of {on}' if on else ''}: it never had one, its "
             "runs were pruned, or it has another results root: see `dql incidents --root ROOT`.",
         )
-    page, more = _page(session, client, found, task)
-    edits = airflow.may_edit(request, user, dag_id)
+    page, more = _page(visitor.session, client, found, task)
+    edits = visitor.may_edit(dag_id)
     return responses.Page(
         "incident.html",
         page,
         **more,
         edits=edits,
-        clears=airflow.may_clear(request, user, dag_id),
+        clears=visitor.may_clear(dag_id),
         read_only=client.read_only() if edits else None,
-        token=responses.form_token(user),
+        token=responses.form_token(visitor.user),
         note_id=uuid4(),
     )
 
@@ -279,9 +278,7 @@ def _page(
 
 
 @router.post("/incident")
-def change(
-    request: Request, session: airflow.SessionDep, user: airflow.GetUserDep, form: responses.Form
-) -> Response:
+def change(visitor: airflow.VisitorDep, form: responses.Form) -> Response:
     """Stores an acknowledgement, a comment or the end of incidents, also in Airflow's audit log; or
     clears the tasks of open ones, oldest data first."""
     kinds = {kind: kind for kind in (ACKNOWLEDGED, COMMENT, CLOSED, ACCEPTED, _CLEAR)}
@@ -291,7 +288,7 @@ def change(
     if kind in (COMMENT, CLOSED, ACCEPTED) and not text:
         noun = "comment" if kind == COMMENT else "reason"
         raise responses.Refused(HTTPStatus.BAD_REQUEST, f"The {noun} is empty.")
-    task, on, found = _of_form(request, session, user, form)
+    task, on, found = _of_form(visitor, form)
     if found.problem and not found.group:
         raise responses.Refused(HTTPStatus.SERVICE_UNAVAILABLE, found.problem)
     only, judged = form.get("only", ""), form.get("report", "")
@@ -308,16 +305,16 @@ def change(
         raise responses.Refused(HTTPStatus.CONFLICT, again)
     back = _address_of(task, about[0].date, about[0].id)
     if kind == _CLEAR:
-        return clear_tasks(request, session, user, about, back)
+        return clear_tasks(visitor, about, back)
     if kind == ACCEPTED:
-        return _accept(request, session, user, about, text, back)
+        return _accept(visitor, about, text, back)
     own, now = _note_id(form.get("note", "")), datetime.now(timezone.utc)
     notes = [
         records.IncidentNote(
             one.last.run_key.gate,
             one.date,
             kind,
-            user.get_name(),
+            visitor.name,
             text,
             one.map_index,
             one.last.slice,
@@ -336,24 +333,17 @@ def change(
         "note": notes[0].id,
     }
     facts |= {"dates": dates} if len(dates) > 1 else {}
-    return responses.recorded_change(
-        session,
-        user,
-        "dqx incident",
-        [task],
-        facts,
-        lambda results: records.write_notes(results, notes),
-        back,
-    )
+    write = partial(records.write_notes, notes=notes)
+    return responses.recorded_change(visitor, "dqx incident", [task], facts, write, back)
 
 
 def _accept(
-    request: Request, session: Any, user: Any, about: Sequence[Incident], reason: str, back: str
+    visitor: airflow.Visitor, about: Sequence[Incident], reason: str, back: str
 ) -> Response:
     """Accepts the data of incidents exactly as it was judged, and clears their gates, which then
     promote it."""
-    tasks = require_clearable(request, session, user, about)
-    author = user.get_name()
+    tasks = require_clearable(visitor, about)
+    author = visitor.name
     made = responses.store_client().ask(lambda store: _acceptances(store, about, author, reason))
     notes = [note for note in made.found if isinstance(note, records.IncidentNote)]
     if made.problem or len(notes) < len(made.found):
@@ -361,17 +351,10 @@ def _accept(
         raise responses.Refused(HTTPStatus.CONFLICT, str(refusal))
     facts = {"dates": [one.date for one in about], "reason": reason}
     facts |= {"judged": [note.run_id for note in notes]}
-    response = responses.recorded_change(
-        session,
-        user,
-        "dqx accept",
-        tasks,
-        facts,
-        lambda results: records.write_notes(results, notes),
-        back,
-    )
+    write = partial(records.write_notes, notes=notes)
+    response = responses.recorded_change(visitor, "dqx accept", tasks, facts, write, back)
     if response.status_code == HTTPStatus.SEE_OTHER:
-        airflow.clear(session, tasks)
+        airflow.clear(visitor.session, tasks)
     return response
 
 
@@ -389,16 +372,16 @@ def _acceptances(
 
 
 def _of_form(
-    request: Request, session: Any, user: Any, form: Mapping[str, str]
+    visitor: airflow.Visitor, form: Mapping[str, str]
 ) -> tuple[airflow.TaskRef, date | None, _Found]:
     """The task of a form, which the user may edit, the date of its data, and its incidents."""
     dag_id, index = form.get("dag_id", ""), responses.whole_number(form.get("instance", ""))
     missing = responses.Refused(HTTPStatus.NOT_FOUND, "Gate not found.")
     forbidden = "You do not have permission to edit this DAG."
-    responses.require_editor(request, user, [dag_id] if dag_id else [], missing, forbidden)
+    responses.require_editor(visitor, [dag_id] if dag_id else [], missing, forbidden)
     task = airflow.TaskRef(dag_id, "", form.get("task_id", ""), -1 if index is None else index)
     on, client = day_in(form.get("on", "")), responses.store_client()
-    return task, on, _find(session, client, task, on, form.get("first", ""))
+    return task, on, _find(visitor.session, client, task, on, form.get("first", ""))
 
 
 def _address_of(task: airflow.TaskRef, on: object, first: str) -> str:
@@ -406,11 +389,9 @@ def _address_of(task: airflow.TaskRef, on: object, first: str) -> str:
 
 
 @router.post("/waive")
-def waive(
-    request: Request, session: airflow.SessionDep, user: airflow.GetUserDep, form: responses.Form
-) -> Response:
+def waive(visitor: airflow.VisitorDep, form: responses.Form) -> Response:
     """Stores a waiver of an assertion of the incident, or ends one, also in the audit log."""
-    task, on, found = _of_form(request, session, user, form)
+    task, on, found = _of_form(visitor, form)
     client, gate = responses.store_client(), form.get("gate", "")
     if gate not in {run.run_key.gate for one in found.group for run in one.runs}:
         raise _GONE
@@ -418,25 +399,20 @@ def waive(
         known = client.ask(lambda store: decisions.waivers_of(store, [gate])).found
         own = [one for one in known if one.id == ended]
         made: tuple[Waiver | str, ...] = tuple(
-            replace(one, ended_by=user.get_name(), at=datetime.now(timezone.utc)) for one in own
+            replace(one, ended_by=visitor.name, at=datetime.now(timezone.utc)) for one in own
         )
     else:
-        made = client.ask(lambda store: (_waiver(store, gate, form, user.get_name()),)).found
+        made = client.ask(lambda store: (_waiver(store, gate, form, visitor.name),)).found
     waivers = [one for one in made if isinstance(one, Waiver)]
     if not waivers:
         raise responses.Refused(
             HTTPStatus.BAD_REQUEST, str(made[0]) if made else "The waiver is unknown."
         )
     facts = {"gate": gate, "assertion": waivers[0].name, "waiver": str(waivers[0])}
-    return responses.recorded_change(
-        session,
-        user,
-        "dqx end waiver" if ended else "dqx waive",
-        [task],
-        facts,
-        lambda results: decisions.write_waivers(results, waivers),
-        _address_of(task, on, form.get("first", "")),
-    )
+    event = "dqx end waiver" if ended else "dqx waive"
+    write = partial(decisions.write_waivers, waivers=waivers)
+    back = _address_of(task, on, form.get("first", ""))
+    return responses.recorded_change(visitor, event, [task], facts, write, back)
 
 
 def _waiver(store: Any, gate: str, form: Mapping[str, str], author: str) -> Waiver | str:
@@ -473,15 +449,13 @@ def _note_id(text: str) -> UUID:
         raise _FOREIGN_FORM from error
 
 
-def clear_tasks(
-    request: Request, session: Any, user: Any, about: Sequence[Incident], back: str
-) -> Response:
+def clear_tasks(visitor: airflow.Visitor, about: Sequence[Incident], back: str) -> Response:
     """Clears the gates of open slices in Airflow, oldest data first, each with everything
     downstream, so that the slices are judged again."""
-    tasks = require_clearable(request, session, user, about)
+    tasks = require_clearable(visitor, about)
     for task in tasks:
-        airflow.record(session, user, "dqx clear", task, {"dates": [one.date for one in about]})
-    if not airflow.clear(session, tasks):
+        visitor.record("dqx clear", task, {"dates": [one.date for one in about]})
+    if not airflow.clear(visitor.session, tasks):
         return responses.Notice(
             HTTPStatus.CONFLICT, "Nothing to clear", "All of these tasks are waiting or running."
         )
@@ -489,18 +463,18 @@ def clear_tasks(
 
 
 def require_clearable(
-    request: Request, session: Any, user: Any, about: Sequence[Incident]
+    visitor: airflow.Visitor, about: Sequence[Incident]
 ) -> tuple[airflow.TaskRef, ...]:
     """The tasks of incidents, all of which the user may clear.
 
     :raises Refused: there are none, or the user may not.
     """
-    tasks = tasks_of(session, about)
+    tasks = tasks_of(visitor.session, about)
     if not tasks:
         gone = "Airflow no longer knows these runs: trigger the DAG for the dates."
         raise Refused(HTTPStatus.NOT_FOUND, gone)
     for dag_id in {task.dag_id for task in tasks}:
-        if not airflow.may_clear(request, user, dag_id):
+        if not visitor.may_clear(dag_id):
             raise Refused(HTTPStatus.FORBIDDEN, f"You may not clear tasks of DAG {dag_id}.")
     return tasks
 
@@ -555,13 +529,11 @@ class SlicesPage(NamedTuple):
 
 
 @router.get("/slices")
-def slices(
-    request: Request, session: airflow.SessionDep, user: airflow.GetUserDep, tasks: airflow.TasksDep
-) -> Page[SlicesPage]:
+def slices(visitor: airflow.VisitorDep, tasks: airflow.TasksDep) -> Page[SlicesPage]:
     """Every date that is still blocked in the gates that the user may read, oldest first."""
     client = responses.store_client()
-    found, problem = open_of(session, client, tasks)
-    session.close()
+    found, problem = open_of(visitor.session, client, tasks)
+    visitor.session.close()
     shown = found[:_MOST_SLICES]
     lacking = client.ask(
         lambda store: tuple(lacking_rows(store, [one.incident for one in shown]).items())
@@ -571,7 +543,7 @@ def slices(
     gates: dict[tuple[str, str], list[OpenSlice]] = {}
     for one in rows:
         gates.setdefault((one.dag_id, one.task_id), []).append(one)
-    clears = {dag_id for dag_id, _ in gates if airflow.may_clear(request, user, dag_id)}
+    clears = {dag_id for dag_id, _ in gates if visitor.may_clear(dag_id)}
     more = len(found) - len(shown)
     return Page(
         "slices.html",
@@ -579,28 +551,22 @@ def slices(
         gates=gates,
         clears=clears,
         can_clear=sum(one.task is not None and one.dag_id in clears for one in rows),
-        token=form_token(user),
+        token=form_token(visitor.user),
     )
 
 
 @router.post("/slices")
-def clear_slices(
-    request: Request,
-    session: airflow.SessionDep,
-    user: airflow.GetUserDep,
-    tasks: airflow.TasksDep,
-    form: Form,
-) -> Response:
+def clear_slices(visitor: airflow.VisitorDep, tasks: airflow.TasksDep, form: Form) -> Response:
     """Clears all open slices that the user may clear, or those of one gate, oldest data first."""
-    found, problem = open_of(session, responses.store_client(), tasks)
+    found, problem = open_of(visitor.session, responses.store_client(), tasks)
     wanted = form.get("dag_id", ""), form.get("task_id", "")
     about = [one for one in found if wanted in (("", ""), (one.dag_id, one.task_id))]
     if problem is not None:
         raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, problem)
     if not about:
         raise Refused(HTTPStatus.NOT_FOUND, "No open slice of a gate that you may read.")
-    may = {dag_id: airflow.may_clear(request, user, dag_id) for dag_id in {o.dag_id for o in about}}
-    allowed = [one.incident for one in about if may[one.dag_id]]
+    may_clear = cache(visitor.may_clear)
+    allowed = [one.incident for one in about if may_clear(one.dag_id)]
     if not allowed:
         raise Refused(HTTPStatus.FORBIDDEN, "You may not clear tasks of these DAGs.")
-    return clear_tasks(request, session, user, allowed, responses.address("slices"))
+    return clear_tasks(visitor, allowed, responses.address("slices"))

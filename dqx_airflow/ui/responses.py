@@ -367,22 +367,21 @@ def chosen(
 
 
 def require_editor(
-    request: Request, user: Any, dag_ids: Collection[str], missing: Refused, forbidden: str
+    visitor: airflow.Visitor, dag_ids: Collection[str], missing: Refused, forbidden: str
 ) -> None:
     """Returns if the user may see and edit all of some DAGs.
 
     :raises Refused: as `missing`, if there are none or the user must not know of them; or since
         editing is forbidden.
     """
-    if not dag_ids or not all(airflow.may_read(request, user, dag_id) for dag_id in dag_ids):
+    if not dag_ids or not all(map(visitor.may_read, dag_ids)):
         raise missing
-    if not all(airflow.may_edit(request, user, dag_id) for dag_id in dag_ids):
+    if not all(map(visitor.may_edit, dag_ids)):
         raise Refused(HTTPStatus.FORBIDDEN, forbidden)
 
 
 def recorded_change(
-    session: Any,
-    user: Any,
+    visitor: airflow.Visitor,
     event: str,
     about: Collection[airflow.TaskRef | str],
     facts: dict[str, Any],
@@ -397,8 +396,8 @@ def recorded_change(
     :param address: the page of the form, to which the browser is redirected.
     """
     for one in about:
-        airflow.record(session, user, event, one, facts)
-    session.close()
+        visitor.record(event, one, facts)
+    visitor.session.close()
     problem = store_client().change(action)
     if problem is not None:
         return Notice(HTTPStatus.SERVICE_UNAVAILABLE, "Not stored", problem)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
-from fastapi import Request, Response
+from fastapi import Response
 from markupsafe import Markup
 
 from dqx_airflow.tuning.drawings import cost_svg
@@ -23,7 +24,7 @@ from dqx_airflow.tuning.proposals import (
     read_proposals,
 )
 from dqx_airflow.ui import responses
-from dqx_airflow.ui.airflow import GetUserDep, SessionDep, may_edit, may_read, tasks_of
+from dqx_airflow.ui.airflow import VisitorDep, tasks_of
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.report_view import list_of, mapping_of
 from dqx_airflow.ui.store import Answer, StoreClient
@@ -127,20 +128,16 @@ class ReviewPage(NamedTuple):
 
 
 @router.get("/review")
-def review(request: Request, session: SessionDep, user: GetUserDep) -> responses.Page[ReviewPage]:
+def review(visitor: VisitorDep) -> responses.Page[ReviewPage]:
     """The proposals for the suites of gates that the user may read."""
     client = responses.store_client()
     answer = client.ask(read_proposals)
-    dags = _dags_of(client, session, answer.found)
+    dags = _dags_of(client, visitor.session, answer.found)
     visible = [
-        stored
-        for stored in answer.found
-        if _all(dags.get(stored.proposal.id), lambda dag_id: may_read(request, user, dag_id))
+        stored for stored in answer.found if _all(dags.get(stored.proposal.id), visitor.may_read)
     ]
     editable = {
-        stored.proposal.id
-        for stored in visible
-        if _all(dags[stored.proposal.id], lambda dag_id: may_edit(request, user, dag_id))
+        stored.proposal.id for stored in visible if _all(dags[stored.proposal.id], visitor.may_edit)
     }
     return responses.Page(
         "review.html",
@@ -148,14 +145,12 @@ def review(request: Request, session: SessionDep, user: GetUserDep) -> responses
         most_decided=_MOST_DECIDED,
         editable=editable,
         read_only=client.read_only() if editable else None,
-        token=responses.form_token(user),
+        token=responses.form_token(visitor.user),
     )
 
 
 @router.post("/review")
-def decision(
-    request: Request, session: SessionDep, user: GetUserDep, form: responses.Form
-) -> Response:
+def decision(visitor: VisitorDep, form: responses.Form) -> Response:
     """Stores a decision in the table of proposals, and in Airflow's audit log."""
     stage, reason = responses.chosen(form, _STAGES, "decision", "reason", _LONGEST_REASON)
     if stage is ProposalStage.REJECTED and not reason:
@@ -167,10 +162,10 @@ def decision(
     if answer.problem is not None:
         raise responses.Refused(HTTPStatus.SERVICE_UNAVAILABLE, answer.problem)
     wanted = [stored for stored in answer.found if stored.proposal.id == form.get("proposal")]
-    by_proposal = _dags_of(client, session, wanted)
+    by_proposal = _dags_of(client, visitor.session, wanted)
     dags = sorted(by_proposal.get(form.get("proposal", ""), ()))
     forbidden = "You do not have permission to edit all DAGs whose gates run this suite."
-    responses.require_editor(request, user, dags, _NO_PROPOSAL, forbidden)
+    responses.require_editor(visitor, dags, _NO_PROPOSAL, forbidden)
     (stored,) = wanted
     proposal = stored.proposal
     if stored.stage is stage:
@@ -180,16 +175,12 @@ def decision(
             HTTPStatus.CONFLICT,
             f"{stored.agent} has already decided: the proposal is {stored.stage.value}.",
         )
-    why, author = reason or None, user.get_name()
-    return responses.recorded_change(
-        session,
-        user,
-        "dqx review",
-        dags,
-        {"suite": proposal.suite, "proposal": proposal.id, "decision": stage.value, "reason": why},
-        lambda results: decide(results, proposal, stage, author, why),
-        responses.address("review"),
-    )
+    why = reason or None
+    facts: dict[str, Any] = {"suite": proposal.suite, "proposal": proposal.id}
+    facts |= {"decision": stage.value, "reason": why}
+    write = partial(decide, proposal=proposal, stage=stage, author=visitor.name, reason=why)
+    back = responses.address("review")
+    return responses.recorded_change(visitor, "dqx review", dags, facts, write, back)
 
 
 def _dags_of(
