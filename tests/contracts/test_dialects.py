@@ -38,6 +38,14 @@ def test_every_place_of_the_table_of_remarks_is_read_and_has_keys() -> None:
     )
 
 
+def test_every_place_of_the_table_of_attributes_is_read() -> None:
+    folder = Path(clause_reader.__file__).parent
+    table = (folder / "attributes.txt").read_text("utf-8").splitlines()
+    places = [line for line in table if line[:1] not in ("", "#", " ")]
+    sources = "".join(path.read_text("utf-8") for path in folder.rglob("*.py"))
+    assert sorted(set(re.findall(r'"([\w ]+: [A-Z]\w+)"', sources))) == sorted(places)
+
+
 @pytest.mark.parametrize(
     ("dialect", "case"),
     [(name, case) for name in DIALECTS for case in PARTS[name].part_cases(name)],

@@ -33,10 +33,10 @@ from collections.abc import Mapping as MappingType
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime, time, timedelta
-from functools import partial
+from functools import partial, reduce
 from itertools import pairwise
 from math import isfinite
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from dqx_airflow.contracts.demands import Bound, Demand, Length, Literal, Refers, one_line
 from dqx_airflow.contracts.document import (
@@ -171,31 +171,15 @@ def reference_rule(reading: ClauseReader, owner: Mapping, path: str, wanted: str
         reading.unsupported(node, f"does not name {wanted}")
 
 
-def field_of(column: Mapping) -> Field:
-    """The field of a column in a list, with its name, its written type and its default."""
-    name = column.text("name") or ""
-    return Field(
-        name,
-        column_path(name),
-        None,
-        column.span,
-        written_type=column.text("type"),
-        default=column.literal("default"),
-        has_default="default" in column.entries,
+def with_examples(item: Field, examples: Iterable[Scalar]) -> Field:
+    """The field with its examples; it is sensitive if its classification or one of its tags is."""
+    listed = list(examples)
+    return replace(
+        item,
+        is_sensitive=item.is_sensitive or is_sensitive(item.classification, item.tags),
+        examples=tuple(example.value for example in listed),
+        example_spans=tuple(example.span for example in listed),
     )
-
-
-def described(node: Mapping, examples: Iterable[Scalar]) -> dict[str, Any]:
-    """The attributes of a field that dialects state in the same words, with its examples."""
-    classification, tags, listed = node.text("classification"), node.texts("tags"), list(examples)
-    return {
-        "semantic": node.text("description"),
-        "classification": classification,
-        "tags": tags,
-        "is_sensitive": is_sensitive(classification, tags),
-        "examples": tuple(example.value for example in listed),
-        "example_spans": tuple(example.span for example in listed),
-    }
 
 
 _MEANT = {"proposed": "draft", "in development": "draft", "stable": "active", "retired": "sunset"}
@@ -227,6 +211,14 @@ def words_of(heading: str) -> dict[str, str]:
     """The words in the second column below a heading of `tables.txt`, each with the first one."""
     return {word: name for name, words in table_of(heading) for word in words.split()}
 
+
+Element = TypeVar("Element")
+_READERS: dict[str, Callable[[Mapping, str], Any]] = {
+    **{"tuple[str, ...]": Mapping.texts, "bool": Mapping.truth},
+    **{"int | None": Mapping.whole_number, "Literal": Mapping.literal},
+}
+"""How the value of an attribute is read, by its type; others are texts."""
+_MISSING = {"str": "", "bool": False}
 
 _EXTENSION = "an extension that the dialect does not define"
 
@@ -281,6 +273,32 @@ class ClauseReader:
     def mappings(self, node: Mapping, key: str) -> Iterator[Mapping]:
         """The mappings in the list at a key."""
         return (self.resolved(item) for item in node.items(key) if isinstance(item, Mapping))
+
+    def element(self, kind: type[Element], place: str, node: Mapping, **known: Any) -> Element:
+        """An element of the contract: its attributes that `attributes.txt` lists for a place, from
+        a node, and those that are known."""
+        types = {item.name: str(item.type) for item in fields(kind)}  # type: ignore[arg-type]
+        rows = table_rows(__package__, "attributes.txt", place)
+        stated = {name: self._attribute(node, types[name], keys.split()) for name, keys in rows}
+        return kind(**{**stated, **known})
+
+    def _attribute(self, node: Mapping, kind: str, ways: list[str]) -> Any:
+        """The first value at some keys, all texts for an attribute of several."""
+        values = []
+        for *above, key in (way.split(".") for way in ways):
+            owner = reduce(self.mapping, above, node)
+            values.append(_READERS.get(kind, Mapping.text)(owner, key))
+        if kind.startswith("tuple"):
+            return tuple(text for texts in values for text in texts if text)
+        value = next(filter(None, values), values[-1])
+        return _MISSING.get(kind) if value is None else value
+
+    def field_of(self, place: str, column: Mapping, **known: Any) -> Field:
+        """The field of a column in a list, with its name and its attributes."""
+        place_of = {"path": column_path(column.text("name") or ""), "type": None}
+        has_default = "default" in column.entries
+        given = {**place_of, "span": column.span, "has_default": has_default, **known}
+        return self.element(Field, place, column, **given)
 
     # Accounting for leaves -----------------------------------------------------------------------
 

@@ -245,14 +245,13 @@ def _read(reading: ClauseReader) -> Contract:
         for entity in reading.mappings(domain, "entities"):
             models += _models(reading, entity)
     owners, taken = project.texts("owners"), set[str]()
-    return Contract(
-        Dialect.DATALEX,
-        dialect_version=reading.root.text("manifestSpecVersion"),
-        id=project.text("name") or "",
+    return reading.element(
+        Contract,
+        "DataLex: Contract",
+        reading.root,
+        dialect=Dialect.DATALEX,
         version=None,
         span=reading.root.span_of("project"),
-        name=project.text("name"),
-        description=project.text("description"),
         owner=owners[0] if owners else None,
         contacts=owners[1:],
         models=tuple(replace(model, name=unique_name(model.name, taken)) for model in models),
@@ -264,17 +263,10 @@ def _models(reading: ClauseReader, entity: Mapping) -> Iterator[Model]:
     is_bound = binding.text("kind") in _BOUND_TO_TABLES
     reading.remarks(entity, "DataLex: entity")
     if is_bound:
-        name = entity.text("name") or ""
-        with reading.of_model(name):
+        with reading.of_model(entity.text("name") or ""):
             fields = tuple(_field(reading, item) for item in reading.mappings(entity, "fields"))
-        yield Model(
-            name,
-            entity.span_of("name"),
-            fields,
-            description=entity.text("description"),
-            location=binding.text("ref"),
-            tags=entity.texts("tags"),
-        )
+        span = entity.span_of("name")
+        yield reading.element(Model, "DataLex: Table", entity, span=span, fields=fields)
     else:
         reason = "belongs to a concept that is not bound to a table"
         reading.documented(entity.get("fields"), reason)
@@ -294,15 +286,8 @@ def _promise(reading: ClauseReader, contract: Mapping) -> Model:
     signature = reading.mapping(contract, "signature")
     reading.documented_keys(signature, "inputs", reason="an input of the query")
     outputs = tuple(_output(reading, item) for item in reading.mappings(signature, "outputs"))
-    return Model(
-        _name_of(contract),
-        contract.span_of("id"),
-        outputs,
-        title=contract.text("id"),
-        version=contract.text("version"),
-        description=contract.text("description"),
-        tags=contract.texts("tags"),
-    )
+    known = {"name": _name_of(contract), "span": contract.span_of("id"), "fields": outputs}
+    return reading.element(Model, "DataLex: Model", contract, **known)
 
 
 def _output(reading: ClauseReader, node: Mapping) -> Field:
@@ -317,7 +302,7 @@ def _output(reading: ClauseReader, node: Mapping) -> Field:
             reading.unsupported(item, reason, "E422", hint)
         else:
             rules.append(reading.rule(slug(text), demand, item))
-    return _as_field(node, path, rules)
+    return _as_field(reading, node, rules)
 
 
 def _field(reading: ClauseReader, node: Mapping) -> Field:
@@ -335,7 +320,7 @@ def _field(reading: ClauseReader, node: Mapping) -> Field:
             rules.append(reading.rule(name, demand, node.get(key)))
     if is_key and node.truth("nullable") is not False:
         rules.append(reading.rule("required", Required(), node.get("primary_key")))
-    return _as_field(node, path, rules, is_key=is_key)
+    return _as_field(reading, node, rules, is_key=is_key)
 
 
 def _base_rules(reading: ClauseReader, node: Mapping) -> Iterator[Rule]:
@@ -350,23 +335,15 @@ def _base_rules(reading: ClauseReader, node: Mapping) -> Iterator[Rule]:
     yield reading.rule("type", OfType(), node.get("type"))
 
 
-def _as_field(node: Mapping, path: str, rules: Iterable[Rule], *, is_key: bool = False) -> Field:
+def _as_field(
+    reading: ClauseReader, node: Mapping, rules: Iterable[Rule], *, is_key: bool = False
+) -> Field:
     written = node.text("type")
-    classification = node.text("classification")
-    tags = node.texts("tags")
-    return Field(
-        node.text("name") or "",
-        path,
-        _type_of(written) if written is not None else None,
-        node.span_of("name"),
-        written,
-        with_unique_names(rules),
-        semantic=node.text("description"),
-        is_key=is_key,
-        is_sensitive=any(_SENSITIVE.search(text) for text in (classification or "", *tags)),
-        classification=classification,
-        tags=tags,
-    )
+    known = {"span": node.span_of("name"), "rules": with_unique_names(rules), "is_key": is_key}
+    kind = _type_of(written) if written is not None else None
+    item = reading.field_of("DataLex: Field", node, type=kind, has_default=False, **known)
+    texts = (item.classification or "", *item.tags)
+    return replace(item, is_sensitive=any(map(_SENSITIVE.search, texts)))
 
 
 def _type_of(written: str) -> str | None:

@@ -273,9 +273,9 @@ def _described(reading: ClauseReader, node: Mapping, item: Field) -> Field:
     nodes = (*node.items("examples"), node.get("example"))
     examples = (example for example in nodes if isinstance(example, Scalar))
     inputs = tuple(_inputs(reading, reading.mapping(node, "lineage")))
-    common = clause_reader.described(node, examples)
-    common["is_sensitive"] |= node.truth("pii") is True
-    return replace(item, title=node.text("title"), inputs=inputs, **common)
+    known = {"name": item.name, "path": item.path, "span": item.span, "type": None}
+    found = reading.element(Field, "DCS: Field", node, inputs=inputs, **known)
+    return clause_reader.with_examples(found, examples)
 
 
 def _inputs(reading: ClauseReader, lineage: Mapping) -> Iterator[FieldSource]:
@@ -494,20 +494,15 @@ def _read(reading: ClauseReader) -> Contract:
     clause_reader.check_address(reading, contact, "email", "email")
     servers = tuple(read_servers(reading, reading.mapping(root, "servers")))
     models = tuple(_models(reading, servers))
-    return Contract(
-        Dialect.DCS,
-        dialect_version=root.text(_VERSION_KEY),
-        id=root.text("id") or "",
-        version=info.text("version"),
+    return reading.element(
+        Contract,
+        "DCS: Contract",
+        root,
+        dialect=Dialect.DCS,
         span=root.span_of(_VERSION_KEY),
-        name=info.text("title"),
-        description=info.text("description"),
-        owner=info.text("owner"),
-        contacts=tuple(filter(None, map(contact.text, ("name", "email", "url")))),
         models=_with_promises(reading, models),
         servers=servers,
         lifecycle=_lifecycle(reading, info),
-        tags=root.texts("tags"),
     )
 
 
@@ -568,15 +563,15 @@ def _model(reading: ClauseReader, name: str, entry: Entry, node: Mapping) -> Mod
         if item.text("model") == name
     )
     written = (examples if is_text else None, *node.items("examples"), *older)
-    return Model(
-        name,
-        entry.span,
-        clause_reader.with_rules(columns, placed),
-        clause_reader.with_unique_names(rules),
-        description=node.text("description"),
-        title=node.text("title"),
+    return reading.element(
+        Model,
+        "DCS: Model",
+        node,
+        name=name,
+        span=entry.span,
+        fields=clause_reader.with_rules(columns, placed),
+        rules=clause_reader.with_unique_names(rules),
         is_closed=is_closed,
-        tags=node.texts("tags"),
         examples=tuple(example_rows(item) for item in written if item is not None),
     )
 

@@ -18,7 +18,6 @@ from dqx_airflow.contracts.dialects.clause_reader import (
     ClauseReader,
     PlacedRule,
     bound_rules,
-    field_of,
     is_sensitive,
     most_digits,
     reference_rule,
@@ -251,39 +250,27 @@ _DECIMALS = re.compile(r"\s*(\d+)\s+decimals?\b.*", re.IGNORECASE | re.DOTALL)
 def _read(reading: ClauseReader) -> model.Contract:
     top = reading.mapping(reading.root, "contract")
     reading.remarks(top, "fabric: contract")
-    owner = reading.mapping(top, "owner")
-    versioning = reading.mapping(top, "versioning")
-    contacts = (owner.text(key) for key in ("primary", "secondary"))
-    sla = reading.mapping(top, "sla")
-    return model.Contract(
-        model.Dialect.FABRIC,
+    return reading.element(
+        model.Contract,
+        "fabric: Contract",
+        top,
+        dialect=model.Dialect.FABRIC,
         dialect_version=None,
-        id=top.text("id") or "",
-        version=top.text("version") or versioning.text("current_version"),
         span=reading.root.span_of("contract"),
-        description=top.text("description"),
-        owner=owner.text("team") or top.text("owner"),
-        contacts=tuple(filter(None, contacts)),
         models=(_model(reading, top),) if top is not NOTHING else (),
         consumers=tuple(
-            model.Consumer(team, item.text("use_case"), item.text("pin"))
+            reading.element(model.Consumer, "fabric: Consumer", item)
             for item in reading.mappings(top, "consumers")
-            if (team := item.text("team")) is not None
+            if item.text("team") is not None
         ),
-        lifecycle=_lifecycle(reading, top, versioning),
-        tags=reading.mapping(top, "compliance").texts("classifications"),
+        lifecycle=_lifecycle(reading, top),
         parts=tuple(top.entries),
-        incident=model.IncidentResponse(
-            channel=owner.text("slack") or owner.text("channel"),
-            runbook=sla.text("incident_runbook"),
-            response=sla.text("incident_response"),
-            business_hours=sla.text("business_hours"),
-        ),
+        incident=reading.element(model.IncidentResponse, "fabric: IncidentResponse", top),
     )
 
 
-def _lifecycle(reading: ClauseReader, top: Mapping, versioning: Mapping) -> model.Lifecycle:
-    life = reading.mapping(top, "lifecycle")
+def _lifecycle(reading: ClauseReader, top: Mapping) -> model.Lifecycle:
+    life, versioning = reading.mapping(top, "lifecycle"), reading.mapping(top, "versioning")
     reading.remarks(life, "fabric: lifecycle")
     reading.remarks(versioning, "fabric: versioning")
     reading.one_of(top, "status", _STATUSES)
@@ -292,17 +279,8 @@ def _lifecycle(reading: ClauseReader, top: Mapping, versioning: Mapping) -> mode
     cadence = versioning.text("breaking_change_cadence")
     if cadence is not None and not cadence.strip().lower().startswith((*CADENCES,)):
         reading.one_of(versioning, "breaking_change_cadence", _CADENCES)
-    written = life.text("status") or top.text("status")
-    return model.Lifecycle(
-        status=status_of(written, _STATUSES),
-        written_status=written,
-        deprecation_date=life.text("deprecation_date"),
-        sunset_date=life.text("sunset_date"),
-        successor=life.text("successor"),
-        notice_days=versioning.whole_number("deprecation_notice_days"),
-        dual_write_days=versioning.whole_number("dual_write_window_days"),
-        cadence=versioning.text("breaking_change_cadence"),
-    )
+    read = reading.element(model.Lifecycle, "fabric: Lifecycle", top)
+    return replace(read, status=status_of(read.written_status, _STATUSES))
 
 
 # The table and its columns -----------------------------------------------------------------------
@@ -321,14 +299,14 @@ def _model(reading: ClauseReader, top: Mapping) -> model.Model:
         promises = tuple(promised_rules(reading, top))
     masks_all = _masks_all(reading, top, fields)
     masked = (replace(item, is_sensitive=item.is_sensitive or masks_all) for item in fields)
-    return model.Model(
-        name,
-        top.span_of("schema"),
-        with_rules(masked, promises),
-        with_unique_names(rules_of_no_field(fields, promises)),
-        description=top.text("description"),
-        location=location,
-        partition_by=layout.texts("partition_by"),
+    return reading.element(
+        model.Model,
+        "fabric: Model",
+        top,
+        name=name,
+        span=top.span_of("schema"),
+        fields=with_rules(masked, promises),
+        rules=with_unique_names(rules_of_no_field(fields, promises)),
     )
 
 
@@ -353,14 +331,8 @@ def _check_layout(reading: ClauseReader, layout: Mapping, fields: list[model.Fie
 
 
 def _field(reading: ClauseReader, column: Mapping) -> model.Field:
-    classification = column.text("pii_classification")
-    item = replace(
-        field_of(column),
-        semantic=column.text("semantic") or column.text("description"),
-        unit=column.text("unit"),
-        is_sensitive=is_sensitive(classification),
-        classification=classification,
-    )
+    item = reading.field_of("fabric: Field", column)
+    item = replace(item, is_sensitive=is_sensitive(item.classification))
     reading.remarks(column, "fabric: column")
     spark_type = spark_type_of(item.written_type) if item.written_type else None
     if spark_type is None:

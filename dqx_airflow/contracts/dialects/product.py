@@ -31,19 +31,16 @@ def _read(reading: ClauseReader) -> Contract:
     top = reading.mapping(reading.root, "contract")
     reading.remarks(top, "data product: contract")
     name = top.text("name") or ""
-    lifecycle = _lifecycle(reading, top)
+    lifecycle = _lifecycle(reading)
     with reading.of_model(name):
-        model = _model(reading, name)
-    return Contract(
-        Dialect.PRODUCT,
+        model = _model(reading)
+    return reading.element(
+        Contract,
+        "data product: Contract",
+        reading.root,
+        dialect=Dialect.PRODUCT,
         dialect_version=None,
-        id=name,
-        version=top.text("version"),
         span=reading.root.span_of("contract"),
-        name=name,
-        description=top.text("description"),
-        owner=top.text("owner"),
-        domain=top.text("domain"),
         models=(model,),
         lifecycle=lifecycle,
         incident=_incident(reading),
@@ -55,33 +52,23 @@ def _incident(reading: ClauseReader) -> IncidentResponse:
     labels = (("tier", "tier"), ("response_time", "response within"))
     stated = ((word, support.text(key)) for key, word in labels)
     response = ", ".join(f"{word} {text}" for word, text in stated if text)
-    return IncidentResponse(
-        channel=support.text("escalation") or support.text("channel"),
-        runbook=support.text("runbook"),
-        response=response or None,
-        business_hours=support.text("hours"),
-    )
+    place = "data product: IncidentResponse"
+    return reading.element(IncidentResponse, place, reading.root, response=response or None)
 
 
-def _lifecycle(reading: ClauseReader, top: Mapping) -> Lifecycle:
+def _lifecycle(reading: ClauseReader) -> Lifecycle:
     sla = reading.mapping(reading.root, "sla")
     reading.documented(sla, "concerns the service: the data does not show it")
     usage = reading.mapping(reading.root, "usage")
     reading.documented(usage, "what the data may be used for")
     reading.documented_keys(usage, "retention", reason="concerns rows that no column identifies")
-    changes = reading.mapping(sla, "changes")
-    return Lifecycle(
-        effective_date=top.text("effective_date"),
-        deprecation_date=top.text("deprecation_date"),
-        notice_days=changes.whole_number("notification_days"),
-        breaking_notice_days=changes.whole_number("breaking_change_notice"),
-    )
+    return reading.element(Lifecycle, "data product: Lifecycle", reading.root)
 
 
 # The fields --------------------------------------------------------------------------------------
 
 
-def _model(reading: ClauseReader, name: str) -> Model:
+def _model(reading: ClauseReader) -> Model:
     schema = reading.mapping(reading.root, "schema")
     quality = reading.mapping(reading.root, "quality")
     columns = tuple(reading.mappings(schema, "fields"))
@@ -100,29 +87,22 @@ def _model(reading: ClauseReader, name: str) -> Model:
     reading.documented(quality.get("validity"), "no field has a rule for individual values")
     for key in ("accuracy", "accuracy_target"):
         reading.unsupported(quality.get(key), "the dataset to compare with is not named")
-    return Model(
-        name,
-        reading.root.span_of("schema"),
-        clause_reader.with_rules(fields, promises),
-        clause_reader.with_unique_names(
-            (*rules, *_times(reading, reading.mapping(quality, "freshness"), quality))
-        ),
-        description=reading.mapping(reading.root, "contract").text("description"),
+    rules += _times(reading, reading.mapping(quality, "freshness"), quality)
+    return reading.element(
+        Model,
+        "data product: Model",
+        reading.root,
+        span=reading.root.span_of("schema"),
+        fields=clause_reader.with_rules(fields, promises),
+        rules=clause_reader.with_unique_names(rules),
         is_closed=True,
     )
 
 
 def _field(reading: ClauseReader, column: Mapping) -> Field:
-    examples = column.scalars("examples")
-    item = replace(
-        clause_reader.field_of(column),
-        semantic=column.text("description"),
-        is_key=column.truth("business_key") is True,
-        is_sensitive=column.truth("pii") is True,
-        classification="pii" if column.truth("pii") else None,
-        examples=tuple(example.value for example in examples),
-        example_spans=tuple(example.span for example in examples),
-    )
+    classification = "pii" if column.truth("pii") else None
+    item = reading.field_of("data product: Field", column, classification=classification)
+    item = clause_reader.with_examples(item, column.scalars("examples"))
     reading.remarks(column, "data product: field")
     item, type_rules = _typed(reading, column, item)
     rules = [

@@ -51,22 +51,20 @@ def _read(reading: service.OdcsReading) -> Contract:
     description = reading.mapping(root, "description")
     purpose = (description.text(key) for key in ("purpose", "usage", "limitations"))
     owner, contacts = _team(reading)
-    return Contract(
-        Dialect.ODCS,
+    return reading.element(
+        Contract,
+        "ODCS: Contract",
+        root,
+        dialect=Dialect.ODCS,
         dialect_version=reading.version or None,
-        id=root.text("id") or "",
-        version=root.text("version"),
         span=root.span_of("id"),
-        name=root.text("name"),
         description="\n".join(filter(None, purpose)) or root.text("description"),
         owner=owner,
         contacts=contacts,
-        domain=root.text("domain"),
         models=tuple(_models(reading, levels)),
         servers=servers,
         consumers=tuple(service.read_consumers(reading)),
         lifecycle=service.with_policy(reading, _lifecycle(reading)),
-        tags=root.texts("tags"),
         incident=_incident(reading),
     )
 
@@ -136,19 +134,16 @@ def _model(reading: service.OdcsReading, node: Mapping, levels: tuple[RuleOfMode
     placed: list[PlacedRule] = [(path, rule) for model, path, rule in levels if model == name]
     placed += service.read_rules(reading, node, columns=paths)
     rules = (rule for path, rule in placed if path is None)
-    return Model(
-        name,
-        node.span_of("name"),
-        tuple(_with_rules(item, placed) for item in fields),
-        with_unique_names(
-            (*_primary_key(reading, columns), *_relationships(reading, node), *rules)
-        ),
-        description=node.text("description"),
-        title=node.text("businessName"),
-        location=node.text("physicalName"),
+    of_model = (*_primary_key(reading, columns), *_relationships(reading, node), *rules)
+    return reading.element(
+        Model,
+        "ODCS: Model",
+        node,
+        name=name,
+        span=node.span_of("name"),
+        fields=tuple(_with_rules(item, placed) for item in fields),
+        rules=with_unique_names(of_model),
         partition_by=_partitions(columns),
-        tags=node.texts("tags"),
-        id=node.text("id"),
     )
 
 

@@ -12,10 +12,10 @@ from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.dialects.clause_reader import (
     ClauseReader,
     bound_rule,
-    described,
     length_rules,
     spark_type_of,
     table_of,
+    with_examples,
     with_type,
     with_unique_names,
 )
@@ -333,17 +333,9 @@ def mark_computed(reading: service.OdcsReading, node: Mapping) -> None:
 
 
 def _read(reading: service.OdcsReading, node: Mapping, name: str, path: str) -> Field:
-    item = Field(
-        name,
-        path,
-        None,
-        node.span,
-        written_type=node.text("physicalType") or node.text("logicalType"),
-        title=node.text("businessName"),
-        is_key=node.truth("primaryKey") is True,
-        id=node.text("id"),
-        **described(node, node.scalars("examples")),
-    )
+    known = {"name": name, "path": path, "type": None, "span": node.span}
+    item = reading.element(Field, "ODCS: Field", node, **known)
+    item = with_examples(item, node.scalars("examples"))
     reading.remarks(node, "ODCS: property")
     item, rules = _typed(reading, node, item)
     logical = node.text("logicalType")

@@ -62,8 +62,8 @@ def with_policy(reading: clause_reader.ClauseReader, lifecycle: Lifecycle) -> Li
 def read_consumers(reading: clause_reader.ClauseReader) -> Iterator[Consumer]:
     for name, item in _properties(reading):
         for consumer in reading.mappings(item, "value") if name == "consumers" else ():
-            if (team := consumer.text("team")) is not None:
-                yield Consumer(team, consumer.text("useCase"), consumer.text("pin"))
+            if consumer.text("team") is not None:
+                yield reading.element(Consumer, "ODCS: Consumer", consumer)
 
 
 def _properties(reading: clause_reader.ClauseReader) -> Iterator[tuple[str, Mapping]]:
