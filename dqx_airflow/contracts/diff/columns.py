@@ -18,7 +18,8 @@ from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.diff.kinds import KINDS, Change, Wording, compare_wording
 from dqx_airflow.contracts.model import Field, Model, Renamed, Rule
 from dqx_airflow.metrics.types import parts_of
-from dqx_airflow.values import Span
+from dqx_airflow.values import FieldSource, Span
+from dqx_airflow.values.files import table_rows
 
 Fields: TypeAlias = Sequence[Field]
 
@@ -42,55 +43,41 @@ class ContractLocation(NamedTuple):
         return Change(KINDS[kind], message, KINDS[kind].bump, old, new, *self)
 
 
-def value_text(value: object) -> str | None:
-    """A value as a change shows it; None for none, and for an empty list."""
+def _shown(value: object, how: Collection[str]) -> str | None:
+    """A value as a change shows it; None for none."""
+    if "unshown" in how or value is None:
+        return None
     if isinstance(value, tuple):
-        return ", ".join(value) or None
-    return None if value is None else str(value)
+        return ", ".join(map(_item_text, value)) or ("" if "items" in how else None)
+    return str(value)
 
 
-def _items_text(values: Iterable[object]) -> str:
-    return ", ".join(map(demands.literal_text, values))
-
-
-class Property(NamedTuple):
-    """A property of an element: the kind of a change of its value, and the message.
-
-    `{words}` in the message is the name of the property, `{path}` that of the element. `show` gives
-    the texts of the change. If `is_prose`, a corrected wording is another kind.
-    """
-
-    name: str
-    kind: str
-    message: str
-    show: Callable[[Any], str | None] = value_text
-    is_prose: bool = False
+def _item_text(item: object) -> str:
+    if isinstance(item, FieldSource):
+        return f"{item.name}.{item.field}"
+    return demands.literal_text(item)
 
 
 def compare_properties(
-    old: object,
-    new: object,
-    location: ContractLocation,
-    properties: Iterable[Property],
-    *,
-    are_below: bool = False,
+    old: object, new: object, location: ContractLocation, element: str, *, are_below: bool = False
 ) -> Iterator[Change]:
-    """The changes of properties of an element.
+    """The changes of the properties of an element.
 
+    :param element: its heading in `properties.txt`.
     :param are_below: each of them has a location of its own, below that of the element.
     """
-    for name, kind, message, show, is_prose in properties:
+    for name, kind, message, *how in table_rows(__package__, "properties.txt", element):
         values = getattr(old, name), getattr(new, name)
         if values[0] == values[1]:
             continue
-        before, after = map(show, values)
-        is_corrected = (
-            is_prose and before and after and compare_wording(before, after) is Wording.CORRECTED
-        )
+        before, after = (_shown(value, how) for value in values)
+        is_prose, of_change = "prose" in how, kind
+        if is_prose and before and after and compare_wording(before, after) is Wording.CORRECTED:
+            of_change = "wording_corrected"
         place = location.below(name) if are_below else location
         shown = {"old": before or "none", "new": after or "none", "words": name.replace("_", " ")}
         text = message.format(path=location.column or location.path, **shown)
-        yield place.change("wording_corrected" if is_corrected else kind, text, before, after)
+        yield place.change(of_change, text, before, after)
 
 
 T = TypeVar("T")
@@ -457,20 +444,6 @@ _SENSITIVITY = {
     True: ("sensitivity_raised", "becomes sensitive"),
     False: ("sensitivity_lowered", "is no longer sensitive"),
 }
-_VALUES = "the {words} of {path} changes: {old} → {new}"
-_UNIT = Property("unit", "unit_changed", _VALUES)
-_PROPERTIES = (
-    Property("classification", "classification_changed", _VALUES),
-    Property("title", "description_changed", "the title of {path} changes"),
-    Property("examples", "example_changed", "the examples of {path} change", _items_text),
-    Property("tags", "tags_changed", "the tags of {path} change", _items_text),
-    Property(
-        "inputs",
-        "lineage_changed",
-        "the source fields of {path} change",
-        lambda inputs: ", ".join(f"{item.name}.{item.field}" for item in inputs),
-    ),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -586,7 +559,7 @@ def _compared(
         kind, verb = _SENSITIVITY[new.is_sensitive]
         texts = (demands.literal_text(item.is_sensitive) for item in (old, new))
         yield location.change(kind, f"{new.path} {verb}", *texts)
-    yield from compare_properties(old, new, location, _PROPERTIES)
+    yield from compare_properties(old, new, location, "column")
     inner = column_changes(old.fields, new.fields, habits.renamed_columns(location.model))
     yield from compare_columns(old.fields, new.fields, inner, location, habits)
     parts = ((item.items, item.keys, item.values) for item in (old, new))
@@ -633,7 +606,7 @@ def _meaning(
         message = f"the unit of {new.path} is added: {new.unit}"
         yield location.change("unit_added", message, new=new.unit)
     else:
-        yield from compare_properties(old, new, location, [_UNIT])
+        yield from compare_properties(old, new, location, "unit")
 
 
 def _defaults(old: Field, new: Field, location: ContractLocation) -> Iterator[Change]:

@@ -18,7 +18,6 @@ from dqx_airflow.contracts.diff.columns import (
     ColumnChanges,
     ContractLocation,
     Habits,
-    Property,
     both_versions,
     column_changes,
     compare_columns,
@@ -26,7 +25,7 @@ from dqx_airflow.contracts.diff.columns import (
     compare_rules,
     renamed_models,
 )
-from dqx_airflow.contracts.diff.kinds import Change, Diff, Wording, compare_wording
+from dqx_airflow.contracts.diff.kinds import KINDS, Change, Diff, Wording, compare_wording
 from dqx_airflow.contracts.model import Bump, Contract, Lifecycle, Model, Note, Server, Treatment
 from dqx_airflow.values import Span
 
@@ -244,28 +243,12 @@ def _listed(text: str | None) -> set[str | None]:
 
 
 _FORWARD = ("draft", "active", "deprecated")
-_OTHER_VALUE = "the {words} changes: {old} → {new}"
-_FORMAT = (
-    Property("id", "id_changed", _OTHER_VALUE),
-    Property("dialect", "dialect_changed", _OTHER_VALUE),
-    Property("dialect_version", "dialect_changed", _OTHER_VALUE),
-)
-_TEXTS = dict.fromkeys(("name", "description", "owner", "contacts", "domain", "tags"), "changes")
-_TEXTS |= dict.fromkeys(("contacts", "tags"), "change")
-_ABOUT = tuple(
-    Property(name, "about_changed", f"the {name} of the contract {verb}", is_prose=True)
-    for name, verb in _TEXTS.items()
-)
-_POLICY = tuple(
-    Property(name, "policy_changed", "{words} changes: {old} → {new}")
-    for name in ("successor", "notice_days", "breaking_notice_days", "dual_write_days", "cadence")
-)
 
 
 def compare_identity(old: Contract, new: Contract) -> Iterator[Change]:
     """The id, the dialect, and the descriptions of the contract."""
     location = ContractLocation("", old.span, new.span)
-    yield from compare_properties(old, new, location, (*_FORMAT, *_ABOUT), are_below=True)
+    yield from compare_properties(old, new, location, "contract", are_below=True)
 
 
 def compare_parties(old: Contract, new: Contract) -> Iterator[Change]:
@@ -312,12 +295,10 @@ def compare_lifecycles(old: Contract, new: Contract) -> Iterator[Change]:
     location = ContractLocation("lifecycle", old.span, new.span)
     yield from _status(before, after, location.below("status"))
     is_earlier = before.sunset_date and after.sunset_date and after.sunset_date < before.sunset_date
-    dates = (
-        Property("effective_date", "dates_changed", _OTHER_VALUE),
-        Property("deprecation_date", "dates_changed", _OTHER_VALUE),
-        Property("sunset_date", "sunset_advanced" if is_earlier else "dates_changed", _OTHER_VALUE),
-    )
-    yield from compare_properties(before, after, location, (*dates, *_POLICY), are_below=True)
+    for change in compare_properties(before, after, location, "lifecycle", are_below=True):
+        is_sooner = is_earlier and change.path.endswith("sunset_date")
+        kind = KINDS["sunset_advanced"] if is_sooner else change.kind
+        yield replace(change, kind=kind, bump=kind.bump)
 
 
 def _status(old: Lifecycle, new: Lifecycle, location: ContractLocation) -> Iterator[Change]:
@@ -372,7 +353,7 @@ def _compared(
     yield from _storage(old, new, location, columns)
     if old.description != new.description:
         yield _described(old.description, new.description, location)
-    yield from compare_properties(old, new, location, _PROPERTIES)
+    yield from compare_properties(old, new, location, "model")
 
 
 def _key(model: Model, columns: ColumnChanges) -> _Keys:
@@ -410,13 +391,6 @@ def _described(old: str | None, new: str | None, location: ContractLocation) -> 
         message = f"the description of {location.path} changes, and possibly what a row represents"
         return location.change("grain_changed", message, old, new)
     return location.change("description_changed", message, old, new)
-
-
-_PROPERTIES = (
-    Property("title", "description_changed", "the title of {path} changes", is_prose=True),
-    Property("tags", "tags_changed", "the tags of {path} change", ", ".join),
-    Property("examples", "example_changed", "the examples of {path} change", lambda _: None),
-)
 
 
 _COME_AND_GO = {
