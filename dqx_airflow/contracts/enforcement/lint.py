@@ -32,6 +32,7 @@ from dqx_airflow.plan.in_memory.table import Table, value_of
 from dqx_airflow.plan.resolve import QUIET, resolve
 from dqx_airflow.values import DatasetField as Column
 from dqx_airflow.values import DatasetRef, SourceFile, Span, Status
+from dqx_airflow.values.files import table_rows
 
 
 class NoValueError(ValueError):
@@ -453,19 +454,41 @@ def _conditions(rules: Sequence[elements.Rule]) -> Iterator[Contradiction]:
                     yield Contradiction((other_rule, rule), "no number satisfies both thresholds")
 
 
-_OWN_KEY = "let the name of your own key begin with x-"
 _SEMVER = re.compile(r"v?\d+\.\d+\.\d+([-+][\w.+-]+)?", re.ASCII)
 _FORMAT = re.compile(r"^\s*v?\d+\s*$", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class LintRule:
-    """A rule: the name by which it is ignored, its code, its purpose, and its check."""
+    """A rule: the name by which it is ignored, its code, its purpose, and the texts of its
+    findings, if all of them have the same."""
 
     name: str
     code: str
     doc: str
-    find: Callable[[elements.Contract], Iterator[Diagnostic]]
+    message: str = ""
+    help: str = ""
+
+    def find(self, contract: elements.Contract) -> Iterator[Diagnostic]:
+        return _FINDERS[self.name](contract) if self.name in _FINDERS else self.mistakes(contract)
+
+    def mistakes(self, contract: elements.Contract) -> Iterator[Diagnostic]:
+        """The mistakes that the reader of the dialect found: one finding for each cause."""
+        for note in _causes(note for note in contract.notes if note.code == self.code):
+            named = f"{_parent(note)}: " if note.treatment is elements.Treatment.UNSUPPORTED else ""
+            yield Diagnostic(f"{named}{note.reason}", note.clause.span, self.code, help=note.help)
+
+
+RULES = tuple(LintRule(*row) for row in table_rows(__package__, "lint.txt", "rules"))
+"""All rules, in the order of their findings."""
+_BY_NAME = {rule.name: rule for rule in RULES}
+
+
+def _finding(name: str, span: Span, *related: Related, **named: Any) -> Diagnostic:
+    """A finding of a rule, with the values that its texts name."""
+    rule = _BY_NAME[name]
+    message, help_line = rule.message.format(**named), rule.help.format(**named)
+    return Diagnostic(message, span, rule.code, related=related, help=help_line)
 
 
 def lint(contract: elements.Contract, *, ignored: Collection[str] = ()) -> tuple[Diagnostic, ...]:
@@ -492,17 +515,6 @@ def unknown_rules(names: Collection[str]) -> Iterator[tuple[str, str | None]]:
             yield name, did_you_mean(name, [rule.name for rule in RULES])
 
 
-def _mistakes(code: str) -> Callable[[elements.Contract], Iterator[Diagnostic]]:
-    """The mistakes that the reader of the dialect found: one finding for each cause."""
-
-    def find(contract: elements.Contract) -> Iterator[Diagnostic]:
-        for note in _causes(note for note in contract.notes if note.code == code):
-            named = f"{_parent(note)}: " if note.treatment is elements.Treatment.UNSUPPORTED else ""
-            yield Diagnostic(f"{named}{note.reason}", note.clause.span, code, help=note.help)
-
-    return find
-
-
 def _causes(notes: Iterable[elements.Note]) -> Iterator[elements.Note]:
     """The first of the notes with the same text about the leaves of one rule."""
     seen: set[tuple[str, str, str]] = set()
@@ -521,8 +533,9 @@ def _parent(note: elements.Note) -> str:
 def _spelling(contract: elements.Contract) -> Iterator[Diagnostic]:
     for key in contract.unknown_keys:
         if not key.is_check or not _is_unread(contract, key):
-            hint = f"did you mean '{key.meant}'?" if key.meant else f"remove it, or {_OWN_KEY}"
-            yield Diagnostic(f"unknown key '{key.key}'", key.span, "W021", help=hint)
+            hint = "remove it, or let the name of your own key begin with x-"
+            hint = f"did you mean '{key.meant}'?" if key.meant else hint
+            yield _finding("spelling", key.span, key=key.key, hint=hint)
 
 
 def _constraints(contract: elements.Contract) -> Iterator[Diagnostic]:
@@ -530,8 +543,7 @@ def _constraints(contract: elements.Contract) -> Iterator[Diagnostic]:
         is_accepted = contract.acceptance_of("", key.path) is not None
         if key.is_check and _is_unread(contract, key) and not is_accepted:
             meant = f"write '{key.meant}'" if key.meant else "no key of the dialect states it here"
-            message = f"unknown key '{key.key}': if it is a constraint, nothing checks it"
-            yield Diagnostic(message, key.span, "E428", help=f"{meant}; if it is none, {_OWN_KEY}")
+            yield _finding("constraints", key.span, key=key.key, meant=meant)
 
 
 def _is_unread(contract: elements.Contract, key: elements.UnknownKey) -> bool:
@@ -570,7 +582,7 @@ def _enforceable(contract: elements.Contract) -> Iterator[Diagnostic]:
 
 
 def _references(contract: elements.Contract) -> Iterator[Diagnostic]:
-    yield from _mistakes("E420")(contract)
+    yield from _BY_NAME["references"].mistakes(contract)
     models = {model.name: model for model in contract.models}
     stated = (
         (model, item, replace(rule, demand=demand))
@@ -635,22 +647,17 @@ def _semantics(contract: elements.Contract) -> Iterator[Diagnostic]:
     for model in contract.models:
         for item in model.fields:
             if not (item.semantic or "").strip():
-                message = f"the field '{item.path}' of '{model.name}' has no {word}"
-                help_line = f"add `{word}:` and describe what its values mean"
-                yield Diagnostic(message, item.span, "W030", help=help_line)
+                yield _finding("semantics", item.span, item=item, model=model, word=word)
 
 
 def _owner(contract: elements.Contract) -> Iterator[Diagnostic]:
     if not contract.owner and not contract.contacts:
-        message = f"the contract {contract.id} has no owner"
-        yield Diagnostic(message, contract.span, "W031", help="add the responsible team")
+        yield _finding("owner", contract.span, contract=contract)
 
 
 def _version(contract: elements.Contract) -> Iterator[Diagnostic]:
     if not contract.version:
-        message = f"the contract {contract.id} has no version"
-        help_line = "add one, such as 1.0.0, so that consumers can pin it"
-        yield Diagnostic(message, contract.span, "W032", help=help_line)
+        yield _finding("version", contract.span, contract=contract)
     elif not _SEMVER.fullmatch(contract.version):
         message = f"the version {contract.version} is not of the form MAJOR.MINOR.PATCH"
         hint = f"{contract.version.strip()}.0.0" if _FORMAT.match(contract.version) else "1.0.0"
@@ -662,41 +669,32 @@ def _keys(contract: elements.Contract) -> Iterator[Diagnostic]:
         rules = [*model.rules, *(rule for item in model.walk() for rule in item.rules)]
         kinds = demands.Unique | demands.Distinct
         if model.fields and not any(isinstance(rule.demand, kinds) for rule in rules):
-            message = f"'{model.name}' has no primary key and no unique column"
-            help_line = "add a primary key, or mark a column as unique"
-            yield Diagnostic(message, model.span, "W033", help=help_line)
+            yield _finding("keys", model.span, model=model)
 
 
 def _quality(contract: elements.Contract) -> Iterator[Diagnostic]:
     if contract.models and not any(rule.demand.is_quality for _, _, rule in contract.rules()):
-        message = f"the contract {contract.id} promises only a schema"
-        help_line = "add freshness, completeness or volume: "
-        help_line += "a stale table still has the right schema"
-        yield Diagnostic(message, contract.span, "W034", help=help_line)
+        yield _finding("quality", contract.span, contract=contract)
 
 
 def _sensitive(contract: elements.Contract) -> Iterator[Diagnostic]:
     for model in contract.models:
         for item in model.walk():
             if looks_personal(item.name) and not item.is_sensitive:
-                message = f"'{item.path}' of '{model.name}' looks like data about a person"
-                help_line = "mark it (pii, classification), so that its values are masked"
-                yield Diagnostic(message, item.span, "W035", help=help_line)
+                yield _finding("sensitive", item.span, item=item, model=model)
 
 
 def _bounds(contract: elements.Contract) -> Iterator[Diagnostic]:
     for contradiction in contradictions(contract):
         first, *rest = [clause for rule in contradiction.rules for clause in rule.clauses[:1]]
-        related = tuple(Related(clause.span, "and this") for clause in rest)
-        message = f"no value can satisfy this: {contradiction.what}"
-        help_line = "correct one of them" if rest else "correct it"
-        yield Diagnostic(message, first.span, "E423", related=related, help=help_line)
+        related = (Related(clause.span, "and this") for clause in rest)
+        which = "one of them" if rest else "it"
+        yield _finding("bounds", first.span, *related, what=contradiction.what, which=which)
 
 
 def _patterns(contract: elements.Contract) -> Iterator[Diagnostic]:
     for rule, problem in _broken_patterns(contract):
-        message = f"invalid regular expression: {problem}"
-        yield Diagnostic(message, rule.clauses[0].span, "E424", help="correct the pattern")
+        yield _finding("patterns", rule.clauses[0].span, problem=problem)
 
 
 def _broken_patterns(contract: elements.Contract) -> Iterator[tuple[elements.Rule, str]]:
@@ -718,41 +716,20 @@ def _models(contract: elements.Contract) -> Iterator[Diagnostic]:
         yield Diagnostic(message, contract.span, "W036", help="add its tables with their fields")
     for model in contract.models:
         if not model.fields:
-            message = f"'{model.name}' has no fields"
-            yield Diagnostic(message, model.span, "W036", help="add its fields")
+            yield _finding("models", model.span, model=model)
 
 
 def _elements(contract: elements.Contract) -> Iterator[Diagnostic]:
     missing = [name for name in reader_of(contract.dialect).elements if name not in contract.parts]
     if missing:
-        message = f"the contract {contract.id} lacks {', '.join(missing)}"
-        help_line = "add them, or ignore the rule `complete`"
-        yield Diagnostic(message, contract.span, "W039", help=help_line)
+        yield _finding("elements", contract.span, contract=contract, missing=", ".join(missing))
 
 
-RULES: tuple[LintRule, ...] = (
-    LintRule("references", "E420", "References point to existing fields.", _references),
-    LintRule("examples", "E421", "Examples and defaults satisfy the contract.", _examples),
-    LintRule(
-        "values", "E422", "Keys with a fixed set of values have no other value.", _mistakes("E422")
-    ),
-    LintRule("bounds", "E423", "Limits do not contradict each other.", _bounds),
-    LintRule("patterns", "E424", "Patterns are regular expressions.", _patterns),
-    LintRule("thresholds", "E425", "Queries have a threshold.", _mistakes("E425")),
-    LintRule("addresses", "E426", "Addresses are valid.", _mistakes("E426")),
-    LintRule("dates", "E427", "Lifecycle dates and periods do not contradict each other.", _dates),
-    LintRule("constraints", "E428", "No constraint has an unknown key.", _constraints),
-    LintRule("enforceable", "W020", "Every clause that promises a check has one.", _enforceable),
-    LintRule("spelling", "W021", "Keys are known.", _spelling),
-    LintRule("semantics", "W030", "Every field has a description.", _semantics),
-    LintRule("owner", "W031", "The contract has an owner.", _owner),
-    LintRule("version", "W032", "The contract has a version that can be pinned.", _version),
-    LintRule("keys", "W033", "Every model has a key.", _keys),
-    LintRule("quality", "W034", "The contract promises more than a schema.", _quality),
-    LintRule("sensitive", "W035", "Personal data is marked.", _sensitive),
-    LintRule("models", "W036", "The contract has models with fields.", _models),
-    LintRule("layout", "W037", "Partitions are columns of the schema.", _mistakes("W037")),
-    LintRule("naming", "W038", "Columns follow the naming convention.", _mistakes("W038")),
-    LintRule("elements", "W039", "The contract has all of its parts.", _elements),
-)
-"""All rules, in the order of their findings."""
+_FINDERS: dict[str, Callable[[elements.Contract], Iterator[Diagnostic]]] = {
+    function.__name__.removeprefix("_"): function
+    for function in (
+        *(_references, _examples, _bounds, _patterns, _dates, _constraints, _enforceable),
+        *(_spelling, _semantics, _owner, _version, _keys, _quality, _sensitive, _models, _elements),
+    )
+}
+"""What finds the violations of a rule, by its name; for others, the reader of the dialect does."""
