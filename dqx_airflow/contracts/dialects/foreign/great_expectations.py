@@ -260,6 +260,12 @@ class ExpectationArguments:
             raise NoCounterpartError(f"its {key} is not a list of values")
         return values
 
+    def number(self, key: str) -> int | float:
+        value = self.take(key)
+        if not is_finite_number(value):
+            raise NoCounterpartError(f"its {key} is not a number")
+        return value
+
     def path(self, key: str) -> str:
         """A column as DQL writes it; a dot leads into a struct, as in Spark."""
         return dotted_path(self.text(key))
@@ -393,10 +399,8 @@ def _most_common(arguments: ExpectationArguments) -> Demands:
 
 
 def _z_scores(arguments: ExpectationArguments) -> Demands:
-    name, threshold = arguments.name, arguments.take("threshold")
+    name, threshold = arguments.name, arguments.number("threshold")
     is_double, share = arguments.take("double_sided", True), arguments.mostly()
-    if not is_finite_number(threshold):
-        raise NoCounterpartError("its threshold is not a number")
     if is_double and share == 1:
         below = kinds.Condition("<", threshold)
         return (kinds.MetricRule("max_z_score", (arguments.own_column(),), below),)
@@ -550,18 +554,13 @@ def _spark_type(written: str) -> str:
 
 def _multicolumn_sum(arguments: ExpectationArguments) -> Demands:
     names = [sql_name(column) for column in arguments.paths("column_list")]
-    total = arguments.take("sum_total")
-    if not is_finite_number(total):
-        raise NoCounterpartError("its sum_total is not a number")
+    total = arguments.number("sum_total")
     return _of_kept_rows(arguments, names, f"{' + '.join(names)} = {total}", "spark")
 
 
 def _count_equal(metric: str, arguments: ExpectationArguments) -> Demands:
     """An expectation about the number of rows or columns."""
-    value = arguments.take("value")
-    if not is_finite_number(value):
-        raise NoCounterpartError("its value is not a number")
-    return (kinds.MetricRule(metric, (), kinds.Condition("==", value)),)
+    return (kinds.MetricRule(metric, (), kinds.Condition("==", arguments.number("value"))),)
 
 
 def _unexpected_rows(arguments: ExpectationArguments) -> Demands:
@@ -674,15 +673,14 @@ _PART_OF_FORM = re.compile(r"%(?P<directive>.)|(?P<word>[A-Za-z']+)|(?P<sign>[^%
 
 
 def _strftime(arguments: ExpectationArguments) -> Demands:
-    name = arguments.name
     form = quote_literal(_form_of_spark(arguments.text("strftime_format")))
-    parsed = f"try_to_timestamp({name}, {form}) IS NOT NULL"
-    return each_row(arguments, f"if({name} IS NULL, NULL, {parsed})")
+    return _readable(arguments, "try_to_timestamp", form)
 
 
-def _json(arguments: ExpectationArguments) -> Demands:
-    name = arguments.name
-    return each_row(arguments, f"if({name} IS NULL, NULL, try_parse_json({name}) IS NOT NULL)")
+def _readable(arguments: ExpectationArguments, function: str, *more: str) -> Demands:
+    """An expectation that a function of Spark reads each value."""
+    name, call = arguments.name, f"{function}({', '.join((arguments.name, *more))})"
+    return each_row(arguments, f"if({name} IS NULL, NULL, {call} IS NOT NULL)")
 
 
 def _form_of_spark(written: str) -> str:
@@ -711,7 +709,7 @@ _OF_VALUES: Expectations = {
     "expect_column_values_to_be_in_set": lambda arguments: each_value(
         arguments, kinds.OneOf(arguments.values("value_set"))
     ),
-    "expect_column_values_to_be_json_parseable": _json,
+    "expect_column_values_to_be_json_parseable": partial(_readable, function="try_parse_json"),
     "expect_column_values_to_be_null": _null,
     "expect_column_values_to_be_unique": _unique,
     "expect_column_values_to_match_like_pattern": partial(_like, "", "like_pattern"),

@@ -53,6 +53,12 @@ class _Check:
         """The value of the first existing spelling of a key."""
         return next((self.keys[key] for key in keys if key in self.keys), None)
 
+    def values(self, key: str) -> tuple[kinds.Literal, ...]:
+        values = foreign.values_in(self.keys[key])
+        if values is None:
+            raise NoCounterpartError(f"{key} takes a list of values")
+        return values
+
     @property
     def is_percent(self) -> bool:
         return self.kind.endswith("_percent")
@@ -174,10 +180,7 @@ def _refused(check: _Check) -> tuple[str, ...] | None:
     keys, name = check.keys, sql_name(str(check.column))
     refused = []
     if "invalid_values" in keys:
-        values = foreign.values_in(keys["invalid_values"])
-        if values is None:
-            raise NoCounterpartError("invalid_values takes a list of values")
-        refused.append(f"{name} IN ({foreign.literals(values)})")
+        refused.append(f"{name} IN ({foreign.literals(check.values('invalid_values'))})")
     if "invalid_regex" in keys:
         refused.append(foreign.rlike(name, str(keys["invalid_regex"])))
     return tuple(refused) or None
@@ -188,10 +191,7 @@ def _valid(check: _Check) -> tuple[foreign.ColumnDemand, ...]:
     keys, demands = check.keys, list[foreign.ColumnDemand]()
     pattern = check.first(_REGEX_KEYS)
     if "valid_values" in keys:
-        values = foreign.values_in(keys["valid_values"])
-        if values is None:
-            raise NoCounterpartError("valid_values takes a list of values")
-        demands.append(kinds.OneOf(values))
+        demands.append(kinds.OneOf(check.values("valid_values")))
     if pattern is not None:
         demands.append(kinds.Pattern(str(pattern)))
     if "valid_format" in keys:
