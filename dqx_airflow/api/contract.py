@@ -38,7 +38,7 @@ from dqx_airflow.diagnostics.diagnostic import did_you_mean, listed
 from dqx_airflow.diagnostics.renderers import draw, drawn_error
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import DqxError, RegistryError, RequestError, SourceError
-from dqx_airflow.plan.evaluate import decide, unenforced_verdicts, with_clauses
+from dqx_airflow.plan.evaluate import decide, with_clauses
 from dqx_airflow.plan.in_memory.table import Table
 from dqx_airflow.plan.selection import selected_clauses
 from dqx_airflow.values import Outcome, Severity, Status, Verdict
@@ -347,8 +347,7 @@ def _of_contract(
     """The results with the contract clauses of the verdicts, and those that no assertion
     checked."""
     report = results.report
-    verdicts = with_clauses(report.verdicts, contract)
-    verdicts += unenforced_verdicts(selected_clauses(contract, selection))
+    verdicts = with_clauses(report.verdicts, selected_clauses(contract, selection))
     outcome = decide(verdicts, report.fail_on, require_history=options.require_history)
     in_report = contract.in_report
     report = replace(report, verdicts=verdicts, contract=in_report, outcome=outcome)

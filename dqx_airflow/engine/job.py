@@ -51,11 +51,9 @@ from dqx_airflow.lineage import is_configured
 from dqx_airflow.lineage import spool as spools
 from dqx_airflow.metrics.drift import DRIFT_SUMMARY
 from dqx_airflow.metrics.metric import Scan
-from dqx_airflow.plan import selection
 from dqx_airflow.plan.evaluate import (
     decide,
     evaluate,
-    unenforced_verdicts,
     verdicts_on_tables,
     with_acceptance,
     with_clauses,
@@ -63,8 +61,14 @@ from dqx_airflow.plan.evaluate import (
 )
 from dqx_airflow.plan.failing import faults_of
 from dqx_airflow.plan.masks import without_values
-from dqx_airflow.plan.model import Plan, PlannedAssertion, Scanned
-from dqx_airflow.plan.selection import checked_suite, plan_of, selected_clauses, shadow_plan
+from dqx_airflow.plan.model import Plan, PlannedAssertion, Scanned, joined
+from dqx_airflow.plan.selection import (
+    checked_suite,
+    plan_of,
+    selected_clauses,
+    shadow_plan,
+    shadow_report,
+)
 from dqx_airflow.results.decisions import decisions_on
 from dqx_airflow.results.past_days import read_labels
 from dqx_airflow.results.query import StoredResults, read_proof
@@ -284,11 +288,13 @@ def _sound_suite(request: GateRequest) -> Checked:
 
 def _read_by(plan: Plan, request: GateRequest) -> GateRequest:
     """The request with only the datasets that its plan reads: a selection may exclude some."""
+    if request.selection is None:
+        return request
     return replace(
         request,
         datasets=tuple(ref for ref in request.datasets if ref.name in plan.reads),
         quarantine=tuple(pair for pair in request.quarantine if pair[0] in plan.reads),
-        contract=selected_clauses(request.contract, request.selection),
+        contract=request.contract and selected_clauses(request.contract, request.selection),
     )
 
 
@@ -306,16 +312,26 @@ class _JobPart:
     run_id: str
     decisions: Decisions = _NO_DECISIONS
 
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """Its plan, and that of the shadow if there is one: one scan serves both."""
+        shadow = self.shadow[0]
+        return (self.plan,) if shadow is None else (self.plan, shadow)
+
     def decide(self, verdicts: Sequence[Verdict]) -> Outcome:
         requires = self.request.require_history or self.plan.require_history
         outcome = decide(verdicts, self.request.fail_on, require_history=requires)
+        if outcome is not Outcome.WARNED:
+            return outcome
         is_accepted = any(verdict.accepted_by is not None for verdict in verdicts)
-        return Outcome.ACCEPTED if is_accepted and outcome is Outcome.WARNED else outcome
+        return Outcome.ACCEPTED if is_accepted else outcome
 
     def with_decisions(
         self, verdicts: Sequence[Verdict], opened: Mapping[str, OpenDataset], started: datetime
     ) -> tuple[tuple[Verdict, ...], Acceptance | None]:
         """The verdicts with the waivers and the acceptance that apply to them."""
+        if self.decisions == _NO_DECISIONS:
+            return tuple(verdicts), None
         return with_acceptance(
             with_waivers(verdicts, self.decisions.waivers, started),
             self.decisions,
@@ -338,8 +354,7 @@ class _JobPart:
 def _with_labels(part: _JobPart, results: StoredResults) -> _JobPart:
     """The part with the labels of the days that tell what is usual."""
     (shadow, problem), plan, key = part.shadow, part.plan, part.request.run_key
-    plans = [plan, *([] if shadow is None else [shadow])]
-    assertions = [one for known_plan in plans for one in known_plan.assertions]
+    assertions = [one for known_plan in part.plans for one in known_plan.assertions]
     days = [
         request.date
         for one in assertions
@@ -387,12 +402,11 @@ def _watching(
 ) -> tuple[_JobPart, ...]:
     """The parts with what is claimed of the columns of watched datasets, now that they can be
     opened."""
-    planned = (plan for part in parts for plan in (part.plan, part.shadow[0]) if plan is not None)
-    watched = {name for plan in planned for name in plan.watched}
+    watched = {name for part in parts for plan in part.plans for name in plan.watched}
+    if not watched:
+        return tuple(parts)
     refs = (ref for part in parts for ref in part.request.datasets if ref.name in watched)
     columns = watched_columns(spark, refs)
-    if not columns:
-        return tuple(parts)
     return tuple(
         replace(part, request=known.request, plan=known.plan, shadow=known.shadow)
         for part, known in zip(parts, _parts_of(requests, columns), strict=True)
@@ -431,7 +445,7 @@ def _validate(
     proof: values.EngineProof | None = None,
 ) -> tuple[GateReport, ...]:
     refs = {ref.name: ref for part in parts for ref in part.request.datasets}
-    plans = [selection.with_requests_of(part.plan, part.shadow[0]) for part in parts]
+    plans = [joined(part.plans) for part in parts]
     engine = engine_of(spark)  # asked now: the verdicts survive the loss of the session
     if proof is not None:
         engine["engine_proof"] = proof.mark
@@ -441,11 +455,14 @@ def _validate(
         _judge(part, opened, scanned, started)
         for part, scanned in zip(parts, measured, strict=True)
     ]
-    quarantined = quarantine_rows(spark, opened, judged)
-    reports = [
+    has_quarantine = any(part.request.quarantine for part in parts)
+    quarantined = quarantine_rows(spark, opened, judged) if has_quarantine else {}
+    reports = tuple(
         _report(part, spark, engine, opened, scanned, of_part, quarantined, started)
         for part, scanned, of_part in zip(parts, measured, judged, strict=True)
-    ]
+    )
+    if not any(part.request.promote_to for part in parts):
+        return reports
     suites = [
         JudgedSuite(
             part.plan, of_part, scanned.of(part.plan.requests), part.decisions.waivers, report
@@ -496,7 +513,8 @@ def _judge(
     verdicts = evaluate(
         plan, scanned, request.skip_dates, now=started, sample_rows=request.sample_rows
     )
-    verdicts = tuple(map(partial(_with_notes, opened), plan.assertions, verdicts))
+    if any(dataset.notes for dataset in opened.values()):
+        verdicts = tuple(map(partial(_with_notes, opened), plan.assertions, verdicts))
     schemas = {ref.name: opened[ref.name].schema for ref in request.datasets if ref.name in opened}
     verdicts, _ = part.with_decisions(verdicts, opened, started)
     faults = faults_of(plan, verdicts, scanned, schemas, skip_dates=request.skip_dates, now=started)
@@ -522,9 +540,10 @@ def _report(
     opened = {name: dataset for name, dataset in all_opened.items() if name in names}
     scanned = all_scanned.of(plan.requests)
     verdicts, faults = judged_part.verdicts, judged_part.faults
-    verdicts = with_failing_rows(spark, opened, plan, verdicts, faults, request.sample_rows)
-    verdicts = with_clauses(verdicts, request.contract) + unenforced_verdicts(request.contract)
+    if any(faults):
+        verdicts = with_failing_rows(spark, opened, plan, verdicts, faults, request.sample_rows)
     if request.contract is not None:
+        verdicts = with_clauses(verdicts, request.contract)
         verdicts += verdicts_on_tables(request.contract, published_contracts(spark, opened))
     verdicts, accepted = part.with_decisions(verdicts, opened, started)
     outcome = part.decide(verdicts)
@@ -560,9 +579,7 @@ def _report(
         finished_at=_now(),
         contract=request.contract and request.contract.in_report,
         sources=digests_of(request.sources),
-        shadow=selection.shadow_report(
-            request, part.shadow, all_scanned, request.skip_dates, started
-        ),
+        shadow=shadow_report(request, part.shadow, all_scanned, started),
         partial=plan.partial,
         slice=request.slice,
         accepted=accepted,

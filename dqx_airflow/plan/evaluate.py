@@ -92,23 +92,23 @@ def decide(
     :param require_history: whether assertions that lack data of other dates break the gate.
     """
     judged = list(verdicts)
-    failed = [verdict for verdict in judged if verdict.status is Status.FAILED]
-    errors = [verdict for verdict in judged if verdict.status is Status.ERROR]
-    if any(verdict.can_block(fail_on) for verdict in failed):
+    statuses = {verdict.status for verdict in judged}
+    deciding = {verdict.status for verdict in judged if verdict.can_block(fail_on)}
+    if Status.FAILED in deciding:
         return Outcome.BLOCKED
     stated = [verdict for verdict in judged if verdict.check != IMPLICIT_CHECK]
     is_checked = any(verdict.status in (Status.PASSED, Status.FAILED) for verdict in stated)
     # Such as the claims of a watch on its first days.
     is_waiting = all(one.is_experimental and one.is_not_evaluated for one in stated)
     is_void = not stated or not (is_checked or is_waiting)
-    if any(verdict.can_block(fail_on) for verdict in errors) or is_void:
+    if Status.ERROR in deciding or is_void:
         return Outcome.BROKEN
-    open_questions = [
-        verdict for verdict in judged if verdict.is_not_evaluated and verdict.can_block(fail_on)
-    ]
-    if open_questions and require_history:
+    has_open_questions = any(
+        verdict.is_not_evaluated and verdict.can_block(fail_on) for verdict in judged
+    )
+    if has_open_questions and require_history:
         return Outcome.BROKEN
-    is_open = failed or errors or open_questions or not is_checked
+    is_open = has_open_questions or not is_checked or statuses & {Status.FAILED, Status.ERROR}
     return Outcome.WARNED if is_open else Outcome.PASSED
 
 
@@ -233,15 +233,14 @@ class Judge:
 
     def _notes_on_filters(self, requests: Iterable[model.MetricRequest]) -> Iterator[str]:
         """Notes on filters that no row satisfies: a metric of no rows seldom fails."""
-        filters = dict.fromkeys(
-            (request.dataset, request.date, request.where)
+        counts = dict.fromkeys(
+            model.row_count(request.dataset, request.date, request.where)
             for request in requests
-            if request.date in (None, self.measured.plan.date)
+            if request.where and request.date in (None, self.measured.plan.date)
         )
-        for dataset, on, where in filters:
-            count = model.row_count(dataset, on, where)
-            if where is not None and self.scanned.values.get(count) == 0:
-                yield f"no row of {dataset} meets the filter `{show(where.node)}`"
+        for count in counts:
+            if count.where and self.scanned.values.get(count) == 0:
+                yield f"no row of {count.dataset} meets the filter `{show(count.where.node)}`"
 
     def void_requests(
         self, requests: Iterable[model.MetricRequest]
@@ -399,21 +398,21 @@ def _verdict_without_values(
     )
 
 
-def with_clauses(
-    verdicts: Iterable[Verdict], contract: EnforcedContract | None
-) -> tuple[Verdict, ...]:
-    """The verdicts, with the paths and positions of their clauses in a contract."""
-    clauses = {clause.assertion: clause for clause in (contract.clauses if contract else ())}
-    return tuple(
+def with_clauses(verdicts: Iterable[Verdict], contract: EnforcedContract) -> tuple[Verdict, ...]:
+    """The verdicts, with the paths and positions of their clauses in a contract; then those on its
+    clauses that no assertion checks."""
+    clauses = {clause.assertion: clause for clause in contract.clauses}
+    on_clauses = (
         replace(verdict, clause=clause.path, span=clause.span, source_line=clause.line)
         if (clause := clauses.get(verdict.name)) is not None
         else verdict
         for verdict in verdicts
     )
+    return (*on_clauses, *unenforced_verdicts(contract))
 
 
 def verdicts_on_tables(
-    contract: EnforcedContract | None, published: Mapping[str, tuple[str, str | None]]
+    contract: EnforcedContract, published: Mapping[str, tuple[str, str | None]]
 ) -> tuple[Verdict, ...]:
     """Whether tables that name this contract in their properties name this very version of it.
 
@@ -422,8 +421,6 @@ def verdicts_on_tables(
 
     :param published: the id and version that tables name, by dataset.
     """
-    if contract is None:
-        return ()
     return tuple(
         Verdict(
             name=f"{dataset}.contract_version",
@@ -445,7 +442,7 @@ def verdicts_on_tables(
     )
 
 
-def unenforced_verdicts(contract: EnforcedContract | None) -> tuple[Verdict, ...]:
+def unenforced_verdicts(contract: EnforcedContract) -> tuple[Verdict, ...]:
     """The verdicts on clauses that state a check and cannot be enforced: errors, or skipped if the
     contract accepts that. A promise that is not checked is not kept."""
     return tuple(
@@ -463,7 +460,7 @@ def unenforced_verdicts(contract: EnforcedContract | None) -> tuple[Verdict, ...
             clause=clause.path,
             let_by=clause.let_by,
         )
-        for clause in (contract.unenforced if contract else ())
+        for clause in contract.unenforced
     )
 
 

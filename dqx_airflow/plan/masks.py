@@ -86,6 +86,8 @@ def reveals(request: model.MetricRequest, masked: Masked) -> bool:
 
     :param masked: the masked columns of each dataset.
     """
+    if not masked:
+        return False
     metric, masked_columns = request.definition, masked.get(request.dataset, ())
     if request.grouping and any(
         is_masked(column, masked_columns) for column in request.grouping.columns

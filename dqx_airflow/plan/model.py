@@ -298,6 +298,8 @@ class Plan:
 
 def joined(plans: Sequence[Plan]) -> Plan:
     """The first plan with the requests and lookups of all plans, to be measured together."""
+    if len(plans) == 1:
+        return plans[0]
     return replace(
         plans[0],
         requests=tuple(dict.fromkeys(request for plan in plans for request in plan.requests)),

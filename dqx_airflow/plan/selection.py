@@ -24,7 +24,7 @@ from dqx_airflow.dql.watches import Watched, with_columns
 from dqx_airflow.errors import RequestError
 from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.plan.evaluate import decide, evaluate
-from dqx_airflow.plan.model import Chosen, Plan, PlannedAssertion, Scanned, joined
+from dqx_airflow.plan.model import Chosen, Plan, PlannedAssertion, Scanned
 from dqx_airflow.plan.predicates import lookups_of
 from dqx_airflow.plan.resolve import check_datasets, resolve, stated_assertions
 from dqx_airflow.values import (
@@ -239,11 +239,9 @@ def unenforced_selectables(contract: EnforcedContract | None) -> tuple[Selectabl
     return tuple(map(_of_unenforced, contract.unenforced)) if contract else ()
 
 
-def selected_clauses(
-    contract: EnforcedContract | None, selection: Selection | None
-) -> EnforcedContract | None:
+def selected_clauses(contract: EnforcedContract, selection: Selection | None) -> EnforcedContract:
     """The contract with only those unenforceable clauses that a selection matches."""
-    if contract is None or selection is None:
+    if selection is None:
         return contract
     clauses = contract.unenforced
     kept = (clause for clause in clauses if is_selected(_of_unenforced(clause), selection))
@@ -449,17 +447,8 @@ def shadow_plan(
         return None, _on_one_line(error)
 
 
-def with_requests_of(plan: Plan, shadow: Plan | None) -> Plan:
-    """The plan with the requests of its shadow, to be measured in the same scans."""
-    return plan if shadow is None else joined((plan, shadow))
-
-
 def shadow_report(
-    request: GateRequest,
-    planned: tuple[Plan | None, str | None],
-    scanned: Scanned,
-    skip_dates: Collection[date],
-    now: datetime,
+    request: GateRequest, planned: tuple[Plan | None, str | None], scanned: Scanned, now: datetime
 ) -> ShadowReport | None:
     """The verdicts of the shadow of a request; None if there is no shadow.
 
@@ -471,7 +460,7 @@ def shadow_report(
     if plan is None:
         return ShadowReport(shadow.name, problem=problem)
     try:
-        verdicts = evaluate(plan, scanned, skip_dates, now=now)
+        verdicts = evaluate(plan, scanned, request.skip_dates, now=now)
         requires = request.require_history or plan.require_history
         outcome = decide(verdicts, request.fail_on, require_history=requires)
     except Exception as error:  # as above

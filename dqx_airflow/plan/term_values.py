@@ -98,8 +98,9 @@ def requests_behind(
     :param with_history: also those that tell what is usual, which are stored with their own days.
     """
     requests = (*assertion.requests, *(assertion.history if with_history else ()))
-    dated = (request for request in requests if request.date)
-    counts = (model.row_count(request.dataset, request.date) for request in dated)
+    counts = (
+        model.row_count(request.dataset, request.date) for request in requests if request.date
+    )
     return tuple(dict.fromkeys((*requests, *counts)))
 
 

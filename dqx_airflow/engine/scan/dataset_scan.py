@@ -60,29 +60,31 @@ def scan(
     schema = replace(read, unread=drift.unread)
     _answer_from_columns(read, drift, requests, scanned)
     _answer_from_log(dataset, requests, scanned)
-    schemas = {name: reference.schema for name, reference in references.opened.items()}
-    reasons = {
-        lookup: schema_check.objection_to_lookup(lookup, schema, schemas.get(lookup.reference))
-        for lookup in predicates.lookups_of(*requests)
-    }
-    requests = [request for request in requests if request.definition.scan is Scan.FLAT]
-    usable = tuple(lookup for lookup, reason in reasons.items() if reason is None)
-    unusable = {lookup: reason for lookup, reason in reasons.items() if reason is not None}
-    possible = []
+    usable, unusable = [], {}
+    for lookup in predicates.lookups_of(*requests):
+        reference = references.opened.get(lookup.reference)
+        its_schema = None if reference is None else reference.schema
+        reason = schema_check.objection_to_lookup(lookup, schema, its_schema)
+        if reason is None:
+            usable.append(lookup)
+        else:
+            unusable[lookup] = reason
+    possible: list[MetricRequest] = []
+    grouped: list[MetricRequest] = []
     for request in requests:
+        if request.definition.scan is not Scan.FLAT:
+            continue
         reason = schema_check.objection_to(request, schema, unusable)
         if reason is not None:
             scanned.failures[request] = reason
         elif request.definition.is_of_texts and dataset.texts is None:
             scanned.values[request] = request.definition.empty
         else:
-            possible.append(request)
+            (possible if request.grouping is None else grouped).append(request)
     types = RowTypes(schema.type_of)
-    rows = _Rows(spark, dataset, usable, references, types)
-    grouped = [request for request in possible if request.grouping is not None]
+    rows = _Rows(spark, dataset, tuple(usable), references, types)
     if grouped:
         scanned.add(_scan_groups(rows, grouped, cache))
-    possible = [request for request in possible if request.grouping is None]
     parts = {request: predicates.aggregates_of(request, types) for request in possible}
     undecided = {
         request: predicates.undecided_rows(request.where, types)
@@ -96,23 +98,39 @@ def scan(
         cache.recall(dataset, references, aggregate_requests, answers)
     missing = [request for request in aggregate_requests if request not in answers]
     if missing:
-        for files, news in added_file_passes(dataset, missing, answers.partial_states):
-            added = passes.ScanResults()
-            part = replace(rows, dataset=dataset.of_files(files))
-            _scan_rows(part, news, possible, added)
-            answers.complete(news, added)
-        rest = [request for request in missing if request not in answers]
-        rest = [request for request in rest if request.aggregate.sql not in answers.broken]
-        first, later = passes.scan_in_two_phases(rest, dataset, schema.type_of, answers)
-        _scan_rows(rows, first, possible, answers)
-        passes.take_shortcuts(later, schema.type_of, answers)
-        late = [request for request in later if request not in answers]
-        _scan_rows(rows, late, possible, answers)
+        _read_missing(rows, missing, possible, answers)
         if cache is not None:
             cache.keep(dataset, references, missing, answers)
     for request, aggregates in parts.items():
         _answer(request, aggregates, undecided.get(request), types, answers, scanned)
     return scanned
+
+
+def _read_missing(
+    rows: _Rows,
+    missing: Sequence[passes.AggregateRequest],
+    requests: Sequence[MetricRequest],
+    answers: passes.ScanResults,
+) -> None:
+    """Adds results that are not known: from added files, where the states of the others are, and
+    then in one pass over all files or in two."""
+    dataset, type_of = rows.dataset, rows.types.of_column
+    if answers.partial_states:
+        for files, news in added_file_passes(dataset, missing, answers.partial_states):
+            added = passes.ScanResults()
+            _scan_rows(replace(rows, dataset=dataset.of_files(files)), news, requests, added)
+            answers.complete(news, added)
+    rest = [
+        request
+        for request in missing
+        if request not in answers and request.aggregate.sql not in answers.broken
+    ]
+    first, later = passes.scan_in_two_phases(rest, dataset, type_of, answers)
+    _scan_rows(rows, first, requests, answers)
+    if later:
+        passes.take_shortcuts(later, type_of, answers)
+        late = [request for request in later if request not in answers]
+        _scan_rows(rows, late, requests, answers)
 
 
 def _drift(

@@ -63,7 +63,9 @@ class AggregateRequest:
         """An aggregate that a metric of a dataset needs."""
         looks_into = tuple(dict.fromkeys(lookup.reference for lookup in lookups_of(request)))
         # SQL written by the user may call rand() or current_date().
-        is_storable = request.metric != "sql" and not reveals_parts(request, {ref.name: ref.masked})
+        is_storable = request.metric != "sql" and not (
+            ref.masked and reveals_parts(request, {ref.name: ref.masked})
+        )
         return cls(request.date, aggregate, looks_into, is_storable)
 
 
@@ -178,15 +180,17 @@ def scan_in_two_phases(
 
     :param requests: with valid shortcuts.
     """
-    asks = dict.fromkeys(
-        AggregateRequest(request.date, ask, is_storable=False)
-        for request in requests
-        for ask in _asked_by(request.aggregate)
-    )
-    ask_log(dataset, asks, answers)
-    known = {ask for ask in asks if ask in answers}
-    take_shortcuts(requests, type_of, answers)
-    open_ = [request for request in requests if request not in answers]
+    open_, known = list(requests), frozenset[AggregateRequest]()
+    if dataset.log is not None or answers.values:
+        asks = dict.fromkeys(
+            AggregateRequest(request.date, ask, is_storable=False)
+            for request in requests
+            for ask in _asked_by(request.aggregate)
+        )
+        ask_log(dataset, asks, answers)
+        known = frozenset(ask for ask in asks if ask in answers)
+        take_shortcuts(requests, type_of, answers)
+        open_ = [request for request in requests if request not in answers]
     if len(open_) <= MOST_COMPILED and has_few_rows(dataset, {request.date for request in open_}):
         return open_, []
     by_date: dict[date | None, list[AggregateRequest]] = {}
