@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import asdict, replace
@@ -14,9 +13,9 @@ import typer
 
 from dqx_airflow.cli import arguments, command
 from dqx_airflow.cli.command import EXIT_FAILED, print_or_write, storage_options
-from dqx_airflow.cli.reports import printable
+from dqx_airflow.cli.reports import printable, xml_attribute
 from dqx_airflow.datasets.dqx_toml import Output
-from dqx_airflow.diagnostics.renderers import json_text
+from dqx_airflow.diagnostics.renderers import filled, json_text
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import DatasetRef, GateReport, GateRequest, Outcome
 
@@ -135,13 +134,8 @@ def request_of(options: Options) -> GateRequest:
 
 
 def _table(done: Mutation) -> str:
-    lines = [f"{name} on {done.date}: {rows}" for name, rows in done.rows.items()]
-    for fault in done.missed:
-        lines += ["", f"missed: {fault.dataset}: {fault.text} ({fault.kind})"]
-        lines += [f"    only warns: {name}" for name in fault.warned_by]
-        lines.append(f"    {_advice(fault)}")
-    lines += [f"\nnot judged: {name}: {reason}" for name, reason in done.not_judged.items()]
-    return printable("\n".join([*lines, "", _summary(done)]), keep="\n")
+    text = filled(__package__, "mutation.txt", done=done, advice=_advice)
+    return printable(text + _summary(done), keep="\n")
 
 
 def _summary(done: Mutation) -> str:
@@ -163,13 +157,5 @@ def _json(done: Mutation) -> str:
 
 
 def _junit(done: Mutation) -> str:
-    counts = {"tests": str(len(done.faults)), "failures": str(len(done.missed))}
-    suite = ET.Element("testsuite", counts, name=printable(f"dql mutate {done.suite}"))
-    for fault in done.faults:
-        name = printable(f"{fault.dataset}: {fault.text}")
-        case = ET.SubElement(suite, "testcase", classname=fault.kind, name=name)
-        if not fault.noticed_by:
-            text = printable(_advice(fault))
-            ET.SubElement(case, "failure", message="nothing blocks").text = text
-    ET.indent(suite)
-    return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+    shown = {"printable": printable, "quoted": lambda text: xml_attribute(printable(text))}
+    return filled(__package__, "mutation.xml", done=done, advice=_advice, **shown)

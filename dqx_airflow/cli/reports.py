@@ -7,9 +7,9 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import date
-from typing import IO
-from xml.etree import ElementTree as ET
+from datetime import date, timedelta
+from typing import IO, NamedTuple
+from xml.sax.saxutils import quoteattr
 
 import typer
 from rich.console import Console
@@ -19,7 +19,7 @@ from rich.text import Text
 from dqx_airflow.datasets.dqx_toml import Output
 from dqx_airflow.diagnostics import verdicts as words
 from dqx_airflow.diagnostics.diagnostic import listed
-from dqx_airflow.diagnostics.renderers import without_controls
+from dqx_airflow.diagnostics.renderers import filled, without_controls
 from dqx_airflow.values import GateReport, Outcome, Status, Verdict, to_json
 
 _NARROWEST = 100
@@ -148,53 +148,18 @@ def junit_xml(reports: Iterable[GateReport]) -> str:
     """
     reports = list(reports)
     is_range = len({report.run_key.date for report in reports}) > 1
-    root = ET.Element("testsuites", name="dql run")
-    total = _no_cases()
-    seconds = 0.0
+    suites = []
     for report in reports:
-        seconds += (report.finished_at - report.started_at).total_seconds()
+        day = f" / {report.run_key.date.isoformat()}" if is_range else ""
         for check in dict.fromkeys(verdict.check for verdict in report.verdicts):
-            verdicts = [verdict for verdict in report.verdicts if verdict.check == check]
-            name = f"{report.suite} / {check}"
-            if is_range:
-                name += f" / {report.run_key.date.isoformat()}"
-            total.update(_add_check(root, report, name, verdicts))
-    _write_counts(root, total)
-    root.set("time", f"{seconds:.3f}")
-    ET.indent(root)
-    return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
-
-
-def _no_cases() -> Counter[str]:
-    """The number of test cases, by kind."""
-    return Counter(tests=0, failures=0, errors=0, skipped=0)
-
-
-def _write_counts(element: ET.Element, counts: Counter[str]) -> None:
-    for kind, number in counts.items():
-        element.set(kind, str(number))
-
-
-def _add_check(
-    root: ET.Element, report: GateReport, name: str, verdicts: Sequence[Verdict]
-) -> Counter[str]:
-    suite = ET.SubElement(root, "testsuite", name=_text(name))
-    suite.set("timestamp", report.started_at.strftime("%Y-%m-%dT%H:%M:%S"))
-    properties = ET.SubElement(suite, "properties")
-    for key, value in _facts(report).items():
-        ET.SubElement(properties, "property", name=_text(key), value=_text(value))
-    counts = _no_cases()
-    for verdict in verdicts:
-        counts["tests"] += 1
-        case = ET.SubElement(suite, "testcase", classname=_text(name), name=_text(verdict.name))
-        if verdict.span is not None:
-            case.set("file", _text(verdict.span.file))
-            case.set("line", str(verdict.span.line))
-        kind = _add_outcome(case, verdict, report)
-        if kind:
-            counts[kind] += 1
-    _write_counts(suite, counts)
-    return counts
+            cases = [
+                _case(verdict, report) for verdict in report.verdicts if verdict.check == check
+            ]
+            name, facts = f"{report.suite} / {check}{day}", _facts(report)
+            suites.append({"name": name, "report": report, "facts": facts, "cases": cases})
+    spent = sum((report.finished_at - report.started_at for report in reports), timedelta())
+    seconds = spent.total_seconds()
+    return filled(__package__, "junit.xml", suites=suites, seconds=seconds, quoted=xml_attribute)
 
 
 def _facts(report: GateReport) -> dict[str, str]:
@@ -207,36 +172,40 @@ def _facts(report: GateReport) -> dict[str, str]:
     return facts
 
 
-def _add_outcome(case: ET.Element, verdict: Verdict, report: GateReport) -> str | None:
-    """Adds the result of an assertion; returns the name of its count."""
+class _Case(NamedTuple):
+    """The result of an assertion, as the element in its test case; without a kind if it passed."""
+
+    verdict: Verdict
+    kind: str = ""
+    message: str = ""
+    text: str = ""
+
+
+def _case(verdict: Verdict, report: GateReport) -> _Case:
     if verdict.status is Status.PASSED:
-        return None
+        return _Case(verdict)
+    reason = verdict.reason or ""
     if verdict.status is Status.SKIPPED:
-        reason = verdict.reason or ""
-        if verdict.is_not_evaluated:
-            reason = f"not evaluated: {reason}"
-        if report.outcome is Outcome.BROKEN and verdict in report.not_evaluated:
-            kind = verdict.severity.value
-            ET.SubElement(case, "error", message=_text(reason), type=kind)
-            return "errors"
-        ET.SubElement(case, "skipped", message=_text(reason))
-        return "skipped"
-    drawing = _text(words.draw_verdict(verdict, report, all_rows=True))
+        is_lacking = report.outcome is Outcome.BROKEN and verdict in report.not_evaluated
+        reason = f"not evaluated: {reason}" if verdict.is_not_evaluated else reason
+        return _Case(verdict, "error" if is_lacking else "skipped", reason)
+    drawing = _in_xml(words.draw_verdict(verdict, report, all_rows=True))
     if not verdict.can_block(report.fail_on):
-        ET.SubElement(case, "system-out").text = drawing
-        return None
-    is_failure = verdict.status is Status.FAILED
-    element = ET.SubElement(case, "failure" if is_failure else "error")
+        return _Case(verdict, "system-out", text=drawing)
     message = f"{words.format_value(verdict.scaled_value)}, expected {verdict.expected}"
-    element.set("message", _text(message if is_failure else verdict.reason or message))
-    element.set("type", verdict.severity.value)
-    element.text = drawing
-    return "failures" if is_failure else "errors"
+    if verdict.status is Status.FAILED:
+        return _Case(verdict, "failure", message, drawing)
+    return _Case(verdict, "error", reason or message, drawing)
 
 
-def _text(text: str) -> str:
+def _in_xml(text: str) -> str:
     """The text without characters that XML does not allow."""
     return without_controls(text, keep="\t\n")
+
+
+def xml_attribute(text: str) -> str:
+    """The text in quotes, as the value of an attribute."""
+    return quoteattr(_in_xml(text))
 
 
 def write_reports(
