@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
@@ -243,24 +244,18 @@ def written(diffs: Sequence[SuiteDiff], output: DiffFormat, revision: str) -> st
             plain = {"revision": revision, "suites": [asdict(one) for one in diffs]}
             text = renderers.json_text(plain)
         case "markdown":
-            text = "\n\n".join(map(_markdown, diffs)) or f"No assertion differs from `{revision}`."
+            text = (
+                "\n\n".join(map(partial(_shown, "md"), diffs))
+                or f"No assertion differs from `{revision}`."
+            )
         case "text":
-            text = "\n\n".join(map(_text, diffs)) or f"no assertion differs from {revision}"
+            text = (
+                printable("\n\n".join(map(partial(_shown, "txt"), diffs)), keep="\n")
+                or f"no assertion differs from {revision}"
+            )
         case "github" | "sarif":
             text = renderers.FOR_MACHINES[output](notes)
     return f"{text}\n" if text else ""
-
-
-def _text(diff: SuiteDiff) -> str:
-    number = count_text(len(diff.changes), "assertion")
-    lines = [f"{diff.suite} ({diff.file}): {number} changed", *(f"  {note}" for note in diff.notes)]
-    for change in diff.changes:
-        place = f" ({change.span.file}:{change.span.line})" if change.span else ""
-        lines += ["", f"  {change.kind}: {change.name}{place}"]
-        lines += [f"    - {change.before}"] if change.before else []
-        lines += [f"    + {change.after}"] if change.after else []
-        lines += [f"    {fact}" for fact in _facts(change)]
-    return printable("\n".join(lines), keep="\n")
 
 
 def _facts(change: ChangedAssertion) -> list[str]:
@@ -276,14 +271,10 @@ def _facts(change: ChangedAssertion) -> list[str]:
     return facts
 
 
-def _markdown(diff: SuiteDiff) -> str:
-    lines = [f"**{markdown_cell(diff.suite)}** (`{diff.file}`)", ""]
-    lines += ["| | assertion | was | is | past days |", "|---|---|---|---|---|"]
-    for change in diff.changes:
-        cells = map(markdown_cell, (change.name, change.before or "-", change.after or "-"))
-        facts = "<br>".join(map(markdown_cell, _facts(change)))
-        lines.append(f"| {change.kind} | {' | '.join(cells)} | {facts} |")
-    return "\n".join([*lines, "", *(f"- {markdown_cell(note)}" for note in diff.notes)]).rstrip()
+def _shown(form: str, diff: SuiteDiff) -> str:
+    number = count_text(len(diff.changes), "assertion")
+    shown = {"diff": diff, "number": number, "facts": _facts, "cell": markdown_cell}
+    return renderers.filled(__package__, f"diff.{form}", **shown).rstrip()
 
 
 def _annotations(diff: SuiteDiff) -> Iterator[Diagnostic]:

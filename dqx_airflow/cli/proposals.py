@@ -23,7 +23,7 @@ from dqx_airflow.cli.command import (
 )
 from dqx_airflow.cli.suites import count_text
 from dqx_airflow.diagnostics.diagnostic import listed
-from dqx_airflow.diagnostics.renderers import draw, json_text
+from dqx_airflow.diagnostics.renderers import draw, filled, json_text
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values.exact import is_finite_number
 
@@ -197,51 +197,32 @@ def _fields_of(tuned: Tuned, applied: Sequence[Proposal]) -> dict[str, object]:
 def _print(suite: Path, tuned: Sequence[Tuned], days: Sequence[PastDay]) -> None:
     from dqx_airflow.cli.reports import printable
 
-    labels = sum(len(day.labels) for day in days)
-    dates, instances = len({day.date for day in days}), {day.map_index for day in days} - {-1}
-    period = f"{days[0].date} to {days[-1].date}"
-    lines = [f"{dates} days with results, {period}; labels: {labels}"]
-    if instances:
-        lines[0] += f"; instances of a mapped gate: {len(instances)}"
-    if not tuned:
-        lines.append("the suite has no tunables: write `const NAME = VALUE tunable [LOW, HIGH]`")
     waiting = [result for result in tuned if result.proposal is None]
-    for result in tuned:
-        if result.proposal is None:
-            continue
-        lines.append("")
-        proposal = result.proposal
-        lines += map(str, proposal.changes)
-        lines += (proposal.profile or "").rstrip().splitlines()
-        if proposal.form is not None:
-            lines += [f"another form of {proposal.form.assertion}:"]
-            lines += [f"  {line}" for line in proposal.form.text.splitlines()]
-        lines.append(f"  {result.reason}")
-        held_out = proposal.evidence["held_out"]
-        if "gain" in held_out:
-            gain, noise = held_out["gain"], held_out["noise"]
-            lines.append(f"  gain per fold: {gain:.3g}; noise of the folds: {noise:.3g}")
-        lines.append(f"  changed verdicts: {_days(proposal)}")
     told = [result for result in waiting if result.alarms or not result.lacking]
-    named = told[:_MOST_NAMED] or waiting[:1]
-    for result in named:
-        lines += ["", f"{', '.join(result.about)}: no proposal: {result.reason}"]
-    if len(waiting) > len(named):
-        more, quiet = len(waiting) - len(named), len(waiting) - len(told)
-        lines += ["", f"no proposal for {more} more, {quiet} without alarms: see --format json"]
-    if any(result.lacking for result in waiting):
-        lines += ["", f"the labels that would help most: dql label {suite}"]
-    typer.echo(printable("\n".join(lines), keep="\n"))
+    text = filled(
+        __package__,
+        "tuned.txt",
+        suite=suite,
+        tuned=tuned,
+        days=days,
+        dates=len({day.date for day in days}),
+        labels=sum(len(day.labels) for day in days),
+        instances=len({day.map_index for day in days} - {-1}),
+        waiting=waiting,
+        told=told,
+        named=told[:_MOST_NAMED] or waiting[:1],
+        shown=_days,
+    )
+    typer.echo(printable(text, keep="\n"), nl=False)
 
 
-def _days(proposal: Proposal) -> str:
-    changes = proposal.evidence["changes"]
+def _days(changes: Sequence[Mapping[str, Any]]) -> str:
     words = {None: "no label", True: "real issue", False: "false alarm"}
     shown = [f"{_day(change)} ({words[change['label']]})" for change in changes]
-    return listed(shown, most=_MOST_NAMED) or "none"
+    return listed(shown, most=_MOST_NAMED)
 
 
-def _day(change: dict[str, object]) -> str:
+def _day(change: Mapping[str, Any]) -> str:
     instance = f"[{change['map_index']}]" if "map_index" in change else ""
     return f"{change['date']}{instance}"
 

@@ -24,7 +24,7 @@ from dqx_airflow.contracts.diff import Change, Diff
 from dqx_airflow.contracts.model import Bump, Contract, version_of
 from dqx_airflow.contracts.publishing import PublishedVersion, ReleasedContracts, release_of
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
-from dqx_airflow.diagnostics.renderers import FOR_MACHINES, draw, json_text
+from dqx_airflow.diagnostics.renderers import FOR_MACHINES, draw, filled, json_text
 from dqx_airflow.dql.syntax.datalex_blocks import is_block_file, read_blocks
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import RequestError
@@ -194,21 +194,10 @@ def _print_text(diff: Diff) -> None:
 
 
 def _markdown(diff: Diff) -> str:
-    lines = [f"**{markdown_cell(headline(diff))}**"]
-    if diff.changes:
-        mark = "❌" if diff.falls_short else "✅"
-        lines += ["", f"{mark} {markdown_cell(_verdict(diff))}", ""]
-        lines += ["| bump | breaks | place | change | why |", "|---|---|---|---|---|"]
-        lines += [f"| {' | '.join(_cells(change))} |" for change in diff.changes]
-    return "\n".join(lines)
-
-
-def _cells(change: Change) -> Iterator[str]:
-    yield f"**{change.bump.word}**" if change.bump is Bump.MAJOR else change.bump.word
-    yield ", ".join(change.breaks) or "no one"
-    yield f"`{printable(change.path).replace('|', '/').replace('`', '')}`"
-    yield markdown_cell(change.message)
-    yield markdown_cell(change.reason)
+    told = {"diff": diff, "headline": headline(diff), "verdict": _verdict(diff)}
+    return filled(__package__, "diff.md", **told, cell=markdown_cell, printable=printable).rstrip(
+        "\n"
+    )
 
 
 def _annotations(diff: Diff) -> Iterator[Diagnostic]:
@@ -293,14 +282,5 @@ def _manifest(path: Path) -> Manifest | None:
 def _written(impacts: list[Impact], format: TextOrJson) -> str:
     if format == "json":
         return json_text([object_of("affected block", affected) for affected in impacts])
-    lines = []
-    for affected in impacts:
-        reasons = "; ".join(affected.reasons) or affected.advice or ""
-        kind = "breaks" if affected.is_breaking else "can be updated"
-        if affected.reasons and not affected.is_certified:
-            kind = "would break, but is not certified"
-        lines.append(f"{affected.span.file}:{affected.span.line}: '{affected.block}' {kind}: ")
-        lines[-1] += f"{affected.contract}: {reasons}"
     broken = sum(affected.is_breaking for affected in impacts)
-    blocks = "block" if broken == 1 else "blocks"
-    return "\n".join([*lines, f"{broken or 'no'} {blocks} broken"])
+    return filled(__package__, "impact.txt", impacts=impacts, broken=broken).rstrip("\n")

@@ -31,7 +31,7 @@ from dqx_airflow.contracts.data_product import DataProduct, unresolved
 from dqx_airflow.contracts.enforcement.enforced_contract import ClauseCoverage
 from dqx_airflow.contracts.model import Contract
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
-from dqx_airflow.diagnostics.renderers import json_text
+from dqx_airflow.diagnostics.renderers import filled, json_text
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import Span
@@ -203,13 +203,8 @@ def _because(clause: ClauseCoverage) -> str:
 
 
 def _as_markdown(contract: Covered) -> str:
-    rows = [
-        f"| {clause.treatment} | {_cell(contract.line_of(clause))} | `{_cell(clause.path)}` "
-        f"| {_cell(_because(clause))} |"
-        for clause in contract.clauses
-    ]
-    head = ["| treatment | line | clause | assertion or reason |", "| --- | --- | --- | --- |"]
-    return "\n".join([f"## {_cell(contract.id)}", "", contract.summary, "", *head, *rows])
+    shown = {"contract": contract, "because": _because, "cell": _cell}
+    return filled(__package__, "coverage.md", **shown).rstrip("\n")
 
 
 def _cell(text: str) -> str:
