@@ -20,8 +20,8 @@ from rich.text import Text
 from dqx_airflow.cli import arguments
 from dqx_airflow.cli.command import TableFormatOption, object_of, of_spark, print_or_write
 from dqx_airflow.cli.reports import console_for, print_table, printable, table_of
+from dqx_airflow.diagnostics import renderers
 from dqx_airflow.diagnostics.diagnostic import listed
-from dqx_airflow.diagnostics.renderers import json_text
 from dqx_airflow.dql.check import Checked
 from dqx_airflow.dql.nodes import Unit
 from dqx_airflow.errors import RequestError
@@ -32,7 +32,6 @@ from dqx_airflow.plan.term_values import Measurements, measurements_of
 from dqx_airflow.results.past_days import PastDay, ShadowDay, past_days, runs_of_suite, shadow_days
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.comparison import (
-    Alarms,
     BacktestComparison,
     ShadowedAssertion,
     compare_alarms,
@@ -161,7 +160,7 @@ def _written(comparison: BacktestComparison, output: BacktestFormat) -> str:
         case "html":
             return calendar_html(comparison)
         case "json":
-            return json_text(_comparison_fields(comparison)) + "\n"
+            return renderers.json_text(_comparison_fields(comparison)) + "\n"
         case "table":
             out = StringIO()
             _print_comparison(comparison, out)
@@ -348,7 +347,7 @@ def shadow(
     days = [day for day in observed if day.shadow == chosen]
     compared = compare_alarms([day for day in days if day.problem is None])
     if output == "json":
-        typer.echo(json_text(_shadow_fields(chosen, days, compared)))
+        typer.echo(renderers.json_text(_shadow_fields(chosen, days, compared)))
         return
     _print_shadow(chosen, days, compared)
     if len(names) > 1:
@@ -386,28 +385,11 @@ def _print_shadow(
         columns = ("assertion", "days", "alarms", "false", "missed", "alarms of one alone")
         print_table(columns, rows)
     judged = list(dict.fromkeys(day.date for day in days if day.problem is None))
-    lines = [f"gate -> shadow {name}: {len(judged)} days judged by both"]
-    if judged:
-        lines[0] += f", from {judged[0]} to {judged[-1]}"
-    for day in days:
-        if day.problem is not None:
-            lines.append(f"{_instance_of_day(day)}: the shadow was not judged: {day.problem}")
-    lines.append(f"alarms: {_total(compared, 'alarms')}")
-    lines.append(f"labelled false: {_total(compared, 'false')}")
-    lines.append(f"missed issues, by label: {_total(compared, 'missed')}")
-    typer.echo(printable("\n".join(lines), keep="\n"))
+    told = {"name": name, "days": days, "judged": judged, "compared": compared}
+    text = renderers.filled(__package__, "shadow.txt", **told, instance=_instance_of_day)
+    typer.echo(printable(text, keep="\n"), nl=False)
 
 
 def _both(assertion: ShadowedAssertion, field: str) -> str:
-    own, other = _count_of(assertion.own, field), _count_of(assertion.shadow, field)
+    own, other = (getattr(side, field) for side in (assertion.own, assertion.shadow))
     return str(own) if own == other else f"{own} -> {other}"
-
-
-def _total(compared: Sequence[ShadowedAssertion], field: str) -> str:
-    own = sum(_count_of(assertion.own, field) for assertion in compared)
-    other = sum(_count_of(assertion.shadow, field) for assertion in compared)
-    return f"{own} -> {other}"
-
-
-def _count_of(alarms: Alarms, field: str) -> int:
-    return int(getattr(alarms, field))

@@ -224,37 +224,18 @@ def _print_json(value: object) -> None:
 def _print_report(report: GateReport, root: str, *, all_rows: bool) -> None:
     from rich.text import Text
 
-    from dqx_airflow.cli.reports import console_for, print_failures, print_headline, verdicts_table
+    from dqx_airflow.cli import reports
+    from dqx_airflow.diagnostics.renderers import filled
 
-    console = console_for()
-    print_headline(report, console)
-    console.print(Text(_facts(report)), soft_wrap=True)
+    console = reports.console_for()
+    reports.print_headline(report, console)
+    shown = {"finished": _timestamp(report.finished_at), "printable": reports.printable}
+    facts = filled(__package__, "report.txt", report=report, **shown)
+    console.print(Text(facts), soft_wrap=True, end="")
     if report.verdicts:
         console.print()
-        console.print(verdicts_table(report.verdicts))
-    print_failures(report, console, all_rows=all_rows, root=root)
-
-
-def _facts(report: GateReport) -> str:
-    from dqx_airflow.cli.reports import printable
-
-    lines = [
-        ("run", report.run_id),
-        ("attempt", f"{report.attempt.number}, scheduler run {report.run_key.scheduler_run}"),
-        ("suite", report.suite),
-        ("fail on", report.fail_on.value),
-        ("finished", _timestamp(report.finished_at)),
-    ]
-    for dataset in report.datasets:
-        version = "" if dataset.version is None else f", version {dataset.version}"
-        rows = "" if dataset.rows is None else f", {dataset.rows} rows"
-        if dataset.quarantined:
-            location = f" at {dataset.quarantine}" if dataset.quarantine else ""
-            rows += f", {dataset.quarantined} in quarantine{location}"
-        if (done := dataset.promotion) is not None:
-            rows += f", {done.rows} promoted to {done.location}, version {done.version}"
-        lines.append(("dataset", f"{dataset.name}: {dataset.location}{version}{rows}"))
-    return "\n".join(f"  {name:<9}{printable(text)}" for name, text in lines)
+        console.print(reports.verdicts_table(report.verdicts))
+    reports.print_failures(report, console, all_rows=all_rows, root=root)
 
 
 def _print_runs(runs: tuple[RunRow, ...]) -> None:

@@ -16,6 +16,7 @@ from statistics import median
 
 from dqx_airflow.contracts.dialects.clause_reader import slug
 from dqx_airflow.contracts.drafting import ObservedColumn, ObservedTable
+from dqx_airflow.diagnostics.renderers import filled
 from dqx_airflow.dql.dates import WEEKDAYS
 from dqx_airflow.dql.formatter import format_source
 from dqx_airflow.dql.printer import show_name, show_text
@@ -125,38 +126,18 @@ def suggested_suite(name: str, seen: Sequence[Seen], now: datetime) -> str:
     draft = _SuiteParts()
     for dataset in seen:
         _Suggestions(dataset, draft, is_alone=len(seen) == 1, now=now).add()
-    comment = "".join(f"# {line}\n" for line in _comments(seen, now))
     parts = ["\n".join(draft.constants), *draft.checks, *draft.profiles]
-    body = "\n\n".join(part for part in parts if part)
-    return format_source(SourceFile("", f"{comment}suite {show_text(name)} {{\n{body}\n}}\n"))
-
-
-def _comments(seen: Sequence[Seen], now: datetime) -> Iterator[str]:
-    yield (
-        "A draft: it describes the current data, not your requirements. No assertion blocks a gate,"
+    text = filled(
+        __package__,
+        "suggested.txt",
+        title=show_text(name),
+        parts=[part for part in parts if part],
+        seen=seen,
+        now=now,
+        oldest=_OLDEST,
+        most_repeated=_MOST_REPEATED,
     )
-    yield "since all are @experimental: keep what you require, and `dql promote` it."
-    for dataset in seen:
-        name, table, days = dataset.name, dataset.table, dataset.days
-        rows = f"{table.rows} rows"
-        if days is not None and days.rows:
-            first, last = min(days.rows), max(days.rows)
-            rows += f" on {len(days.rows)} days from {first} to {last}, by {days.column}"
-        yield f"{name}: {table.place}, {rows}, read on {now.date()}."
-        for column in table.columns:
-            if table.rows and column.nulls == table.rows:
-                yield f"{name}: {column.name} is always NULL."
-            elif column.is_personal:
-                yield f"{name}: {column.name} is masked or looks personal: no values."
-            elif column.is_named_like_a_key and column.distinct:
-                others = table.rows - column.distinct
-                if 0 < others <= _MOST_REPEATED * table.rows:
-                    yield f"{name}: {column.name} is almost a key: {others} rows repeat or lack it."
-        if not table.key and table.rows:
-            yield f"{name}: no column or pair of columns identifies a row."
-        if dataset.newest is not None and now - dataset.newest > _OLDEST:
-            yield f"{name}: the newest {table.clock} is {dataset.newest.date()}, too old to"
-            yield "suggest an age limit."
+    return format_source(SourceFile("", text))
 
 
 class _Suggestions:

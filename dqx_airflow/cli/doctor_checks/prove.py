@@ -16,13 +16,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from dqx_airflow.cli.command import connection_in, settings_here, storage_options
 from dqx_airflow.datasets.connections import Connection, ConnectionKind
+from dqx_airflow.diagnostics.renderers import filled
 from dqx_airflow.engine.proof.prove import Progress as OnProgress
 from dqx_airflow.engine.proof.prove import prove
 from dqx_airflow.engine.session.connection import open_session, spark_errors_explained
 from dqx_airflow.results.query import StoredResults, write_proof
 from dqx_airflow.values import EngineProof
 
-_SHOWN = 20
 _HERE = ("localhost", "127.0.0.1", "::1")
 
 
@@ -51,7 +51,8 @@ def prove_engine(
     if as_json:
         typer.echo(proof_as_json(proof, connection, root))
     else:
-        _print(proof, connection, root)
+        told = filled(__package__, "proof.txt", proof=proof, connection=connection, root=root)
+        typer.echo(told, nl=False)
     return not proof.doubts
 
 
@@ -87,19 +88,3 @@ def proof_as_json(proof: EngineProof, connection: Connection, root: str | None) 
         "stored_in": root,
     }
     return json.dumps(form, indent=2, ensure_ascii=False)
-
-
-def _print(proof: EngineProof, connection: Connection, root: str | None) -> None:
-    lines = [f"{connection}, Spark {proof.spark_version}: {proof.mark}"]
-    lines += [f"  not tried: {number} claims: {reason}" for reason, number in proof.untried]
-    # Other values come first: they would be wrong verdicts.
-    ordered = sorted(proof.differences, key=lambda difference: difference.is_error)
-    for one in ordered[:_SHOWN]:
-        lines += [f"  {one.case}", f"    {one.claim}", f"    is {one.found}, not {one.due}"]
-    if len(ordered) > _SHOWN:
-        lines.append(f"  and {len(ordered) - _SHOWN} more: --format json has all")
-    if proof.doubts:
-        lines.append(f"gates over it do not judge: {', '.join(proof.doubts)}")
-    stored = f"stored in {root}: gates with this results root carry it in their report"
-    unstored = "not stored: give --results-root, and gates carry it in their report"
-    typer.echo("\n".join([*lines, unstored if root is None else stored]))
