@@ -116,8 +116,9 @@ class _Message:
         ]
         lines += [f"- and {self.more} more"] if self.more else []
         lines += [f"{_plain(name)}: {_code(text)}" for name, text in self.to_do]
-        lines += [self.url] if self.url else []
+        # The incident first: Airflow's own pages need a wide screen.
         lines += [f"Incident: {self.incident}"] if self.incident else []
+        lines += [self.url] if self.url else []
         return "\n".join(lines)
 
     def html(self) -> str:
@@ -128,8 +129,8 @@ class _Message:
         items += [f"<li>and {self.more} more</li>"] if self.more else []
         listed = f"<ul>{''.join(items)}</ul>" if items else ""
         listed += "".join(f"<p>{escape(name)}: {escape(text)}</p>" for name, text in self.to_do)
-        link = f'<p><a href="{escape(self.url)}">Report</a></p>' if self.url else ""
-        link += f'<p><a href="{escape(self.incident)}">Incident</a></p>' if self.incident else ""
+        link = f'<p><a href="{escape(self.incident)}">Incident</a></p>' if self.incident else ""
+        link += f'<p><a href="{escape(self.url)}">Report</a></p>' if self.url else ""
         title = escape(self.title)
         return f"<p>Gate <b>{escape(self.gate)}</b> {self.outcome}: {title}</p>{listed}{link}"
 

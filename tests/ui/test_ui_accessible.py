@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,8 @@ from axe import RUN, axe_script
 from chromium import PROGRAM, Page
 from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, PLACE, Scene, report_of
 
+from dqx_airflow.results.decisions import new_waiver, write_waivers
+from dqx_airflow.results.query import StoredResults
 from dqx_airflow.values import (
     EnforcedContract,
     Outcome,
@@ -54,6 +56,11 @@ PAGES = {
     "nowhere": "dataset?place=nowhere",
 }
 WIDTHS = (390, 768, 1280, 1900)
+PHONE, DESK = 390, 1400
+HIDDEN_COLUMNS = """
+    [...document.querySelectorAll(".scroll")]
+        .filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.ariaLabel)
+"""
 CONTRACT = EnforcedContract(
     "orders",
     "2.3.0",
@@ -116,6 +123,11 @@ def furnished(scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         )
     scene.task(task_id="silent", state="failed", number=60)
     scene.task(task_id="load", operator="BashOperator", state="success", number=61)
+    results = StoredResults(str(scene.root))
+    until = datetime.now(timezone.utc).date() + timedelta(days=3)
+    why = {"reason": "ticket 7", "owner": "ben", "author": "eve", "below": "60%"}
+    waiver = new_waiver(results, "lake.gate", "orders.id.null_share", until=until, **why)
+    write_waivers(results, [waiver])
     fields = [{"name": f"a_column_with_a_long_name_{number}"} for number in range(30)]
     facets = {"schema": {"fields": fields}}
     table = {"namespace": "s3://lake", "name": "silver/" + "part" * 20, "facets": facets}
@@ -133,10 +145,15 @@ def test_every_page_keeps_to_wcag(furnished: Scene, look: Look, theme: str) -> N
         page = look(at, "eve", theme=theme)
         page.run("document.querySelectorAll('details').forEach(one => { one.open = true })")
         page.run(script)
-        result = page.run(RUN)
-        assert result["rules"] > 8, (name, result)
-        if result["found"]:
-            found[name] = result["found"][:5]
+        try:
+            for width in (PHONE, DESK):
+                page.be_wide(width)
+                result = page.run(RUN)
+                assert result["rules"] > 8, (name, result)
+                if result["found"]:
+                    found[f"{name} {width}"] = result["found"][:5]
+        finally:
+            page.call("Emulation.clearDeviceMetricsOverride")
     assert found == {}
 
 
@@ -151,6 +168,8 @@ def test_every_page_fits_from_a_phone_to_a_wide_screen(furnished: Scene, look: L
                 taken = page.run("document.documentElement.scrollWidth")
                 if taken > width:
                     wider[name, width] = taken
+                if width == PHONE and (hidden := page.run(HIDDEN_COLUMNS)):
+                    wider[name, width] = hidden
         finally:
             page.call("Emulation.clearDeviceMetricsOverride")
     assert wider == {}

@@ -1,5 +1,6 @@
 // What only the browser knows: the theme and the time zone that the reader chose in Airflow, the way
-// out of Airflow's frame, which its sandbox closes to plain links, and what is new since.
+// out of Airflow's frame, which its sandbox closes to plain links, and what is new since; and the
+// headings of cells where a screen is too narrow for columns.
 (() => {
   const chosen = (key) => {
     try {
@@ -40,6 +41,16 @@
     }
   };
 
+  // On a phone, a row of a table is a few lines: each cell with the heading of its column.
+  const entitle = (root) => {
+    for (const table of root.querySelectorAll(".scroll[role=region] > table")) {
+      const heads = [...table.querySelectorAll("thead th")].map((head) => head.textContent);
+      for (const cell of table.querySelectorAll("tbody td")) {
+        if (cell.textContent.trim()) cell.dataset.head = heads[cell.cellIndex] ?? "";
+      }
+    }
+  };
+
   // Replaces the page by its newest state, unless the reader is busy with it.
   const refresh = async (main) => {
     const fields = [...main.querySelectorAll("input")];
@@ -55,6 +66,7 @@
       const fresh = page.querySelector("main");
       if (!fresh) return main;
       localize(fresh);
+      entitle(fresh);
       main.replaceWith(fresh);
       return fresh;
     } catch {
@@ -92,6 +104,7 @@
   });
   document.addEventListener("DOMContentLoaded", () => {
     localize(document);
+    entitle(document);
     keepFresh(document.querySelector("main"));
   });
 })();
