@@ -16,10 +16,13 @@ from deltalake import DeltaTable, write_deltalake
 from lake import ORDERS, TODAY, YESTERDAY, delta, request
 
 from dqx_airflow.diagnostics.verdicts import headline
+from dqx_airflow.engine.outputs import promotion
 from dqx_airflow.errors import RequestError
+from dqx_airflow.results import store
 from dqx_airflow.results.decisions import acceptance_of, new_waiver, write_waivers
 from dqx_airflow.results.incidents import stored_incidents, write_notes
 from dqx_airflow.results.query import RunsWanted, StoredResults, read_report
+from dqx_airflow.results.receipts import verify_table
 from dqx_airflow.values import Attempt, DatasetRef, GateReport, GateRequest, Outcome, Verdict
 
 pytestmark = pytest.mark.spark
@@ -237,3 +240,64 @@ def test_a_run_after_an_answer_replaces_the_report_of_its_attempt(
     assert line.run_id == report.run_id
     (incident,) = stored_incidents(results, RunsWanted())
     assert (incident.first.run_id, incident.status) == (judged.run_id, "accepted")
+
+
+class Killed(BaseException):
+    """The process ends: nothing handles that."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
+def test_accepted_data_is_promoted_once_whichever_commit_is_the_last_of_a_killed_gate(
+    run: Run, gate: GateRequest, target: str, tmp_path: Path, is_after: bool
+) -> None:
+    judged = run(gate)
+    commits: list[str] = []
+    at = 0
+
+    def dying(owner: Any, name: str) -> Callable[..., Any]:
+        commit = getattr(owner, name)
+
+        def commits_or_dies(*given: Any, **named: Any) -> Any:
+            commits.append(name)
+            if len(commits) == at and not is_after:
+                raise Killed
+            made = commit(*given, **named)
+            if len(commits) == at:
+                raise Killed
+            return made
+
+        return commits_or_dies
+
+    accept(gate, judged)
+    ended = False
+    with pytest.MonkeyPatch.context() as patch:
+        for owner, name in (
+            (DeltaTable, "create_write_transaction"),
+            (promotion, "create_table_with_add_actions"),
+            (store, "write_deltalake"),
+        ):
+            patch.setattr(owner, name, dying(owner, name))
+        while not ended:
+            at, ended = at + 1, True
+            commits.clear()
+            try:
+                report = run(again(gate, at + 1))
+            except Killed:
+                ended = False
+            is_promoted = rows_in(target) == 4
+            assert rows_in(target) in (0, 4), (at, commits)
+            (incident,) = stored_incidents(results_of(gate), RunsWanted())
+            assert incident.status == "blocked" or is_promoted, (at, commits)
+    assert at > 5  # the target, the quarantine and the results
+    assert report.outcome is Outcome.ACCEPTED
+    assert incident.status == "accepted"
+    # Until then, what left the quarantine was in the source.
+    assert (rows_in(target), rows_in(str(tmp_path / "quarantine"))) == (4, 0)
+    assert verify_table(results_of(gate), target).differences == ()
+
+
+def rows_in(path: str) -> int:
+    if not DeltaTable.is_deltatable(path):
+        return 0
+    return int(DeltaTable(path).to_pyarrow_table().num_rows)
