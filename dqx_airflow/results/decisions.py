@@ -131,9 +131,9 @@ def acceptance_of(report: GateReport, author: str, reason: str) -> IncidentNote:
     """
     if not reason.strip():
         raise RequestError("accepting data needs a reason", "say why it may go on")
+    key, run = report.run_key, report.run_id[:8]
     if objection := why_not_acceptable(report):
-        raise RequestError(f"the data of run {report.run_id[:8]} cannot be accepted", objection)
-    key = report.run_key
+        raise RequestError(f"the data of {key.date}, run {run}, cannot be accepted", objection)
     text, index = reason.strip(), key.map_index
     return IncidentNote(
         key.gate, key.date, ACCEPTED, author, text, index, report.slice, report.run_id

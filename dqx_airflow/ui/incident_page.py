@@ -271,8 +271,7 @@ def _page(
         "waived": {(one.check, one.name): one for one in active},
         "latest": now.date() + LONGEST_WAIVER,
         "shown": " ".join(sorted(own_ids)),
-        "acceptable": bool(newest_reports)
-        and not any(map(decisions.why_not_acceptable, newest_reports)),
+        "acceptable": not all(map(decisions.why_not_acceptable, newest_reports)),
     }
     return page, more
 

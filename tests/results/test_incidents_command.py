@@ -79,7 +79,11 @@ def test_a_gate_is_named_as_the_list_names_it(
         assert expected in accepted.output
         return
     assert sorted(line.split()[1] for line in listed.stdout.splitlines()[1:]) == expected
-    said = "the data of run" if len(expected) == 1 else f"{len(expected) or 'no'} open slices"
+    said = (
+        f"the data of {RUN_KEY.date}, run"
+        if len(expected) == 1
+        else f"{len(expected) or 'no'} open slices"
+    )
     assert said in accepted.output
 
 
