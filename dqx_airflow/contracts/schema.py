@@ -244,19 +244,26 @@ def load_schema(name: str) -> dict[str, Any]:
 
 
 def schema_errors(root: Node, schema: MappingType[str, Any]) -> tuple[Diagnostic, ...]:
-    """All reasons why a document is invalid, in its order. JSON has no NaN or infinite number."""
-    from jsonschema.validators import extend, validator_for
+    """All reasons why a document is invalid, in its order."""
+    from jsonschema.validators import validator_for
 
-    known = validator_for(schema)
-    types = known.TYPE_CHECKER.redefine("number", lambda _, value: exact.is_finite_number(value))
     # A schema may name a file next to it; nothing is ever downloaded.
-    validator = extend(known, type_checker=types)(schema)  # type: ignore[no-untyped-call]
+    validator = _of_finite_numbers(validator_for(schema))(schema)
     diagnostics = {}
     for error in validator.iter_errors(plain_value(root)):
         for cause in _causes(error):
             diagnostic = _diagnostic(root, cause)
             diagnostics[diagnostic.span, diagnostic.message] = diagnostic
     return tuple(sorted(diagnostics.values(), key=lambda item: (item.span.line, item.span.column)))
+
+
+@cache
+def _of_finite_numbers(known: Any) -> Any:
+    """A class of validators as JSON has its numbers: without NaN, and finite."""
+    from jsonschema.validators import extend
+
+    types = known.TYPE_CHECKER.redefine("number", lambda _, value: exact.is_finite_number(value))
+    return extend(known, type_checker=types)  # type: ignore[no-untyped-call]
 
 
 def _causes(error: Any) -> Iterator[Any]:

@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
@@ -246,12 +247,19 @@ class FileReader:
     def __init__(self, name: str, path: Path, root: Path, search_path: Iterable[Path] = ()) -> None:
         self._places: dict[str, Path] = {name: Path(os.path.realpath(path))}
         self._read: dict[str, SourceFile | Unreadable] = {}
+        self._main = self._places[name]
         self._root = root.resolve()
-        project = project_root(path)
-        self._is_in_project = project is not None
-        homes = (self._root,) if project is None else (project, self._root)
-        self._folders = (*homes, *(folder.resolve() for folder in search_path))
-        self._allowed = (self._places[name].parent, *self._folders)
+        self._search_path = search_path
+
+    @cached_property
+    def _project(self) -> Path | None:
+        return project_root(self._main)
+
+    @cached_property
+    def _folders(self) -> tuple[Path, ...]:
+        """Searched once something is imported."""
+        homes = (self._root,) if self._project is None else (self._project, self._root)
+        return (*homes, *(folder.resolve() for folder in self._search_path))
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -275,10 +283,10 @@ class FileReader:
             place = (folder / path).resolve()
             if not place.is_file():
                 continue
-            if not any(place.is_relative_to(allowed) for allowed in self._allowed):
+            if not any(map(place.is_relative_to, (self._main.parent, *self._folders))):
                 reason = f"{place} is outside the allowed folders"
                 hint = "; to import from all of a project, put a dqx.toml at its root"
-                return reason if self._is_in_project else reason + hint
+                return reason if self._project is not None else reason + hint
             name = self._name_of(place)
             self._places[name] = place
             if name not in self._read:
