@@ -23,7 +23,6 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.renderers import drawn_error, filled
 from dqx_airflow.diagnostics.verdicts import draw_report, format_value, headline
 from dqx_airflow.dql.check import Checked
-from dqx_airflow.dql.watches import watched_in
 from dqx_airflow.errors import RequestError, UnverifiedError, UpstreamFailure
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.model import DEFAULT_COST, Cost, Plan, Scanned
@@ -643,7 +642,7 @@ def plan_of(
         contract=contract,
         **options.keywords,
     )
-    names = watched_in(suite)
+    names = suite.watched
     columns = db.watched(names, suite.name.value, day) if names else {}
     return plan_of_request(request, checked, columns)
 

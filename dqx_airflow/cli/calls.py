@@ -219,8 +219,8 @@ class _CallReader:
         skipped = tuple(self._date("--skip-date", text) for text in options.skip_dates)
         given, problems = datasets_of_arguments(options.datasets)
         self.problems.add(problems, {"--dataset": "\n".join(options.datasets)})
-        given_texts = (options.datasets[problem.span.line - 1] for problem in problems)
-        self.unsound |= {text.partition("=")[0] for text in given_texts}
+        for problem in problems:
+            self.unsound.add(options.datasets[problem.span.line - 1].partition("=")[0])
         results = options.results or settings.results
         template = GateRequest(
             run_key=values.RunKey("", on, f"command line {datetime.now(timezone.utc).isoformat()}"),
@@ -457,7 +457,7 @@ class _CallReader:
                     "--dataset", f"{ref.name}?conn_id={ref.conn_id}", message, error.hint
                 )
                 return refs
-        return with_lineage_names(refs, connections)
+        return with_lineage_names(refs, connections) if connections else refs
 
     def _shadow(self, datasets: tuple[DatasetRef, ...]) -> values.ShadowSuite | None:
         """The shadow of a suite. Mistakes in it are warnings: the suite runs without it."""

@@ -84,7 +84,8 @@ class _Runner:
         from dqx_airflow.cli.calls import read_call
 
         call = read_call(self.options, date.today())
-        self._read = stamps_of(call.files)
+        if self.options.watch:
+            self._read = stamps_of(call.files)
         print_diagnostics(call)
         if call.has_errors:
             return command.EXIT_WRONG

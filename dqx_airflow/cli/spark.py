@@ -46,13 +46,13 @@ class Spark:
 
         :raises DqxError: there are none.
         """
-        self._check(ref for request in requests for ref in request.datasets)
+        refs = [ref for request in requests for ref in request.datasets]
+        self._check(refs)
         run = run_gates if requests[0].results_root else try_gates
         with ExitStack() as display, spark_errors_explained(self.connection):
 
             def session(_: str) -> SparkSession:
-                datasets = (ref for request in requests for ref in request.datasets)
-                spark = without_log(self._open(), datasets)
+                spark = without_log(self._open(), refs)
                 _show_tasks(spark, requests[0].run_key.gate, display)
                 return spark
 

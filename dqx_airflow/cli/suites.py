@@ -54,7 +54,7 @@ def check(
     """
     from dqx_airflow.dql.check import check_source
     from dqx_airflow.dql.linking import FileReader, search_path
-    from dqx_airflow.dql.syntax.datalex_blocks import is_block_file
+    from dqx_airflow.dql.syntax.source_file import is_block_file
 
     files, missing = files_at(paths)
     found = Findings()  # a library imported by two suites is checked twice, and reported once

@@ -23,8 +23,8 @@ from dqx_airflow.contracts.enforcement import enforced_contract
 from dqx_airflow.contracts.model import Contract
 from dqx_airflow.contracts.publishing import PublishedVersion
 from dqx_airflow.contracts.read import read_contract
-from dqx_airflow.dql.syntax.datalex_blocks import is_block_file, read_blocks
-from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
+from dqx_airflow.dql.syntax.datalex_blocks import read_blocks
+from dqx_airflow.dql.syntax.source_file import Unreadable, is_block_file, read_source
 from dqx_airflow.values import SourceFile, Span
 
 _DEEPEST = 50

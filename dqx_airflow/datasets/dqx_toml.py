@@ -279,8 +279,8 @@ _PLACE_OF_ERROR = re.compile(r"^(.*) \(at (?:line (\d+), column (\d+)|end of doc
 def find_settings(folder: Path) -> Path | None:
     """The nearest `dqx.toml`, in a folder or above it."""
     home = folder.absolute()
-    places = (place / FILE_NAME for place in (home, *home.parents))
-    return next((place for place in places if place.is_file()), None)
+    files = (folder / FILE_NAME for folder in (home, *home.parents))
+    return next(filter(Path.is_file, files), None)
 
 
 def read_settings(path: Path, name: str | None = None) -> Settings:

@@ -190,7 +190,7 @@ def _spark_path(name: str, path: str, options: tuple[tuple[str, str], ...]) -> s
     :raises RequestError: it cannot.
     """
     try:
-        has_endpoint = any(option == S3A_ENDPOINT for option, _ in options)
+        has_endpoint = S3A_ENDPOINT in dict(options)
         return path if holds_credentials(path) else spark_location(path, has_endpoint=has_endpoint)
     except RequestError as error:
         raise RequestError(f"dataset '{name}': {error.problem}", error.hint) from None
@@ -256,7 +256,7 @@ def _objection(ref: DatasetRef) -> str | None:
     for name, value in ref.options:
         if is_secret_setting(name) or holds_credentials(value):
             return f" has a secret in its option {name}: {_CREDENTIALS}"
-    if sum(place is not None for place in (ref.path, ref.table, ref.query)) != 1:
+    if (ref.path, ref.table, ref.query).count(None) != 2:
         return ": give it exactly one of path, table and query"
     if ref.conn_id is not None or ref.format == JDBC:
         if (objection := _objection_to_database(ref)) is not None:
@@ -505,7 +505,7 @@ def mistakes_in(name: str, settings: Mapping[str, Any]) -> list[Mistake]:
         for key, value in settings.items()
         if (mistake := _mistake_of(name, key, value)) is not None
     ]
-    if not mistakes and any(settings.get(place) for place in _PLACES):
+    if not mistakes and any(map(settings.get, _PLACES)):
         try:
             dataset_ref(name, settings)
         except RequestError as error:

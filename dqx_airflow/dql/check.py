@@ -11,9 +11,10 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, errors_of
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.suite import check_constant, check_suite
 from dqx_airflow.dql.linking import Expander, Linker, Reader, no_imports
-from dqx_airflow.dql.syntax.datalex_blocks import is_block_file, read_blocks
+from dqx_airflow.dql.syntax.datalex_blocks import read_blocks
 from dqx_airflow.dql.syntax.grammar import gc_paused
 from dqx_airflow.dql.syntax.parser import Parsed, parse
+from dqx_airflow.dql.syntax.source_file import is_block_file
 from dqx_airflow.dql.walk import settle_one
 from dqx_airflow.values import ImportedFile, SourceFile, Span
 
@@ -85,47 +86,30 @@ def check_source(
     linker = Linker(read, diagnostics.append, {source.name: source.text})
     suite = None
     if parsed.file is not None:
-        hidden = _cascades_of(parsed, source)
-        stretches = {(stretch.line, stretch.column): stretch for stretch in parsed.broken}
-        starts = sorted(stretches)
         later: list[Diagnostic] = []
         linker.report = later.append
         suite = _check_file(parsed.file, source, linker, later)
-        diagnostics += [
-            diagnostic
-            for diagnostic in later
-            if diagnostic.code not in hidden
-            and not (
-                diagnostic.span.file == source.name
-                and _begins_in(diagnostic.span, starts, stretches)
-            )
-        ]
+        is_sound = parsed.is_whole and not parsed.broken
+        diagnostics += later if is_sound else _without_consequences(later, parsed, source)
     if needs_suite and suite is None and not errors_of(diagnostics):
         first = Span(source.name, 1, 1, 1, 2)
         help_line = "this is a library file; a gate needs a suite that imports it"
         diagnostics.append(Diagnostic("the file has no suite", first, code="E008", help=help_line))
+    codes = {diagnostic.code for diagnostic in diagnostics}
     for causes, effects in _CASCADES:
-        if any(diagnostic.code in causes for diagnostic in diagnostics):
-            diagnostics = [
-                diagnostic for diagnostic in diagnostics if diagnostic.code not in effects
-            ]
+        if causes & codes:
+            codes -= effects
+    diagnostics = [diagnostic for diagnostic in diagnostics if diagnostic.code in codes]
     if errors_of(diagnostics):
-        diagnostics = [
-            diagnostic for diagnostic in diagnostics if diagnostic.code not in _OF_SOUND_SUITES
-        ]
+        codes -= _OF_SOUND_SUITES
     order = {name: number for number, name in enumerate(linker.sources)}
     diagnostics.sort(key=lambda item: (order[item.span.file], item.span.line, item.span.column))
     # A mistake in a macro occurs at every use: it is reported at the first one.
-    once = {
-        (diagnostic.code, diagnostic.span, diagnostic.message): diagnostic
-        for diagnostic in reversed(diagnostics)
-    }
-    kept = [
-        diagnostic
-        for diagnostic in diagnostics
-        if once[diagnostic.code, diagnostic.span, diagnostic.message] is diagnostic
-    ]
-    return Checked(suite, tuple(kept), linker.sources, tuple(linker.imported))
+    once: dict[object, Diagnostic] = {}
+    for diagnostic in diagnostics:
+        if diagnostic.code in codes:
+            once.setdefault((diagnostic.code, diagnostic.span, diagnostic.message), diagnostic)
+    return Checked(suite, tuple(once.values()), linker.sources, tuple(linker.imported))
 
 
 def _checked_blocks(source: SourceFile, needs_suite: bool) -> Checked:
@@ -135,6 +119,23 @@ def _checked_blocks(source: SourceFile, needs_suite: bool) -> Checked:
         help_line = "this is a block file; a gate needs a suite"
         diagnostics += (Diagnostic("the file has no suite", first, code="E008", help=help_line),)
     return Checked(None, diagnostics, {source.name: source.text})
+
+
+def _without_consequences(
+    found: list[Diagnostic], parsed: Parsed, source: SourceFile
+) -> list[Diagnostic]:
+    """What was found in a file, without the consequences of its syntax errors."""
+    hidden = _cascades_of(parsed, source)
+    stretches = {(stretch.line, stretch.column): stretch for stretch in parsed.broken}
+    starts = sorted(stretches)
+    return [
+        diagnostic
+        for diagnostic in found
+        if diagnostic.code not in hidden
+        and not (
+            diagnostic.span.file == source.name and _begins_in(diagnostic.span, starts, stretches)
+        )
+    ]
 
 
 def _cascades_of(parsed: Parsed, source: SourceFile) -> frozenset[str]:

@@ -24,9 +24,9 @@ from lark import Token, Tree
 
 from dqx_airflow.diagnostics.renderers import drawn_error
 from dqx_airflow.dql.printer import Rung
-from dqx_airflow.dql.syntax.datalex_blocks import is_block_file
 from dqx_airflow.dql.syntax.grammar import LINE_KEYWORDS, gc_paused, grammar, is_line_start
 from dqx_airflow.dql.syntax.parser import concrete_tree
+from dqx_airflow.dql.syntax.source_file import is_block_file
 from dqx_airflow.values import SourceFile
 
 WIDTH = 100

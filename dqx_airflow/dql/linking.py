@@ -230,10 +230,10 @@ def search_path(environment: Mapping[str, str]) -> tuple[Path, ...]:
 
 def project_root(file: Path) -> Path | None:
     """The nearest folder above a file with a `dqx.toml` or a `.git`; None if there is none."""
-    folders = Path(os.path.realpath(file)).parents
-    return next(
-        (folder for folder in folders if any((folder / mark).exists() for mark in _MARKS)), None
-    )
+    for folder in Path(os.path.realpath(file)).parents:
+        if any((folder / mark).exists() for mark in _MARKS):
+            return folder
+    return None
 
 
 class FileReader:

@@ -636,6 +636,12 @@ class Suite(Node):
     annotations: tuple[Annotation, ...] = ()
 
     @property
+    def watched(self) -> tuple[str, ...]:
+        """The watched datasets whose columns are not known yet."""
+        watches = (watch for check in self.checks for watch in check.watches)
+        return tuple(dict.fromkeys(watch.dataset.text for watch in watches))
+
+    @property
     def requires_history(self) -> bool:
         """True if a gate is broken as soon as an assertion lacks data of other dates."""
         return is_among(self.annotations, "require_history")

@@ -166,8 +166,7 @@ def calls_in(claim: nodes.Claim) -> Iterator[nodes.Call]:
     if not isinstance(claim, nodes.Measure):
         return
     calls = [part for part in parts_of(claim) if isinstance(part, nodes.Call)]
-    filters = (call.where for call in calls if call.where is not None)
-    inner = {id(part) for where in filters for part in parts_of(where)}
+    inner = {id(part) for call in calls for part in parts_of(call.where)}
     yield from (call for call in calls if id(call) not in inner)
 
 
@@ -178,9 +177,8 @@ def filters_over(check: nodes.Check, assertion: nodes.Assertion) -> tuple[nodes.
         inner = replace(check, where=around)
         of_parts = (filters_over(inner, part) for part in assertion.claim.parts)
         return tuple(dict.fromkeys(where for filters in of_parts for where in filters))
-    of_calls = [call.where for call in calls_in(assertion.claim)]
-    filters = (joined(around, where) for where in of_calls or [None])
-    return tuple(dict.fromkeys(where for where in filters if where is not None))
+    of_calls = [joined(around, call.where) for call in calls_in(assertion.claim)]
+    return tuple(dict.fromkeys(filter(None, of_calls or [around])))
 
 
 def settle(constants: Iterable[nodes.Constant]) -> dict[str, nodes.Constant]:

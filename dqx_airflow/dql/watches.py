@@ -109,19 +109,11 @@ def claims_named(names: Iterable[str]) -> dict[str, tuple[Watched, ...]]:
     return {dataset: tuple(claims) for dataset, claims in found.items()}
 
 
-def watched_in(suite: nodes.Suite) -> tuple[str, ...]:
-    """The watched datasets whose columns are not known yet."""
-    watches = (item for check in suite.checks for item in check.watches)
-    return tuple(dict.fromkeys(watch.dataset.text for watch in watches))
-
-
 def with_columns(suite: nodes.Suite, known: Mapping[str, Iterable[Watched]]) -> nodes.Suite:
     """The suite with the claims about the columns of watched datasets.
 
     :param known: by dataset what is claimed of its columns; others stay watched.
     """
-    if not any(name in known for name in watched_in(suite)):
-        return suite
     checks = []
     for check in suite.checks:
         body: list[nodes.CheckItem] = []

@@ -30,8 +30,8 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import Checked, check_source
 from dqx_airflow.dql.linking import Expander, FileReader, Linker, Reader, Scope, no_imports
 from dqx_airflow.dql.printer import show, show_claim
-from dqx_airflow.dql.syntax.datalex_blocks import is_block_file
 from dqx_airflow.dql.syntax.parser import parse
+from dqx_airflow.dql.syntax.source_file import is_block_file
 from dqx_airflow.errors import first_line
 from dqx_airflow.values import SourceFile, Span
 

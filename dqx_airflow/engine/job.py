@@ -59,7 +59,7 @@ from dqx_airflow.plan.evaluate import (
     with_clauses,
     with_waivers,
 )
-from dqx_airflow.plan.failing import faults_of
+from dqx_airflow.plan.failing import FailingRows, faults_of
 from dqx_airflow.plan.masks import without_values
 from dqx_airflow.plan.model import Plan, PlannedAssertion, Scanned, joined
 from dqx_airflow.plan.selection import (
@@ -449,7 +449,7 @@ def _validate(
     engine = engine_of(spark)  # asked now: the verdicts survive the loss of the session
     if proof is not None:
         engine["engine_proof"] = proof.mark
-    doubts = None if proof is None else proof.doubts
+    doubts = () if proof is None else proof.doubts
     opened, measured = measure_together(spark, tuple(refs.values()), plans, cache, doubts)
     judged = [
         _judge(part, opened, scanned, started)
@@ -515,9 +515,12 @@ def _judge(
     )
     if any(dataset.notes for dataset in opened.values()):
         verdicts = tuple(map(partial(_with_notes, opened), plan.assertions, verdicts))
-    schemas = {ref.name: opened[ref.name].schema for ref in request.datasets if ref.name in opened}
     verdicts, _ = part.with_decisions(verdicts, opened, started)
-    faults = faults_of(plan, verdicts, scanned, schemas, skip_dates=request.skip_dates, now=started)
+    faults: tuple[tuple[FailingRows, ...], ...] = ((),) * len(verdicts)
+    if any(verdict.status is values.Status.FAILED for verdict in verdicts):
+        names = [ref.name for ref in request.datasets if ref.name in opened]
+        schemas, skipped = {name: opened[name].schema for name in names}, request.skip_dates
+        faults = faults_of(plan, verdicts, scanned, schemas, skip_dates=skipped, now=started)
     # A suite of which nothing is selected has no part at all.
     may_lack_suites = request.selection is not None and request.job_key != request.run_key
     is_partial = plan.partial is not None or may_lack_suites

@@ -151,6 +151,14 @@ class TypeTextError(ValueError):
         self.text = text
 
 
+_VARIANT = re.compile(r"(?:^|[<:,])variant(?![^,>])")
+
+
+def has_variant(spark_type: str) -> bool:
+    """True if values of the type are variants, or hold some: Spark cannot compare them."""
+    return _VARIANT.search(spark_type) is not None
+
+
 @lru_cache(maxsize=1024)
 def family_of(spark_type: str) -> Family:
     """The family of a Spark type as written in a schema, such as `decimal(18,2)`."""

@@ -457,8 +457,12 @@ def datasets_measured(
     check: nodes.Check, term: Term, condition: PlannedCondition
 ) -> tuple[str, ...]:
     """The datasets that a claim measures, in its order; if none, the first one of its check."""
-    requests = (request for part in (term, *condition.bounds) for request in requests_of(part))
-    names = dict.fromkeys(name for request in requests for name in request.datasets)
+    names = dict.fromkeys(
+        name
+        for part in (term, *condition.bounds)
+        for request in requests_of(part)
+        for name in request.datasets
+    )
     return tuple(names) or (check.datasets[0].text,)
 
 

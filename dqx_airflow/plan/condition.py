@@ -432,9 +432,6 @@ class Compared:
         """Whether `left op right`, with op one of < <= > >= == !=."""
         return COMPARATORS[op](self.order, 0)
 
-    def is_decided_by_tolerance(self, op: str) -> bool:
-        return self.holds(op) != COMPARATORS[op](self.exact_order, 0)
-
 
 def compare(left: Side, right: Side) -> Compared:
     left, right = left.beside(right), right.beside(left)
@@ -497,7 +494,7 @@ def compare_value(
         return _passed(True) if value is not None else _failed(voids or _no_value(assertion.term))
     if value is None:
         return _failed(f"the metric has no value ({voids or _no_value(assertion.term)})")
-    if any(bound is None for bound in bounds):
+    if None in bounds:
         return _failed("the right-hand side has no value")
     if condition.kind == "fits":
         column = next(model.requests_of(assertion.term)).arguments[0]
@@ -508,17 +505,19 @@ def compare_value(
     if isinstance(value, str) and any(_has_no_order(value, str(bound)) for bound in bounds):
         return EvaluatedCondition(Status.ERROR, _NOT_A_DATE)
     tests = ((">=", 0), ("<=", 1)) if condition.kind == "between" else ((condition.kind, 0),)
-    return _all_hold(assertion, value, [(op, number, bounds[number]) for op, number in tests])
+    return _all_hold(assertion, value, bounds, tests)
 
 
 def _all_hold(
     assertion: model.PlannedAssertion,
     value: MetricValue,
-    tests: Iterable[tuple[str, int, MetricValue]],
+    bounds: tuple[MetricValue, ...],
+    tests: Iterable[tuple[str, int]],
 ) -> EvaluatedCondition:
-    """Whether `value op bound` for each test, each with the index of its bound."""
+    """Whether `value op bound` for each test, which has the index of its bound."""
     tolerance, decided = assertion.condition.tolerance, None
-    for op, number, bound in tests:
+    for op, number in tests:
+        bound = bounds[number]
         if isinstance(value, str) or isinstance(bound, str):
             left, right = _comparable(str(value), str(bound))
             order = (left > right) - (left < right)
@@ -534,7 +533,7 @@ def _all_hold(
             subject = Side.of(assertion.term, value, is_scaled=is_scaled)
             comparison = compare(subject, Side.of(assertion.condition.bounds[number], bound))
             holds = comparison.holds(op)
-            if comparison.is_decided_by_tolerance(op):
+            if holds != COMPARATORS[op](comparison.exact_order, 0):
                 decided = f"the two are {NEARLY_EQUAL}"
         if not holds:
             return _failed(decided or _in_full(value, bound))

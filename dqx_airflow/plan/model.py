@@ -85,8 +85,12 @@ class MetricRequest:
     def columns(self) -> tuple[str, ...]:
         """The columns that its arguments name, as written."""
         kinds = (ArgumentKind.COLUMN, ArgumentKind.COLUMNS)
-        values = (value for argument, value in self.given if value and argument.kind in kinds)
-        return tuple(name for value in values for name in columns_of(value))
+        return tuple(
+            name
+            for argument, value in self.given
+            if value and argument.kind in kinds
+            for name in columns_of(value)
+        )
 
     @property
     def predicates(self) -> tuple[RowPredicate, ...]:
@@ -245,8 +249,9 @@ class PlannedAssertion:
         if self.groups is not None:
             requests.update(dict.fromkeys(self.groups.rows))
         sides = (self.term, *self.condition.bounds)
-        history = (request for side in sides for request in history_of(side))
-        before = dict.fromkeys(request for request in history if request not in requests)
+        before = dict.fromkeys(
+            request for side in sides for request in history_of(side) if request not in requests
+        )
         object.__setattr__(self, "requests", tuple(requests))
         object.__setattr__(self, "history", tuple(before))
 

@@ -152,11 +152,12 @@ def voids_of(request: model.MetricRequest, types: row_values.RowTypes) -> dict[s
     of NaN."""
     if not request.definition.is_void_with_nan:
         return {}
-    columns = [given for argument, given in request.given if argument.kind is ArgumentKind.COLUMN]
     return {
         column: nan_count(column)
-        for column in dict.fromkeys(columns)
-        if column is not None and types.of_column(column) in spark_values.FLOATING
+        for argument, column in request.given
+        if argument.kind is ArgumentKind.COLUMN
+        and column is not None
+        and types.of_column(column) in spark_values.FLOATING
     }
 
 

@@ -23,7 +23,6 @@ from dqx_airflow.dql.checks.suite import (
 from dqx_airflow.dql.dates import is_active
 from dqx_airflow.dql.printer import show_claim, show_for_each, show_where
 from dqx_airflow.dql.walk import joined, settle, simple_claims
-from dqx_airflow.dql.watches import watched_in
 from dqx_airflow.errors import RequestError
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import AGES, CHANGES, WINDOWS
@@ -221,10 +220,10 @@ def resolve(
     ]
     assertions += kept
     threshold = suite.availability_threshold
-    active = [assertion for assertion in assertions if assertion.disabled_by is None]
     requests = {
         request: None
-        for assertion in active
+        for assertion in assertions
+        if assertion.disabled_by is None
         for request in (*assertion.requests, *assertion.history)
     }
     for request in tuple(requests):
@@ -248,7 +247,7 @@ def resolve(
         chosen.partial if chosen is not None else None,
         options.ansi,
         options.max_clock_skew_hours,
-        watched=watched_in(suite),
+        watched=suite.watched,
     )
 
 
@@ -345,7 +344,8 @@ def _planned(
         name = assertion.name.value
     else:
         words = text if for_each is None else f"{text} {show_for_each(for_each)}"
-        name = _unused(_generated_name(datasets[0], check, words), names)
+        measured = _slug(words)[:_LONGEST_WORDS]
+        name = _unused(f"{datasets[0]}.{_slug(check.name.value)}.{measured}", names)
         names.add(name)
     groups = None if for_each is None else judged_groups(for_each, terms.constants)
     if groups is not None and groups.listed is None:
@@ -378,12 +378,6 @@ def _line(span: Span, files: Mapping[str, Sequence[str]]) -> str | None:
     """The line of a span; None if its text is unknown, as for input at a prompt."""
     lines = files.get(span.file, ())
     return lines[span.line - 1].rstrip("\r") if span.line <= len(lines) else None
-
-
-def _generated_name(dataset: str, check: nodes.Check, text: str) -> str:
-    """`dataset.check.metric_column`: the words of what is measured, without the condition."""
-    words = _slug(text)[:_LONGEST_WORDS]
-    return f"{dataset}.{_slug(check.name.value)}.{words}"
 
 
 def cost_of(assertion: nodes.Assertion) -> model.Cost:

@@ -16,7 +16,6 @@ them, which may be too small: comparisons are exact here.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -43,6 +42,7 @@ from dqx_airflow.metrics.types import (
     decimal_size,
     family_of,
     fields_of,
+    has_variant,
     parts_of,
     roomless_decimal,
     spelled_like,
@@ -148,7 +148,6 @@ _TEXT = frozenset({Family.TEXT})
 _NUMBER = frozenset({Family.NUMBER})
 _ARRAY = frozenset({Family.ARRAY})
 
-_VARIANT = re.compile(r"(?:^|[<:,])variant(?![^,>])")
 _DAY_COUNTS = ("tinyint", "smallint", "int", "bigint")
 
 
@@ -340,11 +339,6 @@ def _type_of_digits(node: nodes.Expression, node_type: str) -> str:
 
 def is_duration(spark_type: str) -> bool:
     return spark_type.startswith("interval")
-
-
-def has_variant(spark_type: str) -> bool:
-    """True if values of the type are variants, or hold some: Spark cannot compare them."""
-    return _VARIANT.search(spark_type) is not None
 
 
 def objection_to_comparison(left: str, right: str, text: str | None = None) -> str | None:

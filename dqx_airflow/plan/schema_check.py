@@ -26,16 +26,12 @@ from dqx_airflow.metrics.types import (
     family_of,
     find_column_path,
     find_column_paths,
+    has_variant,
     spelled_like,
 )
 from dqx_airflow.plan.model import Grouping, Lookup, MetricRequest, RowPredicate, Scanned
 from dqx_airflow.plan.predicates import lookups_of
-from dqx_airflow.plan.row_values import (
-    RowTypes,
-    TypeObjection,
-    has_variant,
-    objection_to_comparison,
-)
+from dqx_airflow.plan.row_values import RowTypes, TypeObjection, objection_to_comparison
 from dqx_airflow.values import DatasetField
 from dqx_airflow.values.exact import Number
 
@@ -95,10 +91,14 @@ def places_of(
 ) -> dict[str, ColumnPath]:
     """What names in valid requests and lookups refer to if no column is spelled like that."""
     names = [name for request in requests for name in columns_of(request, schema)]
-    names += [lookup.column for lookup in lookups if lookup.dataset == schema.dataset]
-    names += [lookup.reference_column for lookup in lookups if lookup.reference == schema.dataset]
-    paths = {name: schema.find(name) for name in names if name not in schema.types}
-    return {name: place for name, place in paths.items() if place is not None}
+    for lookup in lookups:
+        names += [lookup.column] if lookup.dataset == schema.dataset else []
+        names += [lookup.reference_column] if lookup.reference == schema.dataset else []
+    return {
+        name: place
+        for name in names
+        if name not in schema.types and (place := schema.find(name)) is not None
+    }
 
 
 def answer_from_schema(request: MetricRequest, schema: Schema, scanned: Scanned) -> None:

@@ -95,7 +95,9 @@ def plan_of(
     :raises SourceError: its datasets lack what the suite needs.
     :raises RequestError: it selects nothing, or something that does not exist.
     """
-    suite = with_columns(checked.valid_suite, columns)
+    suite = checked.valid_suite
+    if columns:
+        suite = with_columns(suite, columns)
     chosen = chosen_of(request, suite, checked.sources)
     selected = suite if chosen is None else chosen.suite
     if errors := check_datasets(selected, request.datasets, request.fail_on):

@@ -19,7 +19,7 @@ from typing import TypeAlias
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.suite import is_required
 from dqx_airflow.dql.walk import parts_of
-from dqx_airflow.dql.watches import claims_named, watched_in, with_columns
+from dqx_airflow.dql.watches import claims_named, with_columns
 from dqx_airflow.metrics.derived import USUAL_LIMITS, USUAL_OPERANDS, apply
 from dqx_airflow.metrics.spark_values import metric_value
 from dqx_airflow.metrics.usual_limits import UsualLimits
@@ -223,7 +223,7 @@ class Backtest:
 
     def __init__(self, suite: nodes.Suite, days: Sequence[PastDay]) -> None:
         names = (name for day in days for _, name in day.verdicts)
-        suite = self.suite = with_columns(suite, claims_named(names) if watched_in(suite) else {})
+        suite = self.suite = with_columns(suite, claims_named(names)) if suite.watched else suite
         self.days = tuple(sorted(days, key=lambda day: (day.date, day.map_index)))
         self.tunables: tuple[TunableNumber, ...] = tuple(tunables_of(suite))
         self._refs = past_judge.refs_of(suite, self.days)

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from dqx_airflow.contracts.drafting import ObservedColumn, ObservedTable
 from dqx_airflow.dql.check import Checked, check_source
 from dqx_airflow.dql.printer import show_name, show_text
-from dqx_airflow.dql.watches import claims_on, watched_in
+from dqx_airflow.dql.watches import claims_on
 from dqx_airflow.errors import RequestError
 from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.metrics.sql import quote_literal, quote_name
@@ -177,7 +177,7 @@ class MemoryJudge:
                 {column.name: column.type for column in self.data[name].on().fields},
                 self.data[name].ref,
             )
-            for name in watched_in(checked.valid_suite)
+            for name in checked.valid_suite.watched
         }
         key = replace(self.request.run_key, date=on or self.request.run_key.date)
         return plan_of(replace(self.request, run_key=key), checked, watched)

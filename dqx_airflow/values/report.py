@@ -365,18 +365,20 @@ class GateReport:
     @property
     def promoted_blocked(self) -> tuple[str, ...]:
         """The datasets that were promoted although the gate was blocked."""
-        promotions = ((dataset.name, dataset.promotion) for dataset in self.datasets)
-        return tuple(name for name, done in promotions if done is not None and done.is_blocked)
+        return tuple(
+            dataset.name
+            for dataset in self.datasets
+            if dataset.promotion is not None and dataset.promotion.is_blocked
+        )
 
     @property
     def left_out(self) -> tuple[str, ...]:
         """Of each dataset that was promoted without its bad rows, how many these are: `3 of 97 rows
         of orders`."""
-        promotions = ((dataset.name, dataset.promotion) for dataset in self.datasets)
         return tuple(
-            f"{done.left_out} of {done.left_out + done.rows} rows of {name}"
-            for name, done in promotions
-            if done is not None and done.left_out
+            f"{done.left_out} of {done.left_out + done.rows} rows of {dataset.name}"
+            for dataset in self.datasets
+            if (done := dataset.promotion) is not None and done.left_out
         )
 
     @property

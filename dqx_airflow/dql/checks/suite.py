@@ -361,10 +361,14 @@ def check_suite(suite: nodes.Suite, used: set[str]) -> list[Diagnostic]:
         diagnostics.append(Diagnostic(message, repeated, code="E013", help=help_line))
     diagnostics += _check_title(suite.name)
     meaning = MeaningChecker.of(valid)
-    rules = [rule for profile in suite.profiles for rule in profile.rules]
-    selection = SelectableAssertions(suite.checks)
-    factors = {rule.selector for rule in rules if isinstance(rule, nodes.Scale)}
-    scaled = {id(assertion) for selector in factors for assertion in selection.of(selector)}
+    selection = SelectableAssertions(suite.checks if suite.profiles else ())
+    scaled = {
+        id(assertion)
+        for profile in suite.profiles
+        for rule in profile.rules
+        if isinstance(rule, nodes.Scale)
+        for assertion in selection.of(rule.selector)
+    }
     shares = {
         id(assertion)
         for check in suite.checks
@@ -451,6 +455,8 @@ def _reporter(
     diagnostics: list[Diagnostic], uses: tuple[Span, ...]
 ) -> Callable[[Diagnostic], None]:
     """Adds the enclosing uses to diagnostics in the body of a macro."""
+    if not uses:
+        return diagnostics.append
 
     def report(item: Diagnostic) -> None:
         led = tuple(
@@ -523,14 +529,14 @@ def _check_assertion(assertion: nodes.Assertion) -> Iterator[Diagnostic]:
             yield Diagnostic(message, annotation.name.span, code="E012", help=help_line)
     if assertion.name is not None:
         yield from _check_title(assertion.name)
-    if assertion.name is None:
+    else:
         label = "add a descriptive name"
         yield Diagnostic("assertion has no name", assertion.claim.span, code="W001", label=label)
 
 
 def _check_names(check: nodes.Check) -> Iterator[Diagnostic]:
-    names = (assertion.name for assertion in check.assertions)
-    for name, first in repetitions(name for name in names if name is not None):
+    names = (assertion.name for assertion in check.assertions if assertion.name is not None)
+    for name, first in repetitions(names):
         message, related = "duplicate assertion name", (Related(first, "first defined here"),)
         yield Diagnostic(message, name.span, code="E002", label="duplicate", related=related)
 

@@ -37,7 +37,6 @@ KNOWN_SETTINGS = (
 """The settings with a meaning here; a block may have others."""
 
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
-_BEGINS = re.compile(r"(?:\s|//[^\n]*(?:\n|\Z)|#[^\n]*(?:\n|\Z))*block\b")
 _SKIPPED = r"""
       \"{3}(?:.|\n)*?(?:\"{3}|\Z)
     | "(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*'
@@ -85,11 +84,6 @@ class BlockFile:
 
     blocks: tuple[Block, ...]
     diagnostics: tuple[Diagnostic, ...]
-
-
-def is_block_file(text: str) -> bool:
-    """True if the first word of a text is `block`."""
-    return _BEGINS.match(text) is not None
 
 
 def read_blocks(source: SourceFile) -> BlockFile:

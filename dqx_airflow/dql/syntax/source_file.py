@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +25,8 @@ BYTE_ORDER_MARKS = {
 }
 """The encodings by their marks, longer ones first, since some of them begin with others."""
 
+_BEGINS_WITH_BLOCK = re.compile(r"(?:\s|//[^\n]*(?:\n|\Z)|#[^\n]*(?:\n|\Z))*block\b")
+
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
@@ -44,6 +47,11 @@ class Unreadable:
         place, help_line = self.diagnostic.span, self.diagnostic.help
         where = f" (line {place.line}, column {place.column})" if self.text else ""
         return f"{self.diagnostic.message}{where}{f'; {help_line}' if help_line else ''}"
+
+
+def is_block_file(text: str) -> bool:
+    """True if the first word of a text is `block`: its blocks are read by `datalex_blocks`."""
+    return _BEGINS_WITH_BLOCK.match(text) is not None
 
 
 def read_source(path: Path, name: str) -> SourceFile | Unreadable:

@@ -57,9 +57,7 @@ def scan(
     scanned = Scanned()
     read = dataset.schema
     drift = _drift(spark, dataset, read, requests, references)
-    schema = replace(read, unread=drift.unread)
-    _answer_from_columns(read, drift, requests, scanned)
-    _answer_from_log(dataset, requests, scanned)
+    schema, date_schema = replace(read, unread=drift.unread), drift.in_schema(read)
     usable, unusable = [], {}
     for lookup in predicates.lookups_of(*requests):
         reference = references.opened.get(lookup.reference)
@@ -72,6 +70,10 @@ def scan(
     possible: list[MetricRequest] = []
     grouped: list[MetricRequest] = []
     for request in requests:
+        if request.definition.scan is Scan.SCHEMA:
+            _answer_from_columns(request, read, date_schema, drift, scanned)
+        elif request.definition.scan is Scan.LOG:
+            _answer_from_log(request, dataset, scanned)
         if request.definition.scan is not Scan.FLAT:
             continue
         reason = schema_check.objection_to(request, schema, unusable)
@@ -153,36 +155,31 @@ def _drift(
 
 
 def _answer_from_columns(
-    schema: Schema, drift: SchemaDrift, requests: Iterable[MetricRequest], scanned: Scanned
+    request: MetricRequest,
+    schema: Schema,
+    date_schema: Schema,
+    drift: SchemaDrift,
+    scanned: Scanned,
 ) -> None:
-    """Answers requests about the columns themselves: those in the files of the date."""
-    date_schema = drift.in_schema(schema)
-    for request in requests:
-        if request.definition.scan is not Scan.SCHEMA:
-            continue
-        schema_check.answer_from_schema(request, date_schema, scanned)
-        places = filter(None, map(schema.find, schema_check.columns_of(request, schema)))
-        difference = next(filter(None, (drift.difference(place.path[0]) for place in places)), None)
-        if difference:
-            scanned.details[request] = difference
+    """Answers a request about the columns themselves: those in the files of the date."""
+    schema_check.answer_from_schema(request, date_schema, scanned)
+    places = filter(None, map(schema.find, schema_check.columns_of(request, schema)))
+    difference = next(filter(None, (drift.difference(place.path[0]) for place in places)), None)
+    if difference:
+        scanned.details[request] = difference
 
 
-def _answer_from_log(
-    dataset: OpenDataset, requests: Iterable[MetricRequest], scanned: Scanned
-) -> None:
+def _answer_from_log(request: MetricRequest, dataset: OpenDataset, scanned: Scanned) -> None:
     """Answers the age of the data from the transaction log."""
-    for request in requests:
-        if request.definition.scan is not Scan.LOG:
-            continue
-        ask = dataset.log.committed_at if dataset.log is not None else dataset.last_commit
-        committed = ask() if ask is not None else None
-        if committed is None:
-            unknown = "its log has no commit that changed the data of its newest version"
-            reason = "it is not a Delta table" if ask is None else unknown
-            scanned.failures[request] = f"dataset '{dataset.ref.name}': {reason}"
-        else:
-            age = datetime.now(timezone.utc) - committed
-            scanned.values[request] = Fraction(age // timedelta(microseconds=1), 10**6)
+    ask = dataset.log.committed_at if dataset.log is not None else dataset.last_commit
+    committed = ask() if ask is not None else None
+    if committed is None:
+        unknown = "its log has no commit that changed the data of its newest version"
+        reason = "it is not a Delta table" if ask is None else unknown
+        scanned.failures[request] = f"dataset '{dataset.ref.name}': {reason}"
+    else:
+        age = datetime.now(timezone.utc) - committed
+        scanned.values[request] = Fraction(age // timedelta(microseconds=1), 10**6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +269,8 @@ def _aggregate_requests_of(
     aggregate_requests: dict[passes.AggregateRequest, None] = {}
     for request, aggregates in parts.items():
         for part in (*aggregates, *filter(None, [undecided.get(request)])):
-            item = passes.with_sound_shortcut(part, schema.type_of)
+            is_sound = part.shortcut is None or part.shortcut.fits(schema.type_of)
+            item = part if is_sound else replace(part, shortcut=None)
             aggregate_requests[passes.AggregateRequest.of(request, item, dataset.ref)] = None
     return list(aggregate_requests)
 

@@ -228,13 +228,6 @@ def take_shortcuts(
                 )
 
 
-def with_sound_shortcut(item: Aggregate, type_of: TypeOf) -> Aggregate:
-    """The aggregate, without its shortcut if the types do not allow it."""
-    if item.shortcut is None or item.shortcut.fits(type_of):
-        return item
-    return replace(item, shortcut=None)
-
-
 def _waiting(request: AggregateRequest, known: AbstractSet[AggregateRequest]) -> Aggregate:
     """The aggregate, without its shortcut once that has been tried."""
     item = request.aggregate

@@ -136,7 +136,8 @@ class OpenDataset:
     def of_frame(ref: DatasetRef, frame: DataFrame, location: str) -> OpenDataset:
         """A dataset that is read in the same way for all dates."""
         struct = frame.schema
-        return OpenDataset(ref, struct, lambda _: frame, location, DateColumn.of(ref, struct))
+        dates = DateColumn.of(ref, struct) if ref.date_column else None
+        return OpenDataset(ref, struct, lambda _: frame, location, dates)
 
 
 _DOUBLED = "raise_error('a map holds a key twice: write each key once')"

@@ -119,8 +119,8 @@ def schema_as_written(path: str, files: Sequence[DataFile]) -> StructType | None
     """
     try:
         system, root = FileSystem.from_uri(path)
-        beside = [info.type for info in system.get_file_info([f"{root}/{s}" for s in _SUMMARIES])]
-        if not files or any(kind is not FileType.NotFound for kind in beside):
+        beside = system.get_file_info([f"{root}/{s}" for s in _SUMMARIES])
+        if not files or any(info.type is not FileType.NotFound for info in beside):
             return None
         footer = pq.read_metadata(files[0].path, filesystem=system)
         written = (footer.metadata or {}).get(_WRITTEN_BY_SPARK)
@@ -293,6 +293,8 @@ class SchemaDrift:
     def in_schema(self, schema: Schema) -> Schema:
         """The columns that all files have, and those that only some have. If a file has other
         nested fields, the column has the type of that file."""
+        if not self:
+            return schema
         kept = [
             DatasetField(name, self.reshaped[name][1] if name in self.reshaped else kind)
             for name, kind in schema.types.items()

@@ -345,7 +345,10 @@ _LOGS = {"Delta": "_delta_log", "Hudi": ".hoodie"}
 
 def table_format(path: str) -> str | None:
     """The format of the table that files at a path belong to; None if they are plain files."""
-    root = _named_folder(partition_root(path) or path)
+    root = partition_root(path) or path
+    if for_spark(root) == root and (wildcard := GLOB.search(root)):
+        root = root[: wildcard.start()].rpartition("/")[0]
+    root = root.rstrip("/")
     parent, _, folder = root.rpartition("/")
     # The path may also be a file of the table, or a folder in it.
     for place in filter(None, (root, parent)):
@@ -356,9 +359,3 @@ def table_format(path: str) -> str | None:
         return None
     beside = files_at(f"{parent}/metadata") or ()
     return "Iceberg" if any(file.path.endswith(".metadata.json") for file in beside) else None
-
-
-def _named_folder(path: str) -> str:
-    """The path up to its first glob."""
-    wildcard = GLOB.search(path) if for_spark(path) == path else None
-    return (path[: wildcard.start()].rpartition("/")[0] if wildcard else path).rstrip("/")

@@ -297,13 +297,15 @@ def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> dataset.OpenD
     # Listed before Spark lists them, so that no change goes unnoticed.
     files = listing.files_at(path)
     chosen = [file for file in files or () if _is_chosen(ref, file)]
-    unseen = text_files.require_text(ref, path, chosen)
-    ref = text_files.with_json_layout(ref, path, chosen)
+    unseen: dict[str, str] = {}
+    if ref.format in ("csv", "json"):
+        unseen = text_files.require_text(ref, path, chosen)
+        ref = text_files.with_json_layout(ref, path, chosen)
     options, of_sail = given_options(ref), sail_version(spark) is not None
     if of_sail and ref.format == "csv" and not files:
         raise dataset.nothing_there(ref, path)
     if ref.format != "iceberg":  # its metadata says which files count
-        _require_whole_files(ref, files or ())
+        _require_whole_files(ref, files or (), chosen)
         _require_read_files(ref, path, files or ())
     if ref.schema is not None and partition_names(files or ()):
         dataset.require_checked_folders(spark, ref)
@@ -372,11 +374,12 @@ def _open_columns(
         if stored is None:
             raise
         return dataset.OpenDataset.of_frame(ref, stored, path)
-    if ref.format == "csv" and text_files.has_header(ref):
-        names = [name for name in struct.names if name not in folders]
-        text_files.require_names(ref, names, path, folders)
-    if faults := {**unseen, **({} if ref.is_lenient else faults_of(ref, struct))}:
-        frame = text_files.with_faults_raised(frame, texts(()), faults)
+    if ref.format in ("csv", "json"):
+        if ref.format == "csv" and text_files.has_header(ref):
+            names = [name for name in struct.names if name not in folders]
+            text_files.require_names(ref, names, path, folders)
+        if faults := {**unseen, **({} if ref.is_lenient else faults_of(ref, struct))}:
+            frame = text_files.with_faults_raised(frame, texts(()), faults)
     opened = dataset.OpenDataset.of_frame(ref, frame, path)
     if guessed:
         opened = replace(opened, notes=guessed.notes)
@@ -436,14 +439,16 @@ def _schema_as_written(
     return spark.read.parquet(*first).schema if first else None
 
 
-def _require_whole_files(ref: DatasetRef, files: Sequence[DataFile]) -> None:
-    """Rejects empty files, where even a file without rows has some bytes.
+def _require_whole_files(
+    ref: DatasetRef, files: Sequence[DataFile], chosen: Iterable[DataFile]
+) -> None:
+    """Rejects empty files among the chosen ones, where even a file without rows has some bytes.
 
     :raises DatasetError: there is one.
     """
     if ref.format == "json" or (ref.format == "csv" and not text_files.has_header(ref)):
         return
-    empty = [file.path for file in files if file.size == 0 and _is_chosen(ref, file)]
+    empty = [file.path for file in chosen if file.size == 0]
     if empty and len(empty) < len(files):
         message = f"dataset '{ref.name}' cannot be read: {empty[0]} is empty"
         raise DatasetError(message, "remove it, or write it again: Spark would skip it")

@@ -179,7 +179,7 @@ _PADDED = "ends with NUL bytes, so it may be incomplete", "write the file again"
 
 
 def require_text(ref: DatasetRef, location: str, files: Sequence[DataFile]) -> dict[str, str]:
-    """Rejects text files that are in another encoding than they would be read in, or still
+    """Rejects CSV and JSON files that are in another encoding than they would be read in, or still
     compressed; returns the faults of texts that are left to be found, with their conditions as
     Spark SQL.
 
@@ -192,8 +192,6 @@ def require_text(ref: DatasetRef, location: str, files: Sequence[DataFile]) -> d
 
     :raises DatasetError: there is one.
     """
-    if ref.format not in ("csv", "json"):
-        return {}
     for path in [file.path for file in files] or [location]:
         if (suffix := listing.refused_suffix(path)) is not None:
             message = f"dataset '{ref.name}': {path}: {suffix} files are not supported"
