@@ -35,6 +35,12 @@ def types_named(column: str) -> dict[str, str]:
     return {name: spark_type for spark_type, names in cells for name in names.split(", ")}
 
 
+@cache
+def narrower_types(spark_type: str) -> tuple[str, ...]:
+    """The types that are narrower than a type, except for those that depend on sizes."""
+    return tuple(names_in("widened from").get(spark_type, "").split(", "))
+
+
 def spark_schema(model: Model) -> str:
     """The columns of a model as Spark's DDL: `id bigint, price double`."""
     return ", ".join(f"{column_path(item.name)} {spark_type(item)}" for item in model.fields)

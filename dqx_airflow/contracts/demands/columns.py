@@ -9,7 +9,7 @@ from typing import Any
 from dqx_airflow.contracts.compile import claims, terms
 from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.demand import NO_EXPECTATION, NONE, Demand, admitting, falling, rising
-from dqx_airflow.contracts.field_types import names_in
+from dqx_airflow.contracts.field_types import names_in, narrower_types
 from dqx_airflow.contracts.model import Field, column_path, plain_name
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show, show_number, show_text
@@ -52,8 +52,8 @@ class OfType(Demand, words="values of the type", dimension="conformity"):
         if (name := type_name(kind)) is not None:
             kwargs: dict[str, Any] = {"column": place.column, "type_": name}
             return claims.Expectation("expect_column_values_to_be_of_type", kwargs)
-        if kind in _SEVERAL:
-            kwargs = {"column": place.column, "type_list": _SEVERAL[kind]}
+        if names := list(filter(None, map(type_name, narrower_types(kind or "")))):
+            kwargs = {"column": place.column, "type_list": names}
             return claims.Expectation("expect_column_values_to_be_in_type_list", kwargs)
         raise NoCounterpartError(NO_EXPECTATION)
 
@@ -282,11 +282,6 @@ def _is_typed(item: Field) -> bool:
 
 
 _SIMPLE_TYPE = re.compile(r"\w+(\(\d+(, \d+)*\))?", re.ASCII)
-_WHOLE = ("ByteType", "ShortType", "IntegerType", "LongType")
-_SEVERAL = {
-    "whole_number": [*_WHOLE],
-    "number": [*_WHOLE, "FloatType", "DoubleType", "DecimalType"],
-}
 
 
 def type_name(spark_type: str | None) -> str | None:

@@ -9,27 +9,16 @@ from datetime import date, datetime, time, timedelta
 from math import inf
 from typing import Any
 
+from dqx_airflow.contracts import demand as base
 from dqx_airflow.contracts.compile import claims, terms
 from dqx_airflow.contracts.compile.terms import ValueKind, kind_of, sql_name
-from dqx_airflow.contracts.demand import (
-    Condition,
-    Demand,
-    Order,
-    all_of,
-    duration_text,
-    falling,
-    number_text,
-    range_text,
-    rising,
-    share_of_rows,
-)
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show, show_number
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.sql import quote_name
 
 
-class ServiceLevel(Demand, is_service_level=True):
+class ServiceLevel(base.Demand, is_service_level=True):
     """A demand on the time and volume of deliveries."""
 
     __slots__ = ()
@@ -66,7 +55,7 @@ class Fresh(
     dimension="timeliness",
     is_quality=True,
     odcs_property="freshness",
-    stricter={"age_s": falling},
+    stricter={"age_s": base.falling},
 ):
     """The latest value of the column is at most this many seconds old. Without a column it is the
     only timestamp of the model, or the date column of its dataset."""
@@ -76,7 +65,7 @@ class Fresh(
 
     @property
     def text(self) -> str:
-        return f"{self.column or 'data'} at most {duration_text(self.seconds)} old"
+        return f"{self.column or 'data'} at most {base.duration_text(self.seconds)} old"
 
     def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
         try:
@@ -97,7 +86,7 @@ class Prompt(
     ServiceLevel,
     dimension="timeliness",
     is_quality=True,
-    stricter={"delay_s": falling, "share": rising},
+    stricter={"delay_s": base.falling, "share": base.rising},
 ):
     """`processed` is at most this many seconds after `source`, for this share of the rows."""
 
@@ -108,8 +97,8 @@ class Prompt(
 
     @property
     def text(self) -> str:
-        between = f"from {self.source} to {self.processed}"
-        return f"{between} at most {duration_text(self.delay_s)}{share_of_rows(self.share)}"
+        between, share = f"from {self.source} to {self.processed}", base.share_of_rows(self.share)
+        return f"{between} at most {base.duration_text(self.delay_s)}{share}"
 
     def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
         share = min(self.share, context.rule.share)
@@ -137,7 +126,7 @@ class Retained(
     DemandOnPeriod,
     dimension="conformity",
     odcs_property="retention",
-    stricter={"period_s": falling},
+    stricter={"period_s": base.falling},
 ):
     """The earliest value of the column is at most this many seconds old.
 
@@ -149,7 +138,7 @@ class Retained(
 
     @property
     def text(self) -> str:
-        return f"{self.column or 'data'} at most {duration_text(self.seconds)} back"
+        return f"{self.column or 'data'} at most {base.duration_text(self.seconds)} back"
 
     def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
         column = self.column or _clock(context)
@@ -163,12 +152,12 @@ class Retained(
         return self.not_before("min")
 
 
-def _lower_end(old: float | None, new: float | None) -> Order:
-    return rising(*(-inf if value is None else value for value in (old, new)))
+def _lower_end(old: float | None, new: float | None) -> base.Order:
+    return base.rising(*(-inf if value is None else value for value in (old, new)))
 
 
-def _upper_end(old: float | None, new: float | None) -> Order:
-    return falling(*(inf if value is None else value for value in (old, new)))
+def _upper_end(old: float | None, new: float | None) -> base.Order:
+    return base.falling(*(inf if value is None else value for value in (old, new)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,17 +174,17 @@ class Volume(ServiceLevel, dimension="coverage", is_quality=True):
 
     @property
     def text(self) -> str:
-        times = range_text(self.low, self.high)
-        base = "the mean of the days before"
+        times = base.range_text(self.low, self.high)
+        baseline = "the mean of the days before"
         if self.baseline is not None:
-            base = f"{number_text(self.baseline)} rows"
-        return f"{times} times {base}" + (f", over {self.days} days" * (self.days > 1))
+            baseline = f"{base.number_text(self.baseline)} rows"
+        return f"{times} times {baseline}" + (f", over {self.days} days" * (self.days > 1))
 
-    def order(self, new: Any, *, is_whole: bool = False) -> Order:
+    def order(self, new: Any, *, is_whole: bool = False) -> base.Order:
         if self.days != new.days or (self.baseline is None) != (new.baseline is None):
-            return Order.OTHER
+            return base.Order.OTHER
         low, high = zip(self._band, new._band, strict=True)
-        return all_of(_lower_end(*low), _upper_end(*high))
+        return base.all_of(_lower_end(*low), _upper_end(*high))
 
     @property
     def _band(self) -> tuple[float | None, float | None]:
@@ -235,7 +224,7 @@ class HourlyVolume(
     @property
     def text(self) -> str:
         of_column = f" of {self.column}" if self.column else ""
-        return f"{range_text(self.low, self.high)} rows an hour{of_column}"
+        return f"{base.range_text(self.low, self.high)} rows an hour{of_column}"
 
     def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
         bounds = [
@@ -272,12 +261,12 @@ class Arrives(DemandOnPeriod, dimension="timeliness", odcs_property="frequency")
     @property
     def text(self) -> str:
         when = f" ({self.schedule})" if self.schedule else ""
-        return f"new rows every {duration_text(self.seconds)}{when}"
+        return f"new rows every {base.duration_text(self.seconds)}{when}"
 
-    def order(self, new: Any, *, is_whole: bool = False) -> Order:
+    def order(self, new: Any, *, is_whole: bool = False) -> base.Order:
         if self.column != new.column or self.seconds == new.seconds:
-            return Order.OTHER
-        return falling(self.seconds, new.seconds)
+            return base.Order.OTHER
+        return base.falling(self.seconds, new.seconds)
 
     def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
         if self.column is not None:
@@ -391,11 +380,11 @@ def _local(timestamp: str, zone: str | None) -> str:
 
 def _within(expression: str, low: float | None, high: float | None) -> claims.CompiledClaim:
     if low is not None and high is not None:
-        return claims.compared(expression, Condition("between", low, high))
+        return claims.compared(expression, base.Condition("between", low, high))
     if low is not None:
-        return claims.compared(expression, Condition(">=", low))
+        return claims.compared(expression, base.Condition(">=", low))
     if high is not None:
-        return claims.compared(expression, Condition("<=", high))
+        return claims.compared(expression, base.Condition("<=", high))
     raise NoCounterpartError("it has no limits")
 
 

@@ -29,7 +29,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator
-from collections.abc import Mapping as MappingType
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime, time, timedelta
@@ -148,11 +147,9 @@ def bound_rules(
             yield rule
 
 
-def length_rules(
-    reading: ClauseReader, owner: Mapping, names: MappingType[str, tuple[str, str]]
-) -> Iterator[Rule]:
-    """The rules for limits of lengths, by their keys, each with its name and comparison."""
-    for key, (name, op) in names.items():
+def length_rules(reading: ClauseReader, owner: Mapping, lengths: str) -> Iterator[Rule]:
+    """The rules for limits of lengths, whose keys are below a heading of `tables.txt`."""
+    for key, name, op in table_of(lengths):
         if (count := owner.number(key)) is not None:
             yield reading.rule(name, Length(op, int(count)), owner.get(key))
 
@@ -504,21 +501,16 @@ RuleOfModel: TypeAlias = "tuple[str, str | None, Rule]"
 """A rule with its model and the path of its column; None for a rule about the model."""
 
 
-def with_rules(fields: Iterable[Field], placed: Iterable[PlacedRule]) -> tuple[Field, ...]:
-    """The fields with the rules about them."""
-    rules_of: dict[str | None, list[Rule]] = {}
+def with_rules(model: Model, placed: Iterable[PlacedRule]) -> Model:
+    """The model with the rules about its fields, and those about itself, which are also those for
+    columns that it does not have."""
+    rules_of: dict[str | None, list[Rule]] = {item.path: [*item.rules] for item in model.fields}
+    rules_of[None] = [*model.rules]
     for path, rule in placed:
-        rules_of.setdefault(path, []).append(rule)
-    return tuple(
-        replace(item, rules=with_unique_names((*item.rules, *rules_of.get(item.path, ()))))
-        for item in fields
-    )
-
-
-def rules_of_no_field(fields: Iterable[Field], placed: Iterable[PlacedRule]) -> Iterator[Rule]:
-    """The rules about the model, and those for columns that it does not have."""
-    paths = {item.path for item in fields}
-    return (rule for path, rule in placed if path not in paths)
+        rules_of.get(path, rules_of[None]).append(rule)
+    unique = {path: with_unique_names(rules) for path, rules in rules_of.items()}
+    fields = tuple(replace(item, rules=unique[item.path]) for item in model.fields)
+    return replace(model, fields=fields, rules=unique[None])
 
 
 ACCEPTED = "x-dqx-accepted"

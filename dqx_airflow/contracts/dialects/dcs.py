@@ -217,13 +217,8 @@ _READERS: dict[str, Callable[[_Levels, Mapping], Iterator[RuleOfModel]]] = {
 
 _NESTED = {"array": ("items",), "map": ("keys", "values"), "struct": ("fields",)}
 _FORMATS = {"date-time": "timestamp", "datetime": "timestamp", "guid": "uuid"}
-_BOUNDS = {
-    "minimum": ("minimum", ">="),
-    "exclusiveMinimum": ("exclusive_minimum", ">"),
-    "maximum": ("maximum", "<="),
-    "exclusiveMaximum": ("exclusive_maximum", "<"),
-}
-_LENGTHS = {"minLength": ("min_length", ">="), "maxLength": ("max_length", "<=")}
+_BOUNDS = clause_reader.table_of("DCS: bounds")
+_LENGTHS = clause_reader.table_of("DCS: lengths")
 
 _SUBTYPES = (
     *("IDENTITY", "TRANSFORMATION", "AGGREGATION"),
@@ -447,11 +442,11 @@ def _text_rules(reading: ClauseReader, node: Mapping, family: Family | None) -> 
         code, hint = ("E422", f"did you mean '{meant}'?") if meant else (None, None)
         reading.unsupported(clause, f"unknown format '{name}' here: write a pattern", code, hint)
     if family not in (None, Family.TEXT):
-        _refuse_keys(reading, node, ("pattern", *_LENGTHS), "texts")
+        _refuse_keys(reading, node, ("pattern", *(key for key, *_ in _LENGTHS)), "texts")
         return
     if (expression := node.text("pattern")) is not None:
         yield reading.rule("pattern", demands.Pattern(expression), node.get("pattern"))
-    for key, (rule_name, op) in _LENGTHS.items():
+    for key, rule_name, op in _LENGTHS:
         count = node.number(key)
         if count is not None and count == int(count):
             yield reading.rule(rule_name, demands.Length(op, int(count)), node.get(key))
@@ -461,9 +456,10 @@ def _text_rules(reading: ClauseReader, node: Mapping, family: Family | None) -> 
 
 def _number_rules(reading: ClauseReader, node: Mapping, family: Family | None) -> Iterator[Rule]:
     if family not in (None, Family.NUMBER):
-        _refuse_keys(reading, node, (*_BOUNDS, "precision", "scale"), "numbers")
+        keys = (*(key for key, *_ in _BOUNDS), "precision", "scale")
+        _refuse_keys(reading, node, keys, "numbers")
         return
-    for key, (rule_name, op) in _BOUNDS.items():
+    for key, rule_name, op in _BOUNDS:
         bound = node.number(key)
         if bound is not None:
             yield reading.rule(rule_name, demands.Bound(op, bound), node.get(key))
@@ -544,16 +540,16 @@ def _model(reading: ClauseReader, name: str, entry: Entry, node: Mapping) -> Mod
         reading.documented(node.get("fields"), "does not name a field")
     paths = tuple(column.path for column in columns)
     placed = tuple(read_quality(reading, node, None, paths))
-    rules = [*clause_reader.rules_of_no_field(columns, placed)]
-    closing, is_closed = node.get("additionalFields"), node.truth("additionalFields") is False
-    if is_closed:
-        rules.insert(0, reading.rule("only_columns", OnlyColumns(), closing))
-    else:
-        reading.documented(closing, "demands nothing")
+    rules = []
     if keys:
         nodes = [node for of_column in keys.values() for node in of_column]
         demand = Unique(tuple(map(column_path, keys)))
-        rules.insert(0, reading.rule("primary_key", demand, *nodes))
+        rules.append(reading.rule("primary_key", demand, *nodes))
+    closing, is_closed = node.get("additionalFields"), node.truth("additionalFields") is False
+    if is_closed:
+        rules.append(reading.rule("only_columns", OnlyColumns(), closing))
+    else:
+        reading.documented(closing, "demands nothing")
     examples = node.get("examples")
     is_text = isinstance(examples, Scalar) and isinstance(examples.value, str)
     # The examples of a model in the document, as in 0.9.
@@ -563,17 +559,18 @@ def _model(reading: ClauseReader, name: str, entry: Entry, node: Mapping) -> Mod
         if item.text("model") == name
     )
     written = (examples if is_text else None, *node.items("examples"), *older)
-    return reading.element(
+    model = reading.element(
         Model,
         "DCS: Model",
         node,
         name=name,
         span=entry.span,
-        fields=clause_reader.with_rules(columns, placed),
-        rules=clause_reader.with_unique_names(rules),
+        fields=columns,
+        rules=tuple(rules),
         is_closed=is_closed,
         examples=tuple(example_rows(item) for item in written if item is not None),
     )
+    return clause_reader.with_rules(model, placed)
 
 
 def _key_nodes(reading: ClauseReader, model: Mapping) -> dict[str, tuple[Node, ...]]:
@@ -599,16 +596,10 @@ def _with_promises(reading: ClauseReader, models: tuple[Model, ...]) -> tuple[Mo
     levels = reading.mapping(reading.root, "servicelevels")
     stated = _service_levels(_Levels(reading, models), levels)
     promises = (*read_older_quality(reading, models), *stated)
-    kept = []
-    for model in models:
-        placed = tuple((column, rule) for name, column, rule in promises if name == model.name)
-        rules = clause_reader.with_unique_names(
-            (*model.rules, *clause_reader.rules_of_no_field(model.fields, placed))
-        )
-        kept.append(
-            replace(model, fields=clause_reader.with_rules(model.fields, placed), rules=rules)
-        )
-    return tuple(kept)
+    return tuple(
+        clause_reader.with_rules(model, [parts for name, *parts in promises if name == model.name])
+        for model in models
+    )
 
 
 READER = DialectReader(

@@ -22,13 +22,11 @@ from dqx_airflow.contracts.dialects.clause_reader import (
     most_digits,
     reference_rule,
     report_unknown_type,
-    rules_of_no_field,
     spark_type_of,
     status_of,
     table_of,
     with_rules,
     with_type,
-    with_unique_names,
 )
 from dqx_airflow.contracts.document import NOTHING, Mapping, Node, Scalar, Sequence
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
@@ -299,15 +297,8 @@ def _model(reading: ClauseReader, top: Mapping) -> model.Model:
         promises = tuple(promised_rules(reading, top))
     masks_all = _masks_all(reading, top, fields)
     masked = (replace(item, is_sensitive=item.is_sensitive or masks_all) for item in fields)
-    return reading.element(
-        model.Model,
-        "fabric: Model",
-        top,
-        name=name,
-        span=top.span_of("schema"),
-        fields=with_rules(masked, promises),
-        rules=with_unique_names(rules_of_no_field(fields, promises)),
-    )
+    known = {"name": name, "span": top.span_of("schema"), "fields": tuple(masked)}
+    return with_rules(reading.element(model.Model, "fabric: Model", top, **known), promises)
 
 
 def _check_layout(reading: ClauseReader, layout: Mapping, fields: list[model.Field]) -> None:

@@ -77,26 +77,27 @@ def _model(reading: ClauseReader) -> Model:
     fields = [_field(reading, column) for column in columns]
     promises = (*_completeness(reading, quality), *_uniqueness(reading, quality, key_paths))
     fields = [_valid(reading, quality, item) for item in fields]
-    rules = [*clause_reader.rules_of_no_field(fields, promises)]
+    rules, further = [], []
     if keys:
         marks = (key.get("business_key") for key in keys)
-        rules.insert(0, reading.rule("business_key", demands.Unique(key_paths), *marks))
+        rules.append(reading.rule("business_key", demands.Unique(key_paths), *marks))
     if columns:
         names = (column.get("name") for column in columns)
-        rules.append(reading.rule("only_columns", demands.OnlyColumns(), *names))
+        further.append(reading.rule("only_columns", demands.OnlyColumns(), *names))
     reading.documented(quality.get("validity"), "no field has a rule for individual values")
     for key in ("accuracy", "accuracy_target"):
         reading.unsupported(quality.get(key), "the dataset to compare with is not named")
-    rules += _times(reading, reading.mapping(quality, "freshness"), quality)
-    return reading.element(
+    further += _times(reading, reading.mapping(quality, "freshness"), quality)
+    model = reading.element(
         Model,
         "data product: Model",
         reading.root,
         span=reading.root.span_of("schema"),
-        fields=clause_reader.with_rules(fields, promises),
-        rules=clause_reader.with_unique_names(rules),
+        fields=tuple(fields),
+        rules=tuple(rules),
         is_closed=True,
     )
+    return clause_reader.with_rules(model, (*promises, *((None, rule) for rule in further)))
 
 
 def _field(reading: ClauseReader, column: Mapping) -> Field:
@@ -154,8 +155,7 @@ def _value_rules(reading: ClauseReader, column: Mapping, item: Field) -> Iterato
         yield reading.rule("pattern", demands.Pattern(expression), column.get("pattern"))
     if accepted := column.values("valid_values"):
         yield reading.rule("enum", demands.OneOf(accepted), column.get("valid_values"))
-    names = {"min_length": ("min_length", ">="), "max_length": ("max_length", "<=")}
-    yield from clause_reader.length_rules(reading, column, names)
+    yield from clause_reader.length_rules(reading, column, "data product: lengths")
     yield from clause_reader.bound_rules(reading, column, "min_value", "max_value", item.type)
     for key in ("pattern", "valid_values", "min_value", "max_value", "foreign_key"):
         if isinstance(node := column.get(key), Scalar) and node.value is None:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.diff.kinds import KINDS, Change, Wording, compare_wording
+from dqx_airflow.contracts.field_types import narrower_types
 from dqx_airflow.contracts.model import Field, Model, Renamed, Rule
 from dqx_airflow.metrics.types import parts_of
 from dqx_airflow.values import FieldSource, Span
@@ -357,20 +358,8 @@ def _signs(item: Field) -> tuple[demands.Demand, ...]:
     return tuple(rule.demand for rule in item.rules if not isinstance(rule.demand, _NO_SIGN))
 
 
-_WHOLE = ("tinyint", "smallint", "int", "bigint")
-_NUMBERS = (*_WHOLE, "float", "double", "decimal")
-_TEXTS = ("string", "varchar", "char")
-_NARROWER: Mapping[str, Collection[str]] = {
-    **{wide: _WHOLE[:place] for place, wide in enumerate(_WHOLE)},
-    "number": (*_NUMBERS, "whole_number"),
-    "whole_number": _WHOLE,
-    "text": _TEXTS,
-    "string": ("varchar", "char"),
-    "double": ("tinyint", "smallint", "int", "float"),
-    "timestamp_ntz": ("date",),
-}
-"""The types that are narrower than a type, except for those that depend on sizes."""
 _DIGITS_FOR_WHOLE = {"tinyint": 10, "smallint": 10, "int": 10, "bigint": 20}
+_WIDENED_BY_DELTA = {*_DIGITS_FOR_WHOLE, "float", "double", "decimal", "date", "timestamp_ntz"}
 _ANY = "any"
 
 
@@ -391,9 +380,7 @@ def compare_types(old: str | None, new: str | None) -> demands.Order:
 
 def is_delta_widening(old: str, new: str) -> bool:
     """True if Delta changes the type of a column without rewriting its files."""
-    kinds = {_kind(old), _kind(new)}
-    is_text = kinds <= set(_TEXTS)
-    return not is_text and kinds <= {*_NUMBERS, "date", "timestamp_ntz"} and _is_wider(old, new)
+    return {_kind(old), _kind(new)} <= _WIDENED_BY_DELTA and _is_wider(old, new)
 
 
 def _is_wider(narrow: str, wide: str) -> bool:
@@ -402,7 +389,7 @@ def _is_wider(narrow: str, wide: str) -> bool:
         return kind in ("varchar", "char") and _sizes(wide, 0) > _sizes(narrow, 0)
     if other == "decimal":
         return _fits_decimal(narrow, wide)
-    return kind in _NARROWER.get(other, ())
+    return kind in narrower_types(other)
 
 
 def _fits_decimal(narrow: str, wide: str) -> bool:
@@ -426,7 +413,6 @@ def _kind(spark_type: str) -> str:
     return spark_type.partition("(")[0]
 
 
-_WHOLE_TYPES = {"tinyint", "smallint", "int", "bigint", "whole_number"}
 _WORDINGS = {
     Wording.CORRECTED: ("wording_corrected", "wording_corrected"),
     Wording.REWORDED: ("semantic_changed", "description_changed"),
@@ -550,7 +536,7 @@ def _compared(
     old: Field, new: Field, location: ContractLocation, habits: Habits
 ) -> Iterator[Change]:
     yield from _types(old, new, location)
-    is_whole = {old.type, new.type} <= _WHOLE_TYPES
+    is_whole = {old.type, new.type} <= {*_DIGITS_FOR_WHOLE, "whole_number"}
     columns = ColumnChanges({old.path: new.path} if old.path != new.path else {})
     yield from compare_rules(old.rules, new.rules, location, columns, is_whole=is_whole)
     yield from _meaning(old, new, location, habits)

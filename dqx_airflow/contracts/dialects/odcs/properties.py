@@ -136,12 +136,6 @@ _MOST_BITS = 64
 _ROUNDED = 0.01
 """The square of the length of a vector of halves is 1 with a smaller error, whatever its size."""
 _ISO_DATE = "yyyy-MM-dd"
-_LENGTHS = {
-    "minLength": ("min_length", ">="),
-    "maxLength": ("max_length", "<="),
-    "minItems": ("min_items", ">="),
-    "maxItems": ("max_items", "<="),
-}
 _NUMBERS = ("integer", "number")
 
 
@@ -203,7 +197,7 @@ def _bounds(
 
 
 def _lengths(reading: ClauseReader, options: Mapping, item: Field) -> Iterator[Rule]:
-    yield from length_rules(reading, options, _LENGTHS)
+    yield from length_rules(reading, options, "ODCS: lengths")
     if options.truth("uniqueItems"):
         yield reading.rule("unique_items", demands.UniqueItems(), options.get("uniqueItems"))
     if (dimensions := options.number("dimensions")) is not None:

@@ -325,10 +325,6 @@ def _as_metric(reading: OdcsReading, rule: Mapping) -> Mapping:
     entries = dict(rule.entries)
     if "metric" not in entries and "rule" in entries:
         entries["metric"] = entries.pop("rule")
-    if "type" not in entries and "metric" in entries:
-        metric = entries["metric"]
-        library = Scalar("library", "library", metric.node.path, metric.span)
-        entries = {"type": Entry("type", library, metric.span), **entries}
     if "validValues" in entries and "arguments" not in entries:
         values = entries.pop("validValues")
         inner = Mapping({"validValues": values}, values.node.path, values.node.span)
