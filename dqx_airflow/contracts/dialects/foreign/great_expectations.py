@@ -28,6 +28,7 @@ from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.types import TypeTextError, canonical_type
 from dqx_airflow.values.exact import is_finite_number
+from dqx_airflow.values.files import table_rows
 
 _COLUMN_OF_GX = re.compile(r"""\bcol\((["'])(?P<name>[^"'`]+)\1\)""")
 _NULL_OF_GX = re.compile(r"\.(?P<word>is|not)_?null\(\)", re.IGNORECASE)
@@ -270,6 +271,10 @@ class ExpectationArguments:
         """A column as DQL writes it; a dot leads into a struct, as in Spark."""
         return dotted_path(self.text(key))
 
+    def one_or_more(self, key: str) -> list[Any]:
+        """What is in a list, or the single text that stands for it."""
+        return self.items(key) if key.endswith("_list") else [self.text(key)]
+
     def paths(self, key: str) -> tuple[str, ...]:
         return tuple(dotted_path(str(name)) for name in self.items(key))
 
@@ -392,6 +397,10 @@ def _distinct_contain_set(arguments: ExpectationArguments) -> Demands:
     return (kinds.QueryGives(foreign.aggregate_query(found), kinds.Condition("==", len(values))),)
 
 
+def _distinct_equal_set(arguments: ExpectationArguments) -> Demands:
+    return (*_distinct_in_set(arguments), *_distinct_contain_set(arguments))
+
+
 def _most_common(arguments: ExpectationArguments) -> Demands:
     arguments.take("ties_okay")
     column, values = arguments.own_column(), arguments.values("value_set")
@@ -419,30 +428,14 @@ def _z_scores(arguments: ExpectationArguments) -> Demands:
     return (kinds.QueryGives(query, kinds.Condition(">=", share)),)
 
 
+def _exists(_arguments: ExpectationArguments) -> Demands:
+    return (kinds.Presence(),)
+
+
 def _in_order(metric: str, arguments: ExpectationArguments) -> Demands:
     """An expectation about the order of rows, which a table does not have."""
     claim = f"{metric}({arguments.own_column()}, order_by ...) == 0"
     raise NoCounterpartError(f"the rows of a table have no order: write {claim} in DQL")
-
-
-_OF_COLUMNS: Expectations = {
-    **{kind: partial(_measured, metric) for metric, kind in MEASURED.items()},
-    "expect_column_unique_value_proportion_to_be_between": partial(_measured, "distinctness"),
-    "expect_column_distinct_values_to_be_in_set": _distinct_in_set,
-    "expect_column_distinct_values_to_contain_set": _distinct_contain_set,
-    "expect_column_distinct_values_to_equal_set": lambda arguments: (
-        *_distinct_in_set(arguments),
-        *_distinct_contain_set(arguments),
-    ),
-    "expect_column_most_common_value_to_be_in_set": _most_common,
-    "expect_column_proportion_of_non_null_values_to_be_between": partial(_measured, "count"),
-    "expect_column_quantile_values_to_be_between": _quantiles,
-    "expect_column_stdev_to_be_between": partial(_computed, "stddev_samp({})"),
-    "expect_column_to_exist": lambda _: (kinds.Presence(),),
-    "expect_column_value_z_scores_to_be_less_than": _z_scores,
-    "expect_column_values_to_be_decreasing": partial(_in_order, "increase_count"),
-    "expect_column_values_to_be_increasing": partial(_in_order, "decrease_count"),
-}
 
 
 _IGNORED = {
@@ -500,7 +493,11 @@ def _equals(name: str, value: Any) -> str:
     return f"{name} = {foreign.literals((value,))}"
 
 
-def _pair(arguments: ExpectationArguments, op: str) -> Demands:
+def _pair_greater(arguments: ExpectationArguments) -> Demands:
+    return _pair(">=" if arguments.take("or_equal", False) is True else ">", arguments)
+
+
+def _pair(op: str, arguments: ExpectationArguments) -> Demands:
     names = arguments.names("column_A", "column_B")
     return _of_kept_rows(arguments, names, f" {op} ".join(names))
 
@@ -535,9 +532,9 @@ def _of_kept_rows(
     return (kinds.RowsSatisfy(predicate, dialect, share),)
 
 
-def _typed(arguments: ExpectationArguments, names: list[Any]) -> Demands:
+def _typed(key: str, arguments: ExpectationArguments) -> Demands:
     """The column has a Spark type, which other systems name differently."""
-    types = dict.fromkeys(_spark_type(str(written)) for written in names)
+    types = dict.fromkeys(_spark_type(str(written)) for written in arguments.one_or_more(key))
     begins = [f"typeof({arguments.name}) LIKE {quote_literal(kind + '%')}" for kind in types]
     arguments.mostly()  # a column has one type
     return (kinds.RowsSatisfy(" OR ".join(begins), "spark"),)
@@ -567,28 +564,6 @@ def _unexpected_rows(arguments: ExpectationArguments) -> Demands:
     rows = arguments.text("unexpected_rows_query").strip().rstrip(";")
     query = " ".join(("SELECT count(*) FROM (", rows.replace("{batch}", "{model}"), ") AS rows"))
     return (kinds.QueryGives(query, kinds.NONE, arguments.sql_dialect),)
-
-
-_OF_TABLES: Expectations = {
-    "expect_column_pair_values_a_to_be_greater_than_b": lambda arguments: _pair(
-        arguments, ">=" if arguments.take("or_equal", False) is True else ">"
-    ),
-    "expect_column_pair_values_to_be_equal": lambda arguments: _pair(arguments, "="),
-    "expect_column_pair_values_to_be_in_set": _pair_in_set,
-    "expect_column_values_to_be_in_type_list": lambda arguments: _typed(
-        arguments, arguments.items("type_list")
-    ),
-    "expect_column_values_to_be_of_type": lambda arguments: _typed(
-        arguments, [arguments.text("type_")]
-    ),
-    "expect_compound_columns_to_be_unique": _compound_unique,
-    "expect_multicolumn_sum_to_equal": _multicolumn_sum,
-    "expect_multicolumn_values_to_be_unique": _unique_within_record,
-    "expect_select_column_values_to_be_unique_within_record": _unique_within_record,
-    "expect_table_column_count_to_equal": partial(_count_equal, "column_count"),
-    "expect_table_row_count_to_equal": partial(_count_equal, "num_rows"),
-    "unexpected_rows_expectation": _unexpected_rows,
-}
 
 
 def _not_null(arguments: ExpectationArguments) -> Demands:
@@ -632,6 +607,10 @@ def _lengths_equal(arguments: ExpectationArguments) -> Demands:
     return each_value(arguments, kinds.Length(">=", value), kinds.Length("<=", value))
 
 
+def _in_set(arguments: ExpectationArguments) -> Demands:
+    return each_value(arguments, kinds.OneOf(arguments.values("value_set")))
+
+
 def _not_in_set(arguments: ExpectationArguments) -> Demands:
     values = foreign.literals(arguments.values("value_set"))
     return each_row(arguments, f"{arguments.name} NOT IN ({values})")
@@ -645,6 +624,10 @@ def _regex(text: object) -> str:
     return text
 
 
+def _match_regex(arguments: ExpectationArguments) -> Demands:
+    return each_value(arguments, kinds.Pattern(_regex(arguments.take("regex"))))
+
+
 def _match_regex_list(arguments: ExpectationArguments) -> Demands:
     expressions = [_regex(item) for item in arguments.items("regex_list")]
     if arguments.take("match_on", "any") == "all":
@@ -654,16 +637,20 @@ def _match_regex_list(arguments: ExpectationArguments) -> Demands:
     )
 
 
-def _none_match(arguments: ExpectationArguments, expressions: list[Any]) -> Demands:
+def _none_match(key: str, arguments: ExpectationArguments) -> Demands:
+    expressions = arguments.items(key) if key.endswith("_list") else [arguments.take(key)]
     matches = (foreign.rlike(arguments.name, _regex(item)) for item in expressions)
     return each_row(arguments, " AND ".join(f"NOT ({match})" for match in matches))
 
 
-def _like(negation: str, key: str, arguments: ExpectationArguments) -> Demands:
+def _not_like(key: str, arguments: ExpectationArguments) -> Demands:
+    return _like(key, arguments, "NOT ")
+
+
+def _like(key: str, arguments: ExpectationArguments, negation: str = "") -> Demands:
     """An expectation with one or several LIKE patterns."""
-    written = arguments.items(key) if key.endswith("_list") else [arguments.text(key)]
+    patterns = [quote_literal(str(item)) for item in arguments.one_or_more(key)]
     is_any = not negation and arguments.take("match_on", "any") != "all"
-    patterns = (quote_literal(str(item)) for item in written)
     likes = (f"{arguments.name} {negation}LIKE {pattern}" for pattern in patterns)
     return each_row(arguments, (" OR " if is_any else " AND ").join(likes))
 
@@ -674,10 +661,10 @@ _PART_OF_FORM = re.compile(r"%(?P<directive>.)|(?P<word>[A-Za-z']+)|(?P<sign>[^%
 
 def _strftime(arguments: ExpectationArguments) -> Demands:
     form = quote_literal(_form_of_spark(arguments.text("strftime_format")))
-    return _readable(arguments, "try_to_timestamp", form)
+    return _readable("try_to_timestamp", arguments, form)
 
 
-def _readable(arguments: ExpectationArguments, function: str, *more: str) -> Demands:
+def _readable(function: str, arguments: ExpectationArguments, *more: str) -> Demands:
     """An expectation that a function of Spark reads each value."""
     name, call = arguments.name, f"{function}({', '.join((arguments.name, *more))})"
     return each_row(arguments, f"if({name} IS NULL, NULL, {call} IS NOT NULL)")
@@ -702,45 +689,34 @@ def _form_of_spark(written: str) -> str:
     return "".join(form)
 
 
-_OF_VALUES: Expectations = {
-    "expect_column_value_lengths_to_be_between": _lengths_between,
-    "expect_column_value_lengths_to_equal": _lengths_equal,
-    "expect_column_values_to_be_between": _values_between,
-    "expect_column_values_to_be_in_set": lambda arguments: each_value(
-        arguments, kinds.OneOf(arguments.values("value_set"))
-    ),
-    "expect_column_values_to_be_json_parseable": partial(_readable, function="try_parse_json"),
-    "expect_column_values_to_be_null": _null,
-    "expect_column_values_to_be_unique": _unique,
-    "expect_column_values_to_match_like_pattern": partial(_like, "", "like_pattern"),
-    "expect_column_values_to_match_like_pattern_list": partial(_like, "", "like_pattern_list"),
-    "expect_column_values_to_match_regex": lambda arguments: each_value(
-        arguments, kinds.Pattern(_regex(arguments.take("regex")))
-    ),
-    "expect_column_values_to_match_strftime_format": _strftime,
-    "expect_column_values_to_match_regex_list": _match_regex_list,
-    "expect_column_values_to_not_be_in_set": _not_in_set,
-    "expect_column_values_to_not_be_null": _not_null,
-    "expect_column_values_to_not_match_like_pattern": partial(_like, "NOT ", "like_pattern"),
-    "expect_column_values_to_not_match_like_pattern_list": partial(
-        _like, "NOT ", "like_pattern_list"
-    ),
-    "expect_column_values_to_not_match_regex": lambda arguments: _none_match(
-        arguments, [arguments.take("regex")]
-    ),
-    "expect_column_values_to_not_match_regex_list": lambda arguments: _none_match(
-        arguments, arguments.items("regex_list")
-    ),
-}
-
-
 _REMARKS = ("meta", "notes", "description", "id", "severity", "rendered_content")
 _ARGUMENT_REMARKS = (
     *("result_format", "include_config", "catch_exceptions", "batch_id", "meta"),
     *("allow_relative_error", "severity"),
 )
 _STRUCTURE = ("type", "expectation_type", "kwargs")
-_KINDS = {**_OF_VALUES, **_OF_COLUMNS, **_OF_TABLES}
+_FORMS: dict[str, Callable[..., Demands]] = {
+    function.__name__.removeprefix("_"): function
+    for function in (
+        *(_measured, _computed, _quantiles, _distinct_in_set, _distinct_contain_set),
+        *(_distinct_equal_set, _most_common, _exists, _z_scores, _in_order, _pair_greater, _pair),
+        *(_pair_in_set, _typed, _compound_unique, _multicolumn_sum, _unique_within_record),
+        *(_count_equal, _unexpected_rows, _lengths_between, _lengths_equal, _values_between),
+        *(_in_set, _readable, _null, _unique, _like, _match_regex, _strftime, _match_regex_list),
+        *(_not_in_set, _not_null, _not_like, _none_match),
+    )
+}
+
+
+def _listed(heading: str) -> Expectations:
+    """The expectations below a heading of `expectations.txt`."""
+    rows = table_rows(__package__, "expectations.txt", heading)
+    return {name: partial(_FORMS[form], *given) for name, form, *given in rows}
+
+
+_OF_TABLES = _listed("of tables")
+_OF_COLUMNS = {kind: partial(_measured, metric) for metric, kind in MEASURED.items()}
+_KINDS = {**_listed("of values"), **_OF_COLUMNS, **_listed("of columns"), **_OF_TABLES}
 
 
 def snake_case(kind: str) -> str:
