@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Mapping as MappingType
 from dataclasses import dataclass, field, replace
+from importlib.resources import files
 from pathlib import Path as FilePath
 from typing import Any, NoReturn, TypeAlias
 from urllib.parse import unquote
@@ -142,6 +143,17 @@ class Document:
     source: SourceFile
     root: Node | None
     diagnostics: tuple[Diagnostic, ...]
+
+
+def listed_key_words(*names: str) -> list[list[str]]:
+    """The words in the lines of `key_words.txt` with these names."""
+    lines = files(__package__).joinpath("key_words.txt").read_text("utf-8").splitlines()
+    return [line.partition(": ")[2].split() for line in lines if line.partition(":")[0] in names]
+
+
+def key_words(*names: str) -> frozenset[str]:
+    """The same, all together."""
+    return frozenset(word for line in listed_key_words(*names) for word in line)
 
 
 _is_plain_word = re.compile(r"[\w$-]+").fullmatch
@@ -648,21 +660,8 @@ class References:
 
 _REFERENCE = re.compile(r"\$\{([^}]*)\}")
 _NAME = re.compile(r"[A-Za-z_]\w*(?:[.-]\w+)*")
-_OF_READERS = {
-    *("description", "businessName", "authoritativeDefinitions", "support", "team", "price"),
-    *("roles", "tenant", "domain", "dataProduct", "context", "synonyms", "businessImpact"),
-}
-"""What is below these keys is for readers of the document: unresolved references stay there."""
-_OF_PLACES = {
-    *("server", "type", "environment", "format", "location", "path", "delimiter", "encoding"),
-    *("endpointUrl", "project", "catalog", "database", "namespace", "dataset", "schema"),
-}
-"""The keys of a server that locate data. The others are for its clients, and may be secret."""
-_PLACEHOLDERS = {
-    *("model", "table", "table_name", "object", "schema", "dataset", "database", "catalog"),
-    *("project", "field", "column", "property", "column_name"),
-}
-"""In SQL, these are the placeholders of the rule itself."""
+_OF_READERS, _OF_PLACES = key_words("for readers"), key_words("for places")
+_PLACEHOLDERS = key_words("placeholders")
 
 
 def given_variables(

@@ -18,6 +18,8 @@ from dqx_airflow.contracts.document import (
     Scalar,
     Sequence,
     find,
+    key_words,
+    listed_key_words,
     plain_value,
     show_path,
 )
@@ -29,25 +31,15 @@ _ALTERNATIVES = ("allOf", "anyOf", "oneOf")
 _CASES = ("then", "else")
 
 
-def _listed(*names: str) -> list[list[str]]:
-    """The words in the lines of `key_words.txt` with these names."""
-    lines = files(__package__).joinpath("key_words.txt").read_text("utf-8").splitlines()
-    return [line.partition(": ")[2].split() for line in lines if line.partition(":")[0] in names]
-
-
-def _words(*names: str) -> frozenset[str]:
-    return frozenset(word for words in _listed(*names) for word in words)
-
-
-_SYNONYMS = _listed("checks", "described")
-_NEAREST = {word: others for word, *others in _listed("nearest")}
-_CHECKS = _words("checks", "more checks") - _words("no checks")
+_SYNONYMS = listed_key_words("checks", "described")
+_NEAREST = {word: others for word, *others in listed_key_words("nearest")}
+_CHECKS = key_words("checks", "more checks") - key_words("no checks")
 """Words that promise a check: if none of their group is known, a promised check is missing."""
 
-_MEASURES = _words("measures")
-_SECTIONS = _words("measures", "sections")
-_RULE_WORDS = _words("rules")
-_REMARKS = _words("remarks")
+_MEASURES = key_words("measures")
+_SECTIONS = key_words("measures", "sections")
+_RULE_WORDS = key_words("rules")
+_REMARKS = key_words("remarks")
 
 STATES = "x-states"
 """In the schema: what unknown keys of a mapping may state: `rules`, or `sections` with rules. Typos

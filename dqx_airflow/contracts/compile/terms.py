@@ -8,12 +8,12 @@ from enum import Enum
 from fractions import Fraction
 
 from dqx_airflow.contracts.demand import Literal, literal_text
+from dqx_airflow.contracts.field_types import names_in
 from dqx_airflow.contracts.model import Field, parts_of, without_quoted
 from dqx_airflow.dql import nodes
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.spark_values import timestamp_in
 from dqx_airflow.metrics.sql import quote_name
-from dqx_airflow.metrics.types import Family, family_of
 from dqx_airflow.values.exact import WrittenFloat, exact_as_written, is_finite_number, magnitude
 
 
@@ -30,19 +30,6 @@ class ValueKind(str, Enum):
     UNKNOWN = "value of any type"
 
 
-_WORDS: dict[str | None, ValueKind] = {
-    **dict.fromkeys((None, "any"), ValueKind.UNKNOWN),
-    **dict.fromkeys(("number", "whole_number"), ValueKind.NUMBER),
-    **dict.fromkeys(("array", "map", "struct"), ValueKind.NESTED),
-    **{"text": ValueKind.TEXT, "date": ValueKind.DATE},
-}
-_FAMILIES = {
-    Family.TEXT: ValueKind.TEXT,
-    Family.NUMBER: ValueKind.NUMBER,
-    Family.TIME: ValueKind.TIMESTAMP,
-    Family.BOOLEAN: ValueKind.BOOLEAN,
-    Family.OTHER: ValueKind.BINARY,
-}
 _LARGEST_EXACT = 2**53
 _MIRRORED = {"==": "!=", "!=": "==", ">": "<=", ">=": "<", "<": ">=", "<=": ">"}
 _WHOLE = ("whole_number", "tinyint", "smallint", "int", "bigint")
@@ -50,8 +37,9 @@ _WHOLE = ("whole_number", "tinyint", "smallint", "int", "bigint")
 
 def kind_of(item: Field | None) -> ValueKind:
     """The kind of a field; unknown for a column that the contract does not describe."""
-    written = item.type if item is not None else None
-    return _WORDS[written] if written in _WORDS else _FAMILIES[family_of(str(written))]
+    written = (item.type if item is not None else None) or "any"
+    kinds = names_in("compared as")
+    return ValueKind(kinds.get(written.partition("(")[0], ValueKind.BINARY))
 
 
 def is_whole(item: Field | None) -> bool:

@@ -46,11 +46,7 @@ VERSIONS = ("0.9.0", "0.9.1", "0.9.2", "0.9.3", "1.1.0", "1.2.0", "1.2.1")
 _LEEWAY = 0.1
 """The allowed difference between an interval in words and that of a cron expression: months
 vary."""
-_OF_OPERATIONS = {
-    "availability": "concerns the system, not the data",
-    "support": "concerns people, not the data",
-    "backup": "concerns copies of the data",
-}
+_OF_OPERATIONS: dict[str, str] = dict(clause_reader.table_of("DCS: operations"))
 _SPARK = ("databricks", "dataframe", "spark")
 _NO_FIELD = "field not found"
 _NO_INTERVAL = "not an interval"
@@ -220,10 +216,7 @@ _FORMATS = {"date-time": "timestamp", "datetime": "timestamp", "guid": "uuid"}
 _BOUNDS = clause_reader.table_of("DCS: bounds")
 _LENGTHS = clause_reader.table_of("DCS: lengths")
 
-_SUBTYPES = (
-    *("IDENTITY", "TRANSFORMATION", "AGGREGATION"),
-    *("JOIN", "GROUP_BY", "FILTER", "SORT", "WINDOW", "CONDITIONAL"),
-)
+_SUBTYPES = tuple(name for (name,) in clause_reader.table_of("DCS: derivations"))
 """How a field derives from another one, in the terms of OpenLineage."""
 
 
