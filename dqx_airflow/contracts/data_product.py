@@ -7,7 +7,7 @@ from collections.abc import Mapping as MappingType
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from dqx_airflow.contracts.document import Document, Mapping, Scalar, Variables, show_path
+from dqx_airflow.contracts.document import Document, Mapping, Scalar, Variables, mistake, show_path
 from dqx_airflow.contracts.enforcement.enforced_contract import objection_to_version
 from dqx_airflow.contracts.model import Contract
 from dqx_airflow.contracts.schema import load_schema, schema_errors
@@ -69,13 +69,12 @@ def unresolved(product: DataProduct, contracts: Iterable[Contract]) -> Iterator[
     for named, wanted in product.contracts:
         found = versions.get(named.text, [])
         if not found:
-            message = f"{show_path(named.path)}: no contract has the id '{named.text}'"
-            hint = did_you_mean(named.text, versions)
-            yield Diagnostic(message, named.span, "E420", help=hint)
+            where, hint = show_path(named.path), did_you_mean(named.text, versions)
+            yield mistake("no_contract", named.span, where=where, id=named.text, hint=hint)
         elif wanted is not None and not any(_is(one, wanted.text) for one in found):
-            message = f"{show_path(wanted.path)}: {named.text} has no version {wanted.text}"
             hint = did_you_mean("", [one.version or "without a version" for one in found])
-            yield Diagnostic(message, wanted.span, "E420", help=hint)
+            parts = {"where": show_path(wanted.path), "id": named.text, "version": wanted.text}
+            yield mistake("no_contract_version", wanted.span, hint=hint, **parts)
 
 
 def _is(contract: Contract, version: str) -> bool:

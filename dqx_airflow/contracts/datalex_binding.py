@@ -19,6 +19,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from dqx_airflow.contracts.dialects.datalex import ContractPort, Manifest, ManifestContract
+from dqx_airflow.contracts.document import mistake
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level, Related, did_you_mean
 from dqx_airflow.dql.syntax.datalex_blocks import Block, read_blocks
 from dqx_airflow.values import SourceFile, Span
@@ -78,9 +79,8 @@ def _status(block: Block) -> Iterator[Diagnostic]:
     status = block.settings.get("status")
     if status is None or status.value in STATUSES:
         return
-    message = f"'{status.value}' is not a valid status, so this block is treated as a draft"
-    help_line = did_you_mean(str(status.value), STATUSES)
-    yield Diagnostic(message, status.span, "W043", help=help_line)
+    hint = did_you_mean(str(status.value), STATUSES)
+    yield mistake("block_status", status.span, status=status.value, hint=hint)
 
 
 def _bound(block: Block, manifest: Manifest | None) -> Iterator[Diagnostic]:
@@ -94,42 +94,32 @@ def _bound(block: Block, manifest: Manifest | None) -> Iterator[Diagnostic]:
         shown = str(value).lower() if is_word else str(value)
         shown = written or ("[...]" if isinstance(value, tuple) else shown)
         hint = _nearest_id(shown, manifest) or _FORM
-        yield Diagnostic(f"'{shown}' is not a contract id", place, "E503", help=hint)
+        yield mistake("block_contract", place, written=shown, hint=hint)
         return
     contract_id, pin = reference
     if manifest is None:
-        message = f"no manifest found to look {contract_id} up in"
-        help_line = "add --datalex datalex-manifest.json"
-        yield Diagnostic(message, place, "E509", help=help_line)
+        yield mistake("no_manifest_found", place, id=contract_id)
         return
     if manifest.errors:
         first = manifest.errors[0]
-        related = (Related(first.span, first.message),)
-        message = f"the manifest is not valid, so {contract_id} cannot be looked up"
-        yield Diagnostic(message, place, "E509", related=related, help="see its errors")
+        related = Related(first.span, first.message)
+        yield mistake("broken_manifest", place, related, id=contract_id)
         return
     versions = manifest.versions_of(contract_id)
     if not versions:
         ids = sorted({promise.id for promise in manifest.promises})
-        message = f"no contract {contract_id} in {manifest.source.name}"
-        yield Diagnostic(message, place, "E502", help=did_you_mean(contract_id, ids))
+        parts = {"id": contract_id, "manifest": manifest.source.name}
+        yield mistake("unknown_promise", place, hint=did_you_mean(contract_id, ids), **parts)
         return
-    promise = promise_of(block, manifest)
+    promise, newest = promise_of(block, manifest), versions[0]
+    named = {"id": contract_id, "newest": newest.version}
     if promise is None:
         existing = ", ".join(str(version.version) for version in versions)
-        message = f"{contract_id} has no version {pin}"
-        related = (Related(versions[0].span, f"its versions: {existing}"),)
-        help_line = f"write {contract_id}@{versions[0].version}"
-        yield Diagnostic(message, place, "E504", related=related, help=help_line)
+        related = Related(newest.span, f"its versions: {existing}")
+        yield mistake("unknown_pin", place, related, pin=pin, **named)
         return
     if pin is None:
-        help_line = f"write {contract_id}@{versions[0].version}"
-        message = f"{contract_id} is not pinned to a version, which DataLex 2 requires"
-        if not manifest.needs_pins:
-            message = f"{contract_id} is not pinned, so the block uses each new version "
-            message += "as soon as it is published"
-        code = "E505" if manifest.needs_pins else "W040"
-        yield Diagnostic(message, place, code, help=help_line)
+        yield mistake("no_pin_in_2" if manifest.needs_pins else "no_pin", place, **named)
     yield from _outputs(block, promise, manifest)
 
 
@@ -154,12 +144,11 @@ def _outputs(block: Block, promise: ManifestContract, manifest: Manifest) -> Ite
     place = block.span_of("query")
     if query is None:
         if wanted:
-            message = f"the block has no query, but its contract promises {', '.join(wanted)}"
-            yield Diagnostic(message, place, "E507", help='write query = """ SELECT ... """')
+            yield mistake("no_query", place, wanted=", ".join(wanted))
         return
     outputs = outputs_of(query, manifest.dialect, manifest.tables)
     if outputs.problem is not None:
-        yield Diagnostic(outputs.problem, place, "E507", help="write one SELECT")
+        yield mistake("no_single_query", place, problem=outputs.problem)
         return
     for output in promise.outputs:
         if not outputs.has(output.name):
@@ -168,22 +157,16 @@ def _outputs(block: Block, promise: ManifestContract, manifest: Manifest) -> Ite
         declared = {item.name.lower() for item in (*promise.outputs, *promise.inputs)}
         extra = [name for name in outputs.names if name and name.lower() not in declared]
         if extra and wanted:
-            message = f"the query returns columns that are not in the contract: {', '.join(extra)}"
-            help_line = "remove them, or add them to the contract"
-            yield Diagnostic(message, place, "W041", help=help_line)
+            yield mistake("extra_columns", place, extra=", ".join(extra))
 
 
 def _missing(name: str, outputs: Outputs, promise: ManifestContract, place: Span) -> Diagnostic:
     declared = next(output for output in promise.outputs if output.name == name)
-    related = (Related(declared.span, "promised here"),)
+    related = Related(declared.span, "promised here")
     if outputs.unknown is not None:
-        message = f"cannot prove that the query returns '{name}': {outputs.unknown}"
-        help_line = "list the columns instead of using a star or a template"
-        return Diagnostic(message, place, "E507", related=related, help=help_line)
-    names = [column for column in outputs.names if column is not None]
-    message = f"the query does not return '{name}', which {promise.id} promises"
-    hint = did_you_mean(name, names)
-    return Diagnostic(message, place, "E506", related=related, help=hint)
+        return mistake("unproven_output", place, related, name=name, unknown=outputs.unknown)
+    hint = did_you_mean(name, [column for column in outputs.names if column is not None])
+    return mistake("missing_output", place, related, name=name, id=promise.id, hint=hint)
 
 
 _Ports: TypeAlias = Mapping[str, ContractPort]

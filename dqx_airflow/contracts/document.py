@@ -25,6 +25,7 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, did_you_mean
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import SourceFile, Span, exact
+from dqx_airflow.values.files import table_rows
 from dqx_airflow.values.redact import is_secret_setting, may_be_secret
 
 Path: TypeAlias = tuple[str | int, ...]
@@ -33,7 +34,6 @@ Path: TypeAlias = tuple[str | int, ...]
 Plain: TypeAlias = "str | int | float | bool | None"
 
 DEEPEST = 60
-_TOO_DEEP = "the document is nested too deeply"
 MOST_NODES = 200_000
 """The maximum number of nodes of a document; a node counts again for each alias of it."""
 
@@ -154,6 +154,19 @@ def listed_key_words(*names: str) -> list[list[str]]:
 def key_words(*names: str) -> frozenset[str]:
     """The same, all together."""
     return frozenset(word for line in listed_key_words(*names) for word in line)
+
+
+def mistake(
+    name: str, span: Span, /, *related: Related, hint: Any = None, **named: object
+) -> Diagnostic:
+    """The diagnostic of a name in `diagnostics.txt`, with the values that its texts name.
+
+    :param hint: what to write, if that is not in the table.
+    """
+    rows = table_rows(__package__, "diagnostics.txt", "mistakes")
+    code, message, *helps = next(texts for row_name, *texts in rows if row_name == name)
+    help_line = helps[0].format(**named) if helps else hint
+    return Diagnostic(message.format(**named), span, code, related=related, help=help_line)
 
 
 _is_plain_word = re.compile(r"[\w$-]+").fullmatch
@@ -281,18 +294,14 @@ class _Composer:
             for event in self.events:
                 if isinstance(event, yaml.DocumentStartEvent):
                     if root is not None:
-                        message = "a second YAML document starts here"
-                        help_line = "a file has one contract: move it to a separate file"
-                        self._refuse("E401", message, self._span(event), help_line)
+                        self._refuse("second_document", self._span(event))
                     root = self._node(next(self.events), ())
         except (_RefusedYamlError, yaml.YAMLError) as error:
             root = None
             if isinstance(error, yaml.YAMLError):
                 self._report_syntax(error)
         if root is None and not self.found:
-            start = Span(self.source.name, 1, 1, 1, 2)
-            help_line = "write a contract into it, or give another file"
-            self._report("E401", "the file is empty", start, help_line)
+            self._report("empty_file", Span(self.source.name, 1, 1, 1, 2))
         return Document(self.source, root, tuple(self.found))
 
     def _node(self, event: Any, path: Path) -> Node:
@@ -306,7 +315,7 @@ class _Composer:
         else:
             self._tag_of(event, span)
             if len(self.unfinished) >= DEEPEST:
-                self._refuse("E409", _TOO_DEEP, span, f"use at most {DEEPEST} levels")
+                self._refuse("too_deep", span, most=DEEPEST)
             self.unfinished.append(event.anchor)
             is_mapping = isinstance(event, yaml.MappingStartEvent)
             node = self._mapping(path, span) if is_mapping else self._sequence(path, span)
@@ -315,7 +324,8 @@ class _Composer:
         self.sizes[id(node)] = size
         self.nodes += 1
         if self.nodes > MOST_NODES:
-            self._refuse_size(node, "split it into several contracts")
+            hint = "split it into several contracts"
+            self._refuse("too_many_nodes", node.span, most=MOST_NODES, hint=hint)
         if event.anchor is not None:
             self.anchors[event.anchor] = node
         return self._counted(node)
@@ -325,18 +335,15 @@ class _Composer:
         is_text = name == "str" or (name is None and not event.implicit[0])
         value = event.value if is_text else _resolved(event.value)
         if exact.MANY_DIGITS.search(event.value) or (not is_text and _is_too_large(event.value)):
-            help_line = "write a smaller one, or a string in quotes"
-            self._report("E405", exact.TOO_LARGE, span, help_line)
+            self._report("number_too_large", span, what=exact.TOO_LARGE)
         return Scalar(value, event.value, path, span, event.style == "|")
 
     def _repeated(self, anchor: str | None, span: Span) -> Node:
         """The node that an alias refers to."""
         if anchor not in self.anchors and anchor in self.unfinished:
-            message = f"the alias *{anchor} is inside the node that it refers to"
-            self._refuse("E401", message, span, "write the value here instead")
+            self._refuse("alias_within", span, anchor=anchor)
         if anchor not in self.anchors:
-            help_line = f"define it with &{anchor} before the node to repeat"
-            self._refuse("E401", f"unknown alias *{anchor}", span, help_line)
+            self._refuse("unknown_alias", span, anchor=anchor)
         return self._counted(self.anchors[anchor])
 
     def _sequence(self, path: Path, span: Span) -> Sequence:
@@ -355,8 +362,7 @@ class _Composer:
                 merged.append(node)
             elif key in entries:
                 first = Related(entries[key].span, "first here")
-                help_line = "remove one of them: other tools would silently use the last one"
-                self._report("E402", f"duplicate key '{key}'", key_span, help_line, first)
+                self._report("duplicate_key", key_span, first, key=key)
             else:
                 entries[key] = Entry(key, node, key_span)
         for node in merged:
@@ -368,18 +374,17 @@ class _Composer:
         if isinstance(event, yaml.AliasEvent):
             if event.anchor not in self.anchors:
                 self._repeated(event.anchor, span)
-            self._refuse("E401", "an alias cannot be a key", span, "write the key itself")
+            self._refuse("alias_as_key", span)
         self._tag_of(event, span)
         if not isinstance(event, yaml.ScalarEvent):
-            message = "a list or mapping cannot be a key"
-            self._refuse("E401", message, span, "write a string as the key")
+            self._refuse("collection_as_key", span)
         return event.value, span
 
     def _merge(self, entries: dict[str, Entry], node: Node) -> None:
         """`<<: *base` adds the keys of `base` that are not written here."""
         for source in node.items if isinstance(node, Sequence) else (node,):
             if not isinstance(source, Mapping):
-                self._report("E401", "<< needs a mapping", source.span, "write `<<: *anchor`")
+                self._report("merged", source.span)
                 continue
             for key, entry in source.entries.items():
                 entries.setdefault(key, entry)
@@ -387,7 +392,8 @@ class _Composer:
     def _counted(self, node: Node) -> Node:
         """The node, if it is not too large."""
         if self.sizes[id(node)] > MOST_NODES:
-            self._refuse_size(node, "nested aliases multiply the nodes: use fewer of them")
+            hint = "nested aliases multiply the nodes: use fewer of them"
+            self._refuse("too_many_nodes", node.span, most=MOST_NODES, hint=hint)
         return node
 
     def _tag_of(self, event: Any, span: Span) -> str | None:
@@ -397,7 +403,7 @@ class _Composer:
             return "str" if tag else None
         name = str(tag).removeprefix(_TAG_PREFIX)
         if name not in _TAGS:
-            self._report("E401", f"the tag {tag} is not allowed", span, "remove it")
+            self._report("tag", span, tag=tag)
         return name
 
     def _span(self, event: Any) -> Span:
@@ -411,17 +417,11 @@ class _Composer:
         end_column = max(end_column, start.column + 2)
         return Span(self.source.name, start.line + 1, start.column + 1, end_line, end_column)
 
-    def _refuse_size(self, node: Node, help_line: str) -> NoReturn:
-        message = f"the document has more than {MOST_NODES:,} nodes"
-        self._refuse("E409", message, node.span, help_line)
+    def _report(self, name: str, span: Span, *related: Related, **named: Any) -> None:
+        self.found.append(mistake(name, span, *related, **named))
 
-    def _report(
-        self, code: str, message: str, span: Span, help_line: str | None, *related: Related
-    ) -> None:
-        self.found.append(Diagnostic(message, span, code, related=related, help=help_line))
-
-    def _refuse(self, code: str, message: str, span: Span, help_line: str) -> NoReturn:
-        self._report(code, message, span, help_line)
+    def _refuse(self, name: str, span: Span, **named: Any) -> NoReturn:
+        self._report(name, span, **named)
         raise _RefusedYamlError
 
     def _report_syntax(self, error: yaml.YAMLError) -> None:
@@ -437,9 +437,9 @@ class _Composer:
             column = indent.index("\t") + 1
         span = Span(self.source.name, line, column, line, column + 1)
         if "maximum nesting depth" in problem:  # of the parser itself, since PyYAML 6.0.4
-            self._report("E409", _TOO_DEEP, span, f"use at most {DEEPEST} levels")
+            self._report("too_deep", span, most=DEEPEST)
         else:
-            self._report("E401", f"invalid YAML: {problem}", span, help_line)
+            self._report("syntax", span, problem=problem, hint=help_line)
 
 
 def example_rows(node: Node) -> ExampleRows:
@@ -557,15 +557,14 @@ class References:
                 first = spans.index(reference.span) if reference.span in spans else 0
                 circle = " → ".join(str(link.value) for link in (*chain[first:], reference))
                 related = tuple(Related(span, "through this") for span in spans[first + 1 :])
-                self._error("E407", f"circular $ref: {circle}", reference, None, *related)
+                self._error("circular_chain", reference, *related, circle=circle)
                 break
             chain.append(reference)
             target = self.target(reference)
             if target is None:
                 break
             if self._leads_back(target, reference):
-                message = f"circular $ref: {reference.value} contains this $ref"
-                self._error("E407", message, reference)
+                self._error("circular", reference, target=reference.value)
                 break
             for key, entry in target.entries.items():
                 entries.setdefault(key, entry)
@@ -620,23 +619,24 @@ class References:
             if target is None:
                 where = "/".join(map(str, walked)) or "the top"
                 hint = did_you_mean(key, known) or f"{where} is empty"
-                self._error("E406", f"unresolved $ref: no '{key}' in {where}", reference, hint)
+                self._error("unresolved", reference, key=key, where=where, hint=hint)
                 return None
             walked.append(step)
         if not isinstance(target, Mapping):
-            self._error("E406", f"$ref does not point to a mapping: {written}", reference)
+            self._error("no_mapping", reference, written=written)
             return None
         return target
 
     def _document(self, place: str, reference: Scalar) -> Document | None:
         source = self.read(reference.span.file, place)
         if isinstance(source, str):
-            code = "E408" if "only files" in source or "outside" in source else "E406"
-            self._error(code, f"cannot follow $ref '{reference.value}'", reference, source)
+            is_outside = "only files" in source or "outside" in source
+            name = "outside" if is_outside else "not_followed"
+            self._error(name, reference, written=reference.value, hint=source)
             return None
         if source.name not in self._documents:
             if len(self._documents) >= MOST_FILES:
-                self._error("E406", f"more than {MOST_FILES} files", reference, "refer to fewer")
+                self._error("too_many_files", reference, most=MOST_FILES)
                 return None
             document = self.prepare(read_document(source))
             self._documents[source.name] = document
@@ -645,17 +645,10 @@ class References:
                 self.report(diagnostic)
         return self._documents[source.name]
 
-    def _error(
-        self,
-        code: str,
-        message: str,
-        reference: Scalar,
-        help_line: str | None = None,
-        *related: Related,
-    ) -> None:
+    def _error(self, name: str, reference: Scalar, *related: Related, **named: Any) -> None:
         if reference.span not in self._told:
             self._told.add(reference.span)
-            self.report(Diagnostic(message, reference.span, code, related=related, help=help_line))
+            self.report(mistake(name, reference.span, *related, **named))
 
 
 _REFERENCE = re.compile(r"\$\{([^}]*)\}")
@@ -728,24 +721,15 @@ class Variables:
             return match[0]
         if not self.are_defined:
             if _NAME.fullmatch(name) and _is_used(path):
-                message = f"{match[0]} is text here: variables begin with ODCS 3.2"
-                hint = "write apiVersion: v3.2.0, or the value itself"
-                self.report(Diagnostic(message, span, "W023", help=hint))
+                self.report(mistake("no_variables_yet", span, written=match[0]))
             return match[0]
         is_variable = _NAME.fullmatch(name) and "${" not in default
         value = self.known.get(name) or (default if has_default else None)
         if (value is None or not is_variable) and _is_used(path):
-            where = show_path(path)
+            kind, parts = "no_variable", {"where": show_path(path), "written": match[0]}
             if is_variable:
-                message = f"{where} has the unknown variable '{name}'"
-                hint = (
-                    f"list it in [contracts.variables] of dqx.toml, --variable {name}=VALUE or "
-                    f"variables= of the gate, or write a default: ${{{name}:-value}}"
-                )
-            else:
-                message = f"{where} has {match[0]}, which is not a variable"
-                hint = "write ${NAME} or ${NAME:-default}, whose default has no other variable"
-            self.report(Diagnostic(message, span, "E429", help=hint))
+                kind, parts = "unknown_variable", {"where": show_path(path), "name": name}
+            self.report(mistake(kind, span, **parts))
         return match[0] if value is None else value
 
 

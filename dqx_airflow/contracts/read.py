@@ -21,6 +21,7 @@ from dqx_airflow.contracts.document import (
     References,
     Scalar,
     Variables,
+    mistake,
     no_files,
     read_document,
 )
@@ -29,7 +30,6 @@ from dqx_airflow.contracts.schema import load_schema, schema_errors, unknown_key
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, did_you_mean, errors_of
 from dqx_airflow.values import SourceFile
 
-_OF_PRODUCTS = "give a contract that its ports name; `dql contract lint` checks that they exist"
 _WITHOUT = ("3.0", "3.1")
 """The versions of ODCS without variables."""
 
@@ -111,20 +111,18 @@ def _reader(document: Document, diagnostics: list[Diagnostic]) -> DialectReader 
     root = document.root
     assert root is not None
     readers = recognised(root) if isinstance(root, Mapping) else ()
-    help_line = None
     if not isinstance(root, Mapping):
-        message, help_line = "a contract must be a mapping", "write its keys, such as `id: ...`"
+        found = mistake("not_a_mapping", root.span)
     elif is_data_product(root):
-        message, help_line = "this is a data product, not a contract", _OF_PRODUCTS
-    elif not readers:
-        message = "unknown contract dialect"
-    elif len(readers) > 1:
-        names = " and ".join(reader.dialect for reader in readers)
-        message = f"this contract mixes the dialects {names}"
-    else:
+        found = mistake("product", root.span)
+    elif len(readers) == 1:
         return readers[0]
-    signs = "; ".join(f"{name}: {reader_of(name).sign}" for name in Dialect)
-    diagnostics.append(Diagnostic(message, root.span, "E403", help=help_line or signs))
+    else:
+        names = " and ".join(reader.dialect for reader in readers)
+        signs = "; ".join(f"{name}: {reader_of(name).sign}" for name in Dialect)
+        kind = "mixed_dialects" if readers else "unknown_dialect"
+        found = mistake(kind, root.span, names=names, hint=signs)
+    diagnostics.append(found)
     return None
 
 
@@ -140,10 +138,8 @@ def _repeated_names(contract: Contract) -> Iterator[Diagnostic]:
             for item in group:
                 first_item = first.setdefault(item.name.lower(), item)
                 if first_item is not item:
-                    related = (Related(first_item.span, "first here"),)
-                    message = f"duplicate {kind} '{item.name}'"
-                    help_line = "remove one of them, or give it another name"
-                    yield Diagnostic(message, item.span, "E405", related=related, help=help_line)
+                    first_one = Related(first_item.span, "first here")
+                    yield mistake("repeated_name", item.span, first_one, kind=kind, name=item.name)
 
 
 def _has_variables(root: Mapping, reader: DialectReader) -> bool:
@@ -160,6 +156,6 @@ def _check_version(root: Mapping, reader: DialectReader, diagnostics: list[Diagn
     node = root.get(reader.version_key)
     written = node.text if isinstance(node, Scalar) else ""
     if written.removeprefix("v") not in (*reader.versions, ""):
-        message = f"unknown version {written} of {reader.dialect}"
-        hint = did_you_mean(written, reader.versions)
-        diagnostics.append(Diagnostic(message, node.span if node else root.span, "E404", help=hint))
+        hint, span = did_you_mean(written, reader.versions), node.span if node else root.span
+        parts = {"version": written, "dialect": reader.dialect}
+        diagnostics.append(mistake("unknown_version", span, hint=hint, **parts))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from contract_parts import CASES, EXAMPLES, read_text
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_cases import Case, cases
 
+from dqx_airflow.contracts import document as document_module
 from dqx_airflow.contracts.compile.suite import compile_contract
 from dqx_airflow.contracts.document import (
     DEEPEST,
@@ -22,6 +24,7 @@ from dqx_airflow.contracts.document import (
 )
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.values import SourceFile
+from dqx_airflow.values.files import table_rows
 
 ORDERS = (EXAMPLES / "orders_latest.yaml").read_text("utf-8")
 
@@ -33,6 +36,15 @@ def document(text: str) -> Document:
 def drawn(text: str) -> str:
     found = document(text)
     return draw(found.diagnostics, {"contract.yaml": text})
+
+
+def test_every_mistake_has_its_texts_and_every_row_is_a_mistake() -> None:
+    rows = table_rows("dqx_airflow.contracts", "diagnostics.txt", "mistakes")
+    folder = Path(document_module.__file__).parent
+    sources = "".join(path.read_text("utf-8") for path in folder.rglob("*.py"))
+    called = set(re.findall(r'(?:mistake|_report|_refuse|_error)\(\s*"(\w+)"', sources))
+    assert called <= {name for name, *_ in rows}
+    assert all(f'"{name}"' in sources for name, *_ in rows)
 
 
 @pytest.mark.parametrize("case", list(cases(CASES / "documents.md")), ids=str)

@@ -44,9 +44,10 @@ OF_PAST_DAYS = ("W051",)
 
 
 def test_every_code_that_is_reported_has_a_page_and_every_page_is_of_one() -> None:
-    sources = Path(dqx_airflow.__file__).parent.rglob("*.py")
+    package = Path(dqx_airflow.__file__).parent
+    sources = [*package.rglob("*.py"), *package.rglob("*.txt")]
     texts = (path.read_text(encoding="utf-8") for path in sources)
-    reported = {code for text in texts for code in re.findall(r'"([EW]\d{3})"', text)}
+    reported = {code for text in texts for code in re.findall(r'["|] ?([EW]\d{3}) ?["|]', text)}
     assert sorted(reported) == list(codes()) == WRITTEN
 
 

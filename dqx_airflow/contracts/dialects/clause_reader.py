@@ -47,6 +47,7 @@ from dqx_airflow.contracts.document import (
     Scalar,
     Sequence,
     leaves,
+    mistake,
     show_path,
 )
 from dqx_airflow.contracts.model import (
@@ -105,9 +106,8 @@ def report_unknown_type(reading: ClauseReader, column: Mapping, key: str) -> Non
     node = column.get(key)
     if isinstance(node, Scalar):
         name = re.split(r"[<(]", node.text, maxsplit=1)[0].strip().lower()
-        message = f"'{node.text}' is not a Spark type"
         hint = did_you_mean(name, types.TYPE_NAMES)
-        reading.report(Diagnostic(message, node.span, "E405", help=hint))
+        reading.report(mistake("unknown_type", node.span, written=node.text, hint=hint))
 
 
 def bound_rule(
@@ -125,15 +125,14 @@ def bound_rule(
     bound: Literal = node.text
     if family is types.Family.TIME:
         if not _ISO_TIME.fullmatch(node.text.strip()):
-            hint = "write it as `2024-01-31` or `2024-01-31T06:00:00`"
-            message = f"the bound {node.text} is not a date, but the field has type {field_type}"
-            reading.report(Diagnostic(message, node.span, "E405", help=hint))
+            parts = {"bound": node.text, "type": field_type}
+            reading.report(mistake("bound_is_no_date", node.span, **parts))
             return None
     elif number is not None and family is not types.Family.TEXT:
         bound = number
     elif family is types.Family.NUMBER or field_type in NUMBER_WORDS:
-        message = f"the bound {node.text} is not a number, but the field has type {field_type}"
-        reading.report(Diagnostic(message, node.span, "E405"))
+        parts = {"bound": node.text, "type": field_type}
+        reading.report(mistake("bound_is_no_number", node.span, **parts))
         return None
     return reading.rule(name, Bound(op, bound), node)
 
@@ -516,7 +515,6 @@ def with_rules(model: Model, placed: Iterable[PlacedRule]) -> Model:
 ACCEPTED = "x-dqx-accepted"
 _CUSTOM = "customProperties"
 _TOLD = ("owner", "reason")
-_EXAMPLE = f"write `{ACCEPTED}: {{owner: data-platform, reason: ...}}`"
 
 
 def read_acceptances(reading: ClauseReader, models: Collection[str]) -> tuple[Acceptance, ...]:
@@ -529,9 +527,8 @@ def read_acceptances(reading: ClauseReader, models: Collection[str]) -> tuple[Ac
     for acceptance in acceptances:
         is_name = any(acceptance.clause.startswith(f"{name}.") for name in models)
         if not is_name and not any(map(acceptance.covers, known)):
-            message = f"cannot accept unknown clause '{acceptance.clause}'"
-            help_line = "remove it, or use a clause path that `dql contract coverage` lists"
-            reading.report(Diagnostic(message, acceptance.span, "W022", help=help_line))
+            clause, span = acceptance.clause, acceptance.span
+            reading.report(mistake("unknown_accepted", span, clause=clause))
     return tuple(acceptances)
 
 
@@ -563,8 +560,7 @@ def _acceptance(reading: ClauseReader, node: Node, owner: Path) -> Iterator[Acce
             yield Acceptance(clause, reason, accepted_by, item.span)
             continue
         missing = "owner" if not accepted_by else "reason" if not reason else "clause"
-        message = f"the acceptance has no {missing}"
-        reading.report(Diagnostic(message, item.span, "E411", help=_EXAMPLE))
+        reading.report(mistake("incomplete_acceptance", item.span, missing=missing, key=ACCEPTED))
 
 
 _FORMS = {
@@ -618,7 +614,6 @@ def with_extension(reading: ClauseReader, incident: IncidentResponse) -> Inciden
 
 
 RENAMED = "x-dqx-renamed"
-_FORM = "write {model: orders, field: amount, from: total}"
 
 
 def read_renames(reading: ClauseReader, models: Iterable[Model]) -> Iterator[Renamed]:
@@ -633,20 +628,18 @@ def read_renames(reading: ClauseReader, models: Iterable[Model]) -> Iterator[Ren
         old = mapping.text("from")
         if model is None or old is None:
             missing = "model" if model is None else "from"
-            message = f"the rename has no '{missing}'"
-            reading.report(Diagnostic(message, item.span, "E405", help=_FORM))
+            reading.report(mistake("incomplete_rename", item.span, missing=missing))
         elif model not in known:
-            message = f"unknown model '{model}'"
             hint = did_you_mean(model, known)
-            reading.report(Diagnostic(message, item.span, "E420", help=hint))
+            reading.report(mistake("unknown_model", item.span, model=model, hint=hint))
         elif path is None:
             yield Renamed(model, None, old)
         else:
             column, before = dotted_path(path), dotted_path(old)
             if known[model].field_at(column) is None:
                 hint = did_you_mean(path, [field.path for field in known[model].walk()])
-                message = f"'{model}' has no field '{path}'"
-                reading.report(Diagnostic(message, item.span, "E420", help=hint))
+                parts = {"model": model, "field": path, "hint": hint}
+                reading.report(mistake("unknown_field", item.span, **parts))
             else:
                 yield Renamed(model, column, before)
 
@@ -698,8 +691,8 @@ def duration_s(node: Node, report: Callable[[Diagnostic], None]) -> float | None
     text = node.text if isinstance(node, Scalar) else ""
     seconds = seconds_of(text)
     if seconds is None:
-        message = f"{show_path(node.path)}: '{text}' is not a duration"
-        report(Diagnostic(message, node.span, "E410", help=_hint(text.strip())))
+        where, hint = show_path(node.path), _hint(text.strip())
+        report(mistake("no_duration", node.span, where=where, written=text, hint=hint))
     return seconds
 
 

@@ -20,7 +20,7 @@ from dqx_airflow.contracts.dialects.clause_reader import (
     unique_name,
     with_unique_names,
 )
-from dqx_airflow.contracts.document import NOTHING, Mapping, Scalar, read_document
+from dqx_airflow.contracts.document import NOTHING, Mapping, Scalar, mistake, read_document
 from dqx_airflow.contracts.field_types import types_named
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Model, Rule, column_path
 from dqx_airflow.contracts.schema import load_schema, schema_errors
@@ -95,7 +95,7 @@ def read_manifest(source: SourceFile) -> Manifest:
     if not isinstance(root, Mapping):
         if not diagnostics:
             start = Span(source.name, 1, 1, 1, 2)
-            diagnostics.append(Diagnostic("not a DataLex manifest", start, "E501"))
+            diagnostics.append(mistake("no_manifest", start))
         return Manifest(source, (), None, (), {}, tuple(diagnostics))
     if isinstance(root.get("model"), Mapping) and "manifestSpecVersion" not in root.entries:
         return _from_yaml(source, root, diagnostics)
@@ -126,26 +126,20 @@ def doubts_about(root: Mapping) -> Iterator[Diagnostic]:
                 contract_id = contract.text("id")
                 expected = ".".join(name or "" for name in names)
                 if contract_id is not None and all(names) and contract_id != expected:
-                    message = f"the id {contract_id} stands where {expected} belongs"
-                    help_line = f"write {expected}, or move the contract to another entity"
-                    place = contract.span_of("id")
-                    yield Diagnostic(message, place, "E501", help=help_line, is_mild=True)
+                    parts = {"id": contract_id, "expected": expected}
+                    found = mistake("misplaced_id", contract.span_of("id"), **parts)
+                    yield replace(found, is_mild=True)
 
 
 def _unsupported_version(root: Mapping) -> Iterator[Diagnostic]:
     version = _version(root.text("datalexVersion"))
     if version and not _OLDEST <= version < _FIRST_UNREAD:
-        shown = ".".join(map(str, version))
-        message = f"DataLex {shown} is not supported: manifests of 1.8 to 2.x are read"
-        place = root.get("datalexVersion") or root
-        help_line = "compile the project with another version of DataLex"
-        yield Diagnostic(message, place.span, "E501", help=help_line, is_mild=True)
+        shown, place = ".".join(map(str, version)), root.get("datalexVersion") or root
+        yield replace(mistake("unread_manifest", place.span, version=shown), is_mild=True)
 
 
 def _from_yaml(source: SourceFile, root: Mapping, diagnostics: list[Diagnostic]) -> Manifest:
-    message = "this is DataLex source YAML, not a compiled manifest"
-    help_line = "compile it and pass the manifest, since only the compiler validates the source"
-    diagnostics.append(Diagnostic(message, root.span, "W042", help=help_line))
+    diagnostics.append(mistake("source_of_manifest", root.span))
     promises: list[ManifestContract] = []
     for entity in _mappings(root, "entities"):
         promises += _promises(entity)
@@ -193,8 +187,8 @@ def _repeated(promises: list[ManifestContract]) -> Iterator[Diagnostic]:
     for promise in promises:
         key = (promise.id, promise.version)
         if key in seen:
-            message = f"{promise.id} has version {promise.version} twice"
-            yield Diagnostic(message, promise.span, "E501", help="keep one of them")
+            id_, version = key
+            yield mistake("repeated_version", promise.span, id=id_, version=version)
         seen[key] = promise
 
 

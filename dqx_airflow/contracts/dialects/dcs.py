@@ -590,7 +590,9 @@ def _with_promises(reading: ClauseReader, models: tuple[Model, ...]) -> tuple[Mo
     stated = _service_levels(_Levels(reading, models), levels)
     promises = (*read_older_quality(reading, models), *stated)
     return tuple(
-        clause_reader.with_rules(model, [parts for name, *parts in promises if name == model.name])
+        clause_reader.with_rules(
+            model, ((path, rule) for name, path, rule in promises if name == model.name)
+        )
         for model in models
     )
 

@@ -21,6 +21,7 @@ from dqx_airflow.contracts.compile.ecma_regex import BrokenPatternError, java_pa
 from dqx_airflow.contracts.compile.suite import compile_contract
 from dqx_airflow.contracts.dialects import reader_of
 from dqx_airflow.contracts.dialects.clause_reader import looks_personal
+from dqx_airflow.contracts.document import mistake
 from dqx_airflow.contracts.field_types import spark_type
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, did_you_mean, nearest, slip_of
 from dqx_airflow.errors import NoCounterpartError
@@ -283,9 +284,6 @@ def _shown(text: str) -> str:
     return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 3] + "..."
 
 
-_TO_WRITE = "write a date such as 2026-03-31"
-
-
 def _dates(contract: elements.Contract) -> Iterator[Diagnostic]:
     """The contradictions in the lifecycle of a contract."""
     life = contract.lifecycle
@@ -299,13 +297,12 @@ def _dates(contract: elements.Contract) -> Iterator[Diagnostic]:
         if (day := elements.day_of(text)) is not None:
             days[name] = day
         elif text is not None:
-            message = f"the {name} '{text}' is not a date"
-            yield Diagnostic(message, _span_of(contract, text), "E427", help=_TO_WRITE)
+            yield mistake("no_date", _span_of(contract, text), name=name, written=text)
     for earlier, later in combinations(days, 2):
         if days[earlier] > days[later]:
-            message = f"the {later} on {days[later]} is before the {earlier} on {days[earlier]}"
             span = _span_of(contract, days[later].isoformat())
-            yield Diagnostic(message, span, "E427", help="correct one of the two dates")
+            parts = {"later": later, "on": days[later], "earlier": earlier}
+            yield mistake("dates_in_disorder", span, before=days[earlier], **parts)
     deprecated, sunset = days.get("deprecation"), days.get("sunset")
     if deprecated is None or sunset is None or sunset < deprecated:
         return
@@ -313,10 +310,9 @@ def _dates(contract: elements.Contract) -> Iterator[Diagnostic]:
     periods = ((life.notice_days, "notice"), (life.dual_write_days, "dual writes"))
     for promised, period in periods:
         if promised is not None and promised > between:
-            message = f"there are {between} days from deprecation to sunset, and {promised} days "
-            message += f"of {period} are promised"
             span = _span_of(contract, sunset.isoformat())
-            yield Diagnostic(message, span, "E427", help="move the sunset, or deprecate earlier")
+            parts = {"between": between, "promised": promised, "period": period}
+            yield mistake("short_notice", span, **parts)
 
 
 def _span_of(contract: elements.Contract, text: str) -> Span:
@@ -597,8 +593,8 @@ def _references(contract: elements.Contract) -> Iterator[Diagnostic]:
             if target is None:
                 near = nearest(demand.dataset, models)
                 if near is not None and "." not in demand.dataset:
-                    message = f"unknown model '{demand.dataset}'"
-                    yield Diagnostic(message, span, "E420", help=f"did you mean '{near}'?")
+                    hint = f"did you mean '{near}'?"
+                    yield mistake("unknown_model", span, model=demand.dataset, hint=hint)
             else:
                 for column in demand.other_columns:
                     yield from _no_field(target, column, span)
@@ -630,8 +626,8 @@ def _stated_in(demand: demands.Demand) -> tuple[demands.Demand, ...]:
 def _no_field(model: elements.Model, column: str, span: Span) -> Iterator[Diagnostic]:
     paths = [item.path for item in model.walk()]
     if paths and column not in (*paths, *model.partition_by):
-        message = f"'{model.name}' has no field '{column}'"
-        yield Diagnostic(message, span, "E420", help=did_you_mean(column, paths))
+        hint = did_you_mean(column, paths)
+        yield mistake("unknown_field", span, model=model.name, field=column, hint=hint)
 
 
 def _examples(contract: elements.Contract) -> Iterator[Diagnostic]:

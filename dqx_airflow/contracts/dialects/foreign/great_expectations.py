@@ -716,7 +716,12 @@ def _listed(heading: str) -> Expectations:
 
 _OF_TABLES = _listed("of tables")
 _OF_COLUMNS = {kind: partial(_measured, metric) for metric, kind in MEASURED.items()}
-_KINDS = {**_listed("of values"), **_OF_COLUMNS, **_listed("of columns"), **_OF_TABLES}
+_KINDS: Expectations = {
+    **_listed("of values"),
+    **_OF_COLUMNS,
+    **_listed("of columns"),
+    **_OF_TABLES,
+}
 
 
 def snake_case(kind: str) -> str:

@@ -20,7 +20,15 @@ from dqx_airflow.contracts.demands import Arrives, Demand, Fresh, Retained
 from dqx_airflow.contracts.dialects import clause_reader
 from dqx_airflow.contracts.dialects.foreign import is_threshold
 from dqx_airflow.contracts.dialects.standards import DATABASES, read_quality, read_server
-from dqx_airflow.contracts.document import Entry, Mapping, Node, Scalar, Sequence, show_path
+from dqx_airflow.contracts.document import (
+    Entry,
+    Mapping,
+    Node,
+    Scalar,
+    Sequence,
+    mistake,
+    show_path,
+)
 from dqx_airflow.contracts.model import (
     Consumer,
     Lifecycle,
@@ -29,7 +37,7 @@ from dqx_airflow.contracts.model import (
     column_path,
     dotted_path,
 )
-from dqx_airflow.diagnostics.diagnostic import Diagnostic, nearest, slip_of
+from dqx_airflow.diagnostics.diagnostic import nearest, slip_of
 
 
 @dataclass(slots=True)
@@ -336,9 +344,9 @@ def _as_metric(reading: OdcsReading, rule: Mapping) -> Mapping:
         match entries.get(key):
             case Entry(node=Scalar(value=str(text), written=str()) as scalar):
                 # Elsewhere, the schema of the standard requires numbers.
-                message = f"{show_path(scalar.path)} is {text!r}, not a number"
-                hint = "write the number itself: the value of a variable is a string"
-                reading.report(Diagnostic(message, scalar.span, "E405", help=hint))
+                where = show_path(scalar.path)
+                found = mistake("number_in_text", scalar.span, where=where, written=repr(text))
+                reading.report(found)
             case Entry(node=Scalar(value=bool(value)) as scalar) as entry:
                 entries[key] = replace(entry, node=replace(scalar, value=int(value)))
                 match entries.get("query"):
