@@ -15,7 +15,6 @@ from contextvars import ContextVar
 from copy import copy
 from datetime import date, timedelta
 from enum import Enum
-from fractions import Fraction
 from functools import reduce, wraps
 from importlib import import_module
 from inspect import Parameter, Signature, cleandoc, getdoc, signature
@@ -27,7 +26,6 @@ from typer.core import TyperGroup
 from typer.main import get_group
 
 from dqx_airflow.errors import DqxError, RequestError, SourceError, SparkError, first_line
-from dqx_airflow.values.exact import nearest_float
 
 if TYPE_CHECKING:
     from dqx_airflow.datasets.connections import Connection
@@ -86,6 +84,10 @@ def _part(value: Any, name: str) -> Any:
 
 
 def _in_json(value: Any, instead: str, kind: str | None = None) -> Any:
+    from fractions import Fraction
+
+    from dqx_airflow.values.exact import nearest_float
+
     match value:
         case tuple() | list():
             return [_in_json(one, "") if kind is None else object_of(kind, one) for one in value]

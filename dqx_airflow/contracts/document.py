@@ -159,7 +159,7 @@ def key_words(*names: str) -> frozenset[str]:
 def mistake(
     name: str, span: Span, /, *related: Related, hint: Any = None, **named: object
 ) -> Diagnostic:
-    """The diagnostic of a name in `diagnostics.txt`, with the values that its texts name.
+    """The diagnostic of a name in `contracts/diagnostics.txt`, with the values that its texts name.
 
     :param hint: what to write, if that is not in the table.
     """
