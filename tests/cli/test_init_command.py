@@ -65,6 +65,7 @@ def test_a_suite_is_drafted_from_a_table(tmp_path: Path) -> None:
     assert "duplicate_count([`sale id`]) == 0" in text
     assert "null_count(note)" not in text
     assert "freshness(sold_at)" in text
+    assert "num_rows" not in text  # every dataset must have rows without being asked to
     assert (
         f'"{tmp_path}/Sales 2026.parquet"'
         in (tmp_path / "new" / f"{suite.stem}_gate.py").read_text()
@@ -82,6 +83,14 @@ def test_the_first_command_judges_the_newest_date_and_a_near_key_is_named(tmp_pa
     assert_sound(tmp_path / "new", "orders")
     text = (tmp_path / "new" / "orders.dql").read_text()
     assert "# order_id alone identifies no row: 1 of 400 rows repeat a value or have none." in text
+
+
+def test_a_table_of_which_nothing_holds_has_a_suite_all_the_same(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"note": ["x", "x", None]}), tmp_path / "notes.parquet")
+    code, output = init(tmp_path / "new", "--from", str(tmp_path / "notes.parquet"))
+    assert code == 0, output
+    assert_sound(tmp_path / "new", "notes")
+    assert "num_rows() > 0" in (tmp_path / "new" / "notes.dql").read_text()
 
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
