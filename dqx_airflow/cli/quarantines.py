@@ -152,7 +152,7 @@ def release(
                 absolute(place),
                 target,
                 key,
-                waivers_of(results, [key.gate]),
+                waivers_of(results),
                 {"dqx_released_by": by, "dqx_reason": reason},
                 receipts,
             )

@@ -21,10 +21,20 @@ from typer.testing import CliRunner, Result
 
 from dqx_airflow.cli.main import app
 from dqx_airflow.engine.job import run_gates
+from dqx_airflow.results.decisions import new_waiver, write_waivers
 from dqx_airflow.results.incidents import notes_from
 from dqx_airflow.results.query import StoredResults
 from dqx_airflow.results.receipts import verify_table
-from dqx_airflow.values import DatasetRef, GatePart, GateRequest, Outcome
+from dqx_airflow.values import (
+    Attempt,
+    DatasetRef,
+    GateOrigin,
+    GatePart,
+    GateRequest,
+    Outcome,
+    Severity,
+    SourceFile,
+)
 
 pytestmark = pytest.mark.spark
 
@@ -166,7 +176,9 @@ def release(
     suite.write_text(gate.suite.text)
 
     def called(*given: str) -> tuple[int, str]:
-        places = [str(tmp_path / "quarantine"), str(suite), "--to", str(tmp_path / "silver")]
+        suites = [str(suite), *(name for name in given if name.endswith(".dql"))]
+        given = tuple(word for word in given if not word.endswith(".dql"))
+        places = [str(tmp_path / "quarantine"), *suites, "--to", str(tmp_path / "silver")]
         dataset = f"orders={tmp_path}/orders?date_column=ds&keys=id"
         who = ["--gate", "test.gate", "--date", str(TODAY), "--reason", "ticket 8"]
         where = ["--dataset", dataset, "--results", gate.results_root]
@@ -314,6 +326,37 @@ def test_slices_undated_data_and_texts_return_as_well(
         found[folder] = (called.output, sorted((row["id"], row["amount"]) for row in rows))
     assert found["texts"][1] == [(1, 1), (2, 7), (4, 4)], found["texts"][0]
     assert found["slices"][1] == [(1, 1), (2, 7)], found["slices"][0]
+
+
+@pytest.mark.slow
+def test_a_waiver_of_one_of_several_suites_holds_for_a_release(
+    spark: Any, gate: GateRequest, tmp_path: Path, release: Callable[..., tuple[int, str]]
+) -> None:
+    late = 'assert num_rows() >= 9 name "late" severity P1'
+    later = SourceFile("later.dql", gate.suite.text.replace("Test", "Later").replace(
+        'assert unique(id) name "id"', late))  # fmt: skip
+    key = gate.run_key
+    names = [replace(key, gate=f"{key.gate}/{name}") for name in ("Test", "Later")]
+    two = replace(
+        gate,
+        run_key=names[0],
+        origin=GateOrigin(job=key.gate),
+        more=(GatePart(names[1], later),),
+        fail_on=Severity.P1,
+    )
+    run_gates(two.parts, lambda _: spark)  # too few rows: nothing is promoted
+    results = StoredResults(gate.results_root)
+    until = date.today() + timedelta(days=1)
+    why = {"until": until, "reason": "r", "owner": "o", "author": "eve"}
+    write_waivers(results, [new_waiver(results, names[1].gate, "late", **why)])
+    again = replace(two, attempt=Attempt(2, "2"))
+    assert {one.outcome for one in run_gates(again.parts, lambda _: spark)} == {Outcome.WARNED}
+    assert ids(tmp_path / "silver") == [1, 4]
+    repair(tmp_path)
+    (tmp_path / "later.dql").write_text(later.text)
+    said = release(str(tmp_path / "later.dql"))[1]
+    assert "1 rows released to" in said, said
+    assert ids(tmp_path / "silver") == [1, 2, 4]
 
 
 @pytest.mark.slow

@@ -228,6 +228,7 @@ class Release:
 
     :param name: the dataset.
     :param suites: a request and its plan for each suite of the gate.
+    :param waivers: those of all gates.
     :param facts: who releases the rows and why, for the commits.
     :param receipts: writes the receipt of the commit.
     """
@@ -394,7 +395,9 @@ class Release:
             skipped = request.skip_dates
             scanned = measure_alone(to.spark, opened, {}, plan, Scanned(), None)
             verdicts = evaluate(plan, scanned, skipped, now=now, sample_rows=0)
-            verdicts = with_waivers(verdicts, self.waivers, now)
+            own = {self.key.gate, f"{self.key.gate}/{plan.suite}"}
+            waivers = [one for one in self.waivers if one.gate in own]
+            verdicts = with_waivers(verdicts, waivers, now)
             faults = faults_of(plan, verdicts, scanned, schemas, skip_dates=skipped, now=now)
             judged.append(Judged(request, to.run_id, verdicts, faults, is_partial=False))
         return judged
