@@ -83,6 +83,9 @@ def test_every_page_loads_within_a_second(get: Get, tab: Get, scene: Scene) -> N
         "datasets": lambda: get("datasets"),
         "dataset": lambda: get("dataset", place=PLACE),
         "contract": lambda: get("contract", id="orders"),
+        "incident": lambda: get("incident", dag_id="lake", task_id="gate", on=DAY),
+        "slices": lambda: get("slices"),
+        "alerts": lambda: get("alerts"),
     }
     for ask in pages.values():
         ask()  # the first request of a process pays for its imports
