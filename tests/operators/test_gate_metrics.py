@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
+import socket
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from fnmatch import fnmatch
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from gate_stubs import SparkSubmit, report_at
+from gate_stubs import SparkSubmit, needs_airflow, report_at
 
 from dqx_airflow.values import Severity, Status, Verdict
 from dqx_airflow.values.files import shipped
@@ -70,6 +74,120 @@ def test_a_run_is_counted_by_its_outcome_with_its_rows_and_assertions(
         ("dqx.gate.assertions", "lake.gate", "skipped"): 0,
         ("dqx.gate.assertions", "lake.gate", "error"): 0,
     }
+
+
+@needs_airflow(3, 3)
+@pytest.mark.parametrize("service", ["statsd", "otel"])
+def test_the_metrics_arrive_with_their_tags(
+    gate: Gate,
+    context: Context,
+    spark_submit: SparkSubmit,
+    monkeypatch: pytest.MonkeyPatch,
+    service: str,
+) -> None:
+    pytest.importorskip({"statsd": "statsd", "otel": "opentelemetry.sdk.metrics"}[service])
+    from airflow.sdk._shared.observability.metrics.base_stats_logger import NoStatsLogger
+    from airflow.sdk.observability.metrics.stats_utils import get_stats_factory
+    from airflow.sdk.observability.stats import Stats
+
+    spark_submit.will("warned")
+    with {"statsd": statsd_server, "otel": otel_collector}[service]() as (port, received):
+        monkeypatch.setenv(f"AIRFLOW__METRICS__{service.upper()}_ON", "True")
+        monkeypatch.setenv(f"AIRFLOW__METRICS__{service.upper()}_HOST", "127.0.0.1")
+        monkeypatch.setenv(f"AIRFLOW__METRICS__{service.upper()}_PORT", str(port))
+        monkeypatch.setenv("AIRFLOW__METRICS__STATSD_INFLUXDB_ENABLED", "True")
+        Stats.initialize(factory=get_stats_factory(), export_legacy_names=False)
+        try:
+            gate().execute(context)
+            arrived = {(name, *sorted(tags.items())): value for name, tags, value in received()}
+        finally:
+            Stats.initialize(factory=NoStatsLogger, export_legacy_names=False)
+    of_gate = (("dag_id", "lake"), ("gate", "lake.gate"))
+    task = ("task_id", "gate")
+    wanted = {
+        ("airflow.dqx.gate.outcome", *of_gate, ("outcome", "warned"), task): 1,
+        (
+            "airflow.dqx.gate.rows",
+            ("dag_id", "lake"),
+            ("dataset", "orders"),
+            *of_gate[1:],
+            task,
+        ): 100,
+        ("airflow.dqx.gate.assertions", *of_gate, ("status", "failed"), task): 1,
+        ("airflow.dqx.gate.open_slices", *of_gate, task): 0,
+    }
+    assert {key: arrived.get(key) for key in wanted} == wanted
+    assert any(name == "airflow.dqx.gate.duration" for name, *_ in arrived)
+
+
+Received = Callable[[], list[tuple[str, dict[str, str], float]]]
+
+
+@contextmanager
+def statsd_server() -> Iterator[tuple[int, Received]]:
+    """A port for the lines of StatsD, with tags as InfluxDB has them."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind(("127.0.0.1", 0))
+        server.settimeout(0.2)
+
+        def received() -> list[tuple[str, dict[str, str], float]]:
+            lines = []
+            with suppress(TimeoutError):
+                while True:
+                    lines += server.recv(65536).decode().splitlines()
+            found = []
+            for line in lines:
+                name, _, value = line.rpartition(":")
+                name, *tags = name.split(",")
+                number = float(value.partition("|")[0])
+                found.append((name, dict(tag.split("=") for tag in tags), number))
+            return found
+
+        yield server.getsockname()[1], received
+
+
+@contextmanager
+def otel_collector() -> Iterator[tuple[int, Received]]:
+    """A port for what OpenTelemetry exports over HTTP."""
+    from opentelemetry import metrics
+    from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+        ExportMetricsServiceRequest,
+    )
+
+    bodies = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            if self.headers.get("Content-Encoding") == "gzip":
+                body = gzip.decompress(body)
+            bodies.append(body)
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Nothing."""
+
+    def received() -> list[tuple[str, dict[str, str], float]]:
+        provider: Any = metrics.get_meter_provider()
+        provider.force_flush()
+        provider.shutdown()
+        found = []
+        for body in bodies:
+            request = ExportMetricsServiceRequest.FromString(body)
+            scopes = [scope for one in request.resource_metrics for scope in one.scope_metrics]
+            for metric in (metric for scope in scopes for metric in scope.metrics):
+                for point in getattr(metric, metric.WhichOneof("data")).data_points:
+                    tags = {tag.key: tag.value.string_value for tag in point.attributes}
+                    value = getattr(point, "as_double", 0) or getattr(point, "as_int", 0)
+                    found.append((metric.name, tags, value))
+        return found
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield server.server_port, received
+        server.shutdown()
 
 
 def test_a_run_without_a_report_is_counted(
