@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,10 +26,14 @@ class TaskState:
 
 
 class Airflow:
-    """The running services, and what is asked of them. `home` is AIRFLOW_HOME."""
+    """The running services, and what is asked of them. `home` is AIRFLOW_HOME, and `user` who asks;
+    without one, everybody is an admin."""
 
-    def __init__(self, home: Path, env: Mapping[str, str], services: ExitStack) -> None:
+    def __init__(
+        self, home: Path, env: Mapping[str, str], services: ExitStack, user: str | None = None
+    ) -> None:
         self.home = home
+        self.user = user
         self._env = env
         self._services = services
         self._scheduler = self._start("scheduler")
@@ -49,9 +53,22 @@ class Airflow:
         self._scheduler.wait()
         self._scheduler = self._start("scheduler")
 
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self._env['AIRFLOW__API__PORT']}"
+
+    @property
+    def token(self) -> str:
+        """The token of the user, whose password is the name."""
+        if self.user is None:
+            token = self._answer("GET", "/auth/token")["access_token"]
+        else:
+            known = {"username": self.user, "password": self.user}
+            token = self._answer("POST", "/auth/token", known)["access_token"]
+        return str(token)
+
     def ask(self, method: str, path: str, body: object = None) -> Any:
-        token = self._answer("GET", "/auth/token")["access_token"]
-        return self._answer(method, f"/api/v2/{path}", body, token)
+        return self._answer(method, f"/api/v2/{path}", body, self.token)
 
     def is_healthy(self) -> bool:
         try:
@@ -110,7 +127,7 @@ class Airflow:
 
     def _answer(self, method: str, path: str, body: object = None, token: str = "") -> Any:
         request = urllib.request.Request(
-            f"http://127.0.0.1:{self._env['AIRFLOW__API__PORT']}{path}",
+            f"{self.address}{path}",
             method=method,
             headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
             data=None if body is None else json.dumps(body).encode(),
@@ -120,8 +137,18 @@ class Airflow:
 
 
 @contextmanager
-def airflow_services(home: Path, settings: Mapping[str, str]) -> Iterator[Airflow]:
-    """The services on SQLite, with the DAGs of `home/dags`, all of them parsed."""
+def airflow_services(
+    home: Path,
+    settings: Mapping[str, str],
+    *,
+    user: str | None = None,
+    before: Sequence[Sequence[str]] = (),
+) -> Iterator[Airflow]:
+    """The services on SQLite, with the DAGs of `home/dags`, all of them parsed.
+
+    :param user: who asks.
+    :param before: commands of `airflow` before the DAGs are parsed.
+    """
     port = str(free_port())
     env = environment(
         AIRFLOW_HOME=str(home),
@@ -133,7 +160,7 @@ def airflow_services(home: Path, settings: Mapping[str, str]) -> Iterator[Airflo
         AIRFLOW__CORE__EXECUTION_API_SERVER_URL=f"http://127.0.0.1:{port}/execution/",
         AIRFLOW__CORE__LOAD_EXAMPLES="False",
         AIRFLOW__CORE__PARALLELISM="4",
-        AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS="True",
+        AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS=str(user is None),
         # SQLite takes one writer at a time, and the services are many.
         AIRFLOW__DATABASE__SQL_ALCHEMY_CONN=f"sqlite:///{home}/airflow.db?timeout=60",
         AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT=str(free_port()),
@@ -141,12 +168,12 @@ def airflow_services(home: Path, settings: Mapping[str, str]) -> Iterator[Airflo
         AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL="1",
         **settings,
     )
-    for command in (["db", "migrate"], ["dags", "reserialize"]):
+    for command in (["db", "migrate"], *before, ["dags", "reserialize"]):
         done = subprocess.run(
             ["airflow", *command], env=env, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
     with ExitStack() as services:
-        airflow = Airflow(home, env, services)
+        airflow = Airflow(home, env, services, user)
         airflow.wait_until(airflow.is_healthy)
         yield airflow
