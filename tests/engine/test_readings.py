@@ -65,6 +65,15 @@ def test_keys_and_distinct_values_are_counted_apart_however_few(tmp_path: Path) 
         assert list(split_into_passes(dataset, needs(VALUES, KEY))) == [needs(KEY), needs(VALUES)]
 
 
+def test_keys_of_few_rows_are_counted_apart_only_where_they_cannot_share_a_pass(
+    tmp_path: Path,
+) -> None:
+    dataset, wanted = delta(tmp_path), needs(ROWS, KEY)
+    assert list(split_into_passes(dataset, wanted)) == [wanted]
+    parts = list(split_into_passes(dataset, wanted, fuses_keys=False))
+    assert parts == [needs(ROWS), needs(KEY)]
+
+
 @pytest.mark.parametrize(
     ("aggregates", "expected"),
     [

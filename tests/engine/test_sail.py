@@ -26,14 +26,17 @@ from dqx_airflow.datasets.connections import SAIL
 from dqx_airflow.engine.proof import engine_key
 from dqx_airflow.engine.proof.cases import ProofCase, arrow_of, frame_of, proof_cases
 from dqx_airflow.engine.proof.engine_key import proof_of_sail
+from dqx_airflow.engine.scan import passes
 from dqx_airflow.engine.session import sail
 from dqx_airflow.engine.sources import footers, listing, sent_csv
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.listing import DataFile
 from dqx_airflow.engine.sources.open import _of_sail, open_dataset
 from dqx_airflow.errors import DatasetError, RequestError, SparkError
+from dqx_airflow.metrics.metric import Aggregate
 from dqx_airflow.metrics.patterns.bounds import without_java
 from dqx_airflow.metrics.patterns.syntax import PatternError
+from dqx_airflow.plan.schema_check import Schema
 from dqx_airflow.values import (
     Attempt,
     DatasetRef,
@@ -134,7 +137,16 @@ def test_a_pattern_is_written_so_that_every_engine_reads_it_alike_or_refused(
             "(CAST(a AS TIMESTAMP) + CAST(INTERVAL '1' SECOND AS INTERVAL DAY TO SECOND))",
         ),
         ("aggregate(split(a, '(?!$)'), 0)", "aggregate(array_remove(split(a, ''), ''), 0)"),
+        (
+            "(octet_length(`a`) >= 5 AND `a` RLIKE '(?-i)^M+\\\\z' OR `a` RLIKE 'x') OR b",
+            r"(`a` RLIKE '[\\x{78}-\\x{78}]') OR b",
+        ),
         # Sail has these, and a string is none of them.
+        ("a = 'RLIKE ' AND `it's` = 'x RLIKE ' AND b = 'y'", None),
+        (
+            "octet_length(a) > 9 AND length(a) > 9 OR octet_length(a) = 1 AND startswith(a, 'b')",
+            None,
+        ),
         ("try_add(CAST(a AS BIGINT), 1L)", None),
         ("concat('try_divide(CAST(a AS DECIMAL(1,0)), ', \"\")", None),
         ("startswith(a, '(?!$)') OR b) AND (c", None),
@@ -451,6 +463,35 @@ def test_csv_is_read_on_sail_as_its_columns_are_declared(session: Any, tmp_path:
         open_dataset(session, replace(ref, date_column="ds"))
     with pytest.raises(DatasetError, match="no csv file at"):
         open_dataset(session, replace(ref, path=str(tmp_path / "none")))
+
+
+@pytest.mark.slow
+def test_keys_of_many_rows_are_counted_in_one_pass_on_sail_even_if_there_are_copies(
+    session: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = "(1, 'a', 1), (1, 'a', 1), (2, 'a', 1), (2, NULL, 1), (NULL, NULL, 2), (NULL, NULL, 2)"
+    day = "make_date(2024, 3, day) AS `dqx: date of the row`"
+    rows = session.sql(f"SELECT id, code, {day} FROM VALUES {values} AS t(id, code, day)")
+    schema = Schema("orders", {"id": "int", "code": "string"})
+    keys = {
+        key.sql: key
+        for key in (
+            Aggregate("one", ("id",), is_key=True, skips_null=True),
+            Aggregate("whole", ("id", "code"), is_key=True, skips_null=True),
+            Aggregate("any", ("id", "code"), is_key=True),
+            Aggregate("some", ("id", "code"), is_key=True, where="id = 2 OR code = 'a'"),
+        )
+    }
+    again: list[str] = []
+    monkeypatch.setattr(
+        passes, "aggregate", lambda _, asked, dates: (again.extend(asked), ({}, {}))[1]
+    )
+    first, second = date(2024, 3, 1), date(2024, 3, 2)
+    by_date, broken = passes.count_distinct(rows, [*keys.values()], schema, {first, second})
+    assert by_date[first] == {"one": 2, "whole": 2, "any": 3, "some": 3}
+    assert by_date[second] == {"one": 0, "whole": 0, "any": 1, "some": 0}
+    assert not broken
+    assert not again
 
 
 @pytest.mark.slow

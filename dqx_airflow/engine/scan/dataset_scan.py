@@ -24,6 +24,7 @@ from dqx_airflow.engine.scan import frames, passes
 from dqx_airflow.engine.scan.passes import PassResult, aggregate, aggregate_reshaped, bisected
 from dqx_airflow.engine.scan.states import StateCache, added_file_passes, plain_result, result_in
 from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
+from dqx_airflow.engine.session.sail import sail_version
 from dqx_airflow.engine.session.spark_errors import explain, spark_failures
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.footers import NO_DRIFT, SchemaDrift, drift_of
@@ -229,7 +230,9 @@ def _scan_rows(
                 return aggregate_reshaped(frame, aggregates, dates)
             return aggregate(frame, [item.sql for item in aggregates], dates)
 
-    parts = list(passes.split_into_passes(dataset, aggregate_requests, _most_compiled(spark)))
+    # Beside something else, Sail takes ten microseconds for each key.
+    fuses, most = sail_version(spark) is None, _most_compiled(spark)
+    parts = list(passes.split_into_passes(dataset, aggregate_requests, most, fuses_keys=fuses))
     try:
         for of_pass, computed in zip(parts, side_by_side(spark, read, parts), strict=True):
             texts = dict.fromkeys(request.aggregate.sql for request in of_pass)

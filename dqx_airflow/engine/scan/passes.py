@@ -28,6 +28,7 @@ from pyspark.sql import functions as F
 
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.engine.scan.frames import DATE, collect, date_of
+from dqx_airflow.engine.session.sail import sail_version
 from dqx_airflow.engine.session.spark_errors import explain, is_unreadable, spark_failures
 from dqx_airflow.engine.session.spark_versions import condition_of
 from dqx_airflow.engine.sources.dataset import OpenDataset
@@ -258,11 +259,16 @@ _LEAST_WASTE = 0.5
 
 
 def split_into_passes(
-    dataset: OpenDataset, requests: Sequence[AggregateRequest], most_compiled: int = MOST_COMPILED
+    dataset: OpenDataset,
+    requests: Sequence[AggregateRequest],
+    most_compiled: int = MOST_COMPILED,
+    *,
+    fuses_keys: bool = True,
 ) -> Iterator[list[AggregateRequest]]:
     """The aggregates of each pass, bounded in number.
 
     :param most_compiled: the bound for many rows.
+    :param fuses_keys: keys of few rows may be counted beside other aggregates.
     """
     by_pass: dict[object, list[AggregateRequest]] = {}
     for request in requests:
@@ -279,7 +285,7 @@ def split_into_passes(
     ]
     rest = [request for request in requests if not request.aggregate.distinct]
     distinct = {request.aggregate for request in (*keys, *values)}
-    is_one = len(distinct) <= MOST_DISTINCT
+    is_one = len(distinct) <= MOST_DISTINCT and (fuses_keys or not keys)
     if rest and is_one and has_few_rows(dataset, {request.date for request in requests}):
         yield from _by_width(requests, MOST_FUSED)
         return
@@ -507,20 +513,9 @@ def _unique_keys(
     The others remain to be counted exactly, and so do all of them if the pass fails.
     """
     date_column = [quote_name(DATE)] if len(dates) > 1 else []
-    hashed = [
-        frame.selectExpr(
-            *date_column,
-            f"{number} AS `{_CHECK}`",
-            f"{_hash(key, number, date_column)} AS `{_HASH}`",
-        )
-        for number, key in enumerate(keys)
-    ]
+    rows_of = _different_keys if sail_version(frame.sparkSession) else _hashed_keys
     try:
-        # Partitioned by the hash and sorted: nearly every key occurs once, so a hash table would be
-        # as large as the data. A row without a hash has no key.
-        rows = reduce(DataFrame.unionAll, hashed).where(f"`{_HASH}` IS NOT NULL")
-        copies = f"count(1) OVER (PARTITION BY `{_HASH}`) AS `{_COPIES}`"
-        counted = rows.repartition(quote_name(_HASH)).selectExpr("*", copies)
+        counted = rows_of(frame, keys, date_column)
         with spark_failures():
             counts = (
                 counted.groupBy(*date_column, quote_name(_CHECK))
@@ -540,20 +535,48 @@ def _unique_keys(
     return unique
 
 
-def _hash(item: Aggregate, number: int, date_column: Sequence[str]) -> str:
-    """A hash of the key, its date and the check, so that one column tells keys apart.
+def _hashed_keys(
+    frame: DataFrame, keys: Sequence[Aggregate], date_column: Sequence[str]
+) -> DataFrame:
+    """A row for each row with a key, and how many have the same hash.
 
-    NULL columns are part of it: `(1, NULL)` is not `(NULL, 1)`. Some two of `n` different keys have
-    the same 64-bit hash with a probability of about `n**2 / 2**65` (the birthday bound): 1 in 3,700
-    for a hundred million keys. A collision costs one more pass, never a wrong count.
+    It is one of the key, its date and the check, so that one column tells keys apart. NULL columns
+    are part of it: `(1, NULL)` is not `(NULL, 1)`. Some two of `n` different keys have the same
+    64-bit hash with a probability of about `n**2 / 2**65` (the birthday bound): 1 in 3,700 for a
+    hundred million keys. A collision costs one more pass, never a wrong count.
+
+    Partitioned by the hash and sorted: nearly every key occurs once, so a hash table would be as
+    large as the data.
     """
-    names = [quote_name(column) for column in item.distinct]
-    missing = [f"{name} IS NULL" for name in names]
-    hashed = [*date_column, *names, *([] if item.skips_null else missing), str(number)]
-    text = f"xxhash64({', '.join(hashed)})"
-    conditions = [f"NOT ({' OR '.join(missing)})"] if item.skips_null else []
-    conditions += [item.where] if item.where is not None else []
-    return f"CASE WHEN {' AND '.join(conditions)} THEN {text} END" if conditions else text
+    hashed = []
+    for number, key in enumerate(keys):
+        names = [quote_name(column) for column in key.distinct]
+        missing = [] if key.skips_null else [f"{name} IS NULL" for name in names]
+        text = f"xxhash64({', '.join([*date_column, *names, *missing, str(number)])})"
+        columns = (*date_column, f"{number} AS `{_CHECK}`", f"{text} AS `{_HASH}`")
+        hashed.append(frame.where(_has_key(key)).selectExpr(*columns))
+    rows = reduce(DataFrame.unionAll, hashed).repartition(quote_name(_HASH))
+    return rows.selectExpr("*", f"count(1) OVER (PARTITION BY `{_HASH}`) AS `{_COPIES}`")
+
+
+def _different_keys(
+    frame: DataFrame, keys: Sequence[Aggregate], date_column: Sequence[str]
+) -> DataFrame:
+    """A row for each key: Sail finds them in a tenth of the time that it needs to sort hashes."""
+    different = [
+        frame.where(_has_key(key))
+        .selectExpr(*date_column, *map(quote_name, key.distinct))
+        .distinct()
+        .selectExpr(*date_column, f"{number} AS `{_CHECK}`", f"1 AS `{_COPIES}`")
+        for number, key in enumerate(keys)
+    ]
+    return reduce(DataFrame.unionAll, different)
+
+
+def _has_key(item: Aggregate) -> str:
+    missing = " OR ".join(f"{quote_name(column)} IS NULL" for column in item.distinct)
+    present = f"NOT ({missing})" if item.skips_null else "true"
+    return present if item.where is None else f"{present} AND ({item.where})"
 
 
 Key = TypeVar("Key", bound=Hashable)
