@@ -25,6 +25,9 @@ from dqx_airflow.values.files import table_rows
 Fields: TypeAlias = Sequence[Field]
 
 
+_MESSAGES: dict[str, str] = dict(table_rows(__package__, "properties.txt", "messages"))
+
+
 class ContractLocation(NamedTuple):
     """An element of a contract, in both versions; a span is None if it is missing."""
 
@@ -39,9 +42,18 @@ class ContractLocation(NamedTuple):
         return self._replace(path=f"{self.path}.{name}" if self.path else name, **spans)
 
     def change(
-        self, kind: str, message: str, old: str | None = None, new: str | None = None
+        self,
+        kind: str,
+        old: str | None = None,
+        new: str | None = None,
+        message: str | None = None,
+        **named: object,
     ) -> Change:
-        return Change(KINDS[kind], message, KINDS[kind].bump, old, new, *self)
+        """A change of a kind, by default with its message in `properties.txt`, and the values that
+        this names."""
+        shown = {"path": self.column or self.path, "old": old, "new": new, **named}
+        text = message or _MESSAGES[kind].format(**shown)
+        return Change(KINDS[kind], text, KINDS[kind].bump, old, new, *self)
 
 
 def _shown(value: object, how: Collection[str]) -> str | None:
@@ -78,7 +90,7 @@ def compare_properties(
         place = location.below(name) if are_below else location
         shown = {"old": before or "none", "new": after or "none", "words": name.replace("_", " ")}
         text = message.format(path=location.column or location.path, **shown)
-        yield place.change(of_change, text, before, after)
+        yield place.change(of_change, before, after, text)
 
 
 T = TypeVar("T")
@@ -103,9 +115,9 @@ def both_versions(
 
 
 _KINDS_OF_ORDERS = {
-    demands.Order.LOOSER: ("rule_loosened", "is loosened"),
-    demands.Order.TIGHTER: ("rule_tightened", "is tightened"),
-    demands.Order.OTHER: ("rule_changed", "changes"),
+    demands.Order.LOOSER: "rule_loosened",
+    demands.Order.TIGHTER: "rule_tightened",
+    demands.Order.OTHER: "rule_changed",
 }
 _NAMED_BY_PEOPLE = (demands.MetricRule, demands.QueryGives, demands.RowsSatisfy)
 _NUMBER = re.compile(r"_\d+$")
@@ -162,20 +174,18 @@ def _compared_rules(
     stricter = demands.compare_demands(old.demand, new.demand, is_whole=is_whole)
     order = demands.all_of(stricter, demands.rising(old.share, new.share))
     if order is not demands.Order.SAME:
-        kind, verb = _KINDS_OF_ORDERS[order]
         before, after = old.text, new.text
         detail = _of_enums(old.demand, new.demand) or f"{before} → {after}"
-        yield place.change(kind, f"`{new.name}` {verb}: {detail}", before, after)
+        yield place.change(_KINDS_OF_ORDERS[order], before, after, name=new.name, detail=detail)
     if _given_name(old) != _given_name(new):
         message = f"`{old.name}` is renamed to `{new.name}`"
-        yield place.change("rule_described", message, old.name, new.name)
+        yield place.change("rule_described", old.name, new.name, message)
     if old.severity is not new.severity:
         severities = tuple(str(rule.severity or "none") for rule in (old, new))
-        message = f"the severity of `{new.name}` changes: {severities[0]} → {severities[1]}"
-        yield place.change("severity_changed", message, *severities)
+        yield place.change("severity_changed", *severities, name=new.name)
     if (old.description, old.dimension, old.tags) != (new.description, new.dimension, new.tags):
         message = f"`{new.name}` has a changed description"
-        yield place.change("rule_described", message, old.description, new.description)
+        yield place.change("rule_described", old.description, new.description, message)
 
 
 def _given_name(rule: Rule) -> str | None:
@@ -196,17 +206,16 @@ def _of_enums(old: demands.Demand, new: demands.Demand) -> str | None:
 
 def _removed(rule: Rule, location: ContractLocation) -> Change:
     place = location.below(rule.name, old_span=_span(rule, location.old_span))
-    message = f"`{rule.name}` is removed: {rule.text}"
-    if isinstance(rule.demand, demands.Required):
-        message = "NULL is allowed"
-    return place.change("rule_removed", message, old=rule.text)
+    message = "NULL is allowed" if isinstance(rule.demand, demands.Required) else None
+    return place.change("rule_removed", old=rule.text, message=message, name=rule.name)
 
 
 def _added(rule: Rule, location: ContractLocation) -> Change:
     place = location.below(rule.name, new_span=_span(rule, location.new_span))
     if isinstance(rule.demand, demands.Required):
-        return place.change("rule_tightened", "NULL is no longer allowed", new=rule.text)
-    return place.change("rule_added", f"`{rule.name}` is added: {rule.text}", new=rule.text)
+        message = "NULL is no longer allowed"
+        return place.change("rule_tightened", new=rule.text, message=message)
+    return place.change("rule_added", new=rule.text, name=rule.name)
 
 
 def _span(rule: Rule, otherwise: Span | None) -> Span | None:
@@ -419,17 +428,6 @@ _WORDINGS = {
     Wording.OTHER_MEANING: ("semantic_changed", "semantic_changed"),
 }
 """The kinds of changes of a meaning, and of a description."""
-_CHANGES_OF_TYPES = {
-    demands.Order.LOOSER: ("type_widened", "is widened"),
-    demands.Order.TIGHTER: ("type_changed", "is narrowed"),
-    demands.Order.OTHER: ("type_changed", "changes"),
-}
-
-
-_SENSITIVITY = {
-    True: ("sensitivity_raised", "becomes sensitive"),
-    False: ("sensitivity_lowered", "is no longer sensitive"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -486,17 +484,15 @@ def compare_columns(
         if before is None:
             needed = not item.has_default and _must_be_there(item)
             is_required = needed or habits.needs_every_column
-            message = f"column {item.path} is added"
-            message += ", must not be NULL, and has no default" if needed else ""
             kind = "required_column_added" if is_required else "column_added"
-            yield place.change(kind, message, new=item.name)
+            why = ", must not be NULL, and has no default" if needed else ""
+            yield place.change(kind, new=item.name, needed=why)
         elif after is None:
-            message = f"column {item.path} is dropped"
-            yield place.change("column_removed", message, old=item.name)
+            yield place.change("column_removed", old=item.name)
         else:
             if before.name in columns.names:
-                message = f"column {before.path} is renamed to {after.path}"
-                yield place.change("column_renamed", message, before.name, after.name)
+                names = before.name, after.name
+                yield place.change("column_renamed", *names, before=before.path)
             yield from _compared(before, after, place, habits)
     yield from _order(old, new, columns, location)
 
@@ -529,7 +525,7 @@ def _order(
     after = [item.name for item in new if item.path not in columns.added]
     if before != after and sorted(before) == sorted(after):
         names = (", ".join(item.name for item in items) for items in (old, new))
-        yield location.change("columns_reordered", "columns are reordered", *names)
+        yield location.change("columns_reordered", *names)
 
 
 def _compared(
@@ -542,9 +538,8 @@ def _compared(
     yield from _meaning(old, new, location, habits)
     yield from _defaults(old, new, location)
     if old.is_sensitive != new.is_sensitive:
-        kind, verb = _SENSITIVITY[new.is_sensitive]
-        texts = (demands.literal_text(item.is_sensitive) for item in (old, new))
-        yield location.change(kind, f"{new.path} {verb}", *texts)
+        kind = "sensitivity_raised" if new.is_sensitive else "sensitivity_lowered"
+        yield location.change(kind, *(demands.literal_text(one.is_sensitive) for one in (old, new)))
     yield from compare_properties(old, new, location, "column")
     inner = column_changes(old.fields, new.fields, habits.renamed_columns(location.model))
     yield from compare_columns(old.fields, new.fields, inner, location, habits)
@@ -560,12 +555,12 @@ def _types(old: Field, new: Field, location: ContractLocation) -> Iterator[Chang
     before, after = old.written_type or old.type or "any", new.written_type or new.type or "any"
     match order:
         case demands.Order.SAME if before != after and _is_leaf(old) and _is_leaf(new):
-            message = f"the type of {new.path} is now written as {after}"
-            yield location.change("type_respelled", message, before, after)
-        case demands.Order.LOOSER | demands.Order.TIGHTER | demands.Order.OTHER:
-            kind, verb = _CHANGES_OF_TYPES[order]
-            message = f"the type of {new.path} {verb}: {before} → {after}"
-            yield location.change(kind, message, before, after)
+            yield location.change("type_respelled", before, after)
+        case demands.Order.LOOSER:
+            yield location.change("type_widened", before, after)
+        case demands.Order.TIGHTER | demands.Order.OTHER:
+            verb = "is narrowed" if order is demands.Order.TIGHTER else "changes"
+            yield location.change("type_changed", before, after, verb=verb)
 
 
 def _is_leaf(item: Field) -> bool:
@@ -582,15 +577,14 @@ def _meaning(
         if wording is not Wording.SAME:
             kind = _WORDINGS[wording][not habits.has_semantics]
             verb = "is corrected" if kind == "wording_corrected" else "changes"
-            yield location.change(kind, f"{subject} {verb}", old.semantic, new.semantic)
+            yield location.change(kind, old.semantic, new.semantic, f"{subject} {verb}")
     elif old.semantic is not None:
         kind = "semantic_removed" if habits.has_semantics else "description_changed"
-        yield location.change(kind, f"{subject} is removed", old=old.semantic)
+        yield location.change(kind, old.semantic, None, f"{subject} is removed")
     elif new.semantic is not None:
-        yield location.change("description_changed", f"{subject} is added", new=new.semantic)
+        yield location.change("description_changed", None, new.semantic, f"{subject} is added")
     if old.unit is None and new.unit is not None:
-        message = f"the unit of {new.path} is added: {new.unit}"
-        yield location.change("unit_added", message, new=new.unit)
+        yield location.change("unit_added", new=new.unit)
     else:
         yield from compare_properties(old, new, location, "unit")
 
@@ -599,10 +593,8 @@ def _defaults(old: Field, new: Field, location: ContractLocation) -> Iterator[Ch
     before, after = demands.literal_text(old.default), demands.literal_text(new.default)
     if old.has_default and not new.has_default:
         kind = "default_removed" if new.is_nullable else "needed_default_removed"
-        yield location.change(kind, f"the default of {new.path} is removed", old=before)
+        yield location.change(kind, old=before)
     elif new.has_default and not old.has_default:
-        message = f"{new.path} now has the default {after}"
-        yield location.change("default_added", message, new=after)
+        yield location.change("default_added", new=after)
     elif before != after:
-        message = f"the default of {new.path} changes: {before} → {after}"
-        yield location.change("default_changed", message, before, after)
+        yield location.change("default_changed", before, after)

@@ -177,8 +177,8 @@ def _change(
     shown = ".".join(path).replace(".[", "[")
     verb = "is added" if old is None else "is removed" if new is None else "changes"
     place = ContractLocation(shown, old.span if old else None, new.span if new else None)
-    texts = (leaf.text if leaf else None for leaf in (old, new))
-    return place.change(kind, f"{shown} {verb}", *texts)
+    before, after = (leaf.text if leaf else None for leaf in (old, new))
+    return place.change(kind, before, after, f"{shown} {verb}")
 
 
 @dataclass(slots=True)
@@ -258,9 +258,9 @@ def compare_parties(old: Contract, new: Contract) -> Iterator[Change]:
         old_span, new_span = (side.span if side else None for side in (before, server))
         place = ContractLocation(f"servers.{name}", old_span, new_span)
         if server is None:
-            yield place.change("server_changed", f"server {name} is removed", old=name)
+            yield place.change("server_changed", name, None, f"server {name} is removed")
         elif before is None:
-            yield place.change("server_added", f"server {name} is added", new=name)
+            yield place.change("server_added", new=name)
         else:
             yield from _server(before, server, place)
     teams = both_versions(new.consumers, old.consumers, name_of=lambda consumer: consumer.team)
@@ -275,18 +275,17 @@ def compare_parties(old: Contract, new: Contract) -> Iterator[Change]:
         before_team, team = (side.team if side else None for side in (previous, consumer))
         place = ContractLocation(f"consumers.{named.team}", old.span, new.span)
         message = f"consumer {named.team} {verb}"
-        yield place.change("consumers_changed", message, before_team, team)
+        yield place.change("consumers_changed", before_team, team, message)
 
 
 def _server(old: Server, new: Server, location: ContractLocation) -> Iterator[Change]:
     if old.format != new.format and old.format and new.format:
-        message = f"the files of server {new.name} change: {old.format} → {new.format}"
-        yield location.change("format_changed", message, old.format, new.format)
+        yield location.change("format_changed", old.format, new.format, name=new.name)
     elif old != new:
         message = f"server {new.name} changes"
         if old.location != new.location:
             message = f"server {new.name} moves: {old.location} → {new.location}"
-        yield location.change("server_changed", message, old.location, new.location)
+        yield location.change("server_changed", old.location, new.location, message)
 
 
 def compare_lifecycles(old: Contract, new: Contract) -> Iterator[Change]:
@@ -306,8 +305,8 @@ def _status(old: Lifecycle, new: Lifecycle, location: ContractLocation) -> Itera
     if before != after:
         ends = after == "sunset" or (after == "draft" and before in _FORWARD)
         kind = "status_withdrawn" if ends else "status_advanced"
-        message = f"the status changes: {before} → {after}"
-        yield location.change(kind, message, old.written_status, new.written_status)
+        written = old.written_status, new.written_status
+        yield location.change(kind, *written, before=before, after=after)
 
 
 _KEY = "primary_key"
@@ -322,13 +321,12 @@ def compare_models(old: Sequence[Model], new: Sequence[Model], habits: Habits) -
         old_span, new_span = (side.span if side else None for side in (before, after))
         place = ContractLocation(name, old_span, new_span, name)
         if before is None:
-            yield place.change("model_added", f"model {name} is added", new=name)
+            yield place.change("model_added", new=name)
         elif after is None:
-            yield place.change("model_removed", f"model {name} is dropped", old=name)
+            yield place.change("model_removed", old=name)
         else:
             if before.name in names:
-                message = f"model {before.name} is renamed to {name}"
-                yield place.change("model_renamed", message, before.name, name)
+                yield place.change("model_renamed", before.name, name)
             yield from _compared(before, after, place, habits)
 
 
@@ -343,12 +341,9 @@ def _compared(
         # A change of the key is reported separately.
         rules = [tuple(rule for rule in side if rule.name != _KEY) for side in rules]
     if set(keys[0]) != set(keys[1]):
-        names, new_names = (", ".join(key) for key in keys)
-        message = f"{new_names} becomes the key of {location.path}"
-        if names:
-            message = f"the key of {location.path} changes: {names} → {new_names or 'none'}"
-        kind = "key_changed" if names else "key_added"
-        yield location.below(_KEY).change(kind, message, names or None, new_names or None)
+        names, new_names = (", ".join(key) or None for key in keys)
+        kind, place = "key_changed" if names else "key_added", location.below(_KEY)
+        yield place.change(kind, names, new_names, path=location.path, to=new_names or "none")
     yield from compare_rules(rules[0], rules[1], location, columns)
     yield from _storage(old, new, location, columns)
     if old.description != new.description:
@@ -371,13 +366,12 @@ def _storage(
     before = tuple(columns.renamed.get(path, path) for path in old.partition_by)
     if before != new.partition_by:
         texts = ", ".join(old.partition_by) or "none", ", ".join(new.partition_by) or "none"
-        message = f"the partitions of {location.path} change: {texts[0]} → {texts[1]}"
-        yield location.change("partition_changed", message, *texts)
-    if old.location != new.location and old.location is not None:
-        message = f"{location.path} moves: {old.location} → {new.location or 'nowhere'}"
-        # Another name of the model may be another location, which the name already reports.
-        if old.name == new.name or (new.location or "").rpartition(".")[2] != new.name:
-            yield location.change("location_changed", message, old.location, new.location)
+        yield location.change("partition_changed", *texts)
+    # Another name of the model may be another location, which the name already reports.
+    is_told = old.name != new.name and (new.location or "").rpartition(".")[2] == new.name
+    if old.location != new.location and old.location is not None and not is_told:
+        to = new.location or "nowhere"
+        yield location.change("location_changed", old.location, new.location, to=to)
 
 
 def _described(old: str | None, new: str | None, location: ContractLocation) -> Change:
@@ -386,11 +380,10 @@ def _described(old: str | None, new: str | None, location: ContractLocation) -> 
     message = f"the description of {location.path} changes"
     wording = compare_wording(old, new) if old and new else None
     if wording is Wording.CORRECTED:
-        return location.change("wording_corrected", message, old, new)
+        return location.change("wording_corrected", old, new, message)
     if wording in (Wording.REWORDED, Wording.OTHER_MEANING):
-        message = f"the description of {location.path} changes, and possibly what a row represents"
-        return location.change("grain_changed", message, old, new)
-    return location.change("description_changed", message, old, new)
+        return location.change("grain_changed", old, new)
+    return location.change("description_changed", old, new, message)
 
 
 _COME_AND_GO = {
