@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import combinations, islice, product
-from typing import Any
+from typing import Any, TypeAlias
 
 from dqx_airflow.contracts import demands
 from dqx_airflow.contracts import model as elements
@@ -333,13 +333,8 @@ class Contradiction:
     what: str
 
 
-@dataclass(frozen=True, slots=True)
-class _ValueLimit:
-    """A bound of the values, or of their lengths."""
-
-    rule: elements.Rule
-    op: str
-    value: demands.Literal
+_ValueLimit: TypeAlias = "tuple[elements.Rule, str, demands.Literal]"
+"""A bound of the values, or of their lengths: its rule, its comparison and its limit."""
 
 
 def contradictions(contract: elements.Contract) -> Iterator[Contradiction]:
@@ -353,16 +348,12 @@ def contradictions(contract: elements.Contract) -> Iterator[Contradiction]:
 def _among(rules: Sequence[elements.Rule]) -> Iterator[Contradiction]:
     # A share of the rows leaves room for others.
     strict = [rule for rule in rules if rule.share >= 1]
-    bounds, lengths = [], []
-    for rule in strict:
-        match rule.demand:
-            case demands.Bound(op=op, value=value):
-                bounds.append(_ValueLimit(rule, op, value))
-            case demands.Length(op=op, count=count):
-                lengths.append(_ValueLimit(rule, op, count))
+    limits = [(rule, rule.demand) for rule in strict]
+    bounds = [(rule, it.op, it.value) for rule, it in limits if isinstance(it, demands.Bound)]
+    lengths = [(rule, it.op, it.count) for rule, it in limits if isinstance(it, demands.Length)]
     yield from _crossed(bounds, "minimum", "maximum")
     yield from _crossed(lengths, "least length", "greatest length")
-    yield from _no_value_left(strict, [limit.rule for limit in (*bounds, *lengths)])
+    yield from _no_value_left(strict, [rule for rule, *_ in (*bounds, *lengths)])
     yield from _conditions(rules)
     for rule in rules:
         match rule.demand:
@@ -376,14 +367,14 @@ def _among(rules: Sequence[elements.Rule]) -> Iterator[Contradiction]:
 
 
 def _crossed(limits: Sequence[_ValueLimit], least: str, most: str) -> Iterator[Contradiction]:
-    for low, high in product(limits, repeat=2):
-        is_strict = "=" not in low.op or "=" not in high.op
-        is_band = low.op in _LOWER and high.op in _UPPER
-        if is_band and _is_above(low.value, high.value, or_equal=is_strict):
-            message = f"the {least} {low.value} is above the {most} {high.value}"
-            if low.value == high.value:
-                message = f"no value is between {low.value} and {high.value}, which are excluded"
-            yield Contradiction((low.rule, high.rule), message)
+    for (rule, op, low), (other_rule, other_op, high) in product(limits, repeat=2):
+        is_strict = "=" not in op or "=" not in other_op
+        is_band = op in _LOWER and other_op in _UPPER
+        if is_band and _is_above(low, high, or_equal=is_strict):
+            message = f"the {least} {low} is above the {most} {high}"
+            if low == high:
+                message = f"no value is between {low} and {high}, which are excluded"
+            yield Contradiction((rule, other_rule), message)
 
 
 def _is_above(low: demands.Literal, high: demands.Literal, *, or_equal: bool = False) -> bool:

@@ -29,6 +29,7 @@ from dqx_airflow.contracts.model import (
     Rule,
     column_path,
 )
+from dqx_airflow.errors import NoCounterpartError
 
 _STATUSES = ("proposed", "draft", "active", "deprecated", "retired")
 
@@ -180,18 +181,14 @@ def _relationships(reading: service.OdcsReading, node: Mapping) -> Iterator[Rule
     columns."""
     for relation in reading.mappings(node, "relationships"):
         reading.remarks(relation, "ODCS: relationship")
-        ends = [
-            [reading.elements.referred(name) for name in relation.texts(key)]
-            for key in ("from", "to")
-        ]
-        wrong = [end for elements in ends for end in elements if isinstance(end, str)]
-        own_ends, other_ends = (
-            [end for end in elements if isinstance(end, service.Element)] for elements in ends
-        )
-        reason = wrong[0] if wrong else _odd_ends(node.text("name") or "", own_ends, other_ends)
-        if reason is not None:
+        try:
+            own_ends, other_ends = (
+                list(map(reading.elements.referred, relation.texts(key))) for key in ("from", "to")
+            )
+            _check_ends(node.text("name") or "", own_ends, other_ends)
+        except NoCounterpartError as error:
             for key in ("from", "to"):
-                reading.unsupported(relation.get(key), reason)
+                reading.unsupported(relation.get(key), str(error))
             continue
         demand = Refers(
             tuple(end.path for end in own_ends),
@@ -201,18 +198,20 @@ def _relationships(reading: service.OdcsReading, node: Mapping) -> Iterator[Rule
         yield reading.rule("references", demand, relation.get("to"), relation.get("from"))
 
 
-def _odd_ends(
+def _check_ends(
     model: str, own_ends: list[service.Element], other_ends: list[service.Element]
-) -> str | None:
-    """Why two ends are not those of a reference of the model."""
+) -> None:
+    """:raises NoCounterpartError: two ends are not those of a reference of the model."""
+    reason = None
     if len(own_ends) != len(other_ends) or not own_ends:
         numbers = f"{len(own_ends)} in `from` and {len(other_ends)} in `to`"
-        return f"it has {numbers}: list the same number in both"
-    if {end.model for end in own_ends} != {model}:
-        return f"its `from` is not in {model}: move the relationship to the object that has it"
-    if len({end.model for end in other_ends}) > 1:
-        return "its `to` is in several objects: write one relationship for each"
-    return None
+        reason = f"it has {numbers}: list the same number in both"
+    elif {end.model for end in own_ends} != {model}:
+        reason = f"its `from` is not in {model}: move the relationship to the object that has it"
+    elif len({end.model for end in other_ends}) > 1:
+        reason = "its `to` is in several objects: write one relationship for each"
+    if reason is not None:
+        raise NoCounterpartError(reason)
 
 
 READER = DialectReader(

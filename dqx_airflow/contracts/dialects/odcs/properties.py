@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.compile.terms import sql_name
@@ -23,6 +24,7 @@ from dqx_airflow.contracts.dialects.odcs import service
 from dqx_airflow.contracts.document import NOTHING, Mapping, Node, Scalar, Sequence, plain_value
 from dqx_airflow.contracts.field_types import types_named
 from dqx_airflow.contracts.model import Field, Rule, column_path
+from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 from dqx_airflow.metrics.types import LONGEST_DECIMAL, Family, family_of, parts_of
@@ -337,9 +339,15 @@ def _read(reading: service.OdcsReading, node: Mapping, name: str, path: str) -> 
     rules += option_rules(reading, node, item, logical)
     for relation in reading.mappings(node, "relationships"):
         reading.remarks(relation, "ODCS: relationship")
-        if (target := _target(reading, relation)) is not None:
-            demand = demands.Refers((path,), target.model, (target.path,))
-            rules.append(reading.rule("references", demand, relation.get("to")))
+        try:
+            if len(relation.texts("to")) != 1:
+                raise NoCounterpartError("one property can refer to only one other")
+            target = reading.elements.referred(*relation.texts("to"))
+        except NoCounterpartError as error:
+            reading.unsupported(relation.get("to"), str(error))
+            continue
+        demand = demands.Refers((path,), target.model, (target.path,))
+        rules.append(reading.rule("references", demand, relation.get("to")))
     rules += (rule for _, rule in service.read_rules(reading, node, path))
     if "name" in node.entries and not path.endswith(("]", "}")):
         mark = node.get("physicalName") or node.get("name")
@@ -350,13 +358,8 @@ def _read(reading: service.OdcsReading, node: Mapping, name: str, path: str) -> 
 # Types -------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Declared:
-    """The declared type of a property, if any, and what else follows from it."""
-
-    spark_type: str | None
-    marks: list[Node | None]
-    rules: list[Rule] = field(default_factory=list)
+_Declared: TypeAlias = "tuple[str | None, list[Node | None], list[Rule]]"
+"""The declared type of a property, if any, what declares it, and the rules that follow from it."""
 
 
 def _typed(reading: service.OdcsReading, node: Mapping, item: Field) -> tuple[Field, list[Rule]]:
@@ -366,20 +369,20 @@ def _typed(reading: service.OdcsReading, node: Mapping, item: Field) -> tuple[Fi
     if written is not None:
         physical = physical_type(written, reading.sql_dialect, is_spark=reading.is_spark)
     if physical is None:
-        declared = _by_logical(reading, node, logical)
+        spark_type, marks, rules = _by_logical(reading, node, logical)
     else:
-        declared = _by_physical(reading, node, logical, physical.spark_type)
-    if declared.spark_type is None:
-        return item, declared.rules
-    item = _with_parts(reading, node, item, declared.spark_type)
-    if any(mark is not None for mark in declared.marks):
-        declared.rules.insert(0, reading.rule("type", demands.OfType(), *declared.marks))
+        spark_type, marks, rules = _by_physical(reading, node, logical, physical.spark_type)
+    if spark_type is None:
+        return item, rules
+    item = _with_parts(reading, node, item, spark_type)
+    if any(mark is not None for mark in marks):
+        rules.insert(0, reading.rule("type", demands.OfType(), *marks))
     if physical is not None and physical.most_characters is not None:
         has_length = "maxLength" in reading.mapping(node, "logicalTypeOptions").entries
         name = "physical_length" if has_length else "max_length"
         length = demands.Length("<=", physical.most_characters)
-        declared.rules.append(reading.rule(name, length, node.get("physicalType")))
-    return item, declared.rules
+        rules.append(reading.rule(name, length, node.get("physicalType")))
+    return item, rules
 
 
 def _by_logical(reading: service.OdcsReading, node: Mapping, logical: str | None) -> _Declared:
@@ -398,7 +401,7 @@ def _by_logical(reading: service.OdcsReading, node: Mapping, logical: str | None
     has_hours = "H" in (options.text("format") or "")
     if logical == "date" and has_hours and reading.version.startswith("3.0"):
         # 3.0 has a single type for dates with and without a time.
-        return _Declared("timestamp", marks)
+        return "timestamp", marks, []
     spark_type = logical_type(logical)
     if spark_type is None:
         reading.unsupported(marks[0], "Spark has no type for it that all versions can read")
@@ -407,7 +410,7 @@ def _by_logical(reading: service.OdcsReading, node: Mapping, logical: str | None
         word = _word(written or "")
         is_open = word not in _STRUCTS if logical == "object" else word in _DOCUMENT_WORDS
         spark_type = "any" if is_open else spark_type
-    return _Declared(spark_type, marks)
+    return spark_type, marks, []
 
 
 def _by_physical(
@@ -419,20 +422,20 @@ def _by_physical(
     """
     logical_node, marks = node.get("logicalType"), [node.get("physicalType")]
     if logical is None:
-        return _Declared(spark_type, marks)
+        return spark_type, marks, []
     if agrees(logical, spark_type):
-        return _Declared(narrower(logical, spark_type), [*marks, logical_node])
+        return narrower(logical, spark_type), [*marks, logical_node], []
     options = reading.mapping(node, "logicalTypeOptions")
     if spark_type == "string" and logical in _TIMES and options.text("format"):
         reading.documented(logical_node, "its format is checked")
     elif spark_type == "string" and logical in _IN_TEXT:
         rule = reading.rule("format", demands.OfFormat(logical), logical_node)
-        return _Declared(spark_type, marks, [rule])
+        return spark_type, marks, [rule]
     elif spark_type == "string" and logical in _DOCUMENTS and not _has_parts(node):
         reading.documented(logical_node, "JSON in a string: its content is not described")
     else:
         reading.not_understood(logical_node, f"the physical type says otherwise: {spark_type}")
-    return _Declared(spark_type, marks)
+    return spark_type, marks, []
 
 
 def _has_parts(node: Mapping) -> bool:
@@ -516,14 +519,3 @@ def _key_rules(reading: service.OdcsReading, node: Mapping, item: Field) -> Iter
             reading.documented(mark, "this column is listed as a separate property")
         else:
             reading.unsupported(mark, "not checked: list it as a separate property")
-
-
-def _target(reading: service.OdcsReading, relation: Mapping) -> service.Element | None:
-    written = relation.texts("to")
-    element: service.Element | str = "one property can refer to only one other"
-    if len(written) == 1:
-        element = reading.elements.referred(written[0])
-    if isinstance(element, service.Element):
-        return element
-    reading.unsupported(relation.get("to"), element)
-    return None

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any
+from typing import Any, TypeAlias
 
 from dqx_airflow.contracts.demands import Arrives, Demand, Fresh, Retained
 from dqx_airflow.contracts.dialects import clause_reader
@@ -38,6 +38,7 @@ from dqx_airflow.contracts.model import (
     dotted_path,
 )
 from dqx_airflow.diagnostics.diagnostic import nearest, slip_of
+from dqx_airflow.errors import NoCounterpartError
 
 
 @dataclass(slots=True)
@@ -102,10 +103,10 @@ class Elements:
     by_id: dict[str, Element]
     objects: tuple[str, ...]
 
-    def named(self, name: str) -> Element | str:
-        """The element of `object.property`, or why there is none.
+    def named(self, name: str) -> Element:
+        """The element of `object.property`. With a single object its name may be left out.
 
-        With a single object its name may be left out.
+        :raises NoCounterpartError: there is none.
         """
         element = self.by_name.get(name)
         if element is None and len(self.objects) == 1:
@@ -113,22 +114,30 @@ class Elements:
         if element is not None:
             return element
         near = nearest(name, self.by_name)
-        return f"unknown property '{name}'" + (f": did you mean '{near}'?" if near else "")
+        hint = f": did you mean '{near}'?" if near else ""
+        raise NoCounterpartError(f"unknown property '{name}'{hint}")
 
-    def referred(self, reference: str) -> Element | str:
-        """The element in the `to` of a relationship, in this or another contract."""
+    def referred(self, reference: str) -> Element:
+        """The element in the `to` of a relationship, in this or another contract.
+
+        :raises NoCounterpartError: there is none.
+        """
         outside = _OUTSIDE.fullmatch(reference.strip())
         inside = (outside["inside"] if outside else reference).strip().removeprefix("/")
         if "/" in inside and outside:
-            return "ids in another contract cannot be resolved: write `file.yaml#object.property`"
+            wanted = "write `file.yaml#object.property`"
+            raise NoCounterpartError(f"ids in another contract cannot be resolved: {wanted}")
         if "/" in inside:
-            element = self.by_id.get(inside)
-            return element or f"no element with the ids '{inside}'"
+            if inside not in self.by_id:
+                raise NoCounterpartError(f"no element with the ids '{inside}'")
+            return self.by_id[inside]
         if outside is None and inside in self.by_name:
             return self.by_name[inside]
         model, _, path = inside.partition(".")
         if not model or not path:
-            return "it does not name an object and a property: write `object.property`"
+            raise NoCounterpartError(
+                "it does not name an object and a property: write `object.property`"
+            )
         if outside is None and model in self.objects:
             return self.named(inside)
         return Element(model, dotted_path(path), path)
@@ -141,13 +150,14 @@ def elements_of(reading: clause_reader.ClauseReader) -> Elements:
     for item in reading.mappings(reading.root, "schema"):
         model, table = item.text("name") or "", item.text("physicalName")
         objects.append(model)
-        for way in _below(reading, item, _Way()):
-            element = Element(model, ".".join(map(column_path, way.columns)), way.columns[-1])
-            by_name[".".join((model, *way.names))] = element
-            for owner, names in product((model, table), (way.names, way.columns)):
+        for way in _below(reading, item, ()):
+            names, columns, inner_ids = zip(*way, strict=True)
+            element = Element(model, ".".join(map(column_path, columns)), columns[-1])
+            by_name[".".join((model, *names))] = element
+            for owner, path in product((model, table), (names, columns)):
                 if owner is not None:
-                    by_name.setdefault(".".join((owner, *names)), element)
-            ids = (item.text("id"), *way.ids)
+                    by_name.setdefault(".".join((owner, *path)), element)
+            ids = (item.text("id"), *inner_ids)
             if None not in ids:
                 by_id["schema/" + "/properties/".join(map(str, ids))] = element
     return Elements(by_name, by_id, tuple(objects))
@@ -158,22 +168,13 @@ def physical_name(item: Mapping) -> str:
     return item.text("physicalName") or item.text("name") or ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Way:
-    """The names, the ids and the columns on the path to a property."""
-
-    names: tuple[str, ...] = ()
-    ids: tuple[str | None, ...] = ()
-    columns: tuple[str, ...] = ()
+_Way: TypeAlias = "tuple[tuple[str, str, str | None], ...]"
+"""The name, the column and the id of each property on a path."""
 
 
 def _below(reading: clause_reader.ClauseReader, owner: Mapping, way: _Way) -> Iterator[_Way]:
     for item in reading.mappings(owner, "properties"):
-        below = _Way(
-            (*way.names, item.text("name") or ""),
-            (*way.ids, item.text("id")),
-            (*way.columns, physical_name(item)),
-        )
+        below = (*way, (item.text("name") or "", physical_name(item), item.text("id")))
         yield below
         yield from _below(reading, item, below)
 
@@ -265,7 +266,7 @@ def _refuse(reading: OdcsReading, level: Mapping, reason: str, code: str | None 
 
 
 def _timed(reading: OdcsReading, level: Mapping, kind: str) -> Iterator[clause_reader.RuleOfModel]:
-    objects = reading.elements.objects
+    objects, places = reading.elements.objects, list[tuple[str, str | None]]()
     seconds = _seconds(level, kind)
     written = level.text("element") or reading.root.text("slaDefaultElement")
     if written is None and len(objects) == 1:
@@ -282,17 +283,14 @@ def _timed(reading: OdcsReading, level: Mapping, kind: str) -> Iterator[clause_r
         return
     nodes = [level.get(key) for key in _SAYING]
     names = [name.strip() for name in written.split(",")]
-    elements = [name if name in objects else reading.elements.named(name) for name in names]
-    for element in elements:
-        if isinstance(element, str) and element not in objects:
-            _refuse(reading, level, element, "E420")
+    for name in names:
+        try:
+            element = None if name in objects else reading.elements.named(name)
+        except NoCounterpartError as error:
+            _refuse(reading, level, str(error), "E420")
             return
-    path: str | None
-    for element in elements:
-        if isinstance(element, Element):
-            model, path = element.model, element.path
-        else:
-            model, path = element, None
+        places.append((name, None) if element is None else (element.model, element.path))
+    for model, path in places:
         demand = _DEMANDS.get(kind, Fresh)(path, seconds)
         yield model, path, reading.rule(kind, demand, *nodes)
 
