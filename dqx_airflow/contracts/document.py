@@ -163,10 +163,15 @@ def mistake(
 
     :param hint: what to write, if that is not in the table.
     """
-    rows = table_rows(__package__, "diagnostics.txt", "mistakes")
-    code, message, *helps = next(texts for row_name, *texts in rows if row_name == name)
-    help_line = helps[0].format(**named) if helps else hint
-    return Diagnostic(message.format(**named), span, code, related=related, help=help_line)
+    code, message, *helps = listed_texts("mistakes", name, **named)
+    return Diagnostic(message, span, code, related=related, help=helps[0] if helps else hint)
+
+
+def listed_texts(heading: str, name: str, /, **named: object) -> list[str]:
+    """The texts of a name below a heading of `diagnostics.txt`, with the values that they name."""
+    rows = table_rows(__package__, "diagnostics.txt", heading)
+    texts = next(texts for row_name, *texts in rows if row_name == name)
+    return [text.format(**named) for text in texts]
 
 
 _is_plain_word = re.compile(r"[\w$-]+").fullmatch

@@ -15,6 +15,7 @@ from itertools import pairwise
 from dqx_airflow.contracts.dialects import reader_of
 from dqx_airflow.contracts.dialects.clause_reader import CADENCES
 from dqx_airflow.contracts.diff import Diff, diff
+from dqx_airflow.contracts.document import listed_texts
 from dqx_airflow.contracts.enforcement.enforced_contract import (
     end_of,
     is_version,
@@ -60,6 +61,10 @@ class Blocker:
     hint: str
 
 
+def _blocker(name: str, /, **named: object) -> Blocker:
+    return Blocker(*listed_texts("blockers", name, **named))
+
+
 def objections(
     contract: Contract, digest: str, published: Sequence[PublishedVersion], on: date
 ) -> tuple[Blocker, ...]:
@@ -68,13 +73,11 @@ def objections(
     :param published: the published versions of its id, in order.
     """
     if reader_of(contract.dialect).versions_models:
-        problem = "a manifest of DataLex has no version: each of its contracts has one"
-        return (Blocker(problem, "compare two by `dql contract diff` and `dql contract impact`"),)
+        return (_blocker("manifest"),)
     version = version_of(contract.version)
     if version is None:
-        shown = f"'{contract.version}' cannot be ordered as a version"
-        problem = "the contract has no version" if contract.version is None else shown
-        return (Blocker(problem, "write it as 1.0.0"),)
+        name = "no_version" if contract.version is None else "no_order"
+        return (_blocker(name, version=contract.version),)
     mistyped = tuple(_mistyped(contract))
     if not published:
         return mistyped
@@ -82,18 +85,16 @@ def objections(
     if same is not None:
         if same.digest == digest:
             return ()
-        problem = f"version {contract.version} was published on {same.on} with another content"
-        return (Blocker(problem, f"raise it to {next_version(version, Bump.PATCH)} or higher"),)
+        named = {"version": contract.version, "next": next_version(version, Bump.PATCH)}
+        return (_blocker("other_content", on=same.on, **named),)
     if mistyped:
         return mistyped
     newest = max(published, key=lambda earlier: earlier.version)
     if version < newest.version:
-        problem = f"version {contract.version} is lower than {newest.contract.version}"
-        return (Blocker(problem, f"{newest.contract.version} is published: go on from there"),)
+        return (_blocker("lower", version=contract.version, newest=newest.contract.version),)
     last = max(earlier.on for earlier in published)
     if on < last:
-        problem = f"{on} is before {last}, when the last version was published"
-        return (Blocker(problem, f"publish it on {last} or later"),)
+        return (_blocker("before_last", on=on, last=last),)
     base = _base(published)
     if base is None:
         return ()
@@ -162,11 +163,8 @@ def _too_often(
     for before, after in pairwise(ordered):
         is_major = bump_between(before.version, after.version) is Bump.MAJOR
         if is_major and before.version.major > 0 and begin <= after.on <= on:
-            problem = (
-                f"{base.contract.id} breaks at most once a {period} ({cadence}), and did so on "
-                f"{after.on} with {after.contract.version}"
-            )
-            return [Blocker(problem, f"wait for the next {period}, or keep what there is")]
+            named = {"period": period, "cadence": cadence, "version": after.contract.version}
+            return [_blocker("too_often", id=base.contract.id, on=after.on, **named)]
     return []
 
 
@@ -183,15 +181,9 @@ def _too_soon(
     announced = _announced(base, published)
     if days == 0 or begin >= end_of_period(announced or on, days):
         return []
-    since = f"was deprecated on {announced}" if announced else "is not deprecated yet"
+    named = {"version": base.contract.version, "days": days, "announced": announced}
     earliest = end_of_period(announced or on, days)
-    problem = (
-        f"{base.contract.version} promises {days} days of notice before it breaks, and it {since}"
-    )
-    hint = f"publish a version of it with the status deprecated, then this one {days} days later"
-    if announced:
-        hint = f"publish it on {earliest} or later"
-    return [Blocker(problem, hint)]
+    return [_blocker("too_soon" if announced else "not_deprecated", earliest=earliest, **named)]
 
 
 def _announced(base: PublishedVersion, published: Sequence[PublishedVersion]) -> date | None:
@@ -216,12 +208,10 @@ def _overlap_too_short(base: PublishedVersion, contract: Contract, on: date) -> 
     earliest = end_of_period(begin, days)
     if days == 0 or end is None or end >= earliest:
         return []
-    problem = (
-        f"{base.contract.version} ends on {end}, {max((end - begin).days, 0)} days after "
-        f"{contract.version} begins on {begin}: {days} days of dual writes are promised"
-    )
-    hint = f"first publish {base.version.major}.x with a sunset on {earliest} or later"
-    return [Blocker(problem, hint)]
+    versions = {"version": base.contract.version, "successor": contract.version}
+    ends = {"end": end, "begin": begin, "between": max((end - begin).days, 0)}
+    named = {"days": days, "earliest": earliest, "major": base.version.major}
+    return [_blocker("short_overlap", **versions, **ends, **named)]
 
 
 def _ends_too_soon(base: PublishedVersion, contract: Contract, on: date) -> list[Blocker]:
@@ -234,8 +224,7 @@ def _ends_too_soon(base: PublishedVersion, contract: Contract, on: date) -> list
     earliest = end_of_period(on, days)
     if sunset is None or sunset >= min(promised or earliest, earliest):
         return []
-    problem = f"the sunset on {sunset} gives less than the {days} days of notice that are promised"
-    return [Blocker(problem, f"set it to {earliest} or later")]
+    return [_blocker("ends_too_soon", sunset=sunset, days=days, earliest=earliest)]
 
 
 _EMAIL = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+")
