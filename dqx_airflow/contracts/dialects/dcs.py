@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from math import ceil
 from typing import TypeAlias
 
@@ -37,6 +36,7 @@ from dqx_airflow.contracts.model import (
     dotted_path,
 )
 from dqx_airflow.diagnostics.diagnostic import slip_of
+from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 from dqx_airflow.metrics.types import LONGEST_DECIMAL, Family, family_of
 from dqx_airflow.values import FieldSource
@@ -53,6 +53,7 @@ _NO_INTERVAL = "not an interval"
 
 Place: TypeAlias = "tuple[Model, str]"
 """A column of a model."""
+Keys: TypeAlias = "tuple[str, ...]"
 PlacedColumn: TypeAlias = "tuple[Model, str | None]"
 """A column of a model; None if the model has to determine it."""
 
@@ -64,22 +65,30 @@ class _Levels:
     reading: ClauseReader
     models: tuple[Model, ...]
 
-    def place(self, level: Mapping, key: str) -> Place | str:
-        """The column of `model.field`, or why there is none."""
+    def place(self, level: Mapping, key: str) -> Place:
+        """The column of `model.field`.
+
+        :raises NoCounterpartError: there is none.
+        """
         written = level.text(key)
         if written is None:
-            return f"needs a {key} to be checked"
+            raise NoCounterpartError(f"needs a {key} to be checked")
         name, _, path = written.partition(".")
         for model in self.models:
             if model.name == name and model.field_at(path) is not None:
                 return model, path
         # The name of a model may be left out if only one has such a field.
         having = [model for model in self.models if model.field_at(written) is not None]
-        return (having[0], written) if len(having) == 1 else f"{_NO_FIELD} {written}"
+        if len(having) != 1:
+            raise NoCounterpartError(f"{_NO_FIELD} {written}")
+        return having[0], written
 
-    def timed(self, level: Mapping) -> PlacedColumn | str:
+    def timed(self, level: Mapping) -> PlacedColumn:
         """The column of the timestampField. Without one it is that of the only model, or the only
-        timestamp of all models."""
+        timestamp of all models.
+
+        :raises NoCounterpartError: there is none.
+        """
         if level.text("timestampField") is not None:
             return self.place(level, "timestampField")
         if len(self.models) == 1:
@@ -90,14 +99,9 @@ class _Levels:
             for item in model.fields
             if (item.type or "").startswith("timestamp")
         ]
-        return columns[0] if len(columns) == 1 else "the model is ambiguous: add a timestampField"
-
-    def seconds(self, level: Mapping, key: str) -> float | str:
-        """The duration at a key, or why there is none."""
-        if level.get(key) is None:
-            return f"needs a {key} to be checked"
-        seconds = text_duration_s(self.reading, level.get(key))
-        return seconds if seconds is not None else f"the {key} is not a duration"
+        if len(columns) != 1:
+            raise NoCounterpartError("the model is ambiguous: add a timestampField")
+        return columns[0]
 
     def refuse(self, level: Mapping, keys: Iterable[str], reason: str) -> None:
         codes = {_NO_FIELD: "E420", _NO_INTERVAL: "E422"}
@@ -126,12 +130,17 @@ def _service_levels(levels: _Levels, node: Mapping) -> Iterator[RuleOfModel]:
         if name in _OF_OPERATIONS:
             reading.documented(level, _OF_OPERATIONS[name])
         reading.documented_keys(level, "description", reason="in words alone")
-        if name in _READERS:
-            yield from _READERS[name](levels, level)
+        if name == "frequency":
+            yield from _frequency(levels, level)
+        elif name in _READERS:
+            keys, read = _READERS[name]
+            try:
+                yield from read(levels, level, keys)
+            except NoCounterpartError as error:
+                levels.refuse(level, keys, str(error))
 
 
-def _retention(levels: _Levels, level: Mapping) -> Iterator[RuleOfModel]:
-    keys = ("period", "timestampField")
+def _retention(levels: _Levels, level: Mapping, keys: Keys) -> Iterator[RuleOfModel]:
     if level.truth("unlimited"):
         levels.reading.documented_keys(
             level, "unlimited", *keys, reason="unlimited: the data is never deleted"
@@ -144,33 +153,36 @@ def _retention(levels: _Levels, level: Mapping) -> Iterator[RuleOfModel]:
 def _age(
     levels: _Levels,
     level: Mapping,
-    keys: tuple[str, str],
-    name: str,
-    demand_of: Callable[[str | None, float], Fresh | Retained],
+    keys: Keys,
+    name: str = "freshness",
+    demand_of: Callable[[str | None, float], Fresh | Retained] = Fresh,
 ) -> Iterator[RuleOfModel]:
     """A limit on the age of a column: the keys of the duration and of the column."""
-    seconds, place = levels.seconds(level, keys[0]), levels.timed(level)
-    if isinstance(place, str):
-        levels.refuse(level, keys, place)
-    elif isinstance(seconds, str):
-        levels.refuse(level, keys, seconds)
-    else:
-        demand = demand_of(place[1], seconds)
-        yield place[0].name, None, levels.reading.rule(name, demand, *map(level.get, keys))
+    seconds = text_duration_s(levels.reading, level.get(keys[0]))
+    model, column = levels.timed(level)
+    demand = demand_of(column, _stated(seconds, level, keys[0]))
+    yield model.name, None, levels.reading.rule(name, demand, *map(level.get, keys))
 
 
-def _latency(levels: _Levels, level: Mapping) -> Iterator[RuleOfModel]:
-    keys = ("threshold", "sourceTimestampField", "processedTimestampField")
-    seconds = levels.seconds(level, keys[0])
-    source, processed = (levels.place(level, key) for key in keys[1:])
-    if isinstance(source, str) or isinstance(processed, str) or isinstance(seconds, str):
-        wrong = next(found for found in (source, processed, seconds) if isinstance(found, str))
-        levels.refuse(level, keys, wrong)
-    elif source[0] is not processed[0]:
-        levels.refuse(level, keys, "the two fields belong to different models")
-    else:
-        demand = Prompt(source[1], processed[1], seconds)
-        yield source[0].name, None, levels.reading.rule("latency", demand, *map(level.get, keys))
+def _latency(levels: _Levels, level: Mapping, keys: Keys) -> Iterator[RuleOfModel]:
+    seconds = text_duration_s(levels.reading, level.get(keys[0]))
+    (model, source), (other, processed) = (levels.place(level, key) for key in keys[1:])
+    demand = Prompt(source, processed, _stated(seconds, level, keys[0]))
+    if model is not other:
+        raise NoCounterpartError("the two fields belong to different models")
+    yield model.name, None, levels.reading.rule("latency", demand, *map(level.get, keys))
+
+
+def _stated(seconds: float | None, level: Mapping, key: str) -> float:
+    """The duration at a key.
+
+    :raises NoCounterpartError: there is none.
+    """
+    if seconds is None:
+        is_missing = level.get(key) is None
+        wrong = f"needs a {key} to be checked" if is_missing else f"the {key} is not a duration"
+        raise NoCounterpartError(wrong)
+    return seconds
 
 
 def _frequency(levels: _Levels, level: Mapping) -> Iterator[RuleOfModel]:
@@ -201,13 +213,10 @@ def _frequency(levels: _Levels, level: Mapping) -> Iterator[RuleOfModel]:
             yield model.name, None, reading.rule("frequency", demand, *nodes)
 
 
-_READERS: dict[str, Callable[[_Levels, Mapping], Iterator[RuleOfModel]]] = {
-    "freshness": partial(
-        _age, keys=("threshold", "timestampField"), name="freshness", demand_of=Fresh
-    ),
-    "retention": _retention,
-    "latency": _latency,
-    "frequency": _frequency,
+_READERS: dict[str, tuple[Keys, Callable[[_Levels, Mapping, Keys], Iterator[RuleOfModel]]]] = {
+    "freshness": (("threshold", "timestampField"), _age),
+    "retention": (("period", "timestampField"), _retention),
+    "latency": (("threshold", "sourceTimestampField", "processedTimestampField"), _latency),
 }
 
 
