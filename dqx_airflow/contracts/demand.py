@@ -202,6 +202,8 @@ _WORDS: Mapping[str, Callable[[Any], str]] = {
     **dict.fromkeys(("columns", "other_columns"), columns_text),
     **dict.fromkeys(("share", "duplicates"), percent_text),
     **dict.fromkeys(("demand", "condition"), lambda value: value.text),
+    **dict.fromkeys(("age_s", "period_s"), duration_text),
+    "column": lambda column: column or "data",
     **dict.fromkeys(_SQL, one_line),
     "values": values_text,
 }

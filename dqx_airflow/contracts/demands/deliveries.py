@@ -55,6 +55,7 @@ class Fresh(
     dimension="timeliness",
     is_quality=True,
     odcs_property="freshness",
+    words="{column} at most {age_s} old",
     stricter={"age_s": base.falling},
 ):
     """The latest value of the column is at most this many seconds old. Without a column it is the
@@ -62,10 +63,6 @@ class Fresh(
 
     column: str | None
     age_s: float
-
-    @property
-    def text(self) -> str:
-        return f"{self.column or 'data'} at most {base.duration_text(self.seconds)} old"
 
     def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
         try:
@@ -126,6 +123,7 @@ class Retained(
     DemandOnPeriod,
     dimension="conformity",
     odcs_property="retention",
+    words="{column} at most {period_s} back",
     stricter={"period_s": base.falling},
 ):
     """The earliest value of the column is at most this many seconds old.
@@ -135,10 +133,6 @@ class Retained(
 
     column: str | None
     period_s: float
-
-    @property
-    def text(self) -> str:
-        return f"{self.column or 'data'} at most {base.duration_text(self.seconds)} back"
 
     def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
         column = self.column or _clock(context)

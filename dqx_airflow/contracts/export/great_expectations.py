@@ -29,43 +29,21 @@ _STRICTER = "exported stricter than it is: Great Expectations permits no share o
 
 def suite(contract: Contract) -> Exported:
     """The suite as Great Expectations 1 loads it: `ExpectationSuite(**json.load(file))`."""
-    drafting = _SuiteWriter(contract, contract.models[0])
-    expectations = [*drafting.generated(), *drafting.further()]
-    plain = {
-        "name": _name(contract),
-        "meta": _meta(contract),
-        "expectations": [expectation.as_plain() for expectation in expectations],
-    }
-    return drafting.exported(plain)
+    writer = _SuiteWriter(contract, contract.models[0])
+    expectations = [*writer.generated(), *writer.further()]
+    return writer.suite("name", [expectation.as_plain() for expectation in expectations])
 
 
 def older_suite(contract: Contract) -> Exported:
     """The suite in the form before version 1, limited to what the generator of seed 003
     supports."""
-    drafting = _SuiteWriter(contract, contract.models[0], is_older=True)
+    writer = _SuiteWriter(contract, contract.models[0], is_older=True)
     expectations = [
         {"expectation_type": expectation.type, "kwargs": expectation.kwargs}
-        for expectation in drafting.generated()
+        for expectation in writer.generated()
     ]
-    drafting.leave_the_rest()
-    plain = {
-        "expectation_suite_name": _name(contract),
-        "meta": _meta(contract),
-        "expectations": expectations,
-    }
-    return drafting.exported(plain)
-
-
-def _name(contract: Contract) -> str:
-    return contract.id.replace(".", "_") + "_suite"
-
-
-def _meta(contract: Contract) -> dict[str, Any]:
-    return {
-        "contract_id": contract.id,
-        "contract_version": contract.version,
-        "generated_from": f"contracts/{contract.id.split('.')[-1]}.contract.yaml",
-    }
+    writer.leave_the_rest()
+    return writer.suite("expectation_suite_name", expectations)
 
 
 @dataclass(slots=True)
@@ -74,6 +52,17 @@ class _SuiteWriter(ModelWriter):
 
     is_older: bool = False
     written: set[int] = field(default_factory=set)
+
+    def suite(self, name: str, expectations: list[dict[str, Any]]) -> Exported:
+        """The suite; `name` is the key of its name."""
+        contract = self.contract
+        meta = {
+            "contract_id": contract.id,
+            "contract_version": contract.version,
+            "generated_from": f"contracts/{contract.id.split('.')[-1]}.contract.yaml",
+        }
+        named = {name: f"{contract.id.replace('.', '_')}_suite", "meta": meta}
+        return self.exported({**named, "expectations": expectations})
 
     def generated(self) -> Iterator[Expectation]:
         """The expectations of the generator, in its order."""
