@@ -122,8 +122,10 @@ def given_options(ref: DatasetRef) -> dict[str, str]:
 
 def option_of(ref: DatasetRef, name: str) -> str | None:
     """The value of an option, whose name may be in any case; None if it is not given."""
-    options = {key.lower(): value for key, value in given_options(ref).items()}
-    return options.get(name.lower())
+    for key, value in ref.options:
+        if key.removeprefix(UNCHECKED).lower() == name.lower():
+            return value
+    return None
 
 
 def is_on(ref: DatasetRef, name: str, *, by_default: bool = False) -> bool:

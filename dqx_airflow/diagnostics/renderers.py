@@ -38,11 +38,11 @@ def draw(
         displayed without an excerpt.
     """
     lines = {
-        name: text.removeprefix("\ufeff").split("\n") for name, text in sources.items() if text
+        # A space for a byte order mark keeps the columns aligned.
+        name: (f" {text[1:]}" if text.startswith("\ufeff") else text).split("\n")
+        for name, text in sources.items()
+        if text
     }
-    marked = {name for name, text in sources.items() if text.startswith("\ufeff")}
-    for name in marked:
-        lines[name][0] = " " + lines[name][0]  # keeps the columns aligned
     kept, rest = first_findings(diagnostics)
     drawn = [_draw_one(diagnostic, lines, colour) for diagnostic in kept]
     return "\n\n".join([*drawn, rest] if rest else drawn)

@@ -74,21 +74,20 @@ class Linker:
     imported: list[ImportedFile] = field(default_factory=list)
     _scopes: dict[str, Scope] = field(default_factory=dict)
 
-    def link(self, file: nodes.File, name: str) -> Scope:
-        """The scope of the main file and, for its suite, of the suite."""
-        return self._scope(file, name, (name,))
+    def link(self, file: nodes.File, name: str, importers: tuple[str, ...] = ()) -> Scope:
+        """The scope of the main file and, for its suite, of the suite.
 
-    def _scope(self, file: nodes.File, name: str, chain: tuple[str, ...]) -> Scope:
-        scope = Scope(name)
-        suite = file.suite
+        :param importers: of an imported file: the names of those that lead to it.
+        """
+        scope, chain, suite = Scope(name), (*importers, name), file.suite
         for statement in (*file.imports, *(suite.imports if suite else ())):
             self._import(statement, scope, chain)
         constants, macros = file.all_constants, file.all_macros
         self._report_duplicates("E011", "constant", constants)
         self._report_duplicates("E210", "macro", macros)
-        names = [constant.name for constant in constants] + [macro.name for macro in macros]
-        for defined in names:
-            self._warn_of_hidden(defined, scope)
+        definitions: tuple[nodes.Constant | nodes.Macro, ...] = (*constants, *macros)
+        for defined in definitions:
+            self._warn_of_hidden(defined.name, scope)
         # Definitions of a file hide imported ones.
         own_names = {constant.name.text for constant in constants}
         imported = [constant for name, constant in scope.constants.items() if name not in own_names]
@@ -149,8 +148,7 @@ class Linker:
             help_line = "put `export` before the definitions that others share"
             self._error("E207", message, statement.path.span, help_line)
             file = nodes.File((), (), (), ())
-        scope = self._scope(file, source.name, (*chain, source.name))
-        self._scopes[source.name] = scope
+        scope = self._scopes[source.name] = self.link(file, source.name, chain)
         return scope
 
     def _bring(self, statement: nodes.Import, exporter: Scope, scope: Scope) -> None:

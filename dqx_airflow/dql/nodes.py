@@ -638,8 +638,8 @@ class Suite(Node):
     @property
     def watched(self) -> tuple[str, ...]:
         """The watched datasets whose columns are not known yet."""
-        watches = (watch for check in self.checks for watch in check.watches)
-        return tuple(dict.fromkeys(watch.dataset.text for watch in watches))
+        names = (watch.dataset.text for check in self.checks for watch in check.watches)
+        return tuple(dict.fromkeys(names))
 
     @property
     def requires_history(self) -> bool:

@@ -477,11 +477,12 @@ def _never(reason: str, span: Span, help_line: str = _LOOSEN) -> Diagnostic:
 
 def _counts_in(sides: tuple[nodes.Expression, ...]) -> list[nodes.Call]:
     """The calls of metrics that count something."""
-    calls = (part for part in expressions_in(sides) if isinstance(part, nodes.Call))
     return [
-        call
-        for call in calls
-        if call.name.text in METRICS and METRICS[call.name.text].unit.is_whole
+        part
+        for part in expressions_in(sides)
+        if isinstance(part, nodes.Call)
+        and part.name.text in METRICS
+        and METRICS[part.name.text].unit.is_whole
     ]
 
 

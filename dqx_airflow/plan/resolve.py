@@ -122,14 +122,10 @@ def check_datasets(
                 )
             )
     for check in suite.checks:
-        named_datasets = [name.text for name in check.datasets]
-        undated = [
-            name for name in named_datasets if name in by_name and by_name[name].date_column is None
-        ]
         for call in _lagged_metrics(check):
             named = call.parameter("dataset")
-            name = named.text if isinstance(named, nodes.Name) else named_datasets[0]
-            if name in undated:
+            name = named.text if isinstance(named, nodes.Name) else check.datasets[0].text
+            if name in by_name and by_name[name].date_column is None:
                 message = f"this needs `{call.name.text}` on other dates, but '{name}' has no dates"
                 help_line = f"set the date_column of dataset '{name}' in the gate"
                 mistakes.append(Diagnostic(message, call.span, code="E111", help=help_line))
@@ -138,14 +134,13 @@ def check_datasets(
 
 def _lagged_metrics(check: nodes.Check) -> Iterator[nodes.Call]:
     """The metric calls of a check for dates other than the target date."""
-    claims = (claim for assertion in check.assertions for claim in simple_claims(assertion.claim))
-    for claim in claims:
-        if not isinstance(claim, nodes.Measure):
-            continue
-        is_lagged = isinstance(claim.condition, nodes.WithinStddev)
-        yield from _lagged_in(claim.expression, is_lagged)
-        for bound in nodes.bounds_of(claim.condition):
-            yield from _lagged_in(bound, False)
+    for assertion in check.assertions:
+        for claim in simple_claims(assertion.claim):
+            if isinstance(claim, nodes.Measure):
+                is_lagged = isinstance(claim.condition, nodes.WithinStddev)
+                yield from _lagged_in(claim.expression, is_lagged)
+                for bound in nodes.bounds_of(claim.condition):
+                    yield from _lagged_in(bound, False)
 
 
 def _lagged_in(node: nodes.Expression, is_lagged: bool) -> Iterator[nodes.Call]:

@@ -8,7 +8,7 @@ that of a column, matches every other.
 from __future__ import annotations
 
 import zoneinfo
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import time
 from enum import Enum
@@ -393,11 +393,9 @@ def _takes_tolerance(claim: nodes.Claim) -> bool:
             return False
 
 
-def datasets_of(checks: Iterable[nodes.Check]) -> tuple[str, ...]:
+def datasets_of(checks: Sequence[nodes.Check]) -> tuple[str, ...]:
     """The datasets that a suite needs: first those of its checks, then those of lookups."""
-    names: dict[str, None] = {}
-    for check in checks:
-        names.update((name.text, None) for name in check.datasets)
+    names = dict.fromkeys(name.text for check in checks for name in check.datasets)
     for check in checks:
         for assertion in check.assertions:
             predicates = list(filters_over(check, assertion))
@@ -408,10 +406,9 @@ def datasets_of(checks: Iterable[nodes.Check]) -> tuple[str, ...]:
                     case nodes.Measure(condition=nodes.InValues(choices=choices)):
                         names.update(dict.fromkeys(_dataset_names(choices)))
                 names.update(dict.fromkeys(_compared_with(claim)))
-            members = (member for predicate in predicates for member in members_in(predicate))
-            names.update(
-                (name, None) for member in members for name in _dataset_names(member.choices)
-            )
+            for predicate in predicates:
+                for member in members_in(predicate):
+                    names.update(dict.fromkeys(_dataset_names(member.choices)))
     return tuple(names)
 
 

@@ -300,13 +300,6 @@ class MeaningChecker:
         default_factory=lambda: iter(range(satisfiability.MOST_SYMBOLIC_QUESTIONS))
     )
 
-    @classmethod
-    def of(cls, constants: Iterable[nodes.Constant]) -> MeaningChecker:
-        constants = tuple(constants)
-        return cls(
-            assertions.constant_quantities(constants), satisfiability.constant_ranges(constants)
-        )
-
     def check(
         self, assertion: nodes.Assertion, check: nodes.Check, *, is_scaled: bool
     ) -> Iterator[Diagnostic]:
@@ -360,7 +353,9 @@ def check_suite(suite: nodes.Suite, used: set[str]) -> list[Diagnostic]:
         message, help_line = "duplicate modifier", "remove one of them"
         diagnostics.append(Diagnostic(message, repeated, code="E013", help=help_line))
     diagnostics += _check_title(suite.name)
-    meaning = MeaningChecker.of(valid)
+    meaning = MeaningChecker(
+        assertions.constant_quantities(valid), satisfiability.constant_ranges(valid)
+    )
     selection = SelectableAssertions(suite.checks if suite.profiles else ())
     scaled = {
         id(assertion)

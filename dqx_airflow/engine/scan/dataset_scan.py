@@ -198,8 +198,11 @@ class _Rows:
     ) -> DataFrame:
         """Those of the dates of a pass, with all columns that the SQL of the requests names."""
         frame = frames.rows_of_dates(self.dataset, {request.date for request in of_pass})
-        looked_into = {name for request in of_pass for name in request.looks_into}
-        wanted = [lookup for lookup in self.lookups if lookup.reference in looked_into]
+        wanted = [
+            lookup
+            for lookup in self.lookups
+            if any(lookup.reference in request.looks_into for request in of_pass)
+        ]
         return frames.with_named_columns(frame, self.dataset, requests, wanted, self.references)
 
 
@@ -226,7 +229,7 @@ def _scan_rows(
         with jobs_called(spark, f"{dataset.ref.name}: {passes.describe_pass(aggregates)}"):
             if all(item.distinct for item in aggregates):
                 return passes.count_distinct(frame, aggregates, dataset.schema, dates)
-            if all(item.over for item in aggregates):
+            if aggregates[0].over is not None:
                 return aggregate_reshaped(frame, aggregates, dates)
             return aggregate(frame, [item.sql for item in aggregates], dates)
 

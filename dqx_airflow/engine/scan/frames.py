@@ -261,7 +261,7 @@ _DAYS, _MICROSECONDS = "unix_date({})", "unix_micros({})"
 _LOCAL = "timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', {})"
 NESTED = (ArrayType, MapType, StructType, BinaryType)
 """Types that have no value as a metric."""
-_INTERVALS = interval_types()
+_INTERVALS = frozenset(interval_types())
 _COLLECTED_AS: dict[type[DataType], str] = {
     DateType: _DAYS,
     TimestampType: _MICROSECONDS,
@@ -282,7 +282,7 @@ def collect(frame: DataFrame, *, keys: int = 0) -> list[tuple[MetricValue, ...]]
         an interval.
     """
     types = [type(field.dataType) for field in frame.schema.fields]
-    if any(kind in _INTERVALS for kind in types):
+    if not _INTERVALS.isdisjoint(types):
         hint = "timestampdiff(SECOND, a, b) is its length in seconds"
         raise PySparkException(f"[NOT_A_NUMBER] it returns an interval: {hint}")
     numbered = frame.toDF(*map(str, range(len(types))))

@@ -275,15 +275,12 @@ def split_into_passes(
         by_pass.setdefault(pass_key(request.aggregate), []).append(request)
     requests = by_pass.pop(None, [])
     yield from by_pass.values()
-    keys = [
-        request for request in requests if request.aggregate.distinct and request.aggregate.is_key
-    ]
-    values = [
-        request
-        for request in requests
-        if request.aggregate.distinct and not request.aggregate.is_key
-    ]
-    rest = [request for request in requests if not request.aggregate.distinct]
+    keys: list[AggregateRequest] = []
+    values: list[AggregateRequest] = []
+    rest: list[AggregateRequest] = []
+    for request in requests:
+        item = request.aggregate
+        (rest if not item.distinct else keys if item.is_key else values).append(request)
     distinct = {request.aggregate for request in (*keys, *values)}
     is_one = len(distinct) <= MOST_DISTINCT and (fuses_keys or not keys)
     if rest and is_one and has_few_rows(dataset, {request.date for request in requests}):
@@ -297,11 +294,12 @@ def split_into_passes(
 
 
 def describe_pass(aggregates: Sequence[Aggregate]) -> str:
-    """A short description of a pass."""
-    if all(isinstance(aggregate.over, Frequencies) for aggregate in aggregates):
-        return "values and the numbers of their rows"
-    if all(aggregate.over for aggregate in aggregates):
-        return "rows in order"
+    """A short description of a pass, whose aggregates have one `pass_key`."""
+    match aggregates[0].over:
+        case Frequencies():
+            return "values and the numbers of their rows"
+        case Steps():
+            return "rows in order"
     if all(aggregate.distinct for aggregate in aggregates):
         return "keys" if all(aggregate.is_key for aggregate in aggregates) else "distinct values"
     return f"{len(aggregates)} aggregates" if len(aggregates) > 1 else "one aggregate"

@@ -36,6 +36,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.types import DataType, IntegerType, LongType, StructField, StructType
 
+from dqx_airflow.datasets.reader_options import option_of
 from dqx_airflow.engine.session.spark_versions import type_named
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.listing import DataFile, for_spark, partition_names, read_each
@@ -106,8 +107,8 @@ def _type(kind: Any) -> str:
 def merges_schemas(spark: SparkSession, ref: DatasetRef) -> bool:
     """True if an option or the session asks for the columns of all files."""
     name = "mergeSchema"
-    option = {key.casefold(): value for key, value in ref.options}.get(name.casefold())
-    return (option or spark.conf.get(f"spark.sql.{ref.format}.{name}")).lower() == "true"
+    option = option_of(ref, name) or spark.conf.get(f"spark.sql.{ref.format}.{name}")
+    return option.lower() == "true"
 
 
 def schema_as_written(path: str, files: Sequence[DataFile]) -> StructType | None:
