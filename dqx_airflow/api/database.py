@@ -212,7 +212,7 @@ class MemoryDatabase:
         """The values of a plan, measured in Python, and the snapshots of the datasets."""
         scanned = measure_in_memory(plan, self._datasets, self._tables)
         return scanned, tuple(
-            snapshot_of(ref, plan, scanned, fields=self._tables[ref.name].fields)
+            replace(snapshot_of(ref, plan, scanned), fields=self._tables[ref.name].fields)
             for ref in self._datasets
             if ref.name in plan.reads
         )

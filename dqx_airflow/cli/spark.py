@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
 
 from pyspark.sql import SparkSession
 
@@ -18,7 +20,7 @@ from dqx_airflow.dql.syntax.grammar import unquoted
 from dqx_airflow.engine.job import run_gates, try_gates
 from dqx_airflow.engine.measure import measure_together
 from dqx_airflow.engine.outputs.good_rows import Release
-from dqx_airflow.engine.session.concurrency import import_meanwhile, tasks_reported
+from dqx_airflow.engine.session.concurrency import do_meanwhile, tasks_reported
 from dqx_airflow.engine.session.connection import (
     check_file_systems,
     open_session,
@@ -100,7 +102,7 @@ class Spark:
             finally:
                 if is_seen:
                     sys.stderr.write("\r\033[K")
-            import_meanwhile("dqx_airflow.cli.reports")
+            do_meanwhile(partial(import_module, "dqx_airflow.cli.reports"))
         return self._session
 
 

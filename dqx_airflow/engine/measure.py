@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import date
 
 from pyspark.sql import SparkSession
@@ -230,14 +231,11 @@ def snapshots(
     """The snapshots of the measured datasets, for a report."""
     described = []
     for ref in refs:
-        dataset = opened.get(ref.name)
-        if dataset is None:
-            described.append(snapshot_of(ref, plan, measured))
-            continue
-        location, version, fields = dataset.location, dataset.version, dataset.fields
-        described.append(
-            snapshot_of(ref, plan, measured, location=location, version=version, fields=fields)
-        )
+        snapshot, dataset = snapshot_of(ref, plan, measured), opened.get(ref.name)
+        if dataset is not None:
+            location, version, fields = dataset.location, dataset.version, dataset.fields
+            snapshot = replace(snapshot, location=location, version=version, fields=fields)
+        described.append(snapshot)
     return tuple(described)
 
 

@@ -20,25 +20,17 @@ from dqx_airflow.plan import model
 
 
 def snapshot_of(
-    ref: values.DatasetRef,
-    plan: model.Plan,
-    scanned: model.Scanned,
-    *,
-    location: str | None = None,
-    version: int | None = None,
-    fields: tuple[values.DatasetField, ...] = (),
+    ref: values.DatasetRef, plan: model.Plan, scanned: model.Scanned
 ) -> values.DatasetSnapshot:
-    """The snapshot of a dataset on the date of the plan; for an unreadable one only its
-    location."""
+    """The snapshot of a dataset on the date of the plan, without what only who read it knows: the
+    version and the fields."""
     on = plan.date if ref.date_column else None
     rows = scanned.values.get(model.row_count(ref.name, on))
     return values.DatasetSnapshot(
         name=ref.name,
-        location=location or ref.location,
+        location=ref.location,
         format=_format_of(ref),
-        version=version,
         rows=rows if isinstance(rows, int) else None,
-        fields=fields,
         metrics=tuple(
             values.MetricResult(request.metric, next(map(str, request.arguments), None), value)
             for request, value in scanned.values.items()

@@ -316,7 +316,7 @@ class _Quarantine:
 
     def _read_again(self, rows: DataFrame) -> DataFrame:
         """Those of the rows that this run reads, each once."""
-        frame = rows_with_texts(self.dataset, self.run_key.date)
+        frame = rows_with_texts(self.dataset, {self.run_key.date})
         read = self._with_row(
             frame.select(*(F.expr(sql).alias(field.name) for field, sql in self._columns))
         )

@@ -231,7 +231,7 @@ def rows_with_faults(
 ) -> DataFrame:
     """The rows of the target date, with all columns that the conditions of the faults name."""
     requests = [fault.request for fault in faults]
-    frame = frames.rows_with_texts(dataset, references.date)
+    frame = frames.rows_with_texts(dataset, {references.date})
     return frames.with_named_columns(frame, dataset, requests, lookups_of(*requests), references)
 
 

@@ -61,7 +61,7 @@ class ReferenceTables:
 
 def rows_of_dates(dataset: OpenDataset, dates: set[date | None]) -> DataFrame:
     """The rows of the dates, with a column for the date of each row if there are several."""
-    frame = _filtered(dataset, dates)
+    frame = rows_with_texts(dataset, dates)
     if dataset.dates is None or len(dates) == 1:
         return frame
     on, lost = dataset.dates.date_of_row(dates), has_lost_its_date(dataset)
@@ -73,7 +73,7 @@ def rows_of_dates(dataset: OpenDataset, dates: set[date | None]) -> DataFrame:
 
 def rows_of(dataset: OpenDataset, on: date) -> DataFrame:
     """The rows of a date, or all rows of a dataset without dates."""
-    frame = _filtered(dataset, {on})
+    frame = rows_with_texts(dataset, {on})
     return frame.select(*map(quote_name, dataset.struct.names)) if dataset.texts else frame
 
 
@@ -91,12 +91,8 @@ def condition_of(spark: SparkSession, dataset: OpenDataset, on: date) -> str | N
     return " AND ".join(conditions) or None
 
 
-def rows_with_texts(dataset: OpenDataset, on: date) -> DataFrame:
-    """The rows of a date, together with the strings that their values are cast from, if any."""
-    return _filtered(dataset, {on})
-
-
-def _filtered(dataset: OpenDataset, dates: Collection[date | None]) -> DataFrame:
+def rows_with_texts(dataset: OpenDataset, dates: Collection[date | None]) -> DataFrame:
+    """The rows of dates, together with the strings that their values are cast from, if any."""
     frame = dataset.read(dates)
     if dataset.dates is None:
         return frame

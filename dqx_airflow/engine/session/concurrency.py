@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from functools import partial
-from importlib import import_module
 from typing import Any, TypeAlias, TypeVar
 
 from pyspark.sql import SparkSession
@@ -23,16 +22,6 @@ from dqx_airflow.engine.session import spark_versions
 from dqx_airflow.engine.session.spark_errors import Py4JError
 from dqx_airflow.errors import SparkError
 from dqx_airflow.values.json_form import EXIT_TIMED_OUT
-
-
-def import_meanwhile(*modules: str) -> None:
-    """Imports modules on another thread; later imports find them, or wait."""
-
-    def import_them() -> None:
-        for module in modules:
-            import_module(module)
-
-    do_meanwhile(import_them)
 
 
 def do_meanwhile(work: Callable[[], object]) -> None:
