@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from functools import partial
-from html import escape
 from string import Template
 from typing import Any, TypeAlias
 from urllib.parse import urlencode
@@ -33,7 +32,7 @@ from airflow.providers.common.compat.sdk import BaseHook
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 
 from dqx_airflow.diagnostics.diagnostic import listed
-from dqx_airflow.diagnostics.renderers import printable
+from dqx_airflow.diagnostics.renderers import filled, printable
 from dqx_airflow.diagnostics.verdicts import format_like_limit, found_text
 from dqx_airflow.operators.links import GateReportLink
 from dqx_airflow.operators.outcome import NO_REPORT, XCOM_KEY, cut
@@ -87,54 +86,6 @@ class GateNotice:
     payload: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class _Fault:
-    """An assertion that failed, or was not evaluated."""
-
-    severity: str
-    name: str
-    detail: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Message:
-    """What a notice says, in any markup. `title` is the part after the outcome and the gate."""
-
-    outcome: str
-    gate: str
-    title: str
-    faults: Sequence[_Fault]
-    more: int
-    to_do: Sequence[tuple[str, str]]
-    url: str
-    incident: str
-
-    def markdown(self) -> str:
-        lines = [f"Gate {_code(self.gate)} {self.outcome}: {_plain(self.title)}"]
-        lines += [
-            f"- {fault.severity} {_code(fault.name)} {_code(fault.detail)}" for fault in self.faults
-        ]
-        lines += [f"- and {self.more} more"] if self.more else []
-        lines += [f"{_plain(name)}: {_code(text)}" for name, text in self.to_do]
-        # The incident first: Airflow's own pages need a wide screen.
-        lines += [f"Incident: {self.incident}"] if self.incident else []
-        lines += [self.url] if self.url else []
-        return "\n".join(lines)
-
-    def html(self) -> str:
-        items = [
-            f"<li>{escape(fault.severity)} <b>{escape(fault.name)}</b> {escape(fault.detail)}</li>"
-            for fault in self.faults
-        ]
-        items += [f"<li>and {self.more} more</li>"] if self.more else []
-        listed = f"<ul>{''.join(items)}</ul>" if items else ""
-        listed += "".join(f"<p>{escape(name)}: {escape(text)}</p>" for name, text in self.to_do)
-        link = f'<p><a href="{escape(self.incident)}">Incident</a></p>' if self.incident else ""
-        link += f'<p><a href="{escape(self.url)}">Report</a></p>' if self.url else ""
-        title = escape(self.title)
-        return f"<p>Gate <b>{escape(self.gate)}</b> {self.outcome}: {title}</p>{listed}{link}"
-
-
 def gate_notice(context: Any, *, is_recovery: bool = False, on: str | None = "") -> GateNotice:
     """The notice of the gate whose callback receives this context.
 
@@ -160,8 +111,19 @@ def gate_notice(context: Any, *, is_recovery: bool = False, on: str | None = "")
     if is_recovery:
         text = cut(f"recovered, {text}", _LONGEST_TEXT)
     state = f"recovered, {outcome}" if is_recovery else outcome
-    title = _title(report, error)
-    message = _Message(state, gate, title, *_faults(report), _to_do(report), url, incident)
+    faults, more = _faults(report)
+    told = {
+        "outcome": state,
+        "gate": gate,
+        "title": _title(report, error),
+        "faults": faults,
+        "more": more,
+        "to_do": _to_do(report),
+        "url": url,
+        "incident": incident,
+    }
+    markdown = filled(__package__, "notice.md", code=_code, plain=_plain, **told).rstrip("\n")
+    html = filled(__package__, "notice.html", **told)
     payload = {
         "outcome": outcome,
         "recovered": is_recovery,
@@ -178,7 +140,7 @@ def gate_notice(context: Any, *, is_recovery: bool = False, on: str | None = "")
         "error": cut(error, _LONGEST_TEXT) if error and not report else None,
         "report": report or None,
     }
-    return GateNotice(text, message.markdown(), message.html(), payload)
+    return GateNotice(text, markdown, html, payload)
 
 
 def notify_with(make: Callable[[GateNotice], Any]) -> Callback:
@@ -261,11 +223,12 @@ def _title(report: Mapping[str, Any], error: str) -> str:
     return f"data of {report.get('date')}: {title}"
 
 
-def _faults(report: Mapping[str, Any]) -> tuple[list[_Fault], int]:
-    """The worst assertions that did not pass, and the number of the others."""
+def _faults(report: Mapping[str, Any]) -> tuple[list[tuple[str, str, str]], int]:
+    """The worst assertions that did not pass, each with its severity and what was found, and the
+    number of the others."""
     verdicts = report.get("verdicts") or []
     faults = [
-        _Fault(_text(verdict.get("severity")), _text(verdict.get("name")), _verdict_line(verdict))
+        (_text(verdict.get("severity")), _text(verdict.get("name")), _verdict_line(verdict))
         for verdict in verdicts[:_MOST_VERDICTS]
     ]
     return faults, len(verdicts) - len(faults) + int(report.get("more_verdicts") or 0)
