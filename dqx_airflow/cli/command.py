@@ -107,11 +107,12 @@ def _in_json(value: Any, instead: str, kind: str | None = None) -> Any:
 def print_list(
     text: str | None, head: Sequence[str], rows: Sequence[Sequence[Any]], nothing: str
 ) -> None:
-    """Prints JSON if that is wanted, else a table, or a sentence if that would have no rows."""
+    """Prints a text such as JSON if that is wanted, else a table, or a sentence if that would have
+    no rows."""
     from dqx_airflow.cli.reports import print_table
 
     if text is not None:
-        typer.echo(text)
+        typer.echo(text, nl=not text.endswith("\n"))
     elif rows:
         print_table(head, rows)
     else:

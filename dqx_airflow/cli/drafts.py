@@ -16,14 +16,13 @@ from dqx_airflow.cli import command
 from dqx_airflow.cli.arguments import ConnectionOption
 from dqx_airflow.datasets.reader_options import with_default_options
 from dqx_airflow.datasets.settings import datasets_of_arguments, format_of, settings_of
-from dqx_airflow.diagnostics.renderers import json_text
+from dqx_airflow.diagnostics.renderers import filled, json_text
 from dqx_airflow.errors import NoCounterpartError, RequestError
 from dqx_airflow.values import DatasetRef
 
 if TYPE_CHECKING:
     from dqx_airflow.contracts.drafting import ObservedTable
     from dqx_airflow.importing.foreign_rule import ForeignRule
-    from dqx_airflow.importing.tools import ImportedRule
     from dqx_airflow.tuning.suggested import Seen
 
 
@@ -110,18 +109,15 @@ def _sample(today: date) -> str:
 
 
 def _dag(table: ObservedTable, path: str, today: date) -> str:
-    name = table.name
-    is_beside = not path.startswith("/") and "://" not in path
-    start = today - timedelta(days=_SAMPLE_DAYS - 1)
-    settings = [
-        f'"path": str(HERE / "{path}")' if is_beside else f'"path": {json.dumps(path)}',
-        *(f'"{key}": {json.dumps(value)}' for key, value in _settings(table)),
-    ]
-    lines = "\n".join(f"                {setting}," for setting in settings)
-    imports = "from pathlib import Path\n" if is_beside else ""
-    folder_constant = "HERE = Path(__file__).parent\n\n" if is_beside else ""
-    return command.template("draft_gate.txt").format(
-        name=name, imports=imports, folder_constant=folder_constant, start=start, lines=lines
+    return filled(
+        __package__,
+        "draft_gate.txt",
+        name=table.name,
+        start=today - timedelta(days=_SAMPLE_DAYS - 1),
+        is_beside=not path.startswith("/") and "://" not in path,
+        path=path,
+        settings=_settings(table),
+        json=json.dumps,
     )
 
 
@@ -142,9 +138,8 @@ def _settings(table: ObservedTable) -> list[tuple[str, object]]:
 
 def _toml(table: ObservedTable, path: str) -> str:
     # Strings, and lists of them, are written alike in JSON and in TOML.
-    pairs = [("path", path), *_settings(table)]
-    settings = "\n".join(f"{key} = {json.dumps(value)}" for key, value in pairs)
-    return command.template("draft_toml.txt").format(name=table.name, settings=settings)
+    own = {"name": table.name, "path": path, "settings": _settings(table)}
+    return filled(__package__, "draft_toml.txt", **own, json=json.dumps)
 
 
 FailOnUntranslated: TypeAlias = Literal["not-translated", "different", "never"]
@@ -180,7 +175,7 @@ def import_rules(
     :param format: Format of the report on standard error: table or json.
     """
     from dqx_airflow.contracts.dialects.standards import SQL_DIALECTS
-    from dqx_airflow.importing.tools import TOOLS, ImportOutcome, suite_of
+    from dqx_airflow.importing.tools import TOOLS, ImportOutcome, outcome_counts, suite_of
 
     if tool is not None and tool not in TOOLS:
         message = f"unknown tool '{tool}'; available: {', '.join(TOOLS)}"
@@ -199,7 +194,9 @@ def import_rules(
         objects = [command.object_of("imported rule", rule) for rule in suite.rules]
         typer.echo(json_text(objects), err=True)
     else:
-        _print_table(suite.rules)
+        counts = [*outcome_counts(suite.rules)]
+        told = filled(__package__, "imported.txt", rules=suite.rules, counts=counts)
+        typer.echo(told, err=True, nl=False)
     failing = {
         "never": (),
         "not-translated": (ImportOutcome.NOT_TRANSLATED,),
@@ -229,21 +226,6 @@ def _read_files(
             wrong = True
     if wrong:
         raise typer.Exit(command.EXIT_WRONG)
-
-
-def _print_table(rules: Sequence[ImportedRule]) -> None:
-    """The rules that are not translated exactly, and the number of rules with each outcome."""
-    from dqx_airflow.importing.tools import ImportOutcome, outcome_counts
-
-    for imported in rules:
-        if imported.outcome is not ImportOutcome.TRANSLATED:
-            typer.echo(
-                f"{imported.outcome.value}: {imported.rule.place}: {imported.rule.shown}", err=True
-            )
-            typer.echo(f"    {imported.reason}", err=True)
-    summary = ", ".join(f"{count} {outcome.value}" for outcome, count in outcome_counts(rules))
-    plural = "rule" if len(rules) == 1 else "rules"
-    typer.echo(f"{len(rules)} {plural}: {summary or 'nothing to translate'}", err=True)
 
 
 _TAKEN = (

@@ -20,7 +20,7 @@ from dqx_airflow.cli.arguments import with_shared_options
 from dqx_airflow.cli.command import TextFormatOption, TextOrJson, what_to_give
 from dqx_airflow.diagnostics import diagnostic
 from dqx_airflow.diagnostics.diagnostic import did_you_mean, errors_of, listed
-from dqx_airflow.diagnostics.renderers import drawn_error, json_text
+from dqx_airflow.diagnostics.renderers import drawn_error, filled, json_text
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import DatasetRef, SourceFile, Span
@@ -169,14 +169,8 @@ def _costs(plan: Plan, refs: Collection[DatasetRef], format: TextOrJson) -> str:
     if format == "json":
         return json_text(list(map(asdict, costs)))
     sized = listed([ref.name for ref in refs if ref.path]) or "no dataset of known size"
-    lines = [f"{plan.suite} on {plan.date} reads {decimal(total)} of {sized}, {HOW}"]
-    for cost in costs:
-        lines.append(
-            f"\n{cost.name}: {decimal(cost.bytes_read)}, {decimal(cost.bytes_more)} for it alone\n"
-            f"    passes: {cost.passes}, columns: {', '.join(cost.columns) or 'none'}, values "
-            f"answered by the log: {cost.by_log}, by states: {cost.by_states}"
-        )
-    return "\n".join(lines)
+    told = {"plan": plan, "total": total, "costs": costs, "sized": sized, "how": HOW}
+    return filled(__package__, "costs.txt", decimal=decimal, **told).rstrip("\n")
 
 
 def _json(value: object) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dqx_airflow.cli import arguments
-from dqx_airflow.cli.command import SheetFormat, object_of
+from dqx_airflow.cli.command import SheetFormat, object_of, print_list
 from dqx_airflow.diagnostics import diagnostic
 from dqx_airflow.diagnostics.renderers import json_text
 from dqx_airflow.errors import RequestError
@@ -63,15 +63,12 @@ def alerts(
         nothing = f"no results in the {days} days up to {last}: the newest are of {newest}"
         if output != "table":
             typer.echo(nothing, err=True)
-    match output:
-        case "json":
-            typer.echo(json_text([object_of("alert", alert) for alert in listed]))
-        case "csv":
-            typer.echo(_alerts_csv(listed), nl=False)
-        case "table" if listed:
-            _print_alerts(listed)
-        case "table":
-            typer.echo(nothing)
+    text = None
+    if output == "json":
+        text = json_text([object_of("alert", alert) for alert in listed])
+    elif output == "csv":
+        text = _alerts_csv(listed)
+    print_list(text, *_alerts_table(listed), nothing)
 
 
 def _newest_before(results: StoredResults, wanted: RunsWanted) -> date | None:
@@ -104,9 +101,7 @@ def _alerts_csv(listed: tuple[Alert, ...]) -> str:
     return arguments.csv_text(head, rows)
 
 
-def _print_alerts(listed: tuple[Alert, ...]) -> None:
-    from dqx_airflow.cli.reports import print_table
-
+def _alerts_table(listed: tuple[Alert, ...]) -> tuple[list[str], list[list[str]]]:
     head = ["date", "gate", "instance", "assertion", "value", "expected", "status", "label"]
     if len({alert.gate for alert in listed}) == 1:
         head.remove("gate")
@@ -116,8 +111,8 @@ def _print_alerts(listed: tuple[Alert, ...]) -> None:
     for fields in map(_shown_fields, listed):
         by = f" ({fields['labelled_by']})" if fields["label"] else ""
         cells = {**fields, "label": fields["label"] + by}
-        rows.append(tuple(cells[name] for name in head))
-    print_table(head, rows)
+        rows.append([cells[name] for name in head])
+    return head, rows
 
 
 def compared_value(alert: Alert) -> str:

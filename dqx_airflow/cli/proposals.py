@@ -243,15 +243,13 @@ def history(
     :param output: Output format: table, json or csv.
     """
     entries = _entries(suite, param)
-    match output:
-        case "json":
-            typer.echo(json_text([{"entry": number, **entry} for number, entry in entries]))
-        case "csv":
-            typer.echo(_history_csv(entries), nl=False)
-        case "table" if entries:
-            _print_history(entries, arguments.units_in(suite))
-        case "table":
-            typer.echo("no changes" if param is None else f"no changes of {param}")
+    text = None
+    if output == "json":
+        text = json_text([{"entry": number, **entry} for number, entry in entries])
+    elif output == "csv":
+        text = _history_csv(entries)
+    nothing = "no changes" if param is None else f"no changes of {param}"
+    print_list(text, *_history_table(entries, arguments.units_in(suite)), nothing)
 
 
 def _entries(suite: Path, param: str | None) -> list[tuple[int, Entry]]:
@@ -280,9 +278,10 @@ def _history_csv(entries: list[tuple[int, Entry]]) -> str:
     return arguments.csv_text(("entry", *columns), rows)
 
 
-def _print_history(entries: list[tuple[int, Entry]], units: Mapping[str, Unit]) -> None:
+def _history_table(
+    entries: list[tuple[int, Entry]], units: Mapping[str, Unit]
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """:param units: how the suite writes the values of its constants, by name."""
-    from dqx_airflow.cli.reports import print_table
     from dqx_airflow.tuning.tunables import number_text
 
     columns = [
@@ -304,7 +303,7 @@ def _print_history(entries: list[tuple[int, Entry]], units: Mapping[str, Unit]) 
             if unit is not None and is_finite_number(value := entry.get(column)):
                 shown[column] = number_text(value, unit)
         rows.append((str(number), *(_cell(shown.get(column)) for column in columns)))
-    print_table(("entry", *columns), rows)
+    return ("entry", *columns), rows
 
 
 def _profile_name(entry: Entry) -> str | None:
