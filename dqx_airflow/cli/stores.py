@@ -10,7 +10,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import astuple
 from datetime import datetime, timedelta
 from functools import partial
@@ -21,8 +21,11 @@ import typer
 
 from dqx_airflow.cli import command
 from dqx_airflow.errors import RequestError, StoreError, first_line
+from dqx_airflow.values import to_json
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from dqx_airflow.results.query import StoredResults
     from dqx_airflow.results.schema import RunRow
     from dqx_airflow.results.upkeep import Upkeep
@@ -60,10 +63,9 @@ def list_(
         limit=limit,
         all_attempts=all_attempts,
     )
-    if output == "json":
-        _print_json(runs)
-    elif runs:
-        _print_runs(runs)
+    text = to_json(runs) if output == "json" else None
+    if runs or text:
+        command.print_list(text, _HEAD, [*_rows(runs)], "")
     if not runs:
         raise RequestError(f"no matching runs under {_required_root(root)}")
 
@@ -83,7 +85,7 @@ def show(
     results = results_under(root)
     report = find_run(results, run_id)
     if output == "json":
-        _print_json(report)
+        typer.echo(to_json(report))
     else:
         _print_report(report, results.root, all_rows=rows)
 
@@ -170,13 +172,9 @@ def _tend(
 ) -> None:
     """Processes the store, and prints the result for each of its tables."""
     done = work(_required_root(root), storage_options=command.storage_options())
-    if output == "json":
-        _print_json(done)
-        return
-    from dqx_airflow.cli.reports import print_table
-
     rows = [(name, *(f"{number:,}" for number in numbers)) for name, *numbers in map(astuple, done)]
-    print_table(("table", "files before", "files after", "deleted rows", "deleted files"), rows)
+    head = ("table", "files before", "files after", "deleted rows", "deleted files")
+    command.print_list(to_json(done) if output == "json" else None, head, rows, "")
 
 
 def days_in(text: str, option: str) -> timedelta:
@@ -215,12 +213,6 @@ def _required_root(root: str | None) -> str:
     raise RequestError("no results root given", "add --root PATH, or set DQX_RESULTS_ROOT")
 
 
-def _print_json(value: object) -> None:
-    from dqx_airflow.values import to_json
-
-    typer.echo(to_json(value))
-
-
 def _print_report(report: GateReport, root: str, *, all_rows: bool) -> None:
     from rich.text import Text
 
@@ -238,10 +230,12 @@ def _print_report(report: GateReport, root: str, *, all_rows: bool) -> None:
     reports.print_failures(report, console, all_rows=all_rows, root=root)
 
 
-def _print_runs(runs: tuple[RunRow, ...]) -> None:
-    from dqx_airflow.cli.reports import coloured, print_table
+_HEAD = ("run", "outcome", "gate", "date", "attempt", "failed", "worst", "finished")
 
-    rows = []
+
+def _rows(runs: tuple[RunRow, ...]) -> Iterator[tuple[str | Text, ...]]:
+    from dqx_airflow.cli.reports import coloured
+
     for run in runs:
         failed = f"{run.failed}/{run.assertions}"
         if run.errors:
@@ -251,9 +245,7 @@ def _print_runs(runs: tuple[RunRow, ...]) -> None:
         worst = f"{run.worst} ({run.worst_severity.value})" if run.worst_severity else ""
         key, attempt, ended = run.run_key, str(run.attempt.number), _timestamp(run.finished_at)
         outcome, on = coloured(run.outcome), key.date.isoformat()
-        rows.append((run.run_id[:8], outcome, key.gate_instance, on, attempt, failed, worst, ended))
-    head = ("run", "outcome", "gate", "date", "attempt", "failed", "worst", "finished")
-    print_table(head, rows)
+        yield run.run_id[:8], outcome, key.gate_instance, on, attempt, failed, worst, ended
 
 
 def _timestamp(timestamp: datetime) -> str:
@@ -382,9 +374,6 @@ def verify(
     named = re.fullmatch(r"(.+)@(\d{1,4000})", table, re.ASCII)
     path, number = (named[1], int(named[2])) if named else (table, None)
     found = verify_table(results_under(root), path, number, public_key)
-    if output == "json":
-        _print_json(found)
-    else:
-        typer.echo(str(found))
+    typer.echo(to_json(found) if output == "json" else str(found))
     if found.differences:
         raise typer.Exit(command.EXIT_FAILED)

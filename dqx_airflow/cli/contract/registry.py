@@ -17,7 +17,6 @@ from dqx_airflow.cli.contract.versions import (
     model_of,
     read_versions,
 )
-from dqx_airflow.cli.reports import print_table
 from dqx_airflow.contracts.document import FolderReader
 from dqx_airflow.contracts.model import Contract, end_of_period
 from dqx_airflow.contracts.publishing import PublishedVersion, codeowners_line, rfc_draft
@@ -280,11 +279,8 @@ def list_(*, place: PlaceOption, on: DayOption = None, as_json: JsonOption = Fal
         | {"versions": len(versions)}
         for versions in map(registry.versions, registry.ids())
     ]
-    if facts or as_json:
-        names = ("contract", "version", "published", "owner", "versions", "state")
-        _print_facts(facts, names, as_json=as_json)
-    else:
-        typer.echo("no contracts are published yet")
+    names = ("contract", "version", "published", "owner", "versions", "state")
+    _print_facts(facts, names, as_json=as_json)
 
 
 @app.command("show")
@@ -345,11 +341,10 @@ def _print_facts(
     facts: Sequence[Mapping[str, object]], columns: Sequence[str], *, as_json: bool
 ) -> None:
     """Prints facts as JSON, or some of them as the columns of a table."""
-    if as_json:
-        typer.echo(json_text(facts))
-        return
     names = [_FACTS_OF_COLUMNS.get(column, column) for column in columns]
-    print_table(columns, [[str(row[name] or "") for name in names] for row in facts])
+    rows = [[str(row[name] or "") for name in names] for row in facts]
+    text = json_text(facts) if as_json else None
+    command.print_list(text, columns, rows, "no contracts are published yet")
 
 
 def publish_to_table(
