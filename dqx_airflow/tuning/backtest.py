@@ -9,12 +9,12 @@ whose turning point is close to the value are compared as in a gate.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import partial
+from functools import cache, cached_property, partial
 from itertools import chain
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar, cast
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.suite import is_required
@@ -32,6 +32,14 @@ from dqx_airflow.tuning import past_judge
 from dqx_airflow.tuning.tunables import TunableNumber, tunables_of, with_values, written_number
 from dqx_airflow.values import MetricValue, SourceFile, Status, Verdict
 from dqx_airflow.values.exact import NUMBERS, Number, nearest_float
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def kept(method: Method) -> Method:
+    """The method, whose results are kept with its object, for each of the arguments."""
+    return cast("Method", cached_property(lambda owner: cache(partial(method, owner))))
+
 
 _FAR = 1e-6
 """Numbers that differ by more, relative to both, are never treated as equal."""
@@ -93,19 +101,17 @@ class MovingLimit:
                 continue
             (above if (day.usual > 0) == (op[0] == ">") else below).append((point, index))
         self._above, self._below = _Sorted(above), _Sorted(below)
-        self._known: dict[float, int] = {}
 
+    @kept
     def failing(self, value: float) -> int:
         """The days on which this limit does not hold."""
-        if value not in self._known:
-            close = 3 * _FAR * abs(value)
-            failing = self._above.before(value - close) | self._below.after(value + close)
-            near = (*self._above.within(value, close), *self._below.within(value, close))
-            for index in (*near, *self._same):
-                if not self._holds(self._days[index], value):
-                    failing |= 1 << index
-            self._known[value] = failing
-        return self._known[value]
+        close = 3 * _FAR * abs(value)
+        failing = self._above.before(value - close) | self._below.after(value + close)
+        near = (*self._above.within(value, close), *self._below.within(value, close))
+        for index in (*near, *self._same):
+            if not self._holds(self._days[index], value):
+                failing |= 1 << index
+        return failing
 
     def _holds(self, day: LimitedDay, value: float) -> bool:
         limit = apply("*", (written_number(value), day.usual))
@@ -228,9 +234,7 @@ class Backtest:
         self.tunables: tuple[TunableNumber, ...] = tuple(tunables_of(suite))
         self._refs = past_judge.refs_of(suite, self.days)
         self._cache: dict[object, _Statuses] = {}
-        self._subjects: dict[tuple[int, int], tuple[_Subject, ...]] = {}
         self._series: dict[tuple[int, model.Term], tuple[MetricValue, ...]] = {}
-        self._failing: dict[int, FailingDays | None] = {}
         constants = {constant.name.text for constant in suite.constants}
         self._groups = self._grouped()
         plan = self._groups[0].plan if self._groups else self._plan(suite, date(2000, 1, 1))
@@ -274,7 +278,6 @@ class Backtest:
         )
         """For each assertion and day whether there was a real issue; None without a label."""
         self._written = assertion_nodes
-        self._slim: dict[frozenset[str], tuple[tuple[int, ...], nodes.Suite]] = {}
         self._numbers: list[list[MetricValue]] = [[None] * len(self.days) for _ in reached]
         self._base = self._judged_in_full()
 
@@ -408,15 +411,14 @@ class Backtest:
                         tunable_names.add(tunable.name)
         return [frozenset(tunable_names) for tunable_names in names]
 
-    def _reached_by(self, changed: frozenset[str]) -> tuple[tuple[int, ...], nodes.Suite]:
+    @kept
+    def _reached_by(self, changed: frozenset[str]) -> tuple[list[int], nodes.Suite]:
         """The assertions that depend on some tunables, and the suite reduced to them."""
-        if changed not in self._slim:
-            rows = [
-                row for row, assertion in enumerate(self.assertions) if assertion.tunables & changed
-            ]
-            only = past_judge.with_assertions(self.suite, {id(self._written[row]) for row in rows})
-            self._slim[changed] = tuple(rows), only
-        return self._slim[changed]
+        rows = [
+            row for row, assertion in enumerate(self.assertions) if assertion.tunables & changed
+        ]
+        only = past_judge.with_assertions(self.suite, {id(self._written[row]) for row in rows})
+        return rows, only
 
     # Verdicts
 
@@ -538,14 +540,13 @@ class Backtest:
             self._series[number, term] = series
         return series
 
+    @kept
     def failing_days(self, row: int) -> FailingDays | None:
         """The days on which an assertion fails, for any values of its tunables; None if a limit
         depends on several tunables, or is not a multiple of its tunable."""
-        if row not in self._failing:
-            of_groups = [self._failing_days(row, number) for number in range(len(self._groups))]
-            judged = [failing for failing in of_groups if failing is not None]
-            self._failing[row] = FailingDays.over(judged) if len(judged) == len(of_groups) else None
-        return self._failing[row]
+        of_groups = [self._failing_days(row, number) for number in range(len(self._groups))]
+        judged = [failing for failing in of_groups if failing is not None]
+        return FailingDays.over(judged) if len(judged) == len(of_groups) else None
 
     def _failing_days(self, row: int, number: int) -> FailingDays | None:
         """`failing_days` for a group of days."""
@@ -629,15 +630,13 @@ class Backtest:
                         points.append(low + (subject.near - start) / (end - start) * (high - low))
         return points
 
+    @kept
     def _subjects_of(self, row: int, number: int) -> tuple[_Subject, ...]:
         """The compared value on each day of a group. Days whose verdict no limit can change have
         their status instead, None if it is unknown."""
-        key = row, number
-        if key not in self._subjects:
-            group = self._groups[number]
-            planned = group.plan.assertions[row]
-            self._subjects[key] = tuple(self._subject(row, planned, index) for index in group.days)
-        return self._subjects[key]
+        group = self._groups[number]
+        planned = group.plan.assertions[row]
+        return tuple(self._subject(row, planned, index) for index in group.days)
 
     def _subject(self, row: int, planned: model.PlannedAssertion, index: int) -> _Subject:
         status = self._base[row][index]

@@ -17,7 +17,7 @@ from statistics import median
 from typing import TypeAlias
 
 from dqx_airflow.metrics.usual_limits import MOST_LOAD
-from dqx_airflow.tuning.backtest import Backtest, bits_of
+from dqx_airflow.tuning.backtest import Backtest, bits_of, kept
 from dqx_airflow.tuning.costs import Counts, KnownTruth, PricedDays, counts
 from dqx_airflow.tuning.past_judge import TunedAssertion
 from dqx_airflow.tuning.tunables import TunableInt, TunableNumber
@@ -100,8 +100,6 @@ class Search:
         self.now = tuple(tunable.value for tunable in tunables)
         self._backtest, self._known = backtest, known
         self._is_allowed = is_allowed
-        self._failing: dict[Values, tuple[int, ...] | None] = {}
-        self._needed: dict[int, tuple[tuple[float, int], ...]] = {}
         self._base = tuple(backtest.judge().statuses[row] for row in self.rows)
         self._decided = tuple(
             bits_of(index for index, status in enumerate(line) if status in _DECIDED)
@@ -177,13 +175,12 @@ class Search:
             if value != tunable.value
         }
 
+    @kept
     def _failing_days(self, values: Values) -> tuple[int, ...] | None:
         """The days on which each assertion fails, as bits; None if the values are not allowed."""
-        if values not in self._failing:
-            named = self.named(values)
-            is_allowed = not named or self._is_allowed(named)
-            self._failing[values] = self._found_failing(values) if is_allowed else None
-        return self._failing[values]
+        named = self.named(values)
+        is_allowed = not named or self._is_allowed(named)
+        return self._found_failing(values) if is_allowed else None
 
     def _found_failing(self, values: Values) -> tuple[int, ...] | None:
         quick = [self._backtest.failing_days(row) for row in self.rows]
@@ -309,30 +306,27 @@ class Search:
             tuple(index for value, index in needed if value <= furthest),
         )
 
-    def _needed_values(self, position: int) -> tuple[tuple[float, int], ...]:
+    @kept
+    def _needed_values(self, position: int) -> list[tuple[float, int]]:
         """The strictest values of a tunable with which assertions pass, and their days; without
         known issues, and days on which no value passes."""
-        if position not in self._needed:
-            remaining = [
-                bits_of(
-                    n
-                    for n, truth in enumerate(self._known[row])
-                    if truth and not truth.is_known_issue
-                )
-                for row in self.rows
-            ]
-            strictest_first = self.candidates[position][:: -self._signs[position] or 1]
-            needed = []
-            for value in strictest_first:
-                failing = self._failing_days(with_value(self.now, position, value))
-                if failing is None:
-                    continue
-                for row, bits in enumerate(failing):
-                    passing = remaining[row] & self._decided[row] & ~bits
-                    remaining[row] &= ~passing
-                    needed += [(value, index) for index in _indexes(passing)]
-            self._needed[position] = tuple(needed)
-        return self._needed[position]
+        remaining = [
+            bits_of(
+                n for n, truth in enumerate(self._known[row]) if truth and not truth.is_known_issue
+            )
+            for row in self.rows
+        ]
+        strictest_first = self.candidates[position][:: -self._signs[position] or 1]
+        needed: list[tuple[float, int]] = []
+        for value in strictest_first:
+            failing = self._failing_days(with_value(self.now, position, value))
+            if failing is None:
+                continue
+            for row, bits in enumerate(failing):
+                passing = remaining[row] & self._decided[row] & ~bits
+                remaining[row] &= ~passing
+                needed += [(value, index) for index in _indexes(passing)]
+        return needed
 
     def _share_of_way(self, position: int) -> float:
         """The maximum share of the way from the worst fine day to a known issue that a limit
