@@ -104,6 +104,13 @@ def _in_json(value: Any, instead: str, kind: str | None = None) -> Any:
     return value
 
 
+def json_if(output: str, value: object) -> str | None:
+    """A value of ours as JSON if that is the wanted format."""
+    from dqx_airflow.values import to_json
+
+    return to_json(value) if output == "json" else None
+
+
 def print_list(
     text: str | None, head: Sequence[str], rows: Sequence[Sequence[Any]], nothing: str
 ) -> None:

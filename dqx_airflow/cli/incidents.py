@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.command import RootOption, TextFormatOption, object_of, print_list
+from dqx_airflow.cli.command import RootOption, TextFormatOption, json_if, object_of, print_list
 from dqx_airflow.cli.stores import results_under
 from dqx_airflow.errors import RequestError
-from dqx_airflow.values import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -71,7 +70,7 @@ def incidents(
         facts[0]["changes"] = dict(changes)
     rows = [_row(one, lacking.get(one.id, ())) for one in shown]
     nothing = "no incident" if ended else "no open slice"
-    print_list(to_json(facts) if output == "json" else None, _HEAD, rows, nothing)
+    print_list(json_if(output, facts), _HEAD, rows, nothing)
     if output == "text":
         _print_changes(changes)
 
@@ -281,7 +280,7 @@ def waivers(
     shown = sorted((one for one in found if ended or one.is_active(now)), key=lambda o: o.until)
     head = ("id", "gate", "assertion", "until", "limit", "owner", "reason", "state")
     rows = [_waiver_row(one, now) for one in shown]
-    print_list(to_json([*shown]) if output == "json" else None, head, rows, "no waiver")
+    print_list(json_if(output, [*shown]), head, rows, "no waiver")
 
 
 def _waiver_row(one: Waiver, now: datetime) -> tuple[str, ...]:

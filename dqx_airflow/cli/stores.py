@@ -21,7 +21,6 @@ import typer
 
 from dqx_airflow.cli import command
 from dqx_airflow.errors import RequestError, StoreError, first_line
-from dqx_airflow.values import to_json
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -63,7 +62,7 @@ def list_(
         limit=limit,
         all_attempts=all_attempts,
     )
-    text = to_json(runs) if output == "json" else None
+    text = command.json_if(output, runs)
     if runs or text:
         command.print_list(text, _HEAD, [*_rows(runs)], "")
     if not runs:
@@ -84,8 +83,8 @@ def show(
     """
     results = results_under(root)
     report = find_run(results, run_id)
-    if output == "json":
-        typer.echo(to_json(report))
+    if text := command.json_if(output, report):
+        typer.echo(text)
     else:
         _print_report(report, results.root, all_rows=rows)
 
@@ -174,7 +173,7 @@ def _tend(
     done = work(_required_root(root), storage_options=command.storage_options())
     rows = [(name, *(f"{number:,}" for number in numbers)) for name, *numbers in map(astuple, done)]
     head = ("table", "files before", "files after", "deleted rows", "deleted files")
-    command.print_list(to_json(done) if output == "json" else None, head, rows, "")
+    command.print_list(command.json_if(output, done), head, rows, "")
 
 
 def days_in(text: str, option: str) -> timedelta:
@@ -374,6 +373,6 @@ def verify(
     named = re.fullmatch(r"(.+)@(\d{1,4000})", table, re.ASCII)
     path, number = (named[1], int(named[2])) if named else (table, None)
     found = verify_table(results_under(root), path, number, public_key)
-    typer.echo(to_json(found) if output == "json" else str(found))
+    typer.echo(command.json_if(output, found) or str(found))
     if found.differences:
         raise typer.Exit(command.EXIT_FAILED)
