@@ -412,11 +412,10 @@ def _run(
             Live(_table(days, states), console=console, refresh_per_second=4, transient=True)
         )
         for task_states in airflow.follow(tuple(run_ids)):
+            after = {run_ids[run]: tasks for run, tasks in task_states.items()}
             if not console.is_terminal:
-                _print_changes(
-                    console, {run_ids[run]: tasks for run, tasks in task_states.items()}, states
-                )
-            states = {run_ids[run]: tasks for run, tasks in task_states.items()}
+                _print_changes(console, after, states)
+            states = after
             live.update(_table(days, states))
     return states
 
@@ -461,6 +460,7 @@ def _show(
     home: DemoHome, states: Mapping[DemoDay, Mapping[str, str]], since: datetime, console: Console
 ) -> list[str]:
     """Prints the results of the days and where to look next; returns what was unexpected."""
+    from dqx_airflow.diagnostics.renderers import filled
     from dqx_airflow.diagnostics.verdicts import draw_verdict, headline
     from dqx_airflow.results.query import find_report, list_runs
 
@@ -490,7 +490,9 @@ def _show(
         console.print(
             f"not as expected: {surprise}; see {home.task_logs}", style="red", markup=False
         )
-    _print_next_steps(home, console)
+    console.print("\n[bold]Where to look next[/bold]")
+    steps = filled(__package__, "demo_next.txt", home=home, here=from_here)
+    console.print(steps, markup=False, soft_wrap=True, end="")
     return surprises
 
 
@@ -508,17 +510,3 @@ def _is_expected(day: DemoDay, states: Mapping[str, str]) -> bool:
     before = TASKS.index(day.blocked_at) if day.blocked_at else len(TASKS)
     expected = [*["success"] * before, "failed", *["upstream_failed"] * len(TASKS)]
     return [states.get(task) for task in TASKS] == expected[: len(TASKS)]
-
-
-def _print_next_steps(home: DemoHome, console: Console) -> None:
-    environment = from_here(home.environment_file)
-    console.print("\n[bold]Where to look next[/bold]")
-    steps = (
-        ("results", f"dql results list --root {from_here(home.results)}"),
-        ("one run", f"dql results show latest --root {from_here(home.results)}"),
-        ("lineage", from_here(home.lineage)),
-        ("task logs", f"{from_here(home.task_logs)}, and in the Airflow UI"),
-        ("Airflow UI", f". {environment} && airflow standalone, then http://localhost:8080"),
-    )
-    for name, text in steps:
-        console.print(f"  {name:<11} {text}", markup=False, soft_wrap=True)

@@ -73,15 +73,9 @@ def init(
     command.write_text(folder / dag, _dag(observed, path, today))
     command.write_text(folder / settings, _toml(observed, path))
     wrote = [*([f"{_SAMPLE}.csv"] if table is None else []), suite, dag, settings]
-    typer.echo(f"wrote {', '.join(wrote)} in {folder.resolve()}")
-    typer.echo("next, in that folder:")
+    told = {"wrote": wrote, "folder": folder.resolve(), "suite": suite, "name": name}
     day = observed.newest or today
-    for line in (
-        f"dql run {suite} --date {day}   # runs the suite without Airflow",
-        "dql doctor   # shows what is missing for Airflow",
-        f'AIRFLOW__CORE__DAGS_FOLDER="$PWD" airflow dags test {name}_gate {day}',
-    ):
-        typer.echo(f"  {line}")
+    typer.echo(filled(__package__, "init_next.txt", **told, day=day), nl=False)
 
 
 def _names(name: str) -> tuple[str, str, str]:
