@@ -200,33 +200,17 @@ def _print_comparison(comparison: BacktestComparison, file: Any = None) -> None:
         last = () if is_same else (listed(days, most=_MOST_NAMED),)
         rows.append((assertion.name, *cells, *last))
     console.print(table_of(head, rows))
-    before, after = comparison.before, comparison.after
-    lines = [f"{len(comparison.dates)} days, {len(comparison.assertions)} assertions"]
-    if (instances := comparison.instances) > 1:
-        lines[0] += f", {instances} instances of a mapped gate"
+    values = []
     for name, value in comparison.values_after.items():
-        if comparison.values_before.get(name) != value:
-            own, unit = comparison.values_before.get(name), comparison.units.get(name, Unit.PLAIN)
+        own, unit = comparison.values_before.get(name), comparison.units.get(name, Unit.PLAIN)
+        if own != value:
             old = "none" if own is None else number_text(own, unit)
-            lines.append(f"{name}: {old} -> {number_text(value, unit)}")
-    for label, name in (
-        ("alarms", "failed"),
-        ("labelled false", "false_alarms"),
-        ("missed issues, by label", "missed"),
-        ("unknown", "unknown"),
-    ):
-        was, becomes = getattr(before, name), getattr(after, name)
-        lines.append(f"{label}: {was}" if is_same else f"{label}: {was} -> {becomes}")
-    lines += _why_unknown(comparison)
-    console.print(Text(printable("\n".join(lines), keep="\n")))
-
-
-def _why_unknown(comparison: BacktestComparison) -> list[str]:
-    """A line for each of the most frequent reasons."""
+            values.append((name, old, number_text(value, unit)))
     reasons = Counter(day.unknown for assertion in comparison.assertions for day in assertion.days)
     del reasons[None]
-    most = reasons.most_common(_MOST_REASONS)
-    return [f"  {count} of them: {reason}" for reason, count in most]
+    told = {"values": values, "is_same": is_same, "unknown": reasons.most_common(_MOST_REASONS)}
+    text = renderers.filled(__package__, "comparison.txt", comparison=comparison, **told)
+    console.print(Text(printable(text, keep="\n")), end="")
 
 
 def filled(

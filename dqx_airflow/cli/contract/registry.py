@@ -22,7 +22,7 @@ from dqx_airflow.contracts.model import Contract, end_of_period
 from dqx_airflow.contracts.publishing import PublishedVersion, codeowners_line, rfc_draft
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
-from dqx_airflow.diagnostics.renderers import drawn_error, json_text
+from dqx_airflow.diagnostics.renderers import drawn_error, filled, json_text
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import RegistryError, RequestError
 from dqx_airflow.values import ContractDescription
@@ -388,20 +388,11 @@ def publish_to_table(
 
 
 def _print_changes(published: Published, contract: ContractDescription, *, is_dry: bool) -> None:
-    would = "would set" if is_dry else "set"
-    for key, value in published.properties.items():
-        typer.echo(f"{would} {key} = {value}")
-    if published.description is not None:
-        typer.echo(f"{would} the description of the table")
-    for column, comment in published.comments.items():
-        typer.echo(f"{would} the comment of {column}: {comment}")
+    title = f"{contract.id} {contract.version or ''}".rstrip()
+    told = filled(__package__, "published.txt", published=published, title=title, is_dry=is_dry)
+    typer.echo(told, nl=False)
     for column in published.missing:
         typer.echo(f"warning: the table has no column {column}", err=True)
-    title = f"{contract.id} {contract.version or ''}".rstrip()
-    if not published.is_changed:
-        typer.echo(f"the table is up to date: {title}")
-    elif not is_dry:
-        typer.echo(f"published {title} in version {published.version} of the table")
 
 
 def _emit(contract: ContractDescription, table: str) -> None:
