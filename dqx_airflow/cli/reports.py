@@ -254,7 +254,9 @@ def _with_headlines(reports: Iterable[GateReport]) -> Iterable[GateReport]:
 
 def _print_table(report: GateReport, console: Console, root: str) -> None:
     """The headline is last, where it stays visible."""
-    console.print(verdicts_table(report.verdicts))
+    is_one_error = report.count(Status.ERROR) == len(report.verdicts)
+    if not is_one_error or len(words.by_cause(report.verdicts)) > 1:
+        console.print(verdicts_table(report.verdicts))
     print_failures(report, console, all_rows=not root, root=root)
     console.print()
     for line in filter(

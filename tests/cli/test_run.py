@@ -360,6 +360,19 @@ def test_a_suite_that_cannot_be_evaluated_ends_with_3(run_here: Callable[..., Ca
     )
 
 
+@pytest.mark.spark
+def test_a_missing_path_is_one_error_and_one_line(run_here: Callable[..., Called]) -> None:
+    result = run_here(
+        "orders.dql", "--date", "2024-03-05", "--dataset", "orders=lake/nowhere?date_column=ds"
+    )
+    error, line = result.stdout.strip().split("\n\n")
+    assert error.count("error: ") == 1
+    assert "no Delta table at" in error
+    assert "= also: orders.not_empty, stable, price is filled, dear <&>, typo" in error
+    assert line.startswith("broken: gate Orders")
+    assert "\n" not in line
+
+
 @pytest.mark.e2e
 @pytest.mark.spark
 def test_watch_reruns_on_changes_and_survives_errors(lake: Path) -> None:
