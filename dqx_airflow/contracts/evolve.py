@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import IntEnum
+from itertools import pairwise
 from typing import NamedTuple
 
 from dqx_airflow.contracts.demands import one_line, printable_line
@@ -375,21 +376,16 @@ _STEPS: dict[str, Callable[[Change, Scene], Iterator[EvolutionStep]]] = {
 
 
 def _by_path(model: Model) -> Mapping[str | None, TableColumn]:
-    return {column.path: column for column in _columns(model.fields, ())}
-
-
-def _columns(fields: Iterable[Field], above: tuple[str, ...]) -> Iterator[TableColumn]:
     """The columns, and those within them."""
-    for item in fields:
-        yield from _columns_at(item, (*above, item.name))
+    ways = (way for column in model.fields for way in column.ways())
+    return {way[-1].path: TableColumn(way[-1], tuple(_names_on(way))) for way in ways}
 
 
-def _columns_at(item: Field, parts: tuple[str, ...]) -> Iterator[TableColumn]:
-    yield TableColumn(item, parts)
-    yield from _columns(item.fields, parts)
-    for inner, name in ((item.items, "element"), (item.keys, "key"), (item.values, "value")):
-        if inner is not None:
-            yield from _columns_at(inner, (*parts, name))
+def _names_on(way: tuple[Field, ...]) -> Iterator[str]:
+    yield way[0].name
+    for outer, inner in pairwise(way):
+        parts = {id(outer.items): "element", id(outer.keys): "key", id(outer.values): "value"}
+        yield parts.get(id(inner), inner.name)
 
 
 def _partitioned_by(paths: Iterable[str]) -> str:

@@ -225,10 +225,14 @@ class Field:
 
     def walk(self) -> Iterator[Field]:
         """The field and everything nested in it."""
-        yield self
+        return (way[-1] for way in self.ways())
+
+    def ways(self) -> Iterator[tuple[Field, ...]]:
+        """The paths from the field to everything nested in it, its own first."""
+        yield (self,)
         for inner in (*self.fields, self.items, self.keys, self.values):
             if inner is not None:
-                yield from inner.walk()
+                yield from ((self, *way) for way in inner.ways())
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ Only `row_meaning` and `query_meaning` import `sql_rules`, and with it sqlglot.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import partial
@@ -451,15 +451,6 @@ class Nested:
     def operand(self) -> nodes.Name:
         """The name of a value in predicates."""
         return nodes.Name(_ITEM)
-
-
-def ways(column: Field) -> Iterator[tuple[Field, ...]]:
-    """The paths from a column to everything nested in it, its own first, in the order of
-    `Field.walk`."""
-    yield (column,)
-    for inner in (*column.fields, column.items, column.keys, column.values):
-        if inner is not None:
-            yield from ((column, *way) for way in ways(inner))
 
 
 def nested(way: tuple[Field, ...]) -> Nested:

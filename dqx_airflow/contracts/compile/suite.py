@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from dqx_airflow.contracts.compile import terms
-from dqx_airflow.contracts.compile.claims import CompiledClaim, EnforcedByType, RuleContext, ways
+from dqx_airflow.contracts.compile.claims import CompiledClaim, EnforcedByType, RuleContext
 from dqx_airflow.contracts.demands import OfType, printable_line
 from dqx_airflow.contracts.dialects.clause_reader import unique_name
 from dqx_airflow.contracts.model import Acceptance, Clause, Contract, Note, Promise, Rule, Treatment
@@ -133,7 +133,7 @@ class _Drafting:
             types: dict[int, _AssertionDraft] = {}
             ref = self.datasets.get(model.name)
             for column in model.fields:
-                for way in ways(column):
+                for way in column.ways():
                     for rule in way[-1].rules:
                         self._draft(
                             RuleContext(self.contract, model, way, rule, ref, self.on), types

@@ -320,15 +320,11 @@ class Enforcement:
         compiled = compile_contract(contract, datasets, on=on, name=name)
         clauses = coverage(contract, compiled)
         document = _Document.of(contract, self.sources)
-        counted = counts(clauses)
         enforced = values.EnforcedContract(
             contract.id,
             contract.version,
             contract.dialect.value,
             tuple(document.enforced(compiled)),
-            checked=counted[elements.Treatment.CHECKED],
-            documented=counted[elements.Treatment.DOCUMENTED],
-            unsupported=counted[elements.Treatment.UNSUPPORTED],
             sources=tuple(
                 values.SourceFile(file, text)
                 for file, text in self.sources.items()
@@ -336,12 +332,12 @@ class Enforcement:
             ),
             pin=self.pin,
             unenforced=tuple(document.unenforced(compiled, unsupported)),
-            accepted=counted[elements.Treatment.ACCEPTED],
             responsible=contract.responsible,
             not_understood=_not_understood(clauses, compiled),
             name=contract.name,
             description=contract.description,
             status=contract.lifecycle.written_status or contract.lifecycle.status,
+            **{treatment.value: number for treatment, number in counts(clauses).items()},
         )
         objections = _objections(compiled.checked.valid_suite, enforced, datasets)
         suite = values.SourceFile(name, compiled.text)
