@@ -101,72 +101,6 @@ def with_type(item: Field, spark_type: str) -> Field:
     return replace(item, type=spark_type)
 
 
-def report_unknown_type(reading: ClauseReader, column: Mapping, key: str) -> None:
-    """Reports a type that Spark does not have."""
-    node = column.get(key)
-    if isinstance(node, Scalar):
-        name = re.split(r"[<(]", node.text, maxsplit=1)[0].strip().lower()
-        hint = did_you_mean(name, types.TYPE_NAMES)
-        reading.report(mistake("unknown_type", node.span, written=node.text, hint=hint))
-
-
-def bound_rule(
-    reading: ClauseReader, owner: Mapping, key: str, name: str, op: str, field_type: str | None
-) -> Rule | None:
-    """The rule for a bound of a field: a number for numeric fields, a string for dates.
-
-    A bound that is not a value of the field's type is reported.
-    """
-    node = owner.get(key)
-    if not isinstance(node, Scalar) or node.value is None:
-        return None
-    family = types.family_of(field_type) if field_type is not None else None
-    number = owner.number(key)
-    bound: Literal = node.text
-    if family is types.Family.TIME:
-        if not _ISO_TIME.fullmatch(node.text.strip()):
-            parts = {"bound": node.text, "type": field_type}
-            reading.report(mistake("bound_is_no_date", node.span, **parts))
-            return None
-    elif number is not None and family is not types.Family.TEXT:
-        bound = number
-    elif family is types.Family.NUMBER or field_type in NUMBER_WORDS:
-        parts = {"bound": node.text, "type": field_type}
-        reading.report(mistake("bound_is_no_number", node.span, **parts))
-        return None
-    return reading.rule(name, Bound(op, bound), node)
-
-
-def bound_rules(
-    reading: ClauseReader, owner: Mapping, least: str, most: str, field_type: str | None
-) -> Iterator[Rule]:
-    """The rules for the two inclusive bounds of a field, by their keys."""
-    for key, name, op in ((least, "minimum", ">="), (most, "maximum", "<=")):
-        if (rule := bound_rule(reading, owner, key, name, op, field_type)) is not None:
-            yield rule
-
-
-def length_rules(reading: ClauseReader, owner: Mapping, lengths: str) -> Iterator[Rule]:
-    """The rules for limits of lengths, whose keys are below a heading of `tables.txt`."""
-    for key, name, op in table_of(lengths):
-        if (count := owner.number(key)) is not None:
-            yield reading.rule(name, Length(op, int(count)), owner.get(key))
-
-
-def reference_rule(reading: ClauseReader, owner: Mapping, path: str, wanted: str) -> Iterator[Rule]:
-    """The rule for a `foreign_key` with a table and its column; another one is refused.
-
-    :param path: that of the column that refers.
-    :param wanted: what the key names, and how.
-    """
-    node = owner.get("foreign_key")
-    table, _, other = (owner.text("foreign_key") or "").strip().rpartition(".")
-    if table and other:
-        yield reading.rule("references", Refers((path,), table, (column_path(other),)), node)
-    else:
-        reading.unsupported(node, f"does not name {wanted}")
-
-
 def with_examples(item: Field, examples: Iterable[Scalar]) -> Field:
     """The field with its examples; it is sensitive if its classification or one of its tags is."""
     listed = list(examples)
@@ -431,6 +365,95 @@ class ClauseReader:
             note = Note(clause_of(leaf), treatment, reason, code, help, stated)
             self._marked[position] = note
 
+    # Rules and mistakes of keys that dialects have in common -------------------------------------
+
+    def report_unknown_type(self, column: Mapping, key: str) -> None:
+        """Reports a type that Spark does not have."""
+        node = column.get(key)
+        if isinstance(node, Scalar):
+            name = re.split(r"[<(]", node.text, maxsplit=1)[0].strip().lower()
+            hint = did_you_mean(name, types.TYPE_NAMES)
+            self.report(mistake("unknown_type", node.span, written=node.text, hint=hint))
+
+    def bound_rule(
+        self, owner: Mapping, key: str, name: str, op: str, field_type: str | None
+    ) -> Rule | None:
+        """The rule for a bound of a field: a number for numeric fields, a string for dates.
+
+        A bound that is not a value of the field's type is reported.
+        """
+        node = owner.get(key)
+        if not isinstance(node, Scalar) or node.value is None:
+            return None
+        family = types.family_of(field_type) if field_type is not None else None
+        number = owner.number(key)
+        bound: Literal = node.text
+        if family is types.Family.TIME:
+            if not _ISO_TIME.fullmatch(node.text.strip()):
+                parts = {"bound": node.text, "type": field_type}
+                self.report(mistake("bound_is_no_date", node.span, **parts))
+                return None
+        elif number is not None and family is not types.Family.TEXT:
+            bound = number
+        elif family is types.Family.NUMBER or field_type in NUMBER_WORDS:
+            parts = {"bound": node.text, "type": field_type}
+            self.report(mistake("bound_is_no_number", node.span, **parts))
+            return None
+        return self.rule(name, Bound(op, bound), node)
+
+    def bound_rules(
+        self, owner: Mapping, least: str, most: str, field_type: str | None
+    ) -> Iterator[Rule]:
+        """The rules for the two inclusive bounds of a field, by their keys."""
+        for key, name, op in ((least, "minimum", ">="), (most, "maximum", "<=")):
+            if (rule := self.bound_rule(owner, key, name, op, field_type)) is not None:
+                yield rule
+
+    def length_rules(self, owner: Mapping, lengths: str) -> Iterator[Rule]:
+        """The rules for limits of lengths, whose keys are below a heading of `tables.txt`."""
+        for key, name, op in table_of(lengths):
+            if (count := owner.number(key)) is not None:
+                yield self.rule(name, Length(op, int(count)), owner.get(key))
+
+    def reference_rule(self, owner: Mapping, path: str, wanted: str) -> Iterator[Rule]:
+        """The rule for a `foreign_key` with a table and its column; another one is refused.
+
+        :param path: that of the column that refers.
+        :param wanted: what the key names, and how.
+        """
+        node = owner.get("foreign_key")
+        table, _, other = (owner.text("foreign_key") or "").strip().rpartition(".")
+        if table and other:
+            yield self.rule("references", Refers((path,), table, (column_path(other),)), node)
+        else:
+            self.unsupported(node, f"does not name {wanted}")
+
+    def check_address(self, owner: Mapping, key: str, kind: str) -> None:
+        """Reports the value of a key, if it is not an `email` or `uri`."""
+        written = owner.text(key)
+        if written is None or _PLACEHOLDER.search(written):
+            return
+        address = written.strip().removeprefix("mailto:") if kind == "email" else written.strip()
+        if re.fullmatch(TEXT_FORMATS[kind].pattern, address) is None:
+            form = "e-mail address" if kind == "email" else "URL"
+            reason = f"'{written}' is not a valid {form}"
+            self.mistaken(owner.get(key), "E426", reason, _FORMS[kind])
+
+    def check_location(self, server: Mapping, kind: str) -> None:
+        """Reports the location of a file server that does not fit its type."""
+        for key in ("location", "path"):
+            written = server.text(key)
+            if written is None or kind not in _SCHEMES or written.lstrip().startswith(("{", "$")):
+                continue
+            match = _SCHEME.match(written.strip())
+            scheme = match[1].lower() if match else None
+            if scheme in _SCHEMES[kind] or (kind == "local" and scheme is None):
+                continue
+            named = f"begins with {scheme}://" if scheme else "has no scheme"
+            wanted = "a path" if kind == "local" else f"{_SCHEMES[kind][0]}://..."
+            reason = f"the location of a server of type {kind} {named}"
+            self.mistaken(server.get(key), "E426", reason, f"write {wanted}, or another type")
+
 
 def at_the_top(reading: ClauseReader, key: str) -> Node | None:
     """The value of a key at the root or below `contract`, or of a custom property of that name."""
@@ -571,34 +594,6 @@ _SCHEMES = {kind: schemes.split() for kind, schemes in table_of("schemes")}
 _PLACEHOLDER = re.compile(r"\$\{|\{\{|^__\w+__$")
 """Placeholders that are replaced before the contract is used."""
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-
-
-def check_address(reading: ClauseReader, owner: Mapping, key: str, kind: str) -> None:
-    """Reports the value of a key, if it is not an `email` or `uri`."""
-    written = owner.text(key)
-    if written is None or _PLACEHOLDER.search(written):
-        return
-    address = written.strip().removeprefix("mailto:") if kind == "email" else written.strip()
-    if re.fullmatch(TEXT_FORMATS[kind].pattern, address) is None:
-        form = "e-mail address" if kind == "email" else "URL"
-        reason = f"'{written}' is not a valid {form}"
-        reading.mistaken(owner.get(key), "E426", reason, _FORMS[kind])
-
-
-def check_location(reading: ClauseReader, server: Mapping, kind: str) -> None:
-    """Reports the location of a file server that does not fit its type."""
-    for key in ("location", "path"):
-        written = server.text(key)
-        if written is None or kind not in _SCHEMES or written.lstrip().startswith(("{", "$")):
-            continue
-        match = _SCHEME.match(written.strip())
-        scheme = match[1].lower() if match else None
-        if scheme in _SCHEMES[kind] or (kind == "local" and scheme is None):
-            continue
-        named = f"begins with {scheme}://" if scheme else "has no scheme"
-        wanted = "a path" if kind == "local" else f"{_SCHEMES[kind][0]}://..."
-        reason = f"the location of a server of type {kind} {named}"
-        reading.mistaken(server.get(key), "E426", reason, f"write {wanted}, or another type")
 
 
 INCIDENT = "x-dqx-incident"

@@ -488,8 +488,8 @@ def _read(reading: ClauseReader) -> Contract:
     info = reading.mapping(root, "info")
     reading.one_of(info, "status", _STATUSES)
     contact = reading.mapping(info, "contact")
-    clause_reader.check_address(reading, contact, "url", "uri")
-    clause_reader.check_address(reading, contact, "email", "email")
+    reading.check_address(contact, "url", "uri")
+    reading.check_address(contact, "email", "email")
     servers = tuple(read_servers(reading, reading.mapping(root, "servers")))
     models = tuple(_models(reading, servers))
     return reading.element(

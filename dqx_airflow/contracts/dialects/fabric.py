@@ -17,11 +17,8 @@ from dqx_airflow.contracts.dialects.clause_reader import (
     MINUTE_S,
     ClauseReader,
     PlacedRule,
-    bound_rules,
     is_sensitive,
     most_digits,
-    reference_rule,
-    report_unknown_type,
     spark_type_of,
     status_of,
     table_of,
@@ -327,7 +324,7 @@ def _field(reading: ClauseReader, column: Mapping) -> model.Field:
     reading.remarks(column, "fabric: column")
     spark_type = spark_type_of(item.written_type) if item.written_type else None
     if spark_type is None:
-        report_unknown_type(reading, column, "type")
+        reading.report_unknown_type(column, "type")
     else:
         item = with_type(item, spark_type)
     return replace(item, rules=tuple(_rules(reading, column, item)))
@@ -343,7 +340,7 @@ def _rules(reading: ClauseReader, column: Mapping, item: model.Field) -> Iterato
         yield reading.rule("pattern", Pattern(expression), column.get("regex"))
     if accepted := column.values("enum"):
         yield reading.rule("enum", OneOf(accepted), column.get("enum"))
-    yield from bound_rules(reading, column, "min", "max", item.type)
+    yield from reading.bound_rules(column, "min", "max", item.type)
     # The decimal places that a text such as `2 decimals (cents)` allows.
     node, match = column.get("precision"), _DECIMALS.fullmatch(column.text("precision") or "")
     if match is None:
@@ -351,7 +348,7 @@ def _rules(reading: ClauseReader, column: Mapping, item: model.Field) -> Iterato
     else:
         yield reading.rule("digits", Digits(most_digits(item.type), int(match[1])), node)
     wanted = "a table and a column: write `schema.table.column`"
-    yield from reference_rule(reading, column, item.path, wanted)
+    yield from reading.reference_rule(column, item.path, wanted)
 
 
 def _masks_all(reading: ClauseReader, top: Mapping, fields: list[model.Field]) -> bool:

@@ -128,7 +128,7 @@ def _typed(reading: ClauseReader, column: Mapping, item: Field) -> tuple[Field, 
     elif spark_type is not None:
         item = clause_reader.with_type(item, spark_type)
     else:
-        clause_reader.report_unknown_type(reading, column, "type")
+        reading.report_unknown_type(column, "type")
         return item, ()
     rules = [reading.rule("type", demands.OfType(), column.get("type"))]
     if precision is not None or scale is not None:
@@ -145,7 +145,7 @@ def _key_rules(reading: ClauseReader, column: Mapping, item: Field) -> Iterator[
         yield reading.rule("required", demands.Required(), column.get("business_key"))
     if column.text("foreign_key") is not None:
         wanted = "a dataset and a field: write `dataset.field`"
-        yield from clause_reader.reference_rule(reading, column, item.path, wanted)
+        yield from reading.reference_rule(column, item.path, wanted)
 
 
 def _value_rules(reading: ClauseReader, column: Mapping, item: Field) -> Iterator[Rule]:
@@ -155,8 +155,8 @@ def _value_rules(reading: ClauseReader, column: Mapping, item: Field) -> Iterato
         yield reading.rule("pattern", demands.Pattern(expression), column.get("pattern"))
     if accepted := column.values("valid_values"):
         yield reading.rule("enum", demands.OneOf(accepted), column.get("valid_values"))
-    yield from clause_reader.length_rules(reading, column, "data product: lengths")
-    yield from clause_reader.bound_rules(reading, column, "min_value", "max_value", item.type)
+    yield from reading.length_rules(column, "data product: lengths")
+    yield from reading.bound_rules(column, "min_value", "max_value", item.type)
     for key in ("pattern", "valid_values", "min_value", "max_value", "foreign_key"):
         if isinstance(node := column.get(key), Scalar) and node.value is None:
             reading.documented(node)

@@ -15,8 +15,6 @@ from dqx_airflow.contracts.dialects.clause_reader import (
     ClauseReader,
     PlacedRule,
     RuleOfModel,
-    check_address,
-    check_location,
     slug,
     table_of,
 )
@@ -70,8 +68,8 @@ def read_server(
     """
     kind = (server.text("type") or "").strip().lower()
     reading.one_of(server, "format", STORED_FORMATS)
-    check_address(reading, server, "endpointUrl", "uri")
-    check_location(reading, server, kind)
+    reading.check_address(server, "endpointUrl", "uri")
+    reading.check_location(server, kind)
     return Server(
         name or kind,
         kind,

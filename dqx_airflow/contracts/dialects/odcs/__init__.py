@@ -12,7 +12,6 @@ from dqx_airflow.contracts.dialects.clause_reader import (
     ClauseReader,
     PlacedRule,
     RuleOfModel,
-    check_address,
     status_of,
     with_unique_names,
 )
@@ -42,7 +41,7 @@ def _read(reading: service.OdcsReading) -> Contract:
     reading.one_of(root, "status", _STATUSES, is_open=True)
     for key in ("authoritativeDefinitions", "support"):
         for item in reading.mappings(root, key):
-            check_address(reading, item, "url", "uri")
+            reading.check_address(item, "url", "uri")
     servers = tuple(service.read_servers(reading))
     if servers:  # of several, the first one counts
         reading.sql_dialect = servers[0].sql_dialect

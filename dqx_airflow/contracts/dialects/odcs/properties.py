@@ -12,8 +12,6 @@ from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.dialects.clause_reader import (
     ClauseReader,
-    bound_rule,
-    length_rules,
     spark_type_of,
     table_of,
     with_examples,
@@ -178,7 +176,7 @@ def _bounds(
             shown = limit if logical in _NUMBERS else f"CAST({quote_literal(limit)} AS TIMESTAMP)"
             demand = demands.RowsSatisfy(f"{meant} {op} {shown}", "spark")
             return reading.rule(name, demand, options.get(key))
-        return bound_rule(reading, options, key, name, op, item.type)
+        return reading.bound_rule(options, key, name, op, item.type)
 
     for key, exclusive, inclusive, strict in (
         ("minimum", "exclusiveMinimum", ">=", ">"),
@@ -199,7 +197,7 @@ def _bounds(
 
 
 def _lengths(reading: ClauseReader, options: Mapping, item: Field) -> Iterator[Rule]:
-    yield from length_rules(reading, options, "ODCS: lengths")
+    yield from reading.length_rules(options, "ODCS: lengths")
     if options.truth("uniqueItems"):
         yield reading.rule("unique_items", demands.UniqueItems(), options.get("uniqueItems"))
     if (dimensions := options.number("dimensions")) is not None:
