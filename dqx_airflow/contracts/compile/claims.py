@@ -373,8 +373,8 @@ def like_pattern(value: str, pattern: str) -> str:
     return f"({short}{value} RLIKE {quote_literal(decided.text)})"
 
 
-_ITEM = "item"
-"""The name of a value within a lambda function."""
+ITEM = nodes.Name("item")
+"""A value within a lambda function."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -433,28 +433,14 @@ def is_sayable(way: tuple[Field, ...]) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class Nested:
-    """The values of a field in a row, as Spark SQL of an array with all of them."""
-
-    sql: str
-
-    def count_of_rows_without(self, predicate: nodes.Expression) -> str:
-        """The number of rows with a value for which the predicate over `operand` is false."""
-        return f"count_if(exists({self.sql}, {quote_name(_ITEM)} -> NOT {spark_text(predicate)}))"
-
-    def count_of_rows_with_null(self) -> str:
-        """The number of rows with NULL instead of a value."""
-        return f"count_if(exists({self.sql}, {quote_name(_ITEM)} -> {quote_name(_ITEM)} IS NULL))"
-
-    @property
-    def operand(self) -> nodes.Name:
-        """The name of a value in predicates."""
-        return nodes.Name(_ITEM)
+def rows_with(way: tuple[Field, ...], test: str) -> str:
+    """The number of rows with a value at the end of a path for which a test of `ITEM` is true."""
+    return sql(f"count_if(exists({nested(way)}, {quote_name(ITEM.text)} -> {test}))")
 
 
-def nested(way: tuple[Field, ...]) -> Nested:
-    """The values at the end of a path, those of all items on it in one array."""
+def nested(way: tuple[Field, ...]) -> str:
+    """The values at the end of a path in a row, those of all items on it in one array, as Spark
+    SQL."""
     sql, is_array = quote_name(way[0].name), False
     for outer, inner in pairwise(way):
         if any(inner is part for part in outer.fields):
@@ -470,7 +456,7 @@ def nested(way: tuple[Field, ...]) -> Nested:
             # NULL among the arrays would make the whole result NULL.
             sql = f"flatten(filter({part}, part -> part IS NOT NULL))"
         is_array = True
-    return Nested(sql)
+    return sql
 
 
 def column_of(context: RuleContext) -> nodes.Name:

@@ -75,7 +75,7 @@ class Required(Demand, words="not NULL", dimension="completeness", is_required=T
 
     def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
         if not claims.is_sayable(context.way):
-            return claims.no_rows(claims.sql(claims.nested(context.way).count_of_rows_with_null()))
+            return claims.no_rows(claims.rows_with(context.way, "`item` IS NULL"))
         way = claims.steps_of(context)
         *outer, field = claims.innermost(way)
         optional = [step.operand for step in outer if step.field.is_nullable]
@@ -299,7 +299,7 @@ def _refers_from_within(
     context: claims.RuleContext, other: str, column: str
 ) -> claims.CompiledClaim:
     """A reference of the items of an array."""
-    model, items = quote_name(context.model.name), claims.nested(context.way).sql
+    model, items = quote_name(context.model.name), claims.nested(context.way)
     inner = f"SELECT explode({items}) AS item FROM {model}"  # noqa: S608
     equal = f"other.{terms.quoted(column)} = own.item"
     return _unfound(context, f"({inner}) AS own", other, "own.item IS NOT NULL", equal)

@@ -41,9 +41,8 @@ class ValueDemand(base.Demand, dimension="conformity"):
         if self.is_of_text and kind not in (ValueKind.TEXT, ValueKind.UNKNOWN):
             return _matches_as_text(context, self, kind)
         if not claims.is_sayable(context.way):
-            values = claims.nested(context.way)
-            predicate = self.predicate(values.operand, context.item)
-            return claims.no_rows(claims.sql(values.count_of_rows_without(predicate)), share)
+            wrong = f"NOT {claims.spark_text(self.predicate(claims.ITEM, context.item))}"
+            return claims.no_rows(claims.rows_with(context.way, wrong), share)
         way = claims.steps_of(context)
         return claims.each_row(
             claims.of_every(way, self.predicate(way[-1].operand, context.item)), share
@@ -326,7 +325,7 @@ class UniqueItems(
             # As structs, since Spark 3.5 tells 0.0 from -0.0 where these are the items themselves.
             distinct = "array_distinct(transform(item, x -> struct(x)))"
             repeated = f"item -> size(item) <> size({distinct})"
-            repeating = f"exists({claims.nested(context.way).sql}, {repeated})"
+            repeating = f"exists({claims.nested(context.way)}, {repeated})"
             return claims.no_rows(claims.sql(f"count_if({repeating})"), context.rule.share)
         way = claims.steps_of(context)
         array = way[-1].operand
@@ -344,9 +343,8 @@ def _matches_as_text(
         message = f"only strings can match a pattern, and this is of type {kind.value}"
         raise NoCounterpartError(message)
     if not context.is_reachable:
-        values = claims.nested(context.way)
-        claim = demand.predicate(values.operand, None)
-        return claims.no_rows(claims.sql(values.count_of_rows_without(claim)), share)
+        wrong = f"NOT {claims.spark_text(demand.predicate(claims.ITEM, None))}"
+        return claims.no_rows(claims.rows_with(context.way, wrong), share)
     claim = demand.predicate(claims.column_of(context), None)
     assert context.item is not None
     column = quote_name(*parts_of(context.item.path))
