@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -265,18 +264,13 @@ class Tools:
 
         :raises RequestError: it takes too long.
         """
-        try:
-            done = subprocess.run(  # noqa: S603 (no shell, and values cannot be options)
-                [sys.executable, "-c", _PROGRAM, *words],
-                cwd=self.folder,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=_LONGEST_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise RequestError(f"dql {words[0]} took more than {_LONGEST_S} s") from None
-        if done.returncode == 0 or done.stdout:
-            return done.stdout
-        raise RequestError(done.stderr.strip())
+        from dqx_airflow.cli.doctor_checks.airflow import ask
+
+        # Values cannot be options.
+        program = [sys.executable, "-c", _PROGRAM, *words]
+        reply = ask(program, os.environ, _LONGEST_S, self.folder)
+        if reply.code is None:
+            raise RequestError(f"dql {words[0]} took more than {_LONGEST_S} s")
+        if reply.code == 0 or reply.out:
+            return reply.out
+        raise RequestError(reply.err.strip())

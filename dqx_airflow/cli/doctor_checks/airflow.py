@@ -288,11 +288,17 @@ def _airflow(arguments: list[str], env: Mapping[str, str]) -> Reply:
     return ask([*start, *arguments], env)
 
 
-def ask(command: list[str], env: Mapping[str, str], timeout_s: float = TIMEOUT_S) -> Reply:
+def ask(
+    command: list[str],
+    env: Mapping[str, str],
+    timeout_s: float = TIMEOUT_S,
+    folder: Path | None = None,
+) -> Reply:
     """Runs a command to its end, without a terminal."""
     try:
         done = subprocess.run(  # noqa: S603 (Airflow and this Python)
             command,
+            cwd=folder,
             env=dict(env),
             stdin=subprocess.DEVNULL,
             capture_output=True,
