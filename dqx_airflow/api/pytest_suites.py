@@ -22,12 +22,10 @@ from dqx_airflow.datasets.dqx_toml import Settings, date_of, find_settings, read
 from dqx_airflow.diagnostics.diagnostic import errors_of
 from dqx_airflow.diagnostics.renderers import draw
 from dqx_airflow.diagnostics.verdicts import draw_verdict
-from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.checks.suite import IMPLICIT_CHECK
-from dqx_airflow.dql.linking import FileReader, search_path
-from dqx_airflow.dql.syntax.source_file import read_source
-from dqx_airflow.errors import DqxError
-from dqx_airflow.values import Outcome, SourceFile, Status
+from dqx_airflow.errors import DqxError, SourceError
+from dqx_airflow.tuning.suite_file import SuiteFile
+from dqx_airflow.values import Outcome, Status
 
 _SESSION = pytest.StashKey[Any]()
 _IMPLICIT = "implicit assertions"
@@ -61,15 +59,10 @@ class SuiteOfTests(pytest.File):
 
         :raises pytest.Collector.CollectError: it has errors.
         """
-        source = read_source(self.path, str(self.path))
-        if not isinstance(source, SourceFile):
-            name = source.diagnostic.span.file
-            raise self.CollectError(draw([source.diagnostic], {name: source.text}))
-        reader = FileReader(str(self.path), self.path, self.path.parent, search_path(os.environ))
-        checked = check_source(source, reader)
-        if checked.errors:
-            raise self.CollectError(draw(checked.errors, checked.sources))
-        return checked
+        try:
+            return SuiteFile.at(self.path, os.environ).read(needs_suite=False)
+        except SourceError as error:
+            raise self.CollectError(str(error)) from None
 
     @cached_property
     def _settings(self) -> Settings:

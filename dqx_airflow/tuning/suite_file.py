@@ -249,12 +249,12 @@ class SuiteFile:
     def reader(self) -> Reader:
         return FileReader(self.name, self.path, self.path.parent, self.folders)
 
-    def read(self) -> Checked:
-        """:raises SourceError: the file does not exist, or the suite has errors."""
+    def read(self, *, needs_suite: bool = True) -> Checked:
+        """:raises SourceError: the file does not exist, or has errors."""
         source = read_source(self.path, self.name)
         if isinstance(source, Unreadable):
             raise source.error
-        return self._checked(source)
+        return self._checked(source, needs_suite=needs_suite)
 
     def changed(
         self, checked: Checked, profile: str | None = None, form: ProposedForm | None = None
@@ -278,8 +278,8 @@ class SuiteFile:
 
         return SuiteText(checked.sources[self.name], checked.valid_suite, read)
 
-    def _checked(self, source: SourceFile) -> Checked:
-        checked = check_source(source, self.reader, needs_suite=True)
+    def _checked(self, source: SourceFile, *, needs_suite: bool = True) -> Checked:
+        checked = check_source(source, self.reader, needs_suite=needs_suite)
         if checked.errors:
             raise drawn_error(checked.errors, checked.sources)
         return checked
