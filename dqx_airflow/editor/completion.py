@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeAlias
 
 from dqx_airflow.dql.annotations import ANNOTATED
 from dqx_airflow.dql.dates import MONTHS, WEEKDAYS
@@ -152,117 +153,73 @@ class _Finder:
             yield Suggestion(word, Sort.KEYWORD, doc=doc)
 
     def names(self) -> Iterator[Suggestion]:
-        yield from self._of_slot()
+        for source in _SOURCES.get(self.place.slot, ()):
+            yield from source(self)
         if self.place.call in MEASURES:
             for name in MEASURES[self.place.call].parameters:
                 yield Suggestion(
                     name, Sort.PARAMETER, doc=vocabulary.PARAMETERS[name], text=f"{name} "
                 )
 
-    def _of_slot(self) -> Iterator[Suggestion]:
-        match self.place.slot:
-            case Slot.MEASURE | Slot.ASSERTED as slot:
-                for called in MEASURES.values():
-                    # Shortcuts are complete assertions.
-                    if slot is Slot.ASSERTED or called.group is not CallableKind.SHORTCUT:
-                        yield _call(called)
-                yield from self._constants()
-            case Slot.ROW:
-                if self.place.has_item:
-                    yield Suggestion(ITEM, Sort.VALUE, "of the array")
-                yield from self._columns()
-                yield from map(_call, vocabulary.IN_ROWS.values())
-                yield from self._constants()
-            case Slot.COLUMN:
-                yield from self._columns()
-                yield from self._holes()
-            case Slot.MACRO_ARGUMENT:
-                yield from self._columns()
-                yield from self._constants()
-            case Slot.CONSTANT:
-                yield from self._constants()
-            case Slot.DATASET:
-                yield from self._datasets()
-            case _:
-                yield from self._closed()
+    def items(self) -> Iterator[Suggestion]:
+        """The word for an item of an array."""
+        if self.place.has_item:
+            yield Suggestion(ITEM, Sort.VALUE, "of the array")
 
-    def _closed(self) -> Iterator[Suggestion]:
-        """Names from a closed list of the language, or the file."""
-        match self.place.slot:
-            case Slot.MACRO:
-                yield from self._macros()
-            case Slot.PARAMETER:
-                yield from _plain(self.place.parameters, Sort.PARAMETER)
-            case Slot.LIST_PARAMETER:
-                yield from _plain(self.place.lists, Sort.PARAMETER)
-            case Slot.OTHER_VALUES:
-                yield _call(MEASURES["values"])
-            case Slot.ANNOTATION:
-                allowed = ANNOTATED[self.place.annotated]
-                yield from _values({name: vocabulary.ANNOTATIONS[name] for name in allowed})
-            case Slot.ANNOTATION_ARGUMENT:
-                for name in ANNOTATED["assertion"].get(self.place.call, ()):
-                    yield Suggestion(name, Sort.PARAMETER, text=f"{name}=")
-            case Slot.SEVERITY:
-                yield from _plain(severity.value for severity in Severity)
-            case Slot.TAG:
-                yield from _plain(tag.text for tag in self._named(SymbolKind.TAG))
-            case Slot.FORMAT:
-                yield from _values({item.name: item.doc for item in TEXT_FORMATS.values()})
-            case Slot.TYPE:
-                yield from _plain(TYPE_NAMES)
-            case Slot.FITTING_TYPE:
-                yield from _plain((*TYPE_WORDS, *TYPE_NAMES))
-            case Slot.PROFILE_TYPE:
-                yield from _values(vocabulary.PROFILE_TYPES)
-            case Slot.DATE:
-                yield from map(_call, vocabulary.IN_DATES.values())
-            case Slot.DATE_ARGUMENT if self.place.call == "weekday":
-                yield from _plain(WEEKDAYS)
-            case Slot.DATE_ARGUMENT if self.place.call == "nth_weekday":
-                yield from _plain((*MONTHS, *WEEKDAYS))
-            case Slot.DATE_ARGUMENT:
-                yield Suggestion("year", Sort.VALUE, "the year of the run")
-            case Slot.EXPORT:
-                yield from self._exports()
+    def annotations(self) -> Iterator[Suggestion]:
+        """The annotations of the statement below."""
+        allowed = ANNOTATED[self.place.annotated]
+        return _values({name: vocabulary.ANNOTATIONS[name] for name in allowed})
 
-    def _constants(self) -> Iterator[Suggestion]:
+    def annotation_arguments(self) -> Iterator[Suggestion]:
+        """The arguments of the annotation around the position."""
+        for name in ANNOTATED["assertion"].get(self.place.call, ()):
+            yield Suggestion(name, Sort.PARAMETER, text=f"{name}=")
+
+    def parts_of_dates(self) -> Iterator[Suggestion]:
+        """What may be an argument of a date of a profile."""
+        words = {"weekday": WEEKDAYS, "nth_weekday": (*MONTHS, *WEEKDAYS)}.get(self.place.call)
+        if words is None:
+            return iter([Suggestion("year", Sort.VALUE, "the year of the run")])
+        return _plain(words)
+
+    def constants(self) -> Iterator[Suggestion]:
         for name, constant in self.reading.scope.constants.items():
             yield Suggestion(name, Sort.CONSTANT, show_constant(constant))
-        yield from self._holes()
+        yield from self.holes()
 
-    def _holes(self) -> Iterator[Suggestion]:
+    def holes(self) -> Iterator[Suggestion]:
         """The parameters of the macro, in braces."""
         for name in self.place.parameters:
             yield Suggestion(f"{{{name}}}", Sort.PARAMETER, "parameter of the macro")
 
-    def _macros(self) -> Iterator[Suggestion]:
+    def macros(self) -> Iterator[Suggestion]:
         for name, defined in self.reading.scope.macros.items():
             yield Suggestion(name, Sort.MACRO, show_macro_head(defined.macro, name), is_call=True)
 
-    def _datasets(self) -> Iterator[Suggestion]:
-        named = [item.text for item in self._named(SymbolKind.DATASET)]
+    def datasets(self) -> Iterator[Suggestion]:
+        named = [item.text for item in self.named(SymbolKind.DATASET)]
         for name in dict.fromkeys((*self.place.datasets, *self.catalog.datasets, *named)):
             path = self.catalog.path(name) or ""
             yield Suggestion(name, Sort.DATASET, path, text=show_name(name))
 
-    def _columns(self) -> Iterator[Suggestion]:
+    def columns(self) -> Iterator[Suggestion]:
         """The columns of the schema, and those that the file names for the same datasets."""
         for dataset in self.place.datasets:
             for column in self.catalog.columns(dataset):
                 detail = f"{column.type} of {dataset}" if column.type else f"of {dataset}"
                 yield Suggestion(column.name, Sort.COLUMN, detail, text=show_name(column.name))
-        for item in self._named(SymbolKind.COLUMN):
+        for item in self.named(SymbolKind.COLUMN):
             if set(item.datasets) & set(self.place.datasets):
                 yield Suggestion(item.text, Sort.COLUMN, text=show_name(item.text))
 
-    def _named(self, kind: SymbolKind) -> Iterator[Occurrence]:
+    def named(self, kind: SymbolKind) -> Iterator[Occurrence]:
         """The names of a kind in the file, except for the one being typed."""
         for occurrence in occurrences(self.reading):
             if occurrence.kind is kind and occurrence.span != self.typed:
                 yield occurrence
 
-    def _exports(self) -> Iterator[Suggestion]:
+    def exports(self) -> Iterator[Suggestion]:
         """The exports of the file after the names: `import { | } from "path"`."""
         path = _FROM.match(self.rest)
         library = self.reading.library(path[1]) if path else None
@@ -273,6 +230,42 @@ class _Finder:
         for macro in library.macros:
             yield Suggestion(macro.name.text, Sort.MACRO, show_macro_head(macro))
 
+
+_COMPARED = [it for it in MEASURES.values() if it.group is not CallableKind.SHORTCUT]
+"""What a condition follows; shortcuts are complete assertions."""
+
+_Source: TypeAlias = Callable[[_Finder], Iterable[Suggestion]]
+
+_SOURCES: Mapping[Slot, tuple[_Source, ...]] = {
+    Slot.MEASURE: (lambda _: map(_call, _COMPARED), _Finder.constants),
+    Slot.ASSERTED: (lambda _: map(_call, MEASURES.values()), _Finder.constants),
+    Slot.ROW: (
+        _Finder.items,
+        _Finder.columns,
+        lambda _: map(_call, vocabulary.IN_ROWS.values()),
+        _Finder.constants,
+    ),
+    Slot.COLUMN: (_Finder.columns, _Finder.holes),
+    Slot.MACRO_ARGUMENT: (_Finder.columns, _Finder.constants),
+    Slot.CONSTANT: (_Finder.constants,),
+    Slot.DATASET: (_Finder.datasets,),
+    Slot.MACRO: (_Finder.macros,),
+    Slot.PARAMETER: (lambda it: _plain(it.place.parameters, Sort.PARAMETER),),
+    Slot.LIST_PARAMETER: (lambda it: _plain(it.place.lists, Sort.PARAMETER),),
+    Slot.OTHER_VALUES: (lambda _: [_call(MEASURES["values"])],),
+    Slot.ANNOTATION: (_Finder.annotations,),
+    Slot.ANNOTATION_ARGUMENT: (_Finder.annotation_arguments,),
+    Slot.SEVERITY: (lambda _: _plain(severity.value for severity in Severity),),
+    Slot.TAG: (lambda it: _plain(tag.text for tag in it.named(SymbolKind.TAG)),),
+    Slot.FORMAT: (lambda _: _values({item.name: item.doc for item in TEXT_FORMATS.values()}),),
+    Slot.TYPE: (lambda _: _plain(TYPE_NAMES),),
+    Slot.FITTING_TYPE: (lambda _: _plain((*TYPE_WORDS, *TYPE_NAMES)),),
+    Slot.PROFILE_TYPE: (lambda _: _values(vocabulary.PROFILE_TYPES),),
+    Slot.DATE: (lambda _: map(_call, vocabulary.IN_DATES.values()),),
+    Slot.DATE_ARGUMENT: (_Finder.parts_of_dates,),
+    Slot.EXPORT: (_Finder.exports,),
+}
+"""What each position may have, in the order of display."""
 
 _WITHOUT_KEYWORDS = frozenset(
     {Slot.COLUMN, Slot.DATASET, Slot.MACRO_ARGUMENT, Slot.DATE, Slot.DATE_ARGUMENT}
