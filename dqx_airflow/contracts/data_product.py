@@ -10,7 +10,7 @@ from typing import TypeAlias
 from dqx_airflow.contracts.document import Document, Mapping, Scalar, Variables, mistake, show_path
 from dqx_airflow.contracts.enforcement.enforced_contract import objection_to_version
 from dqx_airflow.contracts.model import Contract
-from dqx_airflow.contracts.schema import load_schema, schema_errors
+from dqx_airflow.contracts.schema import schema_errors
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean
 
 NamedContract: TypeAlias = tuple[Scalar, Scalar | None]
@@ -35,7 +35,7 @@ def read_data_product(document: Document, variables: MappingType[str, str]) -> D
     root = Variables(variables, diagnostics.append, are_defined=True).in_document(document).root
     if not isinstance(root, Mapping):
         return DataProduct((), tuple(diagnostics), document)
-    diagnostics += schema_errors(root, load_schema("odps"))
+    diagnostics += schema_errors(root, "odps")
     contracts: list[NamedContract] = []
     ports = (*root.items("inputPorts"), *root.items("outputPorts"))
     for port in [port for port in ports if isinstance(port, Mapping)]:

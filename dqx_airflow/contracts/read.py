@@ -81,7 +81,7 @@ def read_contract(
             )
             _check_version(document.root, reader, diagnostics)
             schema = load_schema(reader.dialect.value)
-            diagnostics += schema_errors(document.root, schema)
+            diagnostics += schema_errors(document.root, reader.dialect.value)
             reading = reader.reading(document.root, references, diagnostics.append)
             contract = reader.read(reading)
             unknown = unknown_keys(document.root, schema, references, is_open=reader.is_open)

@@ -235,14 +235,10 @@ def load_schema(name: str) -> dict[str, Any]:
     return schema
 
 
-def schema_errors(root: Node, schema: MappingType[str, Any]) -> tuple[Diagnostic, ...]:
-    """All reasons why a document is invalid, in its order."""
-    from jsonschema.validators import validator_for
-
-    # A schema may name a file next to it; nothing is ever downloaded.
-    validator = _of_finite_numbers(validator_for(schema))(schema)
+def schema_errors(root: Node, name: str) -> tuple[Diagnostic, ...]:
+    """All reasons why a document is invalid by the schema of this name, in its order."""
     diagnostics = {}
-    for error in validator.iter_errors(plain_value(root)):
+    for error in validator_of(name).iter_errors(plain_value(root)):
         for cause in _causes(error):
             diagnostic = _diagnostic(root, cause)
             diagnostics[diagnostic.span, diagnostic.message] = diagnostic
@@ -250,12 +246,15 @@ def schema_errors(root: Node, schema: MappingType[str, Any]) -> tuple[Diagnostic
 
 
 @cache
-def _of_finite_numbers(known: Any) -> Any:
-    """A class of validators as JSON has its numbers: without NaN, and finite."""
-    from jsonschema.validators import extend
+def validator_of(name: str) -> Any:
+    """The validator of a schema. JSON has no NaN or infinite number."""
+    from jsonschema.validators import extend, validator_for
 
+    schema = load_schema(name)
+    known = validator_for(schema)
     types = known.TYPE_CHECKER.redefine("number", lambda _, value: exact.is_finite_number(value))
-    return extend(known, type_checker=types)  # type: ignore[no-untyped-call]
+    # A schema may name a file next to it; nothing is ever downloaded.
+    return extend(known, type_checker=types)(schema)  # type: ignore[no-untyped-call]
 
 
 def _causes(error: Any) -> Iterator[Any]:

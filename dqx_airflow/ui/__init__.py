@@ -90,13 +90,22 @@ _CONTRACT = """
 
 
 def _import_for_gates() -> None:
-    """Imports what gates need in DAG files, and checks two, so that all is there."""
+    """Imports what gates need in DAG files, and checks two, so that all is there; only suites with
+    equations import more."""
+    from dqx_airflow.contracts.compile.sql_exact import import_dialects
+    from dqx_airflow.contracts.dialects import reader_of
+    from dqx_airflow.contracts.model import Dialect
+    from dqx_airflow.contracts.schema import validator_of
     from dqx_airflow.dql.syntax.grammar import scanners
     from dqx_airflow.operators import ContractGateOperator, DqlGateOperator
     from dqx_airflow.operators.mistakes import examine
     from dqx_airflow.operators.parse_check import require_sound
 
     scanners()
+    for dialect in Dialect:
+        reader_of(dialect)
+        validator_of(dialect.value)
+    import_dialects()
     for gate in (
         DqlGateOperator(task_id="gate", suite=_SUITE, datasets={"rows": "/rows"}),
         ContractGateOperator(task_id="gate", contract=_CONTRACT, data="/rows"),

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -67,6 +68,9 @@ def test_the_provider_names_the_link_and_the_section_of_the_configuration(api_se
     assert "plugins" not in get_provider_info(), "the entry point registers it: not twice"
 
 
+CONTRACTS = Path(__file__).parents[1] / "contracts" / "examples"
+
+
 def test_the_dag_processor_has_imported_what_gates_need_before_it_forks(
     api_settings: Mapping[str, str],
 ) -> None:
@@ -82,15 +86,28 @@ from dqx_airflow.dql.check import check_source
 from dqx_airflow.values import SourceFile
 make = lark.lexer.Scanner
 lark.lexer.Scanner = lambda *given: missing.append("a scanner") or make(*given)
+before = set(sys.modules)
 checked = check_source(SourceFile("orders.dql", sys.stdin.read()))
+
+from dqx_airflow.contracts.read import read_contract
+for path in CONTRACTS:
+    contract = read_contract(SourceFile(path, open(path).read()))
+    assert contract.contract.models, path
+missing += [name for name in sys.modules if name not in before]
 print(missing, [found.code for found in checked.errors])
 """
+    contracts = [*CONTRACTS.glob("*/*.yaml")]
+    assert {file.parent.name for file in contracts} >= {"odcs", "fabric", "product", "dcs"}
+    program = program.replace("CONTRACTS", repr([str(file) for file in contracts]))
     suite = """suite "Orders" {
     const MOST = 5
     check "All" on orders where country in ["CH", "DE"] {
         @required
         assert null_count(id) / num_rows() < 2% for each country name "orders.id" severity P0
         assert each row: amount <= MOST
+    }
+    check "SQL" on orders {
+        assert query("SELECT count(*) FROM orders WHERE amount < 0") == 0 name "orders.negative"
     }
 }"""
     command = [sys.executable, "-c", program]

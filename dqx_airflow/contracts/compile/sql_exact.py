@@ -13,7 +13,7 @@ from functools import cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from sqlglot import exp, parse_one
+from sqlglot import exp, parse_one, transpile
 from sqlglot.errors import SqlglotError
 
 from dqx_airflow.contracts.field_types import KINDS, LONGEST, Kind, as_decimal, sum_of, widest
@@ -64,6 +64,12 @@ def exact(
             "it returns an interval, not a number: write EXTRACT(EPOCH FROM ...) for its seconds"
         )
     return query
+
+
+def import_dialects() -> None:
+    """Imports all dialects, which sqlglot otherwise does on their first use."""
+    for name in ("spark", *DIALECTS):
+        transpile("SELECT 1", read=name, write=name)
 
 
 def sqlglot_dialect(sql_dialect: str | None) -> str | None:

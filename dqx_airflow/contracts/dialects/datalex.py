@@ -23,7 +23,7 @@ from dqx_airflow.contracts.dialects.clause_reader import (
 from dqx_airflow.contracts.document import NOTHING, Mapping, Scalar, mistake, read_document
 from dqx_airflow.contracts.field_types import types_named
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Model, Rule, column_path
-from dqx_airflow.contracts.schema import load_schema, schema_errors
+from dqx_airflow.contracts.schema import schema_errors
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean, errors_of
 from dqx_airflow.values import SourceFile, Span
 
@@ -99,7 +99,7 @@ def read_manifest(source: SourceFile) -> Manifest:
         return Manifest(source, (), None, (), {}, tuple(diagnostics))
     if isinstance(root.get("model"), Mapping) and "manifestSpecVersion" not in root.entries:
         return _from_yaml(source, root, diagnostics)
-    errors = schema_errors(root, load_schema("datalex"))
+    errors = schema_errors(root, "datalex")
     diagnostics += [_as_datalex(error) for error in errors]
     promises: list[ManifestContract] = []
     tables: dict[str, tuple[str, ...]] = {}
