@@ -112,7 +112,10 @@ def measured(rows: int, rounds: int, ways: Mapping[str, list[str]], server: int)
         for way in [*names[turn:], *names[:turn]]:
             used = cpu_of_children() + cpu_of(server)
             told = [sys.executable, "-c", WITH_ALL_CHILDREN, *ways[way]]
-            wall_s = float(subprocess.run(told, check=True, capture_output=True).stdout)
+            done = subprocess.run(told, check=False, capture_output=True, text=True)
+            if done.returncode:
+                sys.exit(f"{way} ended with {done.returncode}:\n{done.stderr}")
+            wall_s = float(done.stdout)
             if number >= 0:
                 found[way].append((wall_s, cpu_of_children() + cpu_of(server) - used))
     print(f"{rows:,} rows, load {os.getloadavg()[0]:.1f}: seconds by the clock (least), processor")
