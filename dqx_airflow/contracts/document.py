@@ -168,7 +168,7 @@ def mistake(
 
 
 def listed_texts(heading: str, name: str, /, **named: object) -> list[str]:
-    """The texts of a name below a heading of `diagnostics.txt`, with the values that they name."""
+    """The texts of a name below a heading of the same table, with the values that they name."""
     rows = table_rows(__package__, "diagnostics.txt", heading)
     texts = next(texts for row_name, *texts in rows if row_name == name)
     return [text.format(**named) for text in texts]
