@@ -7,7 +7,8 @@ of the target date, and no pass has more aggregates than Spark compiles.
 
 Beside other aggregates, `count(DISTINCT ...)` makes Spark carry all of them through a shuffle of
 every key, and several of them multiply the rows. Keys that should be unique are counted by a hash:
-if no hash occurs twice, no key does. If one does, the keys are counted exactly.
+if no hash occurs twice, no key does. If one does, the keys are counted exactly. Sail groups by the
+keys themselves, however few the rows.
 
 If a pass fails as a whole, it is halved until the failing aggregate is isolated.
 """
