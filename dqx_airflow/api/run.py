@@ -20,7 +20,8 @@ from dqx_airflow import values
 from dqx_airflow.api.database import Database, SparkDatabase, StoredDatabase
 from dqx_airflow.datasets.settings import is_table
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
-from dqx_airflow.diagnostics.renderers import drawn_error, filled
+from dqx_airflow.diagnostics.renderers import drawn_error
+from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.diagnostics.verdicts import draw_report, format_value, headline
 from dqx_airflow.dql.check import Checked
 from dqx_airflow.errors import RequestError, UnverifiedError, UpstreamFailure

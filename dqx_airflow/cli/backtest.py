@@ -22,6 +22,7 @@ from dqx_airflow.cli.command import TableFormatOption, object_of, of_spark, prin
 from dqx_airflow.cli.reports import console_for, print_table, printable, table_of
 from dqx_airflow.diagnostics import renderers
 from dqx_airflow.diagnostics.diagnostic import listed
+from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.dql.check import Checked
 from dqx_airflow.dql.nodes import Unit
 from dqx_airflow.errors import RequestError
@@ -87,7 +88,7 @@ def backtest(
     stored = arguments.results_of(suite, results)
     days = past_days(stored, name, first, last, gate=gate, map_index=map_index)
     if fill:
-        days = filled(suite, days, first, last, dataset, connection, config)
+        days = with_days_between(suite, days, first, last, dataset, connection, config)
     else:
         arguments.require_days(days, stored, runs_of_suite(name, first, last, gate, map_index))
         first = first if since else days[0].date
@@ -209,11 +210,11 @@ def _print_comparison(comparison: BacktestComparison, file: Any = None) -> None:
     reasons = Counter(day.unknown for assertion in comparison.assertions for day in assertion.days)
     del reasons[None]
     told = {"values": values, "is_same": is_same, "unknown": reasons.most_common(_MOST_REASONS)}
-    text = renderers.filled(__package__, "comparison.txt", comparison=comparison, **told)
+    text = filled(__package__, "comparison.txt", comparison=comparison, **told)
     console.print(Text(printable(text, keep="\n")), end="")
 
 
-def filled(
+def with_days_between(
     suite: Path,
     known: Sequence[PastDay],
     first: date,
@@ -370,7 +371,7 @@ def _print_shadow(
         print_table(columns, rows)
     judged = list(dict.fromkeys(day.date for day in days if day.problem is None))
     told = {"name": name, "days": days, "judged": judged, "compared": compared}
-    text = renderers.filled(__package__, "shadow.txt", **told, instance=_instance_of_day)
+    text = filled(__package__, "shadow.txt", **told, instance=_instance_of_day)
     typer.echo(printable(text, keep="\n"), nl=False)
 
 

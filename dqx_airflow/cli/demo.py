@@ -460,7 +460,7 @@ def _show(
     home: DemoHome, states: Mapping[DemoDay, Mapping[str, str]], since: datetime, console: Console
 ) -> list[str]:
     """Prints the results of the days and where to look next; returns what was unexpected."""
-    from dqx_airflow.diagnostics.renderers import filled
+    from dqx_airflow.diagnostics.templates import filled
     from dqx_airflow.diagnostics.verdicts import draw_verdict, headline
     from dqx_airflow.results.query import find_report, list_runs
 

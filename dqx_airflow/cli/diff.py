@@ -24,6 +24,7 @@ from dqx_airflow.cli.reports import markdown_cell, printable
 from dqx_airflow.cli.suites import Findings, count_text
 from dqx_airflow.diagnostics import renderers
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, errors_of, listed
+from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.linking import FileReader, search_path
@@ -274,7 +275,7 @@ def _facts(change: ChangedAssertion) -> list[str]:
 def _shown(form: str, diff: SuiteDiff) -> str:
     number = count_text(len(diff.changes), "assertion")
     shown = {"diff": diff, "number": number, "facts": _facts, "cell": markdown_cell}
-    return renderers.filled(__package__, f"diff.{form}", **shown).rstrip()
+    return filled(__package__, f"diff.{form}", **shown).rstrip()
 
 
 def _annotations(diff: SuiteDiff) -> Iterator[Diagnostic]:

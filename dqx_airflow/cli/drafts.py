@@ -16,7 +16,8 @@ from dqx_airflow.cli import command
 from dqx_airflow.cli.arguments import ConnectionOption
 from dqx_airflow.datasets.reader_options import with_default_options
 from dqx_airflow.datasets.settings import datasets_of_arguments, format_of, settings_of
-from dqx_airflow.diagnostics.renderers import filled, json_text
+from dqx_airflow.diagnostics.renderers import json_text
+from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.errors import NoCounterpartError, RequestError
 from dqx_airflow.values import DatasetRef
 

@@ -45,8 +45,8 @@ _LEFT_OUT |= {"operators", "spark_jobs", "tuning", "ui", "plan/in_memory"}
 # A gate reads what `dql doctor --prove` found, and proves nothing itself. The cases stay: their
 # digest says for which of them a proof holds.
 _LEFT_OUT |= {f"engine/proof/{name}.py" for name in ("cases", "prove")}
-# Alerts are shown in the UI, and faults planted by `dql mutate`.
-_LEFT_OUT |= {"results/alerts.py", "engine/faults.py"}
+# Alerts are shown in the UI, faults planted by `dql mutate`, and templates filled by commands.
+_LEFT_OUT |= {"results/alerts.py", "engine/faults.py", "diagnostics/templates.py"}
 _COMPILED = {".so", ".pyd", ".pyx", ".pxd", ".dylib"}
 _FOLDERS_LEFT_OUT = {"__pycache__", "tests", "benchmarks", ".."}
 # Large, and rarely needed.

@@ -23,7 +23,8 @@ from dqx_airflow.cli.command import (
 )
 from dqx_airflow.cli.suites import count_text
 from dqx_airflow.diagnostics.diagnostic import listed
-from dqx_airflow.diagnostics.renderers import draw, filled, json_text
+from dqx_airflow.diagnostics.renderers import draw, json_text
+from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values.exact import is_finite_number
 

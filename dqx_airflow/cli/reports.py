@@ -19,7 +19,8 @@ from rich.text import Text
 from dqx_airflow.datasets.dqx_toml import Output
 from dqx_airflow.diagnostics import verdicts as words
 from dqx_airflow.diagnostics.diagnostic import listed
-from dqx_airflow.diagnostics.renderers import filled, without_controls
+from dqx_airflow.diagnostics.renderers import without_controls
+from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.values import GateReport, Outcome, Status, Verdict, to_json
 
 _NARROWEST = 100

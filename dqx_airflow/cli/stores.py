@@ -216,7 +216,7 @@ def _print_report(report: GateReport, root: str, *, all_rows: bool) -> None:
     from rich.text import Text
 
     from dqx_airflow.cli import reports
-    from dqx_airflow.diagnostics.renderers import filled
+    from dqx_airflow.diagnostics.templates import filled
 
     console = reports.console_for()
     reports.print_headline(report, console)

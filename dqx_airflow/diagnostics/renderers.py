@@ -1,7 +1,7 @@
 """Diagnostics as text for a terminal, in the form of seed 001, and for programs.
 
 Programs get JSON, GitHub workflow commands (annotations next to the lines of a pull request), or
-SARIF 2.1.0 (for code hosts and editors). Pages, pictures and reports are templates, filled here.
+SARIF 2.1.0 (for code hosts and editors).
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from functools import cache
-from importlib.resources import files
 from typing import Any
 from unicodedata import combining, east_asian_width
 
@@ -171,26 +169,6 @@ def json_text(value: Any, *, default: Callable[[Any], Any] | None = None) -> str
     """The value as JSON: letters unchanged, control and bidirectional characters escaped."""
     text = json.dumps(value, indent=2, ensure_ascii=False, default=default)
     return _STEERING.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
-
-
-@cache
-def _template(package: str, name: str) -> Any:
-    from jinja2 import Environment, StrictUndefined  # slow to import
-
-    environment = Environment(
-        autoescape=not name.endswith((".txt", ".md")),  # noqa: S701
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    return environment.from_string(files(package).joinpath(name).read_text("utf-8"))
-
-
-def filled(package: str, name: str, /, **values: Any) -> str:
-    """The template `name` of a package, in Jinja, with these values. They are escaped, unless it is
-    a text (`.txt`) or Markdown (`.md`)."""
-    return str(_template(package, name).render(**values))
 
 
 def json_list(diagnostics: Iterable[Diagnostic]) -> str:

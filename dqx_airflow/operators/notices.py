@@ -32,7 +32,8 @@ from airflow.providers.common.compat.sdk import BaseHook
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 
 from dqx_airflow.diagnostics.diagnostic import listed
-from dqx_airflow.diagnostics.renderers import filled, printable
+from dqx_airflow.diagnostics.renderers import printable
+from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.diagnostics.verdicts import format_like_limit, found_text
 from dqx_airflow.operators.links import GateReportLink
 from dqx_airflow.operators.outcome import NO_REPORT, XCOM_KEY, cut

@@ -13,7 +13,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from dqx_airflow.diagnostics.renderers import filled
+from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql.nodes import Unit
 from dqx_airflow.tuning.comparison import BacktestComparison

@@ -16,7 +16,7 @@ from statistics import median
 
 from dqx_airflow.contracts.dialects.clause_reader import slug
 from dqx_airflow.contracts.drafting import ObservedColumn, ObservedTable
-from dqx_airflow.diagnostics.renderers import filled
+from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.dql.dates import WEEKDAYS
 from dqx_airflow.dql.formatter import format_source
 from dqx_airflow.dql.printer import show_name, show_text

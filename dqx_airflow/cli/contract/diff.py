@@ -24,7 +24,8 @@ from dqx_airflow.contracts.diff import Change, Diff
 from dqx_airflow.contracts.model import Bump, Contract, version_of
 from dqx_airflow.contracts.publishing import PublishedVersion, ReleasedContracts, release_of
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
-from dqx_airflow.diagnostics.renderers import FOR_MACHINES, draw, filled, json_text
+from dqx_airflow.diagnostics.renderers import FOR_MACHINES, draw, json_text
+from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.dql.syntax.datalex_blocks import read_blocks
 from dqx_airflow.dql.syntax.source_file import Unreadable, is_block_file, read_source
 from dqx_airflow.errors import RequestError

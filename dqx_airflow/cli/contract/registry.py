@@ -22,7 +22,8 @@ from dqx_airflow.contracts.model import Contract, end_of_period
 from dqx_airflow.contracts.publishing import PublishedVersion, codeowners_line, rfc_draft
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
-from dqx_airflow.diagnostics.renderers import drawn_error, filled, json_text
+from dqx_airflow.diagnostics.renderers import drawn_error, json_text
+from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import RegistryError, RequestError
 from dqx_airflow.values import ContractDescription

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from dqx_airflow.cli.command import connection_in, settings_here, storage_options
 from dqx_airflow.datasets.connections import Connection, ConnectionKind
-from dqx_airflow.diagnostics.renderers import filled
+from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.engine.proof.prove import Progress as OnProgress
 from dqx_airflow.engine.proof.prove import prove
 from dqx_airflow.engine.session.connection import open_session, spark_errors_explained

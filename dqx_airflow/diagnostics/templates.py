@@ -1,0 +1,28 @@
+"""Templates in Jinja: pages, pictures, notices and reports as text. The job of a gate has none, and
+no Jinja either."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+
+@cache
+def _template(package: str, name: str) -> Any:
+    from jinja2 import Environment, StrictUndefined  # slow to import
+
+    environment = Environment(
+        autoescape=not name.endswith((".txt", ".md")),  # noqa: S701
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.from_string(files(package).joinpath(name).read_text("utf-8"))
+
+
+def filled(package: str, name: str, /, **values: Any) -> str:
+    """The template `name` of a package, in Jinja, with these values. They are escaped, unless it is
+    a text (`.txt`) or Markdown (`.md`)."""
+    return str(_template(package, name).render(**values))
