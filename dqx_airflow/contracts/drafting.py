@@ -16,8 +16,9 @@ from typing import Any
 from dqx_airflow.contracts import demands
 from dqx_airflow.contracts import model as elements
 from dqx_airflow.contracts.dialects.clause_reader import looks_personal, with_type
-from dqx_airflow.contracts.export import filled, filled_template, odcs, yaml_text
+from dqx_airflow.contracts.export import odcs, without_empty, yaml_text
 from dqx_airflow.contracts.field_types import spark_type
+from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.dql.formatter import format_source
 from dqx_airflow.dql.nodes import NOWHERE
 from dqx_airflow.dql.watches import clock_among, is_named_like_a_key
@@ -196,7 +197,9 @@ def draft_suite(table: ObservedTable) -> str:
     """The text of a suite over a dataset with the name of the table: rows, keys, columns without
     NULL, and the age of the newest row. All observed rows satisfy it, except for their age."""
     complete = [column for column in table.columns if table.rows and column.nulls == 0]
-    text = filled_template(__package__, "draft.dql", table=table, complete=complete)
+    text = filled(
+        __package__, "draft.dql", table=table, complete=complete, path=elements.column_path
+    )
     return format_source(SourceFile(f"{table.name}.dql", text))
 
 
@@ -247,11 +250,13 @@ def _fabric(contract: elements.Contract) -> str:
         "version": contract.version,
         "status": "draft",
         "schema": {"columns": [_column(item) for item in model.fields]},
-        "quality": filled(quality),
-        "format": filled({"storage": server.format, "table_name": _table_name(model, server)}),
+        "quality": without_empty(quality),
+        "format": without_empty(
+            {"storage": server.format, "table_name": _table_name(model, server)}
+        ),
         "lifecycle": {"status": "draft"},
     }
-    return yaml_text({"contract": filled(plain)})
+    return yaml_text({"contract": without_empty(plain)})
 
 
 def _table_name(model: elements.Model, server: elements.Server) -> str | None:
@@ -306,7 +311,7 @@ def _dcs(contract: elements.Contract) -> str:
         "info": {"title": contract.name, "version": contract.version, "status": "draft"},
         "servers": {server.name: _dcs_server(server)},
         "models": {
-            model.name: filled(
+            model.name: without_empty(
                 {
                     "type": "table",
                     "primaryKey": keys[0] if keys and len(keys[0]) > 1 else None,

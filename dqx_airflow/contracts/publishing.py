@@ -22,7 +22,6 @@ from dqx_airflow.contracts.enforcement.enforced_contract import (
     lifecycle_status,
     objection_to_version,
 )
-from dqx_airflow.contracts.export import filled_template
 from dqx_airflow.contracts.model import (
     Bump,
     Contract,
@@ -33,6 +32,7 @@ from dqx_airflow.contracts.model import (
     next_version,
     version_of,
 )
+from dqx_airflow.diagnostics.templates import filled
 
 _SHOWN_CHANGES = 5
 
@@ -255,7 +255,7 @@ def _handle(party: str, org: str | None) -> str | None:
 def rfc_draft(contract: Contract) -> str:
     """The draft as Markdown: the contents of the contract, and open questions."""
     rules = [(type(rule.demand).__name__, rule) for _, _, rule in contract.rules()]
-    return filled_template(__package__, "rfc.md", contract=contract, rules=rules)
+    return filled(__package__, "rfc.md", contract=contract, rules=rules)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,15 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+_AS_WRITTEN = (".txt", ".md", ".dql")
+
 
 @cache
 def _template(package: str, name: str) -> Any:
     from jinja2 import Environment, StrictUndefined  # slow to import
 
     environment = Environment(
-        autoescape=not name.endswith((".txt", ".md")),  # noqa: S701
+        autoescape=not name.endswith(_AS_WRITTEN),  # noqa: S701
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -23,6 +25,6 @@ def _template(package: str, name: str) -> Any:
 
 
 def filled(package: str, name: str, /, **values: Any) -> str:
-    """The template `name` of a package, in Jinja, with these values. They are escaped, unless it is
-    a text (`.txt`) or Markdown (`.md`)."""
+    """The template `name` of a package, in Jinja, with these values. They are escaped for
+    HTML, unless it is a text, Markdown or a suite."""
     return str(_template(package, name).render(**values))

@@ -27,11 +27,16 @@ WHOLE = {name: list(cases(CASES / f"{name}_examples.md", fewest_blocks=1)) for n
 CONTRACTS = {name: PARTS[name].contracts_of(name) for name in DIALECTS}
 
 
-def test_every_place_of_the_table_of_remarks_is_read_and_has_keys() -> None:
+def _places_and_sources(table: str) -> tuple[list[str], str]:
+    """The headings of a table of the dialects, and the text of all their modules."""
     folder = Path(clause_reader.__file__).parent
-    table = (folder / "remarks.txt").read_text("utf-8").splitlines()
-    places = [line for line in table if line[:1] not in ("", "#", " ")]
-    sources = "".join(path.read_text("utf-8") for path in folder.rglob("*.py"))
+    lines = (folder / table).read_text("utf-8").splitlines()
+    places = [line for line in lines if line[:1] not in ("", "#", " ")]
+    return places, "".join(path.read_text("utf-8") for path in folder.rglob("*.py"))
+
+
+def test_every_place_of_the_table_of_remarks_is_read_and_has_keys() -> None:
+    places, sources = _places_and_sources("remarks.txt")
     assert sorted(set(re.findall(r'\.remarks\(\w+, "([^"]+)"\)', sources))) == sorted(places)
     assert all(
         table_rows("dqx_airflow.contracts.dialects", "remarks.txt", place) for place in places
@@ -39,10 +44,7 @@ def test_every_place_of_the_table_of_remarks_is_read_and_has_keys() -> None:
 
 
 def test_every_place_of_the_table_of_attributes_is_read() -> None:
-    folder = Path(clause_reader.__file__).parent
-    table = (folder / "attributes.txt").read_text("utf-8").splitlines()
-    places = [line for line in table if line[:1] not in ("", "#", " ")]
-    sources = "".join(path.read_text("utf-8") for path in folder.rglob("*.py"))
+    places, sources = _places_and_sources("attributes.txt")
     assert sorted(set(re.findall(r'"([\w ]+: [A-Z]\w+)"', sources))) == sorted(places)
 
 

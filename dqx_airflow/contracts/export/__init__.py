@@ -6,12 +6,11 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
-from importlib.resources import files
 from typing import Any
 
 import yaml
 
-from dqx_airflow.contracts.model import Contract, Field, Model, Rule, Treatment, column_path
+from dqx_airflow.contracts.model import Contract, Field, Model, Rule, Treatment
 from dqx_airflow.values.exact import WrittenFloat
 
 
@@ -59,21 +58,12 @@ class ModelWriter:
         return Exported(text, (*self.losses, *unsupported_clauses(self.contract)))
 
 
-def filled_template(package: str, name: str, **values: Any) -> str:
-    """The text of a template of Jinja in a package."""
-    from jinja2 import Environment, StrictUndefined  # slow to import
-
-    environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)  # noqa: S701
-    environment.filters["column"] = column_path
-    return environment.from_string(files(package).joinpath(name).read_text("utf-8")).render(values)
-
-
 def yaml_text(plain: Any) -> str:
     """Keys in their order, multi-line strings as blocks, lists below their key."""
     return yaml.dump(plain, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
 
 
-def filled(plain: dict[str, Any]) -> dict[str, Any]:
+def without_empty(plain: dict[str, Any]) -> dict[str, Any]:
     """The keys that have a value: no null, no empty string, list or mapping."""
     return {key: value for key, value in plain.items() if value not in (None, "", [], {})}
 

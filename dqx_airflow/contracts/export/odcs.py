@@ -100,7 +100,7 @@ def _metric(
 ) -> dict[str, Any]:
     unit = "percent" if is_percent else None
     metric = {"type": "library", "metric": name, "arguments": arguments, "unit": unit}
-    return export.filled(metric) | _compared(condition)
+    return export.without_empty(metric) | _compared(condition)
 
 
 # SQL ---------------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ class SchemaWriter(export.ModelWriter):
             else:
                 quality += self._quality(None, rule)
         plain |= {"properties": properties, "relationships": relationships, "quality": quality}
-        return export.filled(plain)
+        return export.without_empty(plain)
 
     def _property(self, item: Field, keys: tuple[str, ...]) -> dict[str, Any]:
         plain: dict[str, Any] = {"name": item.name}
@@ -257,7 +257,7 @@ class SchemaWriter(export.ModelWriter):
         if not is_whole:
             plain |= self._parts(item)
         plain["customProperties"] = self._custom(item)
-        return export.filled(plain)
+        return export.without_empty(plain)
 
     def _parts(self, item: Field) -> dict[str, Any]:
         """The parts of a nested value."""
@@ -318,7 +318,7 @@ class SchemaWriter(export.ModelWriter):
             "severity": _SEVERITIES[rule.severity] if rule.severity is not None else None,
             "tags": list(rule.tags),
         }
-        quality = export.filled(about) | found
+        quality = export.without_empty(about) | found
         if rule.dimension is not None and "dimension" not in quality:
             self.lose(item, rule, f"the standard has no dimension {rule.dimension}")
         return [quality]
@@ -461,7 +461,7 @@ def document(contract: Contract) -> export.Exported:
 
 def _team(contract: Contract) -> dict[str, Any] | None:
     members = [{"username": name} for name in contract.contacts]
-    return export.filled({"name": contract.owner, "members": members}) or None
+    return export.without_empty({"name": contract.owner, "members": members}) or None
 
 
 def _server(server: Server, losses: list[export.Loss]) -> dict[str, Any]:
@@ -494,7 +494,8 @@ def _place(server: Server) -> dict[str, Any] | None:
 def _custom(contract: Contract, losses: list[export.Loss]) -> Iterator[dict[str, Any]]:
     """What the standard has no place for."""
     consumers = [
-        {"team": consumer.team} | export.filled({"useCase": consumer.use_case, "pin": consumer.pin})
+        {"team": consumer.team}
+        | export.without_empty({"useCase": consumer.use_case, "pin": consumer.pin})
         for consumer in contract.consumers
     ]
     policy = {name: getattr(contract.lifecycle, key) for name, key in service.POLICY.items()}
