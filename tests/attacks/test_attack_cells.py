@@ -63,14 +63,8 @@ def _word(cell: Any) -> str:
     )
 
 
-SOURCES = [
-    pytest.param(_delta, marks=pytest.mark.slow),
-    pytest.param(_parquet, marks=pytest.mark.nightly),
-    pytest.param(_csv, marks=pytest.mark.nightly),
-]
-
-
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.nightly
+@pytest.mark.parametrize("source", [_delta, _parquet, _csv])
 def test_a_bad_cell_fails_every_claim_about_its_column(
     source: Callable[[Path, pa.Table], dict[str, str]],
     spark: Any,

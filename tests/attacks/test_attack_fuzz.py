@@ -33,12 +33,9 @@ from dqx_airflow.dql.check import check_source
 from dqx_airflow.engine.job import run_gates
 from dqx_airflow.values import DatasetRef, GateReport, SourceFile
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
-SEEDS = [
-    pytest.param(0, marks=pytest.mark.slow),
-    *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(1, 40)),
-]
+SEEDS = range(40)
 KINDS = ["partitioned Delta", "plain Delta", "Parquet"]
 
 

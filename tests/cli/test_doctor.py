@@ -541,7 +541,7 @@ def test_a_machine_without_anything_gets_a_list_and_exit_code_1(tmp_path: Path) 
     assert not done.stderr
 
 
-@pytest.mark.e2e
+@pytest.mark.nightly
 @pytest.mark.airflow
 def test_a_real_installation_is_examined(tmp_path: Path) -> None:
     skip_without_airflow()

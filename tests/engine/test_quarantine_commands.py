@@ -242,7 +242,14 @@ def test_repaired_rows_return_once_and_the_others_stay(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("at", [1, 2, 3], ids=["mark", "target", "removal"])
+@pytest.mark.parametrize(
+    "at",
+    [
+        pytest.param(1, marks=pytest.mark.nightly, id="mark"),
+        pytest.param(2, id="target"),
+        pytest.param(3, marks=pytest.mark.nightly, id="removal"),
+    ],
+)
 def test_a_release_that_ends_at_any_commit_loses_and_doubles_nothing(
     spark: Any,
     gate: GateRequest,

@@ -60,6 +60,12 @@ PROVIDERS = {
 
 SUCCEEDED = "(?i:success|succeeded|completed|done)"
 FIRST, *OTHERS = SERVICES
+of_real_jobs = pytest.mark.parametrize(
+    "service",
+    [FIRST, *(pytest.param(kind, marks=pytest.mark.nightly) for kind in OTHERS)],
+    indirect=True,
+)
+"""Real Sparks and Airflows: in the second lane with one service, in the nightly one with all."""
 
 
 @pytest.fixture(params=[FIRST, *(pytest.param(kind, marks=pytest.mark.slow) for kind in OTHERS)])
@@ -575,6 +581,7 @@ def test_a_task_that_takes_too_long_cancels_its_job(
 
 
 @pytest.mark.e2e
+@of_real_jobs
 def test_airflow_ends_a_waiting_task_at_its_timeout_and_with_it_the_job(
     run_file: Callable[..., Run], service: SparkService, spark_submit: SparkSubmit
 ) -> None:
@@ -666,6 +673,7 @@ def lake(tmp_path: Path) -> Path:
 
 @pytest.mark.spark
 @pytest.mark.e2e
+@of_real_jobs
 @pytest.mark.parametrize(
     ("data", "deferrable", "error"),
     [("sound", True, None), ("damaged", False, "GateBlocked"), ("missing", False, "GateBroken")],
@@ -692,6 +700,7 @@ def test_a_service_runs_the_real_job(
 
 @pytest.mark.spark
 @pytest.mark.e2e
+@of_real_jobs
 def test_a_killed_task_ends_the_real_job(
     operators: ModuleType, gate: Gate, context: Context, service: SparkService
 ) -> None:
@@ -703,6 +712,7 @@ def test_a_killed_task_ends_the_real_job(
 
 @pytest.mark.spark
 @pytest.mark.e2e
+@of_real_jobs
 def test_the_timeout_of_a_gate_ends_the_real_job(
     operators: ModuleType, gate: Gate, context: Context, service: SparkService
 ) -> None:

@@ -17,7 +17,7 @@ from gate_stubs import SUITE, SparkSubmit, install_stub, needs_airflow
 from dqx_airflow.results.incidents import notes_from
 from dqx_airflow.results.query import list_runs
 
-pytestmark = [pytest.mark.airflow, pytest.mark.e2e, needs_airflow(3, 3)]
+pytestmark = [pytest.mark.airflow, pytest.mark.nightly, needs_airflow(3, 3)]
 
 DAG_FILE = """
 from datetime import datetime

@@ -182,7 +182,7 @@ def test_drift_is_claimed_on_request_where_it_is_more_than_chance_and_than_usual
     assert [column for kind, column in claims if kind == "drift"] == ["paid"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_stored_days_tell_the_drift_that_a_gate_saw(tmp_path: Path) -> None:
     store, database, days = ResultsStore(str(tmp_path)), with_categories(45, 0.1, 60), 45
     for number in range(days):

@@ -137,7 +137,7 @@ def furnished(scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return scene
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.nightly)])
 def test_every_page_keeps_to_wcag(furnished: Scene, look: Look, theme: str) -> None:
     script = axe_script()
     found: dict[str, list[str]] = {}
