@@ -58,7 +58,7 @@ def exact(
         return translation.value(tree, _Scope({}))[0]
     if model is not None and not isinstance(tree, exp.Query):
         return translation.condition(tree, _Scope({model: columns_of(model)}))
-    query, columns = translation.query(tree, None)
+    query, columns = translation.subquery(tree, None)
     if [kind.name for kind in columns.values() if kind is not None] == ["interval"]:
         raise NoCounterpartError(
             "it returns an interval, not a number: write EXTRACT(EPOCH FROM ...) for its seconds"
@@ -187,46 +187,44 @@ class _Translation:
 
     # Queries -------------------------------------------------------------------------------------
 
-    def query(self, tree: Expr, outer: _Scope | None) -> tuple[Expr, dict[str, Kind | None]]:
+    def subquery(self, tree: Expr, outer: _Scope | None) -> tuple[Expr, dict[str, Kind | None]]:
         """The query, and the kinds of its columns by name."""
-        out = tree.copy()
+        query = tree.copy()
+        return query, self._query(query, outer)
+
+    def _query(self, tree: Expr, outer: _Scope | None) -> dict[str, Kind | None]:
+        """Translates a query in place; the kinds of its columns by name."""
         if (given := tree.args.get("with_")) is not None:
             self._only(given, "expressions")
-            for old, new in zip(given.expressions, out.args["with_"].expressions, strict=True):
-                query, columns = self.query(old.this, outer)
-                new.set("this", query)
-                self.ctes[old.alias.lower()] = _named(columns, old)
+            for cte in given.expressions:
+                self.ctes[cte.alias.lower()] = _named(self._query(cte.this, outer), cte)
         if isinstance(tree, exp.Subquery):
-            query, columns = self.query(tree.this, outer)
-            out.set("this", query)
-            return out, columns
+            return self._query(tree.this, outer)
         scope = _Scope({}, outer)
         if isinstance(tree, exp.SetOperation):
             self._only(tree, "this", "expression", "distinct", "order", *_ENDS)
-            left, first = self.query(tree.this, outer)
-            right, second = self.query(tree.expression, outer)
+            written = tree.copy()
+            first, second = (self._query(side, outer) for side in (tree.this, tree.expression))
             pairs = zip(first.values(), second.values(), strict=False)
             columns = dict(zip(first, map(self._widest, pairs), strict=False))
             if len(first) != len(second) or not all(map(self.is_groupable, columns.values())):
-                raise self.refusal(tree, tuple(columns.values()))
-            out.set("this", left)
-            out.set("expression", right)
+                raise self.refusal(written, tuple(columns.values()))
             scope.tables[""] = columns
         elif isinstance(tree, exp.Select):
-            columns = self._select(tree, out, scope)
+            columns = self._select(tree, scope)
         else:
             raise self.refusal(tree)
-        self._ended(tree, out, scope)
-        return out, columns
+        self._ended(tree, scope)
+        return columns
 
-    def _select(self, tree: Expr, out: Expr, scope: _Scope) -> dict[str, Kind | None]:
+    def _select(self, tree: Expr, scope: _Scope) -> dict[str, Kind | None]:
         self._only(tree, *_PARTS, *_ENDS, "distinct")
         if (source := tree.args.get("from_")) is not None:
-            out.args["from_"].set("this", self._source(source.this, scope))
-        self._joins(tree, out, scope)
+            self._source(source.this, scope)
+        self._joins(tree, scope)
         columns: dict[str, Kind | None] = {}
         distinct = tree.args.get("distinct")
-        for number, item in enumerate(tree.expressions):
+        for number, item in enumerate(list(tree.expressions)):
             if isinstance(item, exp.Star):
                 self._only(item)
                 for inner in scope.tables.values():
@@ -234,8 +232,7 @@ class _Translation:
                 continue
             value, kind = self.value(item.unalias(), scope)
             columns[item.alias_or_name.lower() or f"_{number}"] = kind
-            new = out.expressions[number]
-            new.set("this", value) if isinstance(new, exp.Alias) else new.replace(value)
+            item.unalias().replace(value)
         if distinct is not None and (
             distinct.args.get("on") or not all(map(self.is_groupable, columns.values()))
         ):
@@ -243,17 +240,16 @@ class _Translation:
         scope.aliases = columns
         for key in _MORE & tree.args.keys():
             if (clause := tree.args[key]) is not None:
-                out.args[key].set("this", self.condition(clause.this, scope))
+                clause.set("this", self.condition(clause.this, scope))
         if (group := tree.args.get("group")) is not None:
             self._only(group, "expressions")
-            keys = [self._key(key, scope) for key in group.expressions]
-            out.args["group"].set("expressions", keys)
+            group.set("expressions", [self._key(key, scope) for key in group.expressions])
         return columns
 
-    def _ended(self, tree: Expr, out: Expr, scope: _Scope) -> None:
+    def _ended(self, tree: Expr, scope: _Scope) -> None:
         """ORDER BY and LIMIT."""
         if (order := tree.args.get("order")) is not None:
-            out.set("order", self._order(order, scope))
+            self._order(order, scope)
         for key in ("limit", "offset"):
             clause = tree.args.get(key)
             if clause is not None:
@@ -262,42 +258,36 @@ class _Translation:
                 if not _fits(number, "count"):
                     raise self.refusal(clause)
                 kind = exp.Limit if key == "limit" else exp.Offset
-                out.set(key, kind(expression=number.copy()))
+                tree.set(key, kind(expression=number.copy()))
 
     def _order(self, order: Expr, scope: _Scope) -> Expr:
-        out = order.copy()
-        for old, new in zip(order.expressions, out.expressions, strict=True):
-            self._only(old, "this", "desc", "nulls_first")
-            value, kind = self._by_number(old.this, scope) or self.value(old.this, scope)
+        for item in order.expressions:
+            self._only(item, "this", "desc", "nulls_first")
+            value, kind = self._by_number(item.this, scope) or self.value(item.this, scope)
             if not self.is_ordered(kind):
-                raise self.refusal(old, (kind,))
-            new.set("this", value)
-        return out
+                raise self.refusal(item, (kind,))
+            item.set("this", value)
+        return order
 
-    def _source(self, node: Expr, scope: _Scope) -> Expr:
-        out = node.copy()
+    def _source(self, node: Expr, scope: _Scope) -> None:
         self._only(node, "this", "db", "catalog", "alias", "joins")
         if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
             written = ".".join(part.name for part in node.parts)
             columns = self.ctes.get(written.lower()) or self.columns_of(written)
         elif isinstance(node, exp.Subquery):
-            query, found = self.query(node.this, scope.outer)
-            out.set("this", query)
-            columns = _named(found, node)
+            columns = _named(self._query(node.this, scope.outer), node)
         else:
             raise self.refusal(node)
         scope.tables[node.alias_or_name or f"_{len(scope.tables)}"] = columns
-        self._joins(node, out, scope)
-        return out
+        self._joins(node, scope)
 
-    def _joins(self, node: Expr, out: Expr, scope: _Scope) -> None:
-        joins = zip(node.args.get("joins") or (), out.args.get("joins") or (), strict=True)
-        for old, new in joins:
-            self._only(old, "this", "side", "kind", "on", "using")
-            new.set("this", self._source(old.this, scope))
-            if (condition := old.args.get("on")) is not None:
-                new.set("on", self.condition(condition, scope))
-            for name in old.args.get("using") or ():
+    def _joins(self, node: Expr, scope: _Scope) -> None:
+        for join in node.args.get("joins") or ():
+            self._only(join, "this", "side", "kind", "on", "using")
+            self._source(join.this, scope)
+            if (condition := join.args.get("on")) is not None:
+                join.set("on", self.condition(condition, scope))
+            for name in join.args.get("using") or ():
                 self._key(exp.column(name.name), scope)
 
     def _only(self, node: Expr, *known: str) -> None:
@@ -386,9 +376,9 @@ class _Translation:
             case exp.In():
                 return self._member(node, scope), KINDS["bool"]
             case exp.Exists() if isinstance(node.this, exp.Query):
-                return exp.Exists(this=self.query(node.this, scope)[0]), KINDS["bool"]
+                return exp.Exists(this=self.subquery(node.this, scope)[0]), KINDS["bool"]
             case exp.Subquery() if self.sql_dialect != "sqlite" or node.unnest().find(exp.AggFunc):
-                query, columns = self.query(node, scope)
+                query, columns = self.subquery(node, scope)
                 return query, next(iter(columns.values()))
             case exp.Case():
                 return self._case(node, scope)
@@ -552,7 +542,7 @@ class _Translation:
     def _member(self, node: Expr, scope: _Scope) -> Expr:
         self._only(node, "this", "expressions", "query")
         if (query := node.args.get("query")) is not None:
-            inner, columns = self.query(query, scope)
+            inner, columns = self.subquery(query, scope)
             own, kind = self.value(node.this, scope)
             kinds = {"own": kind, "other": next(iter(columns.values()))}
             sides = exp.EQ(this=exp.column("own"), expression=exp.column("other"))
@@ -604,7 +594,7 @@ class _Translation:
         out = exp.Window(
             this=value,
             partition_by=[self._key(key, scope) for key in node.args.get("partition_by") or ()],
-            order=self._order(order, scope) if order is not None else None,
+            order=self._order(order.copy(), scope) if order is not None else None,
             spec=spec.copy() if spec is not None else None,
         )
         return out, kind
