@@ -12,9 +12,8 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import combinations
 from typing import Any, TypeAlias
 
@@ -223,11 +222,77 @@ def _comparison(op: str, value: Any) -> str:
 
 
 Demands: TypeAlias = tuple[kinds.Demand, ...]
+Bounds: TypeAlias = "list[tuple[str, Any]]"
+
+_IGNORED = {
+    **dict.fromkeys(("all", "all_values_are_missing", "both_values_are_missing"), " AND "),
+    **dict.fromkeys(("any_value_is_missing", "either_value_is_missing"), " OR "),
+    **dict.fromkeys(("never", "neither"), ""),
+}
+"""How the NULL of columns are linked in rows that an expectation ignores."""
+_DIRECTIVES = {"Y": "yyyy", "y": "yy", "m": "M", "d": "d", "H": "H", "M": "m", "S": "s", "b": "MMM"}
+_PART_OF_FORM = re.compile(r"%(?P<directive>.)|(?P<word>[A-Za-z']+)|(?P<sign>[^%A-Za-z']+)")
+
+
+def conditions_in(bounds: Bounds, factor: int = 1) -> tuple[kinds.Condition, ...]:
+    """The bounds as conditions on a number, multiplied by a factor."""
+    if not all(is_finite_number(value) for _, value in bounds):
+        raise NoCounterpartError("its bounds are not numbers")
+    sizes = [value if factor == 1 else round(factor * value, 9) for _, value in bounds]
+    match bounds:
+        case [(">=", low), ("<=", high)] if low <= high:
+            return (kinds.Condition("between", *sizes),)
+    return tuple(kinds.Condition(op, size) for (op, _), size in zip(bounds, sizes, strict=True))
+
+
+def _equals(name: str, value: Any) -> str:
+    if value is None:
+        return f"{name} IS NULL"
+    if not foreign.is_value(value):
+        raise NoCounterpartError(f"{value!r} cannot be compared with")
+    return f"{name} = {foreign.literals((value,))}"
+
+
+def _spark_type(written: str) -> str:
+    word = re.sub(r"type(\(\))?$", "", written.strip().lower())
+    word = types_named("read from GX").get(word, word)
+    try:
+        return canonical_type(word)
+    except TypeTextError:
+        raise NoCounterpartError(f"Spark has no type '{written}'") from None
+
+
+def _regex(text: object) -> str:
+    if not isinstance(text, str) or not text:
+        raise NoCounterpartError("its regular expression is not a string")
+    if "(?P" in text:
+        raise NoCounterpartError("(?P...) works only in Python: write (?:...) for a group")
+    return text
+
+
+def _form_of_spark(written: str) -> str:
+    """A Python date format for Spark. A single letter parses 5 and 05, as in Python; if another
+    number follows directly, two digits are meant."""
+    parts = list(_PART_OF_FORM.finditer(written))
+    form = []
+    for index, part in enumerate(parts):
+        if part["directive"] is None:
+            word = (part["word"] or "").replace("'", "''")
+            form.append(f"'{word}'" if word else part["sign"])
+            continue
+        letters = _DIRECTIVES.get(part["directive"])
+        if letters is None:
+            raise NoCounterpartError(f"%{part['directive']} has no counterpart in Spark")
+        around = (parts[near] for near in (index - 1, index + 1) if 0 <= near < len(parts))
+        is_adjacent = any(near["directive"] is not None for near in around)
+        form.append(letters * 2 if is_adjacent and len(letters) == 1 else letters)
+    return "".join(form)
 
 
 @dataclass(slots=True)
-class ExpectationArguments:
-    """The `kwargs` of an expectation, which records those that were requested.
+class _Expectation:
+    """The `kwargs` of an expectation, which records those that were requested, and the demands by
+    the functions that `expectations.txt` names.
 
     `share` is the share of values for a single demand, as in `Rule`.
     """
@@ -299,394 +364,288 @@ class ExpectationArguments:
             raise NoCounterpartError("mostly must be between 0 and 1")
         return float(share)
 
+    # Demands -------------------------------------------------------------------------------------
 
-Expectations: TypeAlias = "dict[str, Callable[[ExpectationArguments], Demands]]"
-Bounds: TypeAlias = "list[tuple[str, Any]]"
+    def each_value(self, *demands: foreign.ColumnDemand) -> Demands:
+        """The demands; if `mostly` is less than 1, for that share of the values, as one
+        predicate."""
+        share = self.mostly()
+        if share == 1:
+            return demands
+        if len(demands) == 1:
+            self.share = share
+            return demands
+        return (kinds.RowsSatisfy(foreign.all_hold(self.own_column(), demands), share=share),)
 
+    def each_row(self, predicate: str) -> Demands:
+        """A predicate over the rows, or `mostly` of them."""
+        return (kinds.RowsSatisfy(predicate, share=self.mostly()),)
 
-def each_value(arguments: ExpectationArguments, *demands: foreign.ColumnDemand) -> Demands:
-    """The demands; if `mostly` is less than 1, for that share of the values, as one predicate."""
-    share = arguments.mostly()
-    if share == 1:
-        return demands
-    if len(demands) == 1:
-        arguments.share = share
-        return demands
-    return (kinds.RowsSatisfy(foreign.all_hold(arguments.own_column(), demands), share=share),)
+    def bounds(self) -> Bounds:
+        """The bounds as comparisons: `(">=", 1)`."""
+        bounds = []
+        for key, strict, ops in (("min", "strict_min", ">>="), ("max", "strict_max", "<<=")):
+            value = self.take(f"{key}_value")
+            op = ops[0] if self.take(strict, False) is True else ops[1:]
+            if value is not None and not foreign.is_value(value):
+                raise NoCounterpartError(f"its {key}_value is not a value")
+            if value is not None:
+                bounds.append((op, value))
+        if not bounds:
+            raise NoCounterpartError("it has neither min_value nor max_value")
+        return bounds
 
-
-def each_row(arguments: ExpectationArguments, predicate: str) -> Demands:
-    """A predicate over the rows, or `mostly` of them."""
-    return (kinds.RowsSatisfy(predicate, share=arguments.mostly()),)
-
-
-def bounds_in(arguments: ExpectationArguments) -> Bounds:
-    """The bounds as comparisons: `(">=", 1)`."""
-    bounds = []
-    for key, strict, ops in (("min", "strict_min", ">>="), ("max", "strict_max", "<<=")):
-        value = arguments.take(f"{key}_value")
-        op = ops[0] if arguments.take(strict, False) is True else ops[1:]
-        if value is not None and not foreign.is_value(value):
-            raise NoCounterpartError(f"its {key}_value is not a value")
-        if value is not None:
-            bounds.append((op, value))
-    if not bounds:
-        raise NoCounterpartError("it has neither min_value nor max_value")
-    return bounds
-
-
-def conditions_in(bounds: Bounds, factor: int = 1) -> tuple[kinds.Condition, ...]:
-    """The bounds as conditions on a number, multiplied by a factor."""
-    if not all(is_finite_number(value) for _, value in bounds):
-        raise NoCounterpartError("its bounds are not numbers")
-    sizes = [value if factor == 1 else round(factor * value, 9) for _, value in bounds]
-    match bounds:
-        case [(">=", low), ("<=", high)] if low <= high:
-            return (kinds.Condition("between", *sizes),)
-    return tuple(kinds.Condition(op, size) for (op, _), size in zip(bounds, sizes, strict=True))
-
-
-def _measured(metric: str, arguments: ExpectationArguments) -> Demands:
-    """An expectation about a metric of DQL, of the table or of a column; a percentage is a share in
-    its bounds."""
-    columns = () if "_table_" in MEASURED.get(metric, "") else (arguments.own_column(),)
-    is_share = metric == "count"
-    return tuple(
-        kinds.MetricRule(metric, columns, condition, is_share)
-        for condition in conditions_in(bounds_in(arguments), 100 if is_share else 1)
-    )
-
-
-def _computed(expression: str, arguments: ExpectationArguments) -> Demands:
-    """An expectation about an aggregate of Spark; the braces stand for the column."""
-    query = foreign.aggregate_query(expression.format(arguments.name))
-    return tuple(kinds.QueryGives(query, bound) for bound in conditions_in(bounds_in(arguments)))
-
-
-def _quantiles(arguments: ExpectationArguments) -> Demands:
-    match arguments.take("quantile_ranges"):
-        case {"quantiles": [*shares], "value_ranges": [*ranges]} if len(shares) == len(ranges):
-            pass
-        case _:
-            raise NoCounterpartError("quantile_ranges needs one value range for each quantile")
-    demands: list[kinds.Demand] = []
-    for share, bounds in zip(shares, ranges, strict=True):
-        if not is_finite_number(share) or not 0 <= share <= 1:
-            raise NoCounterpartError("a quantile is a number between 0 and 1")
-        match bounds:
-            case [low, high] if is_finite_number(low) and is_finite_number(high):
-                condition = kinds.Condition("between", low, high)
-            case [None, high] if is_finite_number(high):
-                condition = kinds.Condition("<=", high)
-            case [low, None] if is_finite_number(low):
-                condition = kinds.Condition(">=", low)
-            case _:
-                raise NoCounterpartError("a value range is a list of two numbers")
-        query = foreign.aggregate_query(f"percentile({arguments.name}, {share})")
-        demands.append(kinds.QueryGives(query, condition))
-    return tuple(demands)
-
-
-def _distinct_in_set(arguments: ExpectationArguments) -> Demands:
-    return (kinds.OneOf(arguments.values("value_set")),)
-
-
-def _distinct_contain_set(arguments: ExpectationArguments) -> Demands:
-    name, values = arguments.name, tuple(dict.fromkeys(arguments.values("value_set")))
-    found = f"count(DISTINCT CASE WHEN {name} IN ({foreign.literals(values)}) THEN {name} END)"
-    return (kinds.QueryGives(foreign.aggregate_query(found), kinds.Condition("==", len(values))),)
-
-
-def _distinct_equal_set(arguments: ExpectationArguments) -> Demands:
-    return (*_distinct_in_set(arguments), *_distinct_contain_set(arguments))
-
-
-def _most_common(arguments: ExpectationArguments) -> Demands:
-    arguments.take("ties_okay")
-    column, values = arguments.own_column(), arguments.values("value_set")
-    return (kinds.MetricRule("most_common", (column,), kinds.NONE, values=values),)
-
-
-def _z_scores(arguments: ExpectationArguments) -> Demands:
-    name, threshold = arguments.name, arguments.number("threshold")
-    is_double, share = arguments.take("double_sided", True), arguments.mostly()
-    if is_double and share == 1:
-        below = kinds.Condition("<", threshold)
-        return (kinds.MetricRule("max_z_score", (arguments.own_column(),), below),)
-    if share == 1:
-        query = foreign.aggregate_query(f"(max({name}) - avg({name})) / stddev_samp({name})")
-        return (kinds.QueryGives(query, kinds.Condition("<", threshold)),)
-    distance = f"abs({name} - center)" if is_double else f"({name} - center)"
-    near = f"spread > 0 AND {distance} < {threshold} * spread"
-    query = " ".join(
-        (
-            f"SELECT count(CASE WHEN {near} THEN 1 END) / count({name}) FROM",
-            f"(SELECT {name}, avg({name}) OVER () AS center,",
-            f"stddev_samp({name}) OVER () AS spread FROM {{model}}) AS rows",
+    def measured(self, metric: str) -> Demands:
+        """An expectation about a metric of DQL, of the table or of a column; a percentage is a
+        share in its bounds."""
+        columns = () if "_table_" in MEASURED.get(metric, "") else (self.own_column(),)
+        is_share = metric == "count"
+        return tuple(
+            kinds.MetricRule(metric, columns, condition, is_share)
+            for condition in conditions_in(self.bounds(), 100 if is_share else 1)
         )
-    )
-    return (kinds.QueryGives(query, kinds.Condition(">=", share)),)
 
+    def computed(self, expression: str) -> Demands:
+        """An expectation about an aggregate of Spark; the braces stand for the column."""
+        query = foreign.aggregate_query(expression.format(self.name))
+        return tuple(kinds.QueryGives(query, bound) for bound in conditions_in(self.bounds()))
 
-def _exists(_arguments: ExpectationArguments) -> Demands:
-    return (kinds.Presence(),)
-
-
-def _in_order(metric: str, arguments: ExpectationArguments) -> Demands:
-    """An expectation about the order of rows, which a table does not have."""
-    claim = f"{metric}({arguments.own_column()}, order_by ...) == 0"
-    raise NoCounterpartError(f"the rows of a table have no order: write {claim} in DQL")
-
-
-_IGNORED = {
-    **dict.fromkeys(("all", "all_values_are_missing", "both_values_are_missing"), " AND "),
-    **dict.fromkeys(("any_value_is_missing", "either_value_is_missing"), " OR "),
-    **dict.fromkeys(("never", "neither"), ""),
-}
-"""How the NULL of columns are linked in rows that an expectation ignores."""
-
-
-def _compound_unique(arguments: ExpectationArguments) -> Demands:
-    columns = arguments.paths("column_list")
-    if arguments.mostly() < 1:
-        raise NoCounterpartError("mostly, a share of rows that are unique, has no counterpart")
-    ignored = arguments.take("ignore_row_if", "all_values_are_missing")
-    if ignored == "any_value_is_missing":
-        return (kinds.Unique(columns),)
-    # Here a row with some NULLs counts, which `Unique` excludes.
-    names = [sql_name(column) for column in columns]
-    query = foreign.aggregate_query(f"count(*) - count(DISTINCT struct({', '.join(names)}))")
-    if ignored == "all_values_are_missing":
-        query += " WHERE " + " OR ".join(f"{name} IS NOT NULL" for name in names)
-    return (kinds.QueryGives(query, kinds.NONE),)
-
-
-def _unique_within_record(arguments: ExpectationArguments) -> Demands:
-    names = [sql_name(column) for column in arguments.paths("column_list")]
-    if len(names) < 2:
-        raise NoCounterpartError("its column_list needs two columns")
-    # NULL equals NULL.
-    predicate = " AND ".join(
-        f"({name} IS NOT NULL OR {other_name} IS NOT NULL) AND "
-        f"({name} IS NULL OR {other_name} IS NULL OR {name} <> {other_name})"
-        for name, other_name in combinations(names, 2)
-    )
-    return _of_kept_rows(arguments, names, predicate, is_total=True)
-
-
-def _pair_in_set(arguments: ExpectationArguments) -> Demands:
-    names, pairs = arguments.names("column_A", "column_B"), []
-    for pair in arguments.items("value_pairs_set"):
-        match pair:
-            case [first, second]:
-                pairs.append(f"({_equals(names[0], first)} AND {_equals(names[1], second)})")
+    def quantiles(self) -> Demands:
+        match self.take("quantile_ranges"):
+            case {"quantiles": [*shares], "value_ranges": [*ranges]} if len(shares) == len(ranges):
+                pass
             case _:
-                raise NoCounterpartError("its value_pairs_set is not a list of pairs")
-    return _of_kept_rows(arguments, names, " OR ".join(pairs), is_of_nulls=True)
+                raise NoCounterpartError("quantile_ranges needs one value range for each quantile")
+        demands: list[kinds.Demand] = []
+        for share, bounds in zip(shares, ranges, strict=True):
+            if not is_finite_number(share) or not 0 <= share <= 1:
+                raise NoCounterpartError("a quantile is a number between 0 and 1")
+            match bounds:
+                case [low, high] if is_finite_number(low) and is_finite_number(high):
+                    condition = kinds.Condition("between", low, high)
+                case [None, high] if is_finite_number(high):
+                    condition = kinds.Condition("<=", high)
+                case [low, None] if is_finite_number(low):
+                    condition = kinds.Condition(">=", low)
+                case _:
+                    raise NoCounterpartError("a value range is a list of two numbers")
+            query = foreign.aggregate_query(f"percentile({self.name}, {share})")
+            demands.append(kinds.QueryGives(query, condition))
+        return tuple(demands)
 
+    def distinct_in_set(self) -> Demands:
+        return (kinds.OneOf(self.values("value_set")),)
 
-def _equals(name: str, value: Any) -> str:
-    if value is None:
-        return f"{name} IS NULL"
-    if not foreign.is_value(value):
-        raise NoCounterpartError(f"{value!r} cannot be compared with")
-    return f"{name} = {foreign.literals((value,))}"
+    def distinct_contain_set(self) -> Demands:
+        name, values = self.name, tuple(dict.fromkeys(self.values("value_set")))
+        found = f"count(DISTINCT CASE WHEN {name} IN ({foreign.literals(values)}) THEN {name} END)"
+        return (
+            kinds.QueryGives(foreign.aggregate_query(found), kinds.Condition("==", len(values))),
+        )
 
+    def distinct_equal_set(self) -> Demands:
+        return (*self.distinct_in_set(), *self.distinct_contain_set())
 
-def _pair_greater(arguments: ExpectationArguments) -> Demands:
-    return _pair(">=" if arguments.take("or_equal", False) is True else ">", arguments)
+    def most_common(self) -> Demands:
+        self.take("ties_okay")
+        column, values = self.own_column(), self.values("value_set")
+        return (kinds.MetricRule("most_common", (column,), kinds.NONE, values=values),)
 
+    def z_scores(self) -> Demands:
+        name, threshold = self.name, self.number("threshold")
+        is_double, share = self.take("double_sided", True), self.mostly()
+        if is_double and share == 1:
+            below = kinds.Condition("<", threshold)
+            return (kinds.MetricRule("max_z_score", (self.own_column(),), below),)
+        if share == 1:
+            query = foreign.aggregate_query(f"(max({name}) - avg({name})) / stddev_samp({name})")
+            return (kinds.QueryGives(query, kinds.Condition("<", threshold)),)
+        distance = f"abs({name} - center)" if is_double else f"({name} - center)"
+        near = f"spread > 0 AND {distance} < {threshold} * spread"
+        query = " ".join(
+            (
+                f"SELECT count(CASE WHEN {near} THEN 1 END) / count({name}) FROM",
+                f"(SELECT {name}, avg({name}) OVER () AS center,",
+                f"stddev_samp({name}) OVER () AS spread FROM {{model}}) AS rows",
+            )
+        )
+        return (kinds.QueryGives(query, kinds.Condition(">=", share)),)
 
-def _pair(op: str, arguments: ExpectationArguments) -> Demands:
-    names = arguments.names("column_A", "column_B")
-    return _of_kept_rows(arguments, names, f" {op} ".join(names))
+    def exists(self) -> Demands:
+        return (kinds.Presence(),)
 
+    def in_order(self, metric: str) -> Demands:
+        """An expectation about the order of rows, which a table does not have."""
+        claim = f"{metric}({self.own_column()}, order_by ...) == 0"
+        raise NoCounterpartError(f"the rows of a table have no order: write {claim} in DQL")
 
-def _of_kept_rows(
-    arguments: ExpectationArguments,
-    names: list[str],
-    predicate: str,
-    dialect: str | None = None,
-    *,
-    is_total: bool = False,
-    is_of_nulls: bool = False,
-) -> Demands:
-    """The predicate over the rows that are not ignored, in which NULL fulfils nothing. Ignored rows
-    do not count for `mostly`.
+    def compound_unique(self) -> Demands:
+        columns = self.paths("column_list")
+        if self.mostly() < 1:
+            raise NoCounterpartError("mostly, a share of rows that are unique, has no counterpart")
+        ignored = self.take("ignore_row_if", "all_values_are_missing")
+        if ignored == "any_value_is_missing":
+            return (kinds.Unique(columns),)
+        # Here a row with some NULLs counts, which `Unique` excludes.
+        names = [sql_name(column) for column in columns]
+        query = foreign.aggregate_query(f"count(*) - count(DISTINCT struct({', '.join(names)}))")
+        if ignored == "all_values_are_missing":
+            query += " WHERE " + " OR ".join(f"{name} IS NOT NULL" for name in names)
+        return (kinds.QueryGives(query, kinds.NONE),)
 
-    :param is_total: the predicate is never NULL. `is_of_nulls`: it may hold for NULL.
-    """
-    ignored, share = arguments.take("ignore_row_if", "all"), arguments.mostly()
-    if ignored not in _IGNORED:
-        raise NoCounterpartError(f"its ignore_row_if is '{ignored}'")
-    link = _IGNORED[ignored]
-    missing = link.join(f"{name} IS NULL" for name in names)
-    if link == " OR " and not (is_total or is_of_nulls):
-        pass  # NULL for the ignored rows alone
-    elif link and share < 1:
-        predicate = f"if({missing}, NULL, coalesce({predicate}, false))"
-    elif link == " OR " or (link and is_total):
-        predicate = f"{missing} OR ({predicate})"
-    elif not is_total:
-        predicate = f"coalesce({predicate}, {missing if link else 'false'})"
-    return (kinds.RowsSatisfy(predicate, dialect, share),)
+    def unique_within_record(self) -> Demands:
+        names = [sql_name(column) for column in self.paths("column_list")]
+        if len(names) < 2:
+            raise NoCounterpartError("its column_list needs two columns")
+        # NULL equals NULL.
+        predicate = " AND ".join(
+            f"({name} IS NOT NULL OR {other_name} IS NOT NULL) AND "
+            f"({name} IS NULL OR {other_name} IS NULL OR {name} <> {other_name})"
+            for name, other_name in combinations(names, 2)
+        )
+        return self._of_kept_rows(names, predicate, is_total=True)
 
+    def pair_in_set(self) -> Demands:
+        names, pairs = self.names("column_A", "column_B"), []
+        for pair in self.items("value_pairs_set"):
+            match pair:
+                case [first, second]:
+                    pairs.append(f"({_equals(names[0], first)} AND {_equals(names[1], second)})")
+                case _:
+                    raise NoCounterpartError("its value_pairs_set is not a list of pairs")
+        return self._of_kept_rows(names, " OR ".join(pairs), is_of_nulls=True)
 
-def _typed(key: str, arguments: ExpectationArguments) -> Demands:
-    """The column has a Spark type, which other systems name differently."""
-    types = dict.fromkeys(_spark_type(str(written)) for written in arguments.one_or_more(key))
-    begins = [f"typeof({arguments.name}) LIKE {quote_literal(kind + '%')}" for kind in types]
-    arguments.mostly()  # a column has one type
-    return (kinds.RowsSatisfy(" OR ".join(begins), "spark"),)
+    def pair_greater(self) -> Demands:
+        return self.pair(">=" if self.take("or_equal", False) is True else ">")
 
+    def pair(self, op: str) -> Demands:
+        names = self.names("column_A", "column_B")
+        return self._of_kept_rows(names, f" {op} ".join(names))
 
-def _spark_type(written: str) -> str:
-    word = re.sub(r"type(\(\))?$", "", written.strip().lower())
-    word = types_named("read from GX").get(word, word)
-    try:
-        return canonical_type(word)
-    except TypeTextError:
-        raise NoCounterpartError(f"Spark has no type '{written}'") from None
+    def _of_kept_rows(
+        self,
+        names: list[str],
+        predicate: str,
+        dialect: str | None = None,
+        *,
+        is_total: bool = False,
+        is_of_nulls: bool = False,
+    ) -> Demands:
+        """The predicate over the rows that are not ignored, in which NULL fulfils nothing. Ignored
+        rows do not count for `mostly`.
 
+        :param is_total: the predicate is never NULL. `is_of_nulls`: it may hold for NULL.
+        """
+        ignored, share = self.take("ignore_row_if", "all"), self.mostly()
+        if ignored not in _IGNORED:
+            raise NoCounterpartError(f"its ignore_row_if is '{ignored}'")
+        link = _IGNORED[ignored]
+        missing = link.join(f"{name} IS NULL" for name in names)
+        if link == " OR " and not (is_total or is_of_nulls):
+            pass  # NULL for the ignored rows alone
+        elif link and share < 1:
+            predicate = f"if({missing}, NULL, coalesce({predicate}, false))"
+        elif link == " OR " or (link and is_total):
+            predicate = f"{missing} OR ({predicate})"
+        elif not is_total:
+            predicate = f"coalesce({predicate}, {missing if link else 'false'})"
+        return (kinds.RowsSatisfy(predicate, dialect, share),)
 
-def _multicolumn_sum(arguments: ExpectationArguments) -> Demands:
-    names = [sql_name(column) for column in arguments.paths("column_list")]
-    total = arguments.number("sum_total")
-    return _of_kept_rows(arguments, names, f"{' + '.join(names)} = {total}", "spark")
+    def typed(self, key: str) -> Demands:
+        """The column has a Spark type, which other systems name differently."""
+        types = dict.fromkeys(_spark_type(str(written)) for written in self.one_or_more(key))
+        begins = [f"typeof({self.name}) LIKE {quote_literal(kind + '%')}" for kind in types]
+        self.mostly()  # a column has one type
+        return (kinds.RowsSatisfy(" OR ".join(begins), "spark"),)
 
+    def multicolumn_sum(self) -> Demands:
+        names = [sql_name(column) for column in self.paths("column_list")]
+        total = self.number("sum_total")
+        return self._of_kept_rows(names, f"{' + '.join(names)} = {total}", "spark")
 
-def _count_equal(metric: str, arguments: ExpectationArguments) -> Demands:
-    """An expectation about the number of rows or columns."""
-    return (kinds.MetricRule(metric, (), kinds.Condition("==", arguments.number("value"))),)
+    def count_equal(self, metric: str) -> Demands:
+        """An expectation about the number of rows or columns."""
+        return (kinds.MetricRule(metric, (), kinds.Condition("==", self.number("value"))),)
 
+    def unexpected_rows(self) -> Demands:
+        rows = self.text("unexpected_rows_query").strip().rstrip(";")
+        query = " ".join(
+            ("SELECT count(*) FROM (", rows.replace("{batch}", "{model}"), ") AS rows")
+        )
+        return (kinds.QueryGives(query, kinds.NONE, self.sql_dialect),)
 
-def _unexpected_rows(arguments: ExpectationArguments) -> Demands:
-    rows = arguments.text("unexpected_rows_query").strip().rstrip(";")
-    query = " ".join(("SELECT count(*) FROM (", rows.replace("{batch}", "{model}"), ") AS rows"))
-    return (kinds.QueryGives(query, kinds.NONE, arguments.sql_dialect),)
+    def not_null(self) -> Demands:
+        share = self.mostly()
+        return (kinds.Required(),) if share == 1 else (kinds.Complete(self.own_column(), share),)
 
+    def null(self) -> Demands:
+        column, share = self.own_column(), self.mostly()
+        if share == 1:
+            return (kinds.MetricRule("count", (column,), kinds.NONE),)
+        most = kinds.Condition("<=", round(100 * (1 - share), 9))
+        return (kinds.MetricRule("count", (column,), most, is_percent=True),)
 
-def _not_null(arguments: ExpectationArguments) -> Demands:
-    share = arguments.mostly()
-    return (kinds.Required(),) if share == 1 else (kinds.Complete(arguments.own_column(), share),)
+    def unique(self) -> Demands:
+        column, share = self.own_column(), self.mostly()
+        if share < 1:
+            return (kinds.MetricRule("uniqueness", (column,), kinds.Condition(">=", share)),)
+        return (kinds.Unique((column,)),)
 
+    def values_between(self) -> Demands:
+        return self.each_value(*(kinds.Bound(op, value) for op, value in self.bounds()))
 
-def _null(arguments: ExpectationArguments) -> Demands:
-    column, share = arguments.own_column(), arguments.mostly()
-    if share == 1:
-        return (kinds.MetricRule("count", (column,), kinds.NONE),)
-    most = kinds.Condition("<=", round(100 * (1 - share), 9))
-    return (kinds.MetricRule("count", (column,), most, is_percent=True),)
+    def lengths_between(self) -> Demands:
+        lengths = []
+        for op, value in self.bounds():
+            if not isinstance(value, int):
+                raise NoCounterpartError("its bounds are not whole numbers")
+            strict = {">": 1, "<": -1}.get(op, 0)
+            lengths.append(kinds.Length(f"{op[0]}=", value + strict))
+        return self.each_value(*lengths)
 
-
-def _unique(arguments: ExpectationArguments) -> Demands:
-    column, share = arguments.own_column(), arguments.mostly()
-    if share < 1:
-        return (kinds.MetricRule("uniqueness", (column,), kinds.Condition(">=", share)),)
-    return (kinds.Unique((column,)),)
-
-
-def _values_between(arguments: ExpectationArguments) -> Demands:
-    return each_value(arguments, *(kinds.Bound(op, value) for op, value in bounds_in(arguments)))
-
-
-def _lengths_between(arguments: ExpectationArguments) -> Demands:
-    lengths = []
-    for op, value in bounds_in(arguments):
+    def lengths_equal(self) -> Demands:
+        value = self.take("value")
         if not isinstance(value, int):
-            raise NoCounterpartError("its bounds are not whole numbers")
-        strict = {">": 1, "<": -1}.get(op, 0)
-        lengths.append(kinds.Length(f"{op[0]}=", value + strict))
-    return each_value(arguments, *lengths)
+            raise NoCounterpartError("its value is not a whole number")
+        return self.each_value(kinds.Length(">=", value), kinds.Length("<=", value))
 
+    def in_set(self) -> Demands:
+        return self.each_value(kinds.OneOf(self.values("value_set")))
 
-def _lengths_equal(arguments: ExpectationArguments) -> Demands:
-    value = arguments.take("value")
-    if not isinstance(value, int):
-        raise NoCounterpartError("its value is not a whole number")
-    return each_value(arguments, kinds.Length(">=", value), kinds.Length("<=", value))
+    def not_in_set(self) -> Demands:
+        values = foreign.literals(self.values("value_set"))
+        return self.each_row(f"{self.name} NOT IN ({values})")
 
+    def match_regex(self) -> Demands:
+        return self.each_value(kinds.Pattern(_regex(self.take("regex"))))
 
-def _in_set(arguments: ExpectationArguments) -> Demands:
-    return each_value(arguments, kinds.OneOf(arguments.values("value_set")))
+    def match_regex_list(self) -> Demands:
+        expressions = [_regex(item) for item in self.items("regex_list")]
+        if self.take("match_on", "any") == "all":
+            return self.each_value(*map(kinds.Pattern, expressions))
+        return self.each_row(" OR ".join(foreign.rlike(self.name, item) for item in expressions))
 
+    def none_match(self, key: str) -> Demands:
+        expressions = self.items(key) if key.endswith("_list") else [self.take(key)]
+        matches = (foreign.rlike(self.name, _regex(item)) for item in expressions)
+        return self.each_row(" AND ".join(f"NOT ({match})" for match in matches))
 
-def _not_in_set(arguments: ExpectationArguments) -> Demands:
-    values = foreign.literals(arguments.values("value_set"))
-    return each_row(arguments, f"{arguments.name} NOT IN ({values})")
+    def like(self, key: str, negation: str = "") -> Demands:
+        """An expectation with one or several LIKE patterns."""
+        patterns = [quote_literal(str(item)) for item in self.one_or_more(key)]
+        is_any = not negation and self.take("match_on", "any") != "all"
+        operator = f"{negation} LIKE".strip()
+        likes = (f"{self.name} {operator} {pattern}" for pattern in patterns)
+        return self.each_row((" OR " if is_any else " AND ").join(likes))
 
+    def strftime(self) -> Demands:
+        form = quote_literal(_form_of_spark(self.text("strftime_format")))
+        return self.readable("try_to_timestamp", form)
 
-def _regex(text: object) -> str:
-    if not isinstance(text, str) or not text:
-        raise NoCounterpartError("its regular expression is not a string")
-    if "(?P" in text:
-        raise NoCounterpartError("(?P...) works only in Python: write (?:...) for a group")
-    return text
-
-
-def _match_regex(arguments: ExpectationArguments) -> Demands:
-    return each_value(arguments, kinds.Pattern(_regex(arguments.take("regex"))))
-
-
-def _match_regex_list(arguments: ExpectationArguments) -> Demands:
-    expressions = [_regex(item) for item in arguments.items("regex_list")]
-    if arguments.take("match_on", "any") == "all":
-        return each_value(arguments, *map(kinds.Pattern, expressions))
-    return each_row(
-        arguments, " OR ".join(foreign.rlike(arguments.name, item) for item in expressions)
-    )
-
-
-def _none_match(key: str, arguments: ExpectationArguments) -> Demands:
-    expressions = arguments.items(key) if key.endswith("_list") else [arguments.take(key)]
-    matches = (foreign.rlike(arguments.name, _regex(item)) for item in expressions)
-    return each_row(arguments, " AND ".join(f"NOT ({match})" for match in matches))
-
-
-def _not_like(key: str, arguments: ExpectationArguments) -> Demands:
-    return _like(key, arguments, "NOT ")
-
-
-def _like(key: str, arguments: ExpectationArguments, negation: str = "") -> Demands:
-    """An expectation with one or several LIKE patterns."""
-    patterns = [quote_literal(str(item)) for item in arguments.one_or_more(key)]
-    is_any = not negation and arguments.take("match_on", "any") != "all"
-    likes = (f"{arguments.name} {negation}LIKE {pattern}" for pattern in patterns)
-    return each_row(arguments, (" OR " if is_any else " AND ").join(likes))
-
-
-_DIRECTIVES = {"Y": "yyyy", "y": "yy", "m": "M", "d": "d", "H": "H", "M": "m", "S": "s", "b": "MMM"}
-_PART_OF_FORM = re.compile(r"%(?P<directive>.)|(?P<word>[A-Za-z']+)|(?P<sign>[^%A-Za-z']+)")
-
-
-def _strftime(arguments: ExpectationArguments) -> Demands:
-    form = quote_literal(_form_of_spark(arguments.text("strftime_format")))
-    return _readable("try_to_timestamp", arguments, form)
-
-
-def _readable(function: str, arguments: ExpectationArguments, *more: str) -> Demands:
-    """An expectation that a function of Spark reads each value."""
-    name, call = arguments.name, f"{function}({', '.join((arguments.name, *more))})"
-    return each_row(arguments, f"if({name} IS NULL, NULL, {call} IS NOT NULL)")
-
-
-def _form_of_spark(written: str) -> str:
-    """A Python date format for Spark. A single letter parses 5 and 05, as in Python; if another
-    number follows directly, two digits are meant."""
-    parts = list(_PART_OF_FORM.finditer(written))
-    form = []
-    for index, part in enumerate(parts):
-        if part["directive"] is None:
-            word = (part["word"] or "").replace("'", "''")
-            form.append(f"'{word}'" if word else part["sign"])
-            continue
-        letters = _DIRECTIVES.get(part["directive"])
-        if letters is None:
-            raise NoCounterpartError(f"%{part['directive']} has no counterpart in Spark")
-        around = (parts[near] for near in (index - 1, index + 1) if 0 <= near < len(parts))
-        is_adjacent = any(near["directive"] is not None for near in around)
-        form.append(letters * 2 if is_adjacent and len(letters) == 1 else letters)
-    return "".join(form)
+    def readable(self, function: str, *more: str) -> Demands:
+        """An expectation that a function of Spark reads each value."""
+        name, call = self.name, f"{function}({', '.join((self.name, *more))})"
+        return self.each_row(f"if({name} IS NULL, NULL, {call} IS NOT NULL)")
 
 
 _REMARKS = ("meta", "notes", "description", "id", "severity", "rendered_content")
@@ -695,33 +654,17 @@ _ARGUMENT_REMARKS = (
     *("allow_relative_error", "severity"),
 )
 _STRUCTURE = ("type", "expectation_type", "kwargs")
-_FORMS: dict[str, Callable[..., Demands]] = {
-    function.__name__.removeprefix("_"): function
-    for function in (
-        *(_measured, _computed, _quantiles, _distinct_in_set, _distinct_contain_set),
-        *(_distinct_equal_set, _most_common, _exists, _z_scores, _in_order, _pair_greater, _pair),
-        *(_pair_in_set, _typed, _compound_unique, _multicolumn_sum, _unique_within_record),
-        *(_count_equal, _unexpected_rows, _lengths_between, _lengths_equal, _values_between),
-        *(_in_set, _readable, _null, _unique, _like, _match_regex, _strftime, _match_regex_list),
-        *(_not_in_set, _not_null, _not_like, _none_match),
-    )
-}
 
 
-def _listed(heading: str) -> Expectations:
-    """The expectations below a heading of `expectations.txt`."""
+def _listed(heading: str) -> dict[str, list[str]]:
+    """The expectations below a heading of `expectations.txt`, with what makes demands of them."""
     rows = table_rows(__package__, "expectations.txt", heading)
-    return {name: partial(_FORMS[form], *given) for name, form, *given in rows}
+    return {name: form for name, *form in rows}
 
 
 _OF_TABLES = _listed("of tables")
-_OF_COLUMNS = {kind: partial(_measured, metric) for metric, kind in MEASURED.items()}
-_KINDS: Expectations = {
-    **_listed("of values"),
-    **_OF_COLUMNS,
-    **_listed("of columns"),
-    **_OF_TABLES,
-}
+_OF_COLUMNS = {kind: ["measured", metric] for metric, kind in MEASURED.items()}
+_KINDS = {**_listed("of values"), **_OF_COLUMNS, **_listed("of columns"), **_OF_TABLES}
 
 
 def snake_case(kind: str) -> str:
@@ -747,11 +690,12 @@ def translate(
     given = expectation.get("kwargs") or {}
     if not isinstance(given, Mapping):
         raise NoCounterpartError("its kwargs are not a mapping")
-    arguments = ExpectationArguments(given, column, sql_dialect)
+    arguments = _Expectation(given, column, sql_dialect)
     try:
         if kind not in _OF_TABLES and "_table_" not in kind:
             arguments.own_column()
-        demands = _KINDS[kind](arguments)
+        form, *further = _KINDS[kind]
+        demands: Demands = getattr(arguments, form)(*further)
         where = row_condition(arguments.take("row_condition"), arguments.take("condition_parser"))
     except NoCounterpartError as error:
         raise NoCounterpartError(f"{kind}: {error}") from None
