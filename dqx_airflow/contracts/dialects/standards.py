@@ -145,77 +145,54 @@ def translate_metric(rule: MappingType[str, Any], column: str | None) -> foreign
     arguments = rule.get("arguments") or {}
     if not isinstance(arguments, MappingType):
         raise NoCounterpartError("its arguments are not a mapping")
-    measured = (_Measured(column, arguments, one, _ARE_PERCENT[unit]) for one in compared)
-    demands = tuple(demand for one in measured for demand in _METRICS[metric](one))
+    checks = (foreign.Check(column, arguments, one, _ARE_PERCENT[unit]) for one in compared)
+    demands = tuple(demand for check in checks for demand in _METRICS[metric](check))
     return foreign.Translation(slug(metric), demands)
 
 
-_Found = tuple[kinds.Demand, ...]
+def _null_values(check: foreign.Check) -> foreign.Demands:
+    return check.measured("null_count", check.own_column)
 
 
-@dataclass(frozen=True, slots=True)
-class _Measured:
-    """A metric of a column, or of the rows of a model, with one of its conditions."""
-
-    column: str | None
-    arguments: MappingType[str, Any]
-    condition: kinds.Condition
-    is_percent: bool
-
-    @property
-    def own_column(self) -> str:
-        if self.column is None:
-            raise NoCounterpartError("it belongs to a field")
-        return self.column
-
-
-def _null_values(measured: _Measured) -> _Found:
-    column = (measured.own_column,)
-    return (kinds.MetricRule("null_count", column, measured.condition, measured.is_percent),)
-
-
-def _missing_values(measured: _Measured) -> _Found:
-    column, missing = (measured.own_column,), measured.arguments.get("missingValues", [None, ""])
+def _missing_values(check: foreign.Check) -> foreign.Demands:
+    column, missing = check.own_column, check.keys.get("missingValues", [None, ""])
     if missing == [None]:
-        return _null_values(measured)
+        return _null_values(check)
     values = foreign.values_in(missing)
     if values is None:
         raise NoCounterpartError("missingValues takes a list of values")
-    return (
-        kinds.MetricRule("missing_count", column, measured.condition, measured.is_percent, values),
-    )
+    return check.measured("missing_count", column, values=values)
 
 
-def _invalid_values(measured: _Measured) -> _Found:
-    column, arguments = measured.own_column, measured.arguments
-    values, pattern = foreign.values_in(arguments.get("validValues")), arguments.get("pattern")
+def _invalid_values(check: foreign.Check) -> foreign.Demands:
+    column, pattern = check.own_column, check.keys.get("pattern")
+    values = foreign.values_in(check.keys.get("validValues"))
     demands: list[foreign.ColumnDemand] = [kinds.OneOf(values)] if values else []
     if isinstance(pattern, str):
         demands.append(kinds.Pattern(pattern))
     if not demands:
         raise NoCounterpartError("its arguments have neither validValues nor a pattern")
-    is_percent = measured.is_percent
-    return foreign.invalid_values(column, tuple(demands), measured.condition, is_percent=is_percent)
+    return check.invalid(column, tuple(demands))
 
 
-def _duplicate_values(measured: _Measured) -> _Found:
-    names = measured.arguments.get("properties", [])
+def _duplicate_values(check: foreign.Check) -> foreign.Demands:
+    names = check.keys.get("properties", [])
     if not isinstance(names, list):
         raise NoCounterpartError("properties is not a list")
     columns = tuple(column_path(str(name)) for name in names)
-    columns = columns if measured.column is None else (measured.column,)
+    columns = columns if check.column is None else (check.column,)
     if not columns:
         raise NoCounterpartError("its arguments have no properties: list the fields of the key")
-    return foreign.repeated_rows(columns, measured.condition, is_percent=measured.is_percent)
+    return check.repeated(columns)
 
 
-def _row_count(measured: _Measured) -> _Found:
-    if measured.is_percent:
+def _row_count(check: foreign.Check) -> foreign.Demands:
+    if check.is_percent:
         raise NoCounterpartError("the number of rows is not a percentage")
-    return (kinds.MetricRule("num_rows", (), measured.condition),)
+    return check.measured("num_rows")
 
 
-_METRICS: dict[str, Callable[[_Measured], _Found]] = {
+_METRICS: dict[str, Callable[[foreign.Check], foreign.Demands]] = {
     "nullValues": _null_values,
     "missingValues": _missing_values,
     "invalidValues": _invalid_values,

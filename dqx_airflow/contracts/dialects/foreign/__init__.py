@@ -78,14 +78,6 @@ def conditions(rule: Mapping[str, Any]) -> tuple[kinds.Condition, ...]:
     return tuple(bounds)
 
 
-def permits_none(condition: kinds.Condition, *, is_percent: bool = False) -> bool:
-    """True if only zero satisfies the condition on a count, or on a percentage of the rows."""
-    op, bound = condition.op, condition.bound
-    if op == "==" or is_percent:
-        return op in ("==", "<=") and bound == 0
-    return (op == "<" and 0 < bound <= 1) or (op == "<=" and 0 <= bound < 1)
-
-
 def _condition(op: str, value: object) -> kinds.Condition | None:
     if not op.endswith("between"):
         return kinds.Condition(op, value) if is_finite_number(value) else None
@@ -150,29 +142,68 @@ def literals(values: tuple[kinds.Literal, ...]) -> str:
     return ", ".join("NULL" if value is None else quote_literal(value) for value in values)
 
 
-def invalid_values(
-    column: str, demands: tuple[ColumnDemand, ...], condition: kinds.Condition, *, is_percent: bool
-) -> tuple[kinds.Demand, ...]:
-    """The demands of a condition on the number of invalid values; NULL is not invalid."""
-    if permits_none(condition, is_percent=is_percent):
-        return demands
-    match demands:
-        case (kinds.OneOf(values),):
-            return (kinds.MetricRule("invalid_count", (column,), condition, is_percent, values),)
-        case (kinds.Pattern(expression),):
-            measured = kinds.MetricRule(
-                "invalid_count", (column,), condition, is_percent, pattern=expression
-            )
-            return (measured,)
-    invalid = f"count_if(NOT ({all_hold(column, demands)}))"
-    value = f"100 * {invalid} / count(*)" if is_percent else invalid
-    return (kinds.QueryGives(aggregate_query(value), condition),)
+Demands: TypeAlias = tuple[kinds.Demand, ...]
 
 
-def repeated_rows(
-    columns: tuple[str, ...], condition: kinds.Condition, *, is_percent: bool
-) -> tuple[kinds.Demand, ...]:
-    """The demands of a condition on the number of duplicates in columns."""
-    if permits_none(condition, is_percent=is_percent):
-        return (kinds.Unique(columns),)
-    return (kinds.MetricRule("duplicate_count", columns, condition, is_percent),)
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A check of a column, or of the rows of a model, with one of its conditions: on a number, or
+    on a percentage of the rows. `keys` are what else it says."""
+
+    column: str | None
+    keys: Mapping[str, Any]
+    condition: kinds.Condition
+    is_percent: bool
+
+    @property
+    def own_column(self) -> str:
+        if self.column is None:
+            raise NoCounterpartError("it belongs to a field")
+        return self.column
+
+    @property
+    def permits_none(self) -> bool:
+        """True if only zero satisfies the condition on a count, or on a percentage of the rows."""
+        op, bound = self.condition.op, self.condition.bound
+        if op == "==" or self.is_percent:
+            return op in ("==", "<=") and bound == 0
+        return (op == "<" and 0 < bound <= 1) or (op == "<=" and 0 <= bound < 1)
+
+    def values(self, key: str) -> tuple[kinds.Literal, ...]:
+        values = values_in(self.keys[key])
+        if values is None:
+            raise NoCounterpartError(f"{key} takes a list of values")
+        return values
+
+    def measured(
+        self,
+        metric: str,
+        *columns: str,
+        values: tuple[kinds.Literal, ...] = (),
+        pattern: str | None = None,
+    ) -> Demands:
+        """The condition on a metric of columns."""
+        terms = metric, columns, self.condition, self.is_percent, values, pattern
+        return (kinds.MetricRule(*terms),)
+
+    def counted(self, predicate: str) -> Demands:
+        """The condition on the number of rows for which a predicate in Spark SQL is true."""
+        found = f"count_if({predicate})"
+        value = f"100 * {found} / count(*)" if self.is_percent else found
+        return (kinds.QueryGives(aggregate_query(value), self.condition),)
+
+    def invalid(self, column: str, valid: tuple[ColumnDemand, ...]) -> Demands:
+        """The condition on the number of invalid values; NULL is not invalid."""
+        if self.permits_none:
+            return valid
+        match valid:
+            case (kinds.OneOf(values),):
+                return self.measured("invalid_count", column, values=values)
+            case (kinds.Pattern(expression),):
+                return self.measured("invalid_count", column, pattern=expression)
+        return self.counted(f"NOT ({all_hold(column, valid)})")
+
+    def repeated(self, columns: tuple[str, ...]) -> Demands:
+        """The condition on the number of duplicates in columns."""
+        unique = (kinds.Unique(columns),)
+        return unique if self.permits_none else self.measured("duplicate_count", *columns)

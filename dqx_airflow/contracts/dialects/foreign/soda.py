@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
@@ -27,48 +26,22 @@ _FORMATS = {"email": "email", "ipv4 address": "ipv4", "ipv6 address": "ipv6", "u
 _AGGREGATES: dict[str, str] = dict(clause_reader.table_of("aggregates of Soda"))
 _EXPRESSIONS: dict[str, str] = dict(clause_reader.table_of("expressions of Soda"))
 _AGES = {"freshness_in_days": DAY_S, "freshness_in_hours": HOUR_S, "freshness_in_minutes": MINUTE_S}
-_REGEX_KEYS = ("valid_regex", "valid_regex_sql", "valid_sql_regex")
-_MISSING_REGEX_KEYS = ("missing_regex", "missing_regex_sql", "missing_sql_regex")
-_VALIDITY = (
-    *("valid_values", "valid_format", "valid_min", "valid_max"),
-    *("valid_length", "valid_min_length", "valid_max_length"),
-    *_REGEX_KEYS,
-)
-_EXPRESSION_KEYS = ("expression_sql", "sql_expression")
-_QUERY_KEYS = ("query_sql", "query")
-_FILTER_KEYS = ("filter_sql", "filter")
-
-
-@dataclass(frozen=True, slots=True)
-class _Check:
-    """A check that is being translated: its keys, and one of its comparisons."""
-
-    kind: str
-    keys: Mapping[str, Any]
-    column: str | None
-    condition: kinds.Condition
-    sql_dialect: str | None
-
-    def first(self, keys: Iterable[str]) -> Any:
-        """The value of the first existing spelling of a key."""
-        return next((self.keys[key] for key in keys if key in self.keys), None)
-
-    def values(self, key: str) -> tuple[kinds.Literal, ...]:
-        values = foreign.values_in(self.keys[key])
-        if values is None:
-            raise NoCounterpartError(f"{key} takes a list of values")
-        return values
-
-    @property
-    def is_percent(self) -> bool:
-        return self.kind.endswith("_percent")
-
-    @property
-    def permits_none(self) -> bool:
-        return foreign.permits_none(self.condition, is_percent=self.is_percent)
-
-
-_Found = tuple[kinds.Demand, ...]
+_KINDS = {
+    **clause_reader.words_of("checks of Soda"),
+    **dict.fromkeys(_AGGREGATES, "aggregate"),
+    **dict.fromkeys(_EXPRESSIONS, "expression"),
+    **dict.fromkeys(_AGES, "freshness"),
+}
+"""The methods that translate the kinds of checks."""
+_KEYS = clause_reader.table_of("keys of Soda")
+_OF_ROWS = ("row_count", "duplicates", "metric_expression", "metric_query")
+"""The methods for checks without a column."""
+_IMPLIED = {
+    "rows_exist": kinds.Condition(">", 0),
+    **dict.fromkeys(("no_missing_values", "no_invalid_values", "no_duplicate_values"), kinds.NONE),
+}
+"""The comparisons of kinds without a threshold."""
+_FILTERS = ("filter_sql", "filter")
 
 
 def translate(
@@ -82,24 +55,26 @@ def translate(
     kind = str(check.get("type") or "")
     if kind not in _KINDS:
         raise NoCounterpartError(f"Soda's check '{kind}' has no counterpart")
-    found_kind = _KINDS[kind]
-    filters = _FILTER_KEYS if found_kind.takes_filter else ()
+    form = _KINDS[kind]
+    keys = (key for of, listed in _KEYS if of == form for key in listed.split())
+    filters = () if kind.startswith("metric_") else _FILTERS
+    known = ("type", *_REMARKS, *filters, *keys)
     for key in check:
-        if key not in ("type", *_REMARKS, *filters, *found_kind.keys) and not foreign.is_threshold(
-            key
-        ):
+        if key not in known and not foreign.is_threshold(key):
             raise NoCounterpartError(f"Soda's '{key}' has no counterpart for {kind}")
     compared = comparisons(check)
-    if found_kind.implied is not None and compared:
-        raise NoCounterpartError(f"{kind} takes no threshold")
-    compared = compared or (found_kind.implied or ())
+    if kind in _IMPLIED:
+        if compared:
+            raise NoCounterpartError(f"{kind} takes no threshold")
+        compared = (_IMPLIED[kind],)
     if not compared:
         message = f"{kind} has no threshold: add one, such as must_be or must_be_less_than"
         raise NoCounterpartError(message)
-    if found_kind.needs_column and column is None:
+    if form not in _OF_ROWS and column is None:
         raise NoCounterpartError(f"{kind} belongs to a field")
-    each = (_Check(kind, check, column, one, sql_dialect) for one in compared)
-    demands = tuple(demand for one in each for demand in found_kind.demands(one))
+    is_percent = kind.endswith("_percent")
+    each = (_Check(column, check, one, is_percent, kind, sql_dialect) for one in compared)
+    demands = tuple(demand for one in each for demand in getattr(one, form)())
     where = next((check[key] for key in filters if key in check), None)
     if where is not None and not isinstance(where, str):
         raise NoCounterpartError("a filter must be a SQL condition")
@@ -127,184 +102,147 @@ def comparisons(check: Mapping[str, Any]) -> tuple[kinds.Condition, ...]:
     raise NoCounterpartError(message)
 
 
-def _row_count(check: _Check) -> _Found:
-    return (kinds.MetricRule("num_rows", (), check.condition),)
+_LIMITS: tuple[tuple[str, type[kinds.Bound | kinds.Length], tuple[str, ...]], ...] = (
+    ("valid_min", kinds.Bound, (">=",)),
+    ("valid_max", kinds.Bound, ("<=",)),
+    ("valid_length", kinds.Length, (">=", "<=")),
+    ("valid_min_length", kinds.Length, (">=",)),
+    ("valid_max_length", kinds.Length, ("<=",)),
+)
 
 
-def _duplicates(check: _Check) -> _Found:
-    named = check.keys.get("columns")
-    if not isinstance(named, list) and check.column is None:
-        raise NoCounterpartError(f"{check.kind} has no columns")
-    names = tuple(column_path(str(name)) for name in named) if isinstance(named, list) else ()
-    columns = names or (str(check.column),)
-    return foreign.repeated_rows(columns, check.condition, is_percent=check.is_percent)
-
-
-def _missing(check: _Check) -> _Found:
-    column, pattern = str(check.column), check.first(_MISSING_REGEX_KEYS)
-    counted = (
-        foreign.values_in(check.keys["missing_values"]) if "missing_values" in check.keys else ()
-    )
-    if counted is None or not isinstance(pattern, str | None):
-        raise NoCounterpartError("missing_values takes a list of values, missing_regex a string")
-    compared = (column,), check.condition, check.is_percent
-    if counted or pattern:
-        return (kinds.MetricRule("missing_count", *compared, counted, pattern),)
-    return (kinds.Required() if check.permits_none else kinds.MetricRule("null_count", *compared),)
-
-
-def _invalid(check: _Check) -> _Found:
-    reference = check.keys.get("valid_values_reference_data")
-    if reference is not None:
-        return _reference(check, reference)
-    valid, refused = _valid(check), _refused(check)
-    if refused is not None:
-        named = (
-            (*refused, f"NOT ({foreign.all_hold(str(check.column), valid)})") if valid else refused
-        )
-        broken = " OR ".join(named)
-        counted = f"count_if({broken})"
-        counted = f"100 * {counted} / count(*)" if check.is_percent else counted
-        if check.permits_none:
-            return (kinds.RowsSatisfy(f"NOT ({broken})"),)
-        return (kinds.QueryGives(foreign.aggregate_query(counted), check.condition),)
-    if not valid:
-        message = f"{check.kind} has no key that defines valid values, such as valid_values"
-        raise NoCounterpartError(message)
-    column, is_percent = str(check.column), check.is_percent
-    return foreign.invalid_values(column, valid, check.condition, is_percent=is_percent)
-
-
-def _refused(check: _Check) -> tuple[str, ...] | None:
-    """The SQL predicates for values named as invalid; None if none is named."""
-    keys, name = check.keys, sql_name(str(check.column))
-    refused = []
-    if "invalid_values" in keys:
-        refused.append(f"{name} IN ({foreign.literals(check.values('invalid_values'))})")
-    if "invalid_regex" in keys:
-        refused.append(foreign.rlike(name, str(keys["invalid_regex"])))
-    return tuple(refused) or None
-
-
-def _valid(check: _Check) -> tuple[foreign.ColumnDemand, ...]:
-    """The conditions on a valid value, which must all hold."""
-    keys, demands = check.keys, list[foreign.ColumnDemand]()
-    pattern = check.first(_REGEX_KEYS)
-    if "valid_values" in keys:
-        demands.append(kinds.OneOf(check.values("valid_values")))
-    if pattern is not None:
-        demands.append(kinds.Pattern(str(pattern)))
-    if "valid_format" in keys:
-        written = str(keys["valid_format"])
-        format_name = written.replace("_", " ").lower()
-        if format_name in _FORMATS:
-            demands.append(kinds.OfFormat(_FORMATS[format_name]))
-        elif format_name in SODA_PATTERNS:
-            demands.append(kinds.Pattern(SODA_PATTERNS[format_name]))
-        else:
-            raise NoCounterpartError(f"Soda's format '{written}' has no counterpart")
-    for key, op in (("valid_min", ">="), ("valid_max", "<=")):
-        if key in keys:
-            if not is_finite_number(keys[key]):
-                raise NoCounterpartError(f"{key} takes a number")
-            demands.append(kinds.Bound(op, keys[key]))
-    for key, ops in (
-        ("valid_length", (">=", "<=")),
-        ("valid_min_length", (">=",)),
-        ("valid_max_length", ("<=",)),
-    ):
-        if key in keys:
-            count = keys[key]
-            if not isinstance(count, int) or isinstance(count, bool):
-                raise NoCounterpartError(f"{key} takes a whole number")
-            demands += [kinds.Length(op, count) for op in ops]
-    return tuple(demands)
-
-
-def _reference(check: _Check, reference: object) -> _Found:
-    match reference:
-        case {"dataset": str(dataset), "column": str(column)}:
-            pass
-        case _:
-            raise NoCounterpartError("valid_values_reference_data takes a dataset and a column")
-    if any(key in check.keys for key in _VALIDITY):
-        message = "valid_values_reference_data cannot be combined with other keys for valid values"
-        raise NoCounterpartError(message)
-    if not check.permits_none:
-        raise NoCounterpartError("a reference cannot have a threshold: use no_invalid_values")
-    return (kinds.Refers((str(check.column),), dataset, (column_path(column),)),)
-
-
-def _aggregate(check: _Check) -> _Found:
-    metric, column = _AGGREGATES[check.kind], str(check.column)
-    return (kinds.MetricRule(metric, (column,), check.condition),)
-
-
-def _expression(check: _Check) -> _Found:
-    value = _EXPRESSIONS[check.kind].format(sql_name(str(check.column)))
-    return (kinds.QueryGives(foreign.aggregate_query(value), check.condition),)
-
-
-def _freshness(check: _Check) -> _Found:
-    if check.condition.op not in ("<", "<="):
-        raise NoCounterpartError(f"{check.kind} is an upper limit: use must_be_less_than")
-    return (kinds.Fresh(str(check.column), check.condition.bound * _AGES[check.kind]),)
-
-
-def _query(check: _Check, keys: tuple[str, ...], query_of: Callable[[str], str]) -> _Found:
-    sql = check.first(keys)
-    if not isinstance(sql, str):
-        raise NoCounterpartError(f"{check.kind} has no {keys[0]}")
-    query = query_of(sql).replace("{table_name}", "{model}")
-    return (kinds.QueryGives(query, check.condition, check.sql_dialect),)
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
-    """A kind of check: its translation, and its keys besides thresholds.
+class _Check(foreign.Check):
+    """A check with one of its comparisons. Its methods are the forms of the table of checks."""
 
-    `implied` is the comparison of a kind without a threshold.
-    """
+    kind: str
+    sql_dialect: str | None
 
-    demands: Callable[[_Check], _Found]
-    keys: tuple[str, ...] = ()
-    needs_column: bool = True
-    implied: tuple[kinds.Condition, ...] | None = None
-    takes_filter: bool = True
+    def first(self, *keys: str) -> Any:
+        """The value of the first existing spelling of a key."""
+        return next((self.keys[key] for key in keys if key in self.keys), None)
 
+    def row_count(self) -> foreign.Demands:
+        return self.measured("num_rows")
 
-_MISSING_KEYS = ("missing_values", *_MISSING_REGEX_KEYS)
-_INVALID_KEYS = (*_VALIDITY, "invalid_values", "invalid_regex", "valid_values_reference_data")
-_OF_FAMILIES = {
-    "duplicate": _Kind(_duplicates, ("columns",), needs_column=False),
-    "missing": _Kind(_missing, _MISSING_KEYS),
-    "invalid": _Kind(_invalid, _INVALID_KEYS),
-}
-_KINDS = {
-    "row_count": _Kind(_row_count, needs_column=False),
-    "rows_exist": _Kind(_row_count, needs_column=False, implied=(kinds.Condition(">", 0),)),
-    **{f"{name}_count": kind for name, kind in _OF_FAMILIES.items()},
-    **{f"{name}_percent": kind for name, kind in _OF_FAMILIES.items()},
-    **{
-        f"no_{name}_values": replace(kind, implied=(kinds.NONE,))
-        for name, kind in _OF_FAMILIES.items()
-    },
-    **dict.fromkeys(_AGGREGATES, _Kind(_aggregate)),
-    **dict.fromkeys(_EXPRESSIONS, _Kind(_expression)),
-    **dict.fromkeys(_AGES, _Kind(_freshness)),
-    "metric_expression": _Kind(
-        partial(_query, keys=_EXPRESSION_KEYS, query_of=foreign.aggregate_query),
-        ("metric", *_EXPRESSION_KEYS),
-        needs_column=False,
-        takes_filter=False,
-    ),
-    "metric_query": _Kind(
-        partial(_query, keys=_QUERY_KEYS, query_of=str.strip),
-        ("metric", *_QUERY_KEYS),
-        needs_column=False,
-        takes_filter=False,
-    ),
-}
+    def duplicates(self) -> foreign.Demands:
+        named = self.keys.get("columns")
+        if not isinstance(named, list) and self.column is None:
+            raise NoCounterpartError(f"{self.kind} has no columns")
+        names = tuple(column_path(str(name)) for name in named) if isinstance(named, list) else ()
+        return self.repeated(names or (str(self.column),))
+
+    def missing(self) -> foreign.Demands:
+        pattern = self.first("missing_regex", "missing_regex_sql", "missing_sql_regex")
+        listed = self.keys.get("missing_values", ())
+        counted = foreign.values_in(listed) if "missing_values" in self.keys else ()
+        if counted is None or not isinstance(pattern, str | None):
+            message = "missing_values takes a list of values, missing_regex a string"
+            raise NoCounterpartError(message)
+        if counted or pattern:
+            return self.measured("missing_count", self.own_column, values=counted, pattern=pattern)
+        if self.permits_none:
+            return (kinds.Required(),)
+        return self.measured("null_count", self.own_column)
+
+    def invalid_values(self) -> foreign.Demands:
+        reference = self.keys.get("valid_values_reference_data")
+        if reference is not None:
+            return self._reference(reference)
+        valid, refused = self._valid(), self._refused()
+        if not refused:
+            if not valid:
+                message = f"{self.kind} has no key that defines valid values, such as valid_values"
+                raise NoCounterpartError(message)
+            return self.invalid(self.own_column, valid)
+        if valid:
+            refused.append(f"NOT ({foreign.all_hold(self.own_column, valid)})")
+        broken = " OR ".join(refused)
+        if self.permits_none:
+            return (kinds.RowsSatisfy(f"NOT ({broken})"),)
+        return self.counted(broken)
+
+    def _refused(self) -> list[str]:
+        """The SQL predicates for values named as invalid."""
+        name, refused = sql_name(self.own_column), []
+        if "invalid_values" in self.keys:
+            refused.append(f"{name} IN ({foreign.literals(self.values('invalid_values'))})")
+        if "invalid_regex" in self.keys:
+            refused.append(foreign.rlike(name, str(self.keys["invalid_regex"])))
+        return refused
+
+    def _valid(self) -> tuple[foreign.ColumnDemand, ...]:
+        """The conditions on a valid value, which must all hold."""
+        demands = list[foreign.ColumnDemand]()
+        pattern = self.first("valid_regex", "valid_regex_sql", "valid_sql_regex")
+        if "valid_values" in self.keys:
+            demands.append(kinds.OneOf(self.values("valid_values")))
+        if pattern is not None:
+            demands.append(kinds.Pattern(str(pattern)))
+        if "valid_format" in self.keys:
+            written = str(self.keys["valid_format"])
+            format_name = written.replace("_", " ").lower()
+            if format_name in _FORMATS:
+                demands.append(kinds.OfFormat(_FORMATS[format_name]))
+            elif format_name in SODA_PATTERNS:
+                demands.append(kinds.Pattern(SODA_PATTERNS[format_name]))
+            else:
+                raise NoCounterpartError(f"Soda's format '{written}' has no counterpart")
+        for key, demand, ops in _LIMITS:
+            if key in self.keys:
+                limit, of_lengths = self.keys[key], demand is kinds.Length
+                if not (_is_whole(limit) if of_lengths else is_finite_number(limit)):
+                    wanted = "a whole number" if of_lengths else "a number"
+                    raise NoCounterpartError(f"{key} takes {wanted}")
+                demands += [demand(op, limit) for op in ops]
+        return tuple(demands)
+
+    def _reference(self, reference: object) -> foreign.Demands:
+        match reference:
+            case {"dataset": str(dataset), "column": str(column)}:
+                pass
+            case _:
+                message = "valid_values_reference_data takes a dataset and a column"
+                raise NoCounterpartError(message)
+        others = {key for key in self.keys if key.startswith("valid_")}
+        if others != {"valid_values_reference_data"}:
+            message = (
+                "valid_values_reference_data cannot be combined with other keys for valid values"
+            )
+            raise NoCounterpartError(message)
+        if not self.permits_none:
+            raise NoCounterpartError("a reference cannot have a threshold: use no_invalid_values")
+        return (kinds.Refers((self.own_column,), dataset, (column_path(column),)),)
+
+    def aggregate(self) -> foreign.Demands:
+        return self.measured(_AGGREGATES[self.kind], self.own_column)
+
+    def expression(self) -> foreign.Demands:
+        value = _EXPRESSIONS[self.kind].format(sql_name(self.own_column))
+        return (kinds.QueryGives(foreign.aggregate_query(value), self.condition),)
+
+    def freshness(self) -> foreign.Demands:
+        if self.condition.op not in ("<", "<="):
+            raise NoCounterpartError(f"{self.kind} is an upper limit: use must_be_less_than")
+        return (kinds.Fresh(self.own_column, self.condition.bound * _AGES[self.kind]),)
+
+    def metric_expression(self) -> foreign.Demands:
+        return self._given(foreign.aggregate_query, "expression_sql", "sql_expression")
+
+    def metric_query(self) -> foreign.Demands:
+        return self._given(str.strip, "query_sql", "query")
+
+    def _given(self, query_of: Callable[[str], str], *keys: str) -> foreign.Demands:
+        """The condition on the SQL of the check itself."""
+        sql = self.first(*keys)
+        if not isinstance(sql, str):
+            raise NoCounterpartError(f"{self.kind} has no {keys[0]}")
+        query = query_of(sql).replace("{table_name}", "{model}")
+        return (kinds.QueryGives(query, self.condition, self.sql_dialect),)
 
 
 _CHECK = re.compile(
@@ -318,7 +256,6 @@ _REFERENCE = re.compile(
 )
 _THRESHOLDS = {op: slug(foreign.THRESHOLDS[op][0]) for op in ("!=", "<", "<=", ">", ">=")}
 _THRESHOLDS |= {"=": "must_be", "<>": "must_not_be"}
-_OF_ROWS = ("row_count",)
 _OF_COLUMNS = ("duplicate_count", "duplicate_percent")
 
 
@@ -351,7 +288,7 @@ def translate_sodacl(check: object) -> foreign.Translation:
     rule = {"type": parts["metric"], **settings, **compared}
     if parts["metric"] in _OF_COLUMNS and len(arguments) > 1:
         return translate({**rule, "columns": arguments}, None)
-    expected = 0 if parts["metric"] in _OF_ROWS else 1
+    expected = 0 if parts["metric"] == "row_count" else 1
     if len(arguments) != expected:
         raise NoCounterpartError(f"SodaCL's check '{text}' has no counterpart")
     return translate(rule, dotted_path(arguments[0]) if arguments else None)
