@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from dqx_airflow.contracts.demands import Bound, Demand, OfType, Presence, Required, Unique
 from dqx_airflow.contracts.dialects import DialectReader
@@ -98,57 +99,50 @@ def read_manifest(source: SourceFile) -> Manifest:
             diagnostics.append(mistake("no_manifest", start))
         return Manifest(source, (), None, (), {}, tuple(diagnostics))
     if isinstance(root.get("model"), Mapping) and "manifestSpecVersion" not in root.entries:
-        return _from_yaml(source, root, diagnostics)
-    errors = schema_errors(root, "datalex")
-    diagnostics += [_as_datalex(error) for error in errors]
-    promises: list[ManifestContract] = []
-    tables: dict[str, tuple[str, ...]] = {}
-    for domain in _mappings(root, "domains"):
-        for entity in _mappings(domain, "entities"):
-            promises += _promises(entity)
-            tables |= _table_of(entity)
+        diagnostics.append(mistake("source_of_manifest", root.span))
+        promises = tuple(_promises(_below(root, "entities", "contracts")))
+        diagnostics += _repeated(promises)
+        return Manifest(source, promises, None, (), {}, tuple(diagnostics))
+    diagnostics += map(_as_datalex, schema_errors(root, "datalex"))
+    promises = tuple(_promises(_below(root, "domains", "entities", "contracts")))
     diagnostics += _repeated(promises)
     project = root.get("project")
     dialect = project.text("dialect") if isinstance(project, Mapping) else None
     version = _version(root.text("datalexVersion"))
     diagnostics += doubts_about(root)
-    return Manifest(source, tuple(promises), dialect, version, tables, tuple(diagnostics))
+    tables = dict(_tables(_below(root, "domains", "entities")))
+    return Manifest(source, promises, dialect, version, tables, tuple(diagnostics))
 
 
 def doubts_about(root: Mapping) -> Iterator[Diagnostic]:
     """Warnings about a valid manifest: an unsupported version, and ids that name another domain,
     entity or contract than the enclosing one."""
-    yield from _unsupported_version(root)
-    for domain in _mappings(root, "domains"):
-        for entity in _mappings(domain, "entities"):
-            for contract in _mappings(entity, "contracts"):
-                names = [part.text("name") for part in (domain, entity, contract)]
-                contract_id = contract.text("id")
-                expected = ".".join(name or "" for name in names)
-                if contract_id is not None and all(names) and contract_id != expected:
-                    parts = {"id": contract_id, "expected": expected}
-                    found = mistake("misplaced_id", contract.span_of("id"), **parts)
-                    yield replace(found, is_mild=True)
-
-
-def _unsupported_version(root: Mapping) -> Iterator[Diagnostic]:
     version = _version(root.text("datalexVersion"))
     if version and not _OLDEST <= version < _FIRST_UNREAD:
         shown, place = ".".join(map(str, version)), root.get("datalexVersion") or root
         yield replace(mistake("unread_manifest", place.span, version=shown), is_mild=True)
+    for way in _below(root, "domains", "entities", "contracts"):
+        names, contract = [part.text("name") for part in way], way[-1]
+        contract_id, expected = contract.text("id"), ".".join(name or "" for name in names)
+        if contract_id is not None and all(names) and contract_id != expected:
+            parts = {"id": contract_id, "expected": expected}
+            found = mistake("misplaced_id", contract.span_of("id"), **parts)
+            yield replace(found, is_mild=True)
 
 
-def _from_yaml(source: SourceFile, root: Mapping, diagnostics: list[Diagnostic]) -> Manifest:
-    diagnostics.append(mistake("source_of_manifest", root.span))
-    promises: list[ManifestContract] = []
-    for entity in _mappings(root, "entities"):
-        promises += _promises(entity)
-    diagnostics += _repeated(promises)
-    return Manifest(source, tuple(promises), None, (), {}, tuple(diagnostics))
+_Way: TypeAlias = tuple[Mapping, ...]
+"""A mapping, preceded by those around it."""
 
 
-def _promises(entity: Mapping) -> Iterator[ManifestContract]:
-    for node in _mappings(entity, "contracts"):
+def _below(owner: Mapping, key: str, *further: str) -> Iterator[_Way]:
+    """The mappings in the list at a key, or in those at further keys in them."""
+    for item in owner.items(key):
+        if isinstance(item, Mapping):
+            yield from ((item, *way) for way in _below(item, *further)) if further else ((item,),)
+
+
+def _promises(ways: Iterable[_Way]) -> Iterator[ManifestContract]:
+    for *_, node in ways:
         contract_id, number = node.text("id"), node.literal("version")
         if contract_id is None or not isinstance(number, int) or isinstance(number, bool):
             continue
@@ -164,7 +158,7 @@ def _promises(entity: Mapping) -> Iterator[ManifestContract]:
 
 
 def _parameters(sides: Mapping, key: str) -> Iterator[ContractPort]:
-    for item in _mappings(sides, key):
+    for (item,) in _below(sides, key):
         name = item.text("name")
         if name is not None:
             listed = item.scalars("constraints")
@@ -173,16 +167,17 @@ def _parameters(sides: Mapping, key: str) -> Iterator[ContractPort]:
             yield ContractPort(name, written, constraints, item.span_of("name"))
 
 
-def _table_of(entity: Mapping) -> dict[str, tuple[str, ...]]:
-    binding = entity.get("binding")
-    if not isinstance(binding, Mapping) or binding.text("kind") not in _BOUND_TO_TABLES:
-        return {}
-    table = binding.text("ref")
-    fields = tuple(name for item in _mappings(entity, "fields") if (name := item.text("name")))
-    return {table.lower(): fields} if table and fields else {}
+def _tables(ways: Iterable[_Way]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for _, entity in ways:
+        binding = entity.get("binding")
+        if isinstance(binding, Mapping) and binding.text("kind") in _BOUND_TO_TABLES:
+            table, items = binding.text("ref"), _below(entity, "fields")
+            fields = tuple(name for (item,) in items if (name := item.text("name")))
+            if table and fields:
+                yield table.lower(), fields
 
 
-def _repeated(promises: list[ManifestContract]) -> Iterator[Diagnostic]:
+def _repeated(promises: Iterable[ManifestContract]) -> Iterator[Diagnostic]:
     seen = {}
     for promise in promises:
         key = (promise.id, promise.version)
@@ -190,10 +185,6 @@ def _repeated(promises: list[ManifestContract]) -> Iterator[Diagnostic]:
             id_, version = key
             yield mistake("repeated_version", promise.span, id=id_, version=version)
         seen[key] = promise
-
-
-def _mappings(owner: Mapping, key: str) -> Iterator[Mapping]:
-    return (item for item in owner.items(key) if isinstance(item, Mapping))
 
 
 def _version(text: str | None) -> tuple[int, ...]:
