@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -219,33 +219,37 @@ def _format(
     written, node = options.text("format"), options.get("format")
     if written is None or node is None:
         return
-    readers: dict[str, Callable[[ClauseReader, str, Node, Field], Iterator[Rule]]] = {
-        "integer": _whole_format,
-        "number": _number_format,
-        **dict.fromkeys(_TIMES, _time_format),
-    }
-    yield from readers.get(logical or "string", _text_format)(reading, written, node, item)
+    match logical, written.strip().lower():
+        case "integer", _ if written in _BITS:
+            yield from _bits(reading, written, node)
+        case "integer", _:
+            reading.unsupported(node, f"unknown format '{written}': there is {', '.join(_BITS)}")
+        case "number", _ if {"f32": "float", "f64": "double"}.get(written) == item.type:
+            reading.documented(node, "the type is checked")
+        case "number", _:
+            reason = "the precision of a number is part of its type: write a physicalType"
+            reading.unsupported(node, reason)
+        case "date" | "timestamp" | "time", _ if item.type != "string":
+            reading.documented(node, "a column of dates has no format")
+        case "date" | "timestamp" | "time", _ if written == _ISO_DATE:
+            yield reading.rule("date_format", demands.OfFormat("date"), node)
+        case "date" | "timestamp" | "time", _:  # of a date that is stored as a string
+            can_be_read = f"{_meant(item, 'timestamp', written)} IS NOT NULL"
+            demand = demands.RowsSatisfy(f"{sql_name(item.path)} IS NULL OR {can_be_read}", "spark")
+            yield reading.rule("date_format", demand, node)
+        case _, name if name in _FORMATS:
+            yield reading.rule("format", demands.OfFormat(_FORMATS[name]), node)
+        case _, "byte":
+            yield reading.rule("format", demands.Pattern(_BASE64), node)
+        case _, "password" | "binary":
+            reading.documented(node, "every string is valid")
+        case _:
+            reading.unsupported(node, f"unknown format '{written}': write a pattern")
 
 
-def _text_format(reading: ClauseReader, written: str, node: Node, _item: Field) -> Iterator[Rule]:
-    name = written.strip().lower()
-    if name in _FORMATS:
-        yield reading.rule("format", demands.OfFormat(_FORMATS[name]), node)
-    elif name == "byte":
-        yield reading.rule("format", demands.Pattern(_BASE64), node)
-    elif name in ("password", "binary"):
-        reading.documented(node, "every string is valid")
-    else:
-        reading.unsupported(node, f"unknown format '{written}': write a pattern")
-
-
-def _whole_format(reading: ClauseReader, written: str, node: Node, _item: Field) -> Iterator[Rule]:
+def _bits(reading: ClauseReader, written: str, node: Node) -> Iterator[Rule]:
     """The bits of an integer: `i32` is signed, `u8` is not."""
-    bits = _BITS.get(written)
-    if bits is None:
-        reading.unsupported(node, f"unknown format '{written}': there is {', '.join(_BITS)}")
-        return
-    is_signed = written.startswith("i")
+    bits, is_signed = _BITS[written], written.startswith("i")
     if not is_signed:
         yield reading.rule("format_minimum", demands.Bound(">=", 0), node)
     elif bits < _MOST_BITS:
@@ -253,27 +257,6 @@ def _whole_format(reading: ClauseReader, written: str, node: Node, _item: Field)
     if bits < _MOST_BITS:
         yield reading.rule("format_maximum", demands.Bound("<=", 2 ** (bits - is_signed) - 1), node)
     reading.documented(node, "every Spark integer is valid")
-
-
-def _number_format(reading: ClauseReader, written: str, node: Node, item: Field) -> Iterator[Rule]:
-    if {"f32": "float", "f64": "double"}.get(written) == item.type:
-        reading.documented(node, "the type is checked")
-    else:
-        reason = "the precision of a number is part of its type: write a physicalType"
-        reading.unsupported(node, reason)
-    return iter(())
-
-
-def _time_format(reading: ClauseReader, written: str, node: Node, item: Field) -> Iterator[Rule]:
-    """The format of a date matters if it is stored as a string."""
-    if item.type != "string":
-        reading.documented(node, "a column of dates has no format")
-    elif written == _ISO_DATE:
-        yield reading.rule("date_format", demands.OfFormat("date"), node)
-    else:
-        can_be_read = f"{_meant(item, 'timestamp', written)} IS NOT NULL"
-        demand = demands.RowsSatisfy(f"{sql_name(item.path)} IS NULL OR {can_be_read}", "spark")
-        yield reading.rule("date_format", demand, node)
 
 
 def _meant(item: Field, logical: str | None, written: str | None) -> str | None:
