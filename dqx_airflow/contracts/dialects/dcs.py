@@ -278,22 +278,11 @@ def _described(reading: ClauseReader, node: Mapping, item: Field) -> Field:
 def _inputs(reading: ClauseReader, lineage: Mapping) -> Iterator[FieldSource]:
     """The fields that this one derives from; one for each kind of derivation."""
     for source in reading.mappings(lineage, "inputFields"):
-        origin = FieldSource(
-            source.text("namespace") or "", source.text("name") or "", source.text("field") or ""
-        )
-        ways = list(reading.mappings(source, "transformations"))
-        for transformation in ways:
+        named = {key: source.text(key) or "" for key in ("namespace", "name", "field")}
+        for transformation in [*reading.mappings(source, "transformations")] or [NOTHING]:
             reading.one_of(transformation, "type", ("DIRECT", "INDIRECT"))
             reading.one_of(transformation, "subtype", _SUBTYPES)
-            yield replace(
-                origin,
-                type=transformation.text("type"),
-                subtype=transformation.text("subtype"),
-                description=transformation.text("description"),
-                masking=transformation.truth("masking") is True,
-            )
-        if not ways:
-            yield origin
+            yield reading.element(FieldSource, "DCS: FieldSource", transformation, **named)
 
 
 # Types -------------------------------------------------------------------------------------------
