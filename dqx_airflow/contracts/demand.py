@@ -8,13 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from enum import Flag
 from functools import reduce
 from math import inf
+from operator import or_
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.errors import NoCounterpartError
-from dqx_airflow.values import WordEnum
 
 if TYPE_CHECKING:
     from dqx_airflow.contracts.compile.claims import (
@@ -94,21 +95,25 @@ def share_of_rows(share: float) -> str:
 # Strictness --------------------------------------------------------------------------------------
 
 
-class Order(WordEnum):
+class Order(Flag):
     """What a new demand allows, compared with the old one. `OTHER`: neither allows everything that
     both do."""
 
-    SAME = "same"
-    LOOSER = "looser"
-    TIGHTER = "tighter"
-    OTHER = "other"
+    SAME = 0
+    LOOSER = 1
+    TIGHTER = 2
+    OTHER = LOOSER | TIGHTER
+
+
+def order_of(allows_more: bool, allows_less: bool) -> Order:
+    """The order of a new demand that allows something that the old one does not, and not something
+    that that one does."""
+    return Order(allows_more + 2 * allows_less)
 
 
 def rising(old: Any, new: Any) -> Order:
     """The order of two values of which the larger one demands more."""
-    if old == new:
-        return Order.SAME
-    return Order.TIGHTER if new > old else Order.LOOSER
+    return order_of(new < old, new > old)
 
 
 def falling(old: Any, new: Any) -> Order:
@@ -119,22 +124,12 @@ def falling(old: Any, new: Any) -> Order:
 def admitting(old: Iterable[Any], new: Iterable[Any]) -> Order:
     """The order of two sets of allowed values."""
     before, after = frozenset(old), frozenset(new)
-    if before == after:
-        return Order.SAME
-    if before < after:
-        return Order.LOOSER
-    return Order.TIGHTER if after < before else Order.OTHER
+    return order_of(not after <= before, not before <= after)
 
 
 def all_of(*orders: Order) -> Order:
     """The order of demands that apply together."""
-    return reduce(_together, orders, Order.SAME)
-
-
-def _together(first: Order, second: Order) -> Order:
-    if first is second or second is Order.SAME:
-        return first
-    return second if first is Order.SAME else Order.OTHER
+    return reduce(or_, orders, Order.SAME)
 
 
 Interval: TypeAlias = "tuple[tuple[float, int], tuple[float, int]]"
@@ -175,10 +170,7 @@ class Condition:
 
     def order(self, new: Condition) -> Order:
         """What another condition on the same number allows, compared with this one."""
-        gains, loses = new._covers(self), self._covers(new)
-        if gains and loses:
-            return Order.SAME
-        return Order.LOOSER if gains else Order.TIGHTER if loses else Order.OTHER
+        return order_of(not self._covers(new), not new._covers(self))
 
     def _covers(self, other: Condition) -> bool:
         return all(

@@ -32,7 +32,7 @@ _FIRST_SCHEMAS = ("public", "dbo", "main")
 
 @dataclass(frozen=True, slots=True)
 class CompiledClaim:
-    """The claim of an assertion, in DQL; `others` are the datasets that it reads besides its
+    """The claim of an assertion, in DQL; `others` are the datasets that it reads, if not only its
     own."""
 
     text: str
@@ -336,6 +336,17 @@ class ExportedRule:
 def unexpected_rows(query: str) -> Expectation:
     """The rows that a query finds must not exist: only SQL can express them."""
     return Expectation("unexpected_rows_expectation", {"unexpected_rows_query": query})
+
+
+def rows_where(wrong: str, share: float = 1.0) -> Expectation:
+    """The rows for which a predicate is true must not exist.
+
+    :raises NoCounterpartError: a share of them may exist.
+    """
+    if share < 1:
+        message = "Great Expectations permits no share of rows that a query finds"
+        raise NoCounterpartError(message)
+    return unexpected_rows(f"SELECT * FROM {{batch}} WHERE {wrong}")  # noqa: S608
 
 
 def spark_text(node: nodes.Expression) -> str:

@@ -171,7 +171,7 @@ class _Drafting:
         assertion = SuiteAssertion(
             self._name(context),
             claim.text,
-            (context.model.name, *claim.others),
+            tuple(dict.fromkeys((context.model.name, *claim.others))),
             tuple(filter(None, [shortened(rule.description or "", _WIDTH_INSIDE)])),
             rule.severity if rule.severity != DEFAULT_SEVERITY else None,
             tuple(_tags(self.contract, rule)),

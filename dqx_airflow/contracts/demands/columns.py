@@ -311,8 +311,7 @@ def _unfound(
     """No values are missing in another dataset."""
     partner = f"SELECT 1 FROM {quote_name(other)} AS other WHERE {equal}"  # noqa: S608
     text = f"SELECT count(*) FROM {source} WHERE {present} AND NOT EXISTS ({partner})"  # noqa: S608
-    others = () if other == context.model.name else (other,)
-    return claims.compared(claims.query(text), NONE, others=others)
+    return claims.compared(claims.query(text), NONE, others=(other,))
 
 
 def _of_keys(columns: tuple[str, ...], of_several: dict[str, str]) -> claims.Expectation:

@@ -110,12 +110,8 @@ class Prompt(
         return claims.each_row(predicate, share)
 
     def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
-        if self.share < 1:
-            message = "Great Expectations permits no share of rows that a query finds"
-            raise NoCounterpartError(message)
         deadline = f"{sql_name(self.source)} + INTERVAL {self.delay_s:.10g} SECONDS"
-        late = f"{sql_name(self.processed)} > {deadline}"
-        return claims.unexpected_rows(f"SELECT * FROM {{batch}} WHERE {late}")  # noqa: S608
+        return claims.rows_where(f"{sql_name(self.processed)} > {deadline}", self.share)
 
 
 @dataclass(frozen=True, slots=True)

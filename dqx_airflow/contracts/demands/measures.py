@@ -132,11 +132,7 @@ def _metric(demand: MetricRule) -> str:
 
 def _invalid(context: claims.RuleContext, demand: MetricRule) -> nodes.Expression:
     """A value is none of the valid ones."""
-    column, item = _subject(context, demand)
-    valid = _listed(column, demand, item)
-    if not valid:
-        raise NoCounterpartError("it does not define which values are valid")
-    return terms.negated(_joined(valid, "and"))
+    return terms.negated(_joined(_stated(context, demand, "valid"), "and"))
 
 
 def _missing(context: claims.RuleContext, demand: MetricRule) -> nodes.Expression:
@@ -153,11 +149,19 @@ def _missing(context: claims.RuleContext, demand: MetricRule) -> nodes.Expressio
 
 def _equal(context: claims.RuleContext, demand: MetricRule) -> nodes.Expression:
     """A value is one of those that are counted."""
+    return _joined(_stated(context, demand, "counted"), "or")
+
+
+def _stated(context: claims.RuleContext, demand: MetricRule, what: str) -> list[nodes.Expression]:
+    """The predicates for the values of a demand.
+
+    :raises NoCounterpartError: it has none.
+    """
     column, item = _subject(context, demand)
     predicates = _listed(column, demand, item)
     if not predicates:
-        raise NoCounterpartError("it does not define which values are counted")
-    return _joined(predicates, "or")
+        raise NoCounterpartError(f"it does not define which values are {what}")
+    return predicates
 
 
 _COUNTED = {"invalid_count": _invalid, "missing_count": _missing, "count_values": _equal}
@@ -248,16 +252,12 @@ class RowsSatisfy(
                     raise NoCounterpartError(
                         "a share of rows cannot be combined with other datasets or window functions"
                     )
-                others = tuple(name for name in datasets if name != context.model.name)
-                return claims.compared(claims.query(text), base.NONE, others=others)
+                return claims.compared(claims.query(text), base.NONE, others=datasets)
             case _:
                 return claims.each_row(rule, share)
 
     def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
-        if self.share < 1:
-            message = "Great Expectations permits no share of rows that a query finds"
-            raise NoCounterpartError(message)
-        return claims.unexpected_rows(f"SELECT * FROM {{batch}} WHERE NOT ({self.predicate})")  # noqa: S608
+        return claims.rows_where(f"NOT ({self.predicate})", self.share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,8 +282,7 @@ class QueryGives(
         rule = claims.query_meaning(context, self.query, self.sql_dialect)
         match rule:
             case claims.Query(sql=text, datasets=datasets):
-                others = tuple(name for name in datasets if name != context.model.name)
-                return claims.compared(claims.query(text), self.condition, others=others)
+                return claims.compared(claims.query(text), self.condition, others=datasets)
             case claims.TableSql(sql=text):
                 return claims.compared(claims.sql(text), self.condition)
         if self.condition == base.NONE:

@@ -241,11 +241,11 @@ class Length(_Limit, words="length {op} {count}", odcs_types=("string", "array")
 
 def _multiples(old: int | float, new: int | float) -> base.Order:
     before, after = Fraction(str(old)), Fraction(str(new))
-    if before == after:
-        return base.Order.SAME
-    if after and (before / after).denominator == 1:
-        return base.Order.LOOSER
-    return base.Order.TIGHTER if before and (after / before).denominator == 1 else base.Order.OTHER
+    return base.order_of(not _divides(before, after), not _divides(after, before))
+
+
+def _divides(divisor: Fraction, number: Fraction) -> bool:
+    return divisor != 0 and (number / divisor).denominator == 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,4 +426,4 @@ def _matching(place: claims.ExportedRule, regex: str) -> claims.Expectation:
 def _without(place: claims.ExportedRule, wrong: str) -> claims.Expectation:
     if place.rule.share < 1:
         raise NoCounterpartError(base.NO_EXPECTATION)
-    return claims.unexpected_rows(f"SELECT * FROM {{batch}} WHERE {wrong}")  # noqa: S608
+    return claims.rows_where(wrong)
