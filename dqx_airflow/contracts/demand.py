@@ -18,6 +18,8 @@ from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.errors import NoCounterpartError
 
 if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+
     from dqx_airflow.contracts.compile.claims import (
         CompiledClaim,
         EnforcedByType,
@@ -25,6 +27,12 @@ if TYPE_CHECKING:
         ExportedRule,
         RuleContext,
     )
+
+else:
+
+    def dataclass_transform(**_: object) -> Callable[[type], type]:
+        return lambda kind: kind
+
 
 Literal: TypeAlias = "str | int | float | bool | None"
 """A value in a contract."""
@@ -202,9 +210,10 @@ _WORDS: Mapping[str, Callable[[Any], str]] = {
 """How the words of a demand show a field, by its name."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass_transform(frozen_default=True)
+@dataclass(frozen=True)
 class Demand:
-    """A demand on data."""
+    """A demand on data. Its kinds are frozen dataclasses."""
 
     words: ClassVar[str] = ""
     """The demand in a few words, with its fields in braces."""
@@ -234,6 +243,7 @@ class Demand:
             if not hasattr(Demand, name):
                 raise TypeError(f"a demand has no property '{name}'")
             setattr(cls, name, value)
+        dataclass(frozen=True)(cls)
 
     @property
     def text(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from dqx_airflow.contracts.compile import claims, terms
@@ -17,7 +17,6 @@ from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.sql import quote_name
 
 
-@dataclass(frozen=True, slots=True)
 class Presence(Demand, words="the column exists", dimension="conformity"):
     """The column exists."""
 
@@ -30,7 +29,6 @@ class Presence(Demand, words="the column exists", dimension="conformity"):
         return claims.Expectation("expect_column_to_exist", {"column": place.column})
 
 
-@dataclass(frozen=True, slots=True)
 class OfType(Demand, words="values of the type", dimension="conformity"):
     """The values of the column are of the type of the field, see `Field.type`."""
 
@@ -58,7 +56,6 @@ class OfType(Demand, words="values of the type", dimension="conformity"):
         raise NoCounterpartError(NO_EXPECTATION)
 
 
-@dataclass(frozen=True, slots=True)
 class OnlyColumns(Demand, words="no other columns", dimension="conformity"):
     """The model has no columns other than the fields of the contract."""
 
@@ -69,7 +66,6 @@ class OnlyColumns(Demand, words="no other columns", dimension="conformity"):
         return claims.no_rows(f"extra_column_count([{names}])")
 
 
-@dataclass(frozen=True, slots=True)
 class Required(Demand, words="not NULL", dimension="completeness", is_required=True):
     """No value is NULL."""
 
@@ -91,7 +87,6 @@ class Required(Demand, words="not NULL", dimension="completeness", is_required=T
         return claims.Expectation("expect_column_values_to_not_be_null", {"column": place.column})
 
 
-@dataclass(frozen=True, slots=True)
 class Unique(
     Demand,
     words="unique by {columns}",
@@ -118,7 +113,6 @@ class Unique(
         return _of_keys(self.columns, {"ignore_row_if": "any_value_is_missing"})
 
 
-@dataclass(frozen=True, slots=True)
 class Refers(
     Demand,
     words="found in {dataset} {other_columns}",
@@ -171,7 +165,6 @@ class Refers(
         return f"SELECT * FROM {table} AS here WHERE {present} AND NOT EXISTS ({partner})"  # noqa: S608
 
 
-@dataclass(frozen=True, slots=True)
 class Complete(
     Demand,
     words="{share} of {column} are not NULL",
@@ -199,7 +192,6 @@ class Complete(
         return claims.Expectation("expect_column_values_to_not_be_null", kwargs)
 
 
-@dataclass(frozen=True, slots=True)
 class AllComplete(
     Demand,
     words="{share} of all values are not NULL",
@@ -224,7 +216,6 @@ class AllComplete(
         )
 
 
-@dataclass(frozen=True, slots=True)
 class Distinct(
     Demand,
     words="at most {duplicates} repeat {columns}",

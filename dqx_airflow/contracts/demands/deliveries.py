@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from calendar import monthrange
-from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from math import inf
 from typing import Any
@@ -21,8 +20,6 @@ from dqx_airflow.metrics.sql import quote_name
 class ServiceLevel(base.Demand, is_service_level=True):
     """A demand on the time and volume of deliveries."""
 
-    __slots__ = ()
-
 
 _PERIODS = ("age_s", "period_s", "interval_s")
 
@@ -30,7 +27,6 @@ _PERIODS = ("age_s", "period_s", "interval_s")
 class DemandOnPeriod(ServiceLevel):
     """A demand on the time between the values of a column and something else."""
 
-    __slots__ = ()
     column: str | None
 
     @property
@@ -49,7 +45,6 @@ class DemandOnPeriod(ServiceLevel):
         )
 
 
-@dataclass(frozen=True, slots=True)
 class Fresh(
     DemandOnPeriod,
     dimension="timeliness",
@@ -61,7 +56,6 @@ class Fresh(
     """The latest value of the column is at most this many seconds old. Without a column it is the
     only timestamp of the model, or the date column of its dataset."""
 
-    column: str | None
     age_s: float
 
     def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
@@ -78,7 +72,6 @@ class Fresh(
         return self.not_before("max")
 
 
-@dataclass(frozen=True, slots=True)
 class Prompt(
     ServiceLevel,
     dimension="timeliness",
@@ -114,7 +107,6 @@ class Prompt(
         return claims.rows_where(f"{sql_name(self.processed)} > {deadline}", self.share)
 
 
-@dataclass(frozen=True, slots=True)
 class Retained(
     DemandOnPeriod,
     dimension="conformity",
@@ -127,7 +119,6 @@ class Retained(
     Without a column it is found as that of `Fresh`.
     """
 
-    column: str | None
     period_s: float
 
     def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
@@ -150,7 +141,6 @@ def _upper_end(old: float | None, new: float | None) -> base.Order:
     return base.falling(*(inf if value is None else value for value in (old, new)))
 
 
-@dataclass(frozen=True, slots=True)
 class Volume(ServiceLevel, dimension="coverage", is_quality=True):
     """The rows of a day, or their mean over several days, compared with a baseline.
 
@@ -197,7 +187,6 @@ class Volume(ServiceLevel, dimension="coverage", is_quality=True):
         return _within(rows, low, high)
 
 
-@dataclass(frozen=True, slots=True)
 class HourlyVolume(
     ServiceLevel,
     dimension="coverage",
@@ -239,12 +228,10 @@ class HourlyVolume(
         return claims.no_rows(claims.query(text))
 
 
-@dataclass(frozen=True, slots=True)
 class Arrives(DemandOnPeriod, dimension="timeliness", odcs_property="frequency"):
     """Every interval of this many seconds has new rows, on any day of it; with a `schedule` since
     the last delivery day: `monthly`, or a cron expression."""
 
-    column: str | None
     interval_s: float
     schedule: str | None = None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil, floor
 from typing import Any
 
@@ -40,7 +40,6 @@ MEASURED = {
 """The expectations about a range for a metric of a column, or of the table, by the metric."""
 
 
-@dataclass(frozen=True, slots=True)
 class MetricRule(
     base.Demand,
     is_quality=True,
@@ -210,7 +209,6 @@ def _ends(condition: base.Condition, *, is_count: bool) -> dict[str, Any] | None
     return {**ends, f"{end}_value": inclusive}
 
 
-@dataclass(frozen=True, slots=True)
 class RowsSatisfy(
     base.Demand, is_quality=True, subject_fields=("predicate", "sql_dialect", "share")
 ):
@@ -260,7 +258,6 @@ class RowsSatisfy(
         return claims.rows_where(f"NOT ({self.predicate})", self.share)
 
 
-@dataclass(frozen=True, slots=True)
 class QueryGives(
     base.Demand,
     words="{query} returns {condition}",
@@ -291,7 +288,6 @@ class QueryGives(
         return claims.compared(counted, self.condition)
 
 
-@dataclass(frozen=True, slots=True)
 class AmongRows(base.Demand, words="{demand} where {where}", is_quality=True):
     """A demand on the rows for which an SQL predicate is true; others are exempt."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from math import floor
@@ -30,7 +29,6 @@ _KEYWORDS = {">=": "minimum", ">": "exclusiveMinimum", "<=": "maximum", "<": "ex
 class ValueDemand(base.Demand, dimension="conformity"):
     """A demand that each value satisfies or not, independently of the others."""
 
-    __slots__ = ()
     is_of_text: ClassVar[bool] = False
     """Whether other values are compared in their form as strings."""
 
@@ -59,7 +57,6 @@ class ValueDemand(base.Demand, dimension="conformity"):
 class _Limit(ValueDemand):
     """A demand with a side: two are versions of one if both are a minimum, or both a maximum."""
 
-    __slots__ = ()
     op: str
 
     @property
@@ -67,7 +64,6 @@ class _Limit(ValueDemand):
         return (type(self), self.op[0])
 
 
-@dataclass(frozen=True, slots=True)
 class Pattern(ValueDemand, words="matches {expression}", odcs_types=("string",)):
     """An expression of the ECMA dialect matches the string, or a part of it if it has no
     anchors."""
@@ -94,7 +90,6 @@ class Pattern(ValueDemand, words="matches {expression}", odcs_types=("string",))
         return nodes.Matches(operand, terms.text(pattern))
 
 
-@dataclass(frozen=True, slots=True)
 class OfFormat(ValueDemand, words="has the format {name}", odcs_types=("string",)):
     """The string has a format: `email`, or another of `metrics.text_formats`."""
 
@@ -130,7 +125,6 @@ def _typed(value: base.Literal) -> tuple[str, base.Literal]:
     return ("text", value)
 
 
-@dataclass(frozen=True, slots=True)
 class OneOf(
     ValueDemand, is_by_type=True, words="one of {values}", stricter={"values": _listed_values}
 ):
@@ -146,11 +140,9 @@ class OneOf(
         return claims.Expectation("expect_column_values_to_be_in_set", kwargs)
 
 
-@dataclass(frozen=True, slots=True)
 class Bound(_Limit, words="{op} {value}", odcs_types=(*_NUMBERS, "date", "timestamp")):
     """The value satisfies a comparison: op is one of > >= < <=. Dates are ISO strings."""
 
-    op: str
     value: base.Literal
 
     def keywords(self, *, is_array: bool) -> dict[str, Any]:
@@ -204,11 +196,9 @@ def _comparable(value: base.Literal) -> Any:
     return timestamp.replace(tzinfo=None) - (timestamp.utcoffset() or timestamp - timestamp)
 
 
-@dataclass(frozen=True, slots=True)
 class Length(_Limit, words="length {op} {count}", odcs_types=("string", "array")):
     """The number of characters of a string, or of items of an array, with `>=` or `<=`."""
 
-    op: str
     count: int
 
     def keywords(self, *, is_array: bool) -> dict[str, Any]:
@@ -248,7 +238,6 @@ def _divides(divisor: Fraction, number: Fraction) -> bool:
     return divisor != 0 and (number / divisor).denominator == 1
 
 
-@dataclass(frozen=True, slots=True)
 class MultipleOf(
     ValueDemand,
     words="a multiple of {divisor}",
@@ -280,7 +269,6 @@ class MultipleOf(
         return _without(place, f"{place.sql_column} % {self.divisor} <> 0")
 
 
-@dataclass(frozen=True, slots=True)
 class Digits(ValueDemand, words="at most {precision} digits, {scale} after the point"):
     """The maximum number of digits of a number, and of those after the point."""
 
@@ -308,7 +296,6 @@ class Digits(ValueDemand, words="at most {precision} digits, {scale} after the p
         return f"{column} <> round({column}, {self.scale}) OR abs({column}) >= {most}"
 
 
-@dataclass(frozen=True, slots=True)
 class UniqueItems(
     ValueDemand, words="no duplicate items", dimension="uniqueness", odcs_types=("array",)
 ):
