@@ -533,10 +533,10 @@ class _Translation:
                 return type(node)(this=sides[0], expression=sides[1])
             if found is not None and isinstance(node, exp.EQ):
                 return found[0]
-        kinds = tuple(self.value(side, scope)[1] for side in (node.this, node.expression))
-        if {"null"} & {kind.name for kind in kinds if kind is not None}:
-            sides = [self.value(side, scope)[0] for side in (node.this, node.expression)]
-            return type(node)(this=sides[0], expression=sides[1])
+        typed = (self.value(side, scope) for side in (node.this, node.expression))
+        values, kinds = zip(*typed, strict=True)
+        if KINDS["null"] in kinds:
+            return type(node)(this=values[0], expression=values[1])
         raise self.refusal(node, kinds)
 
     def _member(self, node: Expr, scope: _Scope) -> Expr:

@@ -127,19 +127,17 @@ class _Drafting:
     refused: list[tuple[Unenforced, bool]] = field(default_factory=list)
     """The rules without an assertion; True if another rule has none for the same reason."""
     _names: set[str] = field(default_factory=set)
+    _types: dict[int, _AssertionDraft] = field(default_factory=dict)
+    """The assertions about types of a model, by the `id` of their fields."""
 
     def draft_all(self) -> None:
         for model in self.contract.models:
-            types: dict[int, _AssertionDraft] = {}
+            self._types = {}
             ref = self.datasets.get(model.name)
-            for column in model.fields:
-                for way in column.ways():
-                    for rule in way[-1].rules:
-                        self._draft(
-                            RuleContext(self.contract, model, way, rule, ref, self.on), types
-                        )
-            for rule in model.rules:
-                self._draft(RuleContext(self.contract, model, (), rule, ref, self.on), types)
+            ways = [way for column in model.fields for way in column.ways()]
+            for way in (*ways, ()):
+                for rule in way[-1].rules if way else model.rules:
+                    self._draft(RuleContext(self.contract, model, way, rule, ref, self.on))
 
     def refuse(self, wrong: dict[int, str]) -> None:
         """Removes the drafts with these numbers."""
@@ -150,8 +148,7 @@ class _Drafting:
                 self._refuse(name, dataset, rule, reason, is_part=rule is not draft.rule)
         self.drafts = [draft for number, draft in enumerate(self.drafts) if number not in wrong]
 
-    def _draft(self, context: RuleContext, types: dict[int, _AssertionDraft]) -> None:
-        """:param types: the assertions about types, by the `id` of their fields."""
+    def _draft(self, context: RuleContext) -> None:
         rule, place = context.rule, (context.model.name, context.rule)
         try:
             claim = self._claim(context)
@@ -159,7 +156,7 @@ class _Drafting:
             self._refuse(self._name(context), *place, str(error))
             return
         if isinstance(claim, EnforcedByType):
-            outer = types.get(id(claim.column))
+            outer = self._types.get(id(claim.column))
             if outer is None:
                 reason = (
                     f"the type of {claim.column.path} is not checked, and this clause is part of it"
@@ -178,7 +175,7 @@ class _Drafting:
         )
         self.drafts.append(_AssertionDraft(assertion, rule))
         if isinstance(rule.demand, OfType) and context.item is not None:
-            types[id(context.item)] = self.drafts[-1]
+            self._types[id(context.item)] = self.drafts[-1]
 
     def _refuse(
         self, name: str, dataset: str, rule: Rule, reason: str, *, is_part: bool = False
