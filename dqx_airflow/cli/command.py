@@ -90,7 +90,9 @@ def _in_json(value: Any, instead: str, kind: str | None = None) -> Any:
 
     match value:
         case tuple() | list():
-            return [_in_json(one, "") if kind is None else object_of(kind, one) for one in value]
+            return [_in_json(one, "", kind) for one in value]
+        case _ if kind is not None and value is not None:
+            return object_of(kind, value)
         case Enum():
             return value.value
         case date():

@@ -150,7 +150,7 @@ def _print_release(release: ReleasedContracts, format: DiffFormat, *, is_alone: 
             for line in lines:
                 typer.echo(printable(line))
         case "json":
-            plain = [diff.as_plain() for diff in release.diffs]
+            plain = [object_of("diff of a contract", diff) for diff in release.diffs]
             facts = (remark.facts for remark in release.remarks)
             typer.echo(json_text(plain[0] if is_alone else [*plain, *facts]))
         case "markdown":

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from enum import Enum
 from importlib.resources import files
-from typing import Any
 
 from dqx_airflow.contracts import model as elements
 from dqx_airflow.contracts.dialects import reader_of
@@ -163,18 +161,6 @@ class Change:
     def reason(self) -> str:
         return self.kind.reason
 
-    def as_plain(self) -> Mapping[str, Any]:
-        """The change in machine-readable form."""
-        return {
-            "kind": self.kind.name,
-            "class": self.change_class.value,
-            "bump": self.bump.word,
-            "breaks": [view.value for view in self.breaks],
-            **{name: getattr(self, name) for name in ("path", "message", "reason", "old", "new")},
-            "old_span": _plain_span(self.old_span),
-            "new_span": _plain_span(self.new_span),
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class Diff:
@@ -223,19 +209,6 @@ class Diff:
     def falls_short(self) -> bool:
         return self.shortfall is not None
 
-    def as_plain(self) -> Mapping[str, Any]:
-        """The diff in machine-readable form."""
-        return {
-            "id": self.new.id,
-            "old_version": self.old.version,
-            "new_version": self.new.version,
-            "due": self.due.word,
-            "declared": self.declared.word if self.declared is not None else None,
-            "falls_short": self.falls_short,
-            "shortfall": self.shortfall,
-            "changes": [change.as_plain() for change in self.changes],
-        }
-
     def _same_signature(self) -> str | None:
         """The note about a DataLex manifest, whose contracts have versions of their own: a model
         with the same name is a contract of the same version. Entities, which are bound to tables,
@@ -279,10 +252,6 @@ class Diff:
             return None
         version = before if is_old else after
         return f"a major bump is required, and '{version}' does not show how the version changed"
-
-
-def _plain_span(span: Span | None) -> Mapping[str, Any] | None:
-    return None if span is None else {"file": span.file, "line": span.line, "column": span.column}
 
 
 class View(WordEnum):
