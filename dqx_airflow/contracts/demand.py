@@ -15,6 +15,7 @@ from operator import or_
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from dqx_airflow.diagnostics.diagnostic import listed
+from dqx_airflow.diagnostics.renderers import without_controls
 from dqx_airflow.errors import NoCounterpartError
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def one_line(text: str) -> str:
 
 def printable_line(text: str) -> str:
     """A text without its line breaks and without characters that cannot be printed."""
-    return one_line("".join(sign if sign.isprintable() else " " for sign in text))
+    return one_line(without_controls(text, instead=" "))
 
 
 def share_of_rows(share: float) -> str:

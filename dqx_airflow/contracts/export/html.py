@@ -3,64 +3,51 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Iterable
 from hashlib import sha256
-from html import escape
 from importlib.resources import files
 
-from jinja2 import Environment, StrictUndefined
-from markupsafe import Markup
-
 from dqx_airflow.contracts.compile.suite import compile_contract
-from dqx_airflow.contracts.demands import Demand, OfType, Presence
+from dqx_airflow.contracts.demands import OfType, Presence
 from dqx_airflow.contracts.enforcement.enforced_contract import counts, coverage
 from dqx_airflow.contracts.export import Exported
-from dqx_airflow.contracts.model import Contract, Treatment
+from dqx_airflow.contracts.model import Contract, Rule, Treatment
+from dqx_airflow.diagnostics.renderers import without_controls
+from dqx_airflow.diagnostics.templates import filled
 
 _TERMS = ("terms", "usage", "price", "support", "sla.support", "sla.changes", "authoritative")
 
 
 def page(contract: Contract) -> Exported:
     """The page: models with their rules, service levels, coverage, consumers and lifecycle."""
-    environment = Environment(
-        autoescape=True,
-        finalize=_escaped,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.tests["told_elsewhere"] = _is_told_elsewhere
-    environment.filters["days"] = lambda number: None if number is None else f"{number} days"
-    text, style = (
-        files(__package__).joinpath(name).read_text(encoding="utf-8")
-        for name in ("page.html", "page.css")
-    )
+    style = files(__package__).joinpath("page.css").read_text(encoding="utf-8")
     clauses = coverage(contract, compile_contract(contract))
-    values = {
-        "style": style,
-        "digest": b64encode(sha256(style.encode()).digest()).decode(),
-        "clauses": clauses,
-        "counted": counts(clauses),
-        "service": [parts for parts in contract.rules() if parts[-1].demand.is_service_level],
+    text = filled(
+        __package__,
+        "page.html",
+        contract=contract,
+        style=style,
+        digest=b64encode(sha256(style.encode()).digest()).decode(),
+        clauses=clauses,
+        counted=counts(clauses),
+        told_here=_told_here,
+        days=lambda number: None if number is None else f"{number} days",
+        service=[parts for parts in contract.rules() if parts[-1].demand.is_service_level],
         # What readers may do with the data, at what price, and who helps them.
-        "terms": [
+        terms=[
             note.clause
             for note in contract.notes
             if note.treatment is Treatment.DOCUMENTED
             and note.clause.path.removeprefix("description.").startswith(_TERMS)
         ],
-    }
-    return Exported(environment.from_string(text).render(contract=contract, **values))
+    )
+    return Exported(without_controls(text, keep="\n"))
 
 
-def _escaped(value: object) -> Markup:
-    """Escapes text for HTML, and replaces characters that are not allowed."""
-    if isinstance(value, Markup):
-        return value
-    signs = (sign if sign.isprintable() or sign == "\n" else "�" for sign in str(value))
-    return Markup(escape("".join(signs)))  # noqa: S704
-
-
-def _is_told_elsewhere(demand: Demand) -> bool:
-    """True for what the columns beside a rule show, or the list of service levels."""
-    return demand.is_service_level or isinstance(demand, Presence | OfType)
+def _told_here(rules: Iterable[Rule]) -> list[Rule]:
+    """Those that neither the columns beside them nor the list of service levels show."""
+    return [
+        rule
+        for rule in rules
+        if not rule.demand.is_service_level and not isinstance(rule.demand, Presence | OfType)
+    ]
