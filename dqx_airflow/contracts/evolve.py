@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import IntEnum
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from dqx_airflow.contracts.diff import Change, Diff
 from dqx_airflow.contracts.diff.columns import is_delta_widening
 from dqx_airflow.contracts.export.schemas import column_comment, column_definition, table_type
 from dqx_airflow.contracts.model import Bump, Field, Model, next_version, version_of
+from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.types import Family, family_of
 
@@ -40,16 +42,11 @@ class EvolutionStep:
     statements: tuple[str, ...] = ()
 
 
-def _add(what: str, *statements: str) -> EvolutionStep:
-    return EvolutionStep(Phase.ADD, what, statements)
+def _step(phase: Phase, what: str, *statements: str) -> EvolutionStep:
+    return EvolutionStep(phase, what, statements)
 
 
-def _fill(what: str, *statements: str) -> EvolutionStep:
-    return EvolutionStep(Phase.FILL, what, statements)
-
-
-def _drop(what: str, *statements: str) -> EvolutionStep:
-    return EvolutionStep(Phase.DROP, what, statements)
+_add, _fill, _drop = (partial(_step, phase) for phase in Phase)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,21 +67,8 @@ class Evolution:
 
     def as_sql(self) -> str:
         """An SQL script, with everything but statements in comments."""
-        blocks = [_comment(self.title)]
-        for release in self.releases:
-            head = f"Release {release.version}"
-            if release.condition:
-                head += f": {release.condition}"
-            blocks.append(_comment(head))
-            for step in release.steps:
-                statements = [f"{statement};" for statement in step.statements]
-                blocks.append("\n".join([_comment(step.what), *statements]))
-        return "\n\n".join(blocks) + "\n"
-
-
-def _comment(text: str) -> str:
-    """An SQL comment that cannot end early."""
-    return f"-- {printable_line(text)}"
+        # No comment can end early.
+        return filled(__package__, "evolution.txt", evolution=self, line=printable_line)
 
 
 SIGNS_OF_NO_FILE = frozenset(" ,;{}()\n\t=")
