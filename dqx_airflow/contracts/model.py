@@ -13,13 +13,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass, field
-from datetime import date, timedelta
+from datetime import date
 from enum import IntEnum
 from functools import total_ordering
 
 from dqx_airflow.contracts.demand import Demand, Literal, percent_text
 from dqx_airflow.values import FieldSource, Responsible, Severity, Span, WordEnum
-from dqx_airflow.values.request import day_in
+from dqx_airflow.values.request import day_in, days_before
 
 _PART = re.compile(r"`(?P<quoted>(?:[^`]|``)*)`|(?P<plain>[^.`]+)")
 
@@ -424,10 +424,7 @@ def end_of_period(begin: date, days: int) -> date:
     >>> end_of_period(date(2026, 1, 1), 90).isoformat()
     '2026-04-01'
     """
-    try:
-        return begin + timedelta(days=days)
-    except OverflowError:
-        return date.max if days > 0 else date.min
+    return days_before(begin, -days)
 
 
 _VERSION = re.compile(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, datetime, timezone
 from functools import cache, partial
 from http import HTTPStatus
 from typing import Any, NamedTuple
@@ -38,7 +38,7 @@ from dqx_airflow.ui.responses import Form, Page, Refused, form_token
 from dqx_airflow.ui.store import Answer, StoreClient
 from dqx_airflow.values import EnforcedContract, GateReport, Status, Verdict
 from dqx_airflow.values.report import LONGEST_WAIVER, Waiver
-from dqx_airflow.values.request import day_in
+from dqx_airflow.values.request import day_in, days_before
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ router = PageRouter()
 
 _MOST_NOTES, _MOST_LISTED, _MOST_FAULTS = 200, 50, 200
 _LONGEST_TEXT = 2000
-_NEAR = timedelta(days=60)
+_DAYS_AROUND = 60
 _CLEAR = "clear"
 _FOREIGN_FORM = responses.Refused(
     HTTPStatus.BAD_REQUEST, "The form does not come from one of these pages."
@@ -186,7 +186,9 @@ def _find(
     gates = tuple(dict.fromkeys(gates)) or (name,)
     wanted = RunsWanted(gates, map_index=task.map_index if task.map_index >= 0 else None)
     if on is not None:
-        wanted = replace(wanted, since=_shifted(on, -_NEAR), until=_shifted(on, _NEAR))
+        wanted = replace(
+            wanted, since=days_before(on, _DAYS_AROUND), until=days_before(on, -_DAYS_AROUND)
+        )
     answer = client.ask(lambda store: records.stored_incidents(store, wanted))
     incidents = answer.found
     at_date = [one for one in incidents if on in (None, one.date) and first in ("", one.id)]
@@ -203,13 +205,6 @@ def _task_of(row: Mapping[str, str], tasks: Mapping[str, airflow.TaskRef]) -> st
     """The DAG and the task of a run, by the name of its gate if Airflow has forgotten it."""
     ref = tasks.get(row["attempt_id"])
     return f"{ref.dag_id}.{ref.task_id}" if ref else row["gate"].partition("/")[0]
-
-
-def _shifted(on: date, by: timedelta) -> date | None:
-    try:
-        return on + by
-    except OverflowError:
-        return None
 
 
 def _page(

@@ -484,12 +484,12 @@ def day_in(text: str) -> date | None:
 
 
 def days_before(day: date, count: int) -> date:
-    """The date `count` days earlier, or the first possible date if there is none.
+    """The date `count` days earlier, or the first or last possible date if there is none.
 
     >>> days_before(date(2024, 3, 1), 1), days_before(date(2024, 3, 1), 10**30)
     (datetime.date(2024, 2, 29), datetime.date(1, 1, 1))
     """
-    return date.fromordinal(max(1, day.toordinal() - count))
+    return date.fromordinal(max(1, min(day.toordinal() - count, date.max.toordinal())))
 
 
 Words: TypeAlias = "str | Sequence[str] | None"
