@@ -36,7 +36,7 @@ from sqlalchemy import and_, func, or_, select, tuple_
 
 from dqx_airflow.operators.outcome import XCOM_KEY
 from dqx_airflow.operators.results_location import ResultsLocation, results_location_of
-from dqx_airflow.ui.report_view import Summary
+from dqx_airflow.ui.report_view import Summary, parsed
 
 __all__ = ["GetUserDep", "SessionDep"]
 
@@ -233,7 +233,7 @@ def tasks_of(session: Any, attempt_ids: Collection[str]) -> dict[str, TaskRef]:
         (TaskInstanceHistory, TaskInstanceHistory.task_instance_id),
         (TaskInstance, TaskInstance.id),
     ):
-        ids = [attempt_id for attempt_id in map(_uuid, attempt_ids) if attempt_id]
+        ids = [known for one in attempt_ids if (known := parsed(UUID, one))]
         wanted = ids if column.type.python_type is UUID else [str(attempt_id) for attempt_id in ids]
         if wanted:
             task = model.dag_id, model.run_id, model.task_id, model.map_index
@@ -241,13 +241,6 @@ def tasks_of(session: Any, attempt_ids: Collection[str]) -> dict[str, TaskRef]:
             rows = session.execute(query)
             tasks |= {str(attempt): TaskRef(*task) for attempt, *task in rows}
     return tasks
-
-
-def _uuid(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None
 
 
 def clear(session: Any, tasks: Sequence[TaskRef]) -> tuple[TaskRef, ...]:
@@ -289,10 +282,7 @@ def task_runs(
 ) -> tuple[TaskRun, ...]:
     """The instances of a task in a run, or the one with that map index."""
     where = _is_of(TaskInstance, dag_id, run_id, task_id, map_index)
-    rows = session.execute(
-        _instances().where(*where).order_by(TaskInstance.map_index).limit(MOST_INSTANCES)
-    )
-    return tuple(_task_run(row, as_pushed(row.value)) for row in rows)
+    return _runs(session, *where, order=[TaskInstance.map_index])
 
 
 def attempts_of(session: Any, run: TaskRun) -> frozenset[str]:
@@ -352,35 +342,25 @@ def owners_of(session: Any, dag_id: str) -> str:
 
 def ended_gates(session: Any, run: TaskRun) -> tuple[TaskRun, ...]:
     """The other tasks of a DAG run that left a report, or ended without one."""
-    rows = session.execute(
-        _instances()
-        .where(
-            *_is_of(TaskInstance, run.dag_id, run.run_id),
-            TaskInstance.task_id != run.task_id,
-            or_(XComModel.key.is_not(None), TaskInstance.state.in_(("failed", "upstream_failed"))),
-        )
-        .order_by(TaskInstance.end_date, TaskInstance.task_id, TaskInstance.map_index)
-        .limit(MOST_INSTANCES)
+    return _runs(
+        session,
+        *_is_of(TaskInstance, run.dag_id, run.run_id),
+        TaskInstance.task_id != run.task_id,
+        or_(XComModel.key.is_not(None), TaskInstance.state.in_(("failed", "upstream_failed"))),
+        order=[TaskInstance.end_date, TaskInstance.task_id, TaskInstance.map_index],
     )
-    return tuple(_task_run(row, as_pushed(row.value)) for row in rows)
 
 
 def ended_runs(session: Any, dag_id: str, task_id: str, most: int = 100) -> tuple[TaskRun, ...]:
     """The instances of a task that failed, or succeeded without a report, newest first."""
-    rows = session.execute(
-        _instances()
-        .where(
-            TaskInstance.dag_id == dag_id,
-            TaskInstance.task_id == task_id,
-            or_(
-                TaskInstance.state == "failed",
-                and_(TaskInstance.state == "success", XComModel.key.is_(None)),
-            ),
-        )
-        .order_by(DagRun.run_after.desc(), TaskInstance.map_index)
-        .limit(most)
+    is_mute = and_(TaskInstance.state == "success", XComModel.key.is_(None))
+    return _runs(
+        session,
+        *_is_of(TaskInstance, dag_id, task_id=task_id),
+        or_(TaskInstance.state == "failed", is_mute),
+        order=[DagRun.run_after.desc(), TaskInstance.map_index],
+        most=most,
     )
-    return tuple(_task_run(row, as_pushed(row.value)) for row in rows)
 
 
 def recent_runs(session: Any, tasks: Collection[tuple[str, str]]) -> tuple[TaskRun, ...]:
@@ -416,9 +396,13 @@ def recent_runs(session: Any, tasks: Collection[tuple[str, str]]) -> tuple[TaskR
 
 
 def _is_of(
-    model: Any, dag_id: str, run_id: str, task_id: str | None = None, map_index: int | None = None
+    model: Any,
+    dag_id: str,
+    run_id: str | None = None,
+    task_id: str | None = None,
+    map_index: int | None = None,
 ) -> list[Any]:
-    """Conditions on the task instances of a run, or of a task in it, or of one instance of it."""
+    """Conditions on the task instances of a DAG: of one run, of one task, of one map index."""
     names = {"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "map_index": map_index}
     return [getattr(model, name) == value for name, value in names.items() if value is not None]
 
@@ -483,6 +467,14 @@ def _instances(of_pushed: Any = XComModel.value) -> Any:
         .join(DagRun, _of_run())
         .join(XComModel, _is_pushed(), isouter=True)
     )
+
+
+def _runs(
+    session: Any, *where: Any, order: Sequence[Any], most: int = MOST_INSTANCES
+) -> tuple[TaskRun, ...]:
+    """The first task instances that satisfy conditions, with their summaries."""
+    rows = session.execute(_instances().where(*where).order_by(*order).limit(most))
+    return tuple(_task_run(row, as_pushed(row.value)) for row in rows)
 
 
 def _task_run(row: Any, pushed: object) -> TaskRun:

@@ -191,7 +191,7 @@ class Summary(dict[str, Any]):
 
 def outcome_of_summary(pushed: object) -> Outcome | None:
     """The outcome in the summary of a task; None for anything that is not one."""
-    return _parsed(Outcome, pushed.get("outcome")) if isinstance(pushed, Mapping) else None
+    return parsed(Outcome, pushed.get("outcome")) if isinstance(pushed, Mapping) else None
 
 
 def view_of_summary(pushed: object) -> ReportView | None:
@@ -217,7 +217,7 @@ def _view_of(pushed: object) -> ReportView | None:
     return ReportView(
         run_id=_string_of(pushed.get("run_id")),
         gate=_string_of(pushed.get("gate")),
-        date=_parsed(date.fromisoformat, _string_of(pushed.get("date"))),
+        date=parsed(date.fromisoformat, _string_of(pushed.get("date"))),
         suite=_string_of(pushed.get("suite")),
         outcome=outcome,
         headline=_string_of(pushed.get("headline")),
@@ -235,8 +235,8 @@ def _view_of(pushed: object) -> ReportView | None:
             )
             for name in map(_string_of, list_of(pushed.get("datasets")))
         ),
-        fail_on=_parsed(values.Severity, pushed.get("fail_on")),
-        finished_at=_parsed(datetime.fromisoformat, _string_of(pushed.get("finished_at"))),
+        fail_on=parsed(values.Severity, pushed.get("fail_on")),
+        finished_at=parsed(datetime.fromisoformat, _string_of(pushed.get("finished_at"))),
         is_whole=False,
         results_root=_string_of(pushed.get("results_root")),
         more_verdicts=_count(pushed.get("more_verdicts")),
@@ -301,8 +301,8 @@ def _responsible(value: object) -> values.Responsible | None:
 def _verdict(value: object) -> Verdict | None:
     row = mapping_of(value)
     status, severity = (
-        _parsed(Status, row.get("status")),
-        _parsed(values.Severity, row.get("severity")),
+        parsed(Status, row.get("status")),
+        parsed(values.Severity, row.get("severity")),
     )
     if status is None or severity is None:
         return None
@@ -322,7 +322,8 @@ def _verdict(value: object) -> Verdict | None:
     )
 
 
-def _parsed(parse: Callable[[Any], T], value: object) -> T | None:
+def parsed(parse: Callable[[Any], T], value: object) -> T | None:
+    """What a function makes of a value; None if it is not for it."""
     try:
         return parse(value)
     except ValueError:
