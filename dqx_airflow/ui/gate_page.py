@@ -12,7 +12,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timezone
+from datetime import datetime, timezone
 from functools import partial
 from http import HTTPStatus
 from itertools import groupby
@@ -162,52 +162,13 @@ def _attempts(reports: Sequence[GateReport]) -> list[tuple[GateReport, list[Gate
 
 def _parts(reports: Sequence[GateReport], chosen: GateReport | None) -> list[GateReport]:
     """The reports of the displayed attempt, by date and suite; empty if it has only one."""
-    attempt = chosen.attempt.id if chosen else None
-    keys: dict[tuple[str, date], GateReport] = {}
-    for report in reports:
-        if report.attempt.id == attempt:
-            keys.setdefault((report.run_key.gate, report.run_key.date), report)
-    own = sorted(keys.values(), key=lambda report: (report.run_key.date, report.suite))
-    return own if len(own) > 1 else []
-
-
-def _page_of(
-    view: report_view.ReportView,
-    run: airflow.TaskRun,
-    reports: Sequence[GateReport],
-    chosen: GateReport | None,
-    past: Sequence[GateReport],
-    sources: Sequence[SourceFile],
-    filters: GateFilters,
-) -> dict[str, Any]:
-    """The report of an attempt, with its sources, other attempts, and the history of the gate.
-
-    :param reports: the reports of the attempts of the task instance, the one started last first.
-    :param chosen: the report to display; None for the summary of the task.
-    :param past: earlier reports of the gate, newest first.
-    :param sources: the source files of the gate that the user may read.
-    """
-    history = _until(past, chosen) if chosen else ()
-    assertions = _assertions(view, run, history)
-    verdicts = [assertion.verdict for assertion in assertions]
-    return {
-        "report": view,
-        "assertions": assertions,
-        "wanted": [assertion for assertion in assertions if filters.wants(assertion)],
-        "counts": Counter(assertion.state for assertion in assertions),
-        "severities": sorted({verdict.severity.value for verdict in verdicts}),
-        "columns": sorted({verdict.column for verdict in verdicts if verdict.column}),
-        "filters": filters,
-        "sources": sources_of(view.verdicts, view.fail_on, sources),
-        "chosen": chosen,
-        "attempts": _attempts(reports),
-        "past": history,
-        "changes": _changes(chosen, history),
-        "is_superseded": chosen is not None and chosen.attempt.id != run.attempt_id,
-        "shadow": chosen.shadow if chosen else None,
-        "shadow_changes": [*shadow_changes(chosen)] if chosen and chosen.shadow else (),
-        "parts": _parts(reports, chosen),
+    last_of_each = {
+        (report.run_key.gate, report.run_key.date): report
+        for report in reversed(reports)
+        if chosen is not None and report.attempt.id == chosen.attempt.id
     }
+    own = sorted(last_of_each.values(), key=lambda report: (report.run_key.date, report.suite))
+    return own if len(own) > 1 else []
 
 
 def histories(
@@ -244,16 +205,6 @@ def _changes(chosen: GateReport | None, history: Sequence[GateReport]) -> Change
         return {}
     good = (report for report in reversed(history) if is_good_before(report, chosen))
     return what_changed([chosen], next(good, None))
-
-
-def _assertions(
-    view: report_view.ReportView, run: airflow.TaskRun, history: Sequence[GateReport]
-) -> tuple[AssertionView, ...]:
-    earlier = histories(history, run.dag_id, run.task_id)
-    return tuple(
-        _assertion(verdict, view, earlier.get((verdict.check, verdict.name), ()))
-        for verdict in view.verdicts
-    )
 
 
 def _assertion(
@@ -329,15 +280,6 @@ class RequestedInstance:
         return airflow.TaskRun(self.dag_id, self.run_id, self.task_id, at, None, None, own)
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptReports:
-    """The reports of the attempts of a task instance, and the one to display."""
-
-    reports: tuple[GateReport, ...]
-    chosen: GateReport | None
-    problem: str | None
-
-
 class GatePage(NamedTuple):
     """The report of a task instance. `assertions` are those that the filters want, `counts` all of
     them by status; `is_superseded` is set if a later attempt has replaced the report."""
@@ -404,13 +346,15 @@ def gate(
     stoppers = stopped_by(run, session) if run.state in STOPPED_STATES else ()
     edits = visitor.may_edit(instance.dag_id)
     client = responses.store_client()
-    attempt_reports = reported(session, client, run, instance.attempt, is_forgotten=not runs)
+    reports, chosen, problem = reported(
+        session, client, run, instance.attempt, is_forgotten=not runs
+    )
     past: Answer[GateReport] = Answer()
     sources: Answer[SourceFile] = Answer()
     labels: Answer[Label] = Answer()
     waivers: Answer[Waiver] = Answer()
-    if attempt_reports.chosen is not None:
-        report, key = attempt_reports.chosen, attempt_reports.chosen.run_key
+    if chosen is not None:
+        report, key = chosen, chosen.run_key
         labels = client.ask(lambda store: labels_of(store, key))
         waivers = client.ask(lambda store: waivers_of(store, [key.gate]))
         past = client.ask(
@@ -418,7 +362,6 @@ def gate(
         )
         if visitor.may_read_code(instance.dag_id):
             sources = client.ask(lambda store: store.sources_of(report))
-    chosen = attempt_reports.chosen
     view = report_view.view_of_report(chosen) if chosen else pushed
     if view is None and not runs:
         return responses.Notice(
@@ -428,31 +371,49 @@ def gate(
             f"{instance.dag_id}: it was removed, or has not been scheduled yet.",
         )
     if view is None:
-        return responses.Page(
-            "no_report.html", NoReportPage(run, stoppers, attempt_reports.problem)
-        )
+        return responses.Page("no_report.html", NoReportPage(run, stoppers, problem))
     now, root = datetime.now(timezone.utc), client.root if view.is_whole else view.results_root
-    page = _page_of(view, run, attempt_reports.reports, chosen, past.found, sources.found, filters)
+    history = _until(past.found, chosen) if chosen else ()
+    earlier = histories(history, run.dag_id, run.task_id)
+    assertions = [
+        _assertion(verdict, view, earlier.get((verdict.check, verdict.name), ()))
+        for verdict in view.verdicts
+    ]
+    parts = _parts(reports, chosen)
     attempt = ""
     if chosen and instance.attempt:
-        part = chosen.run_id if page["parts"] else ""
-        attempt = responses.report_name(chosen.attempt.id, part)
-    is_last = edits and chosen is not None and not page["is_superseded"]
+        attempt = responses.report_name(chosen.attempt.id, chosen.run_id if parts else "")
+    page = GatePage(
+        run=run,
+        report=view,
+        assertions=[assertion for assertion in assertions if filters.wants(assertion)],
+        counts=Counter(assertion.state for assertion in assertions),
+        is_superseded=chosen is not None and chosen.attempt.id != run.attempt_id,
+        shadow=chosen.shadow if chosen else None,
+        waivers=[one for one in waivers.found if one.is_active(now)],
+        labels=labels.found,
+        problem=problem or past.problem or sources.problem,
+    )
+    is_last = edits and chosen is not None and not page.is_superseded
     clears = is_last and visitor.may_clear(instance.dag_id)
-    active = [one for one in waivers.found if one.is_active(now)]
-    wanted, counts, is_old = page["wanted"], page["counts"], page["is_superseded"]
-    shadow, problem = page["shadow"], attempt_reports.problem or past.problem or sources.problem
     return responses.Page(
         "gate.html",
-        GatePage(run, view, wanted, counts, is_old, shadow, active, labels.found, problem),
+        page,
         is_forgotten=not runs,
-        page=page,
+        filters=filters,
+        sources=sources_of(view.verdicts, view.fail_on, sources.found),
+        chosen=chosen,
+        attempts=_attempts(reports),
+        history=history,
+        changes=_changes(chosen, history),
+        shadow_changes=[*shadow_changes(chosen)] if chosen and chosen.shadow else (),
+        parts=parts,
         attempt=attempt,
         root=shlex.quote(root) if root else "",
-        waivers={(one.check, one.name): one for one in active},
+        waivers={(one.check, one.name): one for one in page.waivers},
         labels={(label.check, label.name): label for label in labels.found},
         edits=edits,
-        read_only=client.read_only() if edits and attempt_reports.chosen else None,
+        read_only=client.read_only() if edits and chosen else None,
         token=form_token(visitor.user),
         acceptable=clears and chosen is not None and not why_not_acceptable(chosen),
         clears=clears and view.outcome in _STOPS,
@@ -470,15 +431,15 @@ def failing_rows(
     runs = instance.runs(session)
     run = runs[0] if runs else instance.forgotten()
     client = responses.store_client()
-    attempt_reports = reported(session, client, run, instance.attempt, is_forgotten=not runs)
-    verdicts = attempt_reports.chosen.verdicts if attempt_reports.chosen and len(runs) < 2 else ()
+    _, chosen, problem = reported(session, client, run, instance.attempt, is_forgotten=not runs)
+    verdicts = chosen.verdicts if chosen and len(runs) < 2 else ()
     own = (verdict for verdict in verdicts if (verdict.check, verdict.name) == (check, name))
     rows = next((verdict.failing_rows for verdict in own), ())
     if not rows:
         return responses.Notice(
             HTTPStatus.NOT_FOUND,
             "No failing rows",
-            attempt_reports.problem or "The results store has no failing rows of this assertion.",
+            problem or "The results store has no failing rows of this assertion.",
         )
     return Response(
         report_view.csv_of(rows),
@@ -537,9 +498,10 @@ def runs_of_gate(
 
 def reported(
     session: Any, client: StoreClient, run: airflow.TaskRun, attempt: str, *, is_forgotten: bool
-) -> AttemptReports:
-    """The reports of a task instance; of a forgotten one those of the attempt, if it belonged to
-    the same gate. The session is closed before the query to the store."""
+) -> tuple[tuple[GateReport, ...], GateReport | None, str | None]:
+    """The reports of the attempts of a task instance, the one to display, and why there are none;
+    of a forgotten instance those of the attempt, if it belonged to the same gate. The session is
+    closed before the query to the store."""
     if not is_forgotten:
         attempts = airflow.attempts_of(session, run)
     elif _is_of_task(session, client, run):
@@ -556,7 +518,7 @@ def reported(
     found = tuple(
         one for one in answer.found if (one.answered or "") == last[one.attempt.id, one.run_key]
     )
-    return AttemptReports(found, chosen_report(run.pushed, found, attempt), answer.problem)
+    return found, chosen_report(run.pushed, found, attempt), answer.problem
 
 
 def _is_of_task(session: airflow.SessionDep, client: StoreClient, run: airflow.TaskRun) -> bool:
