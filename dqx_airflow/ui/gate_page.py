@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import partial
 from http import HTTPStatus
-from itertools import groupby
+from itertools import chain, groupby, pairwise
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
 from fastapi import Depends, Response
@@ -33,16 +33,7 @@ from dqx_airflow.ui.board_page import Cell, GateRow, gate_rows
 from dqx_airflow.ui.chart import Chart, PastValue, chart_of, past_of
 from dqx_airflow.ui.responses import form_token
 from dqx_airflow.ui.store import Answer, StoreClient
-from dqx_airflow.values import (
-    GateReport,
-    Outcome,
-    Severity,
-    SourceFile,
-    Span,
-    Status,
-    Verdict,
-    worst_outcome,
-)
+from dqx_airflow.values import GateReport, Outcome, SourceFile, Span, Status, Verdict, worst_outcome
 from dqx_airflow.values.report import ShadowReport, Waiver
 from dqx_airflow.values.request import day_in
 
@@ -401,7 +392,7 @@ def gate(
         page,
         is_forgotten=not runs,
         filters=filters,
-        sources=sources_of(view.verdicts, view.fail_on, sources.found),
+        sources=sources_of(assertions, sources.found),
         chosen=chosen,
         attempts=_attempts(reports),
         history=history,
@@ -554,7 +545,6 @@ _AROUND = 3
 _SHORT_FILE, _SHORT_STRETCH = 60, 6
 _MOST_LINES = 2000
 _LONGEST_LINE = 1000
-_MOST_NOTES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -569,7 +559,6 @@ class SourceLine:
     after: str = ""
     state: str = ""
     notes: tuple[str, ...] = ()
-    more_notes: int = 0
 
     @property
     def is_bad(self) -> bool:
@@ -578,9 +567,9 @@ class SourceLine:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Consecutive lines, or `left_out` unknown ones."""
+    """Consecutive lines, and `left_out` unknown ones after them."""
 
-    lines: tuple[SourceLine, ...] = ()
+    lines: tuple[SourceLine, ...]
     is_folded: bool = False
     left_out: int = 0
 
@@ -595,33 +584,27 @@ class SourceView:
     lines: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Mark:
-    """An assertion as marked in its lines."""
-
-    span: Span
-    state: str
-    text: str | None
-    note: str | None
+_Marks: TypeAlias = Sequence[tuple[Span, AssertionView]]
+"""The assertions of a file with their positions, the worst first."""
 
 
 def sources_of(
-    verdicts: Iterable[Verdict], fail_on: Severity | None, sources: Sequence[SourceFile] = ()
+    assertions: Iterable[AssertionView], sources: Sequence[SourceFile]
 ) -> tuple[SourceView, ...]:
     """The files of a gate, those with failures first.
 
-    :param verdicts: the worst first.
-    :param fail_on: the lowest severity whose failure is not a warning.
+    :param assertions: the worst first.
     :param sources: the files as far as they are stored.
     """
-    marks: dict[str, list[_Mark]] = {}
-    for verdict in verdicts:
-        if verdict.span is not None:
-            marks.setdefault(verdict.span.file, []).append(_mark(verdict, verdict.span, fail_on))
+    marks: dict[str, list[tuple[Span, AssertionView]]] = {}
+    for assertion in assertions:
+        if span := assertion.verdict.span:
+            marks.setdefault(span.file, []).append((span, assertion))
 
     def rank(file: str) -> int:
         own = marks.get(file, ())
-        return 0 if any(mark.note for mark in own) else 1 if own else 2
+        is_bad = any(report_view.is_bad(assertion.verdict) for _, assertion in own)
+        return 0 if is_bad else 1 if own else 2
 
     views = []
     room = _MOST_LINES
@@ -636,18 +619,7 @@ def sources_of(
     return tuple(sorted(views, key=lambda view: rank(view.file)))
 
 
-def _mark(verdict: Verdict, span: Span, fail_on: Severity | None) -> _Mark:
-    is_mild = fail_on is not None and not verdict.can_block(fail_on)
-    is_warning = verdict.status is Status.FAILED and is_mild
-    return _Mark(
-        span,
-        "warned" if is_warning else verdict.status.value,
-        verdict.source_line,
-        report_view.fault_of(verdict) if report_view.is_bad(verdict) else None,
-    )
-
-
-def _whole(source: SourceFile, marks: Sequence[_Mark], most: int) -> SourceView:
+def _whole(source: SourceFile, marks: _Marks, most: int) -> SourceView:
     texts = source.text.split("\n")
     if texts[-1] == "":
         texts.pop()
@@ -671,18 +643,13 @@ def _stretches(lines: Sequence[SourceLine], *, is_bad: bool) -> Iterator[Stretch
         if line.is_bad
         for number in range(line.number - _AROUND, line.number + _AROUND + 1)
     }
-    shown: list[SourceLine] = []
-    for is_near, group in groupby(lines, lambda line: line.number in near):
-        stretch = tuple(group)
-        if is_near or len(stretch) < _SHORT_STRETCH:
-            shown += stretch
-            continue
-        if shown:
-            yield Stretch(tuple(shown))
-        shown = []
-        yield Stretch(stretch, is_folded=True)
-    if shown:
-        yield Stretch(tuple(shown))
+
+    def is_folded(group: Sequence[SourceLine]) -> bool:
+        return group[0].number not in near and len(group) >= _SHORT_STRETCH
+
+    groups = [[*group] for _, group in groupby(lines, lambda line: line.number in near)]
+    for folds, adjacent in groupby(groups, is_folded):
+        yield Stretch(tuple(chain.from_iterable(adjacent)), folds)
 
 
 def _within(stretches: Sequence[Stretch], most: int) -> tuple[Stretch, ...]:
@@ -695,48 +662,46 @@ def _within(stretches: Sequence[Stretch], most: int) -> tuple[Stretch, ...]:
     return tuple(fitting[index] for index in range(len(stretches)))
 
 
-def _excerpt(file: str, marks: Sequence[_Mark]) -> SourceView | None:
+def _excerpt(file: str, marks: _Marks) -> SourceView | None:
     """The lines in the verdicts; None if there are none."""
-    texts = {mark.span.line: mark.text for mark in marks if mark.text is not None}
+    known = [(span.line, assertion.verdict.source_line) for span, assertion in marks]
+    texts = {number: text for number, text in known if text is not None}
     if not texts:
         return None
-    lines = [line for _, line in sorted(_marked(texts, marks).items())]
-    indent = min(len(line.before) - len(line.before.lstrip()) for line in lines)
-    stretches: list[Stretch] = []
-    shown: list[SourceLine] = []
-    for line in lines:
-        if shown and line.number > shown[-1].number + 1:
-            missing = line.number - shown[-1].number - 1
-            stretches += [Stretch(tuple(shown)), Stretch(left_out=missing)]
-            shown = []
-        shown.append(replace(line, before=line.before[indent:]))
-    stretches.append(Stretch(tuple(shown)))
-    return SourceView(file, tuple(stretches), is_folded=False, lines=len(lines))
+    marked = [line for _, line in sorted(_marked(texts, marks).items())]
+    indent = min(len(line.before) - len(line.before.lstrip()) for line in marked)
+    lines = [replace(line, before=line.before[indent:]) for line in marked]
+    consecutive = groupby(enumerate(lines), lambda pair: pair[1].number - pair[0])
+    groups = [tuple(line for _, line in group) for _, group in consecutive]
+    gaps = [after[0].number - before[-1].number - 1 for before, after in pairwise(groups)]
+    pairs = zip(groups, [*gaps, 0], strict=True)
+    stretches = tuple(Stretch(group, left_out=gap) for group, gap in pairs)
+    return SourceView(file, stretches, is_folded=False, lines=len(lines))
 
 
-def _marked(texts: Mapping[int, str], marks: Sequence[_Mark]) -> dict[int, SourceLine]:
+def _marked(texts: Mapping[int, str], marks: _Marks) -> dict[int, SourceLine]:
     """The lines with assertions, by number; the worst assertion of each counts."""
     lines: dict[int, SourceLine] = {}
     notes: dict[int, list[str]] = {}
-    for mark in marks:
-        span = mark.span
+    for span, assertion in marks:
+        verdict, is_bad = assertion.verdict, report_view.is_bad(assertion.verdict)
+        state = assertion.state if is_bad else verdict.status.value
         for number in range(span.line, min(span.end_line, span.line + _SHORT_FILE) + 1):
             if number in texts and number not in lines:
-                lines[number] = _line(number, texts[number], mark)
-        if mark.note and span.line in texts:
-            notes.setdefault(span.line, []).append(mark.note)
-    for number, own in notes.items():
-        more = max(len(own) - _MOST_NOTES, 0)
-        lines[number] = replace(lines[number], notes=tuple(own[:_MOST_NOTES]), more_notes=more)
-    return lines
+                lines[number] = _line(number, texts[number], span, state)
+        if is_bad and span.line in texts:
+            notes.setdefault(span.line, []).append(report_view.fault_of(verdict))
+    return lines | {
+        number: replace(lines[number], notes=tuple(own)) for number, own in notes.items()
+    }
 
 
-def _line(number: int, text: str, mark: _Mark) -> SourceLine:
-    text, span = _cut(text), mark.span
+def _line(number: int, text: str, span: Span, state: str) -> SourceLine:
+    text = _cut(text)
     indent = len(text) - len(text.lstrip())
     start = max(span.column - 1, 0) if number == span.line else indent
     end = max(span.end_column - 1, start) if number == span.end_line else len(text)
-    return SourceLine(number, text[:start], text[start:end], text[end:], mark.state)
+    return SourceLine(number, text[:start], text[start:end], text[end:], state)
 
 
 def _cut(text: str) -> str:
