@@ -31,7 +31,7 @@ from dqx_airflow.contracts.enforcement.enforced_contract import (
 from dqx_airflow.contracts.field_types import spark_type
 from dqx_airflow.contracts.model import Contract as ContractModel
 from dqx_airflow.contracts.model import Model, Rule
-from dqx_airflow.contracts.publishing import PublishedVersion
+from dqx_airflow.contracts.publishing import PublishedVersion, newest_of
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.contracts.registry import Publication, registry_at
 from dqx_airflow.diagnostics.diagnostic import did_you_mean, listed
@@ -413,8 +413,8 @@ class ContractRegistry:
 
     def get_latest(self, contract_id: str) -> ContractModel | None:
         """The highest version of a contract; None if none is published."""
-        versions = self.history(contract_id)
-        return max(versions, key=lambda item: item.version).contract if versions else None
+        newest = newest_of(self.history(contract_id))
+        return newest.contract if newest is not None else None
 
     def get(self, contract_id: str, version: str) -> ContractModel:
         """A version of a contract: `2.3.0`, or the highest published one of `2.3` or `2`.
@@ -434,14 +434,12 @@ class ContractRegistry:
     def _published(self, contract_id: str, version: str) -> PublishedVersion:
         """:raises RequestError: no such version is published."""
         published = self.history(contract_id)
-        versions = [
-            item for item in published if objection_to_version(item.contract, version) is None
-        ]
-        if not versions:
+        newest = newest_of(published, version)
+        if newest is None:
             names = [str(item.contract.version) for item in published] or list(self.ids())
             wanted = f"{contract_id} {version}" if published else contract_id
             raise RequestError(f"{wanted} is not published", did_you_mean(version, names) or "")
-        return max(versions, key=lambda item: item.version)
+        return newest
 
     def _publication(
         self, path: str | os.PathLike[str], on: date | None, *, is_dry: bool

@@ -53,6 +53,16 @@ class PublishedVersion:
         return version
 
 
+def newest_of(
+    published: Iterable[PublishedVersion], pin: str | None = None
+) -> PublishedVersion | None:
+    """The newest version, of those that a pin such as `2.3` accepts; None if there is none."""
+    accepted = (
+        one for one in published if pin is None or objection_to_version(one.contract, pin) is None
+    )
+    return max(accepted, key=lambda one: one.version, default=None)
+
+
 @dataclass(frozen=True, slots=True)
 class Blocker:
     """Why a version must not be published, and what to do instead."""
@@ -120,12 +130,11 @@ def _mistyped(contract: Contract) -> Iterator[Blocker]:
 
 def _base(published: Sequence[PublishedVersion]) -> PublishedVersion | None:
     """The newest version that is relied on; drafts and release candidates promise nothing."""
-    promised = [
+    return newest_of(
         earlier
         for earlier in published
         if earlier.version.is_release and earlier.contract.lifecycle.status != "draft"
-    ]
-    return max(promised, key=lambda earlier: earlier.version, default=None)
+    )
 
 
 def _summary(changes: Diff) -> str:

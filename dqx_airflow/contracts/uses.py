@@ -21,7 +21,7 @@ from dqx_airflow.contracts.dialects.datalex import Manifest
 from dqx_airflow.contracts.document import FolderReader, no_files
 from dqx_airflow.contracts.enforcement import enforced_contract
 from dqx_airflow.contracts.model import Contract
-from dqx_airflow.contracts.publishing import PublishedVersion
+from dqx_airflow.contracts.publishing import PublishedVersion, newest_of
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.dql.syntax.datalex_blocks import read_blocks
 from dqx_airflow.dql.syntax.source_file import Unreadable, is_block_file, read_source
@@ -432,26 +432,21 @@ def reliances(
     """
     if not published:
         return ()
-    ordered = sorted(published, key=lambda item: item.version)
+    newest_first = sorted(published, key=lambda item: item.version)[::-1]
     listed = (
         ConsumerUse(consumer.team, consumer.use_case, consumer.pin)
-        for consumer in ordered[-1].contract.consumers
+        for consumer in newest_first[0].contract.consumers
     )
-    return tuple(_reliance(use, ordered, on) for use in (*listed, *uses))
+    return tuple(_reliance(use, newest_first, on) for use in (*listed, *uses))
 
 
-def _reliance(use: ConsumerUse, ordered: Sequence[PublishedVersion], on: date) -> Reliance:
+def _reliance(use: ConsumerUse, newest_first: Sequence[PublishedVersion], on: date) -> Reliance:
     wanted = (use.pin or use.version or "").lstrip("@")
     if wanted and not enforced_contract.is_version(wanted):
         return Reliance(use, None, f"'{wanted}' has no known version before it runs")
-    meant = [
-        version
-        for version in ordered
-        if not wanted or enforced_contract.objection_to_version(version.contract, wanted) is None
-    ]
-    if not meant:
+    used, newest = newest_of(newest_first, wanted or None), newest_first[0]
+    if used is None:
         return Reliance(use, None, f"no version {wanted} is published")
-    used, newest = meant[-1], ordered[-1]
     state = enforced_contract.lifecycle_status(used.contract, on)
     concern = state.message if state is not None else None
     if concern is None and used.version.major < newest.version.major:

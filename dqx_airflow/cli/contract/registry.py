@@ -19,7 +19,7 @@ from dqx_airflow.cli.contract.versions import (
 )
 from dqx_airflow.contracts.document import FolderReader
 from dqx_airflow.contracts.model import Contract, end_of_period
-from dqx_airflow.contracts.publishing import PublishedVersion, codeowners_line, rfc_draft
+from dqx_airflow.contracts.publishing import PublishedVersion, codeowners_line, newest_of, rfc_draft
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.diagnostics.renderers import drawn_error, json_text
@@ -297,19 +297,16 @@ def show(
 
     :param version: Print the source of this version: 2, 2.3 or 2.3.0.
     """
-    from dqx_airflow.contracts.enforcement.enforced_contract import objection_to_version
-
     registry, day = registry_at(place), day_of(on)
     versions = versions_of(registry, contract_id)
     if version is None:
         facts = [_facts(published, day) for published in versions]
         _print_facts(facts, ("version", "published", "state"), as_json=as_json)
         return
-    matching = [item for item in versions if objection_to_version(item.contract, version) is None]
-    if not matching:
+    newest = newest_of(versions, version)
+    if newest is None:
         numbers = ", ".join(str(published.contract.version) for published in versions)
         raise RequestError(f"{contract_id} has no version {version}", f"there is {numbers}")
-    newest = max(matching, key=lambda published: published.version)
     typer.echo(next(iter(registry.texts(contract_id, newest.number).values())), nl=False)
 
 
