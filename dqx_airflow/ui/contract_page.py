@@ -190,17 +190,14 @@ def _broken(reported: Sequence[GateVerdicts]) -> list[BrokenClause]:
     gates that found it and the addresses of their last such reports."""
     by_clause: dict[str, list[tuple[GateVerdicts, Verdict]]] = {}
     for verdicts in reported:
-        paths = set()
-        for verdict in verdicts.view.verdicts:
-            if verdict.clause and report_view.is_bad(verdict) and verdict.clause not in paths:
-                paths.add(verdict.clause)
-                by_clause.setdefault(verdict.clause, []).append((verdicts, verdict))
+        bad = [verdict for verdict in verdicts.view.verdicts if report_view.is_bad(verdict)]
+        first = {verdict.clause: verdict for verdict in reversed(bad) if verdict.clause}
+        for clause, verdict in first.items():
+            by_clause.setdefault(clause, []).append((verdicts, verdict))
     clauses = []
     for path, broken in by_clause.items():
         newest, verdict = max(broken, key=lambda pair: pair[0].view.date or date.min)
-        gates: dict[str, str] = {}
-        for verdicts, _ in broken:
-            gates.setdefault(verdicts.view.gate, verdicts.href)
+        gates = {verdicts.view.gate: verdicts.href for verdicts, _ in reversed(broken)}
         clauses.append(
             BrokenClause(
                 path=path,

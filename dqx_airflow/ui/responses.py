@@ -287,12 +287,8 @@ class Page(Generic[T]):
     def html(self) -> Response:
         """The page, in which each of its values has its name, and `page` are all of them."""
         values: Any = self.values
-        return html_page(self.template, **{"page": values, **values._asdict(), **self.more})
-
-
-def html_page(template: str, **values: object) -> Response:
-    """A page, such as `board.html`, with these values."""
-    return Response(render(template, **values), media_type="text/html")
+        named = {"page": values, **values._asdict(), **self.more}
+        return Response(render(self.template, **named), media_type="text/html")
 
 
 class Notice(Response):
