@@ -91,19 +91,13 @@ def common_pattern(texts: list[str]) -> str | None:
     >>> common_pattern(["M0001", "M0317"])
     '^M[0-9]{4}$'
     """
-    kinds: tuple[str, ...] = ()
-    split: list[tuple[str, ...]] = []
-    for text in texts:
-        if not text or len(text) > _LONGEST_TEXT or not text.isascii():
-            return None
-        runs = [(kind, "".join(signs)) for kind, signs in groupby(text, _class_of)]
-        kinds_of_text, parts = zip(*runs, strict=True)
-        if len(runs) > _MOST_RUNS or kinds_of_text != (kinds or kinds_of_text):
-            return None
-        kinds = kinds_of_text
-        split.append(parts)
-    if _DIGITS not in kinds:
+    if not all(text.isascii() and 0 < len(text) <= _LONGEST_TEXT for text in texts):
         return None
+    runs = [[(kind, "".join(signs)) for kind, signs in groupby(text, _class_of)] for text in texts]
+    kinds, *others = {tuple(kind for kind, _ in parts) for parts in runs} or {()}
+    if others or _DIGITS not in kinds or len(kinds) > _MOST_RUNS:
+        return None
+    split = ([run for _, run in parts] for parts in runs)
     return f"^{''.join(map(_pattern_of, kinds, zip(*split, strict=True)))}$"
 
 

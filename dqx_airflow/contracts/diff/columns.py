@@ -315,11 +315,8 @@ def _pairs(
     removed = [item for item in old if item.name not in after]
     added = [item for item in new if item.name not in before]
     old_names = {item.name for item in removed}
-    pairs: dict[str, str] = {}
-    for item in added:
-        name = declared.get(item.name)
-        if name in old_names and name not in pairs:
-            pairs[name] = item.name
+    known = {item.name: declared.get(item.name) for item in reversed(added)}
+    pairs = {name: new_name for new_name, name in known.items() if name in old_names}
     if len(removed) * len(added) > _MOST_PAIRS:
         return pairs
     ranked = sorted(
