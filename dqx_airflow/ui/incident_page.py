@@ -155,18 +155,7 @@ def incident(
             f"{f' for the data of {on}' if on else ''}: it never had one, its "
             "runs were pruned, or it has another results root: see `dql incidents --root ROOT`.",
         )
-    page, more = _page(visitor.session, client, found, task)
-    edits = visitor.may_edit(dag_id)
-    return responses.Page(
-        "incident.html",
-        page,
-        **more,
-        edits=edits,
-        clears=visitor.may_clear(dag_id),
-        read_only=client.read_only() if edits else None,
-        token=responses.form_token(visitor.user),
-        note_id=uuid4(),
-    )
+    return _page(visitor, client, found, task)
 
 
 def _find(
@@ -208,10 +197,10 @@ def _task_of(row: Mapping[str, str], tasks: Mapping[str, airflow.TaskRef]) -> st
 
 
 def _page(
-    session: Any, client: StoreClient, found: _Found, task: airflow.TaskRef
-) -> tuple[IncidentPage, dict[str, Any]]:
-    """The page of one of the incidents of a task, and what its forms need."""
-    group = found.group
+    visitor: airflow.Visitor, client: StoreClient, found: _Found, task: airflow.TaskRef
+) -> Page[IncidentPage]:
+    """The page of one of the incidents of a task."""
+    session, group = visitor.session, found.group
     newest, oldest = group[0], group[-1]
     last, bad = newest.last.run_key, {run.run_key.gate for one in group for run in one.runs}
     changes = client.ask(lambda store: changes_before(store, oldest))
@@ -256,19 +245,26 @@ def _page(
         notes=[notes[key] for key in sorted(notes)][-_MOST_NOTES:],
         problem=found.problem or answer.problem or changes.problem or lacking.problem,
     )
-    more = {
-        "has_suites": len(bad) > 1,
-        "waivable": {
+    edits = visitor.may_edit(task.dag_id)
+    return Page(
+        "incident.html",
+        page,
+        has_suites=len(bad) > 1,
+        waivable={
             (fault.run.run_key.gate, fault.verdict.check, fault.verdict.name): fault
             for fault in faults
             if fault.verdict.status is Status.FAILED and not fault.verdict.is_protected
         },
-        "waived": {(one.check, one.name): one for one in active},
-        "latest": now.date() + LONGEST_WAIVER,
-        "shown": " ".join(sorted(own_ids)),
-        "acceptable": not all(map(decisions.why_not_acceptable, newest_reports)),
-    }
-    return page, more
+        waived={(one.check, one.name): one for one in active},
+        latest=now.date() + LONGEST_WAIVER,
+        shown=" ".join(sorted(own_ids)),
+        acceptable=not all(map(decisions.why_not_acceptable, newest_reports)),
+        edits=edits,
+        clears=visitor.may_clear(task.dag_id),
+        read_only=client.read_only() if edits else None,
+        token=form_token(visitor.user),
+        note_id=uuid4(),
+    )
 
 
 @router.post("/incident")
