@@ -69,10 +69,8 @@ def promise_of(block: Block, manifest: Manifest) -> ManifestContract | None:
     if reference is None:
         return None
     contract_id, pin = reference
-    for promise in manifest.versions_of(contract_id):
-        if pin is None or promise.version == pin:
-            return promise
-    return None
+    versions = manifest.versions_of(contract_id)
+    return next((one for one in versions if pin is None or one.version == pin), None)
 
 
 def _status(block: Block) -> Iterator[Diagnostic]:

@@ -237,12 +237,10 @@ def load_schema(name: str) -> dict[str, Any]:
 
 def schema_errors(root: Node, name: str) -> tuple[Diagnostic, ...]:
     """All reasons why a document is invalid by the schema of this name, in its order."""
-    diagnostics = {}
-    for error in validator_of(name).iter_errors(plain_value(root)):
-        for cause in _causes(error):
-            diagnostic = _diagnostic(root, cause)
-            diagnostics[diagnostic.span, diagnostic.message] = diagnostic
-    return tuple(sorted(diagnostics.values(), key=lambda item: (item.span.line, item.span.column)))
+    errors = validator_of(name).iter_errors(plain_value(root))
+    found = (_diagnostic(root, cause) for error in errors for cause in _causes(error))
+    once = {(diagnostic.span, diagnostic.message): diagnostic for diagnostic in found}
+    return tuple(sorted(once.values(), key=lambda item: (item.span.line, item.span.column)))
 
 
 @cache

@@ -182,19 +182,17 @@ class _CodeReader:
 
     def _keywords(self, call: ast.Call) -> dict[str, ast.expr]:
         """The arguments by name, including those from a mapping: `**SETTINGS`."""
-        keywords: dict[str, ast.expr] = {}
-        for keyword in call.keywords:
-            if keyword.arg is not None:
-                keywords[keyword.arg] = keyword.value
-                continue
-            match self.behind(keyword.value):
+        keywords = {one.arg: one.value for one in call.keywords if one.arg is not None}
+        for mapping in [one.value for one in call.keywords if one.arg is None]:
+            match self.behind(mapping):
                 case ast.Dict(keys=keys, values=values):
-                    for key, value in zip(keys, values, strict=True):
-                        if isinstance(key, ast.Constant):
-                            keywords.setdefault(str(key.value), value)
+                    pairs = zip(keys, values, strict=True)
+                    given = {
+                        str(key.value): one for key, one in pairs if isinstance(key, ast.Constant)
+                    }
+                    keywords = given | keywords
                 case ast.Call(func=ast.Name(id="dict"), keywords=inner):
-                    for item in inner:
-                        keywords.setdefault(item.arg or "", item.value)
+                    keywords = {item.arg or "": item.value for item in inner} | keywords
         return keywords
 
     def _pin(self, node: ast.expr) -> str | None:
