@@ -13,7 +13,7 @@ import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from itertools import islice
+from itertools import groupby, islice
 from typing import Annotated, Any, NamedTuple, TypeAlias
 from uuid import UUID
 
@@ -327,12 +327,10 @@ def assets_of(session: Any, dag_id: str, task_ids: Collection[str]) -> dict[str,
         )
         .order_by(AssetModel.name, DagScheduleAssetReference.dag_id)
     )
-    assets: dict[str, list[str]] = {}
-    for name, consumer in rows:
-        waiting = assets.setdefault(name, [])
-        if consumer and consumer not in waiting:
-            waiting.append(consumer)
-    return {name: tuple(consumers) for name, consumers in assets.items()}
+    return {
+        name: tuple(dict.fromkeys(consumer for _, consumer in own if consumer))
+        for name, own in groupby(rows, lambda row: row[0])
+    }
 
 
 def owners_of(session: Any, dag_id: str) -> str:
