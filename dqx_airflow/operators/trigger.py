@@ -9,7 +9,7 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from airflow.providers.common.compat.sdk import AirflowException
@@ -257,15 +257,12 @@ def require_reports(
     )
 
 
-_ARGUMENTS = (
-    *("kind", "driver_id", "conn_id", "request", "results_conn_id", "deadline"),
-    *("longest_wait_s", "job"),
-)
 _FIRST_WAIT_S = 1.0
 _LEAST_POLL_S = 10
 _MOST_SILENCES = 10
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class GateTrigger(BaseTrigger):
     """Polls the cluster for the driver of a gate until that has ended, at growing intervals.
 
@@ -282,36 +279,26 @@ class GateTrigger(BaseTrigger):
     :param job: the description of a job on a service, whose handle is `driver_id`.
     """
 
-    def __init__(
-        self,
-        *,
-        kind: str,
-        driver_id: str,
-        conn_id: str,
-        request: str,
-        results_conn_id: str | None,
-        deadline: float | None,
-        longest_wait_s: float,
-        job: dict[str, Any] | None = None,
-    ) -> None:
+    kind: str
+    driver_id: str
+    conn_id: str
+    request: str
+    results_conn_id: str | None
+    deadline: float | None
+    longest_wait_s: float
+    job: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
         super().__init__()
-        self.kind = kind
-        self.driver_id = driver_id
-        self.conn_id = conn_id
-        self.request = request
-        self.results_conn_id = results_conn_id
-        self.deadline = deadline
-        self.longest_wait_s = longest_wait_s
-        self.job = job
         self._driver: Driver
-        if job is not None:
-            self._driver = submitters.described_job(job, driver_id)
+        if self.job is not None:
+            self._driver = submitters.described_job(self.job, self.driver_id)
         else:
-            self._driver = DRIVERS[kind](driver_id, conn_id)
+            self._driver = DRIVERS[self.kind](self.driver_id, self.conn_id)
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """The class and its arguments: Airflow creates the trigger again in another process."""
-        arguments = {name: getattr(self, name) for name in _ARGUMENTS}
+        arguments = {own.name: getattr(self, own.name) for own in fields(self)}
         return f"{__name__}.{type(self).__name__}", arguments
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
