@@ -278,11 +278,10 @@ def data_mistakes(gate: Any) -> tuple[list[str], tuple[DatasetRef, ...] | None]:
                 refs.append(ref)
         else:
             mistakes.append(f"datasets={given!r}: write a mapping of names to paths or tables")
-    names = None if refs is None else tuple(ref.name for ref in refs)
     if gate.date is not None and not is_open(gate.date):
         mistakes += _tried(lambda: gate_request.given_date(gate.date, gate.date))
-    if names is not None and gate.names_all_datasets:
-        mistakes += location_mistakes(gate, tuple(refs or ()))
+    if refs is not None and gate.names_all_datasets:
+        mistakes += location_mistakes(gate, refs)
     return mistakes, None if refs is None else tuple(refs)
 
 

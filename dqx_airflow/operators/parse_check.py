@@ -228,10 +228,7 @@ def _fixed(value: Any) -> str | None:
 
 def _unnamed(kind: type[Any], given: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
     """The unknown arguments of an instance, and the required ones that are missing."""
-    named = {*given, *own, *_default_args(given)}
-    parameters: dict[str, inspect.Parameter] = {}
-    for base in kind.__mro__:
-        parameters = {**_parameters(base), **parameters}
+    named, parameters = {*given, *own, *_default_args(given)}, _parameters(kind.__mro__)
     missing = [
         f"missing argument {name}: {_WHERE_MAPPED}"
         for name in kind.checked_arguments
@@ -289,13 +286,13 @@ _SOURCES = ("suite", "contract")
 
 
 def _unknown_names(kind: type[Any], given: Iterable[str]) -> list[str]:
-    known = {name for base in kind.__mro__ for name in _parameters(base)}
+    known = _parameters(kind.__mro__)
     unknown = [name for name in given if name not in known]
     if not unknown:
         return []
     from dqx_airflow.diagnostics.diagnostic import nearest, slip_of
 
-    own = [name for base in kind.__mro__[:3] for name in _parameters(base)]
+    own = _parameters(kind.__mro__[:3])
     mistakes = []
     for name in unknown:
         near = None if name in _SOURCES else nearest(name, own) or slip_of(name, sorted(known))
@@ -304,22 +301,24 @@ def _unknown_names(kind: type[Any], given: Iterable[str]) -> list[str]:
     return mistakes
 
 
-def _parameters(kind: type[Any]) -> Mapping[str, inspect.Parameter]:
-    # Each class of operators has a wrapped constructor, its own or its parent's.
-    made = vars(kind).get("__init__")
-    return inspect.signature(made).parameters if made is not None else {}
+@lru_cache
+def _parameters(kinds: tuple[type[Any], ...]) -> dict[str, inspect.Parameter]:
+    """The parameters of the constructors of classes, by name: of the first class that has it."""
+    found: dict[str, inspect.Parameter] = {}
+    for kind in kinds:
+        # Each class of operators has a wrapped constructor, its own or its parent's.
+        if (made := vars(kind).get("__init__")) is not None:
+            found |= {**inspect.signature(made).parameters, **found}
+    return found
 
 
 def _default(kind: type[Any], name: str) -> Any:
     """The default of an argument, except for templates and required ones, which each instance
     gets."""
-    if name in kind.template_fields:
+    parameter = _parameters(kind.__mro__).get(name)
+    if parameter is None or parameter.default is inspect.Parameter.empty:
         return LATER
-    for base in kind.__mro__:
-        parameter = _parameters(base).get(name)
-        if parameter is not None and parameter.default is not inspect.Parameter.empty:
-            return parameter.default
-    return LATER
+    return LATER if name in kind.template_fields else parameter.default
 
 
 def _require_none(mistakes: Mapping[str, Sequence[str]]) -> None:
