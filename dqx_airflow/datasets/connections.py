@@ -17,7 +17,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from importlib.resources import files
@@ -352,16 +352,19 @@ def connection_in(environment: Mapping[str, str], conn_id: str) -> DatabaseConne
     )
 
 
-@contextmanager
-def in_environment(connections: Mapping[str, DatabaseConnection]) -> Iterator[None]:
+def in_environment(connections: Mapping[str, DatabaseConnection]) -> AbstractContextManager[None]:
     """Passes the connections, by their ids, to the processes that are started within the block.
 
     They are passed only in the environment: arguments and `conf` are visible to others.
     """
-    variables = {
-        f"{VARIABLE}{conn_id.upper()}": connection.text
-        for conn_id, connection in connections.items()
-    }
+    return variables_set(
+        {f"{VARIABLE}{conn_id.upper()}": one.text for conn_id, one in connections.items()}
+    )
+
+
+@contextmanager
+def variables_set(variables: Mapping[str, str]) -> Iterator[None]:
+    """Sets variables in the environment of this process and its children within the block."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:

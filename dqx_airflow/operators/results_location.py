@@ -4,8 +4,8 @@ connection, as Airflow's form of connections tests it."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,22 +43,15 @@ class ResultsLocation:
     root: str
     storage_options: Mapping[str, str] | None = field(default=None, repr=False)
 
-    @contextmanager
-    def in_environment(self) -> Iterator[None]:
+    def in_environment(self) -> AbstractContextManager[None]:
         """Sets the options of the storage in the environment of this process and its children.
 
         They are passed in no other way: others can read the arguments of a process, and `conf`.
         """
-        before = os.environ.get(STORAGE_VARIABLE)
-        if self.storage_options:
-            os.environ[STORAGE_VARIABLE] = storage_text(self.storage_options)
-        try:
-            yield
-        finally:
-            if self.storage_options:
-                os.environ.pop(STORAGE_VARIABLE, None)
-                if before is not None:
-                    os.environ[STORAGE_VARIABLE] = before
+        from dqx_airflow.datasets.connections import variables_set
+
+        options = self.storage_options
+        return variables_set({STORAGE_VARIABLE: storage_text(options)} if options else {})
 
 
 def results_location_of(
