@@ -1,7 +1,7 @@
 """The spool: a local folder with the events that could not be sent, one file for each.
 
 A file contains one event as one line of JSON, so that it can be read, or sent by other means. The
-file names sort in the order of the events. Standard library only.
+file names sort in the order of the events.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import re
 import time
 from pathlib import Path
 from typing import Any
+
+from dqx_airflow.values.files import replacing
 
 VARIABLE = "DQX_LINEAGE_SPOOL"
 """The environment variable with the path of the folder."""
@@ -33,15 +35,10 @@ def keep(spool: Path, event: str, label: str) -> Path:
     spool.mkdir(parents=True, exist_ok=True)
     name = re.sub(r"[^A-Za-z0-9_.-]", "_", label)[:100]
     path = spool / f"{_next_time_ns():020d}-{name}.json"
-    partial = path.with_suffix(f".{os.getpid()}.tmp")
-    try:
-        with partial.open("w", encoding="utf-8") as file:
-            file.write(event + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(path) as part, part.open("w", encoding="utf-8") as file:
+        file.write(event + "\n")
+        file.flush()
+        os.fsync(file.fileno())
     return path
 
 
