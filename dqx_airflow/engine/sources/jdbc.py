@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import date, timedelta
 from importlib.resources import files
 from typing import Any
@@ -51,48 +52,6 @@ _NO_TABLE = re.compile(
 )
 
 
-@contextmanager
-def database_failures(ref: DatasetRef, connection: DatabaseConnection) -> Iterator[None]:
-    """Raises database failures as errors of the dataset.
-
-    :raises DatasetError: the table cannot be read.
-    :raises SparkError: the database does not respond, which may be temporary.
-    """
-    try:
-        with spark_failures():
-            yield
-    except PySparkException as error:
-        raise _failure(ref, connection, cause_of(error)) from None
-
-
-def _failure(
-    ref: DatasetRef, connection: DatabaseConnection, cause: str
-) -> DatasetError | SparkError:
-    about = f"dataset '{ref.name}'"
-    database = connection.database
-    if _NO_DRIVER.search(cause):
-        return DatasetError(
-            f"{about}: this Spark session has no driver for {database.kind}, {database.driver}",
-            f'give the gate packages="{database.package}"; for `dql run`, set '
-            f'"spark.jars.packages" = "{database.package}" in [connection.conf] of dqx.toml',
-        )
-    message = _JAVA.sub("", cause)
-    if _NO_ANSWER.search(cause):
-        return SparkError(
-            f"{about}: the database {connection} does not respond: {message}",
-            f"check the host and the port of the connection '{connection.conn_id}'",
-        )
-    if _NO_TABLE.search(cause):
-        return DatasetError(
-            f"{about}: the database {connection} has no table {ref.table}: {message}",
-            "write the name with its schema, in the same case as in the database",
-        )
-    return DatasetError(
-        f"{about}: the database {connection} refused the query: {message}",
-        f"check the connection '{connection.conn_id}', and what its user may read",
-    )
-
-
 DIVIDING = ("partitioncolumn", "lowerbound", "upperbound", "numpartitions")
 """The options that define how a read is divided, in lower case."""
 
@@ -103,88 +62,6 @@ _LEAST_KEYS = 100_000
 _LEAST_DAYS = 30
 
 _INDEXES = files(__package__).joinpath("leading_columns.sql").read_text(encoding="utf-8")
-
-
-def partition_options(
-    reader: Callable[[], DataFrameReader],
-    given: Mapping[str, str],
-    database: DatabaseKind,
-    table: Sequence[str],
-    struct: StructType,
-) -> dict[str, str]:
-    """The options that divide a read of a table; none for a single connection.
-
-    `given` options take precedence: a `partitionColumn` without bounds gets them, and
-    `numPartitions` alone is an upper limit.
-
-    :param reader: returns one without these options.
-    :param table: the parts of its name.
-    :raises RequestError: the table cannot be divided by the given column.
-    """
-    options = {name.lower(): value for name, value in given.items() if name.lower() in DIVIDING}
-    most, column = options.get("numpartitions", str(_MOST)), options.get("partitioncolumn")
-    if "lowerbound" in options or "upperbound" in options:
-        return {**options, "numpartitions": most}
-    if not most.isdigit() or int(most) == 1:
-        return {}
-    if column is None:
-        column = _key(reader, database, table, struct)
-    elif not _is_divisible(struct, column):
-        message = f"the partitionColumn {column} is not a column of whole numbers or dates"
-        raise RequestError(message, "choose another one, or give lowerBound and upperBound as well")
-    if column is None:
-        return {}
-    quoted, place = database.quoted(column), ".".join(map(database.quoted, table))
-    bounds = f"SELECT min({quoted}) AS lower, max({quoted}) AS upper FROM {place}"  # noqa: S608
-    (row,) = reader().option("query", bounds).load().collect()
-    number = _number(row[0], row[1], int(most))
-    if number < 2:
-        return {}
-    return {
-        "partitionColumn": column,
-        "lowerBound": str(row[0]),
-        "upperBound": str(row[1]),
-        "numPartitions": str(number),
-    }
-
-
-def _number(lower: Any, upper: Any, most: int) -> int:
-    """The number of connections that pay off for keys between two bounds."""
-    if lower is None:
-        return 1
-    span = upper - lower
-    least = _LEAST_KEYS if isinstance(span, int) else _LEAST_DAYS
-    return max(1, min(most, (span if isinstance(span, int) else span.days) // least))
-
-
-def _key(
-    reader: Callable[[], DataFrameReader],
-    database: DatabaseKind,
-    table: Sequence[str],
-    struct: StructType,
-) -> str | None:
-    """An indexed column of integers or dates."""
-    text = (
-        _INDEXES.split(f"\n-- {database.kind}\n")[1]
-        .partition("\n\n")[0]
-        .format(
-            table=_key_literal(".".join(map(database.quoted, table))),
-            schema=_key_literal(table[-2]) if len(table) > 1 else "NULL",
-            name=_key_literal(table[-1]),
-        )
-    )
-    rows = reader().option("query", text).load().collect()
-    ranked = sorted((int(row[1]), str(row[0])) for row in rows)
-    return next((name for _, name in ranked if _is_divisible(struct, name)), None)
-
-
-def _is_divisible(struct: StructType, column: str) -> bool:
-    return column in struct.names and isinstance(struct[column].dataType, IntegralType | DateType)
-
-
-def _key_literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
 
 _DEFAULTS = {
     # Without it the PostgreSQL driver keeps all rows in memory.
@@ -203,51 +80,159 @@ def open_database_table(spark: SparkSession, ref: DatasetRef) -> OpenDataset:
     """
     try:
         connection = connection_in(os.environ, ref.conn_id or "")
-        parts = connection.table_parts(ref.table or "")
+        table = _Table(spark, ref, connection, connection.table_parts(ref.table or ""))
+        with table.failures():
+            struct = table.reader().option("dbtable", table.name).load().schema
+            dates = DateColumn.of(ref, struct)
+            divided = table.partition_options(struct)
     except RequestError as error:
         raise DatasetError(f"dataset '{ref.name}': {error.problem}", error.hint) from None
-    database = connection.database
-    table = ".".join(map(database.quoted, parts))
-
-    options = given_options(ref)
-    plain = {name: text for name, text in options.items() if name.lower() not in DIVIDING}
-
-    def reader() -> DataFrameReader:
-        return jdbc_reader(spark, connection, plain)
-
-    with database_failures(ref, connection):
-        struct = reader().option("dbtable", table).load().schema
-        dates = DateColumn.of(ref, struct)
-        try:
-            divided = partition_options(reader, options, database, parts, struct)
-        except RequestError as error:
-            raise DatasetError(f"dataset '{ref.name}': {error.problem}", error.hint) from None
 
     def read(wanted: Collection[date | None]) -> DataFrame:
-        condition = None if dates is None else days_around(database, dates, wanted)
-        place = table
+        condition = None if dates is None else days_around(connection.database, dates, wanted)
+        place = table.name
         if condition is not None:
-            place = f"(SELECT * FROM {table} WHERE {condition}) dqx"  # noqa: S608 (all is quoted)
-        with database_failures(ref, connection):
-            return reader().options(**divided).option("dbtable", place).load()
+            place = f"(SELECT * FROM {place} WHERE {condition}) dqx"  # noqa: S608 (all is quoted)
+        with table.failures():
+            return table.reader().options(**divided).option("dbtable", place).load()
 
     return OpenDataset(ref, struct, read, ref.location, dates)
 
 
-def jdbc_reader(
-    spark: SparkSession, connection: DatabaseConnection, options: dict[str, str]
-) -> DataFrameReader:
-    """A reader with the credentials of a connection, which Spark displays nowhere."""
-    database = connection.database
-    login = {"user": connection.user, "password": connection.password}
-    return (
-        spark.read.format(JDBC)
-        .options(**_DEFAULTS)
-        .options(**dict(connection.properties))
-        .options(**options)
-        .options(**_OURS, url=connection.url, driver=database.driver)
-        .options(**{key: text for key, text in login.items() if text is not None})
-    )
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A table of a database; `parts` are those of its name."""
+
+    spark: SparkSession
+    ref: DatasetRef
+    connection: DatabaseConnection
+    parts: tuple[str, ...]
+
+    @property
+    def database(self) -> DatabaseKind:
+        return self.connection.database
+
+    @property
+    def name(self) -> str:
+        """Its name, as the database quotes it."""
+        return ".".join(map(self.database.quoted, self.parts))
+
+    def reader(self) -> DataFrameReader:
+        """A reader with the credentials of the connection, which Spark displays nowhere; without
+        the options that divide a read."""
+        connection, options = self.connection, given_options(self.ref)
+        login = {"user": connection.user, "password": connection.password}
+        return (
+            self.spark.read.format(JDBC)
+            .options(**_DEFAULTS)
+            .options(**dict(connection.properties))
+            .options(**{key: text for key, text in options.items() if key.lower() not in DIVIDING})
+            .options(**_OURS, url=connection.url, driver=self.database.driver)
+            .options(**{key: text for key, text in login.items() if text is not None})
+        )
+
+    @contextmanager
+    def failures(self) -> Iterator[None]:
+        """Raises database failures as errors of the dataset.
+
+        :raises DatasetError: the table cannot be read.
+        :raises SparkError: the database does not respond, which may be temporary.
+        """
+        try:
+            with spark_failures():
+                yield
+        except PySparkException as error:
+            raise self._failure(cause_of(error)) from None
+
+    def _failure(self, cause: str) -> DatasetError | SparkError:
+        about = f"dataset '{self.ref.name}'"
+        connection, database = self.connection, self.database
+        if _NO_DRIVER.search(cause):
+            return DatasetError(
+                f"{about}: this Spark session has no driver for {database.kind}, {database.driver}",
+                f'give the gate packages="{database.package}"; for `dql run`, set '
+                f'"spark.jars.packages" = "{database.package}" in [connection.conf] of dqx.toml',
+            )
+        message = _JAVA.sub("", cause)
+        if _NO_ANSWER.search(cause):
+            return SparkError(
+                f"{about}: the database {connection} does not respond: {message}",
+                f"check the host and the port of the connection '{connection.conn_id}'",
+            )
+        if _NO_TABLE.search(cause):
+            return DatasetError(
+                f"{about}: the database {connection} has no table {self.ref.table}: {message}",
+                "write the name with its schema, in the same case as in the database",
+            )
+        return DatasetError(
+            f"{about}: the database {connection} refused the query: {message}",
+            f"check the connection '{connection.conn_id}', and what its user may read",
+        )
+
+    def partition_options(self, struct: StructType) -> dict[str, str]:
+        """The options that divide a read of the table; none for a single connection.
+
+        Those of the dataset take precedence: a `partitionColumn` without bounds gets them, and
+        `numPartitions` alone is an upper limit.
+
+        :raises RequestError: the table cannot be divided by the given column.
+        """
+        given = {name.lower(): value for name, value in given_options(self.ref).items()}
+        options = {name: value for name, value in given.items() if name in DIVIDING}
+        most, column = options.get("numpartitions", str(_MOST)), options.get("partitioncolumn")
+        if "lowerbound" in options or "upperbound" in options:
+            return {**options, "numpartitions": most}
+        if not most.isdigit() or int(most) == 1:
+            return {}
+        if column is None:
+            column = self._key(struct)
+        elif not _is_divisible(struct, column):
+            message = f"the partitionColumn {column} is not a column of whole numbers or dates"
+            hint = "choose another one, or give lowerBound and upperBound as well"
+            raise RequestError(message, hint)
+        if column is None:
+            return {}
+        quoted = self.database.quoted(column)
+        bounds = f"SELECT min({quoted}) AS lower, max({quoted}) AS upper FROM {self.name}"  # noqa: S608
+        (row,) = self.reader().option("query", bounds).load().collect()
+        number = _number(row[0], row[1], int(most))
+        if number < 2:
+            return {}
+        return {
+            "partitionColumn": column,
+            "lowerBound": str(row[0]),
+            "upperBound": str(row[1]),
+            "numPartitions": str(number),
+        }
+
+    def _key(self, struct: StructType) -> str | None:
+        """An indexed column of integers or dates."""
+        of_kind = _INDEXES.split(f"\n-- {self.database.kind}\n")[1].partition("\n\n")[0]
+        text = of_kind.format(
+            table=_key_literal(self.name),
+            schema=_key_literal(self.parts[-2]) if len(self.parts) > 1 else "NULL",
+            name=_key_literal(self.parts[-1]),
+        )
+        rows = self.reader().option("query", text).load().collect()
+        ranked = sorted((int(row[1]), str(row[0])) for row in rows)
+        return next((name for _, name in ranked if _is_divisible(struct, name)), None)
+
+
+def _number(lower: Any, upper: Any, most: int) -> int:
+    """The number of connections that pay off for keys between two bounds."""
+    if lower is None:
+        return 1
+    span = upper - lower
+    least = _LEAST_KEYS if isinstance(span, int) else _LEAST_DAYS
+    return max(1, min(most, (span if isinstance(span, int) else span.days) // least))
+
+
+def _is_divisible(struct: StructType, column: str) -> bool:
+    return column in struct.names and isinstance(struct[column].dataType, IntegralType | DateType)
+
+
+def _key_literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def days_around(
