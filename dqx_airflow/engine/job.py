@@ -469,7 +469,7 @@ def _validate(
         )
         for part, of_part, scanned, report in zip(parts, judged, measured, reports, strict=True)
     ]
-    return _promoted(parts, suites, spark, opened, started, receipts)
+    return _promoted(parts, suites, spark, opened, receipts)
 
 
 def _proof_of(spark: SparkSession, store: ResultsStore) -> values.EngineProof | None:
@@ -597,7 +597,6 @@ def _promoted(
     suites: Sequence[JudgedSuite],
     spark: SparkSession,
     opened: Mapping[str, OpenDataset],
-    started: datetime,
     receipts: ReceiptWriter,
 ) -> tuple[GateReport, ...]:
     """The reports, after the rows of each date were promoted for which all suites passed, or may be
@@ -610,23 +609,21 @@ def _promoted(
         first, outcomes = numbers[0], [results[number].outcome for number in numbers]
         part, good = parts[first], GoodRows()
         if part.request.promote_valid and Outcome.BLOCKED in outcomes:
-            good = good_rows(spark, opened, [suites[number] for number in numbers], started)
+            good = good_rows(spark, opened, [suites[number] for number in numbers])
             for number, report in zip(numbers, good.reports, strict=True):
                 outcome = parts[number].decide(report.verdicts)
                 results[number] = replace(report, outcome=outcome)
         if not all(_may_promote(parts[number], results[number]) for number in numbers):
             continue
         is_blocked = any(results[number].outcome is Outcome.BLOCKED for number in numbers)
-        _require_time(part.request, started)
+        _require_time(part.request, results[first].started_at)
         accepted = next((results[n].accepted for n in numbers if results[n].accepted), None)
         judged = [(parts[n].request, results[n].verdicts) for n in numbers]
         promoted, refused = promote(
             spark,
             {**opened, **good.datasets},
             part.request,
-            results[first].datasets,
-            part.run_id,
-            started,
+            results[first],
             is_blocked,
             accepted,
             good.left_out,

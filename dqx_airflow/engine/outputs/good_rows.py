@@ -101,10 +101,7 @@ class GoodRows:
 
 
 def good_rows(
-    spark: SparkSession,
-    opened: Mapping[str, OpenDataset],
-    suites: Sequence[JudgedSuite],
-    started: datetime,
+    spark: SparkSession, opened: Mapping[str, OpenDataset], suites: Sequence[JudgedSuite]
 ) -> GoodRows:
     """What goes on of the data of a date for which a suite blocks."""
     references = ReferenceTables(opened, suites[0].plan.date)
@@ -120,7 +117,7 @@ def good_rows(
     if objection is None:
         reduced = {name: _without(references, name, blamed[name]) for name in bad}
         with jobs_called(spark, "the rows that are left"):
-            objections = (_objection_to_rest(spark, opened, reduced, s, started) for s in suites)
+            objections = (_objection_to_rest(spark, opened, reduced, suite) for suite in suites)
             objection = next(filter(None, objections), None)
     if objection is None:
         change = partial(replace, rows_left_out=True)
@@ -176,10 +173,10 @@ def _objection_to_rest(
     opened: Mapping[str, OpenDataset],
     reduced: Mapping[str, OpenDataset],
     suite: JudgedSuite,
-    started: datetime,
 ) -> str | None:
     """What does not hold for the rows that are left, or is not known."""
     request, plan, fail_on = suite.judged.request, suite.plan, suite.report.fail_on
+    started = suite.report.started_at
     asked = {
         one
         for assertion, verdict in zip(plan.assertions, suite.judged.verdicts, strict=True)

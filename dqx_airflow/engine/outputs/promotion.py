@@ -21,7 +21,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import partial
 from itertools import count
 from types import MappingProxyType
@@ -57,7 +56,7 @@ from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.plan.evaluate import not_promoted
 from dqx_airflow.results.receipts import ReceiptWriter
 from dqx_airflow.results.tables import committed
-from dqx_airflow.values import DatasetSnapshot, GateRequest, Promotion, Verdict
+from dqx_airflow.values import GateReport, GateRequest, Promotion, Verdict
 from dqx_airflow.values.report import Acceptance
 
 _HARMLESS = frozenset(
@@ -399,9 +398,7 @@ def promote(
     spark: SparkSession,
     opened: Mapping[str, OpenDataset],
     request: GateRequest,
-    snapshots: Sequence[DatasetSnapshot],
-    run_id: str,
-    started: datetime,
+    report: GateReport,
     is_blocked: bool,
     accepted: Acceptance | None,
     left_out: Mapping[str, int],
@@ -413,14 +410,14 @@ def promote(
     before the one that promoted last promotes nothing. Nothing is promoted either if a target is
     known to reject its rows: a verdict gives the reason.
 
-    :param snapshots: the validated snapshots.
+    :param report: that of the rows.
     :param is_blocked: the gate is blocked: commits and results say so.
     :param accepted: who has accepted the data of a gate that would be: commits name them.
     :param left_out: how many of the validated rows a dataset lacks: commits and results say so.
     :param receipts: writes a receipt of each promotion.
     :raises PromotionError: a dataset cannot be promoted as it is now.
     """
-    rows = {snapshot.name: snapshot.rows for snapshot in snapshots}
+    rows = {snapshot.name: snapshot.rows for snapshot in report.datasets}
     targets = []
     for name, location in request.promote_to:
         dataset = opened.get(name)
@@ -436,8 +433,8 @@ def promote(
                 Slice(on, request.promote_slice),
                 Promoter.of(request.job_key, dataset.ref),
                 rows[name],
-                run_id,
-                started,
+                report.run_id,
+                report.started_at,
                 is_blocked,
                 accepted,
                 left_out.get(name, 0),

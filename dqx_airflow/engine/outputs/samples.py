@@ -279,11 +279,19 @@ def _differing(
     try:
         return _Sample(differing_rows(spark, fault.request, references, plan, most))
     except Exception as error:
-        reason = explain(error) if isinstance(error, PySparkException) else type(error).__name__
-        masked = (column for columns in plan.masked.values() for column in columns)
-        reason = without_values(reason, (*masked,))
-        _log.warning("cannot show failing rows of dataset '%s': %s", fault.request.dataset, reason)
-        return _Sample(note=f"failing rows cannot be shown: {reason}")
+        masked = [column for columns in plan.masked.values() for column in columns]
+        return _failed(fault.request.dataset, _reason(error), masked)
+
+
+def _reason(error: Exception) -> str:
+    return explain(error) if isinstance(error, PySparkException) else type(error).__name__
+
+
+def _failed(dataset: str, reason: str, masked: Sequence[str]) -> _Sample:
+    """A sample without rows, and the reason: it changes no verdict."""
+    reason = without_values(reason, masked)
+    _log.warning("cannot show failing rows of dataset '%s': %s", dataset, reason)
+    return _Sample(note=f"failing rows cannot be shown: {reason}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,13 +338,11 @@ class _Sampler:
             if isinstance(error, PySparkException) and len(faults) > 1:
                 half = len(faults) // 2
                 return {**self._attempt(faults[:half]), **self._attempt(faults[half:])}
-            is_explained = isinstance(error, PySparkException)
-            return self.failed(faults, explain(error) if is_explained else type(error).__name__)
+            return self.failed(faults, _reason(error))
 
     def failed(self, faults: Sequence[FailingRows], reason: str) -> dict[FailingRows, _Sample]:
-        reason = without_values(reason, self.dataset.ref.masked)
-        _log.warning("cannot show failing rows of dataset '%s': %s", self.dataset.ref.name, reason)
-        return dict.fromkeys(faults, _Sample(note=f"failing rows cannot be shown: {reason}"))
+        ref = self.dataset.ref
+        return dict.fromkeys(faults, _failed(ref.name, reason, ref.masked))
 
     def _matching(self, faults: Sequence[FailingRows]) -> dict[FailingRows, _Sample]:
         """Rows that match the conditions of the faults, in one pass.
