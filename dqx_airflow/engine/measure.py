@@ -169,19 +169,14 @@ def measure_alone(
 
     for scanned in side_by_side(spark, scan_one, tuple(opened.values())):
         measured.add(scanned)
-    queries = [
-        request
-        for request in wanted
-        if request.definition.scan is Scan.QUERY and request not in measured.failures
-    ]
-    if queries:
+
+    def left(kind: Scan) -> list[MetricRequest]:
+        of_kind = [request for request in wanted if request.definition.scan is kind]
+        return [request for request in of_kind if request not in measured.failures]
+
+    if queries := left(Scan.QUERY):
         measured.add(run_queries(spark, queries, opened, plan.date))
-    matches = [
-        request
-        for request in wanted
-        if request.definition.scan is Scan.MATCH and request not in measured.failures
-    ]
-    if matches:
+    if matches := left(Scan.MATCH):
         measured.add(run_matches(spark, matches, references, _rows_on_the_date(plan, measured)))
     return measured
 

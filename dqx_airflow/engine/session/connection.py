@@ -144,8 +144,7 @@ def _classic(connection: Connection, name: str, settings: Mapping[str, str]) -> 
 def _connect(connection: Connection, settings: Mapping[str, str]) -> SparkSession:
     _knock(connection)
     builder = SparkSession.builder.remote(connection.address)
-    for key, value in {**SQL_DEFAULTS, **settings}.items():
-        builder = builder.config(key, value)
+    builder = builder.config(map={**SQL_DEFAULTS, **settings})
     try:
         if not _has_proxy():
             require_tls(connection, _CONNECT_TIMEOUT_S)

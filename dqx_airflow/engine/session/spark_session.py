@@ -114,10 +114,7 @@ def create_session(name: str, settings: Mapping[str, str] = MappingProxyType({})
     :param settings: added to those of spark-submit.
     """
     require_supported(pyspark.__version__)
-    builder = SparkSession.builder
-    for key, value in _settings(name, settings).items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
+    return SparkSession.builder.config(map=_settings(name, settings)).getOrCreate()
 
 
 def start_context(name: str) -> None:
