@@ -28,7 +28,7 @@ from dqx_airflow.engine.proof.cases import ProofCase, arrow_of, frame_of, proof_
 from dqx_airflow.engine.proof.engine_key import proof_of_sail
 from dqx_airflow.engine.scan import passes
 from dqx_airflow.engine.session import sail
-from dqx_airflow.engine.sources import footers, listing, sent_csv
+from dqx_airflow.engine.sources import footers, listing, text_files
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.listing import DataFile
 from dqx_airflow.engine.sources.open import _of_sail, open_dataset
@@ -216,7 +216,7 @@ def _strings(folder: Path, schema: dict[str, str], *texts: bytes) -> Any:
     for number, text in enumerate(texts):
         (folder / f"{number}.csv").write_bytes(text)
     files = listing.files_at(str(folder)) or ()
-    return sent_csv.read_strings(DatasetRef("t", str(folder)), str(folder), files, schema, "line")
+    return text_files.read_strings(DatasetRef("t", str(folder)), str(folder), files, schema, "line")
 
 
 def test_the_strings_of_csv_are_read_here_with_the_lines_that_are_too_long_or_short(
@@ -258,7 +258,7 @@ def test_csv_that_not_all_readers_take_alike_is_refused(tmp_path: Path, text: by
 def test_csv_that_is_too_large_to_be_sent_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sent_csv, "MOST_BYTES", 5)
+    monkeypatch.setattr(text_files, "MOST_SENT_BYTES", 5)
     with pytest.raises(DatasetError, match="more than 0 MB"):
         _strings(tmp_path, {"a": "string"}, b"a\n1\n2\n")
 

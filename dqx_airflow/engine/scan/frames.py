@@ -15,20 +15,7 @@ from datetime import date, datetime, timedelta
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    DataType,
-    DateType,
-    DoubleType,
-    IntegerType,
-    LongType,
-    MapType,
-    StringType,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql import types as T
 
 from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
 from dqx_airflow.engine.session.sail import sail_version
@@ -255,13 +242,13 @@ _CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097
 # fails on years that Python does not support.
 _DAYS, _MICROSECONDS = "unix_date({})", "unix_micros({})"
 _LOCAL = "timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', {})"
-NESTED = (ArrayType, MapType, StructType, BinaryType)
+NESTED = (T.ArrayType, T.MapType, T.StructType, T.BinaryType)
 """Types that have no value as a metric."""
 _INTERVALS = frozenset(interval_types())
-_COLLECTED_AS: dict[type[DataType], str] = {
-    DateType: _DAYS,
-    TimestampType: _MICROSECONDS,
-    TimestampNTZType: _LOCAL,
+_COLLECTED_AS: dict[type[T.DataType], str] = {
+    T.DateType: _DAYS,
+    T.TimestampType: _MICROSECONDS,
+    T.TimestampNTZType: _LOCAL,
     **dict.fromkeys(NESTED, "NULL"),
 }
 
@@ -292,21 +279,21 @@ def collect(frame: DataFrame, *, keys: int = 0) -> list[tuple[MetricValue, ...]]
     return list(zip(*columns, strict=True))
 
 
-_PLAIN = (LongType, IntegerType, StringType, DoubleType)
+_PLAIN = (T.LongType, T.IntegerType, T.StringType, T.DoubleType)
 """Types whose values are plain as they are: NaN and infinity, too, which stay what they are."""
 
 
 def _value(
-    collected: int | float | None, kind: type[DataType], *, is_key: bool = False
+    collected: int | float | None, kind: type[T.DataType], *, is_key: bool = False
 ) -> MetricValue:
-    if collected is None or kind not in (DateType, TimestampType, TimestampNTZType):
+    if collected is None or kind not in (T.DateType, T.TimestampType, T.TimestampNTZType):
         return collected if isinstance(collected, float) else metric_value(collected)
     try:
-        if kind is DateType:
+        if kind is T.DateType:
             return metric_value((_EPOCH + timedelta(days=collected)).date())
         return metric_value(_EPOCH + timedelta(microseconds=collected))
     except OverflowError:
-        if is_key and kind is DateType:
+        if is_key and kind is T.DateType:
             return _beyond_python(int(collected))
         message = "the value is a date or timestamp outside the years 1 to 9999"
         raise PySparkException(f"[DATETIME_OVERFLOW] {message}") from None

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timezone
-from types import MappingProxyType
 from typing import TypeAlias
 from urllib.parse import unquote
 
@@ -26,7 +25,13 @@ from dqx_airflow.engine.session.spark_errors import explain
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.delta_files import DeltaLog
 from dqx_airflow.engine.sources.guessed_types import TextColumns
-from dqx_airflow.engine.sources.listing import DataFile, absolute, changed_files, files_at
+from dqx_airflow.engine.sources.listing import (
+    NOTHING_IGNORED,
+    DataFile,
+    absolute,
+    changed_files,
+    files_at,
+)
 from dqx_airflow.errors import DatasetError, first_line
 from dqx_airflow.metrics.spark_values import FLOATING
 from dqx_airflow.metrics.sql import quote_literal, quote_name
@@ -211,15 +216,6 @@ def _in_one_form(value: str, held: DataType, kind: str, of_sail: bool) -> str:
         case _:
             return f"rtrim({value})"
 
-
-NOTHING_IGNORED = MappingProxyType(
-    {
-        "ignoreCorruptFiles": "false",
-        "ignoreMissingFiles": "false",
-        "ignoreInvalidPartitionPaths": "false",
-    }
-)
-"""The options of a file reader that make it fail."""
 
 _IGNORING = (
     *(f"spark.sql.files.{name}" for name in NOTHING_IGNORED),

@@ -29,7 +29,7 @@ from dqx_airflow.engine.session.spark_versions import condition_of
 from dqx_airflow.engine.sources import dataset
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.delta_files import DeltaLog, FileGroup, struct_of
-from dqx_airflow.engine.sources.listing import GLOB, DataFile, escaped, is_local
+from dqx_airflow.engine.sources.listing import GLOB, NOTHING_IGNORED, DataFile, escaped, is_local
 from dqx_airflow.errors import DatasetError, first_line
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.values import DatasetRef
@@ -109,7 +109,7 @@ def _frame_of(spark: SparkSession, log: DeltaLog, part: FileGroup) -> DataFrame:
     if not log.reads_folders and any(map(GLOB.search, part.uris)):
         raise DatasetError(f"Sail cannot read {log.path}: a path has wildcard characters", INSTEAD)
     struct = StructType([field for field in log.schema if field.name not in partition_values])
-    reader = spark.read.schema(struct).options(**dataset.NOTHING_IGNORED)
+    reader = spark.read.schema(struct).options(**NOTHING_IGNORED)
     # A folder that looks like a partition counts only if it agrees with the log.
     in_folders = bool(log.partitioned_by) and not partition_values
     reader = reader.options(**({"basePath": log.path} if in_folders else _NO_PARTITIONS))

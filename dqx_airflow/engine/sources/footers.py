@@ -33,13 +33,12 @@ import pyarrow.parquet as pq
 from pyarrow.fs import FileSystem, FileType
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.types import DataType, IntegerType, LongType, StructField, StructType
 
 from dqx_airflow.datasets.reader_options import option_of
 from dqx_airflow.engine.session.spark_versions import type_named
 from dqx_airflow.engine.sources.dataset import OpenDataset
-from dqx_airflow.engine.sources.listing import DataFile, for_spark, partition_names, read_each
+from dqx_airflow.engine.sources.listing import DataFile, DatasetFiles, partition_names, read_each
 from dqx_airflow.errors import DatasetError, first_line
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.types import decimal_size, fields_of, parts_of, spelled_like
@@ -346,18 +345,8 @@ def _drifts(
     columns_by_file = columns_in(dataset.location, ref.format, tuple(read), key_of)
     merged = merges_schemas(spark, ref)
     return {
-        on: _drift(
-            dataset,
-            files[on],
-            {
-                file.path: columns_by_file[file.path]
-                for file in files[on]
-                if file.path in columns_by_file
-            },
-            key_of,
-            merged=merged,
-        )
-        for on in dates
+        on: _drift(dataset, chosen, columns_by_file, key_of, merged=merged)
+        for on, chosen in files.items()
     }
 
 
@@ -380,7 +369,9 @@ def _drift(
     *,
     merged: bool,
 ) -> SchemaDrift:
-    """:param there: the columns of the files that were read, by path."""
+    """:param columns_by_file: those of all files that could be read, by path."""
+    read_paths = (file.path for file in files if file.path in columns_by_file)
+    columns_by_file = {path: columns_by_file[path] for path in read_paths}
     folders = {key_of(name) for name in partition_names(files)}
     read = {key_of(name): name for name in dataset.struct.names if key_of(name) not in folders}
     missing: dict[str, str] = {}
@@ -442,21 +433,16 @@ _UNSIGNED = {
 }
 
 
-def read_stored(
-    fresh_reader: Callable[[], DataFrameReader], path: str, files: Sequence[DataFile]
-) -> DataFrame | None:
-    """A frame over Parquet files whose schema Spark rejects; None if they cannot be read.
-
-    :param fresh_reader: returns a reader with the options of the dataset.
-    """
-    if not files or partition_names(files):
+def read_stored(source: DatasetFiles) -> DataFrame | None:
+    """A frame over Parquet files whose schema Spark rejects; None if they cannot be read."""
+    if not source.listed or source.folders:
         return None
     try:
-        schema = pa.unify_schemas(read_each(path, files, _schema))
+        schema = pa.unify_schemas(read_each(source.path, source.listed, _schema))
         fields = [StructField(field.name, _stored(field.type)) for field in schema]
     except (OSError, ValueError, pa.ArrowException, PySparkException):
         return None
-    frame = fresh_reader().schema(StructType(fields)).load(for_spark(path))
+    frame = source.strict_reader().schema(StructType(fields)).load(source.place)
     return frame.selectExpr(*(f"{_value(field)} AS {quote_name(field.name)}" for field in schema))
 
 

@@ -15,28 +15,18 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.readwriter import DataFrameReader
-from pyspark.sql.types import (
-    ArrayType,
-    DataType,
-    DoubleType,
-    MapType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql import types as T
 
 from dqx_airflow.datasets.reader_options import given_options, is_on, option_of
 from dqx_airflow.engine.session.spark_versions import objection_to_guessed_json, type_named
 from dqx_airflow.engine.sources import text_files
-from dqx_airflow.engine.sources.listing import DataFile, for_spark, newest_paths, partition_names
-from dqx_airflow.engine.sources.sent_csv import read_strings
+from dqx_airflow.engine.sources.listing import DatasetFiles, newest_paths
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import can_be_cast, cast_sql, quote_name
 from dqx_airflow.metrics.types import LONGEST_DECIMAL, Family, family_of, spelled_like
@@ -100,41 +90,33 @@ class TextColumns:
 
 
 def read_texts(
-    ref: DatasetRef,
-    fresh_reader: Callable[[], DataFrameReader],
-    path: str,
-    files: Sequence[DataFile] | None,
-    plain: Callable[[Sequence[StructField]], DataFrame],
-    unseen: Mapping[str, str],
-    sail: SparkSession | None = None,
+    source: DatasetFiles, unseen: Mapping[str, str], *, is_sent: bool
 ) -> tuple[DataFrame, TextColumns]:
     """A frame with the columns in the files, of their declared types, and their strings.
 
     The header of a CSV file decides which column is which, and which of them it has; the frame has
     the columns of all files. Undeclared columns stay as they are.
 
-    :param fresh_reader: returns a reader with the options of the dataset.
-    :param plain: returns the same files as plain text, with the columns of their folders.
     :param unseen: faults of the text that are left to be found.
-    :param sail: the session, if CSV is read here because this is a Sail.
+    :param is_sent: true if CSV is read here because this is a Sail.
     """
-    source = _DeclaredFiles.of(ref, fresh_reader, path, files or ())
+    ref, declared = source.ref, _DeclaredFiles.of(source)
     if ref.format == "csv":
-        strings, is_sampled = source.csv() if sail is None else source.sent(sail), False
+        strings, is_sampled = declared.sent() if is_sent else declared.csv(), False
     else:
-        sample = newest_paths(path, files or (), MOST_SAMPLED_BYTES)
-        strings, is_sampled = source.json(sample), bool(sample)
+        sample = newest_paths(source.path, source.listed, MOST_SAMPLED_BYTES)
+        strings, is_sampled = declared.json(sample), bool(sample)
     frame = strings.frame
-    struct = StructType([StructField(name, kind) for name, kind in strings.columns.items()])
+    struct = T.StructType([T.StructField(name, kind) for name, kind in strings.columns.items()])
     left_out = {} if ref.is_lenient else faults_of(ref, struct, is_sampled=is_sampled)
     # A line of JSON that is not in its encoding is malformed. What is sent was read whole.
-    if faults := {**(unseen if ref.format == "csv" and sail is None else {}), **left_out}:
-        besides = plain(source.in_folders)
-        if source.has_lines and ref.format == "json":
+    if faults := {**(unseen if ref.format == "csv" and not is_sent else {}), **left_out}:
+        besides = source.texts(declared.in_folders)
+        if declared.has_lines and ref.format == "json":
             frame = text_files.with_faults_as_lines(frame, besides, faults, _LINE)
         else:
             frame = text_files.with_faults_raised(frame, besides, faults)
-    frame, kept = source.cast(frame, strings.columns)
+    frame, kept = declared.cast(frame, strings.columns)
     return frame, replace(kept, is_sampled=is_sampled)
 
 
@@ -144,55 +126,46 @@ class _Strings:
     Spark infers."""
 
     frame: DataFrame
-    columns: Mapping[str, DataType]
+    columns: Mapping[str, T.DataType]
 
 
 @dataclass(frozen=True, slots=True)
 class _DeclaredFiles:
     """Text files and their declared columns: those in the files, and those in the names of their
-    folders, `partitions`. `has_lines` is set if malformed lines are kept whole."""
+    folders. `has_lines` is set if malformed lines are kept whole."""
 
-    ref: DatasetRef
-    fresh_reader: Callable[[], DataFrameReader]
-    path: str
-    files: Sequence[DataFile]
-    partitions: Sequence[str]
-    declared: Mapping[str, DataType]
-    in_folders: Sequence[StructField]
+    source: DatasetFiles
+    declared: Mapping[str, T.DataType]
+    in_folders: Sequence[T.StructField]
     has_lines: bool
 
     @classmethod
-    def of(
-        cls,
-        ref: DatasetRef,
-        fresh_reader: Callable[[], DataFrameReader],
-        path: str,
-        files: Sequence[DataFile],
-    ) -> _DeclaredFiles:
-        partitions = partition_names(files)
-        fields = fresh_reader().schema(ref.schema or "").load(for_spark(path)).schema.fields
-        in_folders = [field for field in fields if spelled_like(field.name, partitions) is not None]
+    def of(cls, source: DatasetFiles) -> _DeclaredFiles:
+        ref = source.ref
+        fields = source.strict_reader().schema(ref.schema or "").load(source.place).schema.fields
+        in_folders = [f for f in fields if spelled_like(f.name, source.folders) is not None]
         declared = {field.name: field.dataType for field in fields if field not in in_folders}
         has_lines = all(name.lower() != "mode" for name, _ in ref.options)
-        return cls(ref, fresh_reader, path, files, partitions, declared, in_folders, has_lines)
+        return cls(source, declared, in_folders, has_lines)
 
     def csv(self) -> _Strings:
         """The strings of CSV files, each group of files with the columns of its header."""
-        with_header, groups = text_files.has_header(self.ref), list[list[str]]()
-        if with_header and not self.partitions:
-            groups = text_files.groups_by_header(self.path, self.files)
+        source, groups = self.source, list[list[str]]()
+        with_header = text_files.has_header(source.ref)
+        if with_header and not source.folders:
+            groups = text_files.groups_by_header(source.path, source.listed)
         frames: list[DataFrame] = []
-        all_columns: dict[str, DataType] = {}
-        places: list[str] | list[list[str]] = groups or [for_spark(self.path)]
+        all_columns: dict[str, T.DataType] = {}
+        places: list[str] | list[list[str]] = groups or [source.place]
         for place in places:
-            reader = self.fresh_reader().option("inferSchema", "false")
+            reader = source.strict_reader().option("inferSchema", "false")
             names = [name for name in reader.load(place).schema.names if self._is_in_files(name)]
             if with_header:
                 file = place[0] if isinstance(place, list) else place
-                text_files.require_declared(self.ref, names, self.declared, file)
+                text_files.require_declared(source.ref, names, self.declared, file)
             else:
                 names = [*self.declared, *names[len(self.declared) :]][: len(names)]
-            columns: dict[str, DataType] = dict.fromkeys(names, StringType())
+            columns: dict[str, T.DataType] = dict.fromkeys(names, T.StringType())
             frame = self._read(columns, place)
             safe = _with_safe_lines(frame, names[0]) if groups and self.has_lines else frame
             frames.append(safe)
@@ -204,15 +177,16 @@ class _DeclaredFiles:
         frame = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
         return _Strings(frame, all_columns)
 
-    def sent(self, spark: SparkSession) -> _Strings:
+    def sent(self) -> _Strings:
         """The strings of CSV files that are read here."""
+        source, spark = self.source, self.source.spark
         types = {name: kind.simpleString() for name, kind in self.declared.items()}
-        table = read_strings(self.ref, self.path, self.files, types, _LINE)
-        struct = StructType([StructField(name, StringType()) for name in table.column_names])
+        table = text_files.read_strings(source.ref, source.path, source.listed, types, _LINE)
+        struct = T.StructType([T.StructField(name, T.StringType()) for name in table.column_names])
         view = f"dqx_{uuid.uuid4().hex}"  # which is sent once, and not with every query
         spark.createDataFrame(table, struct).createOrReplaceTempView(view)
         names = (name for name in struct.names if name != _LINE)
-        return _Strings(spark.table(view), dict.fromkeys(names, StringType()))
+        return _Strings(spark.table(view), dict.fromkeys(names, T.StringType()))
 
     def json(self, sample: Sequence[str]) -> _Strings:
         """The strings of JSON: first the declared columns, then the others with the types that
@@ -222,24 +196,24 @@ class _DeclaredFiles:
 
         :param sample: the files to infer from; empty for all.
         """
-        reader = self.fresh_reader().options(**_LINES)
+        reader, place = self.source.strict_reader().options(**_LINES), self.source.place
         inferred = {
             field.name: field.dataType
-            for field in reader.load(list(sample) or for_spark(self.path)).schema.fields
+            for field in reader.load(list(sample) or place).schema.fields
             if field.name != _LINE and self._is_in_files(field.name)
         }
         unseen = [] if sample else [name for name in self.declared if name not in inferred]
         if unseen:  # Spark infers nothing from empty objects.
-            found = self._read(dict.fromkeys(unseen, StringType()), for_spark(self.path))
+            found = self._read(dict.fromkeys(unseen, T.StringType()), place)
             is_there = [F.expr(f"max({quote_name(name)} IS NOT NULL)") for name in unseen]
             present = zip(unseen, found.select(*is_there).collect()[0], strict=True)
             unseen = [name for name, is_present in present if not is_present]
         columns = {name: kind for name, kind in self.declared.items() if name not in unseen}
         columns |= inferred
-        return _Strings(self._read(columns, for_spark(self.path)), columns)
+        return _Strings(self._read(columns, place), columns)
 
     def cast(
-        self, frame: DataFrame, columns: Mapping[str, DataType]
+        self, frame: DataFrame, columns: Mapping[str, T.DataType]
     ) -> tuple[DataFrame, TextColumns]:
         """The values of strings, in their declared types, and the strings."""
         types = {name: self._declared_type(name) for name in columns}
@@ -249,7 +223,7 @@ class _DeclaredFiles:
             if kind is not None and family_of(kind.simpleString()) is not Family.TEXT
         }
         values = [
-            _value(self.ref, name, casts[name]).alias(name)
+            _value(self.source.ref, name, casts[name]).alias(name)
             if name in casts
             else F.expr(quote_name(name))
             for name in frame.columns
@@ -258,25 +232,25 @@ class _DeclaredFiles:
         kept = TextColumns(tuple(columns), frozenset(casts), self.has_lines)
         return frame.select(*values, *strings), kept
 
-    def _read(self, columns: Mapping[str, DataType], place: str | list[str]) -> DataFrame:
+    def _read(self, columns: Mapping[str, T.DataType], place: str | list[str]) -> DataFrame:
         """Declared columns as strings, the others as they are."""
         fields = [
-            StructField(name, kind if self._declared_type(name) is None else StringType())
+            T.StructField(name, kind if self._declared_type(name) is None else T.StringType())
             for name, kind in columns.items()
         ]
-        fields += [*self.in_folders, *([StructField(_LINE, StringType())] * self.has_lines)]
-        reader = self.fresh_reader().schema(StructType(fields))
+        fields += [*self.in_folders, *([T.StructField(_LINE, T.StringType())] * self.has_lines)]
+        reader = self.source.strict_reader().schema(T.StructType(fields))
         return (reader.options(**_LINES) if self.has_lines else reader).load(place)
 
-    def _declared_type(self, name: str) -> DataType | None:
+    def _declared_type(self, name: str) -> T.DataType | None:
         spelled = spelled_like(name, self.declared)
         return None if spelled is None else self.declared[spelled]
 
     def _is_in_files(self, name: str) -> bool:
-        return spelled_like(name, self.partitions) is None
+        return spelled_like(name, self.source.folders) is None
 
 
-def faults_of(ref: DatasetRef, struct: StructType, *, is_sampled: bool = False) -> dict[str, str]:
+def faults_of(ref: DatasetRef, struct: T.StructType, *, is_sampled: bool = False) -> dict[str, str]:
     """What Spark's reader would drop from the strings of a dataset, each with its condition.
 
     :param struct: the columns that are read.
@@ -298,7 +272,7 @@ def _with_safe_lines(frame: DataFrame, column: str) -> DataFrame:
     return frame.withColumn(_LINE, F.expr(whole))
 
 
-def _value(ref: DatasetRef, name: str, kind: DataType) -> Column:
+def _value(ref: DatasetRef, name: str, kind: T.DataType) -> Column:
     text, spark_type = quote_name(name), kind.simpleString()
     if can_be_cast(spark_type):
         options = {name.lower(): value for name, value in ref.options}
@@ -310,7 +284,7 @@ def _value(ref: DatasetRef, name: str, kind: DataType) -> Column:
             "declare it as string",
         )
     # As the only value of an object: only then does Spark report whether it could read it.
-    struct = StructType([StructField(_VALUE, kind), StructField(_LINE, StringType())])
+    struct = T.StructType([T.StructField(_VALUE, kind), T.StructField(_LINE, T.StringType())])
     whole = F.concat(F.lit(f'{{"{_VALUE}":'), F.expr(text), F.lit("}"))
     parsed = F.from_json(whole, struct, {**given_options(ref), **_LINES})
     return F.when(parsed.getField(_LINE).isNull(), parsed.getField(_VALUE))
@@ -349,31 +323,26 @@ class GuessedTypes:
     """The columns of files, without those of folders; `notes` say why columns are strings, or
     what their type does not hold."""
 
-    struct: StructType
+    struct: T.StructType
     notes: Mapping[str, str] = field(default_factory=dict)
 
 
-def guess_csv(
-    ref: DatasetRef,
-    fresh_reader: Callable[[], DataFrameReader],
-    path: str | Sequence[str],
-    folders: Collection[str],
-) -> GuessedTypes | None:
+def guess_csv(source: DatasetFiles) -> GuessedTypes | None:
     """The types of CSV files; None if the options of the dataset leave them to Spark.
 
-    :param folders: the columns in the names of folders.
     :raises DatasetError: they are numbers that no type holds, or other kinds in other files.
     """
+    ref, place = source.ref, source.place
     if any(name.lower() in _SPARKS_OWN for name in given_options(ref)):
         return None
     # Malformed lines, and other headers, are left to the scan.
     lenient = {"inferSchema": "false", "mode": "PERMISSIVE", "enforceSchema": "true"}
-    texts = fresh_reader().options(**lenient).load(path)
-    names = [name for name in texts.columns if spelled_like(name, folders) is None]
+    texts = source.strict_reader().options(**lenient).load(place)
+    names = [name for name in texts.columns if spelled_like(name, source.folders) is None]
     if not names:
         return None
     seen = _seen(texts, names)
-    types: dict[str, DataType] = {}
+    types: dict[str, T.DataType] = {}
     notes: dict[str, str] = {}
     for name in names:
         types[name], note = seen[name].type(ref, name)
@@ -381,11 +350,11 @@ def guess_csv(
             notes[name] = f"column '{name}' is read as strings: {note}"
     times = [name for name in names if seen[name].is_time]
     if times:
-        sparks = fresh_reader().load(path).schema
+        sparks = source.strict_reader().load(place).schema
         types |= {name: sparks[name].dataType for name in times}
-        lost = (name for name in times if seen[name].is_lost and types[name] != StringType())
+        lost = (name for name in times if seen[name].is_lost and types[name] != T.StringType())
         notes |= {name: f"column '{name}' is read without its nanoseconds" for name in lost}
-    return GuessedTypes(StructType([StructField(n, kind) for n, kind in types.items()]), notes)
+    return GuessedTypes(T.StructType([T.StructField(n, kind) for n, kind in types.items()]), notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,7 +373,7 @@ class _Seen:
     def is_time(self) -> bool:
         return bool(self.mask & _TIME) and not self.mask & ~(_TIME | _DATE)
 
-    def type(self, ref: DatasetRef, name: str) -> tuple[DataType, str | None]:
+    def type(self, ref: DatasetRef, name: str) -> tuple[T.DataType, str | None]:
         kinds = sorted({_kind(mask) for mask in self.by_file if mask})
         if len(kinds) > 1:
             raise DatasetError(
@@ -417,9 +386,9 @@ class _Seen:
             is_mixed = simple == "string" and self.mask & ~_TEXT and not self.is_time
             return _parsed(simple), _MIXED if is_mixed else None
         if self.mask & _ZEROS:
-            return StringType(), "some of its numbers begin with zeros"
+            return T.StringType(), "some of its numbers begin with zeros"
         if self.mask & _FLOAT and not self.is_lost:
-            return DoubleType(), None
+            return T.DoubleType(), None
         if self.before + self.after > LONGEST_DECIMAL or self.mask & _FLOAT:
             raise _too_long(ref, name)
         if not (self.after or self.mask & _DECIMAL):
@@ -445,7 +414,7 @@ def _too_long(ref: DatasetRef, name: str) -> DatasetError:
     )
 
 
-def _parsed(simple: str) -> DataType:
+def _parsed(simple: str) -> T.DataType:
     return type_named(simple)
 
 
@@ -513,33 +482,27 @@ def _kind_of(column: str) -> str:
     )
 
 
-def guess_json(
-    ref: DatasetRef,
-    fresh_reader: Callable[[], DataFrameReader],
-    path: str | Sequence[str],
-    folders: Collection[str],
-    texts: DataFrame,
-) -> GuessedTypes:
+def guess_json(source: DatasetFiles) -> GuessedTypes:
     """The types of JSON files.
 
-    :param texts: the same files as plain text: values of JSON.
     :raises DatasetError: values of a field are of several types, or numbers that no type holds.
     """
+    ref, place = source.ref, source.place
     is_plain = (
         all(name.lower() in _PLAIN_JSON for name in given_options(ref)) and not ref.is_lenient
     )
-    objection = objection_to_guessed_json(texts.sparkSession)
+    objection = objection_to_guessed_json(source.spark)
     if is_plain and objection is not None:
         declared = "declare the columns in schema, as `schema=id int, note string`"
         raise DatasetError(f"dataset '{ref.name}': {objection}", declared)
-    struct = _variants(ref, texts) if is_plain else None
+    struct = _variants(ref, source.texts()) if is_plain else None
     if struct is None:
-        inferred = fresh_reader().load(path).schema.fields
-        struct = StructType([f for f in inferred if spelled_like(f.name, folders) is None])
+        inferred = source.strict_reader().load(place).schema.fields
+        struct = T.StructType([f for f in inferred if spelled_like(f.name, source.folders) is None])
     doubles = [f.name for f in struct.fields if _has_double(f.dataType)]
     if doubles:
-        strings = StructType([StructField(name, StringType()) for name in doubles])
-        frame = fresh_reader().schema(strings).option("mode", "PERMISSIVE").load(path)
+        strings = T.StructType([T.StructField(name, T.StringType()) for name in doubles])
+        frame = source.strict_reader().schema(strings).option("mode", "PERMISSIVE").load(place)
         lost = [f"max({quote_name(name)} RLIKE '{_LOST}')" for name in doubles]
         for name, is_lost in zip(doubles, frame.selectExpr(*lost).collect()[0], strict=True):
             if is_lost:
@@ -547,7 +510,7 @@ def guess_json(
     return GuessedTypes(struct)
 
 
-def _variants(ref: DatasetRef, texts: DataFrame) -> StructType | None:
+def _variants(ref: DatasetRef, texts: DataFrame) -> T.StructType | None:
     """The columns of JSON values, each with the narrowest type that holds all of its values: NULL
     and objects without fields are strings. None if a value cannot be parsed.
 
@@ -568,7 +531,7 @@ def _variants(ref: DatasetRef, texts: DataFrame) -> StructType | None:
         text,
     )
     struct = _parsed(ddl)
-    assert isinstance(struct, StructType)
+    assert isinstance(struct, T.StructType)
     for name, kind in ((f.name, f.dataType) for f in struct.fields):
         if "variant" in kind.simpleString():
             raise DatasetError(
@@ -579,9 +542,11 @@ def _variants(ref: DatasetRef, texts: DataFrame) -> StructType | None:
     return struct
 
 
-def _has_double(kind: DataType) -> bool:
-    if isinstance(kind, StructType):
+def _has_double(kind: T.DataType) -> bool:
+    if isinstance(kind, T.StructType):
         return any(_has_double(f.dataType) for f in kind.fields)
-    if isinstance(kind, MapType):
+    if isinstance(kind, T.MapType):
         return _has_double(kind.valueType)
-    return _has_double(kind.elementType) if isinstance(kind, ArrayType) else kind == DoubleType()
+    if isinstance(kind, T.ArrayType):
+        return _has_double(kind.elementType)
+    return isinstance(kind, T.DoubleType)

@@ -1,19 +1,31 @@
-"""The files of a dataset: their paths, how they are compressed, which belong to a date."""
+"""The files of a dataset: their paths, how they are compressed, which belong to a date; and how
+Spark reads them."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
+from importlib import resources
 from operator import attrgetter
 from pathlib import Path
-from typing import TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote
 
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
+from pyspark.sql.types import StringType, StructField, StructType
+
+from dqx_airflow.datasets.reader_options import given_options, is_on, option_of
+from dqx_airflow.values import DatasetRef
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.readwriter import DataFrameReader
 
 GLOB = re.compile(r"[*?\[\]{}\\]")
 """The characters that make a path a glob to Spark."""
@@ -359,3 +371,82 @@ def table_format(path: str) -> str | None:
         return None
     beside = files_at(f"{parent}/metadata") or ()
     return "Iceberg" if any(file.path.endswith(".metadata.json") for file in beside) else None
+
+
+NOTHING_IGNORED = MappingProxyType(
+    {
+        "ignoreCorruptFiles": "false",
+        "ignoreMissingFiles": "false",
+        "ignoreInvalidPartitionPaths": "false",
+    }
+)
+"""The options of a file reader that make it fail."""
+
+_STRICT: dict[str, dict[str, str]] = json.loads(
+    resources.files(__package__).joinpath("strict_options.json").read_text(encoding="utf-8")
+)
+"""The options of formats, which are read strictly unless those of a dataset say otherwise.
+
+For a line that does not fit, PERMISSIVE would return NULLs, which most rules let pass. To notice
+such lines Spark must read them whole, including the names in each file. The log of Iceberg has
+counts and extremes of files that may no longer exist.
+"""
+_OF_TEXTS = frozenset(
+    {"linesep", "pathglobfilter", "recursivefilelookup", "modifiedafter", "modifiedbefore"}
+    | {"basepath", "timezone"}
+)
+"""Options of text files that also apply to plain text, in lower case."""
+
+
+@dataclass(frozen=True)
+class DatasetFiles:
+    """The files of a dataset at a path, as far as they can be listed, and Spark's readers of them.
+
+    Listed before Spark lists them, so that no change goes unnoticed.
+    """
+
+    spark: SparkSession
+    ref: DatasetRef
+    path: str
+    listed: tuple[DataFile, ...]
+
+    @cached_property
+    def folders(self) -> list[str]:
+        """The columns in the names of folders."""
+        return partition_names(self.listed)
+
+    @property
+    def place(self) -> str:
+        """The path for a reader."""
+        return for_spark(self.path)
+
+    def strict_reader(self) -> DataFrameReader:
+        """A new reader with the options of the dataset, strict where they do not say otherwise."""
+        strict = self._reader(self.ref.format).options(**_STRICT.get(self.ref.format, {}))
+        return strict.options(**given_options(self.ref))
+
+    def texts(self, in_folders: Sequence[StructField] = ()) -> DataFrame:
+        """The files as plain text, line by line, or each as a whole if values may have line breaks.
+
+        :param in_folders: the columns of folders, if they are needed.
+        """
+        taken = {
+            name: text
+            for name, text in given_options(self.ref).items()
+            if name.lower() in _OF_TEXTS or "." in name
+        }
+        reader = self._reader("text").options(**taken)
+        if is_on(self.ref, "multiLine"):
+            reader = reader.option("wholetext", "true")
+        elif (encoding := option_of(self.ref, "encoding")) and "lineSep" in taken:
+            reader = reader.option("encoding", encoding)
+        if in_folders:
+            reader = reader.schema(StructType([StructField("value", StringType()), *in_folders]))
+        return reader.load(self.place)
+
+    def _reader(self, format: str) -> DataFrameReader:
+        reader = self.spark.read.format(format)
+        if format != "iceberg":
+            reader = reader.options(**NOTHING_IGNORED)
+        root = partition_root(self.path)
+        return reader if root is None else reader.option("basePath", root)

@@ -7,16 +7,13 @@ their column silently become NULL.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date, datetime, timezone
-from importlib.resources import files
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.readwriter import DataFrameReader
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from dqx_airflow.datasets.delta_log import require_whole_commits
 from dqx_airflow.datasets.reader_options import given_options, is_on, of_delta_table, option_of
@@ -33,15 +30,7 @@ from dqx_airflow.engine.sources.delta_table import deltalake_failures, open_delt
 from dqx_airflow.engine.sources.footers import UNREADABLE, merges_schemas
 from dqx_airflow.engine.sources.guessed_types import faults_of, guess_csv, guess_json, read_texts
 from dqx_airflow.engine.sources.jdbc import open_database_table
-from dqx_airflow.engine.sources.listing import (
-    GLOB,
-    DataFile,
-    absolute,
-    for_spark,
-    is_local,
-    partition_names,
-    paths_of,
-)
+from dqx_airflow.engine.sources.listing import GLOB, DataFile, DatasetFiles, absolute, paths_of
 from dqx_airflow.errors import DatasetError, RequestError
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.values import DatasetRef
@@ -95,7 +84,7 @@ def _of_sail(opened: dataset.OpenDataset) -> dataset.OpenDataset:
     files, alone = opened.files or (), opened.read_files
     if len({name.casefold() for name in opened.struct.names}) < len(opened.struct.names):
         other = "columns whose names differ only in case"
-    elif folders := partition_names(files):
+    elif folders := listing.partition_names(files):
         other = f"the values of {folders[0]} in the names of folders"
     elif any(map(GLOB.search, (opened.location, *(file.path for file in files)))):
         other = "paths with wildcard characters"
@@ -163,7 +152,8 @@ def open_table(spark: SparkSession, ref: DatasetRef, table: str) -> dataset.Open
         wrong = of_delta_table(ref.options[0][0])
         raise DatasetError(f"dataset '{ref.name}' {wrong.problem}", wrong.hint)
     version = _version_of(spark, ref, table)
-    if (location := about.get("Location")) and is_local(location := absolute(location)):
+    location = about.get("Location") and absolute(about["Location"])
+    if location and listing.is_local(location):
         with deltalake_failures(ref, location):
             require_whole_commits(location, version)
     opened = dataset.OpenDataset.of_frame(
@@ -277,15 +267,6 @@ def _version_of(spark: SparkSession, ref: DatasetRef, table: str) -> int:
     return int(newest)
 
 
-_STRICT_FILES: dict[str, dict[str, str]] = json.loads(
-    files(__package__).joinpath("strict_options.json").read_text(encoding="utf-8")
-)
-"""The options of formats, which are read strictly unless those of a dataset say otherwise.
-
-For a line that does not fit, PERMISSIVE would return NULLs, which most rules let pass. To notice
-such lines Spark must read them whole, including the names in each file. The log of Iceberg has
-counts and extremes of files that may no longer exist.
-"""
 _SAMPLED = "columns that are not declared were looked for in the newest 64 MB of the files"
 _OF_TABLES = ("parquet", "orc", "avro")
 """The file formats of tables."""
@@ -294,92 +275,65 @@ _OF_TABLES = ("parquet", "orc", "avro")
 def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> dataset.OpenDataset:
     if ref.format in _OF_TABLES and (table := listing.table_format(path)) is not None:
         raise dataset.of_table(ref, path, table)
-    # Listed before Spark lists them, so that no change goes unnoticed.
     files = listing.files_at(path)
     chosen = [file for file in files or () if _is_chosen(ref, file)]
     unseen: dict[str, str] = {}
     if ref.format in ("csv", "json"):
         unseen = text_files.require_text(ref, path, chosen)
         ref = text_files.with_json_layout(ref, path, chosen)
-    options, of_sail = given_options(ref), sail_version(spark) is not None
+    of_sail = sail_version(spark) is not None
     if of_sail and ref.format == "csv" and not files:
         raise dataset.nothing_there(ref, path)
+    source = DatasetFiles(spark, ref, path, files or ())
     if ref.format != "iceberg":  # its metadata says which files count
-        _require_whole_files(ref, files or (), chosen)
-        _require_read_files(ref, path, files or ())
-    if ref.schema is not None and partition_names(files or ()):
+        _require_whole_files(source, chosen)
+        _require_read_files(source)
+    if ref.schema is not None and source.folders:
         dataset.require_checked_folders(spark, ref)
-
-    def reader(format: str) -> DataFrameReader:
-        spark_reader = spark.read.format(format)
-        if format != "iceberg":
-            spark_reader = spark_reader.options(**dataset.NOTHING_IGNORED)
-        root = listing.partition_root(path)
-        return spark_reader if root is None else spark_reader.option("basePath", root)
-
-    def fresh_reader() -> DataFrameReader:
-        strict = reader(ref.format).options(**_STRICT_FILES.get(ref.format, {}))
-        return strict.options(**options)
-
-    def texts(folders: Sequence[StructField]) -> DataFrame:
-        texts = text_files.plain_texts(reader, options, is_whole=is_on(ref, "multiLine"))
-        if folders:
-            texts = texts.schema(StructType([StructField("value", StringType()), *folders]))
-        return texts.load(for_spark(path))
-
     if ref.is_of_texts:
-        sail_session = spark if of_sail else None
-        frame, kept = read_texts(ref, fresh_reader, path, files, texts, unseen, sail_session)
+        frame, kept = read_texts(source, unseen, is_sent=of_sail)
         visible = [quote_name(name) for name in frame.columns if name not in kept.hidden]
         struct = frame.selectExpr(*visible).schema
         dates = DateColumn.of(ref, struct)
         opened = dataset.OpenDataset(ref, struct, lambda _: frame, path, dates, texts=kept)
         opened = replace(opened, notes={"": _SAMPLED} if kept.is_sampled else {})
     else:
-        opened = _open_columns(spark, ref, fresh_reader, path, files or (), texts, unseen)
+        opened = _open_columns(source, unseen)
     if ref.schema is not None and not (of_sail or opened.read(()).inputFiles()):
         raise dataset.nothing_there(ref, path)
     return replace(opened, files=files)
 
 
-def _open_columns(
-    spark: SparkSession,
-    ref: DatasetRef,
-    fresh_reader: Callable[[], DataFrameReader],
-    path: str,
-    files: Sequence[DataFile],
-    texts: Callable[[Sequence[StructField]], DataFrame],
-    unseen: Mapping[str, str],
-) -> dataset.OpenDataset:
+def _open_columns(source: DatasetFiles, unseen: Mapping[str, str]) -> dataset.OpenDataset:
     """Files whose values have types.
 
     :param unseen: the faults of texts that are left to be found.
     """
-    folders = partition_names(files)
-    place = for_spark(path)
+    ref, path, files, place = source.ref, source.path, source.listed, source.place
     guessed = None
     if ref.schema is None and ref.format == "csv":
-        guessed = guess_csv(ref, fresh_reader, place, folders)
+        guessed = guess_csv(source)
     elif ref.schema is None and ref.format == "json":
-        guessed = guess_json(ref, fresh_reader, place, folders, texts(()))
+        guessed = guess_json(source)
     schema = ref.schema or (guessed and guessed.struct)
-    schema = schema or _schema_as_written(spark, ref, path, files)
-    reader = fresh_reader() if schema is None else fresh_reader().schema(schema)
+    schema = schema or _schema_as_written(source)
+    reader = source.strict_reader()
+    reader = reader if schema is None else reader.schema(schema)
     try:
         frame = reader.load(place)
         struct = frame.schema  # Spark Connect only now looks at the files.
     except PySparkException as error:
         is_refused = ref.schema is None and condition_of(error) == UNREADABLE
-        stored = footers.read_stored(fresh_reader, path, files) if is_refused else None
+        stored = footers.read_stored(source) if is_refused else None
         if stored is None:
             raise
         return dataset.OpenDataset.of_frame(ref, stored, path)
     if ref.format in ("csv", "json"):
         if ref.format == "csv" and text_files.has_header(ref):
-            names = [name for name in struct.names if name not in folders]
-            text_files.require_names(ref, names, path, folders)
+            names = [name for name in struct.names if name not in source.folders]
+            text_files.require_names(ref, names, path, source.folders)
         if faults := {**unseen, **({} if ref.is_lenient else faults_of(ref, struct))}:
-            frame = text_files.with_faults_raised(frame, texts(()), faults)
+            frame = text_files.with_faults_raised(frame, source.texts(), faults)
     opened = dataset.OpenDataset.of_frame(ref, frame, path)
     if guessed:
         opened = replace(opened, notes=guessed.notes)
@@ -410,23 +364,21 @@ def _open_columns(
     def read_files(chosen: Collection[DataFile]) -> DataFrame:
         check_footers(chosen)
         # Folder values have the types that Spark inferred from all folders.
-        reader = (
-            fresh_reader().schema(struct).option("basePath", listing.partition_root(path) or path)
-        )
+        base = listing.partition_root(path) or path
+        reader = source.strict_reader().schema(struct).option("basePath", base)
         try:
             with spark_failures():
                 return reader.load(paths_of(path, chosen))
         except PySparkException as error:
-            raise dataset.unreadable(spark, ref, error) from error
+            raise dataset.unreadable(source.spark, ref, error) from error
 
     return replace(opened, read_files=read_files)
 
 
-def _schema_as_written(
-    spark: SparkSession, ref: DatasetRef, path: str, files: Sequence[DataFile]
-) -> StructType | None:
+def _schema_as_written(source: DatasetFiles) -> StructType | None:
     """The schema of Parquet files, in cases in which Spark need not start a job to find it. Sail
     would take the columns of all files: there it is that of the first one, as on Spark."""
+    spark, ref, path, files = source.spark, source.ref, source.path, source.listed
     if ref.format != "parquet" or ref.options or GLOB.search(path) or merges_schemas(spark, ref):
         return None
     written = footers.schema_as_written(path, files)
@@ -439,34 +391,35 @@ def _schema_as_written(
     return spark.read.parquet(*first).schema if first else None
 
 
-def _require_whole_files(
-    ref: DatasetRef, files: Sequence[DataFile], chosen: Iterable[DataFile]
-) -> None:
+def _require_whole_files(source: DatasetFiles, chosen: Iterable[DataFile]) -> None:
     """Rejects empty files among the chosen ones, where even a file without rows has some bytes.
 
     :raises DatasetError: there is one.
     """
+    ref = source.ref
     if ref.format == "json" or (ref.format == "csv" and not text_files.has_header(ref)):
         return
     empty = [file.path for file in chosen if file.size == 0]
-    if empty and len(empty) < len(files):
+    if empty and len(empty) < len(source.listed):
         message = f"dataset '{ref.name}' cannot be read: {empty[0]} is empty"
         raise DatasetError(message, "remove it, or write it again: Spark would skip it")
 
 
-def _require_read_files(ref: DatasetRef, path: str, files: Sequence[DataFile]) -> None:
+def _require_read_files(source: DatasetFiles) -> None:
     """Rejects files that Spark would not read: those in subfolders that are not partitions, and
     links to files that do not exist.
 
     :raises DatasetError: there is one.
     """
+    ref, path = source.ref, source.path
     links = [link for link in listing.dangling_links(path) if _is_chosen(ref, DataFile(link, 0, 0))]
     if links:
         message = f"dataset '{ref.name}': {links[0]} is a link to a file that does not exist"
         raise DatasetError(message, "remove it, or restore the file: Spark would skip it")
     if is_on(ref, "recursiveFileLookup") or option_of(ref, "basePath") is not None:
         return
-    unread = [file.path for file in listing.unread_files(path, files) if _is_chosen(ref, file)]
+    listed = listing.unread_files(path, source.listed)
+    unread = [file.path for file in listed if _is_chosen(ref, file)]
     if unread:
         more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
         raise DatasetError(
