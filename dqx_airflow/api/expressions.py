@@ -7,7 +7,7 @@ from __future__ import annotations
 import linecache
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -21,14 +21,14 @@ from typing import Any, TypeAlias
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql import nodes
+from dqx_airflow.dql.callables import MEASURES, CallableKind, Called
 from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.syntax.parser import parse
 from dqx_airflow.dql.walk import parts_of
 from dqx_airflow.errors import RequestError
 from dqx_airflow.metrics import derived
-from dqx_airflow.metrics.builtin import CALLABLE, METRICS
-from dqx_airflow.metrics.drift import DRIFT_DOCS, DRIFT_PARAMETERS, EARLIER_DAYS
-from dqx_airflow.metrics.metric import ArgumentKind, Metric, Scan
+from dqx_airflow.metrics.drift import EARLIER_DAYS
+from dqx_airflow.metrics.metric import ArgumentKind
 from dqx_airflow.tuning.tunables import Tunable
 from dqx_airflow.values import SourceFile, Span
 from dqx_airflow.values.exact import exact, exact_as_written, magnitude
@@ -376,113 +376,48 @@ class MetricProvider:
         return partial(_called, name)
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """The form of a call: the kinds of its arguments, of which the last may be repeated.
-
-    The kind None is an expression over metrics.
-    """
-
-    arguments: tuple[tuple[str, ArgumentKind | None], ...]
-    doc: str
-    parameters: tuple[str, ...] = ()
-    repeats: bool = False
-
-    def kind(self, index: int) -> ArgumentKind | None:
-        """The kind of an argument, also if there is one too many."""
-        if not self.arguments:
-            return None
-        return self.arguments[min(index, len(self.arguments) - 1)][1]
-
-    @property
-    def signature(self) -> Signature:
-        names = [name for name, _ in self.arguments]
-        shown = [Parameter("self", Parameter.POSITIONAL_ONLY)]
-        for number, name in enumerate(names):
-            last = self.repeats and number == len(names) - 1
-            kind = Parameter.VAR_POSITIONAL if last else Parameter.POSITIONAL_ONLY
-            distinct = name if names.count(name) == 1 else f"{name}_{number + 1}"
-            shown.append(Parameter(distinct, kind))
-        for name in self.parameters:
-            default = Parameter.empty if name == "n" else None
-            shown.append(Parameter(name, Parameter.KEYWORD_ONLY, default=default))
-        return Signature(shown, return_annotation=MetricExpression)
-
-
-def _metric_form(metric: Metric) -> _Form:
-    parameters = tuple(item.name for item in metric.parameters)
-    if metric.scan not in (Scan.QUERY, Scan.MATCH):
-        parameters += ("lag", "dataset")
-    if metric.takes_where:
-        parameters += ("where",)
-    arguments = tuple((argument.name, argument.kind) for argument in metric.arguments)
-    doc = f"{metric.doc}\n\nUnit: {metric.unit.value}. In DQL: `{metric.example}`"
-    return _Form(arguments, doc, parameters)
-
-
-_METRIC = (("metric", None),)
-_COLUMN = (("column", ArgumentKind.COLUMN),)
-_OF_ROWS = ("dataset", "where")
-_SHORTCUT_ARGUMENTS: dict[str, tuple[tuple[str, ArgumentKind | None], ...]] = {
-    "in_set": (*_COLUMN, ("values", ArgumentKind.LITERALS)),
-    "is_sorted": _COLUMN,
-    "not_empty": (),
+_CONDITIONS = {
+    "values": "is_in_values",
+    derived.TIMELINESS: "is_by",
+    derived.DISTRIBUTION: "matches_shares",
+    derived.MOST_COMMON: "is_in",
 }
+"""The methods that complete an assertion about these calls."""
+
+_UNKNOWN = Called("", CallableKind.METRIC, "", "", (("column", ArgumentKind.COLUMN),))
 
 
-def _forms() -> Mapping[str, _Form]:
-    forms = {name: _metric_form(METRICS[name]) for name in CALLABLE}
-    for name, days in derived.CHANGES.items():
-        base = "the previous day" if days == 1 else f"{days} days before"
-        forms[name] = _Form(
-            _METRIC,
-            f"The absolute change against {base}, `abs((today - base) / base)`: 0.1 for 10%.",
-            ("lag",),
-        )
-    for name, doc in derived.WINDOW_DOCS.items():
-        sentence = f"{doc[0].upper()}{doc[1:]}."
-        forms[name] = _Form(_METRIC, sentence, derived.window_parameters(name))
-    for name, (fewest, most) in derived.ARITY.items():
-        metrics = tuple(("metric", None) for _ in range(fewest))
-        forms[name] = _Form(metrics, derived.FUNCTION_DOCS[name], repeats=most is None)
-    for name, meaning in derived.AGES.items():
-        forms[name] = _Form(
-            _COLUMN, f"In seconds, {meaning}; compare it with a `timedelta`.", _OF_ROWS
-        )
-    for name, doc in DRIFT_DOCS.items():
-        words = tuple(parameter.replace(" ", "_") for parameter in DRIFT_PARAMETERS)
-        forms[name] = _Form(_COLUMN, f"{doc[0].upper()}{doc[1:]}.", words)
-    for name, claim in derived.SHORTCUTS.items():
-        arguments = _SHORTCUT_ARGUMENTS.get(name, (("columns", ArgumentKind.COLUMN),))
-        doc = f"A complete assertion, which takes no condition: {claim}."
-        own = ("order_by",) if name == "is_sorted" else ()
-        forms[name] = _Form(arguments, doc, (*own, *_OF_ROWS), name not in _SHORTCUT_ARGUMENTS)
-    conditions = {
-        "values": "is_in_values",
-        derived.TIMELINESS: "is_by",
-        derived.DISTRIBUTION: "matches_shares",
-    }
-    for name, condition in conditions.items():
-        forms[name] = _Form(_COLUMN, f"Complete it with the condition `{condition}`.", _OF_ROWS)
-    arguments = (*_COLUMN, ("n", ArgumentKind.COUNT))
-    forms[derived.MOST_COMMON] = _Form(
-        arguments, "Complete it with the condition `is_in`.", _OF_ROWS
-    )
-    return forms
+def _doc(called: Called) -> str:
+    doc = called.doc
+    if called.name in derived.AGES:
+        doc = f"{doc} In seconds: compare it with a `timedelta`."
+    if called.name in _CONDITIONS:
+        doc = f"Complete it with the condition `{_CONDITIONS[called.name]}`."
+    return f"{doc} In DQL: `{called.example}`" if called.example else doc
 
 
-_FORMS = _forms()
-_UNKNOWN = _Form((("column", ArgumentKind.COLUMN),), "")
+def _signature(called: Called) -> Signature:
+    names = [name for name, _ in called.arguments]
+    shown = [Parameter("self", Parameter.POSITIONAL_ONLY)]
+    for number, name in enumerate(names):
+        last = called.repeats and number == len(names) - 1
+        kind = Parameter.VAR_POSITIONAL if last else Parameter.POSITIONAL_ONLY
+        distinct = name if names.count(name) == 1 else f"{name}_{number + 1}"
+        shown.append(Parameter(distinct, kind))
+    for name in called.parameters:
+        default, word = Parameter.empty if name == "n" else None, name.replace(" ", "_")
+        shown.append(Parameter(word, Parameter.KEYWORD_ONLY, default=default))
+    return Signature(shown, return_annotation=MetricExpression)
 
 
 def _called(name: str, *arguments: object, **parameters: object) -> MetricExpression:
     """The call of the language for a call in Python."""
     site = caller_site()
-    form = _FORMS.get(name, _UNKNOWN)
+    called = MEASURES.get(name, _UNKNOWN)
     return MetricExpression(
         nodes.Call(
             nodes.Name(name, span=site.of(name)),
-            tuple(_argument(given, form.kind(i), site) for i, given in enumerate(arguments)),
+            tuple(_argument(given, called.kind(i), site) for i, given in enumerate(arguments)),
             tuple(
                 _parameter(key, given, site)
                 for key, given in parameters.items()
@@ -511,17 +446,17 @@ def _parameter(name: str, given: object, site: CallSite) -> nodes.Parameter:
     return nodes.Parameter(nodes.Name(word, span=site.of(name)), value, span=site.span)
 
 
-def _method(name: str, form: _Form) -> Callable[..., MetricExpression]:
+def _method(called: Called) -> Callable[..., MetricExpression]:
     def call(_: MetricProvider, *arguments: object, **parameters: object) -> MetricExpression:
-        return _called(name, *arguments, **parameters)
+        return _called(called.name, *arguments, **parameters)
 
-    call.__name__ = name
-    call.__qualname__ = f"{MetricProvider.__name__}.{name}"
-    call.__doc__ = form.doc
+    call.__name__ = called.name
+    call.__qualname__ = f"{MetricProvider.__name__}.{called.name}"
+    call.__doc__ = _doc(called)
     described: Any = call
-    described.__signature__ = form.signature
+    described.__signature__ = _signature(called)
     return call
 
 
-for _name, _form in _FORMS.items():
-    setattr(MetricProvider, _name, _method(_name, _form))
+for _measure in MEASURES.values():
+    setattr(MetricProvider, _measure.name, _method(_measure))

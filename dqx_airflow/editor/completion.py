@@ -11,13 +11,14 @@ from enum import Enum
 from typing import TypeAlias
 
 from dqx_airflow.dql.annotations import ANNOTATED
+from dqx_airflow.dql.callables import IN_DATES, IN_ROWS, MEASURES, CallableKind, Called
 from dqx_airflow.dql.dates import MONTHS, WEEKDAYS
 from dqx_airflow.dql.printer import show_assertion, show_name
 from dqx_airflow.dql.walk import ITEM
 from dqx_airflow.editor import vocabulary
 from dqx_airflow.editor.files import Catalog, ParsedFile, show_constant, show_macro_head
 from dqx_airflow.editor.occurrences import Occurrence, SymbolKind, occurrence_at, occurrences
-from dqx_airflow.editor.vocabulary import MEASURES, CallableKind, Called, CompletionContext, Slot
+from dqx_airflow.editor.vocabulary import CompletionContext, Slot
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 from dqx_airflow.metrics.types import TYPE_NAMES, TYPE_WORDS
 from dqx_airflow.values import Severity, Span
@@ -242,7 +243,7 @@ _SOURCES: Mapping[Slot, tuple[_Source, ...]] = {
     Slot.ROW: (
         _Finder.items,
         _Finder.columns,
-        lambda _: map(_call, vocabulary.IN_ROWS.values()),
+        lambda _: map(_call, IN_ROWS.values()),
         _Finder.constants,
     ),
     Slot.COLUMN: (_Finder.columns, _Finder.holes),
@@ -261,7 +262,7 @@ _SOURCES: Mapping[Slot, tuple[_Source, ...]] = {
     Slot.TYPE: (lambda _: _plain(TYPE_NAMES),),
     Slot.FITTING_TYPE: (lambda _: _plain((*TYPE_WORDS, *TYPE_NAMES)),),
     Slot.PROFILE_TYPE: (lambda _: _values(vocabulary.PROFILE_TYPES),),
-    Slot.DATE: (lambda _: map(_call, vocabulary.IN_DATES.values()),),
+    Slot.DATE: (lambda _: map(_call, IN_DATES.values()),),
     Slot.DATE_ARGUMENT: (_Finder.parts_of_dates,),
     Slot.EXPORT: (_Finder.exports,),
 }
@@ -333,7 +334,7 @@ def _about(occurrence: Occurrence, reading: ParsedFile, catalog: Catalog) -> str
         case SymbolKind.CALL:
             return _called(MEASURES[occurrence.text])
         case SymbolKind.ROW_CALL:
-            return _called(vocabulary.IN_ROWS[occurrence.text])
+            return _called(IN_ROWS[occurrence.text])
         case SymbolKind.ANNOTATION:
             meaning = vocabulary.ANNOTATIONS.get(occurrence.text)
             return f"`@{occurrence.text}`\n\n{meaning}" if meaning else ""

@@ -11,16 +11,10 @@ from markdown_cases import REWRITE
 from textmate import Grammar
 
 import dqx_airflow.editor
+from dqx_airflow.dql.callables import IN_DATES, IN_ROWS, MEASURES
 from dqx_airflow.dql.syntax.grammar import grammar
 from dqx_airflow.dql.syntax.parser import tokens
-from dqx_airflow.editor.vocabulary import (
-    IN_DATES,
-    IN_ROWS,
-    MEASURES,
-    PARAMETERS,
-    PROFILE_TYPES,
-    keywords,
-)
+from dqx_airflow.editor.vocabulary import PARAMETERS, PROFILE_TYPES, keywords
 from dqx_airflow.metrics.builtin import CALLABLE
 from dqx_airflow.metrics.derived import AGES, DISTRIBUTION, MOST_COMMON, TIMELINESS, USUAL_LIMITS
 from dqx_airflow.metrics.drift import DRIFT

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dqx_airflow.dql.annotations import ANNOTATED
+from dqx_airflow.dql.callables import IN_DATES, MEASURES
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.dates import check_date
 from dqx_airflow.dql.syntax.parser import parse
 from dqx_airflow.editor import vocabulary
-from dqx_airflow.editor.vocabulary import IN_DATES, MEASURES, keywords
+from dqx_airflow.editor.vocabulary import keywords
 from dqx_airflow.metrics.builtin import CALLABLE
 from dqx_airflow.values import SourceFile
 
