@@ -350,14 +350,21 @@ def _references(rule: DqdlRule) -> Claims:
     other = column_text(dataset)
     looked_up = f"{column} in values({column_text(name.strip('{}'))}, dataset {other})"
     predicate = f"{column} is not null and {looked_up}"
-    match rule.condition:
-        case None | DqdlCondition("==", (1 | 1.0,), False):
-            share: float = 1
-        case DqdlCondition(">=", (int() | float() as share,), False):
-            pass
-        case _:
-            raise NoCounterpartError("its condition is a share of the rows, such as >= 0.9")
+    share = _least_share(rule.condition)
+    if share is None:
+        raise NoCounterpartError("its condition is a share of the rows, such as >= 0.9")
     return Claims("references", (rows_text(predicate, share),), column)
+
+
+def _least_share(condition: DqdlCondition | None) -> float | None:
+    """The least share of the rows that a condition demands, all without one; None if it demands
+    something else."""
+    match condition:
+        case None | DqdlCondition("==", (1 | 1.0,), False):
+            return 1
+        case DqdlCondition(">=", (int() | float() as share,), False):
+            return share
+    return None
 
 
 def _of_values(rule: DqdlRule, kind: str, subject: str) -> Claims:
@@ -371,11 +378,8 @@ def _of_values(rule: DqdlRule, kind: str, subject: str) -> Claims:
             if isinstance(operand, str) and _DAY.match(operand) is None:
                 raise NoCounterpartError(f'"{operand}" is neither a number nor a date')
     predicate = _predicate(column, subject.format(column), condition)
-    match rule.threshold:
-        case None | DqdlCondition(">=", (1 | 1.0,), False) | DqdlCondition("==", (1 | 1.0,), False):
-            return Claims(kind, (rows_text(predicate),), column)
-        case DqdlCondition(">=", (int() | float() as share,), False):
-            return Claims(kind, (rows_text(predicate, share),), column)
+    if (share := _least_share(rule.threshold)) is not None:
+        return Claims(kind, (rows_text(predicate, share),), column)
     share_of_rows = f"num_rows(where {predicate}) / num_rows()"
     return Claims(kind, _compared(share_of_rows, rule.threshold, is_share=True), column)
 

@@ -92,12 +92,11 @@ def _of_suite(
 ) -> Iterator[ForeignRule]:
     for index, expectation in enumerate(document["expectations"]):
         place = f"{request.file}: expectations[{index}]"
-        if not isinstance(expectation, Mapping):
-            yield ForeignRule(
-                dataset, place, foreign_rule.yaml_line(expectation), "this is not an expectation"
-            )
-            continue
-        yield _rule(expectation, dataset, place)
+        if isinstance(expectation, Mapping):
+            yield _rule(expectation, dataset, place)
+        else:
+            shown = foreign_rule.yaml_line(expectation)
+            yield ForeignRule(dataset, place, shown, "this is not an expectation")
 
 
 def _rule(expectation: Mapping[str, Any], dataset: str, place: str) -> ForeignRule:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -176,9 +177,7 @@ def rules_of_groups(
         return
     filters = foreign_rule.all_hold(own_filter, where)
     for check in checks if isinstance(checks, list) else []:
-        given = next(iter(check.values()), None) if isinstance(check, Mapping) else None
-        text = str(next(iter(check), "") if isinstance(check, Mapping) else check)
-        settings_of_check = dict(given) if isinstance(given, Mapping) else {}
+        text, settings_of_check = _parts_of(check or "")
         for severity, compared in levels_of(text, settings_of_check):
             alias, _, comparison = (compared or "").strip().partition(" ")
             claimed = partial(_of_group, metrics, alias, comparison)
@@ -322,51 +321,45 @@ def _sodacl_rules(
 
     :param of_dataset: the filter of the dataset.
     """
-    given = next(iter(check.values())) if isinstance(check, Mapping) and check else None
-    text = next(iter(check)) if isinstance(check, Mapping) and check else check
-    settings = dict(given) if isinstance(given, Mapping) else {}
+    text, settings = _parts_of(check)
     name, own_filter = settings.get("name"), settings.pop("filter", None)
     for key in _NO_CLAIMS:
         settings.pop(key, None)
     filters = foreign_rule.all_hold(of_dataset, own_filter)
     shown = check if isinstance(check, str) else yaml_line(check)
-    of_no_rows = OF_NO_ROWS if filters and IS_SHARE.match(str(text)) else None
-
-    def rule(
-        meaning: Meaning | str, severity: Severity | None = None, difference: str | None = None
-    ) -> ForeignRule:
-        return ForeignRule(
-            dataset,
-            place,
-            shown,
-            meaning,
-            name=str(name) if name else None,
-            severity=severity,
-            where=filters,
-            difference=difference or of_no_rows,
-        )
-
+    of_no_rows = OF_NO_ROWS if filters and IS_SHARE.match(text) else None
+    rule = ForeignRule(dataset, place, shown, "", str(name) if name else None, where=filters)
     if text == "schema":
         for severity, claims in schema_claims(settings):
-            yield rule(claims, severity)
+            yield replace(rule, meaning=claims, severity=severity)
         return
     if text == "group evolution":
-        yield rule(
+        reason = (
             "it compares with the groups of the last scan: list the groups, `for each c in [...]`"
         )
+        yield replace(rule, meaning=reason)
         return
     if text == "group by":
         yield from rules_of_groups(settings, dataset, place, of_dataset, shown)
         return
-    for severity, compared in levels_of(str(text), settings):
-        if compared is None:
-            yield rule("write a level as `when > 5`", severity)
-            continue
-        try:
-            meaning, difference = _sodacl_meaning(compared, settings, dataset)
-            yield rule(meaning, severity, difference)
-        except foreign_rule.REFUSALS as refusal:
-            yield rule(foreign_rule.reason_of(refusal), severity)
+    for severity, compared in levels_of(text, settings):
+        meaning: Meaning | str = "write a level as `when > 5`"
+        difference = None
+        if compared is not None:
+            try:
+                meaning, difference = _sodacl_meaning(compared, settings, dataset)
+            except foreign_rule.REFUSALS as refusal:
+                meaning = foreign_rule.reason_of(refusal)
+        difference = difference or of_no_rows
+        yield replace(rule, meaning=meaning, severity=severity, difference=difference)
+
+
+def _parts_of(check: object) -> tuple[str, dict[str, Any]]:
+    """What a check is about, and its settings."""
+    text, given = check, None
+    if isinstance(check, Mapping) and check:
+        text, given = next(iter(check.items()))
+    return str(text), dict(given) if isinstance(given, Mapping) else {}
 
 
 def _sodacl_meaning(
@@ -527,8 +520,7 @@ def _contract_rule(
         meaning = foreign_rule.meaning_or_reason(lambda: soda.translate(check, path))
         difference = OF_NO_ROWS if is_share else None
         return ForeignRule(dataset, place, shown, meaning, where=where, difference=difference)
-    kind, given = next(iter(check.items()))
-    settings = dict(given) if isinstance(given, Mapping) else {}
+    kind, settings = _parts_of(check)
     inherited = {k: v for k, v in described.items() if k.startswith(("valid_", "invalid_"))}
     inherited |= {k: v for k, v in described.items() if k.startswith("missing_")}
     own_filter = settings.pop("filter", None)
@@ -539,7 +531,7 @@ def _contract_rule(
     threshold = dict(threshold) if isinstance(threshold, Mapping) else {}
     filters = foreign_rule.all_hold(where, own_filter)
     settings = {**inherited, **settings}
-    meaning = foreign_rule.meaning_or_reason(lambda: _older(str(kind), settings, threshold, path))
+    meaning = foreign_rule.meaning_or_reason(lambda: _older(kind, settings, threshold, path))
     return ForeignRule(
         dataset,
         place,
