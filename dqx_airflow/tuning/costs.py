@@ -45,6 +45,11 @@ class KnownTruth:
         return self.is_issue and self.is_label
 
 
+def label_of(truth: KnownTruth | None) -> bool | None:
+    """Whether a label says that there was an issue; None without a label."""
+    return truth.is_issue if truth is not None and truth.is_label else None
+
+
 @dataclass(frozen=True, slots=True)
 class Counts:
     """Labelled false alarms, labelled issues that were missed, and the cost of all days."""

@@ -8,6 +8,7 @@ assertion, and those of other metrics of its dataset on the same day, which shar
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -22,7 +23,7 @@ from dqx_airflow.metrics.derived import CHANGES, HOLIDAYS, USUAL, USUAL_LIMITS, 
 from dqx_airflow.results.past_days import PastDay
 from dqx_airflow.tuning import tuner
 from dqx_airflow.tuning.backtest import Backtest
-from dqx_airflow.tuning.costs import KnownTruth
+from dqx_airflow.tuning.costs import KnownTruth, label_of
 from dqx_airflow.tuning.proposals import Proposal, ProposedForm
 from dqx_airflow.tuning.protection import judge_change
 from dqx_airflow.tuning.suite_file import SuiteText, assertion_of, claim_text
@@ -61,11 +62,7 @@ class _Alarms:
         known: Sequence[KnownTruth | None],
         days: Sequence[int],
     ) -> _Alarms:
-        counted = {(issue, failed): 0 for issue in (True, False, None) for failed in (True, False)}
-        for day in days:
-            truth = known[day]
-            issue = truth.is_issue if truth is not None and truth.is_label else None
-            counted[issue, statuses[day] is Status.FAILED] += 1
+        counted = Counter((label_of(known[day]), statuses[day] is Status.FAILED) for day in days)
         return cls(counted[False, True], counted[True, False], counted[None, True])
 
     @property
@@ -147,7 +144,7 @@ def _tuned(
         "changes": [
             {
                 **change_of(past, row, day, (was[day], becomes[day]), days),
-                "label": truth.is_issue if (truth := known[day]) and truth.is_label else None,
+                "label": label_of(known[day]),
             }
             for day in days
             if was[day] is not becomes[day]

@@ -206,8 +206,8 @@ def propose(results: StoredResults | str, proposal: Proposal) -> None:
 
     :raises StoreError: the store cannot be written.
     """
-    row = _event(proposal, ProposalStage.PENDING, proposal.agent, proposal.reason, proposal.at)
-    _append(results, {**row, "proposal": proposal.to_json()})
+    by, text = (proposal.agent, proposal.reason, proposal.at), proposal.to_json()
+    _append(results, proposal, ProposalStage.PENDING, *by, text)
 
 
 def decide(
@@ -221,7 +221,7 @@ def decide(
 
     :raises StoreError: the store cannot be written.
     """
-    _append(results, _event(proposal, stage, author, reason, datetime.now(timezone.utc)))
+    _append(results, proposal, stage, author, reason, datetime.now(timezone.utc))
 
 
 def read_proposals(
@@ -286,26 +286,31 @@ def _stored(proposal: Proposal, row: Row) -> StoredProposal:
     return StoredProposal(proposal, stage, row["agent"], at, row.get("reason"))
 
 
-def _event(
-    proposal: Proposal, stage: ProposalStage, agent: str, reason: str | None, at: datetime
-) -> dict[str, object]:
-    return {
-        "event_id": str(uuid.uuid4()),
+def _append(
+    results: StoredResults | str,
+    proposal: Proposal,
+    stage: ProposalStage,
+    agent: str,
+    reason: str | None,
+    at: datetime,
+    text: str | None = None,
+) -> None:
+    """:param text: the proposal itself, when it is made."""
+    from dqx_airflow.results.query import opened
+    from dqx_airflow.results.store import ResultsStore  # pyarrow, which readers do not need
+
+    event_id = str(uuid.uuid4())
+    row: Row = {
+        "event_id": event_id,
         "proposal_id": proposal.id,
         "event": stage.value,
         "gate": proposal.gate,
         "suite": proposal.suite,
         "agent": agent,
         "reason": reason,
-        "proposal": None,
+        "proposal": text,
         "event_at": at,
     }
-
-
-def _append(results: StoredResults | str, row: Mapping[str, object]) -> None:
-    from dqx_airflow.results.query import opened
-    from dqx_airflow.results.store import ResultsStore  # pyarrow, which readers do not need
-
     results = opened(results)
     store = ResultsStore(results.root, results.storage_options)
-    store.append_rows({PROPOSALS: {str(row["event_id"]): [row]}})
+    store.append_rows({PROPOSALS: {event_id: [row]}})

@@ -75,9 +75,7 @@ def apply_proposal(
     :raises SourceError: the file, or the file with the proposal, has errors.
     :raises RequestError: the file or its history cannot be written.
     """
-    file.read()  # a file that is not a suite gets no history
-    with file.history.locked() as append:
-        checked = file.read()
+    with file.changing() as (checked, append):
         require_allowed(file, proposal, checked)
         if decided is not None:
             decided()
@@ -107,7 +105,6 @@ def apply_proposal(
         )
         with replacing(file.path, content):
             append([] if is_logged else entries)
-    file.history.flush()
 
 
 def apply_unless_reviewed(file: SuiteFile, proposal: Proposal) -> bool:
@@ -147,9 +144,7 @@ def promote(
         or a macro.
     :raises ChangeRefusedError: the suite would have errors.
     """
-    file.read()
-    with file.history.locked() as append:
-        checked = file.read()
+    with file.changing() as (checked, append):
         watched = watch_behind(checked.valid_suite.checks, assertion)
         if watched is None:
             owner, node = _experimental(checked, assertion, check)
@@ -167,7 +162,6 @@ def promote(
         )
         with replacing(file.path, text.encode("utf-8")):
             append([entry])
-    file.history.flush()
     return owner, assertion
 
 

@@ -25,7 +25,7 @@ from dqx_airflow.dql.walk import settle
 from dqx_airflow.errors import ChangeRefusedError, RequestError
 from dqx_airflow.tuning.proposals import ProposedForm
 from dqx_airflow.tuning.protection import HUMAN, Judgement, is_algorithm, judge_values
-from dqx_airflow.tuning.suite_history import Entry, History, new_id
+from dqx_airflow.tuning.suite_history import Append, Entry, History, new_id
 from dqx_airflow.tuning.tunables import literal_of, tunables_of, with_values
 from dqx_airflow.values import SourceFile, Span
 
@@ -333,9 +333,7 @@ class SuiteFile:
         :raises SourceError: the suite has errors as it is.
         :raises RequestError: the file or its history cannot be written.
         """
-        self.read()  # no history is begun of a suite that is none
-        with self.history.locked() as append:
-            checked = self.read()
+        with self.changing() as (checked, append):
             suite = checked.valid_suite
             current_values = {tunable.name: tunable.value for tunable in tunables_of(suite)}
             wanted = [
@@ -362,10 +360,22 @@ class SuiteFile:
             ]
             with replacing(self.path, content) if written else nullcontext():
                 append(entries)
-        self.history.flush()
         return Saved(
             tuple(change.param for change in written), tuple(change.param for change in proposed)
         )
+
+    @contextmanager
+    def changing(self) -> Iterator[tuple[Checked, Append]]:
+        """The suite, and a function that appends to its history, while no other process can. A file
+        that is no suite gets no history.
+
+        :raises SourceError: the file does not exist, or has errors.
+        :raises RequestError: the history cannot be written.
+        """
+        self.read()
+        with self.history.locked() as append:
+            yield self.read(), append
+        self.history.flush()
 
     def last_line(self) -> int:
         """The number of the last line of the history."""

@@ -103,9 +103,8 @@ class KnownPast:
         return tuple(map(on_day, range(len(self.backtest.days))))
 
     def label(self, row: int, index: int) -> bool | None:
-        """Whether a label says that there was an issue; None without a label."""
-        truth = self.known[row][index]
-        return truth.is_issue if truth and truth.is_label else None
+        """What the label of an assertion on a day says; None without a label."""
+        return costs.label_of(self.known[row][index])
 
     def days(
         self, rules: Rules, rows: Collection[int], *, with_weekdays: bool = False
