@@ -207,12 +207,9 @@ class Suite:
         if name in self._tunables:
             value = self._tunables[name].number(value)
         change = ParamChange(name, value, agent, reason)
-        own = {
-            earlier.param: earlier.value for earlier in self._set.values() if earlier.agent == agent
-        }
-        others = {
-            earlier.param: earlier.value for earlier in self._set.values() if earlier.agent != agent
-        }
+        own, others = dict[str, float](), dict[str, float]()
+        for earlier in self._set.values():
+            (own if earlier.agent == agent else others)[earlier.param] = earlier.value
         judgement = judge_values(with_values(self._suite, others), {**own, name: value}, agent)
         refuse(judgement.refusals, self._checked.sources)
         tunable: Any = self._tunables[name]  # the tunable itself defines its kind of number

@@ -48,25 +48,15 @@ class _Entry:
     One that is not kept has been reported.
     """
 
-    finished: list[nodes.Assertion] = field(default_factory=list)
-    waiting: list[nodes.Assertion] = field(default_factory=list)
+    assertions: list[nodes.Assertion] = field(default_factory=list)
     is_kept: bool = True
 
-    @property
-    def assertions(self) -> list[nodes.Assertion]:
-        return self.finished + self.waiting
-
-    def settle(self, assertion: nodes.Assertion) -> None:
-        """Marks exactly this assertion as complete: it got its condition, or became another
-        draft."""
-        self.waiting = [item for item in self.waiting if item is not assertion]
-
     def take(self, assertion: nodes.Assertion) -> bool:
-        """Removes exactly this assertion; False if it does not exist any more."""
-        before = len(self.assertions)
-        self.settle(assertion)
-        self.finished = [item for item in self.finished if item is not assertion]
-        return len(self.assertions) < before
+        """Removes exactly this assertion, which got its condition, became another draft or a part
+        of another assertion; False if it does not exist any more."""
+        before = self.assertions
+        self.assertions = [item for item in before if item is not assertion]
+        return len(self.assertions) < len(before)
 
 
 class Claim:
@@ -82,7 +72,7 @@ class AssertionDraft(Claim):
 
     def __init__(self, assertion: nodes.Assertion, entry: _Entry) -> None:
         super().__init__(assertion, entry)
-        entry.waiting.append(assertion)
+        entry.assertions.append(assertion)
 
     def where(
         self: D,
@@ -128,7 +118,7 @@ class AssertionDraft(Claim):
                 before.where, expressions.filter_of(rows, site) if rows is not None else None
             ),
         )
-        self._entry.settle(before)
+        self._entry.take(before)
         return type(self)(assertion, self._entry)
 
     def for_each(
@@ -157,7 +147,7 @@ class AssertionDraft(Claim):
             span=site.span,
         )
         before = self._assertion
-        self._entry.settle(before)
+        self._entry.take(before)
         return type(self)(replace(before, for_each=for_each), self._entry)
 
 
@@ -294,10 +284,10 @@ class MetricDraft(AssertionDraft):
         margin = None
         if tolerance is not None:
             margin = number_node(tolerance, nodes.Unit.PLAIN, site.of(str(tolerance)))
-        self._entry.settle(self._assertion)
+        self._entry.take(self._assertion)
         claim = replace(claim, condition=condition)
         finished = replace(self._assertion, claim=claim, tolerance=margin)
-        self._entry.finished.append(finished)
+        self._entry.assertions.append(finished)
         return Claim(finished, self._entry)
 
 
