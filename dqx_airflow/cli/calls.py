@@ -404,16 +404,20 @@ class _CallReader:
         datasets = tuple(given[name] for name in datasets_of(suite.checks) if name in given)
         errors = check_datasets(suite, known_refs, template.fail_on)
         self.problems.add([with_advice(error, checked.sources, given) for error in errors], {})
+        request = replace(template, suite=source, imports=checked.imports, selection=selection)
+        request = self._named(request, checked.suite.name.value, path, datasets)
+        return replace(request, shadow=self._shadow(datasets))
+
+    def _named(
+        self, request: GateRequest, gate: str, path: Path, datasets: tuple[DatasetRef, ...]
+    ) -> GateRequest:
+        """The request as that of a gate over its datasets, whose rules are in a file."""
         return replace(
-            template,
-            run_key=replace(template.run_key, gate=checked.suite.name.value),
+            request,
+            run_key=replace(request.run_key, gate=gate),
             attempt=values.Attempt(1, str(uuid.uuid4())),
-            suite=source,
-            imports=checked.imports,
             datasets=self._with_databases(datasets),
             origin=values.GateOrigin(source=source_location(path)),
-            shadow=self._shadow(datasets),
-            selection=selection,
         )
 
     def _selection_in(
@@ -535,18 +539,10 @@ class _CallReader:
                 return None
         for message in enforced.objections:
             self.problems.wrong("PATH", str(path), message.replace("in `datasets`", "by --dataset"))
-        return replace(
-            template,
-            run_key=replace(template.run_key, gate=contract.id),
-            attempt=values.Attempt(1, str(uuid.uuid4())),
-            suite=enforced.suite,
-            datasets=self._with_databases(
-                tuple(datasets[name] for name in datasets if name in self.used)
-            ),
-            contract=enforced.contract,
-            origin=values.GateOrigin(source=source_location(path)),
-            selection=selection,
-        )
+        request = replace(template, suite=enforced.suite, selection=selection)
+        request = replace(request, contract=enforced.contract)
+        used = tuple(datasets[name] for name in datasets if name in self.used)
+        return self._named(request, contract.id, path, used)
 
     def _data_of(self, models: Sequence[str], data: str) -> dict[str, DatasetRef]:
         """The dataset of --data, by the only model of a contract; none if there is an error."""

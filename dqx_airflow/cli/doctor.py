@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -55,19 +56,17 @@ def doctor(
         from dqx_airflow.cli.doctor_checks.services import service_checks
 
         checks = service_checks(submit, results_root)
-    if format == "json":
+    from rich.console import Console
+
+    # Progress is for terminals: with a pipe on either side there are none.
+    progress = Console(stderr=True)
+    is_shown = format == "text" and progress.is_terminal and sys.stdout.isatty()
+    status = progress.status("Checking Python, Spark, Java and Airflow")
+    with status if is_shown else nullcontext():
         findings = examine(checks)
+    if format == "json":
         typer.echo(as_json(findings))
     else:
-        from rich.console import Console
-
-        # Progress is for terminals: with a pipe on either side there are none.
-        progress = Console(stderr=True)
-        if progress.is_terminal and sys.stdout.isatty():
-            with progress.status("Checking Python, Spark, Java and Airflow"):
-                findings = examine(checks)
-        else:
-            findings = examine(checks)
         print_findings(findings)
     if any(finding.level is FindingLevel.PROBLEM for finding in findings):
         raise typer.Exit(1)

@@ -359,7 +359,11 @@ def draft_contract(
     ref = DatasetRef("", table=name) if name is not None else DatasetRef("", path=table)
     masked = settings.with_masks(ref).masked
     if name is not None:
-        observed = _observed_in_catalog(name, connection, masked)
+        from dqx_airflow.cli.spark import observe_table, session_over
+
+        reached = command.connection_in(settings, connection)
+        with session_over(reached, settings.session, "dql contract init") as spark:
+            observed = observe_table(spark, name, masked)
     else:
         from dqx_airflow.tuning.table_profile import observe
 
@@ -376,13 +380,3 @@ def _table_name(place: str) -> str | None:
         return place.removeprefix(_TABLE_MARK) or None
     is_name = _NAME_OF_THREE_PARTS.fullmatch(place) and format_of(place) is None
     return place if is_name and not Path(place).exists() else None
-
-
-def _observed_in_catalog(name: str, address: str | None, masked: tuple[str, ...]) -> ObservedTable:
-    """The table as Spark reads it, over the given connection, or that of the `dqx.toml`."""
-    from dqx_airflow.cli.spark import observe_table, session_over
-
-    settings = command.settings_here()
-    reached = command.connection_in(settings, address)
-    with session_over(reached, settings.session, "dql contract init") as spark:
-        return observe_table(spark, name, masked)

@@ -288,19 +288,11 @@ def _offer_labels(
     if not wanted:
         typer.echo(f"no failure without a label in the 180 days up to {last}")
         return
-    head = ["date", "assertion", "failures that day", "expected cost"]
-    print_table(
-        head,
-        (
-            (
-                day_of_instance(one.date, one.map_index),
-                one.name,
-                str(one.failures),
-                f"{one.expected_cost:.3g}",
-            )
-            for one in wanted
-        ),
-    )
+    rows = []
+    for one in wanted:
+        day, cost = day_of_instance(one.date, one.map_index), f"{one.expected_cost:.3g}"
+        rows.append((day, one.name, str(one.failures), cost))
+    print_table(("date", "assertion", "failures that day", "expected cost"), rows)
     instance = " --map-index NUMBER" if any(one.map_index >= 0 for one in wanted) else ""
     typer.echo(
         f"to label: dql label {suite} --date DATE --assertion NAME{instance} --false-positive, "

@@ -15,11 +15,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from dqx_airflow.cli.command import connection_in, settings_here, storage_options
+from dqx_airflow.cli.spark import session_over
 from dqx_airflow.datasets.connections import Connection, ConnectionKind
 from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.engine.proof.prove import Progress as OnProgress
 from dqx_airflow.engine.proof.prove import prove
-from dqx_airflow.engine.session.connection import open_session, spark_errors_explained
 from dqx_airflow.results.query import StoredResults, write_proof
 from dqx_airflow.values import EngineProof
 
@@ -38,14 +38,11 @@ def prove_engine(
     """
     settings = settings_here()
     connection = connection_in(settings, address)
-    with tempfile.TemporaryDirectory(dir=folder) as own, spark_errors_explained(connection):
-        spark = open_session(connection, "dql doctor", settings.session)
-        try:
-            is_seen = folder is not None or _is_on_this_machine(connection)
-            with _shown(connection) as progress:
-                proof = prove(spark, Path(own) if is_seen else None, progress)
-        finally:
-            spark.stop()
+    session = session_over(connection, settings.session, "dql doctor")
+    with tempfile.TemporaryDirectory(dir=folder) as own, session as spark:
+        is_seen = folder is not None or _is_on_this_machine(connection)
+        with _shown(connection) as progress:
+            proof = prove(spark, Path(own) if is_seen else None, progress)
     if root is not None:
         write_proof(StoredResults(root, storage_options()), proof)
     if as_json:
