@@ -7,8 +7,8 @@ import csv
 import inspect
 import io
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import Field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import wraps
 from pathlib import Path
@@ -16,117 +16,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from dqx_airflow.cli.command import (
-    ROOT_VARIABLES,
-    documented,
-    signature_of,
-    storage_options,
-    with_parameters,
-)
+from dqx_airflow.cli.command import ROOT_VARIABLES, parameters_of, storage_options, with_parameters
 from dqx_airflow.datasets.dqx_toml import Output, Unsupported, find_settings, read_settings
 from dqx_airflow.errors import DqxError, RequestError
-from dqx_airflow.values import Severity
+from dqx_airflow.values import Selection, Severity
 from dqx_airflow.values.request import SETTABLE_OPTIONS, days_before, selection_of
 
 if TYPE_CHECKING:
-    from dqx_airflow.cli.calls import Options
     from dqx_airflow.dql.nodes import Unit
     from dqx_airflow.results.past_days import PastDay
     from dqx_airflow.results.query import RunsWanted, StoredResults
     from dqx_airflow.tuning.suite_file import SuiteFile
-
-
-def shared_options(
-    *,
-    connection: ConnectionOption = None,
-    engine: Literal["sail"] | None = None,
-    on: Annotated[str | None, typer.Option("--date")] = None,
-    dataset: DatasetOption = None,
-    config: ConfigOption = None,
-    output: Output | None = None,
-    output_file: OutputFileOption = None,
-    results: str | None = None,
-    recompute: bool = False,
-    skip_date: list[str] | None = None,
-    unsupported: Unsupported | None = None,
-    only: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None,
-    tag: list[str] | None = None,
-    exclude_tag: list[str] | None = None,
-    severity: Severity | None = None,
-    dimension: list[str] | None = None,
-    watch: bool = False,
-    **run_options: Any,
-) -> Options:
-    """The typed options; a command adds its paths and its own ones.
-
-    :param run_options: those of `SETTABLE_OPTIONS`; None if one is not given.
-
-    :param engine: sail: a Sail server in this process, without Java, instead of --connection.
-    :param on: The date of the data: 2024-12-25, today or yesterday. FROM..TO runs all dates of a
-        range in one scan.
-    :param output: Output format: table, json, summary or junit.
-    :param results: Write report and states into this results store, as a gate does.
-    :param recompute: Ignore stored states and compute everything.
-    :param skip_date: A date without data, for lagged metrics.
-    :param unsupported: How to treat a clause that cannot be enforced: error (exit 3) or warn.
-    :param only: Only assertions that match: a name, a check, CHECK::NAME, or the clause or rule id
-        of a contract; * and ? are wildcards. Repeatable.
-    :param tag: Only assertions with this tag. Repeatable: any of the tags is enough.
-    :param exclude_tag: No assertions with this tag. Repeatable.
-    :param severity: Only assertions of this severity or a worse one.
-    :param dimension: Only assertions of this quality dimension, such as completeness. Repeatable.
-    :param watch: Run again when a source file or dqx.toml changes.
-    """
-    from dqx_airflow.cli.calls import Options
-
-    return Options(
-        (),
-        connection=engine or connection,
-        date=on,
-        skip_dates=tuple(skip_date or ()),
-        datasets=tuple(dataset or ()),
-        config=config,
-        output=output,
-        results=results,
-        recompute=recompute,
-        run_options={name: value for name, value in run_options.items() if value is not None},
-        unsupported=unsupported,
-        selection=selection_of(only, tag, exclude_tag, severity, dimension),
-        output_file=output_file,
-        watch=watch,
-    )
-
-
-def with_shared_options(
-    command: Callable[..., None], without: Collection[str] = ()
-) -> Callable[..., None]:
-    """The command with these options besides its own, but for some; it gets them as `shared`."""
-    own = signature_of(command)
-    parameters = [parameter for parameter in own.parameters.values() if parameter.name != "shared"]
-    *common, _ = signature_of(documented(shared_options)).parameters.values()
-    common += map(_run_option, SETTABLE_OPTIONS.values())
-    parameters += (parameter for parameter in common if parameter.name not in without)
-    names = [parameter.name for parameter in common if parameter.name not in without]
-
-    @wraps(command)
-    def called(**given: Any) -> None:
-        typed = {name: given.pop(name) for name in names}
-        command(**given, shared=shared_options(**typed))
-
-    return with_parameters(called, own.replace(parameters=parameters))
-
-
-def _run_option(option: Field[Any]) -> inspect.Parameter:
-    """The parameter of a command for an option of runs."""
-    kind, flag = type(option.default), option.name.replace("_", "-")
-    typed = typer.Option(
-        f"--{flag}/--no-{flag}" if kind is bool else f"--{flag}",
-        min=0 if kind is float else None,
-        help=option.metadata["help"],
-    )
-    annotation = Annotated[kind | None, typed]  # type: ignore[valid-type]
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(option.name, keyword, default=None, annotation=annotation)
 
 
 ConnectionOption: TypeAlias = Annotated[
@@ -154,6 +54,107 @@ OutputFileOption: TypeAlias = Annotated[
     Path | None,
     typer.Option("--output-file", help="Write the output to this file instead of stdout."),
 ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedOptions:
+    """The options of `dql run` and `dql contract test`, besides those of `RunOptions`, as they are
+    typed; None if one is not given.
+
+    :param engine: sail: a Sail server in this process, without Java, instead of --connection.
+    :param date: The date of the data: 2024-12-25, today or yesterday. FROM..TO runs all dates of a
+        range in one scan.
+    :param output: Output format: table, json, summary or junit.
+    :param results: Write report and states into this results store, as a gate does.
+    :param recompute: Ignore stored states and compute everything.
+    :param skip_date: A date without data, for lagged metrics.
+    :param unsupported: How to treat a clause that cannot be enforced: error (exit 3) or warn.
+    :param only: Only assertions that match: a name, a check, CHECK::NAME, or the clause or rule id
+        of a contract; * and ? are wildcards. Repeatable.
+    :param tag: Only assertions with this tag. Repeatable: any of the tags is enough.
+    :param exclude_tag: No assertions with this tag. Repeatable.
+    :param severity: Only assertions of this severity or a worse one.
+    :param dimension: Only assertions of this quality dimension, such as completeness. Repeatable.
+    :param watch: Run again when a source file or dqx.toml changes.
+    """
+
+    connection: ConnectionOption = None
+    engine: Literal["sail"] | None = None
+    date: str | None = None
+    datasets: DatasetOption = None
+    config: ConfigOption = None
+    output: Output | None = None
+    output_file: OutputFileOption = None
+    results: str | None = None
+    recompute: bool = False
+    skip_date: list[str] | None = None
+    unsupported: Unsupported | None = None
+    only: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None
+    tag: list[str] | None = None
+    exclude_tag: list[str] | None = None
+    severity: Severity | None = None
+    dimension: list[str] | None = None
+    watch: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options(SharedOptions):
+    """The typed options of a call. `run_options` are those of `RunOptions`, by name. `data` to
+    `is_strict` are for contracts only, `shadow` for a single suite."""
+
+    paths: tuple[Path, ...] = field(kw_only=False)
+    run_options: Mapping[str, Any] = field(default_factory=dict)
+    data: str | None = None
+    server: str | None = None
+    expect_version: str | None = None
+    models: tuple[str, ...] = ()
+    is_strict: bool = False
+    shadow: Path | None = None
+
+    @property
+    def is_given(self) -> bool:
+        """True if there is more than a path."""
+        return replace(self, paths=()) != Options(())
+
+    @property
+    def selection(self) -> Selection | None:
+        """:raises RequestError: it is invalid."""
+        words = self.only, self.tag, self.exclude_tag
+        return selection_of(*words, self.severity, self.dimension)
+
+
+def with_shared_options(
+    command: Callable[..., None], without: Collection[str] = ()
+) -> Callable[..., None]:
+    """The command with these options besides its own, but for some; it gets them as `shared`."""
+    own = inspect.signature(command, eval_str=True)
+    parameters = [parameter for parameter in own.parameters.values() if parameter.name != "shared"]
+    common = {each.name: each for each in (*parameters_of(SharedOptions), *_run_options())}
+    for name in without:
+        del common[name]
+
+    @wraps(command)
+    def called(**given: Any) -> None:
+        typed = {name: given.pop(name) for name in common}
+        runs = {name: typed.pop(name) for name in SETTABLE_OPTIONS if name in typed}
+        runs = {name: value for name, value in runs.items() if value is not None}
+        command(**given, shared=Options((), run_options=runs, **typed))
+
+    return with_parameters(called, own.replace(parameters=[*parameters, *common.values()]))
+
+
+def _run_options() -> Iterator[inspect.Parameter]:
+    """The parameters of a command for the options of runs."""
+    for option in SETTABLE_OPTIONS.values():
+        kind, flag = type(option.default), option.name.replace("_", "-")
+        typed = typer.Option(
+            f"--{flag}/--no-{flag}" if kind is bool else f"--{flag}",
+            min=0 if kind is float else None,
+            help=option.metadata["help"],
+        )
+        annotation = Annotated[kind | None, typed]  # type: ignore[valid-type]
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        yield inspect.Parameter(option.name, keyword, default=None, annotation=annotation)
 
 
 SuiteArgument: TypeAlias = Annotated[

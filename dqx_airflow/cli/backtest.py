@@ -272,10 +272,10 @@ def _opened(
     config: Path | None,
 ) -> tuple[GateRequest, list[Plan], Spark]:
     """The datasets of the suite, its plan for each of the days, and the measuring function."""
-    from dqx_airflow.cli.calls import Options, read_call
+    from dqx_airflow.cli.calls import read_call
     from dqx_airflow.plan.selection import checked_suite, plan_of
 
-    options = Options((suite,), connection, datasets=tuple(datasets or ()), config=config)
+    options = arguments.Options((suite,), connection=connection, datasets=datasets, config=config)
     call = read_call(options, date.today())
     (request,) = call.valid_requests
     checked = checked_suite(request)

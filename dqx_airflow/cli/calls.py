@@ -14,6 +14,7 @@ from typing import Any
 
 from dqx_airflow import values
 from dqx_airflow.cli import command
+from dqx_airflow.cli.arguments import Options
 from dqx_airflow.cli.suites import Findings
 from dqx_airflow.datasets import dqx_toml
 from dqx_airflow.datasets.connections import connection_in, connection_of, with_lineage_names
@@ -80,38 +81,6 @@ def with_advice(
         case _:
             return error
     return replace(error, help=advice)
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """The typed options; None if one is not given. `run_options` are those of `RunOptions`, by
-    name. `data` to `unsupported` are for contracts only, `shadow` for a single suite."""
-
-    paths: tuple[Path, ...]
-    connection: str | None = None
-    date: str | None = None
-    skip_dates: tuple[str, ...] = ()
-    datasets: tuple[str, ...] = ()
-    config: Path | None = None
-    output: dqx_toml.Output | None = None
-    results: str | None = None
-    recompute: bool = False
-    run_options: Mapping[str, Any] = field(default_factory=dict)
-    data: str | None = None
-    server: str | None = None
-    expect_version: str | None = None
-    models: tuple[str, ...] = ()
-    is_strict: bool = False
-    unsupported: dqx_toml.Unsupported | None = None
-    shadow: Path | None = None
-    selection: Selection | None = None
-    output_file: Path | None = None
-    watch: bool = False
-
-    @property
-    def is_given(self) -> bool:
-        """True if there is more than a path."""
-        return replace(self, paths=()) != Options(())
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,11 +185,12 @@ class _CallReader:
         settings = self._with_connection(settings)
         dates, date_from = self._data_dates(settings)
         on = dates[0]
-        skipped = tuple(self._date("--skip-date", text) for text in options.skip_dates)
-        given, problems = datasets_of_arguments(options.datasets)
-        self.problems.add(problems, {"--dataset": "\n".join(options.datasets)})
+        skipped = tuple(self._date("--skip-date", text) for text in options.skip_date or ())
+        typed = options.datasets or ()
+        given, problems = datasets_of_arguments(typed)
+        self.problems.add(problems, {"--dataset": "\n".join(typed)})
         for problem in problems:
-            self.unsound.add(options.datasets[problem.span.line - 1].partition("=")[0])
+            self.unsound.add(typed[problem.span.line - 1].partition("=")[0])
         results = options.results or settings.results
         template = GateRequest(
             run_key=values.RunKey("", on, f"command line {datetime.now(timezone.utc).isoformat()}"),
@@ -300,7 +270,7 @@ class _CallReader:
         return settings
 
     def _with_connection(self, settings: Settings) -> Settings:
-        address = self.options.connection
+        address = self.options.engine or self.options.connection
         if address is None:
             return settings
         try:

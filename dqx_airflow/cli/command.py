@@ -13,11 +13,12 @@ from collections import UserDict
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from copy import copy
+from dataclasses import fields
 from datetime import date, timedelta
 from enum import Enum
 from functools import reduce, wraps
 from importlib import import_module
-from inspect import Parameter, Signature, cleandoc, getdoc, signature
+from inspect import Parameter, Signature, cleandoc, get_annotations, getdoc, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
@@ -156,11 +157,8 @@ def documented(command: Callable[..., Any]) -> Callable[..., Any]:
     A parameter is an option if it has a default or is a keyword, and a boolean one is a flag
     without a negative form, unless its annotation says otherwise.
     """
-    text, *parts = re.split(r"\n\s*:param (\w+): ", getdoc(command) or "")
-    helps = {
-        name: " ".join(help.split()) for name, help in zip(parts[::2], parts[1::2], strict=True)
-    }
-    own = signature_of(command)
+    text, helps = _described(command)
+    own = signature(command, eval_str=True)
     parameters = [_documented(each, helps.get(each.name)) for each in own.parameters.values()]
 
     @wraps(command)
@@ -168,6 +166,24 @@ def documented(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(*args, **given)
 
     return with_parameters(called, own.replace(parameters=parameters), text.strip())
+
+
+def parameters_of(options: type) -> list[Parameter]:
+    """The parameters of a command for the fields of a `documented` dataclass."""
+    (_, helps), kinds = _described(options), get_annotations(options, eval_str=True)
+    keyword = Parameter.KEYWORD_ONLY
+    parameters = (
+        Parameter(each.name, keyword, default=each.default, annotation=kinds[each.name])
+        for each in fields(options)
+    )
+    return [_documented(each, helps.get(each.name)) for each in parameters]
+
+
+def _described(documented: Any) -> tuple[str, dict[str, str]]:
+    """A docstring, and what it says of each parameter."""
+    text, *parts = re.split(r"\n\s*:param (\w+): ", getdoc(documented) or "")
+    pairs = zip(parts[::2], parts[1::2], strict=True)
+    return text, {name: " ".join(help.split()) for name, help in pairs}
 
 
 def _documented(parameter: Parameter, help: str | None) -> Parameter:
@@ -185,13 +201,6 @@ def _documented(parameter: Parameter, help: str | None) -> Parameter:
         )
         typed = typer.Option(*flags, help=help) if is_option else typer.Argument(help=help)
     return parameter.replace(annotation=Annotated[kind, typed])
-
-
-def signature_of(function: Callable[..., Any]) -> Signature:
-    """The signature, with its types as Typer needs them: `Options` is imported when a command
-    runs."""
-    names = {**function.__globals__, "Options": object}
-    return signature(function, eval_str=True, globals=names)
 
 
 def with_parameters(

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from dqx_airflow.cli import command
-from dqx_airflow.cli.arguments import ConfigOption, DatasetOption
+from dqx_airflow.cli.arguments import ConfigOption, DatasetOption, Options
 from dqx_airflow.cli.reports import print_table
 from dqx_airflow.diagnostics.renderers import json_text
 from dqx_airflow.errors import RequestError
@@ -57,14 +57,14 @@ def coverage(
     :param least: The share of the tables that must be checked, in percent.
     :param output: Output format: table or json.
     """
-    from dqx_airflow.cli.calls import Options, read_call
+    from dqx_airflow.cli.calls import read_call
 
     if not (suites or events or contract or results):
         raise RequestError("no flow given", "give suites, --events, --contract or --results")
     flow = Flow()
     _add_events(flow, events or ())
     for paths, is_enforced in ((contract, False), (suites, True)):
-        options = Options(tuple(paths or ()), datasets=tuple(dataset or ()), config=config)
+        options = Options(tuple(paths or ()), datasets=dataset, config=config)
         for request in read_call(options, date.today()).valid_requests:
             _add_suite(flow, request, is_enforced=is_enforced)
     if results:

@@ -17,7 +17,7 @@ import typer
 from rich.filesize import decimal
 
 from dqx_airflow.cli import arguments
-from dqx_airflow.cli.calls import Options, read_call
+from dqx_airflow.cli.calls import read_call
 from dqx_airflow.cli.command import from_here, print_or_write, suite_files, what_to_give
 from dqx_airflow.cli.contract.versions import git
 from dqx_airflow.cli.reports import markdown_cell, printable
@@ -118,7 +118,7 @@ def diff(
     diffs = [suite_diff(*pair, wanted) for pair in pairs]
     if cost:
         on = until.date() if until else date.today() - timedelta(days=1)
-        options = Options((), datasets=tuple(dataset or ()), config=config)
+        options = arguments.Options((), datasets=dataset, config=config)
         diffs = [_with_cost(*of_suite, options, on) for of_suite in zip(diffs, pairs, strict=True)]
     print_or_write(written([one for one in diffs if one.changes], output, revision), output_file)
 
@@ -141,7 +141,7 @@ def suite_diff(
     return replace(found, changes=changes, notes=(note,))
 
 
-def _with_cost(diff: SuiteDiff, pair: Pair, options: Options, on: date) -> SuiteDiff:
+def _with_cost(diff: SuiteDiff, pair: Pair, options: arguments.Options, on: date) -> SuiteDiff:
     """With notes of how much more or less the gate reads for a day than before, and for which
     assertions."""
     from dqx_airflow.engine.cost import HOW, costs_of

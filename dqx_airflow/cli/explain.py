@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
-from dqx_airflow.cli.arguments import with_shared_options
+from dqx_airflow.cli.arguments import Options, with_shared_options
 from dqx_airflow.cli.command import TextFormatOption, TextOrJson, what_to_give
 from dqx_airflow.diagnostics import diagnostic
 from dqx_airflow.diagnostics.diagnostic import did_you_mean, errors_of, listed
@@ -27,7 +27,6 @@ from dqx_airflow.errors import RequestError
 from dqx_airflow.values import DatasetRef, SourceFile, Span
 
 if TYPE_CHECKING:
-    from dqx_airflow.cli.calls import Options
     from dqx_airflow.dql.check import Checked
     from dqx_airflow.plan.model import Plan
 

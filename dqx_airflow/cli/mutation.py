@@ -21,7 +21,6 @@ from dqx_airflow.errors import RequestError
 from dqx_airflow.values import DatasetRef, GateReport, GateRequest, Outcome
 
 if TYPE_CHECKING:
-    from dqx_airflow.cli.calls import Options
     from dqx_airflow.tuning.mutation import DayRows, Fault, MemoryJudge, Mutation
 
 MOST_ROWS = 100_000
@@ -58,12 +57,11 @@ def mutate(
     :param seed: Another number hits other rows.
     :param output: Output format: table, json, summary or junit.
     """
-    from dqx_airflow.cli.calls import Options
     from dqx_airflow.plan.selection import checked_suite, plan_of
     from dqx_airflow.tuning.mutation import MemoryJudge, mutate, read_days
 
-    datasets = tuple(dataset or ())
-    request, now = _fine_day(Options((suite,), None, on, (), datasets, config, results=results))
+    options = arguments.Options((suite,), date=on, datasets=dataset, config=config, results=results)
+    request, now = _fine_day(options)
     checked, day = checked_suite(request), request.run_key.date
     asked = [(day - one.date).days for one in plan_of(request, checked).requests if one.date]
     days = max(_LEAST_DAYS, *asked, 0)
@@ -89,7 +87,7 @@ def mutate(
         raise typer.Exit(EXIT_FAILED)
 
 
-def _fine_day(options: Options) -> tuple[GateRequest, datetime]:
+def _fine_day(options: arguments.Options) -> tuple[GateRequest, datetime]:
     """The request of the last run on the fine day, with the versions that it read, and its time."""
     from dqx_airflow.results.query import RunsWanted, StoredResults, find_report
 
@@ -124,7 +122,7 @@ def as_read(refs: Iterable[DatasetRef], report: GateReport) -> tuple[DatasetRef,
     )
 
 
-def request_of(options: Options) -> GateRequest:
+def request_of(options: arguments.Options) -> GateRequest:
     """The request of one suite for one date."""
     from dqx_airflow.cli.calls import read_call
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dqx_airflow.cli import command
-from dqx_airflow.cli.arguments import with_shared_options
+from dqx_airflow.cli.arguments import Options, with_shared_options
 from dqx_airflow.cli.command import EXIT_FAILED, EXIT_WRONG, Commands, TextFormatOption
 from dqx_airflow.cli.incidents import results_at
 from dqx_airflow.cli.stores import days_in
@@ -25,7 +25,7 @@ from dqx_airflow.errors import RequestError
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-    from dqx_airflow.cli.calls import Options, RunCall
+    from dqx_airflow.cli.calls import RunCall
     from dqx_airflow.results.quarantines import QuarantinedRows
     from dqx_airflow.results.query import StoredResults
     from dqx_airflow.values import RunKey

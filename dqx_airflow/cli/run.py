@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from dqx_airflow.cli import command
-from dqx_airflow.cli.arguments import with_shared_options
+from dqx_airflow.cli.arguments import Options, with_shared_options
 from dqx_airflow.diagnostics.renderers import draw
 from dqx_airflow.errors import DqxError
 from dqx_airflow.values import GateReport, Outcome
 from dqx_airflow.values.redact import redact
 
 if TYPE_CHECKING:
-    from dqx_airflow.cli.calls import Options, RunCall
+    from dqx_airflow.cli.calls import RunCall
     from dqx_airflow.cli.spark import Spark
 
 

@@ -22,8 +22,13 @@ import typer
 
 from dqx_airflow.api.database import MemoryDatabase
 from dqx_airflow.api.run import plan_of, run
-from dqx_airflow.cli.arguments import ConfigOption, DatasetOption, ResultsOption, results_of
-from dqx_airflow.cli.calls import Options
+from dqx_airflow.cli.arguments import (
+    ConfigOption,
+    DatasetOption,
+    Options,
+    ResultsOption,
+    results_of,
+)
 from dqx_airflow.cli.command import print_or_write, template
 from dqx_airflow.cli.mutation import MOST_ROWS, as_read, request_of
 from dqx_airflow.cli.reports import printable
@@ -87,7 +92,7 @@ def shrink(
         raise RequestError(f"{problem} of a suite", f"those that failed: {names}")
     file = report.sources[0].file if report.sources else failed.span and failed.span.file
     path, on = suite or Path(file or "?"), report.run_key.date
-    request = request_of(Options((path,), None, f"{on}", (), tuple(dataset or ()), config))
+    request = request_of(Options((path,), date=f"{on}", datasets=dataset, config=config))
     refs = as_read(request.datasets, report)
     dates = {ref.name: ref.date_column for ref in refs if ref.date_column}
     alone = Selection((f"{failed.check}::{failed.name}",))

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from difflib import unified_diff
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 import typer
 from rich.text import Text
 
 from dqx_airflow.cli import command
-from dqx_airflow.cli.arguments import with_shared_options
+from dqx_airflow.cli.arguments import Options, with_shared_options
 from dqx_airflow.cli.contract.versions import (
     PLACE_VARIABLE,
     contract_files,
@@ -36,9 +36,6 @@ from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import Span
-
-if TYPE_CHECKING:
-    from dqx_airflow.cli.calls import Options
 
 
 def lint(
