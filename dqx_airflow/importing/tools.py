@@ -322,12 +322,10 @@ def read_rules(
     )
     candidates = {tool: TOOLS[tool]} if tool else TOOLS
     for name, candidate in candidates.items():
-        if (
-            candidate.of_text
-            and (tool is None or not candidate.of_document)
-            and (candidate.of_text[0](source.text) or (tool and not candidate.of_document))
-        ):
-            return name, tuple(candidate.of_text[1](source.text, request))
+        if candidate.of_text:
+            recognises, rules_of = candidate.of_text
+            if recognises(source.text) or (tool and not candidate.of_document):
+                return name, tuple(rules_of(source.text, request))
     try:
         document = foreign_rule.document_of(source)
     except NoCounterpartError as error:
