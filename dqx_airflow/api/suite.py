@@ -10,21 +10,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dqx_airflow.api import run as runs
 from dqx_airflow.api.database import Database
-from dqx_airflow.api.run import (
-    DatedResults,
-    Results,
-    RunKeywords,
-    SelectedRunKeywords,
-    SelectionKeywords,
-    options_of,
-    plan_of,
-    raise_errors,
-    run,
-    run_dates,
-    selection_in,
-    with_keywords_of,
-)
+from dqx_airflow.api.run import DatedResults, Results, RunKeywords, SelectedRunKeywords
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import Checked, check_source
@@ -127,7 +115,7 @@ class Suite:
         """
         read = no_imports if folder is None else _reader(_TEXT_NAME, Path(folder) / _TEXT_NAME)
         checked = check_source(SourceFile(_TEXT_NAME, text), read, needs_suite=True)
-        raise_errors(checked.errors, checked)
+        runs.raise_errors(checked.errors, checked)
         return cls(checked)
 
     @property
@@ -254,7 +242,7 @@ class Suite:
             self._set[name] = change
         return saved
 
-    @with_keywords_of(SelectedRunKeywords)
+    @runs.with_keywords_of(SelectedRunKeywords)
     def run(
         self,
         db: Database,
@@ -288,11 +276,10 @@ class Suite:
         :raises RequestError: the date or another argument is invalid, or no assertion matches the
             selection.
         """
-        return run(
-            self._tuned(), db, date, options_of(options), now=now, selection=selection_in(options)
-        )
+        judged_by, selection = runs.options_of(options), runs.selection_in(options)
+        return runs.run(self._tuned(), db, date, judged_by, now=now, selection=selection)
 
-    @with_keywords_of(SelectedRunKeywords)
+    @runs.with_keywords_of(SelectedRunKeywords)
     def run_dates(
         self,
         db: Database,
@@ -311,18 +298,17 @@ class Suite:
         :raises RequestError: the dates or another argument are invalid, or no assertion matches the
             selection.
         """
-        return run_dates(
-            self._tuned(), db, dates, options_of(options), now=now, selection=selection_in(options)
-        )
+        judged_by, selection = runs.options_of(options), runs.selection_in(options)
+        return runs.run_dates(self._tuned(), db, dates, judged_by, now=now, selection=selection)
 
-    @with_keywords_of(SelectionKeywords)
+    @runs.with_keywords_of(runs.SelectionKeywords)
     def plan(
         self,
         db: Database,
         date: date,
         *,
         allow_empty: bool = False,
-        **selected: Unpack[SelectionKeywords],
+        **selected: Unpack[runs.SelectionKeywords],
     ) -> Plan:
         """The plan of a run: the metrics to measure and the assertions to judge. Nothing is read.
 
@@ -332,7 +318,7 @@ class Suite:
         :raises RequestError: an argument is invalid, or no assertion matches the selection.
         """
         options = RunOptions(allow_empty=allow_empty)
-        return plan_of(self._tuned(), db, date, options, selection=selection_of(**selected))
+        return runs.plan_of(self._tuned(), db, date, options, selection=selection_of(**selected))
 
     def _tuned(self) -> Checked:
         """The suite with the values that were set, and constants computed from them."""
@@ -377,7 +363,7 @@ class Interpreter:
     :raises RequestError: `fail_on` is not a severity.
     """
 
-    @with_keywords_of(RunKeywords)
+    @runs.with_keywords_of(RunKeywords)
     def __init__(
         self,
         db: Database,

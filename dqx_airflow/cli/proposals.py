@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dqx_airflow.cli import arguments
-from dqx_airflow.cli.command import (
-    SheetFormat,
-    TableFormatOption,
-    TableOrJson,
-    object_of,
-    print_list,
-)
+from dqx_airflow.cli import arguments, command
 from dqx_airflow.cli.suites import count_text
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.renderers import draw, json_text
@@ -56,7 +49,7 @@ def tune(
     output_dir: Path | None = None,
     gate: arguments.GateOption = None,
     results: arguments.ResultsOption = None,
-    output: TableFormatOption = "table",
+    output: command.TableFormatOption = "table",
 ) -> None:
     """Propose thresholds that would have cost less on labelled days, with the evidence.
 
@@ -107,24 +100,18 @@ def _tuned(
 ) -> tuple[Sequence[PastDay], Sequence[Tuned], str]:
     """The past days of a suite, the results of the tuner for them, and whose labels contradict."""
     from dqx_airflow.cli.labels import contradictions_text
-    from dqx_airflow.results.past_days import (
-        contradictions,
-        one_gate,
-        past_days,
-        past_runs,
-        runs_of_suite,
-    )
+    from dqx_airflow.results import past_days as past
     from dqx_airflow.tuning.forms import tune as tune_suite
 
     checked = file.read()
     name = checked.valid_suite.name.value
-    days = past_days(stored, name, first, last, gate=gate)
-    wanted = runs_of_suite(name, first, last, gate)
+    days = past.past_days(stored, name, first, last, gate=gate)
+    wanted = past.runs_of_suite(name, first, last, gate)
     arguments.require_days(days, stored, wanted)
-    runs = past_runs(stored, wanted, ())
-    its_gate = one_gate(runs)
+    runs = past.past_runs(stored, wanted, ())
+    its_gate = past.one_gate(runs)
     tuned = tune_suite(file.text(checked), days, rules, holidays=country, gate=its_gate)
-    opposite = contradictions(stored, [its_gate or ""], since=first, until=last)
+    opposite = past.contradictions(stored, [its_gate or ""], since=first, until=last)
     return days, tuned, contradictions_text(opposite)
 
 
@@ -189,7 +176,7 @@ def _file_name(proposal: Proposal) -> str:
 def _fields_of(tuned: Tuned, applied: Sequence[Proposal]) -> dict[str, object]:
     proposal = tuned.proposal
     return {
-        **object_of("tuned value", tuned),
+        **command.object_of("tuned value", tuned),
         "proposal": json.loads(proposal.to_json()) if proposal else None,
         "applied": proposal is not None and _change_of(proposal) in map(_change_of, applied),
     }
@@ -236,7 +223,7 @@ def history(
     suite: arguments.SuiteArgument,
     *,
     param: str | None = None,
-    output: Annotated[SheetFormat, typer.Option("--format")] = "table",
+    output: Annotated[command.SheetFormat, typer.Option("--format")] = "table",
 ) -> None:
     """Show the changes of a suite, oldest first.
 
@@ -250,7 +237,7 @@ def history(
     elif output == "csv":
         text = _history_csv(entries)
     nothing = "no changes" if param is None else f"no changes of {param}"
-    print_list(text, *_history_table(entries, arguments.units_in(suite)), nothing)
+    command.print_list(text, *_history_table(entries, arguments.units_in(suite)), nothing)
 
 
 def _entries(suite: Path, param: str | None) -> list[tuple[int, Entry]]:
@@ -417,7 +404,7 @@ def review(
     reason: arguments.ReasonOption = None,
     author: str | None = None,
     results: arguments.ResultsOption = None,
-    output: TableFormatOption = "table",
+    output: command.TableFormatOption = "table",
 ) -> None:
     """List, approve and reject the changes that algorithms propose.
 
@@ -475,7 +462,7 @@ def _described(proposal: Proposal) -> str:
     return f"{_changes_of(proposal)} ({proposal.id} by {proposal.agent})"
 
 
-def _print_proposals(waiting: list[Proposal], output: TableOrJson) -> None:
+def _print_proposals(waiting: list[Proposal], output: command.TableOrJson) -> None:
     from dqx_airflow.cli.reports import printable
 
     rows = []
@@ -484,7 +471,7 @@ def _print_proposals(waiting: list[Proposal], output: TableOrJson) -> None:
         rows.append((proposal.id, at, proposal.agent, _changes_of(proposal), proposal.reason or ""))
     is_json, plain = output == "json", [json.loads(proposal.to_json()) for proposal in waiting]
     head = ("id", "proposed", "agent", "change", "why")
-    print_list(json_text(plain) if is_json else None, head, rows, "no pending proposals")
+    command.print_list(json_text(plain) if is_json else None, head, rows, "no pending proposals")
     for proposal in () if is_json else waiting:
         text = proposal.profile or (proposal.form.text if proposal.form is not None else "")
         if text:

@@ -22,13 +22,7 @@ import typer
 
 from dqx_airflow.api.database import MemoryDatabase
 from dqx_airflow.api.run import plan_of, run
-from dqx_airflow.cli.arguments import (
-    ConfigOption,
-    DatasetOption,
-    Options,
-    ResultsOption,
-    results_of,
-)
+from dqx_airflow.cli import arguments
 from dqx_airflow.cli.command import print_or_write, template
 from dqx_airflow.cli.mutation import MOST_ROWS, as_read, request_of
 from dqx_airflow.cli.reports import printable
@@ -66,10 +60,10 @@ def shrink(
     run_id: Annotated[str, typer.Argument(metavar="RUN")],
     *,
     assertion: Annotated[str | None, typer.Option(metavar="NAME")] = None,
-    results: ResultsOption = None,
+    results: arguments.ResultsOption = None,
     suite: Path | None = None,
-    dataset: DatasetOption = None,
-    config: ConfigOption = None,
+    dataset: arguments.DatasetOption = None,
+    config: arguments.ConfigOption = None,
     output: Path | None = None,
 ) -> None:
     """Write a test for pytest with the fewest rows of a run that still fail an assertion.
@@ -83,7 +77,7 @@ def shrink(
     :param suite: The file of the suite; default: where it was read.
     :param output: The file to write instead of standard output.
     """
-    report = find_run(results_of(Path(), results), run_id)
+    report = find_run(arguments.results_of(Path(), results), run_id)
     found = [one for one in report.with_status(Status.FAILED) if one.check != IMPLICIT_CHECK]
     failed = next((one for one in found if assertion in (None, one.name)), None)
     if failed is None or report.contract is not None:
@@ -92,7 +86,7 @@ def shrink(
         raise RequestError(f"{problem} of a suite", f"those that failed: {names}")
     file = report.sources[0].file if report.sources else failed.span and failed.span.file
     path, on = suite or Path(file or "?"), report.run_key.date
-    request = request_of(Options((path,), date=f"{on}", datasets=dataset, config=config))
+    request = request_of(arguments.Options((path,), date=f"{on}", datasets=dataset, config=config))
     refs = as_read(request.datasets, report)
     dates = {ref.name: ref.date_column for ref in refs if ref.date_column}
     alone = Selection((f"{failed.check}::{failed.name}",))

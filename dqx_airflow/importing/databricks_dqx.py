@@ -15,14 +15,7 @@ from dqx_airflow.contracts.demands import Condition, QueryGives, Refers, RowsSat
 from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing import foreign_rule
-from dqx_airflow.importing.foreign_rule import (
-    Claims,
-    Meaning,
-    column_text,
-    listed_readers,
-    rows_text,
-    value_text,
-)
+from dqx_airflow.importing.foreign_rule import Claims, Meaning, column_text, rows_text, value_text
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 from dqx_airflow.values import Severity
@@ -311,12 +304,12 @@ def _no_outliers(arguments: Arguments) -> Meaning:
 
 
 FUNCTIONS: dict[str, Reader] = {
-    **listed_readers("databricks-dqx: each value", _rows),
-    **listed_readers("databricks-dqx: Spark SQL", _of_sql),
-    **listed_readers("databricks-dqx: not empty", _not_empty),
-    **listed_readers("databricks-dqx: lists", _in_list),
-    **listed_readers("databricks-dqx: limits", _compared),
-    **listed_readers("databricks-dqx: limits of aggregates", _aggregate),
+    **foreign_rule.listed_readers("databricks-dqx: each value", _rows),
+    **foreign_rule.listed_readers("databricks-dqx: Spark SQL", _of_sql),
+    **foreign_rule.listed_readers("databricks-dqx: not empty", _not_empty),
+    **foreign_rule.listed_readers("databricks-dqx: lists", _in_list),
+    **foreign_rule.listed_readers("databricks-dqx: limits", _compared),
+    **foreign_rule.listed_readers("databricks-dqx: limits of aggregates", _aggregate),
     "regex_match": _regex,
     "sql_expression": _expression,
     "is_unique": _unique,

@@ -19,21 +19,9 @@ from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput
 
 from dqx_airflow.errors import NoCounterpartError
+from dqx_airflow.importing import foreign_rule
 from dqx_airflow.importing.deequ import matching_text
-from dqx_airflow.importing.foreign_rule import (
-    Claims,
-    ForeignRule,
-    ImportRequest,
-    column_text,
-    columns_text,
-    finite,
-    listed_readers,
-    listed_rules,
-    percent_text,
-    refuse_listed,
-    rows_text,
-    value_text,
-)
+from dqx_airflow.importing.foreign_rule import Claims, ForeignRule, column_text, value_text
 from dqx_airflow.values.exact import finite_number
 
 _OPS = {"=": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
@@ -148,7 +136,7 @@ def _condition(tree: Any) -> DqdlCondition:
 def _operand(tree: Any) -> Any:
     match tree.data:
         case "number":
-            return finite(finite_number(str(tree.children[0])))
+            return foreign_rule.finite(finite_number(str(tree.children[0])))
         case "string":
             return _string(tree.children[0])
         case "keyword":
@@ -200,7 +188,7 @@ def claims_of(rule: DqdlRule) -> Claims:
     :raises NoCounterpartError: it has no counterpart.
     """
     if rule.name not in _RULES:
-        refuse_listed("dqdl", rule.name, f"{rule.name} has no counterpart")
+        foreign_rule.refuse_listed("dqdl", rule.name, f"{rule.name} has no counterpart")
     if rule.threshold is not None and rule.name not in _WITH_THRESHOLD:
         raise NoCounterpartError("its threshold has no counterpart")
     return _RULES[rule.name](rule)
@@ -227,7 +215,7 @@ def _compared(
         if isinstance(operand, Duration):
             values.append(operand.text)
         elif isinstance(operand, int | float):
-            values.append(percent_text(operand) if is_share else value_text(operand))
+            values.append(foreign_rule.percent_text(operand) if is_share else value_text(operand))
         elif isinstance(operand, PastMean) and (call := _CALL.fullmatch(subject)):
             lagged = ", ".join(filter(None, (call["arguments"], "lag 1")))
             past = f"mean({call['metric']}({lagged}), n {operand.count})"
@@ -257,7 +245,7 @@ def _claim(kind: str, text: str, rule: DqdlRule) -> Claims:
 
 
 def _correlation(rule: DqdlRule) -> Claims:
-    columns = columns_text(rule.parameters)
+    columns = foreign_rule.columns_text(rule.parameters)
     return Claims("correlation", _compared(f"correlation({columns})", rule.condition))
 
 
@@ -321,7 +309,7 @@ def _unique(rule: DqdlRule) -> Claims:
     """Rows in which all of the columns are NULL do not count."""
     if len(rule.parameters) == 1:
         return Claims("is_unique", (f"repeated_count({rule.column}) == 0",), rule.column)
-    columns = columns_text(rule.parameters)
+    columns = foreign_rule.columns_text(rule.parameters)
     present = " or ".join(f"{column_text(column)} is not null" for column in rule.parameters)
     return Claims("is_unique", (f"duplicate_count([{columns}], where {present}) == 0",))
 
@@ -333,7 +321,7 @@ def _primary_key(rule: DqdlRule) -> Claims:
 
 
 def _type(rule: DqdlRule) -> Claims:
-    column, types = rule.column, listed_rules("dqdl: types")
+    column, types = rule.column, foreign_rule.listed_rules("dqdl: types")
     match rule.condition:
         case DqdlCondition("==", (str(kind),), False) if kind.lower() in types:
             (name,) = types[kind.lower()]
@@ -353,7 +341,7 @@ def _references(rule: DqdlRule) -> Claims:
     share = _least_share(rule.condition)
     if share is None:
         raise NoCounterpartError("its condition is a share of the rows, such as >= 0.9")
-    return Claims("references", (rows_text(predicate, share),), column)
+    return Claims("references", (foreign_rule.rows_text(predicate, share),), column)
 
 
 def _least_share(condition: DqdlCondition | None) -> float | None:
@@ -379,7 +367,7 @@ def _of_values(rule: DqdlRule, kind: str, subject: str) -> Claims:
                 raise NoCounterpartError(f'"{operand}" is neither a number nor a date')
     predicate = _predicate(column, subject.format(column), condition)
     if (share := _least_share(rule.threshold)) is not None:
-        return Claims(kind, (rows_text(predicate, share),), column)
+        return Claims(kind, (foreign_rule.rows_text(predicate, share),), column)
     share_of_rows = f"num_rows(where {predicate}) / num_rows()"
     return Claims(kind, _compared(share_of_rows, rule.threshold, is_share=True), column)
 
@@ -488,7 +476,10 @@ def _of_lengths(rule: DqdlRule) -> Claims:
             words = (DqdlKeyword("NULL"),) if 0 in condition.operands else ()
             listed = replace(condition, operands=(*condition.operands, *words))
             return _of_values(replace(rule, condition=listed), kind, "length({})")
-    texts = (f"{end}_length({column}) {op} {value_text(finite(it))}" for end, op, it in limits)
+    texts = (
+        f"{end}_length({column}) {op} {value_text(foreign_rule.finite(it))}"
+        for end, op, it in limits
+    )
     return Claims(kind, tuple(texts), column)
 
 
@@ -515,9 +506,9 @@ _HOURS = {"minute": 1 / 60, "hour": 1, "day": 24}
 _WITH_THRESHOLD = ("ColumnValues", "ColumnLength")
 _RULES: Mapping[str, Callable[[DqdlRule], Claims]] = {
     "ColumnDataType": _type,
-    **listed_readers("dqdl: metrics", _metric),
-    **listed_readers("dqdl: shares", partial(_metric, is_share=True)),
-    **listed_readers("dqdl: claims", _claim),
+    **foreign_rule.listed_readers("dqdl: metrics", _metric),
+    **foreign_rule.listed_readers("dqdl: shares", partial(_metric, is_share=True)),
+    **foreign_rule.listed_readers("dqdl: claims", _claim),
     "IsUnique": _unique,
     "DuplicateRowCount": _no_duplicates,
     "IsPrimaryKey": _primary_key,
@@ -543,7 +534,7 @@ def recognises(text: str) -> bool:
     return _RULES_SECTION.search(text) is not None
 
 
-def rules_of(text: str, request: ImportRequest) -> Iterator[ForeignRule]:
+def rules_of(text: str, request: foreign_rule.ImportRequest) -> Iterator[ForeignRule]:
     """The rules of a file; an invalid rule does not affect the others.
 
     :raises NoCounterpartError: it is not DQDL.

@@ -14,15 +14,7 @@ from dqx_airflow.contracts.dialects.foreign import great_expectations, severity_
 from dqx_airflow.contracts.dialects.foreign.great_expectations import row_condition
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing import foreign_rule
-from dqx_airflow.importing.foreign_rule import (
-    Claims,
-    ForeignRule,
-    ImportRequest,
-    column_text,
-    finite,
-    list_text,
-    value_text,
-)
+from dqx_airflow.importing.foreign_rule import Claims, ForeignRule, column_text, finite, value_text
 
 _OF_CONDITIONS = ("row_condition", "condition_parser")
 
@@ -34,7 +26,9 @@ def recognises(document: Any) -> bool:
     )
 
 
-def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[ForeignRule]:
+def rules_of(
+    document: Mapping[str, Any], request: foreign_rule.ImportRequest
+) -> Iterator[ForeignRule]:
     """The expectations of a suite; for a checkpoint, those of the suites that it runs.
 
     :raises NoCounterpartError: a suite of the checkpoint cannot be read.
@@ -88,7 +82,7 @@ def _asset(owner: Mapping[str, Any]) -> str | None:
 
 
 def _of_suite(
-    document: Mapping[str, Any], request: ImportRequest, dataset: str
+    document: Mapping[str, Any], request: foreign_rule.ImportRequest, dataset: str
 ) -> Iterator[ForeignRule]:
     for index, expectation in enumerate(document["expectations"]):
         place = f"{request.file}: expectations[{index}]"
@@ -208,7 +202,7 @@ def _divergence(arguments: Mapping[str, Any]) -> Claims:
     else:
         rows = (f"count_values({column}, {value_text(value)})" for value in partition["values"])
         counted = dict(zip(rows, weights, strict=True))
-        unlisted = f"{column} not in {list_text(partition['values'])}"
+        unlisted = f"{column} not in {foreign_rule.list_text(partition['values'])}"
         if tails:
             others = _of_others(column, unlisted, tails, total)
         else:
