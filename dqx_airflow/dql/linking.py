@@ -223,7 +223,7 @@ def inlined(files: Iterable[ImportedFile]) -> Reader:
 
 def search_path(environment: Mapping[str, str]) -> tuple[Path, ...]:
     """The folders of DQL_PATH, separated by colons."""
-    return tuple(Path(folder) for folder in environment.get("DQL_PATH", "").split(":") if folder)
+    return tuple(map(Path, filter(None, environment.get("DQL_PATH", "").split(":"))))
 
 
 def project_root(file: Path) -> Path | None:
@@ -497,6 +497,8 @@ class Expander:
     def _filled(self, node: Node, around: _Around) -> Node:
         """The node with arguments for placeholders, and constants of the macro's own file."""
         home, bindings, chain = around.scope, around.bindings, around.uses
+        if not chain and not home.imports:
+            return node  # outside of macros, only names of an import stand for something else
 
         def fill_hole(hole: re.Match[str]) -> str:
             text = _text_of(hole, bindings)

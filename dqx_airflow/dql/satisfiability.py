@@ -406,11 +406,13 @@ class _Question:
 
     def _solved(self, sides: list[_Side]) -> _Certain | None:
         """The answer if all occurrences of a count are the same number."""
-        calls = _counts_in(tuple(side.node for side in sides))
         condition = self.condition
-        if not isinstance(condition, nodes.Comparison) or not len({*calls}) < len(calls) <= _MOST:
+        if not isinstance(condition, nodes.Comparison):
             return None
         subject, other = sides
+        calls = _counts_in((subject.node, other.node))
+        if not len({*calls}) < len(calls) <= _MOST:
+            return None
         if _is_open(subject.node, other.node) or next(self.questions_left, None) is None:
             return None
         from dqx_airflow.dql.equations import difference

@@ -165,9 +165,11 @@ def calls_in(claim: nodes.Claim) -> Iterator[nodes.Call]:
     """The calls that a claim compares, including nested ones, except for those in filters."""
     if not isinstance(claim, nodes.Measure):
         return
-    calls = [part for part in parts_of(claim) if isinstance(part, nodes.Call)]
-    inner = {id(part) for call in calls for part in parts_of(call.where)}
-    yield from (call for call in calls if id(call) not in inner)
+    in_filters: set[int] = set()
+    for part in parts_of(claim):  # a call comes before its filter
+        if isinstance(part, nodes.Call) and id(part) not in in_filters:
+            in_filters.update(map(id, parts_of(part.where)))
+            yield part
 
 
 def filters_over(check: nodes.Check, assertion: nodes.Assertion) -> tuple[nodes.Expression, ...]:

@@ -210,7 +210,7 @@ class ClaimChecker:
             )
         parameters = METRICS["decrease_count"].parameters if name == "is_sorted" else ()
         self.arguments.parameters(call, ("dataset", "where"), parameters)
-        self.arguments.required(call, "is_sorted(column, order_by other)", parameters)
+        self.arguments.required(call, parameters, "is_sorted(column, order_by other)")
         self.arguments.one_dataset(call)
         self.measures.filter(call)
         if name == "is_sorted":

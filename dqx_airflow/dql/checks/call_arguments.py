@@ -64,6 +64,13 @@ def hint_without_where(name: str) -> str:
     return f'write it in the metric: {name}(average(price, where status == "paid"))'
 
 
+def _as_written(call: nodes.Call, signature: str | None = None) -> str | None:
+    """The hint with the form of a call; None if that is unknown."""
+    metric = METRICS.get(call.name.text)
+    form = signature if metric is None else metric.signature
+    return f"write {form}" if form else None
+
+
 COLUMN = Argument("column", ArgumentKind.COLUMN)
 _OF_COLUMNS = (ArgumentKind.COLUMN, ArgumentKind.COLUMNS, ArgumentKind.NAMES)
 
@@ -85,7 +92,10 @@ class ArgumentChecker:
     def count(
         self, call: nodes.Call, fewest: int, most: int | None, signature: str | None = None
     ) -> bool:
-        """False if the call has too few or too many arguments."""
+        """False if the call has too few or too many arguments.
+
+        :param signature: how to write it; that of a metric is known.
+        """
         given = len(call.arguments)
         if given >= fewest and (most is None or given <= most):
             return True
@@ -94,8 +104,8 @@ class ArgumentChecker:
         name = call.name.text
         wanted = str(fewest) if fewest == most else f"{fewest} or more"
         plural = "argument" if wanted == "1" else "arguments"
-        help_line = f"write {signature}" if signature else None
-        self.error("E101", f"{name} takes {wanted} {plural}, not {given}", call.span, help_line)
+        message = f"{name} takes {wanted} {plural}, not {given}"
+        self.error("E101", message, call.span, _as_written(call, signature))
         return False
 
     def _signed_parameter(self, call: nodes.Call) -> bool:
@@ -219,13 +229,14 @@ class ArgumentChecker:
             case _:
                 self.check(COLUMN, parameter.value)
 
-    def required(self, call: nodes.Call, signature: str, of_metric: tuple[Argument, ...]) -> None:
-        """Checks the required parameters of a call."""
-        given = {parameter.name.text for parameter in call.parameters}
+    def required(
+        self, call: nodes.Call, of_metric: tuple[Argument, ...], signature: str | None = None
+    ) -> None:
+        """Checks the required parameters of a call; `signature` as for `count`."""
         for argument in of_metric:
-            if argument.is_required and argument.name not in given:
+            if argument.is_required and call.parameter(argument.name) is None:
                 message = f"{call.name.text} needs `{argument.name}`"
-                self.error("E101", message, call.span, f"write {signature}")
+                self.error("E101", message, call.span, _as_written(call, signature))
 
     def _days(self, parameter: nodes.Parameter, *, fewest: int) -> None:
         days = self._folded(parameter.value)
@@ -261,13 +272,13 @@ class ArgumentChecker:
         added = f"add it: on {', '.join([*known, name.text])}"
         self.error("E009", message, name.span, f"did you mean '{near}'?" if near else added)
 
-    def other_dataset(self, call: nodes.Call, signature: str) -> None:
+    def other_dataset(self, call: nodes.Call) -> None:
         """Checks a call that compares a dataset of the check with another one."""
         dataset = call.parameter("dataset")
         if dataset is None:
             message = f"{call.name.text} needs a dataset to compare with"
             # Soda and others count NULL with `missing_count`.
-            help_line = f"write {signature}; null_count(column) counts NULL values"
+            help_line = f"{_as_written(call)}; null_count(column) counts NULL values"
             self.error("E101", message, call.span, help_line)
         elif not isinstance(dataset, nodes.Name):
             self.error("E101", "'dataset' takes the name of a dataset", dataset.span)

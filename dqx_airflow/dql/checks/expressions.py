@@ -584,7 +584,7 @@ class MeasureChecker:
             case () | (nodes.Number(),) if metric.name == "count":
                 self._sql_count(call)
                 return
-        is_complete = self.arguments.count(call, wanted, wanted, metric.signature)
+        is_complete = self.arguments.count(call, wanted, wanted)
         if is_complete:
             for argument, node in zip(metric.arguments, call.arguments, strict=True):
                 self.arguments.check(argument, node)
@@ -592,13 +592,13 @@ class MeasureChecker:
             self.arguments.no_parameters(call)
         elif metric.scan is Scan.MATCH:
             self.arguments.parameters(call, (), metric.parameters)
-            self.arguments.other_dataset(call, metric.signature)
+            self.arguments.other_dataset(call)
         else:
             # A schema and a log are current: they have no dates.
             general = ("lag", "dataset") if metric.scan.has_dates else ("dataset",)
             filters = ("where",) if metric.takes_where else ()
             self.arguments.parameters(call, (*general, *filters), metric.parameters)
-            self.arguments.required(call, metric.signature, metric.parameters)
+            self.arguments.required(call, metric.parameters)
             self.arguments.one_dataset(call)
             self.filter(call)
         match call.arguments:

@@ -364,13 +364,7 @@ def check_suite(suite: nodes.Suite, used: set[str]) -> list[Diagnostic]:
         if isinstance(rule, nodes.Scale)
         for assertion in selection.of(rule.selector)
     }
-    shares = {
-        id(assertion)
-        for check in suite.checks
-        for assertion in check.assertions
-        if id(assertion) in scaled
-        and is_about_share(assertion.claim, constants, check.datasets[0].text)
-    }
+    shares: set[int] = set()
     for check in suite.checks:
         diagnostics += _check_head(check)
         datasets = tuple(dict.fromkeys(check.datasets))
@@ -378,6 +372,10 @@ def check_suite(suite: nodes.Suite, used: set[str]) -> list[Diagnostic]:
             check, assertions.ClaimChecker(datasets, constants, diagnostics.append, used)
         )
         for assertion in check.assertions:
+            is_scaled = id(assertion) in scaled
+            if is_scaled and is_about_share(assertion.claim, constants, check.datasets[0].text):
+                is_scaled = False
+                shares.add(id(assertion))
             report = _reporter(diagnostics, assertion.uses)
             holes = list(placeholders_of(assertion))
             for hole in holes:
@@ -387,7 +385,6 @@ def check_suite(suite: nodes.Suite, used: set[str]) -> list[Diagnostic]:
             earlier = len(diagnostics)
             assertions.ClaimChecker(datasets, constants, report, used).check(assertion, around)
             if not errors_of(diagnostics[earlier:]):
-                is_scaled = id(assertion) in scaled - shares
                 filtered = replace(check, where=around)
                 for diagnostic in meaning.check(assertion, filtered, is_scaled=is_scaled):
                     report(diagnostic)

@@ -9,7 +9,6 @@ from dataclasses import replace
 from datetime import date
 from fractions import Fraction
 from functools import partial
-from itertools import takewhile
 from typing import Any, TypeAlias
 
 from lark import Token, Tree
@@ -188,7 +187,7 @@ def _word(child: nodes.Name | nodes.Placeholder) -> nodes.Name:
 
 def _annotated(children: list[Any]) -> tuple[tuple[nodes.Annotation, ...], list[Any]]:
     """The annotations before a block, and the rest."""
-    annotations = tuple(takewhile(lambda child: isinstance(child, nodes.Annotation), children))
+    annotations = _of_kind(nodes.Annotation, children)
     return annotations, children[len(annotations) :]
 
 
@@ -211,15 +210,15 @@ def _suite(children: list[Any], span: Span) -> nodes.Suite:
 
 def _check(children: list[Any], span: Span) -> nodes.Check:
     name, *rest = children
-    where = next((value for _, value, _ in _of_kind(tuple, rest)), None)
+    settings, _ = _settings_in(rest)
     names, body = _of_kind(nodes.Name, rest), _of_kind(nodes.CheckItem, rest)
-    return nodes.Check(name, names, body, span=span, where=where)
+    return nodes.Check(name, names, body, span=span, where=settings.get("where"))
 
 
 def _assertion(children: list[Any], span: Span) -> nodes.Assertion:
     modifiers, repeated = _settings_in(children)
     return nodes.Assertion(
-        next(child for child in children if isinstance(child, nodes.Claim)),
+        _of_kind(nodes.Claim, children)[0],
         modifiers.get("name"),
         modifiers.get("severity"),
         modifiers.get("tolerance"),
