@@ -39,12 +39,15 @@ UP_TO = [
     ("[0-9]+-[0-9]+", "1"),
     (r"\s+$", " x"),
     (r"\w*\w*!!", "a"),
+    (r"^\w*\w*@\w*\w*!!", "a" * 349 + "@"),
+    ("(?=.*x)y", "y"),
 ]
 REFUSED = [
     "^(a|aa)+$", "^(ab?|a)+$", r"^(\w|\w\w)+$", "(a+)+b", "^(a*)*$", "^((a?)*b)*$", "(x+x+)+y",
     r"^(\d+,?)+$", "^(a?){30}a{30}$", "a?" * 30 + "a" * 30, "(a|a)" * 30 + "b", "^(a|b|ab)*c$",
     r"^(([a-z])+.)+[A-Z]([a-z])+$", r"(.*)(.*)(.*)(.*)(.*)x", r"^(a+)\1*b$", "(?=(a+)+b)c",
     "(?>(a|aa)+b)c", r"^(\p{L}|\p{Lu}x?)+$", "(?i)^(K|k\u212a?)+$", "^((ab)*(ab)*)*$",
+    "^" + "a*[ab]bb*c" * 30 + "d", "^" + r"\w*\w*@" * 4,
 ]  # fmt: skip
 
 
@@ -65,6 +68,18 @@ def test_choices_beside_a_loop_lower_the_bound() -> None:
     assert bounded(r"^\w+[ab]{2,5}[ab]+y").longest == 5_000
     assert bounded(r"^\w+b?b?[ab]+y").longest == 5_000
     assert bounded(r"^\w+(-|!){0,3}[ab]+y").longest == 10_000
+
+
+def test_ways_through_separate_parts_multiply() -> None:
+    assert bounded(r"^\w*\w*!").longest == 10_000
+    assert bounded(r"^\w*\w*@\w*\w*!").longest == 700
+    assert bounded(r"^\w*\w*@\w*\w*#\w*\w*!").longest == 150
+
+
+def test_a_look_ahead_reads_the_string_wherever_it_is_tried() -> None:
+    assert bounded("^(?=.*x)(?=.*y)z").longest is None
+    assert bounded("(?=.*x)z").longest == 10_000
+    assert bounded("^(?:(?=.*x)z)*+$").longest == 10_000
 
 
 @pytest.mark.slow

@@ -1,20 +1,24 @@
 """Bounds of regular expressions: the length of strings for which time and stack are limited.
 
 Java's matcher tries one way after the other, and uses a few stack frames for each iteration of a
-group. One rule excludes exponential time: a string can be split into the iterations of a repeated
-group in one way only. If the next character decides when to leave the group, the group is made
-possessive (`(ab|cd)+` becomes `(ab|cd)++`): Java then matches it in a loop, with the same result.
-All others have a maximum length; longer strings cannot be decided.
+group. It has a choice only where the next character does not decide. One rule excludes exponential
+time: a string can be split into the iterations of a repeated group in one way only. Then the time
+is at most the product of all choices: a repetition that may end at several places multiplies it by
+the length of the string, and so does the search for the start of a match.
+
+If the next character decides when to leave a group, the group is made possessive (`(ab|cd)+`
+becomes `(ab|cd)++`): Java then matches it in a loop, with the same result. All others have a
+maximum length; longer strings cannot be decided.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache, reduce
 from itertools import product
-from math import prod
+from math import inf
 from operator import or_
 from typing import TypeAlias
 
@@ -119,111 +123,129 @@ def longest_in_python(pattern: str) -> int | None:
 
 
 def _longest_by_time(tree: Node) -> int | None:
-    by_power = _power(tree, is_anchored=False)
-    if by_power > max(_LONGEST_BY_POWER):
+    everywhere = Repeat(One(chars.EVERYTHING), 0, None, "lazy", 0)
+    start = () if _starts_anchored(tree) else (everywhere,)
+    ways, power = _ways(Concatenation((*start, _fallible(tree))), ())
+    power += 1  # each of them reads up to the end of the string
+    if power > max(_LONGEST_BY_POWER):
         raise ExplodingError(
-            f"for some strings the time would grow with power {by_power} of their length, "
+            f"for some strings the time would grow with power {power} of their length, "
             f"because repetitions of the same characters follow each other",
             "begin with ^, and separate repetitions by a character that neither of them matches",
         )
-    ways = _ways(tree, chars.NO_CHARACTERS)
-    if by_power == 1 and ways <= _FEW_WAYS:
-        return None
-    return int(_LONGEST_BY_POWER[by_power] / ways ** (1 / by_power))
-
-
-def _power(tree: Node, *, is_anchored: bool) -> int:
-    """The power of the length of a string that a search may take, or a higher one.
-
-    :param is_anchored: it is tried at one position only; otherwise everywhere.
-    :raises PatternError: the time may be exponential.
-    """
-    search = _Search()
-    is_anchored = is_anchored or _starts_anchored(tree)
-    everywhere = () if is_anchored else (_Loop(chars.EVERYTHING, 1, ()),)
-    search.walk(tree, chars.NO_CHARACTERS, everywhere)
-    if _ways(tree, chars.NO_CHARACTERS) > _MOST_WAYS:
+    if ways > _MOST_WAYS:
         raise ExplodingError(f"{_EXPLODES}many optional parts", _HINT)
-    return search.degree + search.inner - 1
+    if power == 1 and ways <= _FEW_WAYS:
+        return None
+    return int(_LONGEST_BY_POWER[power] / ways ** (1 / power))
 
 
-@dataclass(frozen=True, slots=True)
-class _Loop:
-    """An unbounded repetition that can be left at several points.
+def _fallible(node: Node) -> Node:
+    """A part at the end of an expression without what matches there in any case."""
+    match node:
+        case Concatenation(items=items):
+            while items:
+                *before, last = items
+                match items[-2:]:
+                    case (Repeat(body=One(characters=chars.EVERYTHING)), End()):
+                        last = chars.NOTHING
+                if (last := _fallible(last)) != chars.NOTHING:
+                    return Concatenation((*before, last))
+                items = tuple(before)
+            return chars.NOTHING
+        case Group(body=body, kind="plain"):
+            return replace(node, body=_fallible(body))
+        case Repeat(body=One(), low=low):
+            return replace(node, high=low) if low else chars.NOTHING
+        case _:
+            return node
 
-    `needed` are sets of characters of which an iteration, and what follows the repetition, take at
-    least one each.
+
+def _ways(node: Node, rest: _Rest) -> tuple[int, int]:
+    """In how many ways a part may match at one position: at most `ways * length ** power`.
+
+    The matcher tries several ways only where the next character does not decide.
+
+    :param rest: all that follows, up to the end of the expression.
+    :raises PatternError: the number may be exponential.
     """
-
-    characters: Characters
-    degree: int
-    needed: tuple[Characters, ...]
-
-    def shares(self, characters: Characters) -> bool:
-        """True if a string may be split anywhere between this loop and a later one."""
-        shared = self.characters & characters
-        return bool(shared) and all(needed & shared for needed in self.needed)
-
-
-@dataclass(slots=True)
-class _Search:
-    """The largest number of loops that share strings, each with the next one.
-
-    `inner` is the power of lookarounds by themselves.
-    """
-
-    degree: int = 1
-    inner: int = 1
-
-    def walk(self, node: Node, follow: Characters, before: tuple[_Loop, ...]) -> tuple[_Loop, ...]:
-        """The loops before the end of a part, given those before it.
-
-        :raises PatternError: iterations of a loop are ambiguous.
-        """
-        match node:
-            case Group(kind="ahead" | "behind", body=body):
-                self.inner = max(self.inner, _power(body, is_anchored=True))
-                return before
-            case _ if not _has_loop(node):
-                return _passed(before, node)
-            case Group(body=body):
-                return self.walk(body, follow, before)
-            case Concatenation(items=items):
-                for number, item in enumerate(items):
-                    before = self.walk(item, _behind(items[number + 1 :], follow), before)
-                return before
-            case Choice(branches=branches):
-                loops = [loop for part in branches for loop in self.walk(part, follow, before)]
-                return tuple(dict.fromkeys(loops))
-            case Repeat(body=body, low=low, high=1):
-                loops = [*self.walk(body, follow, before), *(before if low == 0 else ())]
-                return tuple(dict.fromkeys(loops))
-            case Repeat():
-                return self._repeated(node, follow, before)
-            case _:
-                return (*_passed(before, node), self._reached(node, before))
-
-    def _repeated(
-        self, node: Repeat, follow: Characters, before: tuple[_Loop, ...]
-    ) -> tuple[_Loop, ...]:
-        body, again = node.body, _first(node.body)
-        inside: tuple[_Loop, ...] = ()
-        if not isinstance(body, One):
-            if node.mode != "possessive":
+    match node:
+        case Concatenation(items=items):
+            ways, power = 1, 0
+            for at, item in enumerate(items):
+                count, more = _ways(item, (*items[at + 1 :], *rest))
+                ways, power = ways * count, power + more
+                if ways > _MOST_WAYS or power > max(_LONGEST_BY_POWER):
+                    break
+        case Choice(branches=branches):
+            each = [_ways(branch, rest) for branch in branches]
+            firsts = [_first(branch).ranges for branch in branches]
+            ways = max(
+                sum(
+                    count
+                    for (count, _), ranges in zip(each, firsts, strict=True)
+                    if any(low <= at <= high for low, high in ranges)
+                )
+                for at in {low for ranges in firsts for low, _ in ranges} or {0}
+            )
+            power = max(power for _, power in each)
+        case Group(body=body, kind=kind):
+            ways, power = _ways(body, rest if kind in ("plain", "atomic") else ())
+        case Repeat(body=body, low=low, high=int(high)) if high == 1 or not _has_loop(node):
+            again = (replace(node, low=0),) if high > 1 else ()
+            ways, power = _ways(body, (*again, *rest))
+            is_decided = _is_left_in_one_way(node, _behind(rest, chars.NO_CHARACTERS))
+            ways = ways**high * (1 if is_decided else high - low + 1)
+        case Repeat(body=body):
+            if not (isinstance(body, One) or node.mode == "possessive"):
                 _refuse_ambiguous(node)
-            inside = self.walk(body, follow | again, before)
-        # The last repetition is never repeated in another way: nothing behind it can fail.
-        is_rest = node.low == 0 and (again, follow) == (chars.EVERYTHING, chars.END)
-        loop = self._reached(body, before if follow and not is_rest else ())
-        is_left_anywhere = node.mode != "possessive" and again & follow
-        return (*_passed(before, node), *inside, *((loop,) if is_left_anywhere else ()))
+            ways, power = _ways(body, (replace(node, low=0), *rest))
+            if node.mode != "possessive":
+                ways, power = _ways_out(node, rest)
+            looks = [part for part in parts_of(body) if _looks_around(part) and _has_loop(part)]
+            power += max((1 + _ways(look, ())[1] for look in looks), default=0)
+        case _:
+            ways, power = 1, 0
+    return min(ways, _MOST_WAYS + 1), power
 
-    def _reached(self, body: Node, before: Iterable[_Loop]) -> _Loop:
-        characters = _characters_in(body)
-        earlier = (loop.degree for loop in before if loop.shares(characters))
-        loop = _Loop(characters, 1 + max(earlier, default=0), _needed(body))
-        self.degree = max(self.degree, loop.degree)
-        return loop
+
+def _ways_out(repeat: Repeat, rest: _Rest) -> tuple[int, int]:
+    """In how many ways a repetition may be left, of which none has failed.
+
+    It may be left before each character that it could match as well. If what follows can match only
+    some such characters, or characters that each iteration needs, it has failed for all earlier
+    ones.
+    """
+    body, follow = repeat.body, _behind(rest, chars.NO_CHARACTERS)
+    if _is_left_in_one_way(repeat, follow) or not any(map(_has_loop, rest)):
+        return 1, 0
+    behind = rest[1:] if isinstance(rest[0], One) else rest
+    most = _most(Concatenation(behind), _characters_in(body) & follow)
+    for needed in _needed(body):
+        most = min(most, _most(Concatenation(rest), needed))
+    return (1, 1) if most == inf else (2 + int(most), 0)
+
+
+def _most(node: Node, characters: Characters) -> float:
+    """How many characters of a set a part can take at most."""
+    match node:
+        case One(characters=own):
+            return int(bool(own & characters))
+        case Concatenation(items=parts) | Choice(branches=parts):
+            return sum(_most(part, characters) for part in parts)
+        case Repeat(body=body, high=high):
+            each = _most(body, characters)
+            return each and each * (inf if high is None else high)
+        case Group(body=body, kind="plain" | "atomic"):
+            return _most(body, characters)
+        case Anything(length=length):
+            return inf if length is None else length
+        case _:
+            return inf if _has_loop(node) else 0
+
+
+def _looks_around(node: Node) -> bool:
+    return isinstance(node, Group) and node.kind in ("ahead", "behind")
 
 
 def _refuse_ambiguous(repeat: Repeat) -> None:
@@ -297,12 +319,6 @@ def _steps(items: _Rest) -> Iterator[tuple[Characters, _Rest]]:
             yield from _steps(rest)
 
 
-def _passed(loops: Iterable[_Loop], node: Node) -> tuple[_Loop, ...]:
-    """The loops before a part, behind it."""
-    needed = _needed(node)
-    return tuple(replace(loop, needed=(*loop.needed, *needed)) for loop in loops)
-
-
 def _needed(node: Node) -> tuple[Characters, ...]:
     """Sets of characters of which a part takes at least one each."""
     match node:
@@ -347,32 +363,6 @@ def _starts_anchored(node: Node) -> bool:
             return _starts_anchored(body)
         case _:
             return False
-
-
-def _ways(node: Node, follow: Characters) -> int:
-    """In how many ways the parts of limited length may match at one position, at most."""
-    match node:
-        case Concatenation(items=items):
-            ways = prod(
-                _ways(item, _behind(items[number + 1 :], follow))
-                for number, item in enumerate(items)
-            )
-        case Choice(branches=branches):
-            counts = [(_ways(branch, follow), _first(branch).ranges) for branch in branches]
-            starts = {low for _, ranges in counts for low, _ in ranges}
-            ways = max(
-                sum(count for count, ranges in counts if any(a <= at <= b for a, b in ranges))
-                for at in starts or {0}
-            )
-        case Repeat(body=body, low=low, high=int(high)) if high <= _MOST_TURNS:
-            again = _first(body) if high > 1 else chars.NO_CHARACTERS
-            left = 1 if _is_left_in_one_way(node, follow) else high - low + 1
-            ways = _ways(body, follow | again) ** high * left
-        case Group(body=body):
-            ways = _ways(body, follow)
-        case _:
-            ways = 1
-    return min(ways, _MOST_WAYS + 1)
 
 
 def _characters_in(node: Node) -> Characters:
