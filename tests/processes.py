@@ -8,9 +8,11 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
 
 from quick_jvm import QUICK_JVM
 
@@ -26,6 +28,20 @@ def environment(**more: str) -> dict[str, str]:
     path = os.pathsep.join([str(PROGRAMS), os.environ["PATH"]])
     spark = {"SPARK_LOCAL_IP": "127.0.0.1", SUBMIT_OPTIONS: QUICK_JVM, **java_environment()}
     return {**kept, "PATH": path, **spark, **more}
+
+
+def ended(command: Iterable[object], timeout: float = 600, **more: Any) -> CompletedProcess[str]:
+    """How a process ended, with its output as text."""
+    return subprocess.run(
+        [*map(str, command)], capture_output=True, text=True, check=False, timeout=timeout, **more
+    )
+
+
+def output_of(command: Iterable[object], **more: Any) -> str:
+    """What a process prints, which must succeed."""
+    done = ended(command, **more)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 def free_port() -> int:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 from codes_page import codes_page
 from markdown_cases import REWRITE
+from processes import output_of
 from reference_page import reference_page
 from results_page import results_page
 from skill_page import llms_text, skill_page
@@ -186,8 +186,7 @@ def test_links_are_not_broken() -> None:
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     config = str(DOCS / "site" / "mkdocs.yml")
     build = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", config, "-d", str(tmp_path)]
-    done = subprocess.run(build, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    output_of(build)
     for page in ("index.html", "operators/dql_gate/index.html", "codes/E001/index.html"):
         assert (tmp_path / page).is_file()
     reference = (tmp_path / "reference" / "index.html").read_text(encoding="utf-8")

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from processes import output_of
 from test_docs import DOCS, assert_up_to_date, examples
 from test_readme import blocks
 
@@ -129,7 +129,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ran]:
     (home / "orders.yaml").write_text(CONTRACT)
     (home / "orders.odcs.yaml").write_text(FRESH_CONTRACT)
     tools = Path(__file__).parents[1] / "tools" / "docs"
-    done = subprocess.run(
+    printed = output_of(
         [sys.executable, "-c", RUN_ALL],
         input=json.dumps(PROGRAMS),
         cwd=home,
@@ -139,12 +139,8 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ran]:
             "HOME": str(home),
             "PYTHONPATH": str(tools),
         },
-        capture_output=True,
-        text=True,
-        check=False,
     )
-    assert done.returncode == 0, done.stderr
-    return {name: Ran(*result) for name, result in json.loads(done.stdout.splitlines()[-1]).items()}
+    return {name: Ran(*result) for name, result in json.loads(printed.splitlines()[-1]).items()}
 
 
 @pytest.mark.slow

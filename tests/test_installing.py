@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 import re
 import shlex
-import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from processes import output_of
 
 from dqx_airflow.cli.doctor_checks.finding import in_order, wanted_range
 from dqx_airflow.cli.doctor_checks.services import services
@@ -124,13 +124,9 @@ def test_a_mixture_is_told_with_every_owner_of_the_folder() -> None:
 )
 def test_pip_resolves_what_docs_and_messages_say(command: str) -> None:
     """Of `pyspark` and `pyspark-client`, if both are wanted, it resolves the same version."""
-    compiled = subprocess.run(
+    printed = output_of(
         [sys.executable, "-m", "uv", "pip", "compile", "-q", "--python-version", "3.12", "-"],
         input="\n".join(_requirements(command)),
-        capture_output=True,
-        text=True,
-        check=False,
     )
-    assert compiled.returncode == 0, compiled.stderr
-    versions = dict(re.findall(r"^(pyspark|pyspark-client)==(\S+)", compiled.stdout, re.M))
+    versions = dict(re.findall(r"^(pyspark|pyspark-client)==(\S+)", printed, re.M))
     assert len(set(versions.values())) < 2, versions

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -11,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
+from processes import output_of
 
 import dqx_airflow
 
@@ -198,8 +198,8 @@ def _loaded_by(code: str) -> set[str]:
     """The packages and modules that a fresh interpreter has loaded after running `code`."""
     code += "\nimport sys\nprint('\\n'.join(sys.modules))"
     run = [sys.executable, "-c", code]
-    done = subprocess.run(run, capture_output=True, text=True, check=True, timeout=120)
-    return set(done.stdout.splitlines())
+    printed = output_of(run, timeout=120)
+    return set(printed.splitlines())
 
 
 HEAVY = {"airflow", "pyspark", "py4j", "pyarrow", "deltalake", "pandas", "numpy", "sympy", "lark"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from datetime import date, datetime, timezone
 from importlib.metadata import distributions
@@ -11,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from processes import output_of
 
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.diagnostics.verdicts import draw_verdict
@@ -93,9 +93,8 @@ def test_the_suites_run_in_python_and_print_the_shown_output(tmp_path: Path) -> 
     for number, code in enumerate(blocks_of_page("python", "python.md")):
         (tmp_path / f"run_{number}.py").write_text(code)
         run = [sys.executable, f"run_{number}.py"]
-        done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        printed += done.stdout
+        printed = output_of(run, cwd=tmp_path)
+        printed += printed
     assert printed == blocks_of_page("text", "python.md")[0]
 
 

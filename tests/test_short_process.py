@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
+
+from processes import ended
 
 PROGRAM = """
 import atexit, sys, threading
@@ -21,7 +22,7 @@ leave(3)
 
 def test_exit_keeps_the_code_the_output_and_exit_handlers() -> None:
     call = [sys.executable, "-c", PROGRAM]
-    done = subprocess.run(call, capture_output=True, text=True, check=False, timeout=60)
+    done = ended(call, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (3, "said\nat exit\n", "warned\n")
 
 
@@ -29,5 +30,5 @@ def test_the_program_ends_with_the_code_of_its_command(tmp_path: Path) -> None:
     code = "from dqx_airflow.cli.main import main; main()"
     for arguments, expected in ((["--version"], 0), (["check", "nowhere.dql"], 2)):
         call = [sys.executable, "-c", code, *arguments]
-        done = subprocess.run(call, capture_output=True, text=True, check=False, cwd=tmp_path)
+        done = ended(call, cwd=tmp_path)
         assert done.returncode == expected, done.stderr

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
+from processes import output_of
 
 from dqx_airflow.values.files import source_location
 
 
 def git(folder: Path, *arguments: str) -> str:
     identity = ("-c", "user.name=A", "-c", "user.email=a@example.com")
-    done = subprocess.run(
-        ["git", *identity, *arguments], cwd=folder, check=True, capture_output=True, text=True
-    )
-    return done.stdout.strip()
+    printed = output_of(["git", *identity, *arguments], cwd=folder)
+    return printed.strip()
 
 
 @pytest.fixture

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from command_line import Called, dql
+from processes import ended
 
 GOOD = 'suite "S" { check "C" on t { assert num_rows() > 0 name "n" } }\n'
 BAD = 'suite "S" {\n  check "C" on t {\n    assert avg(price) > 5, name "50%: n"\n  }\n}\n'
@@ -33,7 +33,7 @@ def test_a_sound_suite_exits_0(tmp_path: Path) -> None:
 
 def test_an_error_exits_2_and_is_drawn(bad: Path) -> None:
     program = str(Path(sys.executable).parent / "dql")
-    real = subprocess.run([program, "check", bad], capture_output=True, text=True, check=False)
+    real = ended([program, "check", bad])
     found = check(bad)
     assert (real.returncode, real.stdout, real.stderr) == (2, found.stdout, found.stderr)
     assert found.returncode == 2

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
+from processes import ended
 from typer.testing import CliRunner
 
 from dqx_airflow.cli.main import app
@@ -54,13 +55,8 @@ def run_steps(repository: Path) -> dict[str, int]:
     for step in STEPS:
         if "dql" in step and "pip install" not in step:
             (verb,) = set(re.findall(r"dql contract ([a-z-]+)", step))
-            done = subprocess.run(
-                ["bash", "-e", "-c", step],
-                cwd=repository,
-                env={**os.environ, "PATH": path},
-                capture_output=True,
-                text=True,
-                check=False,
+            done = ended(
+                ["bash", "-e", "-c", step], cwd=repository, env={**os.environ, "PATH": path}
             )
             codes[verb] = done.returncode
     return codes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 import typer
+from processes import ended
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -146,9 +146,7 @@ def test_a_date_at_the_end_of_the_calendar_is_refused(broken: Path, on: str) -> 
 @pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
 def test_a_closed_pipe_or_output_gives_no_traceback(broken: Path) -> None:
     command = f"{DQL} explain E110 | head -c 1; {DQL} explain E110 >&-"
-    done = subprocess.run(
-        ["sh", "-c", command], capture_output=True, text=True, timeout=100, check=False
-    )
+    done = ended(["sh", "-c", command], timeout=100)
     assert "Traceback" not in done.stderr
     assert "BrokenPipe" not in done.stderr
 
@@ -157,9 +155,7 @@ def test_a_closed_pipe_or_output_gives_no_traceback(broken: Path) -> None:
 def test_closed_streams_are_ignored_and_a_full_disk_is_reported(broken: Path) -> None:
     (broken / "sound.dql").write_text('suite "S" { check "C" on t { assert num_rows() > 0 } }')
     command = f"{DQL} check sound.dql <&- >&-; echo $?; {DQL} check sound.dql >/dev/full; echo $?"
-    done = subprocess.run(
-        ["sh", "-c", command], cwd=broken, capture_output=True, text=True, timeout=100, check=False
-    )
+    done = ended(["sh", "-c", command], cwd=broken, timeout=100)
     assert done.stdout.split() == ["0", "4"]
     assert done.stderr.startswith("error: cannot write: No space left on device\n  help: make room")
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import stat
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from command_line import Called, dql
+from processes import ended
 
 UNTIDY = 'suite "S" { check "C" on t { assert a()>0 # why\n} }\n'
 TIDY = 'suite "S" {\n    check "C" on t {\n        assert a() > 0  # why\n    }\n}\n'
@@ -69,9 +69,7 @@ def test_diff_prints_a_patch_and_changes_nothing(suites: Path) -> None:
 
 def test_standard_input_comes_out_formatted() -> None:
     program = str(Path(sys.executable).parent / "dql")
-    real = subprocess.run(
-        [program, "fmt", "-"], input=UNTIDY, capture_output=True, text=True, check=False
-    )
+    real = ended([program, "fmt", "-"], input=UNTIDY)
     assert (real.returncode, real.stdout) == (0, TIDY)
     found = fmt("-", stdin=UNTIDY)
     assert (found.returncode, found.stdout) == (0, TIDY)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import ended, output_of
 from typer.testing import CliRunner, Result
 
 from dqx_airflow.cli.main import app
@@ -47,9 +48,7 @@ def without_packages(bundle: Path, code: str, *options: str) -> str:
     """What Python prints that has the standard library and the bundle."""
     code = f"import sys; sys.path.insert(0, {str(bundle)!r})\n{code}"
     run = [sys.executable, "-I", *(options or ["-S"]), "-c", code]
-    done = subprocess.run(run, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return output_of(run)
 
 
 @pytest.mark.slow
@@ -228,13 +227,7 @@ def test_a_jvm_uses_the_configured_garbage_collector(configured: str, expected: 
     home = env.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else "java"
     options = [*for_a_short_life({SUBMIT_OPTIONS: configured})[SUBMIT_OPTIONS].split()]
-    flags = subprocess.run(
-        [java, *options, "-XX:+PrintFlagsFinal", "-version"],
-        env=env,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
+    flags = output_of([java, *options, "-XX:+PrintFlagsFinal", "-version"], env=env)
     asked = {"UseSerialGC", "UseG1GC", "UseParallelGC", "TieredCompilation"}
     rows = (line.split() for line in flags.splitlines())
     assert {row[1] for row in rows if row[1:2] and row[1] in asked and row[3] == "true"} == expected
@@ -279,7 +272,7 @@ def _loads(folder: Path, archive: Path, *options: str) -> list[str]:
     class_log = folder / "classes"
     conf = f"{DRIVER_OPTIONS}={with_archive(f'-Xlog:class+load:file={class_log}', str(archive))}"
     programs = Path(sys.executable).parent
-    done = subprocess.run(
+    done = ended(
         [
             str(programs / "spark-submit"),
             *("--master", "local[2]", "--conf", conf, *options),
@@ -292,9 +285,6 @@ def _loads(folder: Path, archive: Path, *options: str) -> list[str]:
             "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
             "PYSPARK_PYTHON": sys.executable,
         },
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert "[cds" not in done.stdout + done.stderr

@@ -20,6 +20,7 @@ import pytest
 from command_line import Called, dql
 from deltalake import write_deltalake
 from markdown_cases import Case, cases
+from processes import ended, output_of
 from typer.testing import CliRunner
 
 from dqx_airflow.cli.main import app
@@ -81,8 +82,7 @@ def test_no_spark_is_loaded_for_help_and_for_errors(home: Path, arguments: list[
         "assert not {'pyspark', 'py4j', 'deltalake', 'pyarrow'} & set(sys.modules)\n"
     )
     call = [sys.executable, "-c", code]
-    done = subprocess.run(call, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    output_of(call)
 
 
 @pytest.mark.parametrize(
@@ -175,9 +175,7 @@ def lake(home: Path) -> Path:
 
 def run(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Calls `dql run` as a user does: it starts a Spark of its own."""
-    return subprocess.run(
-        [DQL, "run", *arguments], cwd=home, capture_output=True, text=True, check=False
-    )
+    return ended([DQL, "run", *arguments], cwd=home)
 
 
 class Kept:

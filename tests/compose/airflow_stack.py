@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from postgres_server import Postgres, postgres
-from processes import environment, free_port, running, succeeds, wait_until
+from processes import environment, free_port, output_of, running, succeeds, wait_until
 from stack import ROOT, services
 
 SERVICES = ("api-server", "scheduler", "dag-processor", "triggerer")
@@ -91,10 +90,7 @@ def airflow_services(database: str, home: Path) -> Iterator[Airflow]:
         return environment(**given | changed)
 
     init = services()["airflow-init"]
-    migrated = subprocess.run(
-        init["command"], env=env_of(init), capture_output=True, text=True, check=False
-    )
-    assert migrated.returncode == 0, migrated.stderr
+    output_of(init["command"], env=env_of(init))
     with ExitStack() as opened:
         started = []
         for name in SERVICES:

@@ -8,6 +8,8 @@ import sys
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
+from processes import output_of
+
 from dqx_airflow.cli.package import NATIVE
 
 
@@ -16,8 +18,8 @@ def make_python(folder: Path) -> Path:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     python = folder / "bin" / "python"
     ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    done = subprocess.run([python, "-c", ask], check=True, capture_output=True, text=True)
-    packages = Path(done.stdout.strip())
+    printed = output_of([python, "-c", ask])
+    packages = Path(printed.strip())
     waiting = ["pyspark", *NATIVE]
     while waiting:
         try:

@@ -15,7 +15,7 @@ import pytest
 from bare_python import make_python
 from cluster import Cluster, spark_cluster
 from deltalake import write_deltalake
-from processes import PROGRAMS, environment
+from processes import PROGRAMS, ended, environment, output_of
 
 from dqx_airflow.cli.package import write_bundle
 from dqx_airflow.results.query import read_report
@@ -53,17 +53,12 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(lake: Path, connection: str) -> dict[str, Any]:
     dataset = f"orders={lake}/orders?date_column=ds"
     options = ["--dataset", dataset, "--date", "2024-05-17", "--output", "json"]
-    done = subprocess.run(
+    printed = output_of(
         [str(PROGRAMS / "dql"), "run", "orders.dql", "--connection", connection, *options],
         cwd=lake,
         env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
     )
-    assert done.returncode == 0, done.stderr
-    report: dict[str, Any] = json.loads(done.stdout)
+    report: dict[str, Any] = json.loads(printed)
     return report
 
 
@@ -96,7 +91,7 @@ def request_of(lake: Path) -> GateRequest:
 
 def submit(request: GateRequest, python: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """spark-submit, its driver in a Python of our choice."""
-    return subprocess.run(
+    return ended(
         [
             str(PROGRAMS / "spark-submit"),
             *options,
@@ -104,10 +99,6 @@ def submit(request: GateRequest, python: Path, *options: str) -> subprocess.Comp
             *to_arguments(request),
         ],
         env=environment(PYSPARK_PYTHON=str(python)),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
     )
 
 

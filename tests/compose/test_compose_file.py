@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
+from processes import ended
 from stack import ROOT, TEXT, services, stack, variables
 
 if sys.version_info >= (3, 11):
@@ -275,10 +276,7 @@ def test_airflow_knows_the_commands_and_the_flags_of_its_services(tmp_path: Path
 
 def in_airflow(code: str, *arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
     """Runs Python where Airflow has no other settings than its defaults."""
-    return subprocess.run(
+    return ended(
         [sys.executable, "-c", code, *arguments],
         env={"AIRFLOW_HOME": str(home), "PATH": os.environ["PATH"]},
-        capture_output=True,
-        text=True,
-        check=False,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from contract_text import misaccounted, show_contract
 from dialect_parts import EXAMPLES, HERE, contracts_of, read_text
 from markdown_cases import Case, cases
+from processes import output_of
 from standard_schemas import SCHEMAS, schema_text, stored_at
 
 from dqx_airflow.contracts.dialects import clause_reader
@@ -103,10 +103,8 @@ def test_a_dialect_is_imported_for_its_documents_alone() -> None:
     )
     (name, *_) = sorted(contracts_of("fabric"))
     text = contracts_of("fabric")[name]
-    run = subprocess.run(
-        [sys.executable, "-c", code], input=text, capture_output=True, text=True, check=True
-    )
-    assert run.stdout.split() == ["fabric"]
+    printed = output_of([sys.executable, "-c", code], input=text)
+    assert printed.split() == ["fabric"]
 
 
 @pytest.mark.parametrize("standard", SCHEMAS)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 
 import pytest
+from processes import output_of
 
 from dqx_airflow.datasets import connections
 from dqx_airflow.datasets.settings import dataset_ref
@@ -112,7 +112,7 @@ def test_only_child_processes_get_a_connection() -> None:
         "shop", {"conn_type": "postgres", "host": "db", "password": "p"}
     )
     with connections.in_environment({"shop": connection}):
-        variable = subprocess.run(show, capture_output=True, text=True, check=True).stdout
+        variable = output_of(show)
     assert shop(variable) == connection
     assert "DQX_CONN_SHOP" not in os.environ
 

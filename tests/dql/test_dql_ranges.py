@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import operator
 import random
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from processes import output_of
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql.check import check_source
@@ -288,5 +288,5 @@ def _loaded_by_checking(texts: list[str]) -> set[str]:
         "print('\\n'.join(sys.modules))"
     )
     run = [sys.executable, "-c", code]
-    done = subprocess.run(run, capture_output=True, text=True, check=True, timeout=120)
-    return set(done.stdout.splitlines())
+    printed = output_of(run, timeout=120)
+    return set(printed.splitlines())

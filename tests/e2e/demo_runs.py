@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import subprocess
 import sys
 import zipfile
 from contextlib import closing
@@ -18,6 +17,7 @@ from typing import Any
 
 import duckdb
 from deltalake import DeltaTable
+from processes import ended, output_of
 from quick_jvm import QUICK_JVM
 
 from dqx_airflow.datasets.connections import SUBMIT_OPTIONS, with_archive
@@ -81,12 +81,7 @@ class Demo:
         """What the published schemas say against the events of the gates."""
         found = self.root / "gate_events.jsonl"
         found.write_text("\n".join(json.dumps(event) for event in self.gate_events()))
-        checked = subprocess.run(
-            [sys.executable, str(VALIDATOR), "--lifecycle", str(found)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        checked = ended([sys.executable, str(VALIDATOR), "--lifecycle", str(found)])
         return checked.stdout if checked.returncode else ""
 
 
@@ -110,17 +105,13 @@ def run_demo(
     environment = {key: os.environ[key] for key in kept if key in os.environ}
     if jvm_archive is not None:
         environment[SUBMIT_OPTIONS] = with_archive(QUICK_JVM, str(jvm_archive))
-    finished = subprocess.run(
+    printed = output_of(
         [str(program), "demo", "--home", str(root), *options],
         env=environment,
         cwd=root,
-        capture_output=True,
-        text=True,
         timeout=1500,
-        check=False,
     )
-    assert finished.returncode == 0, finished.stdout + finished.stderr
-    return Demo(root, finished.stdout)
+    return Demo(root, printed)
 
 
 def flights_in_duckdb(folder: Path) -> Any:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+
+from processes import output_of
 
 
 def run(command: Sequence[str | Path], folder: Path, **variables: str) -> str:
@@ -15,14 +16,4 @@ def run(command: Sequence[str | Path], folder: Path, **variables: str) -> str:
     """
     hidden = ("PYTHON", "PYSPARK", "VIRTUAL_ENV", "SPARK")
     seen = {name: text for name, text in os.environ.items() if not name.startswith(hidden)}
-    done = subprocess.run(
-        [*map(str, command)],
-        cwd=folder,
-        env={**seen, **variables},
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return output_of([*map(str, command)], cwd=folder, env={**seen, **variables}, timeout=900)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from datetime import date
 from pathlib import Path
@@ -25,6 +24,7 @@ from demo_runs import (
     run_demo,
 )
 from marquez import Marquez
+from processes import output_of
 
 pytestmark = pytest.mark.e2e
 
@@ -204,11 +204,8 @@ def test_the_terminal_shows_the_failure_and_the_next_steps(demo: Demo) -> None:
 
 
 def test_the_results_can_be_read_from_the_command_line(demo: Demo) -> None:
-    listed = subprocess.run(
+    printed = output_of(
         [str(Path(sys.executable).parent / "dql"), "results", "list", "--format", "json"],
         env={**os.environ, "DQX_RESULTS_ROOT": str(demo.root / "results")},
-        capture_output=True,
-        text=True,
-        check=True,
     )
-    assert len(json.loads(listed.stdout)) == 5
+    assert len(json.loads(printed)) == 5

@@ -6,7 +6,6 @@ The demo of `test_demo.py` is that of the wheel, too.
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 import venv
 from pathlib import Path
@@ -15,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from fresh_environment import run
+from processes import ended
 from quick_jvm import QUICK_JVM
 
 import dqx_airflow
@@ -79,8 +79,6 @@ def test_the_wheel_has_the_job_that_services_call(programs: Path, tmp_path: Path
         "(job,) = distribution('dqx_airflow').entry_points.select(name='gate_job'); "
         "sys.argv = ['gate_job', '--request-file', 'results/_dqx_requests/0']; job.load()()"
     )
-    done = subprocess.run(
-        [programs / "python", "-c", find], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    done = ended([programs / "python", "-c", find], cwd=tmp_path)
     assert done.returncode == 4
     assert "error: cannot read the results store" in done.stderr

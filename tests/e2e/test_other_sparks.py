@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from connect_server import connect_server
 from other_sparks import ROOT, SPARKS, TESTS, environment_with, python_with
+from processes import ended, output_of
 
 PAGE = ROOT / "dqx_airflow" / "docs" / "tested.md"
 _COUNTS = re.compile(r"<!-- counts of pytest --spark -->\n(.*?)<!-- end of counts -->", re.S)
@@ -26,13 +27,11 @@ COVERING = (
 
 def pytest_with(spark: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     options = ("-n", "0", "-q", "-p", "no:cacheprovider")
-    return subprocess.run(
+    return ended(
         [str(python_with(spark)), "-m", "pytest", *options, *arguments],
         cwd=ROOT,
         env=environment_with(spark),
-        capture_output=True,
-        text=True,
-        check=False,
+        timeout=3600,
     )
 
 
@@ -96,23 +95,13 @@ print(json.dumps({"agreeing": proof.agreeing, "differences": [repr(d) for d in p
 @pytest.mark.parametrize("server", ["3.5", "4.0", "4.2"])
 def test_every_pair_of_client_and_server_works_or_is_refused(server: str, tmp_path: Path) -> None:
     python = python_with(server)
-    version = subprocess.run(
-        [str(python), "-c", "import pyspark; print(pyspark.__version__)"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.strip()
+    version = output_of([str(python), "-c", "import pyspark; print(pyspark.__version__)"]).strip()
     with connect_server(tmp_path, programs=python.parent, version=version) as address:
         for client in SPARKS:
-            done = subprocess.run(
-                [str(python_with(client)), "-c", _PROVE, address],
-                env=environment_with(client),
-                capture_output=True,
-                text=True,
-                check=False,
+            printed = output_of(
+                [str(python_with(client)), "-c", _PROVE, address], env=environment_with(client)
             )
-            assert done.returncode == 0, (client, done.stderr[-2000:])
-            found = json.loads(done.stdout.splitlines()[-1])
+            found = json.loads(printed.splitlines()[-1])
             if (server == "3.5") is not (client == "3.5"):
                 assert "do not understand each other" in found["refused"], client
                 assert "pip install" in found["hint"]

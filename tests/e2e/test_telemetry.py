@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
+from processes import ended
 from quick_jvm import QUICK_JVM
 
 from dqx_airflow.datasets.connections import SUBMIT_OPTIONS
@@ -68,13 +69,10 @@ def run_example(home: Path, fault: str) -> Run:
     subprocess.run(
         [airflow, "db", "migrate"], env=environment, capture_output=True, check=True, timeout=300
     )
-    done = subprocess.run(
+    done = ended(
         [airflow, "dags", "test", "slot_telemetry", TODAY, "--conf", json.dumps({"fault": fault})],
         env=environment,
-        capture_output=True,
-        text=True,
         timeout=900,
-        check=False,  # a DAG that ends red is what half of the tests are about
     )
     return Run(home, done.stdout + done.stderr)
 

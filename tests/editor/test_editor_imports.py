@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import pytest
+from processes import output_of
 
 HEAVY = {"deltalake", "pyarrow", "sympy", "pyspark", "airflow", "pandas"}
 
 
 def loaded_by(code: str) -> set[str]:
     run = [sys.executable, "-c", f"{code}\nimport sys\nprint(*sys.modules)"]
-    done = subprocess.run(run, capture_output=True, text=True, check=True, timeout=60)
-    return {name.split(".")[0] for name in done.stdout.split()}
+    printed = output_of(run, timeout=60)
+    return {name.split(".")[0] for name in printed.split()}
 
 
 def test_the_answers_are_worked_out_without_a_protocol() -> None:

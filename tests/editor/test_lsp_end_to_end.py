@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from lsp_client import Editor
+from processes import ended
 
 LIBRARY = """export const MAX_NULL = 5%
 
@@ -236,14 +237,7 @@ def test_without_pygls_the_install_command_is_printed(tmp_path: Path) -> None:
     (tmp_path / "pygls").mkdir()
     (tmp_path / "pygls" / "__init__.py").write_text("raise ModuleNotFoundError(name='pygls')")
     run = [sys.executable, "-c", "from dqx_airflow.cli.main import app; app(['lsp'])"]
-    done = subprocess.run(
-        run,
-        env={"PYTHONPATH": str(tmp_path)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = ended(run, env={"PYTHONPATH": str(tmp_path)}, stdin=subprocess.DEVNULL)
     assert done.returncode == 2
     assert done.stderr == (
         "error: the language server needs pygls, which is not installed\n"

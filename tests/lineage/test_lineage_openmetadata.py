@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import output_of
 from test_lineage_events import as_dict, history
 
 from dqx_airflow.values import DatasetRef, GateReport, GateRequest
@@ -30,16 +30,11 @@ pytestmark = [
 
 def read(events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """What the connector makes of events."""
-    done = subprocess.run(
+    printed = output_of(
         [PYTHON, "-W", "ignore", str(HERE / "openmetadata_reads.py")],
         input=json.dumps(list(events)),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
     )
-    assert done.returncode == 0, done.stderr[-2000:]
-    found: list[dict[str, Any]] = json.loads(done.stdout)
+    found: list[dict[str, Any]] = json.loads(printed)
     return found
 
 

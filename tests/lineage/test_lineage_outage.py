@@ -10,7 +10,6 @@ import json
 import os
 import resource
 import socket
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 
 import pytest
 from hostile_endpoints import ACCEPTS, KINDS, bomb, endpoint, full_backlog, hangs_on_accept
+from processes import output_of
 from stopwatch import is_in_time
 
 from dqx_airflow.lineage import spool as spools
@@ -171,15 +171,12 @@ def test_a_gate_waits_two_seconds_and_its_process_ends(tmp_path: Path, events: l
 
     with endpoint(hangs_on_accept) as port:
         configure(type="http", url=f"http://127.0.0.1:{port}")
-        done = subprocess.run(
+        printed = output_of(
             [sys.executable, "-c", program, str(tmp_path / "spool")],
             input=Serde.to_json(events[0]),
-            capture_output=True,
-            text=True,
             timeout=60,
-            check=True,
         )
-    sent, _, took_s = done.stdout.rpartition(" ")
+    sent, _, took_s = printed.rpartition(" ")
     assert sent == "[False, False]"
     assert is_in_time(float(took_s), 2 * GENEROUS_S)
     assert len(types(tmp_path / "spool")) == 2

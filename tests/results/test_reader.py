@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 from dataclasses import replace
 from datetime import date, timedelta
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from processes import output_of
 
 from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.results import upkeep
@@ -213,5 +213,5 @@ def test_reading_needs_neither_spark_nor_airflow_nor_pyarrow(tmp_path: Path) -> 
         f"find_report({root!r}, list_runs({root!r})[0].run_id)\n"
         "print({'pyspark', 'airflow', 'pandas', 'numpy', 'pyarrow'} & set(sys.modules))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "set()\n"
+    printed = output_of([sys.executable, "-c", code])
+    assert printed == "set()\n"
