@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime, timezone
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from random import Random
-from threading import Thread
 from typing import Any
 
 import pytest
 from attack_gates import gate_request
 from hostile_endpoints import ACCEPTS, KINDS, bomb, endpoint
+from http_stub import Asked, Reply, http_stub
 
 from dqx_airflow.lineage import spool as spools
 from dqx_airflow.lineage.emitter import LineageEmitter
@@ -27,44 +26,9 @@ SLACK_S = 2.0
 """What a machine that does other things besides may add."""
 
 
-class _Catalog(ThreadingHTTPServer):
-    """Takes every event, and keeps its job."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.seen: list[str] = []
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: _Catalog
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.seen.append(body["run"]["runId"])
-        self.send_response(200)
-        self.end_headers()
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
-@pytest.fixture
-def catalog() -> Iterator[_Catalog]:
-    with _Catalog() as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        yield server
-        server.shutdown()
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_event_is_lost_while_the_catalog_is_away(
-    seed: int,
-    catalog: _Catalog,
-    tmp_path: Path,
-    attack: Callable[[str], Any],
-    monkeypatch: pytest.MonkeyPatch,
+    seed: int, tmp_path: Path, attack: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bomb()
     monkeypatch.setenv("NO_PROXY", "*")
@@ -85,12 +49,19 @@ def test_no_event_is_lost_while_the_catalog_is_away(
         waiting = [] if kind in ACCEPTS else [*waiting, *runs]
         kept = [spools.event_in(event)["run"]["runId"] for event in spools.kept(spool)]
         tally.tried(set(waiting) <= set(kept), f"seed {seed}: {kind} lost an event")
-    _configure(monkeypatch, f"http://127.0.0.1:{catalog.server_port}")
-    with LineageEmitter(spool) as emitter:
-        emitter.resend()
+    seen: set[str] = set()
+
+    def answer(asked: Asked) -> Reply:
+        seen.add(asked.json()["run"]["runId"])
+        return Reply()
+
+    with http_stub(answer) as catalog:
+        _configure(monkeypatch, catalog)
+        with LineageEmitter(spool) as emitter:
+            emitter.resend()
     tally.tried(
-        sorted(set(catalog.seen)) == sorted(set(waiting)) and not list(spools.kept(spool)),
-        f"seed {seed}: {len(set(waiting))} waited, {len(set(catalog.seen))} arrived",
+        seen == set(waiting) and not list(spools.kept(spool)),
+        f"seed {seed}: {len(set(waiting))} waited, {len(seen)} arrived",
     )
 
 

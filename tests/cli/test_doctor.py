@@ -10,11 +10,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
+from http_stub import Asked, Reply, http_stub
+from processes import ended
 
 from dqx_airflow.cli.doctor import as_json, print_findings
 from dqx_airflow.cli.doctor_checks import airflow, finding, services, spark
@@ -520,14 +521,7 @@ def test_importing_the_command_imports_nothing_heavy() -> None:
 
 def run_doctor(env: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
     program = "import typer; from dqx_airflow.cli.doctor import doctor; typer.run(doctor)"
-    return subprocess.run(
-        [sys.executable, "-c", program, *arguments],
-        env=env,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    return ended([sys.executable, "-c", program, *arguments], env=env, timeout=120)
 
 
 @pytest.mark.slow
@@ -647,33 +641,19 @@ def test_a_missing_connection_is_a_problem_where_the_provider_needs_one(
 def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A bucket with one object, /lake/jobs/gate_job.py."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_HEAD(self) -> None:
-            self.send_response(200 if self.path == "/lake/jobs/gate_job.py" else 404)
-            self.send_header("Content-Length", "12")
-            self.send_header("Last-Modified", "Thu, 26 Nov 2026 19:00:00 GMT")
-            self.send_header("ETag", '"1"')
-            self.end_headers()
+    def answer(asked: Asked) -> Reply:
+        if asked.method != "HEAD":  # a listing
+            empty = b"<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>"
+            return Reply(200, empty)
+        found = {"Last-Modified": "Thu, 26 Nov 2026 19:00:00 GMT", "ETag": '"1"'}
+        status = 200 if asked.path == "/lake/jobs/gate_job.py" else 404
+        return Reply(status, headers={"Content-Length": "12", **found})
 
-        def do_GET(self) -> None:  # a listing
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(
-                b"<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>"
-            )
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    address = f"http://127.0.0.1:{server.server_address[1]}"
-    options = {"aws_endpoint_url": address, "aws_allow_http": "true", "aws_region": "us-east-1"}
-    options |= {"aws_access_key_id": "anybody", "aws_secret_access_key": "anything"}
-    monkeypatch.setenv("DQX_RESULTS_STORAGE", json.dumps(options))
-    yield
-    server.shutdown()
-    server.server_close()
+    with http_stub(answer) as address:
+        options = {"aws_endpoint_url": address, "aws_allow_http": "true", "aws_region": "us-east-1"}
+        options |= {"aws_access_key_id": "anybody", "aws_secret_access_key": "anything"}
+        monkeypatch.setenv("DQX_RESULTS_STORAGE", json.dumps(options))
+        yield
 
 
 @pytest.mark.parametrize(

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timezone
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import openlineage_schemas
 import pytest
+from http_stub import Asked, Reply, http_stub
 
 from dqx_airflow.values import (
     Attempt,
@@ -37,54 +36,31 @@ HERE = Path(__file__).parent
 RUN_ID = "01939b7e-0000-7000-8000-000000000001"
 
 
-class Server(ThreadingHTTPServer):
+@dataclass
+class Server:
     """Answers every POST with `answer`, and keeps the bodies that it was sent."""
 
-    daemon_threads = True
+    url: str = ""
+    answer: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    delay_s: float = 0.0
+    bodies: list[dict[str, Any]] = field(default_factory=list)
+    released: threading.Event = field(default_factory=threading.Event)
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.answer = 200
-        self.headers: dict[str, str] = {}
-        self.delay_s = 0.0
-        self.bodies: list[dict[str, Any]] = []
-        self.released = threading.Event()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: Server
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.released.wait(self.server.delay_s)
-        self.server.bodies.append(body)
-        self.send_response(self.server.answer)
-        for name, value in self.server.headers.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def do_HEAD(self) -> None:
-        self.send_response(404)
-        self.end_headers()
-
-    def log_message(self, *_: Any) -> None:
-        pass
+    def reply(self, asked: Asked) -> Reply:
+        if asked.method != "POST":
+            return Reply(404)
+        self.released.wait(self.delay_s)
+        self.bodies.append(asked.json())
+        return Reply(self.answer, headers=self.headers)
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with Server() as found:
-        thread = threading.Thread(target=found.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
+    found = Server()
+    with http_stub(found.reply) as found.url:
         yield found
         found.released.set()
-        found.shutdown()
-        thread.join()
 
 
 @pytest.fixture(autouse=True)

@@ -7,16 +7,16 @@ import os
 import pty
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 from hostile_endpoints import KINDS, endpoint
+from http_stub import Asked, Reply, http_stub
+from processes import output_of
 from typer.testing import CliRunner, Result
 
 from dqx_airflow.cli.main import app
@@ -91,36 +91,29 @@ def test_export_writes_a_message_of_the_open_standard(root: str, tmp_path: Path)
     assert dql("export", "--to", "csv", "--root", root).exit_code == 2
 
 
-class Receiver(BaseHTTPRequestHandler):
+@dataclass
+class Receiver:
     """Answers as it is told, one status for each request, and keeps what it got."""
 
-    statuses: ClassVar[list[int]] = []
-    got: ClassVar[list[tuple[str, str | None, Any]]] = []
+    url: str = ""
+    statuses: list[int] = field(default_factory=list)
+    got: list[tuple[str, str | None, Any]] = field(default_factory=list)
 
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.got.append((self.path, self.headers["Authorization"], json.loads(body)))
-        self.send_response(self.statuses.pop(0))
-        self.send_header("Location", "/elsewhere")
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        pass
+    def answer(self, asked: Asked) -> Reply:
+        self.got.append((asked.path, asked.headers.get("Authorization"), asked.json()))
+        return Reply(self.statuses.pop(0), headers={"Location": "/elsewhere"})
 
 
 @pytest.fixture
-def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The address of a server on this machine; there is no time between attempts."""
+def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
+    """A server on this machine; there is no time between attempts."""
     for name in ("DQX_RESULTS_TOKEN", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(oors, "_WAITS_S", (0.0, 0.0, 0.0))
-    monkeypatch.setattr(Receiver, "statuses", [])
-    monkeypatch.setattr(Receiver, "got", [])
-    with ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/hook-of-ada?key=k3y"
-        server.shutdown()
+    found = Receiver()
+    with http_stub(found.answer) as address:
+        found.url = f"{address}/hook-of-ada?key=k3y"
+        yield found
 
 
 def export_to(url: str, root: str, code: int) -> str:
@@ -133,13 +126,13 @@ def export_to(url: str, root: str, code: int) -> str:
 
 @pytest.mark.parametrize("before", [[], [503], [429, 500]])
 def test_export_posts_the_message_again_until_it_is_taken(
-    root: str, receiver: str, before: list[int], monkeypatch: pytest.MonkeyPatch
+    root: str, receiver: Receiver, before: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DQX_RESULTS_TOKEN", "t0ken")
-    Receiver.statuses[:] = [*before, 202]
+    receiver.statuses[:] = [*before, 202]
     expected = dql("export", "00000001", "--to", "oors", "--root", root).stdout
-    assert "sent run 00000001" in export_to(receiver, root, 0)
-    assert Receiver.got == [
+    assert "sent run 00000001" in export_to(receiver.url, root, 0)
+    assert receiver.got == [
         ("/hook-of-ada?key=k3y", "Bearer t0ken", json.loads(expected))
     ] * (len(before) + 1)  # fmt: skip
 
@@ -157,13 +150,13 @@ def test_export_posts_the_message_again_until_it_is_taken(
     ],
 )
 def test_a_message_that_is_not_taken_is_an_error_that_says_why(
-    root: str, receiver: str, statuses: list[int], code: int, expected: str
+    root: str, receiver: Receiver, statuses: list[int], code: int, expected: str
 ) -> None:
-    Receiver.statuses[:] = statuses
-    port = urlsplit(receiver).port
-    assert expected.format(port=port) in export_to(receiver, root, code)
-    assert Receiver.statuses == []
-    assert {authorization for _, authorization, _ in Receiver.got} == {None}
+    receiver.statuses[:] = statuses
+    port = urlsplit(receiver.url).port
+    assert expected.format(port=port) in export_to(receiver.url, root, code)
+    assert receiver.statuses == []
+    assert {authorization for _, authorization, _ in receiver.got} == {None}
 
 
 @pytest.mark.parametrize(
@@ -185,11 +178,11 @@ def test_an_address_that_leads_nowhere_is_an_error(
 
 
 def test_a_token_that_is_no_header_is_an_error(
-    root: str, receiver: str, monkeypatch: pytest.MonkeyPatch
+    root: str, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DQX_RESULTS_TOKEN", "t0ken\nX-Other: 1")
-    assert "the address or the token is invalid" in export_to(receiver, root, 2)
-    assert Receiver.got == []
+    assert "the address or the token is invalid" in export_to(receiver.url, root, 2)
+    assert receiver.got == []
 
 
 @pytest.mark.parametrize("kind", ["talks garbage", "resets"])
@@ -360,8 +353,8 @@ def test_importing_the_verbs_imports_nothing_heavy() -> None:
         "print({'deltalake', 'pyarrow', 'cattrs', 'numpy', 'dqx_airflow.values'}"
         " & set(sys.modules))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "set()\n"
+    printed = output_of([sys.executable, "-c", code])
+    assert printed == "set()\n"
 
 
 def test_upkeep_reports_its_changes_to_each_table(root: str) -> None:

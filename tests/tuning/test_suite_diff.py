@@ -7,16 +7,16 @@ import os
 import re
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from datetime import date
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from http_stub import Asked, Reply, http_stub
 from markdown_cases import cases
+from processes import output_of
 from stored_days import FIRST, SUITE, orders, store_days
 from typer.testing import CliRunner
 
@@ -275,16 +275,7 @@ def run(script: list[str]) -> str:
     """Runs the commands of a job in a shell, as its runner does; without installations."""
     commands = [line for line in script if not line.startswith(("pip ", "gh "))]
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    done = subprocess.run(
-        ["bash", "-e", "-c", "\n".join(commands)],
-        env={**os.environ, "PATH": path},
-        capture_output=True,
-        check=False,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return output_of(["bash", "-e", "-c", "\n".join(commands)], env={**os.environ, "PATH": path})
 
 
 def test_the_github_workflow_of_the_docs_runs(
@@ -303,20 +294,13 @@ def notes(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The bodies that a server in the place of GitLab's API gets."""
     bodies: list[str] = []
 
-    class Api(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            bodies.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
-            self.send_response(201)
-            self.end_headers()
+    def answer(asked: Asked) -> Reply:
+        bodies.append(asked.body.decode())
+        return Reply(201)
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Api) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        monkeypatch.setenv("CI_API_V4_URL", f"http://127.0.0.1:{server.server_port}")
+    with http_stub(answer) as address:
+        monkeypatch.setenv("CI_API_V4_URL", address)
         yield bodies
-        server.shutdown()
 
 
 def test_the_gitlab_job_of_the_docs_runs(
