@@ -20,6 +20,8 @@ class Called:
     returncode: int
     stdout: str
     stderr: str
+    output: str
+    """Both, as a terminal shows them."""
 
 
 def dql(*arguments: str | Path, cwd: Path | None = None, stdin: str = "") -> Called:
@@ -27,7 +29,14 @@ def dql(*arguments: str | Path, cwd: Path | None = None, stdin: str = "") -> Cal
         result = CliRunner().invoke(
             app, [*map(str, arguments)], input=stdin, catch_exceptions=False, prog_name="dql"
         )
-    return Called(result.exit_code, result.stdout, result.stderr)
+    return Called(result.exit_code, result.stdout, result.stderr, result.output)
+
+
+def dql_prints(*arguments: str | Path, code: int = 0) -> str:
+    """All that a call prints which ends with this code."""
+    call = dql(*arguments)
+    assert call.returncode == code, call.output
+    return call.output
 
 
 @contextmanager

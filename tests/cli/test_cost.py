@@ -13,7 +13,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command_line import dql_prints as dql
 from deltalake import write_deltalake
+from processes import output_of
 from pyarrow import csv
 from typer.testing import CliRunner
 
@@ -63,12 +65,6 @@ def here(lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("dqx.toml").write_text("")
     Path("orders.dql").write_text(SUITE)
     return tmp_path
-
-
-def dql(*arguments: str) -> str:
-    done = CliRunner().invoke(app, [*arguments])
-    assert done.exit_code == 0, done.output
-    return done.output
 
 
 def costs(location: str, *arguments: str) -> dict[str, dict[str, Any]]:
@@ -165,7 +161,7 @@ def test_text_is_read_as_a_whole_and_tables_have_no_known_size(lake: Path) -> No
 
 def test_no_java_is_needed(lake: Path) -> None:
     dataset = f"orders={lake}/parts?date_column=ds"
-    done = subprocess.run(
+    printed = output_of(
         [
             Path(sys.executable).with_name("dql"),
             "explain",
@@ -177,11 +173,8 @@ def test_no_java_is_needed(lake: Path) -> None:
             "2024-12-03",
         ],
         env={**os.environ, "JAVA_HOME": "/nowhere"},
-        capture_output=True,
-        check=True,
-        text=True,
     )
-    head, _, first, second, *_ = done.stdout.splitlines()
+    head, _, first, second, *_ = printed.splitlines()
     assert head.startswith("Orders on 2024-12-03 reads ")
     assert head.endswith("of orders, estimated from file sizes, Delta logs and Parquet footers")
     assert first == "orders.not_empty: 0 bytes, 0 bytes for it alone"

@@ -6,10 +6,12 @@ import json
 import os
 from dataclasses import replace
 from datetime import date, datetime, timezone
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import dql_prints
 from hypothesis import HealthCheck, given, settings
 from odd_values import with_odd_values
 from typer.testing import CliRunner
@@ -97,10 +99,7 @@ def job(name: str, inputs: list[Any], outputs: list[Any], kind: str | None = Non
     return json.dumps({"eventTime": when, "job": named, "inputs": inputs, "outputs": outputs})
 
 
-def dql(*arguments: str, code: int = 0) -> str:
-    done = CliRunner().invoke(app, ["coverage", *arguments])
-    assert done.exit_code == code, done.output
-    return done.output
+dql = partial(dql_prints, "coverage")
 
 
 def covered(*arguments: str) -> dict[str, dict[str, Any]]:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import dql_prints
+from processes import output_of
 from stored_days import SUITE, day, orders, store_days
-from typer.testing import CliRunner
 
-from dqx_airflow.cli.main import app
 from dqx_airflow.results.past_days import Label, write_labels
 from dqx_airflow.tuning.proposals import Proposal, ProposedValue
 
@@ -49,10 +49,7 @@ def here(days: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 PERIOD = ("--from", "2024-12-01", "--to", "2024-12-08")
 
 
-def dql(*arguments: str, code: int = 0) -> str:
-    done = CliRunner().invoke(app, ["backtest", "suite.dql", *PERIOD, *arguments])
-    assert done.exit_code == code, done.output
-    return done.output
+dql = partial(dql_prints, "backtest", "suite.dql", *PERIOD)
 
 
 def as_json(*arguments: str) -> dict[str, Any]:
@@ -64,8 +61,8 @@ def _in_a_process(*arguments: str) -> dict[str, Any]:
     """The same by a process of its own: it ends its Spark session, which others here share."""
     program = Path(sys.executable).with_name("dql")
     call = [program, "backtest", "suite.dql", *PERIOD, "--format", "json", *arguments]
-    done = subprocess.run(call, capture_output=True, text=True, check=True)
-    found: dict[str, Any] = json.loads(done.stdout)
+    printed = output_of(call)
+    found: dict[str, Any] = json.loads(printed)
     return found
 
 
@@ -178,8 +175,7 @@ def test_no_spark_is_started(here: Path) -> None:
         "heavy = {'pyspark', 'pandas', 'numpy', 'airflow', 'sympy'} & sys.modules.keys()\n"
         "assert not heavy, heavy\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    output_of([sys.executable, "-c", code])
 
 
 @pytest.mark.spark

@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 
 import pytest
+from command_line import dql_prints as dql
 from typer.testing import CliRunner
 
 from dqx_airflow.cli.main import app
@@ -49,12 +50,6 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for entry in ENTRIES:
         History("suite.dql.history").log(entry)
     return Path("suite.dql")
-
-
-def dql(*arguments: str, code: int = 0) -> str:
-    done = CliRunner().invoke(app, arguments)
-    assert done.exit_code == code, done.output
-    return done.output
 
 
 def test_a_history_is_shown_in_three_formats(path: Path) -> None:

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
+from command_line import dql_prints as dql
 from stored_days import SUITE, day, orders, store_days
 from typer.testing import CliRunner
 
@@ -39,12 +40,6 @@ def root(days: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copytree(days, "results")
     Path("suite.dql").write_text(SUITE)
     return tmp_path / "results"
-
-
-def dql(*arguments: str, code: int = 0) -> str:
-    done = CliRunner().invoke(app, arguments)
-    assert done.exit_code == code, done.output
-    return done.output
 
 
 def alerts(*more: str) -> list[dict[str, object]]:

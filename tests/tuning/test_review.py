@@ -10,9 +10,8 @@ from pathlib import Path
 from threading import Barrier
 
 import pytest
-from typer.testing import CliRunner
+from command_line import dql_prints
 
-from dqx_airflow.cli.main import app
 from dqx_airflow.dql import History, Suite
 from dqx_airflow.errors import ChangeRefusedError, RequestError
 from dqx_airflow.results.query import StoredResults
@@ -62,9 +61,7 @@ _AUTHOR = ("--author", "ada")
 
 
 def dql(*arguments: str, code: int = 0) -> str:
-    done = CliRunner().invoke(app, [arguments[0], "suite.dql", *arguments[1:], *_AUTHOR])
-    assert done.exit_code == code, done.output
-    return done.output
+    return dql_prints(arguments[0], "suite.dql", *arguments[1:], *_AUTHOR, code=code)
 
 
 def nulls(new: float, **more: object) -> Proposal:

@@ -8,11 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from command_line import dql_prints as dql
 from stored_days import FIRST, SUITE, day, orders, stored
-from typer.testing import CliRunner
 
 from dqx_airflow import Suite
-from dqx_airflow.cli.main import app
 from dqx_airflow.dql import History
 from dqx_airflow.results.alerts import alerts, recent_alerts
 from dqx_airflow.results.past_days import past_days, query_results
@@ -45,12 +44,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         report = own.run(db, day(number)).report
         ResultsStore("results").write(stored(report, "orders_gate", shadow=shadow))
     return tmp_path
-
-
-def dql(*arguments: str, code: int = 0) -> str:
-    done = CliRunner().invoke(app, list(arguments))
-    assert done.exit_code == code, done.output
-    return done.output
 
 
 _RANGE = ("--from", str(FIRST), "--to", str(LAST))

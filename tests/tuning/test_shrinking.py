@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
+from processes import ended
 from typer.testing import CliRunner
 
 from dqx_airflow import MemoryDatabase, Suite
@@ -147,7 +148,7 @@ def test_pytest_runs_what_was_written_and_finds_a_weaker_rule(lake: Path) -> Non
 
     def run() -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"]
-        return subprocess.run(command, cwd=lake, capture_output=True, text=True, check=False)
+        return ended(command, cwd=lake)
 
     assert "1 passed" in run().stdout
     Path("orders.dql").write_text(Path("orders.dql").read_text().replace("100", "9999"))

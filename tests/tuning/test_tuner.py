@@ -12,6 +12,7 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
+from command_line import dql_prints as dql
 from stored_days import SUITE as ORDERS
 from stored_days import day, orders, store_days
 from typer.testing import CliRunner
@@ -394,11 +395,6 @@ def test_a_proposal_of_the_command_waits_for_review(
     labels = [Label("orders_gate", day(n), *about, False, "ada") for n in range(7, 16, 2)]
     labels += [Label("orders_gate", day(n), *about, False, "ada") for n in (1, 3)]
     write_labels(root, labels)
-
-    def dql(*arguments: str) -> str:
-        done = CliRunner().invoke(app, [*arguments])
-        assert done.exit_code == 0, done.output
-        return done.output
 
     period = ("--from", "2024-12-01", "--to", "2024-12-16")
     printed = dql("tune", "suite.dql", *period, "--propose", "--output-dir", "out")
