@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from processes import environment, free_port, running, wait_until
+from processes import environment, free_port, output_of, running, wait_until
 
 _ENDED = ("success", "failed")
 
@@ -169,10 +169,7 @@ def airflow_services(
         **settings,
     )
     for command in (["db", "migrate"], *before, ["dags", "reserialize"]):
-        done = subprocess.run(
-            ["airflow", *command], env=env, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
+        output_of(["airflow", *command], env=env)
     with ExitStack() as services:
         airflow = Airflow(home, env, services, user)
         airflow.wait_until(airflow.is_healthy)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from processes import environment
+from processes import environment, output_of
 
 
 class Cluster(Protocol):
@@ -46,16 +45,24 @@ class Bundle:
     python: Path
 
 
+def kube_config(server: str, token: str = "hush", **cluster: str) -> dict[str, Any]:
+    """The configuration of a client of Kubernetes."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "here",
+        "contexts": [{"name": "here", "context": {"cluster": "here", "user": "me"}}],
+        "clusters": [{"name": "here", "cluster": {"server": server, **cluster}}],
+        "users": [{"name": "me", "user": {"token": token}}],
+    }
+
+
 def packaged(folder: Path) -> Bundle:
     """As the recipe of `dql package` says, word by word."""
     code = folder / "job.zip"
 
     def run(*command: str) -> str:
-        done = subprocess.run(
-            command, cwd=folder, env=environment(), capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        return output_of(command, cwd=folder, env=environment())
 
     output = run("dql", "package", "--output", str(code))
     (recipe,) = re.findall(r"^  (pip install --target.*?-czf \S+ \.)$", output, re.M | re.S)

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 from dag_files import read_dags
-from gate_stubs import SUITE, FakeDag, FakeTask, Log, Run, SparkSubmit, install_stub
+from gate_stubs import SUITE, FakeDag, FakeTask, Gates, Log, Run, SparkSubmit, install_stub
 from quick_jvm import QUICK_JVM
 
 collect_ignore_glob = [] if importlib.util.find_spec("airflow") else ["test_*.py"]
@@ -156,15 +156,5 @@ def context(task: FakeTask, dag_folder: Path) -> dict[str, Any]:
 
 
 @pytest.fixture
-def gate(operators: ModuleType) -> Callable[..., Any]:
-    """Makes a gate over `orders`; every argument can be given."""
-
-    def make(**given: Any) -> Any:
-        defaults: Mapping[str, Any] = {
-            "task_id": "gate",
-            "suite": "orders.dql",
-            "datasets": {"orders": "/lake/orders"},
-        }
-        return operators.DqlGateOperator(**{**defaults, **given})
-
-    return make
+def gate(operators: ModuleType, context: dict[str, Any]) -> Gates:
+    return Gates(operators, context)

@@ -12,12 +12,13 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -38,6 +39,15 @@ SUITE = """suite "Orders" {
 }
 """
 
+CONTRACT = """\
+dataContractSpecification: 1.2.1
+id: orders
+info: {title: Orders, version: 2.3.0}
+models:
+  orders:
+    fields:
+      total: {type: number, minimum: 0}
+"""
 STUB = """#!/bin/sh
 # Notes its arguments and variables, then does what the plan says for this submission; the last line
 # of it repeats.
@@ -283,3 +293,55 @@ class FakeTask:
 @dataclass(frozen=True)
 class FakeDag:
     fileloc: str
+
+
+@dataclass(frozen=True)
+class Gates:
+    """Makes gates over `orders`, and runs them in the task of `context`, as Airflow does: with
+    their templates rendered. Every argument of a gate can be given."""
+
+    operators: ModuleType
+    context: dict[str, Any]
+    kind: str = "DqlGateOperator"
+    given: Mapping[str, Any] = field(
+        default_factory=lambda: {"suite": "orders.dql", "datasets": {"orders": "/lake/orders"}}
+    )
+
+    def __call__(self, **given: Any) -> Any:
+        return getattr(self.operators, self.kind)(**{"task_id": "gate", **self.given, **given})
+
+    def rendered(self, **given: Any) -> Any:
+        """The gate as Airflow hands it to `execute`."""
+        made = self(**given)
+        made.render_template_fields(self.context)
+        return made
+
+    def run(self, **given: Any) -> Any:
+        """What the task returns."""
+        return self.rendered(**given).execute(self.context)
+
+    def fails(self, error: str, match: str = "", **given: Any) -> Exception:
+        """The exception that ends the task, by its name and its message."""
+        made = self.rendered(**given)
+        with pytest.raises(getattr(self.operators, error), match=match or None) as raised:
+            made.execute(self.context)
+        return raised.value
+
+    def deferred(self, made: Any) -> Any:
+        """What the task of a gate hands to the triggerer, and how it goes on."""
+        from airflow.providers.common.compat.sdk import TaskDeferred
+
+        with pytest.raises(TaskDeferred) as raised:
+            made.execute(self.context)
+        return raised.value
+
+    def request(self, **given: Any) -> GateRequest:
+        """What the job is asked, before the source is looked at."""
+        request: GateRequest = self.rendered(**given).build_request(self.context)
+        return request
+
+    def checked(self, **given: Any) -> GateRequest:
+        """What the job is asked."""
+        made = self.rendered(**given)
+        request: GateRequest = made.check_source(made.build_request(self.context))
+        return request

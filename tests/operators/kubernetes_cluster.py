@@ -24,7 +24,7 @@ from typing import Any
 
 import pyspark
 import pytest
-from clusters import Bundle
+from clusters import Bundle, kube_config
 from processes import environment, free_port, running, wait_until
 
 _ACCOUNT = "spark"
@@ -184,15 +184,8 @@ def _write_credentials(kubernetes: Kubernetes) -> None:
     )
     (kubernetes.folder / "account.key").write_bytes(key)
     (kubernetes.folder / "tokens.csv").write_text(f"{_TOKEN},airflow,1,system:masters\n")
-    cluster = {"server": kubernetes.address, "certificate-authority": str(kubernetes.authority)}
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "here",
-        "contexts": [{"name": "here", "context": {"cluster": "here", "user": "airflow"}}],
-        "clusters": [{"name": "here", "cluster": cluster}],
-        "users": [{"name": "airflow", "user": {"token": _TOKEN}}],
-    }
+    authority = {"certificate-authority": str(kubernetes.authority)}
+    config = kube_config(kubernetes.address, _TOKEN, **authority)
     kubernetes.config.write_text(json.dumps(config))
 
 

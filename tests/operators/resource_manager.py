@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from http_stub import Asked, Reply, http_stub
 
 APPLICATION = "application_1700000000000_0001"
 PATH = f"/ws/v1/cluster/apps/{APPLICATION}"
@@ -38,32 +37,17 @@ def resource_manager() -> Iterator[ResourceManager]:
     """A server on a free port of this machine."""
     manager = ResourceManager()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            state = manager.next_state()
-            if self.path != PATH or state is None:
-                self.answer(503, {})
-                return
-            final = {"FINISHED": "SUCCEEDED", "RUNNING": "UNDEFINED"}.get(state, state)
-            application = {"state": state, "finalStatus": final, "diagnostics": manager.diagnosis}
-            self.answer(200, {"app": application})
+    def answer(asked: Asked) -> Reply:
+        if asked.method == "PUT":
+            body = asked.json()
+            manager.killed = (asked.path, body) == (f"{PATH}/state", {"state": "KILLED"})
+            return Reply(202, body)
+        state = manager.next_state()
+        if asked.path != PATH or state is None:
+            return Reply(503, {})
+        final = {"FINISHED": "SUCCEEDED", "RUNNING": "UNDEFINED"}.get(state, state)
+        application = {"state": state, "finalStatus": final, "diagnostics": manager.diagnosis}
+        return Reply(200, {"app": application})
 
-        def do_PUT(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            manager.killed = (self.path, body) == (f"{PATH}/state", {"state": "KILLED"})
-            self.answer(202, body)
-
-        def answer(self, status: int, body: object) -> None:
-            self.send_response(status)
-            self.end_headers()
-            self.wfile.write(json.dumps(body).encode())
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    manager.address = f"http://127.0.0.1:{server.server_address[1]}"
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield manager
-    server.shutdown()
-    server.server_close()
+    with http_stub(answer) as manager.address:
+        yield manager

@@ -12,17 +12,17 @@ import os
 import shlex
 import subprocess
 import sys
-import threading
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import parse_qsl, urlsplit
 
+from clusters import kube_config
+from http_stub import Asked, Reply, http_stub
 from processes import PROGRAMS
 
 Answer = tuple[int, Any]
@@ -384,14 +384,7 @@ class SparkOperator(SparkService):
 
     @property
     def connection(self) -> str:
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "here",
-            "contexts": [{"name": "here", "context": {"cluster": "here", "user": "me"}}],
-            "clusters": [{"name": "here", "cluster": {"server": self.address}}],
-            "users": [{"name": "me", "user": {"token": "hush"}}],
-        }
+        config = kube_config(self.address)
         return json.dumps({"conn_type": "kubernetes", "extra": {"kube_config": config}})
 
     def submitter(self) -> Any:
@@ -588,51 +581,26 @@ SERVICES: dict[str, type[SparkService]] = {
 def serving(service: SparkService) -> Iterator[SparkService]:
     """Starts a service on a free port, and ends it with its jobs."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            url = urlsplit(self.path)
-            sent = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            is_form = str(self.headers.get("Content-Type")).endswith("form-urlencoded")
-            body = dict(parse_qsl(sent.decode())) if is_form else json.loads(sent or b"{}")
-            body = {**dict(parse_qsl(url.query)), **body}
-            path = f"{url.path}{self.headers.get('X-Amz-Target') or ''}"
-            service.asked.append(f"{self.command} {path}")
-            service.authorization = self.headers.get("Authorization")
-            can_fail = service.faults and url.path != SIGN_IN
-            fault = service.faults.pop(0) if can_fail else None
-            if fault:
-                self.reply(fault, {"message": "try again"})
-                return
-            status, answer = service.answer(self.command, path, body)
-            if fault is None:
-                self.reply(status, answer)
-            self.close_connection = True
+    def answer(asked: Asked) -> Reply | None:
+        url = urlsplit(asked.path)
+        headers = asked.headers
+        is_form = headers.get("Content-Type", "").endswith("form-urlencoded")
+        body = dict(parse_qsl(asked.body.decode())) if is_form else json.loads(asked.body or b"{}")
+        body = {**dict(parse_qsl(url.query)), **body}
+        path = f"{url.path}{headers.get('X-Amz-Target') or ''}"
+        service.asked.append(f"{asked.method} {path}")
+        service.authorization = headers.get("Authorization")
+        can_fail = service.faults and url.path != SIGN_IN
+        fault = service.faults.pop(0) if can_fail else None
+        if fault:
+            return Reply(fault, {"message": "try again"})
+        answered = Reply(*service.answer(asked.method, path, body))
+        return answered if fault is None else None
 
-        def do_POST(self) -> None:
-            self.do_GET()
-
-        def do_DELETE(self) -> None:
-            self.do_GET()
-
-        def reply(self, status: int, body: object) -> None:
-            content = json.dumps(body).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    service.address = f"http://127.0.0.1:{server.server_address[1]}"
-    threading.Thread(target=server.serve_forever, daemon=True).start()
     started = service.jobs
-    try:
-        yield service
-    finally:
-        server.shutdown()
-        server.server_close()
-        for job in {id(job): job for job in (*started, *service.jobs)}.values():
-            job.cancel()
+    with http_stub(answer) as service.address:
+        try:
+            yield service
+        finally:
+            for job in {id(job): job for job in (*started, *service.jobs)}.values():
+                job.cancel()

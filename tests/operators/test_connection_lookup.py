@@ -6,11 +6,11 @@ Airflow keeps the secrets backends of a process, so each look-up has a process o
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from processes import output_of
 
 pytestmark = pytest.mark.airflow
 
@@ -52,16 +52,8 @@ for name in sys.argv[1:]:
 
 def look_up(*names: str, code: str = "", **env: str) -> list[str]:
     """What is raised for each of the connections."""
-    done = subprocess.run(
-        [sys.executable, "-c", code + LOOKUP, *names],
-        env={**os.environ, **env},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    return [line for line in done.stdout.splitlines() if line.startswith("Gate")]
+    printed = output_of([sys.executable, "-c", code + LOOKUP, *names], env={**os.environ, **env})
+    return [line for line in printed.splitlines() if line.startswith("Gate")]
 
 
 @pytest.mark.slow

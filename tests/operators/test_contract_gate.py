@@ -8,14 +8,11 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from gate_stubs import Log, Run, SparkSubmit
+from gate_stubs import Gates, Log, Run, SparkSubmit
 
-from dqx_airflow.values import DatasetRef, GateRequest, Severity
+from dqx_airflow.values import DatasetRef, Severity
 
 pytestmark = pytest.mark.airflow
-
-Gate = Callable[..., Any]
-Context = dict[str, Any]
 
 CONTRACT = """\
 dataContractSpecification: 1.2.1
@@ -46,25 +43,13 @@ models:
 
 
 @pytest.fixture
-def gate(operators: ModuleType, dag_folder: Path) -> Gate:
+def gate(operators: ModuleType, context: dict[str, Any], dag_folder: Path) -> Gates:
     (dag_folder / "orders.yaml").write_text(CONTRACT)
-
-    def make(**given: Any) -> Any:
-        return operators.ContractGateOperator(
-            **{"task_id": "gate", "contract": "orders.yaml", **given}
-        )
-
-    return make
+    return Gates(operators, context, "ContractGateOperator", {"contract": "orders.yaml"})
 
 
-def requested(gate: Any, context: Context) -> GateRequest:
-    gate.render_template_fields(context)
-    request: GateRequest = gate.check_source(gate.build_request(context))
-    return request
-
-
-def test_a_contract_is_submitted_as_its_compiled_suite(gate: Gate, context: Context) -> None:
-    request = requested(gate(expect_version="2"), context)
+def test_a_contract_is_submitted_as_its_compiled_suite(gate: Gates) -> None:
+    request = gate.checked(expect_version="2")
     assert 'name "orders.order_id.required"' in request.suite.text
     assert request.contract is not None
     contract = request.contract
@@ -77,8 +62,8 @@ def test_a_contract_is_submitted_as_its_compiled_suite(gate: Gate, context: Cont
     assert request.contract.checked > 5
 
 
-def test_the_servers_of_the_contract_give_the_location(gate: Gate, context: Context) -> None:
-    (ref,) = requested(gate(), context).datasets
+def test_the_servers_of_the_contract_give_the_location(gate: Gates) -> None:
+    (ref,) = gate.checked().datasets
     assert ref == DatasetRef(
         "orders", path="/lake/orders", format="delta", keys=("order_id",), masked=("email",)
     )
@@ -93,44 +78,38 @@ def test_the_servers_of_the_contract_give_the_location(gate: Gate, context: Cont
         {"data": DatasetRef("x", path="/{{ layer }}/orders")},
     ],
 )
-def test_the_dag_may_give_the_location(gate: Gate, context: Context, given: dict[str, Any]) -> None:
-    (ref,) = requested(gate(**given), context).datasets
+def test_the_dag_may_give_the_location(gate: Gates, given: dict[str, Any]) -> None:
+    (ref,) = gate.checked(**given).datasets
     assert ref.name == "orders"
     assert ref.path in ("/other/orders", "/silver/orders")
     assert ref.masked == ("email",)
 
 
-def test_settings_in_the_dag_win(gate: Gate, context: Context) -> None:
+def test_settings_in_the_dag_win(gate: Gates) -> None:
     given = {"path": "/x/y", "keys": ["email"], "masked": ["total"], "date_column": "ds"}
-    (ref,) = requested(gate(data=given), context).datasets
+    (ref,) = gate.checked(data=given).datasets
     assert (ref.keys, ref.date_column) == (("email",), "ds")
 
 
 @pytest.mark.parametrize("masked", [["total"], "total", ["total", "email"]])
-def test_a_dag_can_only_add_to_the_masks_of_the_contract(
-    gate: Gate, context: Context, masked: Any
-) -> None:
-    (ref,) = requested(gate(data={"path": "/x/y", "masked": masked}), context).datasets
+def test_a_dag_can_only_add_to_the_masks_of_the_contract(gate: Gates, masked: Any) -> None:
+    (ref,) = gate.checked(data={"path": "/x/y", "masked": masked}).datasets
     assert ref.masked == ("email", "total")
 
 
-def test_a_contract_may_be_inline(gate: Gate, context: Context) -> None:
-    request = requested(gate(contract=CONTRACT), context)
+def test_a_contract_may_be_inline(gate: Gates) -> None:
+    request = gate.checked(contract=CONTRACT)
     assert request.contract is not None
     assert request.contract.clauses[0].span.file == "<inline contract>"
 
 
-def test_a_strict_gate_looks_for_columns_that_the_contract_does_not_name(
-    gate: Gate, context: Context
-) -> None:
-    assert "extra_column_count" not in requested(gate(), context).suite.text
-    assert "extra_column_count" in requested(gate(strict=True), context).suite.text
+def test_a_strict_gate_looks_for_columns_that_the_contract_does_not_name(gate: Gates) -> None:
+    assert "extra_column_count" not in gate.checked().suite.text
+    assert "extra_column_count" in gate.checked(strict=True).suite.text
 
 
-def test_a_contract_gate_returns_the_outcome(
-    gate: Gate, context: Context, spark_submit: SparkSubmit
-) -> None:
-    assert gate(fail_on="P0").execute(context) == "passed"
+def test_a_contract_gate_returns_the_outcome(gate: Gates, spark_submit: SparkSubmit) -> None:
+    assert gate.run(fail_on="P0") == "passed"
     (request,) = spark_submit.requests
     assert request.fail_on is Severity.P0
     assert request.contract is not None
@@ -152,17 +131,17 @@ schema:
 
 
 def test_the_worker_resolves_the_variables_of_a_contract(
-    gate: Gate, context: Context, monkeypatch: pytest.MonkeyPatch
+    gate: Gates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("REGION", "AT")
     given = {"LAKE": "/lake/{{ ds }}", "REGION": None}
-    request = requested(gate(contract=ODCS, variables=given), context)
-    assert request.datasets[0].path == f"/lake/{context['ds']}/orders"
+    request = gate.checked(contract=ODCS, variables=given)
+    assert request.datasets[0].path == f"/lake/{gate.context['ds']}/orders"
     assert '"AT"' in request.suite.text
     assert request.contract is not None
     assert [source.text for source in request.contract.sources] == [ODCS.strip()]
     # What is not listed is not read from the environment.
-    request = requested(gate(contract=ODCS, variables={"LAKE": "/lake"}), context)
+    request = gate.checked(contract=ODCS, variables={"LAKE": "/lake"})
     assert '"CH"' in request.suite.text
 
 
@@ -188,27 +167,20 @@ MISTAKES = [
 
 @pytest.mark.parametrize(("given", "message"), MISTAKES, ids=[message for _, message in MISTAKES])
 def test_a_gate_that_cannot_run_ends_before_any_job(
-    gate: Gate,
-    operators: ModuleType,
-    context: Context,
-    spark_submit: SparkSubmit,
-    given: dict[str, Any],
-    message: str,
+    gate: Gates, spark_submit: SparkSubmit, given: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(operators.GateMisconfigured) as caught:
-        gate(**given).execute(context)
-    assert message in str(caught.value)
+    assert message in str(gate.fails("GateMisconfigured", **given))
     assert spark_submit.calls == []
 
 
-def test_unchecked_clauses_are_logged(gate: Gate, context: Context, log: Log) -> None:
-    requested(gate(contract=CONTRACT + "        requird: true\n"), context)
+def test_unchecked_clauses_are_logged(gate: Gates, log: Log) -> None:
+    gate.checked(contract=CONTRACT + "        requird: true\n")
     (warning,) = log.at("warning")
     assert warning.startswith("not checked: models.orders.fields.total.requird (P1): ")
 
 
-def test_a_deprecated_contract_is_logged(gate: Gate, context: Context, log: Log) -> None:
-    requested(gate(contract=CONTRACT.replace("2.3.0", "2.3.0\n  status: deprecated")), context)
+def test_a_deprecated_contract_is_logged(gate: Gates, log: Log) -> None:
+    gate.checked(contract=CONTRACT.replace("2.3.0", "2.3.0\n  status: deprecated"))
     assert "orders is deprecated" in log.at("warning")
 
 
@@ -242,10 +214,10 @@ def test_mapped_gates_are_judged_one_by_one(
 
 
 def test_each_date_of_a_range_has_the_contract_as_of_that_date(
-    gate: Gate, context: Context, spark_submit: SparkSubmit
+    gate: Gates, spark_submit: SparkSubmit
 ) -> None:
-    made = gate(data={"path": "/lake/orders", "format": "delta"}, date="2024-05-30..2024-06-01")
-    assert made.execute(context) == "passed"
+    data = {"path": "/lake/orders", "format": "delta"}
+    assert gate.run(data=data, date="2024-05-30..2024-06-01") == "passed"
     (request,) = spark_submit.requests
     assert [part.run_key.date.day for part in request.parts] == [30, 31, 1]
     assert {part.contract.id for part in request.parts if part.contract} == {"orders"}

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from gate_stubs import SUITE, Run, SparkSubmit, needs_airflow, report_at
+from gate_stubs import SUITE, Gates, Run, SparkSubmit, needs_airflow, report_at
 
 from dqx_airflow.values import PartialRun, Selection
 
@@ -168,19 +168,12 @@ def test_each_date_that_passed_is_a_certified_partition(
     ("value", "mistake"), [("a|b", "cannot be a segment"), ("x" * 250, "more than 250 characters")]
 )
 def test_a_slice_that_is_no_partition_key_is_refused_before_the_job(
-    gate: Callable[..., Any],
-    context: dict[str, Any],
-    operators: ModuleType,
-    spark_submit: SparkSubmit,
-    value: str,
-    mistake: str,
+    gate: Gates, spark_submit: SparkSubmit, value: str, mistake: str
 ) -> None:
     from airflow.sdk import Asset
 
     given = {"promote_to": "/silver", "promote_slice": {"s": value}, "outlets": [Asset("orders")]}
-    made = gate(certify_partitions=True, **given)
-    with pytest.raises(operators.GateMisconfigured, match=mistake):
-        made.execute(context)
+    gate.fails("GateMisconfigured", mistake, certify_partitions=True, **given)
     assert spark_submit.calls == []
 
 

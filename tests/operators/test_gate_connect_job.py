@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
@@ -16,15 +16,13 @@ from urllib.parse import unquote
 
 import grpc
 import pytest
-from gate_stubs import Log, SparkSubmit, killed, wait_for
+from gate_stubs import Gates, Log, SparkSubmit, killed, wait_for
 from processes import free_port
 
 from dqx_airflow.values.json_form import to_arguments
 
 pytestmark = pytest.mark.airflow
 
-Gate = Callable[..., Any]
-Context = dict[str, Any]
 
 TOKEN = "hush/hush=+"
 
@@ -96,32 +94,21 @@ def test_the_fields_of_a_connection_make_an_address(
 
 @pytest.mark.parametrize("host", [None, "sc://", "lake/path", "http://lake", "lake/;token=hush"])
 def test_an_invalid_host_is_refused(
-    operators: ModuleType,
-    gate: Gate,
-    context: Context,
-    spark_submit: SparkSubmit,
-    monkeypatch: pytest.MonkeyPatch,
-    host: str | None,
+    gate: Gates, spark_submit: SparkSubmit, monkeypatch: pytest.MonkeyPatch, host: str | None
 ) -> None:
     connect_to(monkeypatch, host=host)
-    with pytest.raises(operators.GateMisconfigured, match="write sc://HOST") as raised:
-        gate(conn_id="server").execute(context)
-    assert "hush" not in str(raised.value)
+    raised = gate.fails("GateMisconfigured", "write sc://HOST", conn_id="server")
+    assert "hush" not in str(raised)
 
 
 def test_a_uri_with_an_underscore_in_its_scheme_gets_the_right_spelling(
-    operators: ModuleType,
-    gate: Gate,
-    context: Context,
-    spark_submit: SparkSubmit,
-    monkeypatch: pytest.MonkeyPatch,
+    gate: Gates, spark_submit: SparkSubmit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dqx_airflow.operators.spark_connection import connect_address, require_connection
 
     monkeypatch.setenv("AIRFLOW_CONN_SERVER", "spark_connect://:hush@lake:15002")
-    with pytest.raises(operators.GateMisconfigured, match="spark-connect://HOST") as raised:
-        gate(conn_id="server").execute(context)
-    assert "hush" not in str(raised.value)
+    raised = gate.fails("GateMisconfigured", "spark-connect://HOST", conn_id="server")
+    assert "hush" not in str(raised)
     assert spark_submit.calls == []
     monkeypatch.setenv("AIRFLOW_CONN_SERVER", "spark-connect://lake:15002")
     assert connect_address(require_connection("server"))[0] == "sc://lake:15002/"
@@ -131,20 +118,20 @@ def test_a_uri_with_an_underscore_in_its_scheme_gets_the_right_spelling(
 
 
 def test_an_unreachable_server_is_retried_without_showing_secrets(
-    operators: ModuleType,
-    gate: Gate,
-    context: Context,
-    spark_submit: SparkSubmit,
-    monkeypatch: pytest.MonkeyPatch,
-    log: Log,
+    gate: Gates, spark_submit: SparkSubmit, monkeypatch: pytest.MonkeyPatch, log: Log
 ) -> None:
     port = free_port()
     connect_to(monkeypatch, host="127.0.0.1", port=port, password=TOKEN)
-    with pytest.raises(operators.GateInfrastructureError, match=r"exit code 4") as raised:
-        gate(conn_id="server", jars="a.jar", driver_memory="4g").execute(context)
+    raised = gate.fails(
+        "GateInfrastructureError",
+        r"exit code 4",
+        conn_id="server",
+        jars="a.jar",
+        driver_memory="4g",
+    )
     assert f"sc://127.0.0.1:{port} does not respond" in log.text
     assert "ignored: jars, driver_memory" in log.text
-    assert "hush" not in log.text + str(raised.value)
+    assert "hush" not in log.text + str(raised)
     assert spark_submit.calls == []
 
 
@@ -163,12 +150,7 @@ class Recorder(grpc.GenericRpcHandler):  # type: ignore[misc]
 
 
 def test_headers_of_the_connection_reach_the_server(
-    operators: ModuleType,
-    gate: Gate,
-    context: Context,
-    spark_submit: SparkSubmit,
-    monkeypatch: pytest.MonkeyPatch,
-    log: Log,
+    gate: Gates, spark_submit: SparkSubmit, monkeypatch: pytest.MonkeyPatch, log: Log
 ) -> None:
     recorder = Recorder()
     server = grpc.server(ThreadPoolExecutor(2), handlers=[recorder])
@@ -176,8 +158,7 @@ def test_headers_of_the_connection_reach_the_server(
     server.start()
     headers = {"x-databricks-cluster-id": "0123-456789-abc", "x-api-key": TOKEN}
     connect_to(monkeypatch, host="127.0.0.1", port=port, extra=headers)
-    with pytest.raises(operators.GateInfrastructureError):
-        gate(conn_id="server").execute(context)
+    gate.fails("GateInfrastructureError", conn_id="server")
     server.stop(None)
     assert recorder.headers
     for sent in recorder.headers:
@@ -187,9 +168,9 @@ def test_headers_of_the_connection_reach_the_server(
 
 
 @pytest.fixture
-def arguments(gate: Gate, context: Context) -> list[str]:
+def arguments(gate: Gates) -> list[str]:
     """The arguments of a job that will wait for its server."""
-    return to_arguments(gate().build_request(context))
+    return to_arguments(gate.request())
 
 
 @pytest.mark.slow
@@ -214,18 +195,12 @@ def test_the_token_is_neither_in_the_arguments_nor_in_the_environment(
 
 @pytest.mark.slow
 def test_a_kill_of_the_task_ends_the_job(
-    operators: ModuleType,
-    gate: Gate,
-    context: Context,
-    monkeypatch: pytest.MonkeyPatch,
-    silent_server: int,
-    tmp_path: Path,
-    log: Log,
+    gate: Gates, monkeypatch: pytest.MonkeyPatch, silent_server: int, tmp_path: Path, log: Log
 ) -> None:
     connect_to(monkeypatch, host="127.0.0.1", port=silent_server)
     made = gate(conn_id="server", env_vars={"DQX_TEST": tmp_path})
-    error = killed(made, context, lambda: bool(processes_of(tmp_path)))
-    assert isinstance(error, operators.GateInfrastructureError)
+    error = killed(made, gate.context, lambda: bool(processes_of(tmp_path)))
+    assert isinstance(error, gate.operators.GateInfrastructureError)
     assert "the task of this gate has ended" in log.text
     assert processes_of(tmp_path) == []
 
@@ -252,15 +227,14 @@ def test_the_job_ends_with_a_killed_worker(
 
 @pytest.mark.nightly
 def test_a_job_ends_at_its_deadline_though_its_server_hangs(
-    operators: ModuleType,
-    gate: Gate,
-    context: Context,
-    monkeypatch: pytest.MonkeyPatch,
-    silent_server: int,
-    tmp_path: Path,
+    gate: Gates, monkeypatch: pytest.MonkeyPatch, silent_server: int, tmp_path: Path
 ) -> None:
     connect_to(monkeypatch, host="127.0.0.1", port=silent_server)
-    made = gate(conn_id="server", env_vars={"DQX_TEST": tmp_path}, timeout=1)
-    with pytest.raises(operators.GateTimeoutError, match=r"longer than 1 seconds; increase the"):
-        made.execute(context)
+    gate.fails(
+        "GateTimeoutError",
+        r"longer than 1 seconds; increase the",
+        conn_id="server",
+        env_vars={"DQX_TEST": tmp_path},
+        timeout=1,
+    )
     assert processes_of(tmp_path) == []

@@ -5,17 +5,17 @@ run.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from gate_stubs import SUITE, FakeRun, FakeTask, Log, Run, SparkSubmit
+from gate_stubs import CONTRACT, SUITE, FakeRun, FakeTask, Gates, Log, Run, SparkSubmit
 
 pytestmark = pytest.mark.airflow
 
-Gate = Callable[..., Any]
 Context = dict[str, Any]
 
 DATED = {"orders": {"path": "/lake/orders", "date_column": "ds"}}
@@ -48,11 +48,6 @@ def place(context: Context, dag_run: Any, zone: str = "UTC") -> Context:
     context["dag_run"] = context["ti"].dag_run = dag_run
     context["dag"] = SimpleNamespace(fileloc=context["dag"].fileloc, timezone=ZoneInfo(zone))
     return context
-
-
-def rendered(gate: Any, context: Context) -> Any:
-    gate.render_template_fields(context)
-    return gate
 
 
 # What says the date
@@ -101,9 +96,10 @@ def rendered(gate: Any, context: Context) -> Any:
     ids=str,
 )
 def test_the_first_log_line_has_the_date_and_its_source(
-    gate: Gate, context: Context, log: Log, dag_run: Any, zone: str, on: str, source: str
+    gate: Gates, log: Log, dag_run: Any, zone: str, on: str, source: str
 ) -> None:
-    built = gate(datasets=DATED).build_request(place(context, dag_run, zone))
+    place(gate.context, dag_run, zone)
+    built = gate.request(datasets=DATED)
     assert built.run_key.date.isoformat() == on
     assert source in built.date_from
     first = log.at("info", "warning")[0]
@@ -158,88 +154,65 @@ def test_the_first_log_line_has_the_date_and_its_source(
     ids=str,
 )
 def test_a_gate_over_dated_data_refuses_an_ambiguous_date(
-    operators: ModuleType,
-    gate: Gate,
-    context: Context,
-    spark_submit: SparkSubmit,
-    dag_run: Any,
-    zone: str,
-    message: str,
+    gate: Gates, spark_submit: SparkSubmit, dag_run: Any, zone: str, message: str
 ) -> None:
-    place(context, dag_run, zone)
-    with pytest.raises(
-        operators.GateMisconfigured, match=f"(?s)date of dataset 'orders'.*{message}"
-    ):
-        gate(datasets=DATED).execute(context)
+    place(gate.context, dag_run, zone)
+    gate.fails("GateMisconfigured", f"(?s)date of dataset 'orders'.*{message}", datasets=DATED)
     reference = {"orders": "/lake/orders", "codes": {"table": "codes", "date_column": "day"}}
-    with pytest.raises(operators.GateMisconfigured, match="date of dataset 'codes'"):
-        gate(datasets=reference).execute(context)
+    gate.fails("GateMisconfigured", "date of dataset 'codes'", datasets=reference)
     assert spark_submit.calls == []
 
 
 def test_undated_data_runs_with_a_warning_about_the_date(
-    gate: Gate, context: Context, spark_submit: SparkSubmit, log: Log
+    gate: Gates, spark_submit: SparkSubmit, log: Log
 ) -> None:
-    assert gate().execute(place(context, run())) == "passed"
+    place(gate.context, run())
+    assert gate.run() == "passed"
     (asked,) = spark_submit.requests
     assert asked.run_key.date == date(2026, 11, 22)
     first = log.at("info", "warning")[0]
     assert first.startswith("date 2026-11-22, the scheduled day of the run: the run has no logical")
     assert first in log.at("warning")
-    assert context["ti"].pushed["dqx_report"]["date_from"] == asked.date_from
+    assert gate.context["ti"].pushed["dqx_report"]["date_from"] == asked.date_from
 
 
-def test_an_explicit_date_wins_over_any_trigger(gate: Gate, context: Context) -> None:
-    place(context, run(event("2026-11-14"), event("2026-11-15")))
+def test_an_explicit_date_wins_over_any_trigger(gate: Gates) -> None:
+    place(gate.context, run(event("2026-11-14"), event("2026-11-15")))
     for given in ("2026-11-13", "{{ '2026-11-13' }}", date(2026, 11, 13)):
-        built = rendered(gate(datasets=DATED, date=given), context).build_request(context)
-        assert (built.run_key.date, built.date_from) == (
-            date(2026, 11, 13),
-            "from date='2026-11-13'",
-        )
+        built = gate.request(datasets=DATED, date=given)
+        assert built.run_key.date == date(2026, 11, 13)
+        assert built.date_from == "from date='2026-11-13'"
 
 
 @pytest.mark.parametrize("nothing", ["", " ", "{{ none }}", "{{ dag_run.conf.get('date', '') }}"])
 def test_a_date_that_renders_empty_is_refused(
-    operators: ModuleType, gate: Gate, context: Context, spark_submit: SparkSubmit, nothing: str
+    gate: Gates, spark_submit: SparkSubmit, nothing: str
 ) -> None:
-    with pytest.raises(operators.GateMisconfigured, match="is not a date: write YYYY-MM-DD"):
-        rendered(gate(datasets=DATED, date=nothing), context).execute(context)
+    gate.fails("GateMisconfigured", "is not a date: write YYYY-MM-DD", datasets=DATED, date=nothing)
     natively = gate(datasets=DATED, date="{{ dag_run.conf.get('date') }}")
     natively.date = None  # as a DAG with native rendering has it
-    with pytest.raises(operators.GateMisconfigured, match=r"; .\{\{ dag_run\.conf"):
-        natively.execute(context)
+    with pytest.raises(gate.operators.GateMisconfigured, match=r"; .\{\{ dag_run\.conf"):
+        natively.execute(gate.context)
     assert spark_submit.calls == []
 
 
-def test_the_day_is_the_same_at_every_try(gate: Gate, context: Context, task: FakeTask) -> None:
-    place(context, run(event("2026-11-14")))
+def test_the_day_is_the_same_at_every_try(gate: Gates, task: FakeTask) -> None:
+    place(gate.context, run(event("2026-11-14")))
     keys = set()
     for task.try_number in (1, 2, 3):
-        keys.add(gate(datasets=DATED).build_request(context).run_key)
-        context["dag_run"].start_date = DUE + timedelta(days=task.try_number)
+        keys.add(gate.request(datasets=DATED).run_key)
+        gate.context["dag_run"].start_date = DUE + timedelta(days=task.try_number)
     assert len(keys) == 1
 
 
-def test_a_contract_may_name_the_date_column(
-    operators: ModuleType, context: Context, spark_submit: SparkSubmit
-) -> None:
-    contract = """\
-dataContractSpecification: 1.2.1
-id: orders
-info: {title: Orders, version: 2.3.0}
-models:
-  orders:
-    fields:
-      total: {type: number, minimum: 0}
-"""
+def test_a_contract_may_name_the_date_column(gate: Gates, spark_submit: SparkSubmit) -> None:
     data = {"path": "/lake/orders", "date_column": "ds"}
-    made = operators.ContractGateOperator(task_id="gate", contract=contract, data=data)
-    with pytest.raises(operators.GateMisconfigured, match="date of dataset 'orders'"):
-        made.execute(place(context, run()))
+    gate = replace(gate, kind="ContractGateOperator", given={"contract": CONTRACT, "data": data})
+    place(gate.context, run())
+    gate.fails("GateMisconfigured", "date of dataset 'orders'")
     assert spark_submit.calls == []
-    place(context, run(event("2026-11-14")))
-    assert made.execute(context) == "passed"
+    place(gate.context, run(event("2026-11-14")))
+    assert gate.run() == "passed"
     assert spark_submit.requests[0].run_key.date == date(2026, 11, 14)
 
 

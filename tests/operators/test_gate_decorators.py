@@ -5,21 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from gate_stubs import SUITE, Run, SparkSubmit
+from gate_stubs import CONTRACT, SUITE, Run, SparkSubmit
 
 from dqx_airflow.values import DatasetRef
 
 pytestmark = [pytest.mark.airflow, pytest.mark.usefixtures("airflow_database")]
 
-CONTRACT = """\
-dataContractSpecification: 1.2.1
-id: orders
-info: {title: Orders, version: 2.3.0}
-models:
-  orders:
-    fields:
-      total: {type: number, minimum: 0}
-"""
 
 DAG_FILE = """
 from datetime import datetime

@@ -9,21 +9,18 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Iterator
-from types import ModuleType
 from typing import Any
 
 import pytest
-from gate_stubs import SUITE, Log, Run, SparkSubmit, event_of, killed
+from gate_stubs import SUITE, Gates, Log, Run, SparkSubmit, event_of, killed
 from resource_manager import APPLICATION, ResourceManager, resource_manager
 from spark_submit_stub import canned_report
 
 from dqx_airflow.results.store import ResultsStore
-from dqx_airflow.values import GateRequest, to_json
+from dqx_airflow.values import to_json
 
 pytestmark = pytest.mark.airflow
 
-Gate = Callable[..., Any]
-Context = dict[str, Any]
 
 DAG_FILE = """
 from datetime import datetime, timedelta
@@ -117,8 +114,8 @@ def test_a_failed_submission_is_not_deferred(
 
 
 @pytest.fixture
-def request_json(gate: Gate, context: Context) -> str:
-    return to_json(gate().build_request(context))
+def request_json(gate: Gates) -> str:
+    return to_json(gate.request())
 
 
 @pytest.fixture
@@ -177,10 +174,10 @@ def test_a_cluster_may_give_no_diagnosis(
 
 
 def test_a_report_is_found_even_if_the_cluster_does_not_respond(
-    trigger: Callable[..., Any], manager: ResourceManager, gate: Gate, context: Context
+    trigger: Callable[..., Any], manager: ResourceManager, gate: Gates
 ) -> None:
     manager.will_say("RUNNING", None)
-    request: GateRequest = gate().build_request(context)
+    request = gate.request()
     ResultsStore(request.results_root).write(canned_report(request, "passed"))
     assert event_of(trigger())["how"].startswith("the report was complete")
     assert manager.asked == 2
@@ -226,50 +223,45 @@ def test_a_failed_cancellation_is_logged(
 
 
 def test_the_state_of_the_triggerer_is_small(
-    gate: Gate, context: Context, spark_submit: SparkSubmit, manager: ResourceManager
+    gate: Gates, spark_submit: SparkSubmit, manager: ResourceManager
 ) -> None:
-    from airflow.providers.common.compat.sdk import TaskDeferred
-
     spark_submit.will("on-yarn")
     made = gate(
         suite=SUITE + "# noise\n" * 10_000, conn_id="yarn", deploy_mode="cluster", deferrable=True
     )
-    with pytest.raises(TaskDeferred) as deferred:
-        made.execute(context)
-    _, arguments = deferred.value.trigger.serialize()
+    deferred = gate.deferred(made)
+    _, arguments = deferred.trigger.serialize()
     assert len(json.dumps(arguments)) < 3000
     assert arguments["driver_id"] == APPLICATION
-    assert deferred.value.method_name == "execute_complete"
+    assert deferred.method_name == "execute_complete"
     assert made.application_args == []
 
 
 def test_without_a_report_the_error_has_the_end_of_the_driver(
-    operators: ModuleType, gate: Gate, context: Context, request_json: str
+    gate: Gates, request_json: str
 ) -> None:
     event = {"request": request_json, "how": "the application ended as FAILED", "is_late": False}
     message = "date 2024-05-17: the application ended as FAILED; see the log of its driver"
-    with pytest.raises(operators.GateInfrastructureError, match=message) as raised:
-        gate().execute_complete(context, event)
-    assert not isinstance(raised.value, operators.GateTimeoutError)
+    with pytest.raises(gate.operators.GateInfrastructureError, match=message) as raised:
+        gate().execute_complete(gate.context, event)
+    assert not isinstance(raised.value, gate.operators.GateTimeoutError)
 
 
-def test_a_timeout_is_an_error_of_its_own(
-    operators: ModuleType, gate: Gate, context: Context, request_json: str
-) -> None:
+def test_a_timeout_is_an_error_of_its_own(gate: Gates, request_json: str) -> None:
     event = {"request": request_json, "how": "the task took longer", "is_late": True}
     with pytest.raises(
-        operators.GateTimeoutError, match="the task took longer; increase the timeout"
+        gate.operators.GateTimeoutError, match="the task took longer; increase the timeout"
     ):
-        gate().execute_complete(context, event)
+        gate().execute_complete(gate.context, event)
 
 
-def test_a_driver_that_ended_at_its_deadline_is_an_error_of_its_own(
-    operators: ModuleType, gate: Gate, context: Context
-) -> None:
-    request = to_json(gate(timeout=90).build_request(context))
+def test_a_driver_that_ended_at_its_deadline_is_an_error_of_its_own(gate: Gates) -> None:
+    request = to_json(gate.request(timeout=90))
     event = {"request": request, "how": "it ended as FAILED", "code": 124, "is_late": False}
-    with pytest.raises(operators.GateTimeoutError, match="took longer than 90 seconds; increase"):
-        gate().execute_complete(context, event)
+    with pytest.raises(
+        gate.operators.GateTimeoutError, match="took longer than 90 seconds; increase"
+    ):
+        gate().execute_complete(gate.context, event)
 
 
 @pytest.mark.parametrize(
@@ -289,9 +281,7 @@ def test_a_driver_that_ended_at_its_deadline_is_an_error_of_its_own(
     ids=str,
 )
 def test_a_driver_that_cannot_be_tracked_is_refused(
-    operators: ModuleType,
-    gate: Gate,
-    context: Context,
+    gate: Gates,
     spark_submit: SparkSubmit,
     monkeypatch: pytest.MonkeyPatch,
     connection: dict[str, str],
@@ -299,26 +289,28 @@ def test_a_driver_that_cannot_be_tracked_is_refused(
     message: str,
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_FAR", json.dumps({"conn_type": "spark", **connection}))
-    with pytest.raises(operators.GateMisconfigured, match=message):
-        gate(conn_id="far", deferrable=True, **given).execute(context)
+    gate.fails("GateMisconfigured", message, conn_id="far", deferrable=True, **given)
     assert spark_submit.calls == []
 
 
-def test_credentials_that_cannot_travel_are_refused(
-    operators: ModuleType, gate: Gate, context: Context, manager: ResourceManager
-) -> None:
-    made = gate(conn_id="yarn", deploy_mode="cluster", deferrable=True, yarn_rm_auth=("me", "hush"))
-    with pytest.raises(operators.GateMisconfigured, match="yarn_rm_auth cannot be handed"):
-        made.execute(context)
+def test_credentials_that_cannot_travel_are_refused(gate: Gates, manager: ResourceManager) -> None:
+    gate.fails(
+        "GateMisconfigured",
+        "yarn_rm_auth cannot be handed",
+        conn_id="yarn",
+        deploy_mode="cluster",
+        deferrable=True,
+        yarn_rm_auth=("me", "hush"),
+    )
 
 
 def test_a_kill_ends_spark_submit_on_yarn_too(
-    gate: Gate, context: Context, spark_submit: SparkSubmit, monkeypatch: pytest.MonkeyPatch
+    gate: Gates, spark_submit: SparkSubmit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_YARN", json.dumps({"conn_type": "spark", "host": "yarn"}))
     spark_submit.will("on-yarn sleep")
     made = gate(conn_id="yarn", deploy_mode="cluster")
     error = killed(
-        made, context, lambda: getattr(made._hook, "_yarn_application_id", None) is not None
+        made, gate.context, lambda: getattr(made._hook, "_yarn_application_id", None) is not None
     )
     assert "killed by signal 9" in str(error)

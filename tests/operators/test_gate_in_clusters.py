@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from clusters import Bundle, Cluster, packaged
-from gate_stubs import ENDLESS, SUITE, Log, Run, event_of, killed, wait_for
+from gate_stubs import ENDLESS, SUITE, Gates, Log, Run, event_of, killed, wait_for
 from kubernetes_cluster import kubernetes_cluster
 from processes import PROGRAMS, environment
 from yarn_cluster import yarn_cluster
@@ -28,7 +28,6 @@ pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.e2e, pytest.ma
 
 CLUSTERS = {"yarn": yarn_cluster, "kubernetes": kubernetes_cluster}
 
-Gate = Callable[..., Any]
 Context = dict[str, Any]
 
 DAG_FILE = """
@@ -134,24 +133,20 @@ def test_a_gate_ends_as_on_one_machine(
 
 
 def test_a_timeout_in_the_cluster_is_an_error_of_its_own(
-    operators: ModuleType,
-    gate: Gate,
-    context: Context,
-    in_cluster: dict[str, Any],
-    cluster: Cluster,
+    gate: Gates, in_cluster: dict[str, Any], cluster: Cluster
 ) -> None:
-    made = gate(datasets={"orders": {"query": ENDLESS}}, timeout=5, **in_cluster)
-    with pytest.raises(operators.GateTimeoutError, match="longer than 5 seconds; increase the"):
-        made.execute(context)
+    gate.fails(
+        "GateTimeoutError",
+        "longer than 5 seconds; increase the",
+        datasets={"orders": {"query": ENDLESS}},
+        timeout=5,
+        **in_cluster,
+    )
     assert cluster.fate(cluster.drivers()[0]) == "FAILED"
 
 
 def test_a_kill_ends_the_driver_in_the_cluster(
-    operators: ModuleType,
-    gate: Gate,
-    context: Context,
-    in_cluster: dict[str, Any],
-    cluster: Cluster,
+    gate: Gates, in_cluster: dict[str, Any], cluster: Cluster
 ) -> None:
     earlier, running = cluster.drivers(), []
 
@@ -160,24 +155,19 @@ def test_a_kill_ends_the_driver_in_the_cluster(
         return [cluster.fate(driver) for driver in running] == ["RUNNING"]
 
     made = gate(datasets={"orders": {"query": ENDLESS}}, **in_cluster)
-    error = killed(made, context, is_running)
-    assert isinstance(error, operators.GateInfrastructureError)
+    error = killed(made, gate.context, is_running)
+    assert isinstance(error, gate.operators.GateInfrastructureError)
     wait_for(lambda: cluster.fate(running[0]) == "KILLED")
 
 
 def test_a_submission_refused_by_the_cluster_is_reported(
-    operators: ModuleType,
-    gate: Gate,
-    context: Context,
-    in_cluster: dict[str, Any],
-    cluster: Cluster,
-    log: Log,
+    gate: Gates, in_cluster: dict[str, Any], cluster: Cluster, log: Log
 ) -> None:
     arguments, message = cluster.refused
     conf = {**in_cluster["conf"], **arguments.get("conf", {})}
-    made = gate(**{**in_cluster, **arguments, "conf": conf})
-    with pytest.raises(operators.GateInfrastructureError, match=r"see .*attempt="):
-        made.execute(context)
+    gate.fails(
+        "GateInfrastructureError", r"see .*attempt=", **{**in_cluster, **arguments, "conf": conf}
+    )
     assert message in log.text
 
 
@@ -185,18 +175,13 @@ def test_a_submission_refused_by_the_cluster_is_reported(
 
 
 @pytest.fixture
-def deferred(
-    gate: Gate, context: Context, in_cluster: dict[str, Any]
-) -> Callable[..., tuple[Any, Any]]:
+def deferred(gate: Gates, in_cluster: dict[str, Any]) -> Callable[..., tuple[Any, Any]]:
     """Submits a gate that does not end by itself; returns it, and its trigger."""
-    from airflow.providers.common.compat.sdk import TaskDeferred
 
     def submit(**given: Any) -> tuple[Any, Any]:
         datasets = {"orders": {"query": ENDLESS}}
         made = gate(datasets=datasets, deferrable=True, **in_cluster, **given)
-        with pytest.raises(TaskDeferred) as found:
-            made.execute(context)
-        return made, found.value.trigger
+        return made, gate.deferred(made).trigger
 
     return submit
 

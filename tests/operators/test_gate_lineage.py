@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 import openlineage_schemas
 import pytest
 from gate_stubs import SUITE, SparkSubmit
+from processes import ended
 
 pytestmark = pytest.mark.airflow
 
@@ -89,14 +89,7 @@ def _events(tmp_path: Path, settings: dict[str, str]) -> Events:
     }
     script = tmp_path / "run.py"
     script.write_text(RUN)
-    done = subprocess.run(
-        [sys.executable, str(script), str(dags / "lake.py")],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
+    done = ended([sys.executable, str(script), str(dags / "lake.py")], env=environment, timeout=600)
     assert events_file.exists(), done.stdout + done.stderr
     found: dict[str, list[Event]] = {}
     for line in events_file.read_text().splitlines():

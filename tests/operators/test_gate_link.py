@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
-from dag_files import read_dags
-from gate_stubs import SUITE, SparkSubmit
+from gate_stubs import SUITE, Gates, Run, SparkSubmit
 
 pytestmark = pytest.mark.airflow
 
@@ -20,7 +18,7 @@ from airflow.sdk import DAG
 
 from dqx_airflow.operators import DqlGateOperator
 
-with DAG("linked", start_date=datetime(2024, 1, 1), schedule=None):
+with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
     DqlGateOperator(task_id="gate", suite="orders.dql", datasets={"orders": "/lake/orders"})
 """
 
@@ -58,26 +56,14 @@ def test_the_link_leads_to_the_tab(
     assert GateReportLink().get_link(None, ti_key=Task(**given)).endswith(address)
 
 
-def test_every_gate_has_the_link(gate: Callable[..., Any]) -> None:
+def test_every_gate_has_the_link(gate: Gates) -> None:
     assert [link.name for link in gate().operator_extra_links] == ["Gate report"]
 
 
 @pytest.mark.parametrize("outcome", ["passed", "blocked"])
 def test_the_link_is_stored_for_every_outcome(
-    airflow_database: None,
-    airflow_settings: dict[str, str],
-    spark_submit: SparkSubmit,
-    outcome: str,
+    run_file: Callable[..., Run], spark_submit: SparkSubmit, outcome: str
 ) -> None:
     spark_submit.will(outcome)
-    folder = Path(airflow_settings["AIRFLOW__CORE__DAGS_FOLDER"])
-    written = {folder / "linked.py": DAG_FILE, folder / "orders.dql": SUITE}
-    for path, text in written.items():
-        path.write_text(text)
-    (dag,) = read_dags(folder / "linked.py").values()
-    run = dag.test()
-    for path in written:
-        path.unlink()
-    (task,) = run.get_task_instances()
-    link = task.xcom_pull(task_ids="gate", key="_link_GateReportLink")
-    assert link.endswith("/tasks/gate/plugin/dqx-gate")
+    run = run_file(DAG_FILE, {"orders.dql": SUITE})
+    assert run.xcom("_link_GateReportLink").endswith("/tasks/gate/plugin/dqx-gate")

@@ -5,23 +5,19 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from gate_stubs import FakeTask, Log, SparkSubmit
+from gate_stubs import FakeTask, Gates, Log, SparkSubmit
 from spark_submit_stub import canned_report
 
 from dqx_airflow.results.store import ResultsStore
 
 pytestmark = pytest.mark.airflow
 
-Gate = Callable[..., Any]
-Context = dict[str, Any]
 
 CHATTER = "26/11/23 07:00:00 INFO SparkContext: Running Spark version 4.2.0\n"
 FAILURE = """\
@@ -55,20 +51,13 @@ CAUSES = {
 
 @pytest.mark.parametrize("kind", CAUSES)
 def test_without_a_report_the_last_error_of_the_job_is_shown_everywhere(
-    operators: ModuleType,
-    gate: Gate,
-    context: Context,
-    spark_submit: SparkSubmit,
-    task: FakeTask,
-    log: Log,
-    kind: str,
+    gate: Gates, spark_submit: SparkSubmit, task: FakeTask, log: Log, kind: str
 ) -> None:
     printed, cause = CAUSES[kind]
     (spark_submit.home / "said").write_text(50 * CHATTER + printed)
     spark_submit.will("prints=said exit=4")
-    with pytest.raises(operators.GateInfrastructureError) as raised:
-        gate().execute(context)
-    assert f"the Spark job failed (exit code 4): {cause}" in str(raised.value)
+    raised = gate.fails("GateInfrastructureError")
+    assert f"the Spark job failed (exit code 4): {cause}" in str(raised)
     pushed = task.pushed["dqx_report"]
     assert (pushed["outcome"], pushed["gate"]) == ("no report", "lake.gate")
     assert (pushed["date"], pushed["error_type"]) == ("2024-05-17", "GateInfrastructureError")
@@ -76,9 +65,9 @@ def test_without_a_report_the_last_error_of_the_job_is_shown_everywhere(
     assert cause in pushed["headline"]
     file = spark_log_of(log)
     assert file.read_text() == 50 * CHATTER + printed
-    assert str(file) in str(raised.value)
+    assert str(file) in str(raised)
     assert log.text.count("Running Spark version") < 10
-    assert log.text.count("\n") + printed_lines(raised.value) < 40
+    assert log.text.count("\n") + printed_lines(raised) < 40
 
 
 def printed_lines(error: Exception) -> int:
@@ -94,27 +83,23 @@ def spark_log_of(log: Log) -> Path:
     return Path(log_line.rpartition(" in ")[2])
 
 
-def test_the_summary_of_a_misconfigured_gate_has_its_error(
-    operators: ModuleType, gate: Gate, context: Context, task: FakeTask
-) -> None:
-    with pytest.raises(operators.GateMisconfigured):
-        gate(conn_id="nowhere").execute(context)
+def test_the_summary_of_a_misconfigured_gate_has_its_error(gate: Gates, task: FakeTask) -> None:
+    gate.fails("GateMisconfigured", conn_id="nowhere")
     pushed = task.pushed["dqx_report"]
     assert (pushed["outcome"], pushed["error_type"]) == ("no report", "GateMisconfigured")
     assert "the Spark connection 'nowhere' does not exist" in pushed["error"]
 
 
 def test_the_notice_of_a_gate_without_a_report_has_its_error(
-    operators: ModuleType, gate: Gate, context: Context, spark_submit: SparkSubmit, task: FakeTask
+    gate: Gates, spark_submit: SparkSubmit, task: FakeTask
 ) -> None:
     (spark_submit.home / "said").write_text(FAILURE)
     spark_submit.will("prints=said exit=4")
-    with pytest.raises(operators.GateInfrastructureError) as raised:
-        gate().execute(context)
+    raised = gate.fails("GateInfrastructureError")
     task.xcom_pull = lambda **given: task.pushed[given["key"]]  # type: ignore[attr-defined]
     # A callback for a success has no exception.
-    for exception in (raised.value, None):
-        notice = operators.gate_notice({**context, "exception": exception})
+    for exception in (raised, None):
+        notice = gate.operators.gate_notice({**gate.context, "exception": exception})
         assert "access denied" in notice.text + notice.markdown
         assert notice.payload["outcome"] == "no report"
         assert notice.payload["report"] is None
@@ -122,49 +107,45 @@ def test_the_notice_of_a_gate_without_a_report_has_its_error(
         assert "access denied" in notice.payload["error"]
 
 
-def test_the_request_is_not_printed(
-    gate: Gate, context: Context, log: Log, spark_submit: Any
-) -> None:
-    assert gate().execute(context) == "passed"
+def test_the_request_is_not_printed(gate: Gates, log: Log, spark_submit: Any) -> None:
+    assert gate.run() == "passed"
     assert "--request ..." in log.text
     assert spark_submit.requests
     assert spark_submit.calls[0][-1][:40] not in log.text
 
 
-def test_notes_of_the_job_are_in_the_log(
-    gate: Gate, context: Context, log: Log, spark_submit: SparkSubmit
-) -> None:
+def test_notes_of_the_job_are_in_the_log(gate: Gates, log: Log, spark_submit: SparkSubmit) -> None:
     note = "dqx.gate: 5 rows of orders in quarantine at /bad/orders"
     (spark_submit.home / "said").write_text(CHATTER + f"{note}\n" + 50 * "warning: again\n")
     spark_submit.will("prints=said passed")
-    assert gate().execute(context) == "passed"
+    assert gate.run() == "passed"
     assert note in log.at("info")
     assert log.text.count("warning: again") == 5
 
 
 def test_verbose_shows_all_output_of_spark(
-    gate: Gate, context: Context, log: Log, spark_submit: SparkSubmit
+    gate: Gates, log: Log, spark_submit: SparkSubmit
 ) -> None:
     (spark_submit.home / "said").write_text(50 * CHATTER)
     spark_submit.will("prints=said passed")
-    assert gate(verbose=True).execute(context) == "passed"
+    assert gate.run(verbose=True) == "passed"
     assert log.text.count("Running Spark version") == 50
     assert "the log of Spark is in" not in log.text
 
 
 def test_a_gate_runs_where_no_file_can_be_written(
-    gate: Gate, context: Context, log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    gate: Gates, log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "taken").write_text("")
     monkeypatch.setenv("AIRFLOW__DQX__SPARK_LOG_FOLDER", str(tmp_path / "taken"))
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(Exception, match="not found on the PATH"):
-        gate().execute(context)
+        gate.run()
     assert "the log of Spark cannot be kept in a file" in log.at("warning")[0]
 
 
 def test_every_try_and_map_index_has_a_file(
-    gate: Gate, context: Context, task: FakeTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    gate: Gates, task: FakeTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIRFLOW__DQX__SPARK_LOG_FOLDER", str(tmp_path / "spark"))
     from dqx_airflow.operators.spark_processes import spark_log_path
@@ -174,15 +155,10 @@ def test_every_try_and_map_index_has_a_file(
     assert spark_log_path(task) == tmp_path / "spark" / expected / "attempt=2.log"
 
 
-def test_a_long_report_is_cut_in_the_log(
-    operators: ModuleType, gate: Gate, context: Context, log: Log
-) -> None:
-    made = gate()
-    request = made.build_request(context)
+def test_a_long_report_is_cut_in_the_log(gate: Gates, log: Log) -> None:
+    request = gate.request()
     ResultsStore(request.results_root).write(canned_report(request, "long"))
-    with pytest.raises(operators.GateBlocked) as raised:
-        made.execute(context)
-    assert log.text.count("\n") + printed_lines(raised.value) < 40
+    assert log.text.count("\n") + printed_lines(gate.fails("GateBlocked")) < 40
     assert "more that did not pass" in log.text
     assert f"--root {request.results_root}" in log.text
 
@@ -190,12 +166,7 @@ def test_a_long_report_is_cut_in_the_log(
 @pytest.mark.spark
 @pytest.mark.slow
 def test_the_log_of_a_real_gate_fits_a_screen(
-    operators: ModuleType,
-    gate: Gate,
-    context: Context,
-    log: Log,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    gate: Gates, log: Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     data = tmp_path / "orders.parquet"
@@ -208,11 +179,9 @@ def test_the_log_of_a_real_gate_fits_a_screen(
     }
 }
 """
-    made = gate(suite=suite, datasets={"orders": str(data)})
-    with pytest.raises(operators.GateBlocked) as raised:
-        made.execute(context)
+    raised = gate.fails("GateBlocked", suite=suite, datasets={"orders": str(data)})
     text = log.text
-    assert text.count("\n") + printed_lines(raised.value) <= 40, text
+    assert text.count("\n") + printed_lines(raised) <= 40, text
     assert text.count("assertion failed: orders.id") == 1
     assert text.count("orders.rows") == 1
     assert "assert null_count(id) == 0 name" in text

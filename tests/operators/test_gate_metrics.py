@@ -6,25 +6,23 @@ import gzip
 import json
 import re
 import socket
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from fnmatch import fnmatch
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from gate_stubs import SparkSubmit, needs_airflow, report_at
+from gate_stubs import Gates, SparkSubmit, needs_airflow, report_at
+from http_stub import Asked, Reply, http_stub
 
 from dqx_airflow.values import Severity, Status, Verdict
 from dqx_airflow.values.files import shipped
 
 pytestmark = pytest.mark.airflow
 
-Gate = Callable[..., Any]
 Context = dict[str, Any]
 
 
@@ -61,10 +59,10 @@ def backend(airflow_environment: None) -> Iterator[Backend]:
 
 
 def test_a_run_is_counted_by_its_outcome_with_its_rows_and_assertions(
-    gate: Gate, context: Context, spark_submit: SparkSubmit, backend: Backend
+    gate: Gates, spark_submit: SparkSubmit, backend: Backend
 ) -> None:
     spark_submit.will("warned")
-    gate().execute(context)
+    gate.run()
     assert backend.kept == {
         ("dqx.gate.outcome", "lake.gate", "warned"): 1,
         ("dqx.gate.duration", "lake.gate"): True,
@@ -79,11 +77,7 @@ def test_a_run_is_counted_by_its_outcome_with_its_rows_and_assertions(
 @needs_airflow(3, 3)
 @pytest.mark.parametrize("service", ["statsd", "otel"])
 def test_the_metrics_arrive_with_their_tags(
-    gate: Gate,
-    context: Context,
-    spark_submit: SparkSubmit,
-    monkeypatch: pytest.MonkeyPatch,
-    service: str,
+    gate: Gates, spark_submit: SparkSubmit, monkeypatch: pytest.MonkeyPatch, service: str
 ) -> None:
     pytest.importorskip({"statsd": "statsd", "otel": "opentelemetry.sdk.metrics"}[service])
     from airflow.sdk._shared.observability.metrics.base_stats_logger import NoStatsLogger
@@ -98,7 +92,7 @@ def test_the_metrics_arrive_with_their_tags(
         monkeypatch.setenv("AIRFLOW__METRICS__STATSD_INFLUXDB_ENABLED", "True")
         Stats.initialize(factory=get_stats_factory(), export_legacy_names=False)
         try:
-            gate().execute(context)
+            gate.run()
             arrived = {(name, *sorted(tags.items())): value for name, tags, value in received()}
         finally:
             Stats.initialize(factory=NoStatsLogger, export_legacy_names=False)
@@ -156,17 +150,10 @@ def otel_collector() -> Iterator[tuple[int, Received]]:
 
     bodies = []
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            if self.headers.get("Content-Encoding") == "gzip":
-                body = gzip.decompress(body)
-            bodies.append(body)
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            """Nothing."""
+    def answer(asked: Asked) -> Reply:
+        is_packed = asked.headers.get("Content-Encoding") == "gzip"
+        bodies.append(gzip.decompress(asked.body) if is_packed else asked.body)
+        return Reply()
 
     def received() -> list[tuple[str, dict[str, str], float]]:
         provider: Any = metrics.get_meter_provider()
@@ -183,37 +170,30 @@ def otel_collector() -> Iterator[tuple[int, Received]]:
                     found.append((metric.name, tags, value))
         return found
 
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield server.server_port, received
-        server.shutdown()
+    with http_stub(answer) as address:
+        yield int(address.rpartition(":")[2]), received
 
 
 def test_a_run_without_a_report_is_counted(
-    gate: Gate, context: Context, spark_submit: SparkSubmit, backend: Backend
+    gate: Gates, spark_submit: SparkSubmit, backend: Backend
 ) -> None:
     spark_submit.will("exit=1")
     with pytest.raises(Exception, match="the Spark job failed"):
-        gate().execute(context)
+        gate.run()
     assert backend.kept == {("dqx.gate.outcome", "lake.gate", "no_report"): 1}
 
 
 def test_open_slices_of_all_dates_are_counted_until_each_is_good(
-    gate: Gate,
-    context: Context,
-    spark_submit: SparkSubmit,
-    backend: Backend,
-    monkeypatch: pytest.MonkeyPatch,
+    gate: Gates, spark_submit: SparkSubmit, backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIRFLOW__METRICS__STATSD_ON", "True")
     counts = []
     runs = [("2024-05-16", "blocked"), ("2024-05-17", "broken"), ("2024-05-16", "passed")]
     for number, (on, outcome) in enumerate(runs):
-        context["ti"].try_number, context["ti"].id = number + 1, f"attempt-{number}"
+        gate.context["ti"].try_number, gate.context["ti"].id = number + 1, f"attempt-{number}"
         spark_submit.will(outcome)
         with suppress(Exception):
-            gate(date=on).execute(context)
+            gate.run(date=on)
         counts.append(backend.kept[("dqx.gate.open_slices", "lake.gate")])
     assert counts == [1, 2, 1]
 
@@ -271,10 +251,10 @@ PAGE = Path(__file__).parents[2] / "dqx_airflow" / "docs" / "operating.md"
 
 
 def test_the_examples_for_prometheus_and_grafana_name_metrics_that_exist(
-    gate: Gate, context: Context, spark_submit: SparkSubmit, backend: Backend
+    gate: Gates, spark_submit: SparkSubmit, backend: Backend
 ) -> None:
     spark_submit.will("warned")
-    gate().execute(context)
+    gate.run()
     of_some = {"dqx.gate.late", "dqx.gate.open_slices"}  # of an age, and if metrics are sent
     emitted = {*of_some, *(stat for stat, *_ in backend.kept)}
     assert emitted == set(re.findall(r"^\| `(dqx\.gate[.\w]+)` \|", PAGE.read_text(), re.M))

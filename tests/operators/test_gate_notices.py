@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timezone
 from email import message_from_bytes, policy
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 from uuid import UUID
 
 import pytest
-from gate_stubs import SUITE, FakeTask, Log, Run, SparkSubmit, needs_airflow, report_at
+from gate_stubs import SUITE, FakeTask, Run, SparkSubmit, needs_airflow, report_at
+from http_stub import Asked, Reply, http_stub
 
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import (
@@ -68,10 +68,17 @@ class SummaryTask(FakeTask):
         return self.left
 
 
-@pytest.fixture
-def notice_for(operators: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """Gives the notice of a task with this summary."""
+@pytest.fixture(autouse=True)
+def base_url(airflow_environment: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example.com")
+
+
+Notice = Callable[..., Any]
+
+
+@pytest.fixture
+def notice_for(operators: ModuleType) -> Notice:
+    """Gives the notice of a task with this summary."""
 
     def notice(left: object, exception: object = None) -> Any:
         task = SummaryTask()
@@ -81,7 +88,7 @@ def notice_for(operators: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Callab
     return notice
 
 
-def test_a_notice_has_the_failures_and_links(notice_for: Callable[..., Any]) -> None:
+def test_a_notice_has_the_failures_and_links(notice_for: Notice) -> None:
     notice = notice_for(BLOCKED)
     assert notice.text == BLOCKED["headline"]
     page = (DOCS / "notices.md").read_text(encoding="utf-8")
@@ -97,7 +104,7 @@ def test_a_notice_has_the_failures_and_links(notice_for: Callable[..., Any]) -> 
 
 
 def test_a_notice_names_the_group_and_says_in_words_that_there_is_no_value(
-    notice_for: Callable[..., Any],
+    notice_for: Notice,
 ) -> None:
     of_group = {**FAILED, "value": 0, "expected": "> 0 for each store", "worst_group": '"basel"'}
     notice = notice_for({**BLOCKED, "verdicts": [of_group, {**FAILED, "value": None}]})
@@ -105,7 +112,7 @@ def test_a_notice_names_the_group_and_says_in_words_that_there_is_no_value(
     assert "`has no value, expected == 0`" in notice.markdown
 
 
-def test_a_notice_has_the_contacts_of_the_contract(notice_for: Callable[..., Any]) -> None:
+def test_a_notice_has_the_contacts_of_the_contract(notice_for: Notice) -> None:
     people = {
         "owner": "sales",
         "channel": "#sales",
@@ -123,7 +130,7 @@ def test_a_notice_has_the_contacts_of_the_contract(notice_for: Callable[..., Any
     assert "runbook" not in passed.markdown
 
 
-def test_without_a_report_the_notice_has_the_error(notice_for: Callable[..., Any]) -> None:
+def test_without_a_report_the_notice_has_the_error(notice_for: Notice) -> None:
     notice = notice_for(None, RuntimeError("no report in /results:\nSpark failed"))
     assert notice.text == "no report: gate lake.gate: no report in /results: Spark failed"
     assert notice.markdown.startswith("Gate `lake.gate` no report: no report in /results: Spark")
@@ -133,7 +140,7 @@ def test_without_a_report_the_notice_has_the_error(notice_for: Callable[..., Any
 
 
 def test_without_a_base_url_there_is_no_link(
-    notice_for: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    notice_for: Notice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("AIRFLOW__API__BASE_URL")
     notice = notice_for(BLOCKED)
@@ -141,18 +148,18 @@ def test_without_a_base_url_there_is_no_link(
     assert "/dags/" not in notice.markdown + notice.html
 
 
-def test_an_unreadable_summary_still_gives_a_notice(notice_for: Callable[..., Any]) -> None:
+def test_an_unreadable_summary_still_gives_a_notice(notice_for: Notice) -> None:
     assert notice_for(OSError("gone")).text == "no report: gate lake.gate: see its log"
 
 
-def test_the_worst_failures_are_listed_and_the_rest_counted(notice_for: Callable[..., Any]) -> None:
+def test_the_worst_failures_are_listed_and_the_rest_counted(notice_for: Notice) -> None:
     many = {**BLOCKED, "verdicts": [{**FAILED, "name": f"a{n}"} for n in range(20)]}
     notice = notice_for({**many, "more_verdicts": 7})
     assert "- P0 `a4` `is 3, expected == 0`\n- and 22 more\n" in notice.markdown
     assert "<li>and 22 more</li>" in notice.html
 
 
-def test_an_unevaluated_assertion_is_listed_with_its_reason(notice_for: Callable[..., Any]) -> None:
+def test_an_unevaluated_assertion_is_listed_with_its_reason(notice_for: Notice) -> None:
     broken = {**FAILED, "status": "error", "value": None, "reason": "no column idd"}
     counts = {"passed": 0, "failed": 0, "skipped": 0, "error": 1}
     notice = notice_for({**BLOCKED, "outcome": "broken", "counts": counts, "verdicts": [broken]})
@@ -164,7 +171,7 @@ def test_an_unevaluated_assertion_is_listed_with_its_reason(notice_for: Callable
     "text",
     ["<!channel>", "<@U123>", "<https://evil.example|look>", "`@everyone`", "</b><script>", "a\nb"],
 )
-def test_names_and_values_stay_text(notice_for: Callable[..., Any], text: str) -> None:
+def test_names_and_values_stay_text(notice_for: Notice, text: str) -> None:
     hostile = {**FAILED, "name": text, "value": text, "expected": text}
     notice = notice_for({**BLOCKED, "gate": text, "headline": text, "verdicts": [hostile]})
     assert not re.search(r"<[!@h/]", notice.markdown)
@@ -176,7 +183,7 @@ def test_names_and_values_stay_text(notice_for: Callable[..., Any], text: str) -
     assert "\n" not in notice.text
 
 
-def test_a_notice_is_bounded(notice_for: Callable[..., Any]) -> None:
+def test_a_notice_is_bounded(notice_for: Notice) -> None:
     long = dict.fromkeys(("name", "value", "expected", "reason"), "x" * 200)
     verdicts = [{**FAILED, **long}] * 20
     blocked = {**BLOCKED, "headline": "x" * 1000, "gate": "x" * 200, "verdicts": verdicts}
@@ -226,11 +233,14 @@ with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
 """
 
 
+Notes = Callable[[str], tuple[str, list[str]]]
+
+
 @pytest.fixture
-def notes(run_file: Callable[..., Run], tmp_path: Path) -> Callable[[str], tuple[str, list[str]]]:
+def notes(run_file: Callable[..., Run], tmp_path: Path) -> Notes:
     """Runs a gate; returns the state of its task and the notes of its callbacks."""
 
-    def run(on_violation: str = "fail") -> tuple[str, list[str]]:
+    def run(on_violation: str) -> tuple[str, list[str]]:
         path = tmp_path / "notes"
         path.touch()
         text = DAG_FILE.replace("NOTES", str(path)).replace("ON_VIOLATION", on_violation)
@@ -240,61 +250,35 @@ def notes(run_file: Callable[..., Run], tmp_path: Path) -> Callable[[str], tuple
     return run
 
 
-def test_a_passed_gate_sends_no_notice(
-    notes: Callable[..., tuple[str, list[str]]], spark_submit: SparkSubmit
+@pytest.mark.parametrize(
+    ("spark", "on_violation", "state", "sent"),
+    [
+        ("passed", "fail", "success", []),
+        ("warned", "fail", "success", ["warning: warned: gate "]),
+        ("blocked", "fail", "failed", ["failure: blocked: gate "]),
+        ("blocked", "skip", "skipped", ["skipped: gate"]),
+        ("blocked", "warn", "success", ["warning: blocked: gate "]),
+    ],
+)
+def test_each_outcome_has_its_callback_and_one_that_fails_is_ignored(
+    notes: Notes, spark_submit: SparkSubmit, spark: str, on_violation: str, state: str, sent: Any
 ) -> None:
-    spark_submit.will("passed")
-    assert notes() == ("success", [])
-
-
-def test_a_warned_gate_sends_a_notice_and_a_failing_callback_is_ignored(
-    notes: Callable[..., tuple[str, list[str]]], spark_submit: SparkSubmit, log: Log
-) -> None:
-    spark_submit.will("warned")
-    state, (note,) = notes()
-    assert state == "success"
-    assert note.startswith("warning: warned: gate ")
-    assert note.endswith("{{ 7 * 7 }}"), "a text is never rendered as a template"
-
-
-def test_a_gate_that_only_warns_of_violations_sends_a_notice(
-    notes: Callable[..., tuple[str, list[str]]], spark_submit: SparkSubmit
-) -> None:
-    spark_submit.will("blocked")
-    state, (note,) = notes("warn")
-    assert state == "success"
-    assert note.startswith("warning: blocked: gate ")
-
-
-def test_a_blocked_gate_sends_a_failure_notice(
-    notes: Callable[..., tuple[str, list[str]]], spark_submit: SparkSubmit
-) -> None:
-    spark_submit.will("blocked")
-    state, (note,) = notes()
-    assert state == "failed"
-    assert note.startswith("failure: blocked: gate ")
+    spark_submit.will(spark)
+    found, texts = notes(on_violation)
+    assert found == state
+    assert [text[: len(start)] for text, start in zip(texts, sent, strict=True)] == sent
+    for text in texts:
+        is_of_notice = text.startswith("warning: ")
+        assert text.endswith("{{ 7 * 7 }}") == is_of_notice, "it is never rendered as a template"
 
 
 @needs_airflow(3, 3)
-def test_a_gate_without_a_report_sends_its_error(
-    notes: Callable[..., tuple[str, list[str]]], spark_submit: SparkSubmit
-) -> None:
+def test_a_gate_without_a_report_sends_its_error(notes: Notes, spark_submit: SparkSubmit) -> None:
     spark_submit.will("exit=1")
-    state, (note,) = notes()
+    state, (note,) = notes("fail")
     assert state == "failed"
     assert note.startswith("failure: no report: gate ")
-    from airflow import __version__
-
-    # Before Airflow 3.3 `dag.test()` keeps the exception from callbacks; workers never did.
-    is_known = tuple(map(int, __version__.split(".")[:2])) >= (3, 3)
-    assert ("the Spark job failed (exit code 1)" if is_known else "see its log") in note
-
-
-def test_a_skipping_gate_calls_the_skip_callback_of_airflow(
-    notes: Callable[..., tuple[str, list[str]]], spark_submit: SparkSubmit
-) -> None:
-    spark_submit.will("blocked")
-    assert notes("skip") == ("skipped", ["skipped: gate"])
+    assert "the Spark job failed (exit code 1)" in note
 
 
 class _Mailbox(socketserver.StreamRequestHandler):
@@ -346,9 +330,7 @@ def test_the_example_emails_failures_and_warnings(
     outcome: str,
     state: str,
     reader: str,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example.com")
     spark_submit.will(outcome)
     text = shipped("dags_examples/orders_notices.py").read_text(encoding="utf-8")
     assert run_file(text.replace("orders_notices", "DAG_ID"))["gate"] == state
@@ -358,33 +340,25 @@ def test_the_example_emails_failures_and_warnings(
     assert "Report</a>" in mail.get_body(("html",)).get_content()
 
 
-class _Hook(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.posted.append(json.loads(body))  # type: ignore[attr-defined]
-        self.send_response(200)
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 def test_the_webhook_of_the_docs_posts(
     run_file: Callable[..., Run], spark_submit: SparkSubmit
 ) -> None:
     spark_submit.will("warned")
     page = (DOCS / "notices.md").read_text(encoding="utf-8")
     *_, text = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
-    with HTTPServer(("127.0.0.1", 0), _Hook) as server:
-        server.posted = []  # type: ignore[attr-defined]
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        text = text.replace("https://chat.example.com", f"http://127.0.0.1:{server.server_port}")
+    posted: list[Any] = []
+
+    def answer(asked: Asked) -> Reply:
+        posted.append(asked.json())
+        return Reply()
+
+    with http_stub(answer) as address:
+        text = text.replace("https://chat.example.com", address)
         run = run_file(text.replace('DAG("orders")', 'DAG("DAG_ID")'), {"orders.dql": SUITE})
-        server.shutdown()
     assert run["gate"] == "success"
-    (posted,) = server.posted  # type: ignore[attr-defined]
-    assert posted["text"].startswith("Gate `")
-    assert posted["gate"]["outcome"] == "warned"
+    (message,) = posted
+    assert message["text"].startswith("Gate `")
+    assert message["gate"]["outcome"] == "warned"
 
 
 def report_of(outcome: str, minute: int, map_index: int = -1) -> GateReport:
@@ -414,16 +388,10 @@ def report_of(outcome: str, minute: int, map_index: int = -1) -> GateReport:
     ],
 )
 def test_a_change_of_state_is_sent_once(
-    operators: ModuleType,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    before: list[str],
-    now: str,
-    is_sent: bool,
+    operators: ModuleType, tmp_path: Path, before: list[str], now: str, is_sent: bool
 ) -> None:
     from dqx_airflow.operators.outcome import summary
 
-    monkeypatch.setenv("AIRFLOW__DQX__RESULTS_ROOT", str(tmp_path / "results"))
     store = ResultsStore(str(tmp_path / "results"))
     for minute, outcome in enumerate(before):
         store.write(report_of(outcome, minute))
@@ -450,12 +418,8 @@ def part_of(report: GateReport, suite: str, attempt: str, on: int = 17) -> GateR
 
 
 @pytest.fixture
-def changed(
-    operators: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Callable[..., Any]:
+def changed(operators: ModuleType, tmp_path: Path) -> Notice:
     """The notice that is sent after these attempts, each of one or several reports; or None."""
-    monkeypatch.setenv("AIRFLOW__DQX__RESULTS_ROOT", str(tmp_path / "results"))
-    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example.com")
 
     def notice(*attempts: Sequence[GateReport]) -> Any:
         from dqx_airflow.operators.outcome import combined_report, summaries_of_parts, summary
@@ -470,7 +434,7 @@ def changed(
     return notice
 
 
-def test_a_notice_names_the_dates_without_promoted_rows(changed: Callable[..., Any]) -> None:
+def test_a_notice_names_the_dates_without_promoted_rows(changed: Notice) -> None:
     target = DatasetSnapshot("orders", "/o", "delta", condition="d", promote_to="/p")
     done = replace(target, promotion=Promotion("/p", 3, 9))
     good = replace(part_of(report_of("passed", 1), "One", "r"), datasets=(done,))
@@ -485,7 +449,7 @@ def test_a_notice_names_the_dates_without_promoted_rows(changed: Callable[..., A
     assert "promoted all the same: orders" in changed([good, let]).markdown
 
 
-def test_one_more_assertion_that_fails_is_a_change(changed: Callable[..., Any]) -> None:
+def test_one_more_assertion_that_fails_is_a_change(changed: Notice) -> None:
     bad = [failing(report_of("blocked", 1), "a")]
     assert changed(bad, [failing(report_of("blocked", 2), "a")]) is None
     warned = failing(report_of("blocked", 3), "w", severity=Severity.P3)
@@ -494,7 +458,7 @@ def test_one_more_assertion_that_fails_is_a_change(changed: Callable[..., Any]) 
     assert changed([failing(report_of("blocked", 5), "b")]) is None
 
 
-def test_a_change_is_that_of_all_suites_and_dates_together(changed: Callable[..., Any]) -> None:
+def test_a_change_is_that_of_all_suites_and_dates_together(changed: Notice) -> None:
     def attempt(minute: int, first: str, second: str) -> list[GateReport]:
         return [
             part_of(failing(report_of(first, minute), "a"), "One", f"r{minute}"),
@@ -508,7 +472,7 @@ def test_a_change_is_that_of_all_suites_and_dates_together(changed: Callable[...
     assert changed(attempt(7, "passed", "passed")) is None
 
 
-def test_a_blocked_range_of_dates_is_sent_once(changed: Callable[..., Any]) -> None:
+def test_a_blocked_range_of_dates_is_sent_once(changed: Notice) -> None:
     def dates(minute: int) -> list[GateReport]:
         reports = [failing(report_of("blocked", minute + on), "a") for on in range(2)]
         parts = [part_of(report, "One", f"r{minute}", 16 + on) for on, report in enumerate(reports)]
@@ -521,7 +485,7 @@ def test_a_blocked_range_of_dates_is_sent_once(changed: Callable[..., Any]) -> N
     assert changed(dates(3)) is None
 
 
-def test_a_recovery_is_sent_and_a_partial_pass_is_not_one(changed: Callable[..., Any]) -> None:
+def test_a_recovery_is_sent_and_a_partial_pass_is_not_one(changed: Notice) -> None:
     partial = PartialRun(selection=Selection(only=("a",)), selected=1, assertions=2)
     part = replace(report_of("passed", 2), partial=partial)
     assert changed([report_of("blocked", 1)], [part]) is None
@@ -532,7 +496,7 @@ def test_a_recovery_is_sent_and_a_partial_pass_is_not_one(changed: Callable[...,
 
 
 def test_what_is_accepted_after_a_question_is_a_recovery_and_what_is_void_is_no_news(
-    changed: Callable[..., Any],
+    changed: Notice,
 ) -> None:
     asked = failing(report_of("blocked", 1), "a")
     assert changed([asked]).payload["outcome"] == "blocked"
@@ -544,7 +508,7 @@ def test_what_is_accepted_after_a_question_is_a_recovery_and_what_is_void_is_no_
     assert notice.text.startswith("recovered, accepted: gate lake.gate")
 
 
-def test_a_good_date_is_no_recovery_of_another_one(changed: Callable[..., Any]) -> None:
+def test_a_good_date_is_no_recovery_of_another_one(changed: Notice) -> None:
     def run(outcome: str, minute: int, on: int, store: str = "zurich") -> list[GateReport]:
         report = failing(report_of(outcome, minute), "a")
         key = replace(report.run_key, date=date(2024, 5, on))
@@ -589,7 +553,6 @@ class AfterFailure(SummaryTask):
 )
 def test_a_pass_after_a_failure_without_a_report_is_a_recovery(
     operators: ModuleType,
-    monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     failed: tuple[str, int] | None,
     cleared: int,
@@ -597,8 +560,6 @@ def test_a_pass_after_a_failure_without_a_report_is_a_recovery(
 ) -> None:
     from dqx_airflow.operators.outcome import summary
 
-    monkeypatch.setenv("AIRFLOW__DQX__RESULTS_ROOT", str(tmp_path / "results"))
-    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example.com")
     store = ResultsStore(str(tmp_path / "results"))
     own = replace(report_of("passed", 5), attempt=Attempt(5, "5"))
     key = own.run_key if cleared == 4 else report_of("passed", 2).run_key
@@ -662,12 +623,9 @@ def notice_after(operators: ModuleType, task: SummaryTask) -> Any:
     return sent[0] if sent else None
 
 
-def test_a_change_is_that_of_the_same_map_index(
-    operators: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_change_is_that_of_the_same_map_index(operators: ModuleType, tmp_path: Path) -> None:
     from dqx_airflow.operators.outcome import summary
 
-    monkeypatch.setenv("AIRFLOW__DQX__RESULTS_ROOT", str(tmp_path / "results"))
     store = ResultsStore(str(tmp_path / "results"))
     store.write(report_of("blocked", 1, 0))
     own = report_of("blocked", 2, 1)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from gate_stubs import SUITE, Log, SparkSubmit
+from gate_stubs import SUITE, Gates, Log, SparkSubmit
 
 pytestmark = pytest.mark.airflow
 
@@ -63,11 +63,7 @@ def test_only_a_local_driver_gets_the_password(
     ],
 )
 def test_an_unusable_connection_misconfigures_the_gate(
-    gate: Callable[..., Any],
-    context: dict[str, Any],
-    monkeypatch: pytest.MonkeyPatch,
-    connection: dict[str, Any] | None,
-    problem: str,
+    gate: Gates, monkeypatch: pytest.MonkeyPatch, connection: dict[str, Any] | None, problem: str
 ) -> None:
     from dqx_airflow.operators.exceptions import GateMisconfigured
 
@@ -75,5 +71,5 @@ def test_an_unusable_connection_misconfigures_the_gate(
         monkeypatch.setenv("AIRFLOW_CONN_SHOP", json.dumps(connection))
     given = {"orders": {"table": "shop.orders", "conn_id": "shop"}}
     with pytest.raises(GateMisconfigured, match=problem) as refused:
-        gate(datasets=given).build_request(context)
+        gate.request(datasets=given)
     assert SECRET not in str(refused.value)

@@ -6,18 +6,17 @@ The jobs are stubs that write a canned report; in the second lane they are real.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
-from gate_stubs import ENDLESS, SUITE, Log, Run, SparkSubmit, event_of, killed, wait_for
+from gate_stubs import ENDLESS, SUITE, Gates, Log, Run, SparkSubmit, event_of, killed, wait_for
+from processes import output_of
 from spark_services import JOB, SERVICES, SparkService, serving
 
 from dqx_airflow import __version__
@@ -26,8 +25,6 @@ from dqx_airflow.values.json_form import FILE_FLAG
 
 pytestmark = pytest.mark.airflow
 
-Gate = Callable[..., Any]
-Context = dict[str, Any]
 
 DAG_FILE = """
 from datetime import datetime, timedelta
@@ -87,9 +84,10 @@ def quick_polls(airflow_environment: None, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.fixture
-def gate_there(gate: Gate, service: SparkService, spark_submit: SparkSubmit) -> Gate:
-    """A gate whose job the service runs, with the stub of `spark-submit`."""
-    return lambda **given: gate(status_poll_interval=0, **{"submit": service.submitter(), **given})
+def gate_there(gate: Gates, service: SparkService, spark_submit: SparkSubmit) -> Gates:
+    """Gates whose jobs the service runs, with the stub of `spark-submit`."""
+    there = {"status_poll_interval": 0, "submit": service.submitter()}
+    return replace(gate, given={**gate.given, **there})
 
 
 @pytest.fixture
@@ -169,23 +167,22 @@ def test_mapped_gates_share_a_submitter(
 
 
 def test_a_long_request_takes_little_room_in_the_arguments(
-    gate_there: Gate, context: Context, spark_submit: SparkSubmit
+    gate_there: Gates, spark_submit: SparkSubmit
 ) -> None:
     rules = "\n".join(f"assert null_count(id_{number}) == {number}" for number in range(3000))
     suite = f'suite "Orders" {{ check "Many" on orders {{\n{rules}\n}} }}'
-    assert gate_there(suite=suite, gate="Lake: orders & more").execute(context) == "passed"
+    assert gate_there.run(suite=suite, gate="Lake: orders & more") == "passed"
     (call,) = spark_submit.calls
     assert len(" ".join(call[call.index(JOB) :])) < 400
     assert spark_submit.conf["spark.openlineage.disabled"] == "true"
 
 
 def test_settings_and_fields_of_the_submitter_are_rendered(
-    gate_there: Gate, context: Context, service: SparkService, spark_submit: SparkSubmit, log: Log
+    gate_there: Gates, service: SparkService, spark_submit: SparkSubmit, log: Log
 ) -> None:
     submitter = replace(service.submitter(), **{_connection_of(service): "{{ 'serv' }}ice"})
     given = {"conf": {"spark.executor.memory": "4g"}, "jars": "a.jar", "ansi": False}
-    made = gate_there(submit=submitter, **given)
-    assert made.execute(context) == "passed"
+    assert gate_there.run(submit=submitter, **given) == "passed"
     assert spark_submit.conf["spark.executor.memory"] == "4g"
     assert spark_submit.conf["spark.sql.ansi.enabled"] == "false"
     assert "with submit, these have no effect: jars" in log.text
@@ -338,9 +335,7 @@ def test_the_doctor_finds_the_program_in_the_fields_of_a_submitter(
 
 
 def test_a_request_that_was_changed_on_the_way_is_not_judged(
-    operators: ModuleType,
-    gate_there: Gate,
-    context: Context,
+    gate_there: Gates,
     service: SparkService,
     spark_submit: SparkSubmit,
     stored: Callable[[], list[Path]],
@@ -355,8 +350,7 @@ def test_a_request_that_was_changed_on_the_way_is_not_judged(
         return run(*given)
 
     monkeypatch.setattr(service, "run", run_another)
-    with pytest.raises(operators.GateInfrastructureError, match="no report"):
-        gate_there().execute(context)
+    gate_there.fails("GateInfrastructureError", "no report")
     assert any("was changed after it was submitted" in line for line in service.jobs[0].log)
     assert not (tmp_path / "results" / "runs").exists()
 
@@ -373,37 +367,27 @@ def test_a_request_that_was_changed_on_the_way_is_not_judged(
     ],
 )
 def test_a_job_without_a_report_of_the_attempt_is_no_verdict(
-    operators: ModuleType,
-    gate_there: Gate,
-    context: Context,
-    spark_submit: SparkSubmit,
-    job: str,
-    message: str,
+    gate_there: Gates, spark_submit: SparkSubmit, job: str, message: str
 ) -> None:
     spark_submit.will(job)
-    with pytest.raises(operators.GateInfrastructureError, match=message) as raised:
-        gate_there().execute(context)
-    assert not isinstance(raised.value, operators.GateTimeoutError)
-    assert "hush" not in str(raised.value)
+    raised = gate_there.fails("GateInfrastructureError", message)
+    assert not isinstance(raised, gate_there.operators.GateTimeoutError)
+    assert "hush" not in str(raised)
 
 
 def test_a_lost_job_is_no_verdict(
-    operators: ModuleType,
-    gate_there: Gate,
-    context: Context,
-    service: SparkService,
-    spark_submit: SparkSubmit,
+    gate_there: Gates, service: SparkService, spark_submit: SparkSubmit
 ) -> None:
     spark_submit.will("sleep")
     made = gate_there(deferrable=True)
-    trigger = _deferred(made, context)
+    trigger = _deferred(gate_there, made)
     service.forget()
-    with pytest.raises(operators.GateInfrastructureError, match="no longer knows the"):
-        made.execute_complete(context, event_of(trigger))
+    with pytest.raises(gate_there.operators.GateInfrastructureError, match="no longer knows the"):
+        made.execute_complete(gate_there.context, event_of(trigger))
 
 
 def test_a_job_is_submitted_once(
-    gate_there: Gate, service: SparkService, spark_submit: SparkSubmit
+    gate_there: Gates, service: SparkService, spark_submit: SparkSubmit
 ) -> None:
     from dqx_airflow.operators.submitters import Job
 
@@ -418,9 +402,9 @@ def test_a_job_is_submitted_once(
 
 
 def test_a_second_job_of_a_request_finds_none(
-    gate_there: Gate, context: Context, service: SparkService, tmp_path: Path
+    gate_there: Gates, service: SparkService, tmp_path: Path
 ) -> None:
-    assert gate_there().execute(context) == "passed"
+    assert gate_there.run() == "passed"
     (call,) = [job.process.args for job in service.jobs]
     number = service.run({}, JOB, list(call)[call.index(JOB) + 1 :])  # type: ignore
     assert service.jobs[number].process.wait() != 0
@@ -431,39 +415,31 @@ def test_a_second_job_of_a_request_finds_none(
 
 
 def test_a_service_that_took_a_job_without_saying_so_gives_no_verdict(
-    operators: ModuleType,
-    gate_there: Gate,
-    context: Context,
+    gate_there: Gates,
     service: SparkService,
     spark_submit: SparkSubmit,
     stored: Callable[[], list[Path]],
 ) -> None:
     service.faults = [0]
     if service.kind not in ("livy", "glue", "emr", "spark_operator"):  # asked again, same token
-        assert gate_there().execute(context) == "passed"
+        assert gate_there.run() == "passed"
         assert len(service.jobs) == 1
         return
     if service.kind in ("glue", "emr"):  # they ask again without a token: one of two jobs judges
-        with suppress(operators.GateInfrastructureError):
-            assert gate_there().execute(context) == "passed"
+        with suppress(gate_there.operators.GateInfrastructureError):
+            assert gate_there.run() == "passed"
         assert len(service.jobs) == 2
         wait_for(lambda: sorted(job.code != 0 for job in service.jobs) == [False, True])
         return
-    with pytest.raises(operators.GateInfrastructureError, match="the job cannot be submitted"):
-        gate_there().execute(context)
+    gate_there.fails("GateInfrastructureError", "the job cannot be submitted")
     assert stored() == []
 
 
 def test_a_refused_job_leaves_no_request_behind(
-    operators: ModuleType,
-    gate_there: Gate,
-    context: Context,
-    service: SparkService,
-    stored: Callable[[], list[Path]],
+    gate_there: Gates, service: SparkService, stored: Callable[[], list[Path]]
 ) -> None:
     service.faults = [403]
-    with pytest.raises(operators.GateInfrastructureError, match=r"cannot be submitted.*403"):
-        gate_there().execute(context)
+    gate_there.fails("GateInfrastructureError", r"cannot be submitted.*403")
     assert service.jobs == []
     assert stored() == []
 
@@ -472,12 +448,12 @@ def test_a_refused_job_leaves_no_request_behind(
 
 
 def test_a_service_that_does_not_answer_is_asked_again(
-    gate_there: Gate, context: Context, service: SparkService
+    gate_there: Gates, service: SparkService
 ) -> None:
     made = gate_there(deferrable=True)
-    trigger = _deferred(made, context)
+    trigger = _deferred(gate_there, made)
     service.faults = [_fault(service)] * 3
-    assert made.execute_complete(context, event_of(trigger)) == "passed"
+    assert made.execute_complete(gate_there.context, event_of(trigger)) == "passed"
     assert len(service.faults) < 3
 
 
@@ -487,29 +463,21 @@ def _fault(service: SparkService) -> int:
 
 
 def test_a_service_that_stops_answering_ends_the_wait(
-    operators: ModuleType,
-    gate_there: Gate,
-    context: Context,
-    service: SparkService,
-    spark_submit: SparkSubmit,
+    gate_there: Gates, service: SparkService, spark_submit: SparkSubmit
 ) -> None:
     spark_submit.will("sleep")
     made = gate_there(deferrable=True)
-    trigger = _deferred(made, context)
+    trigger = _deferred(gate_there, made)
     service.faults = [_fault(service)] * 30
     event = event_of(trigger)
     assert "cannot be tracked" in event["how"]
-    with pytest.raises(operators.GateInfrastructureError, match="cannot be tracked"):
-        made.execute_complete(context, event)
+    with pytest.raises(gate_there.operators.GateInfrastructureError, match="cannot be tracked"):
+        made.execute_complete(gate_there.context, event)
 
 
-def _deferred(gate: Any, context: Context) -> Any:
+def _deferred(gate: Gates, made: Any) -> Any:
     """The trigger of a gate that is deferred, as the triggerer makes it."""
-    from airflow.providers.common.compat.sdk import TaskDeferred
-
-    with pytest.raises(TaskDeferred) as deferred:
-        gate.execute(context)
-    trigger = deferred.value.trigger
+    trigger = gate.deferred(made).trigger
     path, arguments = trigger.serialize()
     assert path == "dqx_airflow.operators.trigger.GateTrigger"
     text = json.dumps(arguments)
@@ -518,20 +486,20 @@ def _deferred(gate: Any, context: Context) -> Any:
     return type(trigger)(**json.loads(text))
 
 
-def _executed(gate: Any, context: Context) -> Any:
+def _executed(gate: Gates, made: Any) -> Any:
     """The result of a gate, deferred or not."""
-    if gate.deferrable:
-        return gate.execute_complete(context, event_of(_deferred(gate, context)))
-    return gate.execute(context)
+    if made.deferrable:
+        return made.execute_complete(gate.context, event_of(_deferred(gate, made)))
+    return made.execute(gate.context)
 
 
 def test_a_deferred_gate_is_continued_with_the_event(
-    gate_there: Gate, context: Context, stored: Callable[[], list[Path]], service: SparkService
+    gate_there: Gates, stored: Callable[[], list[Path]], service: SparkService
 ) -> None:
     made = gate_there(deferrable=True, suite=SUITE + "# noise\n" * 10_000)
-    event = event_of(_deferred(made, context))
+    event = event_of(_deferred(gate_there, made))
     assert (event["logs"] or service.kind).startswith((service.address, "https://", "emr", "spark"))
-    assert gate_there().execute_complete(context, event) == "passed"
+    assert gate_there().execute_complete(gate_there.context, event) == "passed"
     assert stored() == []
 
 
@@ -539,44 +507,39 @@ def test_a_deferred_gate_is_continued_with_the_event(
 
 
 def test_a_killed_task_cancels_its_job(
-    operators: ModuleType,
-    gate_there: Gate,
-    context: Context,
+    gate_there: Gates,
     service: SparkService,
     spark_submit: SparkSubmit,
     stored: Callable[[], list[Path]],
 ) -> None:
     spark_submit.will("sleep")
-    error = killed(gate_there(), context, lambda: bool(spark_submit.calls))
-    assert isinstance(error, operators.GateInfrastructureError)
+    error = killed(gate_there(), gate_there.context, lambda: bool(spark_submit.calls))
+    assert isinstance(error, gate_there.operators.GateInfrastructureError)
     assert service.jobs[0].is_cancelled
     assert stored() == []
 
 
 def test_a_killed_deferred_task_cancels_its_job(
-    gate_there: Gate, context: Context, service: SparkService, spark_submit: SparkSubmit
+    gate_there: Gates, service: SparkService, spark_submit: SparkSubmit
 ) -> None:
     import asyncio
 
     spark_submit.will("sleep")
-    trigger = _deferred(gate_there(deferrable=True), context)
+    trigger = _deferred(gate_there, gate_there(deferrable=True))
     asyncio.run(trigger.on_kill())
     assert service.jobs[0].is_cancelled
 
 
 @pytest.mark.parametrize("deferrable", [False, True])
 def test_a_task_that_takes_too_long_cancels_its_job(
-    operators: ModuleType,
-    gate_there: Gate,
-    context: Context,
-    service: SparkService,
-    spark_submit: SparkSubmit,
-    deferrable: bool,
+    gate_there: Gates, service: SparkService, spark_submit: SparkSubmit, deferrable: bool
 ) -> None:
     spark_submit.will("sleep")
     made = gate_there(execution_timeout=timedelta(seconds=1.5), deferrable=deferrable)
-    with pytest.raises(operators.GateTimeoutError, match="longer than its execution_timeout"):
-        _executed(made, context)
+    with pytest.raises(
+        gate_there.operators.GateTimeoutError, match="longer than its execution_timeout"
+    ):
+        _executed(gate_there, made)
     assert service.jobs[0].is_cancelled
 
 
@@ -594,12 +557,11 @@ def test_airflow_ends_a_waiting_task_at_its_timeout_and_with_it_the_job(
 
 
 def test_a_job_that_ended_itself_at_its_timeout_is_an_error_of_its_own(
-    operators: ModuleType, gate_there: Gate, context: Context, spark_submit: SparkSubmit
+    gate_there: Gates, spark_submit: SparkSubmit
 ) -> None:
     (spark_submit.home / "said").write_text("error: the gate took longer than 90 seconds\n")
     spark_submit.will("prints=said exit=124")
-    with pytest.raises(operators.GateTimeoutError, match="took longer than 90 seconds; increase"):
-        gate_there(timeout=90).execute(context)
+    gate_there.fails("GateTimeoutError", "took longer than 90 seconds; increase", timeout=90)
 
 
 # Submitters of one's own
@@ -619,25 +581,20 @@ class Refusing:
         (Refusing(), r"submit=Refusing\(queue='gates'\): write a submitter"),
     ],
 )
-def test_what_is_no_submitter_is_a_mistake(
-    operators: ModuleType, gate: Gate, context: Context, submit: Any, message: str
-) -> None:
-    with pytest.raises(operators.GateMisconfigured, match=message):
-        gate(submit=submit).execute(context)
+def test_what_is_no_submitter_is_a_mistake(gate: Gates, submit: Any, message: str) -> None:
+    gate.fails("GateMisconfigured", message, submit=submit)
 
 
-def test_a_submitter_must_be_made_again_by_the_triggerer(
-    operators: ModuleType, gate: Gate, context: Context
-) -> None:
+def test_a_submitter_must_be_made_again_by_the_triggerer(gate: Gates) -> None:
     from dqx_airflow.operators.submitters import LivyBatches, Submitter
 
     class Plain(Submitter):
         submit = state = cancel = lambda *_: None  # type: ignore[assignment]
 
-    with pytest.raises(operators.GateMisconfigured, match="submit: Plain is not a dataclass"):
-        gate(submit=Plain()).execute(context)
-    with pytest.raises(operators.GateMisconfigured, match=r"auth=<object.* is not a JSON"):
-        gate(submit=LivyBatches({}, auth=object())).execute(context)  # type: ignore[arg-type]
+    gate.fails("GateMisconfigured", "submit: Plain is not a dataclass", submit=Plain())
+    gate.fails(
+        "GateMisconfigured", r"auth=<object.* is not a JSON", submit=LivyBatches({}, auth=object())
+    )  # type: ignore[arg-type]
 
 
 def test_a_dag_file_with_a_submitter_imports_no_provider_of_it() -> None:
@@ -650,8 +607,8 @@ DqlGateOperator(task_id="gate", suite={SUITE!r}, datasets={{"orders": "/lake"}},
 DatabricksRuns({{}})
 print(*sys.modules)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = done.stdout.split()
+    printed = output_of([sys.executable, "-c", code])
+    loaded = printed.split()
     hooks = [f"{provider}.hooks" for provider in PROVIDERS.values()]
     assert not [name for name in loaded if name.startswith(("aiohttp", *hooks))]
     assert "pyarrow" not in loaded
@@ -679,44 +636,37 @@ def lake(tmp_path: Path) -> Path:
     [("sound", True, None), ("damaged", False, "GateBlocked"), ("missing", False, "GateBroken")],
 )
 def test_a_service_runs_the_real_job(
-    operators: ModuleType,
-    gate: Gate,
-    context: Context,
-    service: SparkService,
-    lake: Path,
-    data: str,
-    deferrable: bool,
-    error: str | None,
+    gate: Gates, service: SparkService, lake: Path, data: str, deferrable: bool, error: str | None
 ) -> None:
     dataset = {"path": str(lake / data), "format": "parquet"}
     made = gate(datasets={"orders": dataset}, submit=service.submitter(), deferrable=deferrable)
     if error is None:
-        assert _executed(made, context) == "passed"
+        assert _executed(gate, made) == "passed"
     else:
-        with pytest.raises(getattr(operators, error)):
-            _executed(made, context)
+        with pytest.raises(getattr(gate.operators, error)):
+            _executed(gate, made)
     assert [job.code for job in service.jobs] == [0]
 
 
 @pytest.mark.spark
 @pytest.mark.e2e
 @of_real_jobs
-def test_a_killed_task_ends_the_real_job(
-    operators: ModuleType, gate: Gate, context: Context, service: SparkService
-) -> None:
+def test_a_killed_task_ends_the_real_job(gate: Gates, service: SparkService) -> None:
     made = gate(datasets={"orders": {"query": ENDLESS}}, submit=service.submitter())
-    error = killed(made, context, lambda: bool(service.jobs))
-    assert isinstance(error, operators.GateInfrastructureError)
+    error = killed(made, gate.context, lambda: bool(service.jobs))
+    assert isinstance(error, gate.operators.GateInfrastructureError)
     wait_for(lambda: service.jobs[0].is_cancelled)
 
 
 @pytest.mark.spark
 @pytest.mark.e2e
 @of_real_jobs
-def test_the_timeout_of_a_gate_ends_the_real_job(
-    operators: ModuleType, gate: Gate, context: Context, service: SparkService
-) -> None:
+def test_the_timeout_of_a_gate_ends_the_real_job(gate: Gates, service: SparkService) -> None:
     submit = service.submitter()
-    made = gate(datasets={"orders": {"query": ENDLESS}}, submit=submit, timeout=5)
-    with pytest.raises(operators.GateTimeoutError, match="longer than 5 seconds"):
-        made.execute(context)
+    gate.fails(
+        "GateTimeoutError",
+        "longer than 5 seconds",
+        datasets={"orders": {"query": ENDLESS}},
+        submit=submit,
+        timeout=5,
+    )

@@ -19,13 +19,12 @@ from dataclasses import dataclass
 from datetime import date
 from importlib.metadata import distribution
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
-from gate_stubs import ENDLESS, SUITE, Log, Run, killed, wait_for
+from gate_stubs import ENDLESS, SUITE, Gates, Log, Run, killed, wait_for
 from processes import PROGRAMS, environment, free_port, running, succeeds, wait_until
 
 import dqx_airflow
@@ -33,8 +32,6 @@ from dqx_airflow.results.query import list_runs
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.e2e]
 
-Gate = Callable[..., Any]
-Context = dict[str, Any]
 
 TOKEN = "hush/hush+=;"
 
@@ -180,9 +177,7 @@ def test_a_gate_ends_as_with_spark_submit(
 
 
 def test_a_refused_token_is_not_shown(
-    operators: ModuleType,
-    gate: Gate,
-    context: Context,
+    gate: Gates,
     connected: dict[str, Any],
     server: Server,
     monkeypatch: pytest.MonkeyPatch,
@@ -190,45 +185,42 @@ def test_a_refused_token_is_not_shown(
 ) -> None:
     connection = {"conn_type": "spark_connect", "host": "localhost", "port": server.port}
     monkeypatch.setenv("AIRFLOW_CONN_SERVER", json.dumps({**connection, "password": "whisper"}))
-    with pytest.raises(operators.GateInfrastructureError, match="exit code 4"):
-        gate(conn_id="server", **connected).execute(context)
+    gate.fails("GateInfrastructureError", "exit code 4", conn_id="server", **connected)
     assert f"error: sc://localhost:{server.port} refused the token" in log.text
     assert "whisper" not in log.text
 
 
 @pytest.mark.nightly
 def test_a_timeout_cancels_what_the_server_runs(
-    operators: ModuleType,
-    gate: Gate,
-    context: Context,
-    connected: dict[str, Any],
-    server: Server,
-    tmp_path: Path,
+    gate: Gates, connected: dict[str, Any], server: Server, tmp_path: Path
 ) -> None:
     datasets = {"orders": {"query": ENDLESS}}
     cancelled = server.jobs("failed")
-    made = gate(conn_id="server", datasets=datasets, timeout=25, **connected)
-    with pytest.raises(operators.GateTimeoutError, match="longer than 25 seconds"):
-        made.execute(context)
+    gate.fails(
+        "GateTimeoutError",
+        "longer than 25 seconds",
+        conn_id="server",
+        datasets=datasets,
+        timeout=25,
+        **connected,
+    )
     wait_for(lambda: server.jobs("failed") > cancelled)
     wait_for(lambda: not server.jobs("running"))
     assert not list((tmp_path / "results").glob("runs/*.parquet"))
 
 
 def test_a_kill_cancels_what_the_server_runs(
-    operators: ModuleType, gate: Gate, context: Context, connected: dict[str, Any], server: Server
+    gate: Gates, connected: dict[str, Any], server: Server
 ) -> None:
     made = gate(conn_id="server", datasets={"orders": {"query": ENDLESS}}, **connected)
-    error = killed(made, context, lambda: server.jobs("running") > 0)
-    assert isinstance(error, operators.GateInfrastructureError)
+    error = killed(made, gate.context, lambda: server.jobs("running") > 0)
+    assert isinstance(error, gate.operators.GateInfrastructureError)
     wait_for(lambda: not server.jobs("running"))
 
 
 @pytest.mark.nightly
 def test_a_killed_server_is_no_pass_and_the_retry_uses_the_next_server(
-    operators: ModuleType,
-    gate: Gate,
-    context: Context,
+    gate: Gates,
     connected: dict[str, Any],
     service: tuple[Server, subprocess.Popen[bytes]],
     tmp_path: Path,
@@ -239,9 +231,8 @@ def test_a_killed_server_is_no_pass_and_the_retry_uses_the_next_server(
     ended: list[BaseException] = []
 
     def run_endless() -> None:
-        made = gate(conn_id="server", datasets={"orders": {"query": ENDLESS}}, **connected)
         try:
-            made.execute(context)
+            gate.run(conn_id="server", datasets={"orders": {"query": ENDLESS}}, **connected)
         except Exception as error:
             ended.append(error)
 
@@ -253,11 +244,11 @@ def test_a_killed_server_is_no_pass_and_the_retry_uses_the_next_server(
     with serving(tmp_path / "server", server):
         task.join(120)
         (error,) = ended
-        assert isinstance(error, operators.GateInfrastructureError)
+        assert isinstance(error, gate.operators.GateInfrastructureError)
         assert "Spark was lost: the session is no longer on the server" in str(error)
         assert "RETRIES_EXCEEDED" not in log.text
         assert not list((tmp_path / "results").glob("runs/*.parquet"))
         fine = {"orders": {"query": "SELECT 1 AS id"}}
-        gate(conn_id="server", datasets=fine, **connected).execute(context)
+        gate.run(conn_id="server", datasets=fine, **connected)
     (run,) = list_runs(str(tmp_path / "results"))
     assert run.outcome == "passed"

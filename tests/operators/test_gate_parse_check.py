@@ -11,22 +11,13 @@ from typing import Any
 
 import pytest
 from dag_files import read_dags, read_folder
-from gate_stubs import SUITE
+from gate_stubs import CONTRACT, SUITE
 from markdown_cases import Case, cases
 
 pytestmark = pytest.mark.airflow
 
 CASES = Path(__file__).with_name("planted_mistakes.md")
 
-CONTRACT = """\
-dataContractSpecification: 1.2.1
-id: orders
-info: {title: Orders, version: 2.3.0}
-models:
-  orders:
-    fields:
-      total: {type: number, minimum: 0}
-"""
 SOURCES = {
     "orders.dql": SUITE,
     "broken.dql": SUITE.replace("null_count", "nul_count").replace("P0", "P7"),

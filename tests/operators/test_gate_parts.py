@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import date
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
-from gate_stubs import SUITE, FakeTask, Log, SparkSubmit
+from gate_stubs import SUITE, FakeTask, Gates, Log, SparkSubmit
 
 from dqx_airflow.results.query import list_runs
 
 pytestmark = pytest.mark.airflow
 
-Gate = Callable[..., Any]
-Context = dict[str, Any]
 
 DATES = [date(2024, 5, day) for day in (30, 31)] + [date(2024, 6, 1)]
 RANGE = "2024-05-30..2024-06-01"
@@ -29,10 +24,9 @@ def suites(dag_folder: Path) -> list[str]:
 
 
 def test_a_range_is_one_job_with_a_report_for_each_date(
-    gate: Gate, context: Context, spark_submit: SparkSubmit, task: FakeTask, log: Log
+    gate: Gates, spark_submit: SparkSubmit, task: FakeTask, log: Log
 ) -> None:
-    made = gate(date=RANGE)
-    assert made.execute(context) == "passed"
+    assert gate.run(date=RANGE) == "passed"
     (request,) = spark_submit.requests
     assert [key.date for key in request.run_keys] == DATES
     assert {part.suite.text for part in request.parts} == {SUITE}
@@ -43,16 +37,15 @@ def test_a_range_is_one_job_with_a_report_for_each_date(
     assert [part["date"] for part in summary["parts"]] == [on.isoformat() for on in DATES]
     assert len(list_runs(request.results_root)) == 3
     # The reports are there: the same attempt does not run again.
-    assert gate(date=RANGE).execute(context) == "passed"
+    assert gate.run(date=RANGE) == "passed"
     assert len(spark_submit.calls) == 1
 
 
 def test_one_blocked_date_blocks_the_range(
-    operators: ModuleType, gate: Gate, context: Context, spark_submit: SparkSubmit, task: FakeTask
+    gate: Gates, spark_submit: SparkSubmit, task: FakeTask
 ) -> None:
     spark_submit.will("last_blocked")
-    with pytest.raises(operators.GateBlocked, match=r"worst: 2024-06-01 orders\.id"):
-        gate(date=RANGE).execute(context)
+    gate.fails("GateBlocked", r"worst: 2024-06-01 orders\.id", date=RANGE)
     summary = task.pushed["dqx_report"]
     assert summary["outcome"] == "blocked"
     assert [(part["date"], part["outcome"]) for part in summary["parts"]] == [
@@ -64,25 +57,18 @@ def test_one_blocked_date_blocks_the_range(
 
 
 def test_a_range_with_a_missing_report_has_no_report(
-    operators: ModuleType, gate: Gate, context: Context, spark_submit: SparkSubmit
+    gate: Gates, spark_submit: SparkSubmit
 ) -> None:
-    assert gate(date="2024-05-30").execute(context) == "passed"
+    assert gate.run(date="2024-05-30") == "passed"
     spark_submit.will("exit=1")
-    with pytest.raises(operators.GateInfrastructureError, match="no report"):
-        gate(date=RANGE).execute(context)
+    gate.fails("GateInfrastructureError", "no report", date=RANGE)
 
 
 def test_several_suites_are_one_job_and_the_worst_decides(
-    operators: ModuleType,
-    gate: Gate,
-    context: Context,
-    spark_submit: SparkSubmit,
-    task: FakeTask,
-    suites: list[str],
+    gate: Gates, spark_submit: SparkSubmit, task: FakeTask, suites: list[str]
 ) -> None:
     spark_submit.will("last_blocked")
-    with pytest.raises(operators.GateBlocked, match=r"worst: Strict: orders\.id"):
-        gate(suite=suites).execute(context)
+    gate.fails("GateBlocked", r"worst: Strict: orders\.id", suite=suites)
     (request,) = spark_submit.requests
     assert [key.gate for key in request.run_keys] == ["lake.gate/Orders", "lake.gate/Strict"]
     assert [part.job_key.gate for part in request.parts] == ["lake.gate", "lake.gate"]
@@ -93,9 +79,9 @@ def test_several_suites_are_one_job_and_the_worst_decides(
 
 
 def test_suites_and_dates_together(
-    gate: Gate, context: Context, spark_submit: SparkSubmit, suites: list[str]
+    gate: Gates, spark_submit: SparkSubmit, suites: list[str]
 ) -> None:
-    assert gate(suite=suites, date="2024-05-30..2024-05-31").execute(context) == "passed"
+    assert gate.run(suite=suites, date="2024-05-30..2024-05-31") == "passed"
     (request,) = spark_submit.requests
     assert [(key.date.day, key.gate.partition("/")[2]) for key in request.run_keys] == [
         (30, "Orders"),
@@ -107,8 +93,10 @@ def test_suites_and_dates_together(
     assert texts == [SUITE, SUITE.replace("Orders", "Strict")] * 2
 
 
-def test_a_target_is_not_replaced_as_a_whole_once_per_date(
-    operators: ModuleType, gate: Gate, context: Context, tmp_path: Path
-) -> None:
-    with pytest.raises(operators.GateMisconfigured, match="has no date_column, so each date"):
-        gate(date=RANGE, promote_to=str(tmp_path / "silver")).execute(context)
+def test_a_target_is_not_replaced_as_a_whole_once_per_date(gate: Gates, tmp_path: Path) -> None:
+    gate.fails(
+        "GateMisconfigured",
+        "has no date_column, so each date",
+        date=RANGE,
+        promote_to=str(tmp_path / "silver"),
+    )

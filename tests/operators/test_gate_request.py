@@ -4,75 +4,60 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from enum import Enum
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from gate_stubs import SUITE, FakeRun, FakeTask, Log, SparkSubmit
+from gate_stubs import SUITE, FakeRun, FakeTask, Gates, Log, SparkSubmit
 
-from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, Selection, Severity
+from dqx_airflow.values import Attempt, DatasetRef, RunKey, Selection, Severity
 from dqx_airflow.values.json_form import FLAG, to_arguments
 
 pytestmark = pytest.mark.airflow
 
 
-Gate = Callable[..., Any]
-Context = dict[str, Any]
-
-
-def rendered(gate: Any, context: Context) -> Any:
-    """The gate as Airflow hands it to `execute`."""
-    gate.render_template_fields(context)
-    return gate
-
-
-def the_dataset(gate: Gate, context: Context, given: Any) -> DatasetRef:
-    built: GateRequest = rendered(gate(datasets={"orders": given}), context).build_request(context)
-    (ref,) = built.datasets
+def the_dataset(gate: Gates, given: Any) -> DatasetRef:
+    (ref,) = gate.request(datasets={"orders": given}).datasets
     return ref
 
 
 # The suite
 
 
-def test_a_suite_is_found_beside_the_dag(gate: Gate, context: Context) -> None:
-    source = gate(suite="orders.dql").build_request(context).suite
+def test_a_suite_is_found_beside_the_dag(gate: Gates) -> None:
+    source = gate.request(suite="orders.dql").suite
     assert (source.name, source.text) == ("orders.dql", SUITE)
 
 
 def test_a_suite_is_found_in_the_working_directory(
-    gate: Gate, context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    gate: Gates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "here.dql").write_text(SUITE)
     monkeypatch.chdir(tmp_path)
-    assert gate(suite="here.dql").build_request(context).suite.text == SUITE
-    del context["dag"]
-    assert gate(suite="here.dql").build_request(context).suite.text == SUITE
+    assert gate.request(suite="here.dql").suite.text == SUITE
+    del gate.context["dag"]
+    assert gate.request(suite="here.dql").suite.text == SUITE
 
 
 @pytest.mark.parametrize("kind", [str, Path])
-def test_a_suite_may_have_an_absolute_path(
-    gate: Gate, context: Context, dag_folder: Path, kind: type
-) -> None:
+def test_a_suite_may_have_an_absolute_path(gate: Gates, dag_folder: Path, kind: type) -> None:
     path = dag_folder / "orders.dql"
-    source = gate(suite=kind(path)).build_request(context).suite
+    source = gate.request(suite=kind(path)).suite
     assert (source.name, source.text) == (str(path), SUITE)
 
 
 def test_a_suite_below_the_home_folder(
-    gate: Gate, context: Context, dag_folder: Path, monkeypatch: pytest.MonkeyPatch
+    gate: Gates, dag_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(dag_folder))
-    assert gate(suite="~/orders.dql").build_request(context).suite.text == SUITE
+    assert gate.request(suite="~/orders.dql").suite.text == SUITE
 
 
-def test_imports_of_a_suite_are_in_the_request(
-    gate: Gate, context: Context, tmp_path: Path
-) -> None:
+def test_imports_of_a_suite_are_in_the_request(gate: Gates, tmp_path: Path) -> None:
     folder = tmp_path / "suites"
     (folder / "common").mkdir(parents=True)
     (folder / "common" / "nulls.dql").write_text(
@@ -82,22 +67,18 @@ def test_imports_of_a_suite_are_in_the_request(
     path.write_text(
         'import "common/nulls.dql"\nsuite "S" { check "C" on orders { use nulls(id) } }\n'
     )
-    operator = gate(suite=str(path))
-    request = operator.check_source(operator.build_request(context))
+    request = gate.checked(suite=str(path))
     assert [(item.importer, item.path) for item in request.imports] == [
         (str(path), "common/nulls.dql")
     ]
     assert "export macro nulls" in request.imports[0].file.text
 
 
-def test_a_shadow_and_its_imports_are_in_the_request(
-    gate: Gate, context: Context, dag_folder: Path
-) -> None:
+def test_a_shadow_and_its_imports_are_in_the_request(gate: Gates, dag_folder: Path) -> None:
     (dag_folder / "lib.dql").write_text("export const LEAST = 1\n")
     text = SUITE.replace("{\n    check", '{\n    import "lib.dql"\n    check', 1)
     (dag_folder / "next_5.dql").write_text(text)
-    made = rendered(gate(shadow="next_{{ 2 + 3 }}.dql"), context)
-    request = made.check_source(made.build_request(context))
+    request = gate.checked(shadow="next_{{ 2 + 3 }}.dql")
     assert request.shadow is not None
     assert (request.shadow.name, request.shadow.problem) == ("next_5.dql", None)
     assert request.shadow.suite is not None
@@ -115,11 +96,10 @@ def test_a_shadow_and_its_imports_are_in_the_request(
     ],
 )
 def test_an_invalid_shadow_is_logged_and_ignored(
-    gate: Gate, context: Context, dag_folder: Path, log: Log, shadow: Any, message: str
+    gate: Gates, dag_folder: Path, log: Log, shadow: Any, message: str
 ) -> None:
     (dag_folder / "broken.dql").write_text("suite {")
-    made = rendered(gate(shadow=shadow), context)
-    request = made.check_source(made.build_request(context))
+    request = gate.checked(shadow=shadow)
     assert request.shadow is not None
     assert request.shadow.suite is None
     assert message in (request.shadow.problem or "")
@@ -127,16 +107,16 @@ def test_an_invalid_shadow_is_logged_and_ignored(
     assert "cannot be judged" in line
 
 
-def test_a_suite_may_be_inline(gate: Gate, context: Context) -> None:
-    source = gate(suite=SUITE).build_request(context).suite
-    assert (source.name, source.text) == ("<inline suite>", SUITE)
+def test_a_suite_may_be_inline(gate: Gates) -> None:
+    source = gate.request(suite=SUITE).suite
+    assert (source.name, source.text + "\n") == ("<inline suite>", SUITE)
 
 
 def test_templates_are_rendered_in_the_path_of_a_suite_and_not_in_its_file(
-    gate: Gate, context: Context, dag_folder: Path
+    gate: Gates, dag_folder: Path
 ) -> None:
     (dag_folder / "silver.dql").write_text("# {{ ds }}\n" + SUITE)
-    source = rendered(gate(suite="{{ layer }}.dql"), context).build_request(context).suite
+    source = gate.request(suite="{{ layer }}.dql").suite
     assert (source.name, source.text) == ("silver.dql", "# {{ ds }}\n" + SUITE)
 
 
@@ -184,9 +164,9 @@ def test_templates_are_rendered_in_the_path_of_a_suite_and_not_in_its_file(
     ids=str,
 )
 def test_a_dataset_is_a_path_a_table_or_settings(
-    gate: Gate, context: Context, given: Any, expected: DatasetRef
+    gate: Gates, given: Any, expected: DatasetRef
 ) -> None:
-    assert the_dataset(gate, context, given) == expected
+    assert the_dataset(gate, given) == expected
 
 
 # The date
@@ -207,57 +187,44 @@ def test_a_dataset_is_a_path_a_table_or_settings(
     ],
     ids=str,
 )
-def test_the_date_is_as_given_or_the_logical_date(
-    gate: Gate, context: Context, given: Any, expected: date
-) -> None:
-    built = rendered(gate(date=given), context).build_request(context)
-    assert built.run_key.date == expected
-
-
-def test_without_a_logical_date_the_date_is_that_of_run_after(gate: Gate, context: Context) -> None:
-    context["dag_run"] = context["ti"].dag_run = FakeRun(logical_date=None)
-    assert gate().build_request(context).run_key.date == date(2024, 5, 18)
+def test_the_date_is_as_given_or_the_logical_date(gate: Gates, given: Any, expected: date) -> None:
+    assert gate.request(date=given).run_key.date == expected
 
 
 # The rest of the request
 
 
-def test_a_run_key_and_an_attempt_name_the_task_run(gate: Gate, context: Context) -> None:
-    built = gate().build_request(context)
+def test_a_run_key_and_an_attempt_name_the_task_run(gate: Gates) -> None:
+    built = gate.request()
     assert built.run_key == RunKey("lake.gate", date(2024, 5, 17), "manual__1")
     assert built.attempt == Attempt(1, "attempt-1")
-    assert gate(gate="Orders at the door").build_request(context).run_key.gate == (
-        "Orders at the door"
-    )
+    assert gate.request(gate="Orders at the door").run_key.gate == ("Orders at the door")
 
 
-def test_every_map_index_has_a_run_key_of_its_own(
-    gate: Gate, context: Context, task: FakeTask
-) -> None:
+def test_every_map_index_has_a_run_key_of_its_own(gate: Gates, task: FakeTask) -> None:
     keys = set()
     for task.map_index in (-1, 0, 1, 10):
-        keys.add(str(gate().build_request(context).run_key))
+        keys.add(str(gate.request().run_key))
     assert len(keys) == 4
 
 
 def test_the_results_root_comes_from_the_gate_or_the_configuration(
-    gate: Gate, context: Context, tmp_path: Path
+    gate: Gates, tmp_path: Path
 ) -> None:
-    assert gate().build_request(context).results_root == str(tmp_path / "results")
-    given = rendered(gate(results_root="/results/{{ layer }}"), context)
-    assert given.build_request(context).results_root == "/results/silver"
-    assert gate(results_root=tmp_path).build_request(context).results_root == str(tmp_path)
+    assert gate.request().results_root == str(tmp_path / "results")
+    assert gate.request(results_root="/results/{{ layer }}").results_root == "/results/silver"
+    assert gate.request(results_root=tmp_path).results_root == str(tmp_path)
 
 
-def test_settings_are_in_the_request(gate: Gate, context: Context) -> None:
-    plain = gate().build_request(context)
+def test_settings_are_in_the_request(gate: Gates) -> None:
+    plain = gate.request()
     assert (plain.fail_on, plain.allow_empty, plain.timeout_s) == (Severity.P1, False, None)
-    built = gate(
+    built = gate.request(
         fail_on="P3", allow_empty=True, recompute=True, execution_timeout=timedelta(minutes=2)
-    ).build_request(context)
+    )
     assert (built.fail_on, built.allow_empty, built.timeout_s) == (Severity.P3, True, 120.0)
     assert (plain.recompute, built.recompute) == (False, True)
-    assert gate(fail_on=Severity.P0).build_request(context).fail_on is Severity.P0
+    assert gate.request(fail_on=Severity.P0).fail_on is Severity.P0
 
 
 @pytest.mark.parametrize(
@@ -265,10 +232,10 @@ def test_settings_are_in_the_request(gate: Gate, context: Context) -> None:
     [(True, None, True), (True, False, False), (True, "False", False), (False, True, False)],
 )
 def test_a_log_is_trusted_unless_gate_or_dataset_turn_it_off(
-    gate: Gate, context: Context, of_gate: bool, of_dataset: bool | str | None, is_trusted: bool
+    gate: Gates, of_gate: bool, of_dataset: bool | str | None, is_trusted: bool
 ) -> None:
     datasets = {"orders": {"path": "/lake", "trust_log": of_dataset}}
-    request = gate(datasets=datasets, trust_log=of_gate).build_request(context)
+    request = gate.request(datasets=datasets, trust_log=of_gate)
     assert [ref.trust_log for ref in request.datasets] == [is_trusted]
 
 
@@ -283,32 +250,31 @@ def test_a_log_is_trusted_unless_gate_or_dataset_turn_it_off(
     ids=str,
 )
 def test_the_shorter_of_two_timeouts_applies(
-    gate: Gate, context: Context, given: dict[str, Any], seconds: float
+    gate: Gates, given: dict[str, Any], seconds: float
 ) -> None:
-    assert gate(**given).build_request(context).timeout_s == seconds
+    assert gate.request(**given).timeout_s == seconds
 
 
 @pytest.mark.parametrize("timeout", [0, -1, "90", True, timedelta(0)])
 def test_an_invalid_timeout_is_refused(
-    operators: ModuleType, gate: Gate, context: Context, spark_submit: SparkSubmit, timeout: Any
+    gate: Gates, spark_submit: SparkSubmit, timeout: Any
 ) -> None:
-    with pytest.raises(operators.GateMisconfigured, match="write a timedelta, or seconds"):
-        gate(timeout=timeout).execute(context)
+    gate.fails("GateMisconfigured", "write a timedelta, or seconds", timeout=timeout)
     assert spark_submit.calls == []
 
 
-def test_the_task_is_the_lineage_parent(gate: Gate, context: Context) -> None:
-    parent = gate().build_request(context).parent
+def test_the_task_is_the_lineage_parent(gate: Gates) -> None:
+    parent = gate.request().parent
     assert parent is not None
     assert (parent.namespace, parent.job) == ("tests", "lake.gate")
     assert (parent.root_namespace, parent.root_job) == ("tests", "lake")
     assert parent.run_id != parent.root_run_id
 
 
-def test_a_request_comes_back_from_its_arguments(gate: Gate, context: Context) -> None:
+def test_a_request_comes_back_from_its_arguments(gate: Gates) -> None:
     # Hard to compress, so that one argument of 128 KiB would not do.
     noise = "".join(f"# {number * 7919 % 1000003:x}\n" for number in range(90_000))
-    built = gate(suite=noise + SUITE).build_request(context)
+    built = gate.request(suite=noise + SUITE)
     arguments = to_arguments(built)
     assert arguments[0] == FLAG
     assert len(arguments) > 2
@@ -328,9 +294,9 @@ def test_a_request_comes_back_from_its_arguments(gate: Gate, context: Context) -
     ids=str,
 )
 def test_a_quarantine_is_a_folder_or_a_path_for_each_dataset(
-    gate: Gate, context: Context, given: Any, expected: tuple[tuple[str, str], ...]
+    gate: Gates, given: Any, expected: tuple[tuple[str, str], ...]
 ) -> None:
-    assert rendered(gate(quarantine=given), context).build_request(context).quarantine == expected
+    assert gate.request(quarantine=given).quarantine == expected
 
 
 @pytest.mark.parametrize(
@@ -346,46 +312,47 @@ def test_a_quarantine_is_a_folder_or_a_path_for_each_dataset(
     ids=str,
 )
 def test_a_promotion_goes_to_a_path_or_a_table(
-    gate: Gate, context: Context, given: Any, expected: tuple[tuple[str, str], ...]
+    gate: Gates, given: Any, expected: tuple[tuple[str, str], ...]
 ) -> None:
-    assert rendered(gate(promote_to=given), context).build_request(context).promote_to == expected
+    assert gate.request(promote_to=given).promote_to == expected
 
 
-def test_a_slice_is_rendered_to_a_string(gate: Gate, context: Context) -> None:
+def test_a_slice_is_rendered_to_a_string(gate: Gates) -> None:
     given = {"store": "{{ layer }}", "day": date(2024, 5, 17), "number": 7}
-    built = rendered(gate(promote_to="/p", promote_slice=given), context).build_request(context)
+    built = gate.request(promote_to="/p", promote_slice=given)
     assert built.promote_slice == (("day", "2024-05-17"), ("number", "7"), ("store", "silver"))
 
 
-def test_a_dataset_has_keys_and_masked_columns(gate: Gate, context: Context) -> None:
+def test_a_dataset_has_keys_and_masked_columns(gate: Gates) -> None:
     for given in (
         {"path": "/a", "keys": ["id", "day"], "masked": "tax_id, home.street"},
         DatasetRef("x", "/a", keys=("id", "day"), masked=("tax_id", "home.street")),
     ):
-        ref = the_dataset(gate, context, given)
+        ref = the_dataset(gate, given)
         assert (ref.keys, ref.masked) == (("id", "day"), ("tax_id", "home.street"))
 
 
-def test_the_sample_size_is_in_the_request(gate: Gate, context: Context) -> None:
-    assert gate().build_request(context).sample_rows == 20
-    assert gate(sample_rows=0).build_request(context).sample_rows == 0
+def test_the_sample_size_is_in_the_request(gate: Gates) -> None:
+    assert gate.request().sample_rows == 20
+    assert gate.request(sample_rows=0).sample_rows == 0
 
 
-def test_every_template_field_is_an_attribute(gate: Gate) -> None:
+def test_every_template_field_is_an_attribute(gate: Gates) -> None:
     made = gate()
     known = type(made).template_fields
     assert {"suite", "datasets", "date", "results_root", "promote_to"} < set(known)
     assert [name for name in known if not hasattr(made, name)] == []
 
 
-def test_fields_set_after_construction_are_rendered(gate: Gate, context: Context) -> None:
+def test_fields_set_after_construction_are_rendered(gate: Gates) -> None:
     made = gate()
     assert "promote_to" not in made.template_fields
     made.promote_to = "/silver/{{ ds }}"
-    assert rendered(made, context).promote_to == "/silver/2024-05-17"
+    made.render_template_fields(gate.context)
+    assert made.promote_to == "/silver/2024-05-17"
 
 
-def test_a_gate_is_never_durable(gate: Gate) -> None:
+def test_a_gate_is_never_durable(gate: Gates) -> None:
     assert gate().durable is False
     assert gate(durable=True).durable is False
 
@@ -540,9 +507,7 @@ MISUSES: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("given", "message"), MISUSES, ids=lambda value: str(value)[:60])
 def test_misuse_is_reported_and_nothing_is_submitted(
-    operators: ModuleType,
-    gate: Gate,
-    context: Context,
+    gate: Gates,
     spark_submit: SparkSubmit,
     dag_folder: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -551,28 +516,26 @@ def test_misuse_is_reported_and_nothing_is_submitted(
 ) -> None:
     (dag_folder / "binary.dql").write_bytes(b"suite \xff\xfe\x00")
     monkeypatch.setenv("AIRFLOW_CONN_OLD_BINARY", "spark://m?spark-binary=spark9-submit")
-    with pytest.raises(operators.GateMisconfigured, match=f"(?s){message}"):
-        rendered(gate(**given), context).execute(context)
+    gate.fails("GateMisconfigured", f"(?s){message}", **given)
     assert spark_submit.calls == []
 
 
 def test_a_missing_results_root_names_the_setting(
-    operators: ModuleType, gate: Gate, context: Context, monkeypatch: pytest.MonkeyPatch
+    gate: Gates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("AIRFLOW__DQX__RESULTS_ROOT")
-    with pytest.raises(operators.GateMisconfigured, match="AIRFLOW__DQX__RESULTS_ROOT"):
-        gate().execute(context)
+    gate.fails("GateMisconfigured", "AIRFLOW__DQX__RESULTS_ROOT")
 
 
 def test_all_the_errors_of_a_suite_are_in_the_log_and_nothing_is_submitted(
-    operators: ModuleType, gate: Gate, context: Context, spark_submit: SparkSubmit, log: Log
+    gate: Gates, spark_submit: SparkSubmit, log: Log
 ) -> None:
     suite = SUITE.replace("null_count", "nul_count").replace("P0", "P7")
-    with pytest.raises(
-        operators.GateMisconfigured,
-        match=r"inline suite> has 2 errors, the first in line 3: .*\(did you mean 'null_count'\?\)",
-    ):
-        gate(suite=suite).execute(context)
+    gate.fails(
+        "GateMisconfigured",
+        r"inline suite> has 2 errors, the first in line 3: .*\(did you mean 'null_count'\?\)",
+        suite=suite,
+    )
     unknown, severity = log.at("error")
     assert "error[E001]" in unknown
     assert "nul_count(id) == 0" in unknown
@@ -582,59 +545,51 @@ def test_all_the_errors_of_a_suite_are_in_the_log_and_nothing_is_submitted(
 
 
 def test_a_warning_of_a_suite_is_logged_and_the_gate_runs(
-    gate: Gate, context: Context, spark_submit: SparkSubmit, log: Log
+    gate: Gates, spark_submit: SparkSubmit, log: Log
 ) -> None:
     suite = SUITE.replace('name "orders.id"', "")
-    assert gate(suite=suite).execute(context) == "passed"
+    assert gate.run(suite=suite) == "passed"
     (warning,) = log.at("warning")
     assert "W001" in warning
     assert log.at("error") == []
 
 
-def test_checking_a_suite_takes_neither_spark_nor_sympy(
-    operators: ModuleType, gate: Gate, context: Context
-) -> None:
+def test_checking_a_suite_takes_neither_spark_nor_sympy(gate: Gates) -> None:
     before = set(sys.modules)
-    with pytest.raises(operators.GateMisconfigured):
-        gate(suite=SUITE.replace("null_count", "nul_count")).execute(context)
+    gate.fails("GateMisconfigured", suite=SUITE.replace("null_count", "nul_count"))
     loaded = {name.partition(".")[0] for name in set(sys.modules) - before}
     assert loaded.isdisjoint({"pyspark", "py4j", "sympy"})
 
 
-def test_the_date_of_a_run_is_in_utc_like_ds(gate: Gate, context: Context) -> None:
-    context["dag_run"] = FakeRun(datetime(2024, 5, 17, 23, 30, tzinfo=timezone.utc))
-    context["ti"].dag_run = context["dag_run"]
-    assert gate().build_request(context).run_key.date == date(2024, 5, 17)
+def test_the_date_of_a_run_is_in_utc_like_ds(gate: Gates) -> None:
+    gate.context["dag_run"] = FakeRun(datetime(2024, 5, 17, 23, 30, tzinfo=timezone.utc))
+    gate.context["ti"].dag_run = gate.context["dag_run"]
+    assert gate.request().run_key.date == date(2024, 5, 17)
 
 
 # A selection
 
 
-def test_a_selection_is_rendered_into_the_request(gate: Gate, context: Context) -> None:
-    made = gate(only=["{{ layer }}.*", "orders.id"], tags="a, {{ ds }}", severity="{{ '' }}")
-    built = rendered(made, context).build_request(context)
+def test_a_selection_is_rendered_into_the_request(gate: Gates) -> None:
+    given = {"only": ["{{ layer }}.*", "orders.id"], "tags": "a, {{ ds }}"}
+    built = gate.request(severity="{{ '' }}", **given)
     assert built.selection == Selection(("silver.*", "orders.id"), ("a", "2024-05-17"))
-    assert gate().build_request(context).selection is None
-    nothing = rendered(gate(only="{{ '' }}"), context).build_request(context)
+    assert gate.request().selection is None
+    nothing = gate.request(only="{{ '' }}")
     assert nothing.selection is None
 
 
-def test_a_selection_is_checked_before_anything_is_submitted(gate: Gate, context: Context) -> None:
-    def checked(**given: Any) -> GateRequest:
-        made = rendered(gate(**given), context)
-        request: GateRequest = made.check_source(made.build_request(context))
-        return request
-
-    assert checked(only="{{ 'orders.i?' }}").selection == Selection(("orders.i?",))
+def test_a_selection_is_checked_before_anything_is_submitted(gate: Gates) -> None:
+    assert gate.checked(only="{{ 'orders.i?' }}").selection == Selection(("orders.i?",))
     for given, problem in (
         ({"only": "{{ layer }}"}, "no assertion or check is named 'silver'"),
         ({"severity": "{{ layer }}"}, "severity='silver': write P0, P1, P2 or P3"),
         ({"only": "Completeness", "promote_to": "/lake/silver"}, "promote_to promotes rows that"),
     ):
         with pytest.raises(Exception, match=re.escape(problem)) as caught:
-            checked(**given)
+            gate.checked(**given)
         assert type(caught.value).__name__ == "GateMisconfigured"
-    assert checked(only="Completeness", promote_to="/lake/silver", promote_partial=True)
+    assert gate.checked(only="Completeness", promote_to="/lake/silver", promote_partial=True)
 
 
 SECOND = """suite "Second" {
@@ -645,15 +600,11 @@ SECOND = """suite "Second" {
 """
 
 
-def test_each_of_several_suites_gets_its_part_of_a_selection(gate: Gate, context: Context) -> None:
-    def checked(**given: Any) -> GateRequest:
-        made = rendered(gate(suite=["orders.dql", SECOND], **given), context)
-        request: GateRequest = made.check_source(made.build_request(context))
-        return request
-
-    both = checked(only=["orders.id", "*rows"]).parts
+def test_each_of_several_suites_gets_its_part_of_a_selection(gate: Gates) -> None:
+    gate = replace(gate, given={**gate.given, "suite": ["orders.dql", SECOND]})
+    both = gate.checked(only=["orders.id", "*rows"]).parts
     assert [part.selection for part in both] == [Selection(("orders.id",)), Selection(("*rows",))]
-    (part,) = checked(tags="fast").parts
+    (part,) = gate.checked(tags="fast").parts
     assert part.run_key.gate.endswith("/Second")
     assert (part.suite.text, part.selection) == (SECOND.strip(), Selection(tags=("fast",)))
     for given, problem in (
@@ -665,4 +616,4 @@ def test_each_of_several_suites_gets_its_part_of_a_selection(gate: Gate, context
         ),
     ):
         with pytest.raises(Exception, match=re.escape(problem)):
-            checked(**given)
+            gate.checked(**given)

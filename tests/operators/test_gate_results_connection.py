@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
-from gate_stubs import SUITE, Log, Run, SparkSubmit
+from gate_stubs import SUITE, Gates, Log, Run, SparkSubmit
+from processes import output_of
 
 from dqx_airflow import get_provider_info
 from dqx_airflow.errors import RequestError
@@ -92,11 +91,11 @@ def test_an_explicit_root_wins_over_the_connection(
 
 
 def test_the_configuration_names_a_connection_for_all_gates(
-    gate: Callable[..., Any], context: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    gate: Gates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connect(monkeypatch, host="/results/of/all")
     monkeypatch.setenv("AIRFLOW__DQX__RESULTS_CONN_ID", "store")
-    assert gate().build_request(context).results_root == "/results/of/all"
+    assert gate.request().results_root == "/results/of/all"
 
 
 @pytest.mark.parametrize(
@@ -108,11 +107,7 @@ def test_the_configuration_names_a_connection_for_all_gates(
     ],
 )
 def test_a_connection_without_a_root_misconfigures_the_gate(
-    gate: Callable[..., Any],
-    context: dict[str, Any],
-    given: dict[str, object] | None,
-    message: str,
-    monkeypatch: pytest.MonkeyPatch,
+    gate: Gates, given: dict[str, object] | None, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dqx_airflow.operators import GateMisconfigured
 
@@ -120,7 +115,7 @@ def test_a_connection_without_a_root_misconfigures_the_gate(
     if given is not None:
         connect(monkeypatch, **given)
     with pytest.raises(GateMisconfigured, match=message):
-        gate(results_conn_id="store").build_request(context)
+        gate.request(results_conn_id="store")
 
 
 def test_a_gate_writes_to_the_connection_and_hides_its_secret(
@@ -160,9 +155,9 @@ def test_child_processes_get_the_storage_options(operators: ModuleType) -> None:
 
     show = [sys.executable, "-c", f"import os; print(os.environ.get({STORAGE_VARIABLE!r}))"]
     with ResultsLocation("s3://lake", {"aws_region": "eu"}).in_environment():
-        variable = subprocess.run(show, capture_output=True, text=True, check=True).stdout
+        variable = output_of(show)
     assert storage_options_of({STORAGE_VARIABLE: variable}) == {"aws_region": "eu"}
-    after = subprocess.run(show, capture_output=True, text=True, check=True).stdout
+    after = output_of(show)
     assert after.strip() == "None"
 
 
@@ -232,11 +227,7 @@ def test_airflow_knows_the_connection_and_its_form(airflow_environment: None) ->
 
 def airflow(settings: Mapping[str, str], *words: str) -> str:
     run = [sys.executable, "-m", "airflow", *words]
-    done = subprocess.run(
-        run, capture_output=True, text=True, check=False, env={**os.environ, **settings}
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return output_of(run, env={**os.environ, **settings})
 
 
 @pytest.mark.slow

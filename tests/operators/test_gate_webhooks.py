@@ -15,9 +15,8 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta, timezone
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -25,6 +24,7 @@ from uuid import UUID
 
 import pytest
 from gate_stubs import SUITE, FakeTask, Run, SparkSubmit, report_at
+from http_stub import Asked, Reply, http_stub
 
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import Attempt, GateReport, Outcome, RunKey, Severity, Status, Verdict
@@ -37,41 +37,36 @@ SECRET = "whsec_" + base64.b64encode(b"a secret of thirty-two characters").decod
 MONDAY = date(2024, 5, 13)
 
 
-class _Hook(BaseHTTPRequestHandler):
-    """Answers with the statuses of its server, one after the other; 0 is no answer at all. A
-    redirect leads to another place of the server."""
+@dataclass
+class Hook:
+    """A server that answers with these statuses, one after the other; 0 is no answer at all, and a
+    redirect leads to another place of it. `posted` are the headers and the bodies."""
 
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        server: Any = self.server
-        server.posted.append((dict(self.headers.items()), body))
-        status = server.statuses.pop(0) if len(server.statuses) > 1 else server.statuses[0]
+    address: str = ""
+    statuses: list[int] = field(default_factory=lambda: [200])
+    posted: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
+    is_over: threading.Event = field(default_factory=threading.Event)
+
+    def answer(self, asked: Asked) -> Reply | None:
+        self.posted.append((dict(asked.headers.items()), asked.body))
+        status = self.statuses.pop(0) if len(self.statuses) > 1 else self.statuses[0]
         if status == 0:
-            server.is_over.wait(30)
-            return
-        self.send_response(status)
-        if status // 100 == 3:
-            self.send_header("Location", "/elsewhere")
-        self.end_headers()
-
-    def log_message(self, *_: object) -> None:
-        pass
+            self.is_over.wait(30)
+            return None
+        return Reply(status, headers={"Location": "/elsewhere"} if status // 100 == 3 else {})
 
 
 @pytest.fixture
-def hook(monkeypatch: pytest.MonkeyPatch, airflow_environment: None) -> Iterator[Any]:
-    """A server, to which the connection `hook` leads. `posted` are the headers and the bodies."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Hook) as server:
-        server.posted, server.statuses = [], [200]  # type: ignore[attr-defined]
-        server.is_over = threading.Event()  # type: ignore[attr-defined]
-        server.address = f"http://127.0.0.1:{server.server_port}/secret"  # type: ignore[attr-defined]
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        connected(monkeypatch, server.address)  # type: ignore[attr-defined]
+def hook(monkeypatch: pytest.MonkeyPatch, airflow_environment: None) -> Iterator[Hook]:
+    """The connection `hook` leads there."""
+    found = Hook()
+    with http_stub(found.answer) as address:
+        found.address = f"{address}/secret"
+        connected(monkeypatch, found.address)
         monkeypatch.setenv("AIRFLOW__DQX__WEBHOOK_CONN_ID", "hook")
         monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example.com")
-        yield server
-        server.is_over.set()  # type: ignore[attr-defined]
-        server.shutdown()
+        yield found
+        found.is_over.set()
 
 
 def connected(monkeypatch: pytest.MonkeyPatch, address: str, **given: Any) -> None:
@@ -132,7 +127,7 @@ def accepted(number: int) -> GateReport:
     return report_of(number, "a", outcome=Outcome.ACCEPTED, accepted=by)
 
 
-def events_of(hook: Any) -> list[dict[str, Any]]:
+def events_of(hook: Hook) -> list[dict[str, Any]]:
     return [json.loads(body) for _, body in hook.posted]
 
 
@@ -172,7 +167,7 @@ TUESDAY = MONDAY + timedelta(days=1)
     ],
 )
 def test_an_event_says_what_changed_about_the_incident_of_a_slice(
-    hook: Any, ended: Callable[..., None], tasks: Sequence[Any], expected: list[str]
+    hook: Hook, ended: Callable[..., None], tasks: Sequence[Any], expected: list[str]
 ) -> None:
     for task in tasks:
         ended(*(task if isinstance(task, tuple) else (task,)))
@@ -189,7 +184,7 @@ def test_an_event_says_what_changed_about_the_incident_of_a_slice(
     assert incidents <= {report_of(1).run_id}, "all events of an incident have its id"
 
 
-def test_an_event_is_signed_and_says_where_to_look(hook: Any, ended: Callable[..., None]) -> None:
+def test_an_event_is_signed_and_says_where_to_look(hook: Hook, ended: Callable[..., None]) -> None:
     ended(report_of(1, "a"))
     ((headers, body),) = hook.posted
     scope: dict[str, Any] = {}
@@ -207,7 +202,7 @@ def test_an_event_is_signed_and_says_where_to_look(hook: Any, ended: Callable[..
     assert event["data"]["incident_url"].endswith("on=2024-05-13")
 
 
-def test_an_event_is_repeated_until_it_is_taken(hook: Any, ended: Callable[..., None]) -> None:
+def test_an_event_is_repeated_until_it_is_taken(hook: Hook, ended: Callable[..., None]) -> None:
     hook.statuses = [500, 503, 200]
     ended(report_of(1, "a"))
     assert len(hook.posted) == 3
@@ -219,7 +214,7 @@ def test_an_event_is_repeated_until_it_is_taken(hook: Any, ended: Callable[..., 
     [(404, "HTTP 404", 1), (302, "HTTP 302", 1), (307, "HTTP 307", 1), (0, "UnfinishedError", 5)],
 )
 def test_what_is_not_taken_is_given_up_and_logged_without_the_address(
-    hook: Any,
+    hook: Hook,
     ended: Callable[..., None],
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
@@ -237,7 +232,7 @@ def test_what_is_not_taken_is_given_up_and_logged_without_the_address(
 
 
 def test_a_dead_webhook_takes_nothing_from_the_others(
-    hook: Any,
+    hook: Hook,
     ended: Callable[..., None],
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
@@ -258,7 +253,7 @@ def test_a_dead_webhook_takes_nothing_from_the_others(
 
 
 def test_an_event_that_is_refused_keeps_no_other_back(
-    hook: Any, ended: Callable[..., None], caplog: pytest.LogCaptureFixture
+    hook: Hook, ended: Callable[..., None], caplog: pytest.LogCaptureFixture
 ) -> None:
     hook.statuses = [400, 200]
     with caplog.at_level(logging.WARNING):
@@ -327,7 +322,7 @@ def recipes() -> dict[str, dict[str, Any]]:
     ],
 )
 def test_the_recipes_of_the_page_send_what_these_services_take(
-    hook: Any,
+    hook: Hook,
     ended: Callable[..., None],
     monkeypatch: pytest.MonkeyPatch,
     name: str,
@@ -352,7 +347,7 @@ def test_the_recipes_of_the_page_send_what_these_services_take(
 
 
 def test_the_state_of_a_task_is_that_without_a_webhook(
-    run_file: Callable[..., Run], spark_submit: SparkSubmit, hook: Any
+    run_file: Callable[..., Run], spark_submit: SparkSubmit, hook: Hook
 ) -> None:
     spark_submit.will("blocked")
     hook.statuses = [500]

@@ -7,21 +7,17 @@ from __future__ import annotations
 
 import json
 import re
-import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from gate_stubs import SparkSubmit
+from clusters import kube_config
+from gate_stubs import Gates, SparkSubmit
+from http_stub import Asked, Reply, http_stub
 
 pytestmark = pytest.mark.airflow
-
-Gate = Callable[..., Any]
-Context = dict[str, Any]
 
 POD_NAME = "spark.kubernetes.driver.pod.name"
 POD = "dqx-gate-0123abcd-driver"
@@ -69,41 +65,16 @@ def api(
     pytest.importorskip("airflow.providers.cncf.kubernetes.kube_client")
     found = ApiServer()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.answer(*found.answer(self.path))
+    def answer(asked: Asked) -> Reply:
+        answered = Reply(*found.answer(asked.path))
+        found.is_deleted = found.is_deleted or (asked.method, asked.path) == ("DELETE", PATH)
+        return answered
 
-        def do_DELETE(self) -> None:
-            answer = found.answer(self.path)
-            found.is_deleted = self.path == PATH
-            self.answer(*answer)
-
-        def answer(self, status: int, body: object) -> None:
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.end_headers()
-            self.wfile.write(json.dumps(body).encode())
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    address = f"http://127.0.0.1:{server.server_address[1]}"
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "here",
-        "contexts": [{"name": "here", "context": {"cluster": "here", "user": "me"}}],
-        "clusters": [{"name": "here", "cluster": {"server": address}}],
-        "users": [{"name": "me", "user": {"token": "hush"}}],
-    }
-    (tmp_path / "kube.json").write_text(json.dumps(config))
-    monkeypatch.setenv("AIRFLOW__KUBERNETES_EXECUTOR__IN_CLUSTER", "False")
-    monkeypatch.setenv("AIRFLOW__KUBERNETES_EXECUTOR__CONFIG_FILE", str(tmp_path / "kube.json"))
-    yield found
-    server.shutdown()
-    server.server_close()
+    with http_stub(answer) as address:
+        (tmp_path / "kube.json").write_text(json.dumps(kube_config(address)))
+        monkeypatch.setenv("AIRFLOW__KUBERNETES_EXECUTOR__IN_CLUSTER", "False")
+        monkeypatch.setenv("AIRFLOW__KUBERNETES_EXECUTOR__CONFIG_FILE", str(tmp_path / "kube.json"))
+        yield found
 
 
 @pytest.fixture
@@ -139,26 +110,22 @@ def test_a_cancelled_pod_is_deleted(driver: Any, api: ApiServer) -> None:
 
 
 @pytest.fixture
-def on_kubernetes(api: ApiServer, gate: Gate, monkeypatch: pytest.MonkeyPatch) -> Gate:
-    """Makes a gate whose Spark connection leads to Kubernetes."""
+def on_kubernetes(api: ApiServer, gate: Gates, monkeypatch: pytest.MonkeyPatch) -> Gates:
+    """Makes gates whose Spark connection leads to Kubernetes."""
     connection = {
         "conn_type": "spark",
         "host": "k8s://https://host",
         "extra": {"namespace": "lake"},
     }
     monkeypatch.setenv("AIRFLOW_CONN_KUBERNETES", json.dumps(connection))
-    return partial(gate, conn_id="kubernetes")
+    return replace(gate, given={**gate.given, "conn_id": "kubernetes"})
 
 
 def test_the_submission_returns_with_the_pod(
-    on_kubernetes: Gate, context: Context, spark_submit: SparkSubmit
+    on_kubernetes: Gates, spark_submit: SparkSubmit
 ) -> None:
-    from airflow.providers.common.compat.sdk import TaskDeferred
-
     made = on_kubernetes(deploy_mode="cluster", deferrable=True)
-    with pytest.raises(TaskDeferred) as deferred:
-        made.execute(context)
-    _, arguments = deferred.value.trigger.serialize()
+    _, arguments = on_kubernetes.deferred(made).trigger.serialize()
     pod = spark_submit.conf[POD_NAME]
     assert (arguments["kind"], arguments["driver_id"]) == ("kubernetes", f"lake:{pod}")
     assert spark_submit.conf["spark.kubernetes.submission.waitAppCompletion"] == "false"
@@ -175,29 +142,27 @@ def test_the_submission_returns_with_the_pod(
     ],
 )
 def test_every_driver_has_its_own_pod(
-    on_kubernetes: Gate, context: Context, spark_submit: SparkSubmit, name: str | None, pod: str
+    on_kubernetes: Gates, spark_submit: SparkSubmit, name: str | None, pod: str
 ) -> None:
     made = on_kubernetes(deploy_mode="cluster", name=name)
     found = set()
     for attempt in "ab":
-        context["ti"].id = attempt
-        made.execute(context)
+        on_kubernetes.context["ti"].id = attempt
+        made.execute(on_kubernetes.context)
         found.add(spark_submit.conf[POD_NAME])
     assert len(found) == 2
     assert all(re.fullmatch(pod, name) for name in found)
 
 
-def test_a_configured_pod_name_is_kept(
-    on_kubernetes: Gate, context: Context, spark_submit: SparkSubmit
-) -> None:
-    on_kubernetes(deploy_mode="cluster", conf={POD_NAME: "mine"}).execute(context)
+def test_a_configured_pod_name_is_kept(on_kubernetes: Gates, spark_submit: SparkSubmit) -> None:
+    on_kubernetes.run(deploy_mode="cluster", conf={POD_NAME: "mine"})
     assert spark_submit.conf[POD_NAME] == "mine"
 
 
 def test_a_driver_on_the_worker_has_the_variables_of_its_gate(
-    on_kubernetes: Gate, context: Context, spark_submit: SparkSubmit
+    on_kubernetes: Gates, spark_submit: SparkSubmit
 ) -> None:
-    on_kubernetes(env_vars={"ZONE": "eu"}).execute(context)
+    on_kubernetes.run(env_vars={"ZONE": "eu"})
     assert spark_submit.env["ZONE"] == "eu"
     assert "SPARK_SUBMIT_OPTS" in spark_submit.env
     assert not [name for name in spark_submit.conf if "driverEnv" in name or name == POD_NAME]

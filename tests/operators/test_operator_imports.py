@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import pytest
+from processes import output_of
 
 pytestmark = pytest.mark.airflow
 
@@ -25,8 +25,8 @@ print(*set(sys.modules) - before)
 
 
 def test_importing_a_gate_loads_nothing_heavy() -> None:
-    done = subprocess.run([sys.executable, "-c", ADDED], capture_output=True, text=True, check=True)
-    added = done.stdout.split()
+    printed = output_of([sys.executable, "-c", ADDED])
+    added = printed.split()
     packages = {name.partition(".")[0] for name in added}
     heavy = {"lark", "sympy", "pyarrow", "deltalake", "cattrs", "typer", "rich", "yaml", "pyspark"}
     assert packages & heavy == set()
