@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import tarfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from processes import ended
 
 _VERSION = "4.14.1"
 _FOLDER = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "dqx-airflow" / "axe"
@@ -32,12 +32,8 @@ def axe_script() -> str:
             pytest.skip("needs npm, which fetches axe-core")
         _FOLDER.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory() as folder:
-            done = subprocess.run(
-                [npm, "pack", f"axe-core@{_VERSION}", "--pack-destination", folder],
-                capture_output=True,
-                text=True,
-                timeout=120,
-                check=False,
+            done = ended(
+                [npm, "pack", f"axe-core@{_VERSION}", "--pack-destination", folder], timeout=120
             )
             archives = list(Path(folder).glob("*.tgz"))
             if done.returncode or not archives:

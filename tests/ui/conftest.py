@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from chromium import PROGRAM, Page, chromium
-from ui_scene import Scene
+from ui_scene import Get, Scene
 
 if TYPE_CHECKING:
     from httpx import Response
 
 collect_ignore_glob = [] if importlib.util.find_spec("airflow") else ["test_ui_*.py"]
 
-Get = Callable[..., "Response"]
 
 _USERS = {"ada": ("viewer", "red"), "eve": ("user", "red"), "ben": ("user", "blue")}
 """Ada only looks. Eve may edit the DAGs of the red team, and Ben those of the blue one."""

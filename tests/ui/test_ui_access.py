@@ -5,20 +5,14 @@ from __future__ import annotations
 import logging
 import re
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import pytest
-from ui_scene import PLACE, Html, Scene, report_of
+from ui_scene import PLACE, Get, Html, Scene, report_of
 
 from dqx_airflow.values import EnforcedContract
 
-if TYPE_CHECKING:
-    from httpx import Response
-
 pytestmark = pytest.mark.airflow
 
-Get = Callable[..., "Response"]
 
 ORDERS = EnforcedContract("orders", "2.3.0", "odcs")
 PAGES = (
@@ -65,7 +59,6 @@ def test_every_page_requires_signing_in(get: Get, page: str) -> None:
 
 
 def test_a_viewer_sees_the_gates_of_their_dags(get: Get, tab: Get, scene: Scene) -> None:
-    scene.dag()
     scene.ran(report_of(contract=ORDERS))
     assert tab().status_code == 200
     assert get("board", cookie=True).status_code == 200
@@ -75,7 +68,6 @@ def test_a_viewer_sees_the_gates_of_their_dags(get: Get, tab: Get, scene: Scene)
 
 
 def test_without_read_permission_a_dag_is_hidden(get: Get, tab: Get, scene: Scene) -> None:
-    scene.dag()
     scene.ran(report_of(contract=ORDERS))
     refused = tab("ben")
     assert refused.status_code == 403
@@ -93,7 +85,6 @@ def test_without_read_permission_a_dag_is_hidden(get: Get, tab: Get, scene: Scen
 
 @pytest.mark.parametrize("dag_id", ["~", "", "lake "])
 def test_another_spelling_of_a_dag_id_does_not_open_it(tab: Get, scene: Scene, dag_id: str) -> None:
-    scene.dag()
     scene.ran(report_of())
     answer = tab("ben", dag_id=dag_id)
     assert answer.status_code in (403, 404)
@@ -193,7 +184,6 @@ def test_an_unexpected_authorization_result_hides_everything(
 ) -> None:
     from dqx_airflow.ui import airflow
 
-    scene.dag()
     scene.ran(report_of())
     # A version to come may make it wait for something: it has refused nobody before that.
     monkeypatch.setattr(airflow, "requires_access_dag", lambda *_: lambda *_: "a coroutine")

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING
 
 import pytest
-from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, Html, Scene, report_of
+from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, Get, Html, Scene, report_of
 
 from dqx_airflow.values import Outcome, Severity, Status
 
-if TYPE_CHECKING:
-    from httpx import Response
-
 pytestmark = pytest.mark.airflow
-
-Get = Callable[..., "Response"]
 
 
 def runs_of(scene: Scene, outcomes: str, dag_id: str = "lake", **changes: object) -> None:
@@ -118,13 +111,11 @@ def test_many_gates_are_on_several_pages_that_keep_the_filters(get: Get, scene: 
 
 @pytest.mark.parametrize("page", ["0", "-1", "99", "x", "1e3"])
 def test_a_page_number_out_of_range_is_clamped(get: Get, scene: Scene, page: str) -> None:
-    scene.dag()
     runs_of(scene, "p")
     assert "lake.gate" in Html(get(f"board?page={page}").text).text
 
 
 def test_the_rows_lead_to_the_reports_and_to_the_datasets(get: Get, scene: Scene) -> None:
-    scene.dag()
     runs_of(scene, "pb")
     page = Html(get("board").text)
     assert "✕ blocked lake.gate" in Html(get(page.links["lake.gate"]).text).text
@@ -136,14 +127,12 @@ def test_an_empty_board_explains_how_gates_appear(get: Get, scene: Scene) -> Non
 
 
 def test_the_board_needs_no_store(get: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    scene.dag()
     runs_of(scene, "pb")
     monkeypatch.delenv("AIRFLOW__DQX__RESULTS_ROOT")
     assert "lake.gate" in get("board").text
 
 
 def test_an_error_is_shown_with_its_reason(get: Get, scene: Scene) -> None:
-    scene.dag()
     broken = replace(
         NULLS, status=Status.ERROR, scaled_value=None, reason="no column idd", severity=Severity.P1
     )
@@ -154,7 +143,6 @@ def test_an_error_is_shown_with_its_reason(get: Get, scene: Scene) -> None:
 
 
 def test_a_mapped_gate_shows_its_worst_instance(get: Get, scene: Scene) -> None:
-    scene.dag()
     scene.ran(report_of(1, verdicts=(NULLS,), outcome=Outcome.PASSED), map_index=0)
     scene.ran(report_of(2), map_index=1)
     text = Html(get("board").text).text
@@ -171,7 +159,6 @@ def schedule(scene: Scene, due: datetime | None, *, paused: bool = False) -> Non
 
 
 def test_the_board_shows_when_each_gate_last_ran(get: Get, scene: Scene) -> None:
-    scene.dag()
     ended = datetime.now(timezone.utc) - timedelta(hours=2, minutes=1)
     scene.ran(report_of(started_at=ended, finished_at=ended))
     page = Html(get("board").text)
@@ -192,7 +179,6 @@ def test_the_board_shows_when_each_gate_last_ran(get: Get, scene: Scene) -> None
 def test_a_gate_that_should_have_run_is_late(
     get: Get, scene: Scene, hours: float | None, paused: bool, expected: str | None
 ) -> None:
-    scene.dag()
     runs_of(scene, "pp")
     now = datetime.now(timezone.utc)
     schedule(scene, None if hours is None else now + timedelta(hours=hours), paused=paused)
@@ -206,7 +192,6 @@ def test_a_gate_that_should_have_run_is_late(
 def test_a_gate_that_the_last_runs_did_not_reach_is_late(get: Get, scene: Scene) -> None:
     from airflow.models.dagrun import DagRun
 
-    scene.dag()
     runs_of(scene, "pnn")
     assert "late only" not in get("board").text, "they are still running"
     scene.session.execute(DagRun.__table__.update().values(state="failed"))
@@ -215,7 +200,6 @@ def test_a_gate_that_the_last_runs_did_not_reach_is_late(get: Get, scene: Scene)
 
 
 def test_a_gate_that_never_left_a_report_is_on_the_board(get: Get, scene: Scene) -> None:
-    scene.dag()
     scene.task(state="failed")
     scene.task(task_id="load", operator="BashOperator", state="failed", number=2)
     text = Html(get("board").text).text
@@ -228,7 +212,6 @@ def test_a_replaced_summary_is_read_again(get: Get, scene: Scene) -> None:
     from airflow.models.xcom import XComModel
     from sqlalchemy import select, update
 
-    scene.dag()
     runs_of(scene, "p")
     assert "passing for 1 run" in Html(get("board").text).text
     left = scene.session.scalar(select(XComModel.value).where(XComModel.dag_id == "lake"))

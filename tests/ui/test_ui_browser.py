@@ -24,7 +24,6 @@ SUITE = SourceFile("orders.dql", "".join(f"line {number}\n" for number in range(
 
 
 def ran(scene: Scene, **changes: Any) -> None:
-    scene.dag()
     scene.ran(report_of(**changes), sources=(SUITE,))
 
 
@@ -139,7 +138,6 @@ def test_no_string_of_a_report_runs_as_code(
         reason=stored,
         profiles=(stored,),
     )
-    scene.dag()
     scene.ran(report_of(verdicts=(verdict,)), sources=(SourceFile("orders.dql", stored),))
     for at in (TAB, "board"):
         page = look(at)
@@ -155,18 +153,3 @@ def test_an_anonymous_user_is_asked_to_sign_in(scene: Scene, look: Callable[...,
     text = look(TAB, None).text
     assert "Sign in to Airflow first." in text
     assert "null_share" not in text
-
-
-def test_a_narrow_window_shows_the_whole_page(scene: Scene, look: Callable[..., Page]) -> None:
-    ran(scene)
-    browser = look(TAB)
-    browser.call(
-        "Emulation.setDeviceMetricsOverride",
-        width=420,
-        height=800,
-        deviceScaleFactor=1,
-        mobile=False,
-    )
-    for at in (TAB, "board", "dataset?place=s3://lake/orders"):
-        assert look(at).run("document.documentElement.scrollWidth") <= 420
-    browser.call("Emulation.clearDeviceMetricsOverride")

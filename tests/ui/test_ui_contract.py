@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
-from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, PLACE, Html, Scene, report_of
+from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, PLACE, Get, Html, Scene, report_of
 
 from dqx_airflow.values import (
     DatasetSnapshot,
@@ -21,12 +19,8 @@ from dqx_airflow.values import (
     Verdict,
 )
 
-if TYPE_CHECKING:
-    from httpx import Response
-
 pytestmark = pytest.mark.airflow
 
-Get = Callable[..., "Response"]
 
 ORDERS = EnforcedContract(
     "orders", "2.3.0", "odcs", checked=9, documented=4, unsupported=1, pin="2"
@@ -162,7 +156,6 @@ def test_the_page_shows_the_description_and_contacts_of_the_contract(
         status="active",
         responsible=Responsible("sales", runbook="https://example.org/r", business_hours="9 to 5"),
     )
-    scene.dag()
     scene.ran(under(1, KEPT, contract=contract), stored=False)
     answer = get("contract", id="orders").text
     text = Html(answer).text
@@ -200,7 +193,6 @@ def test_only_runs_under_this_contract_are_counted(get: Get, scene: Scene) -> No
 def test_of_a_mapped_gate_the_instances_under_the_contract_are_shown(
     get: Get, scene: Scene
 ) -> None:
-    scene.dag()
     other = replace(ORDERS, id="invoices")
     scene.ran(under(1, BROKEN, contract=other), map_index=0)
     scene.ran(under(2, KEPT), map_index=1)
@@ -211,7 +203,6 @@ def test_of_a_mapped_gate_the_instances_under_the_contract_are_shown(
 
 
 def test_a_contract_without_a_version_has_none(get: Get, scene: Scene) -> None:
-    scene.dag()
     scene.ran(under(1, KEPT, contract=replace(ORDERS, version=None)))
     text = Html(get("contract", id="orders").text).text
     assert "version none dialect odcs" in text

@@ -5,22 +5,17 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from ui_scene import NULLS, PLACE, Html, Scene, report_of
+from ui_scene import NULLS, PLACE, Get, Html, Scene, report_of
 
 from dqx_airflow.values import DatasetField, DatasetSnapshot, Outcome
 
-if TYPE_CHECKING:
-    from httpx import Response
-
 pytestmark = pytest.mark.airflow
-
-Get = Callable[..., "Response"]
 
 
 def table(name: str, *columns: str) -> dict[str, Any]:
@@ -65,7 +60,6 @@ def sent(folder: Path, *found: dict[str, Any], name: str = "events.jsonl") -> Pa
 def test_tables_of_jobs_are_listed_beside_those_of_gates(
     get: Get, scene: Scene, events: Path
 ) -> None:
-    scene.dag()
     gate_ran(scene)
     load = event("lake.load", "orders", "mart")
     sent(events, load, event("lake.report", "mart", "sent"))
@@ -85,7 +79,6 @@ def test_tables_of_jobs_are_listed_beside_those_of_gates(
 
 
 def test_without_events_the_page_says_how_to_give_them(get: Get, scene: Scene) -> None:
-    scene.dag()
     gate_ran(scene)
     page = Html(get("coverage").text)
     assert "set lineage_events in section [dqx]" in page.text
@@ -145,7 +138,6 @@ def test_events_of_no_dag_are_seen_by_those_who_may_read_all(
 
 
 def test_gates_of_other_dags_are_hidden(get: Get, scene: Scene) -> None:
-    scene.dag()
     gate_ran(scene)
     text = get("coverage", "ben").text
     assert "lake" not in text

@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, PLACE, Html, Scene, report_of
+from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, PLACE, Get, Html, Scene, report_of
 
 from dqx_airflow.values import DatasetSnapshot, EnforcedContract, GateReport, Outcome, Promotion
 
-if TYPE_CHECKING:
-    from httpx import Response
-
 pytestmark = pytest.mark.airflow
-
-Get = Callable[..., "Response"]
-
-
-def runs_of(scene: Scene, outcomes: str) -> None:
-    """Runs of the gate on the last days: p passes, b is blocked."""
-    for place, letter in enumerate(outcomes):
-        on = DAY - timedelta(days=len(outcomes) - 1 - place)
-        verdicts = (NULLS if letter == "p" else BAD_NULLS, NOT_EMPTY)
-        outcome = Outcome.PASSED if letter == "p" else Outcome.BLOCKED
-        report = report_of(100 + place, on=on, verdicts=verdicts, outcome=outcome)
-        scene.ran(report, number=place + 1)
 
 
 def reading(
@@ -42,8 +26,7 @@ def reading(
 
 
 def test_a_dataset_shows_the_results_of_its_gates(get: Get, scene: Scene) -> None:
-    scene.dag()
-    runs_of(scene, "pppppb")
+    scene.days("pppppb")
     answer = get("dataset", place=PLACE)
     page = Html(answer.text)
     assert page.unbalanced == []
@@ -59,7 +42,6 @@ def test_a_dataset_shows_the_results_of_its_gates(get: Get, scene: Scene) -> Non
 
 
 def test_assertions_about_other_datasets_are_left_out(get: Get, scene: Scene) -> None:
-    scene.dag()
     other = replace(NULLS, name="customers.id", datasets=("customers",))
     scene.ran(report_of(verdicts=(BAD_NULLS, other)))
     assert "customers.id" not in get("dataset", place=PLACE).text
@@ -68,8 +50,7 @@ def test_assertions_about_other_datasets_are_left_out(get: Get, scene: Scene) ->
 def test_a_dataset_page_without_the_store_has_a_notice(
     get: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scene.dag()
-    runs_of(scene, "pb")
+    scene.days("pb")
     monkeypatch.delenv("AIRFLOW__DQX__RESULTS_ROOT")
     page = Html(get("dataset", place=PLACE).text)
     assert "This server has no results store" in page.text
@@ -93,7 +74,6 @@ def test_tables_with_one_name_are_one_dataset_per_location(get: Get, scene: Scen
 
 
 def test_a_location_has_all_its_gates_under_any_dataset_name(get: Get, scene: Scene) -> None:
-    scene.dag()
     scene.ran(report_of())
     again = DatasetSnapshot("sales", "s3a://lake/orders/", "delta", version=7, rows=9)
     other = report_of(
@@ -154,7 +134,6 @@ def test_a_query_is_a_dataset_of_its_gate_alone(get: Get, scene: Scene) -> None:
 def test_summaries_of_older_versions_have_no_location(get: Get, scene: Scene) -> None:
     from dqx_airflow.operators.outcome import summary
 
-    scene.dag()
     report = report_of()
     old = {name: value for name, value in summary(report).items() if name != "places"}
     attempt = scene.task(pushed=old)
@@ -164,7 +143,6 @@ def test_summaries_of_older_versions_have_no_location(get: Get, scene: Scene) ->
 
 
 def test_a_location_lists_the_gates_that_promote_into_it(get: Get, scene: Scene) -> None:
-    scene.dag()
     (read,) = report_of().datasets
     done = replace(read, promotion=Promotion("s3://lake/silver", 8, 40))
     promoted = report_of(outcome=Outcome.PASSED, verdicts=(NULLS,), datasets=(done,))
@@ -176,7 +154,6 @@ def test_a_location_lists_the_gates_that_promote_into_it(get: Get, scene: Scene)
 
 
 def test_the_index_is_searched_by_words_and_outcome(get: Get, scene: Scene) -> None:
-    scene.dag()
     contract = EnforcedContract("sales.orders", "1.0.0", "odcs")
     scene.ran(report_of(contract=contract))
     scene.ran(reading(2, "/landing/items", task_id="items"), task_id="items", number=2)
@@ -195,7 +172,6 @@ def test_the_index_is_searched_by_words_and_outcome(get: Get, scene: Scene) -> N
 
 
 def test_a_scaled_value_shows_its_raw_value_and_multiplier(get: Get, scene: Scene) -> None:
-    scene.dag()
     scaled = replace(NOT_EMPTY, value=634, scaled_value=951, multiplier=1.5)
     scene.ran(report_of(verdicts=(scaled,), outcome=Outcome.PASSED))
     assert "951 = 634 \N{MULTIPLICATION SIGN}1.5" in Html(get("dataset", place=PLACE).text).text

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
-from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, Html, Scene, report_of
+from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, Get, Html, Scene, report_of
 
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import (
@@ -22,16 +20,10 @@ from dqx_airflow.values import (
     Status,
 )
 
-if TYPE_CHECKING:
-    from httpx import Response
-
 pytestmark = pytest.mark.airflow
-
-Get = Callable[..., "Response"]
 
 
 def test_the_tab_shows_the_outcome_and_every_assertion(tab: Get, scene: Scene) -> None:
-    scene.dag()
     report = scene.ran(report_of())
     page = Html(tab().text)
     assert page.unbalanced == []
@@ -45,14 +37,12 @@ def test_the_tab_shows_the_outcome_and_every_assertion(tab: Get, scene: Scene) -
 
 
 def test_failing_rows_are_shown_as_they_are_stored(tab: Get, scene: Scene) -> None:
-    scene.dag()
     scene.ran(report_of())
     text = Html(tab().text).text
     assert "why day id tax_id id is null 2024-03-20 NULL ***" in text
 
 
 def test_the_failing_line_of_the_suite_is_marked(tab: Get, scene: Scene) -> None:
-    scene.dag()
     scene.ran(report_of())
     page = Html(tab().text)
     assert "orders.dql 5 assert null_count(id) / num_rows() < MAX_NULLS (failed)" in page.text
@@ -88,7 +78,6 @@ def test_the_past_is_drawn_with_its_limit_and_the_active_profiles(tab: Get, scen
 
 
 def test_the_history_of_a_run_has_no_later_runs(tab: Get, scene: Scene) -> None:
-    scene.dag()
     scene.ran(report_of())
     scene.ran(report_of(2, on=DAY + timedelta(days=1)), number=2)
     assert "last 2 runs" not in tab().text
@@ -96,7 +85,6 @@ def test_the_history_of_a_run_has_no_later_runs(tab: Get, scene: Scene) -> None:
 
 
 def test_a_multiplier_is_shown_with_its_effect(tab: Get, scene: Scene) -> None:
-    scene.dag()
     easter = replace(BAD_NULLS, value=0.5, multiplier=0.5, scaled_value=0.25, profiles=("easter",))
     scene.ran(report_of(verdicts=(easter,)))
     text = Html(tab().text).text
@@ -107,23 +95,25 @@ def test_a_multiplier_is_shown_with_its_effect(tab: Get, scene: Scene) -> None:
     )
 
 
-def test_assertions_of_a_contract_name_their_clauses(tab: Get, scene: Scene) -> None:
-    scene.dag()
+def test_assertions_of_a_contract_name_their_clauses_also_without_the_store(
+    tab: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     contract = EnforcedContract(
         "orders", "2.3.0", "odcs", checked=9, documented=4, unsupported=1, pin="2"
     )
     clause = replace(BAD_NULLS, clause="schema.orders.id.required")
     scene.ran(report_of(verdicts=(clause,), contract=contract))
-    text = Html(tab().text).text
-    assert "clause schema.orders.id.required" in text
-    assert (
-        "Contract id orders version 2.3.0 pinned to 2 dialect odcs clauses 9 checked, "
-        "4 documented, 1 unsupported" in text
-    )
+    for _ in ("with", "without"):
+        text = Html(tab().text).text
+        assert "clause schema.orders.id.required" in text
+        assert (
+            "Contract id orders version 2.3.0 pinned to 2 dialect odcs clauses 9 checked, "
+            "4 documented, 1 unsupported" in text
+        )
+        monkeypatch.delenv("AIRFLOW__DQX__RESULTS_ROOT", raising=False)
 
 
 def test_an_accepted_clause_shows_owner_and_reason(tab: Get, scene: Scene) -> None:
-    scene.dag()
     contract = EnforcedContract("orders", "2.3.0", "odcs", checked=9, documented=4, accepted=1)
     accepted = replace(
         BAD_NULLS,
@@ -140,23 +130,7 @@ def test_an_accepted_clause_shows_owner_and_reason(tab: Get, scene: Scene) -> No
     assert "9 checked, 4 documented, 1 accepted, 0 unsupported" in text
 
 
-def test_assertions_of_a_contract_name_their_clauses_without_the_store(
-    tab: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scene.dag()
-    contract = EnforcedContract(
-        "orders", "2.3.0", "odcs", checked=9, documented=4, unsupported=1, pin="2"
-    )
-    clause = replace(BAD_NULLS, clause="schema.orders.id.required")
-    scene.ran(report_of(verdicts=(clause,), contract=contract))
-    monkeypatch.delenv("AIRFLOW__DQX__RESULTS_ROOT")
-    text = Html(tab().text).text
-    assert "clause schema.orders.id.required" in text
-    assert "Contract id orders version 2.3.0 pinned to 2 dialect odcs clauses 9 checked" in text
-
-
 def test_a_failure_below_the_limit_of_the_gate_is_a_warning(tab: Get, scene: Scene) -> None:
-    scene.dag()
     mild = replace(BAD_NULLS, severity=Severity.P3)
     scene.ran(report_of(verdicts=(mild, NOT_EMPTY), outcome=Outcome.WARNED))
     page = Html(tab().text)
@@ -165,7 +139,6 @@ def test_a_failure_below_the_limit_of_the_gate_is_a_warning(tab: Get, scene: Sce
 
 
 def test_ages_read_as_durations(tab: Get, scene: Scene) -> None:
-    scene.dag()
     late = replace(
         BAD_NULLS, expression="freshness(at)", value=9000.0, scaled_value=9000.0, threshold=7200
     )
@@ -177,7 +150,6 @@ def test_ages_read_as_durations(tab: Get, scene: Scene) -> None:
 def test_without_the_store_the_tab_uses_the_task_summary(
     tab: Get, scene: Scene, root: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scene.dag()
     scene.ran(report_of())
     if root == "file":
         broken = scene.root.with_name("broken")
@@ -201,7 +173,6 @@ def test_the_tab_of_a_gate_with_another_store_has_the_command_for_that_one(
 ) -> None:
     from dqx_airflow.operators.outcome import summary
 
-    scene.dag()
     scene.task(pushed={**summary(report_of()), "results_root": "s3://other/lake $(x)"})
     page = Html(tab().text)
     assert "the gate stores it in s3://other/lake $(x) , and the command below" in page.text
@@ -209,13 +180,11 @@ def test_the_tab_of_a_gate_with_another_store_has_the_command_for_that_one(
 
 
 def test_without_a_task_summary_the_tab_uses_the_store(tab: Get, scene: Scene) -> None:
-    scene.dag()
     scene.ran(report_of(), pushed=False)
     assert "✕ blocked lake.gate" in Html(tab().text).text
 
 
 def test_earlier_attempts_can_be_opened(tab: Get, scene: Scene) -> None:
-    scene.dag()
     earlier = "01890000-0000-7000-8000-000000000000"
     blocked = report_of(7, attempt=earlier)
     at = blocked.started_at + timedelta(hours=1)
@@ -231,7 +200,6 @@ def test_earlier_attempts_can_be_opened(tab: Get, scene: Scene) -> None:
 
 
 def test_each_report_of_a_range_can_be_opened(tab: Get, scene: Scene) -> None:
-    scene.dag()
     blocked = scene.ran(report_of(7), pushed=False)
     later = report_of(8, on=DAY + timedelta(days=1), verdicts=(NULLS,), outcome=Outcome.PASSED)
     passed = scene.store(replace(later, attempt=blocked.attempt))
@@ -258,7 +226,6 @@ def test_each_report_of_a_range_can_be_opened(tab: Get, scene: Scene) -> None:
 def test_a_gate_without_a_report_shows_the_state_of_its_task(
     tab: Get, scene: Scene, state: str | None, message: str
 ) -> None:
-    scene.dag()
     scene.task(state=state)
     answer = tab()
     assert answer.status_code == 200
@@ -269,14 +236,12 @@ def test_a_gate_without_a_report_shows_the_state_of_its_task(
 def test_a_gate_without_a_report_shows_the_last_error_of_its_job(
     tab: Get, scene: Scene, state: str
 ) -> None:
-    scene.dag()
     pushed = {"outcome": "no report", "gate": "lake.gate", "error": "Spark: <no> space left"}
     scene.task(state=state, pushed=pushed)
     assert "Spark: <no> space left" in Html(tab().text).text
 
 
 def test_other_tasks_are_reported_as_not_gates(tab: Get, scene: Scene) -> None:
-    scene.dag()
     scene.task(operator="BashOperator", state="success")
     assert "This task is not a gate" in tab().text
 
@@ -288,7 +253,6 @@ def test_a_missing_task_is_not_found(tab: Get, scene: Scene) -> None:
 
 
 def test_instances_of_a_mapped_gate_are_chosen_from(tab: Get, scene: Scene) -> None:
-    scene.dag()
     good = report_of(1, verdicts=(NULLS,), outcome=Outcome.PASSED)
     scene.ran(good, map_index=0)
     scene.ran(report_of(2), map_index=1)
@@ -302,13 +266,11 @@ def test_instances_of_a_mapped_gate_are_chosen_from(tab: Get, scene: Scene) -> N
 
 @pytest.mark.parametrize("index", ["{MAP_INDEX}", "%7BMAP_INDEX%7D", "", "-1", "1e3", "x" * 5000])
 def test_an_invalid_map_index_is_accepted(tab: Get, scene: Scene, index: str) -> None:
-    scene.dag()
     scene.ran(report_of())
     assert "lake.gate" in tab(map_index=index).text
 
 
 def test_statuses_are_words_not_only_colours(tab: Get, scene: Scene) -> None:
-    scene.dag()
     verdicts = tuple(replace(NULLS, name=status.value, status=status) for status in Status)
     disabled = replace(NULLS, name="off", status=Status.SKIPPED, disabled_by="easter")
     scene.ran(report_of(verdicts=(*verdicts, disabled)))
@@ -319,7 +281,6 @@ def test_statuses_are_words_not_only_colours(tab: Get, scene: Scene) -> None:
 
 
 def test_values_have_the_unit_of_their_limit(tab: Get, scene: Scene) -> None:
-    scene.dag()
     share = replace(BAD_NULLS, value=0.507527, scaled_value=0.507527)
     close = replace(share, name="close", value=0.10002, scaled_value=0.10002)
     plain = replace(share, name="plain", expected="< 0.1")
@@ -354,7 +315,6 @@ def test_failing_rows_have_a_total_and_a_share_and_a_file(get: Get, tab: Get, sc
         FailingRow("orders", "price <= 0", '{"id": 1, "price": -5, "note": "=1+1"}'),
         FailingRow("orders", "price <= 0", '{"id": 2, "price": null, "note": "a, b"}'),
     )
-    scene.dag()
     scene.ran(report_of(verdicts=(replace(VIOLATED, failing_rows=rows), NOT_EMPTY)))
     page = Html(tab().text)
     assert "failing 472 of 5000 rows (9.4%)" in page.text
@@ -382,7 +342,6 @@ def test_a_share_of_rows_has_its_number_of_failing_rows(tab: Get, scene: Scene) 
         metric=None,
         measured=json.dumps({"values": measured}),
     )
-    scene.dag()
     scene.ran(report_of(verdicts=(share,)))
     assert "failing 308 of 3846 rows (8%)" in Html(tab().text).text
 
@@ -400,7 +359,6 @@ def test_the_values_behind_a_compound_value_are_shown(tab: Get, scene: Scene) ->
         expected="<= 0.3",
         measured=json.dumps({"values": measured}),
     )
-    scene.dag()
     scene.ran(report_of(verdicts=(volume,)))
     assert "count(at) 458 count(at), 1 day before 928" in Html(tab().text).text
 
@@ -420,7 +378,6 @@ def test_groups_show_the_number_of_failures_and_the_worst_values(tab: Get, scene
         failed_groups=1,
         worst_group='"IT"',
     )
-    scene.dag()
     scene.ran(report_of(verdicts=(by_country,)))
     text = Html(tab().text).text
     assert "failing 1 of 2 groups" in text
@@ -430,14 +387,12 @@ def test_groups_show_the_number_of_failures_and_the_worst_values(tab: Get, scene
 
 
 def test_the_quarantine_location_is_shown(tab: Get, scene: Scene) -> None:
-    scene.dag()
     place = DatasetSnapshot("orders", "s3://a", "delta", quarantined=5, quarantine="s3://bad")
     scene.ran(report_of(datasets=(place,)))
     assert "5 s3://bad" in Html(tab().text).text
 
 
 def test_passed_assertions_are_folded_and_can_be_filtered(get: Get, tab: Get, scene: Scene) -> None:
-    scene.dag()
     good = tuple(replace(NULLS, name=f"good_{i}", column="id") for i in range(5))
     mild = replace(VIOLATED, severity=Severity.P3)
     scene.ran(report_of(verdicts=(BAD_NULLS, mild, *good)))
@@ -458,7 +413,6 @@ def test_the_shadow_of_a_gate_is_shown_beside_it(tab: Get, scene: Scene) -> None
     extra = replace(NULLS, name="orders.new")
     shadow = ShadowReport("next.dql", "Orders", Outcome.BLOCKED, (strict, NOT_EMPTY, extra))
     passed = {"verdicts": (NULLS, NOT_EMPTY), "outcome": Outcome.PASSED}
-    scene.dag()
     scene.ran(report_of(shadow=shadow, **passed))
     page = Html(tab().text)
     assert page.unbalanced == []
@@ -470,7 +424,6 @@ def test_the_shadow_of_a_gate_is_shown_beside_it(tab: Get, scene: Scene) -> None
 
 
 def test_an_unjudged_shadow_is_reported(tab: Get, scene: Scene) -> None:
-    scene.dag()
     scene.ran(report_of(shadow=ShadowReport("next.dql", problem="an error in next.dql:1")))
     assert (
         "It was not judged. The gate is not affected: an error in next.dql:1"

@@ -4,24 +4,18 @@ event, for every kind of rule: the run of `engine/test_hidden_values.py`, seen f
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 from masked_cells import TODAY, leaks, masked_datasets, rules, suite_of
-from ui_scene import Scene
+from ui_scene import Get, Scene
 
 from dqx_airflow.values import Attempt, GateRequest, RunKey, SourceFile
 
-if TYPE_CHECKING:
-    from httpx import Response
-
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
-
-Get = Callable[..., "Response"]
 
 
 @pytest.mark.nightly
@@ -35,7 +29,6 @@ def test_no_masked_value_is_seen_in_airflow(
 
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example.com")
     datasets = masked_datasets(tmp_path)
-    scene.dag()
     gate = GateRequest(
         RunKey("lake.gate", TODAY, f"scheduled__{TODAY}"),
         Attempt(1, "attempt"),

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import pytest
-from ui_scene import BAD_NULLS, Html, Scene, report_of
+from ui_scene import BAD_NULLS, Get, Html, Scene, report_of
 
 from dqx_airflow.values import (
     DatasetSnapshot,
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.airflow
 
-Get = Callable[..., "Response"]
 
 HOSTILE = {
     "script": "<script>alert(1)</script>",
@@ -119,7 +117,6 @@ def test_strings_of_a_report_are_escaped(get: Get, tab: Get, scene: Scene, text:
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_parameters_are_escaped(get: Get, tab: Get, scene: Scene, text: str) -> None:
     text = text[:5000]  # servers refuse longer addresses
-    scene.dag()
     scene.ran(report_of())
     filters = dict.fromkeys(("dag", "dataset", "contract", "outcome", "severity", "owner"), text)
     assert_harmless(get("board", **filters))
@@ -184,7 +181,6 @@ ODD: dict[str, object] = {
 def test_no_task_summary_breaks_a_page(
     get: Get, tab: Get, scene: Scene, pushed: object, operator: str
 ) -> None:
-    scene.dag()
     scene.task(pushed=pushed, operator=operator)
     assert_harmless(tab())
     board = assert_harmless(get("board"))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from ui_scene import BAD_NULLS, DAY, NOON, NOT_EMPTY, NULLS, Html, Scene, report_of
+from ui_scene import BAD_NULLS, DAY, NOON, NOT_EMPTY, NULLS, Get, Html, Scene, report_of
 
 from dqx_airflow.results.decisions import waivers_of
 from dqx_airflow.results.incidents import notes_from
@@ -28,12 +27,8 @@ from dqx_airflow.values import (
 )
 from dqx_airflow.values.report import Acceptance, Arrival
 
-if TYPE_CHECKING:
-    from httpx import Response
-
 pytestmark = pytest.mark.airflow
 
-Get = Callable[..., "Response"]
 HERE = "incident?dag_id=lake&task_id=gate"
 CONTRACT = EnforcedContract(
     "orders",
@@ -74,7 +69,6 @@ def days_of(scene: Scene, outcomes: str, rows: str = "", **changes: Any) -> None
 def test_neighbouring_open_slices_are_shown_with_all_dates_and_failures(
     get: Get, scene: Scene
 ) -> None:
-    scene.dag()
     days_of(scene, "pbpbb", rows="orders")
     late = replace(LATE, status=Status.FAILED, value=0, scaled_value=0)
     scene.store(
@@ -101,7 +95,6 @@ def test_neighbouring_open_slices_are_shown_with_all_dates_and_failures(
 
 
 def test_of_several_suites_the_blocking_one_is_shown(get: Get, scene: Scene) -> None:
-    scene.dag()
     first = report_of(verdicts=(NULLS,), outcome=Outcome.PASSED)
     key = replace(first.run_key, gate="lake.gate/Orders")
     first = scene.ran(replace(first, run_key=key))
@@ -149,7 +142,6 @@ def test_an_incident_shows_its_contacts(get: Get, scene: Scene) -> None:
 
 
 def test_an_incident_lists_waiting_tasks_and_assets(get: Get, scene: Scene) -> None:
-    scene.dag()
     days_of(scene, "pb")
     scene.chain("load", "gate", "silver", "gold")
     scene.dag("shop")
@@ -180,7 +172,6 @@ def repaired(scene: Scene, number: int, on: date, **changes: Any) -> None:
 def test_a_repaired_incident_stays_with_its_times_and_its_link(
     get: Get, post: Get, scene: Scene
 ) -> None:
-    scene.dag()
     days_of(scene, "bpbbb")
     gone = "2024-03-18"
     (form,) = Html(get(f"{HERE}&on={gone}", "eve").text).forms
@@ -224,7 +215,6 @@ def test_the_link_stays_when_a_gate_of_several_suites_is_forgotten_or_has_a_new_
 
 
 def test_an_editor_closes_an_incident_with_a_reason(get: Get, post: Get, scene: Scene) -> None:
-    scene.dag()
     days_of(scene, "bb")
     (form,) = Html(get(HERE, "eve").text).forms
     assert post("incident", **form, kind="closed", text="").status_code == 400
@@ -245,7 +235,6 @@ def form_choices(html: str) -> list[tuple[str, str]]:
 def test_a_group_is_detected_with_its_first_verdict_and_taken_by_who_took_one_of_it(
     get: Get, post: Get, scene: Scene
 ) -> None:
-    scene.dag()
     scene.ran(known(report_of(1)))
     (form,) = (form for form in Html(get(HERE, "eve").text).forms if "shown" in form)
     post("incident", **form, kind="acknowledged", text="")
@@ -266,14 +255,12 @@ def test_a_group_is_detected_with_its_first_verdict_and_taken_by_who_took_one_of
 
 
 def test_a_missing_incident_is_not_found(get: Get, scene: Scene) -> None:
-    scene.dag()
     days_of(scene, "pp")
     assert get(HERE).status_code == 404
     assert get(f"{HERE}&on=1999-01-01").status_code == 404
 
 
 def test_the_tab_and_the_board_link_to_the_incident(get: Get, tab: Get, scene: Scene) -> None:
-    scene.dag()
     days_of(scene, "pb")
     for page in (Html(tab().text).links["Incident"], Html(get("board").text).links["incident"]):
         assert "Open incident" in get(page).text
@@ -285,7 +272,6 @@ def notes(scene: Scene) -> list[tuple[str, str, str]]:
 
 
 def test_an_editor_of_the_dag_acknowledges_and_comments(get: Get, post: Get, scene: Scene) -> None:
-    scene.dag()
     days_of(scene, "pb")
     (form,) = Html(get(HERE, "eve").text).forms
     for user in ("ada", "ben", None):
@@ -307,7 +293,6 @@ def test_an_editor_of_the_dag_acknowledges_and_comments(get: Get, post: Get, sce
 
 
 def test_a_note_belongs_to_its_incident_only(get: Get, post: Get, scene: Scene) -> None:
-    scene.dag()
     days_of(scene, "bpb")
     (form,) = Html(get(HERE, "eve").text).forms
     post("incident", **form, kind="comment", text="a new one")
@@ -316,7 +301,6 @@ def test_a_note_belongs_to_its_incident_only(get: Get, post: Get, scene: Scene) 
 
 
 def test_only_editors_of_the_dag_write(get: Get, post: Get, scene: Scene) -> None:
-    scene.dag()
     days_of(scene, "pb")
     (form,) = Html(get(HERE, "eve").text).forms
     assert not Html(get(HERE, "ada").text).forms
@@ -354,7 +338,6 @@ def states_of(scene: Scene) -> dict[tuple[str, str], str | None]:
 
 def waiting_days(scene: Scene) -> None:
     """Three days of which two are blocked, each with a task that waits."""
-    scene.dag()
     days_of(scene, "bpb", rows="orders")
     scene.chain("gate", "silver")
     for place in range(3):
@@ -462,7 +445,6 @@ def accept_form(page: Html) -> dict[str, str]:
 def test_the_data_of_a_blocked_gate_is_accepted_on_its_tab(
     tab: Get, get: Get, post: Get, scene: Scene
 ) -> None:
-    scene.dag()
     report = scene.ran(known(report_of()))
     form = {**accept_form(Html(tab("eve").text)), "text": "the shop was shut"}
     assert not Html(tab().text).forms
@@ -495,7 +477,6 @@ def test_the_incident_accepts_one_of_its_slices(get: Get, post: Get, scene: Scen
 
 
 def test_only_what_the_page_has_shown_is_accepted(get: Get, post: Get, scene: Scene) -> None:
-    scene.dag()
     scene.ran(known(report_of()))
     (form,) = (form for form in Html(get(HERE, "eve").text).forms if "shown" in form)
     later = known(report_of(2, started_at=NOON + timedelta(hours=1)))
@@ -519,7 +500,6 @@ def test_only_what_the_page_has_shown_is_accepted(get: Get, post: Get, scene: Sc
 def test_what_no_one_can_accept_has_no_button(
     tab: Get, get: Get, post: Get, scene: Scene, changes: dict[str, Any], message: str
 ) -> None:
-    scene.dag()
     scene.ran(replace(known(report_of()), **changes))
     assert "Accept this data" not in tab("eve").text + get(HERE, "eve").text
     (form, *_) = Html(get(HERE, "eve").text).forms
@@ -530,7 +510,6 @@ def test_what_no_one_can_accept_has_no_button(
 
 
 def test_an_accepted_report_is_shown_as_such(tab: Get, get: Get, scene: Scene) -> None:
-    scene.dag()
     report = scene.ran(known(report_of()), state="success")
     how = Acceptance(report.run_id, "eve", "a holiday", NOON)
     verdicts = (replace(report.verdicts[0], accepted_by=str(how)), report.verdicts[1])
@@ -558,7 +537,6 @@ def rows_from(country: str, count: int) -> tuple[FailingRow, ...]:
 
 
 def test_what_changed_is_on_the_incident_and_on_the_tab(tab: Get, get: Get, scene: Scene) -> None:
-    scene.dag()
     orders = DatasetSnapshot("orders", "s3://lake/orders", "delta", 98, 5000)
     scene.ran(
         report_of(
@@ -599,7 +577,6 @@ def test_what_changed_is_on_the_incident_and_on_the_tab(tab: Get, get: Get, scen
 
 
 def test_a_bad_gate_is_run_again_from_its_tab(tab: Get, post: Get, scene: Scene) -> None:
-    scene.dag()
     scene.ran(report_of(verdicts=(BAD_NULLS,)))
     (form,) = (form for form in Html(tab("eve").text).forms if form.get("kind") == "clear")
     assert "Clear and run again" not in tab().text
@@ -620,7 +597,6 @@ def waive_form(page: Html) -> dict[str, str]:
 def test_an_editor_waives_an_assertion_and_ends_the_waiver(
     get: Get, post: Get, tab: Get, scene: Scene
 ) -> None:
-    scene.dag()
     scene.ran(known(report_of()))
     until = datetime.now(timezone.utc).date() + timedelta(days=3)
     terms = {"until": str(until), "owner": "ben", "reason": "ticket 7", "below": "60%"}
@@ -649,6 +625,5 @@ def test_an_editor_waives_an_assertion_and_ends_the_waiver(
 
 
 def test_p0_has_no_form_for_a_waiver(get: Get, scene: Scene) -> None:
-    scene.dag()
     days_of(scene, "b")
     assert "waive" not in get(HERE, "eve").text.partition("</style>")[2]

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 from jsonschema import Draft202012Validator
 from markdown_cases import REWRITE
 from test_ui_review import proposal
-from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, ROWS, Scene, report_of
+from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, ROWS, Get, Scene, report_of
 
 from dqx_airflow.tuning.proposals import propose
 from dqx_airflow.values import DatasetSnapshot, EnforcedContract, Outcome, Responsible
 
-if TYPE_CHECKING:
-    from httpx import Response
-
 pytestmark = pytest.mark.airflow
 
-Get = Callable[..., "Response"]
 
 ORDERS = EnforcedContract("orders", "2.3.0", "odcs", responsible=Responsible(owner="Sales data"))
 TASK = "dag_id=lake&task_id=gate"
@@ -151,7 +146,6 @@ def test_hidden_values_are_hidden_and_nothing_can_change_data(get: Get) -> None:
 
 
 def test_what_a_task_made_up_harms_no_answer(get: Get, scene: Scene) -> None:
-    scene.dag()
     scene.task(
         pushed={
             "outcome": "blocked",

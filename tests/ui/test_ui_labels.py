@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 import pytest
-from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, ROWS, Html, Scene, report_of
+from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, ROWS, Get, Html, Scene, report_of
 
 from dqx_airflow.results.past_days import Label, read_labels
-from dqx_airflow.values import GateReport, Outcome
-
-if TYPE_CHECKING:
-    from httpx import Response
+from dqx_airflow.values import Outcome
 
 pytestmark = pytest.mark.airflow
 
-Get = Callable[..., "Response"]
 Fields = Mapping[str, str]
 
 HERE = "http://testserver"
@@ -28,7 +23,6 @@ HERE = "http://testserver"
 @pytest.fixture
 def form(tab: Get, scene: Scene) -> dict[str, str]:
     """The form of a failed assertion, as eve sees it on the tab of its gate."""
-    scene.dag()
     scene.ran(report_of())
     (fields,) = _forms(tab("eve").text)
     return fields
@@ -55,6 +49,9 @@ def logged(scene: Scene) -> list[tuple[str, str, str, str]]:
 def test_one_click_labels_a_failure_with_author_time_and_an_entry_in_the_audit_log(
     post: Get, tab: Get, scene: Scene, form: Fields
 ) -> None:
+    from airflow.models.log import Log
+    from sqlalchemy import select
+
     answer = post("label", **form, said="false_alarm", reason="holiday")
     assert answer.status_code == 303
     assert answer.headers["location"].startswith("gate?dag_id=lake&run_id=scheduled__2024-03-20")
@@ -68,21 +65,12 @@ def test_one_click_labels_a_failure_with_author_time_and_an_entry_in_the_audit_l
     assert (label.ground_truth, label.author, label.reason) == (False, "eve", "holiday")
     assert (label.suite, label.run_id) == ("orders.dql", report_of().run_id)
     assert logged(scene) == [("dqx label", "eve", "lake", "gate")]
+    entry = json.loads(scene.session.scalar(select(Log.extra).where(Log.event == "dqx label")))
+    assert (entry["assertion"], entry["date"]) == ("orders.id.null_share", "2024-03-20")
+    assert entry["ground_truth"] is False
     text = Html(tab("ada").text).text
     assert "false alarm eve" in text
     assert "holiday" in text
-
-
-def test_the_audit_log_has_the_label(post: Get, scene: Scene, form: Fields) -> None:
-    from airflow.models.log import Log
-    from sqlalchemy import select
-
-    post("label", **form, said="real")
-    extra = scene.session.scalar(select(Log.extra).where(Log.event == "dqx label"))
-    entry = json.loads(extra)
-    assert entry["assertion"] == "orders.id.null_share"
-    assert entry["date"] == "2024-03-20"
-    assert entry["ground_truth"] is True
 
 
 def test_a_second_click_stores_nothing_and_another_label_is_added(
@@ -283,7 +271,6 @@ def test_a_read_only_store_disables_the_buttons_with_a_notice(
         raise StoreError("read-only file system")
 
     monkeypatch.setattr(ResultsStore, "check_writable", refuses)
-    scene.dag()
     scene.ran(report_of())
     for answer in (tab("eve"), get("alerts", "eve")):
         assert _forms(answer.text) == []
@@ -309,22 +296,11 @@ def test_an_unstored_label_is_reported(
 # The page of alerts, and the counts on the board
 
 
-def days(scene: Scene, count: int, **changes: object) -> list[GateReport]:
-    """The gate failed on each of the last days, oldest first."""
-    return [
-        scene.ran(
-            report_of(number, on=DAY - timedelta(days=count - number), **changes), number=number
-        )
-        for number in range(1, count + 1)
-    ]
-
-
 def test_alerts_are_grouped_by_assertion_with_history_and_failing_rows(
     get: Get, scene: Scene
 ) -> None:
-    scene.dag()
     small = replace(NOT_EMPTY, name="orders.enough", check="Volume", status=BAD_NULLS.status)
-    days(scene, 3, verdicts=(BAD_NULLS, small))
+    scene.days("bbb", verdicts=(BAD_NULLS, small))
     answer = get("alerts", "eve")
     page = Html(answer.text)
     assert page.unbalanced == []
@@ -340,7 +316,6 @@ def test_alerts_are_grouped_by_assertion_with_history_and_failing_rows(
 def test_a_date_without_rows_is_one_alert_which_names_what_else_failed(
     get: Get, scene: Scene
 ) -> None:
-    scene.dag()
     empty = replace(NOT_EMPTY, status=BAD_NULLS.status, value=0, scaled_value=0)
     other = replace(BAD_NULLS, name="calendar.open", datasets=("calendar",))
     scene.ran(report_of(verdicts=(BAD_NULLS, other, empty)))
@@ -352,8 +327,7 @@ def test_a_date_without_rows_is_one_alert_which_names_what_else_failed(
 
 
 def test_a_labelled_alert_leaves_the_list_and_the_count(get: Get, post: Get, scene: Scene) -> None:
-    scene.dag()
-    days(scene, 3)
+    scene.days("bbb")
     assert "3 unlabelled alerts" in Html(get("board", "ada").text).text
     newest, *_ = Html(get("alerts", "eve", dag="lake").text).forms
     answer = post("label", **newest, said="real")
@@ -370,8 +344,7 @@ def test_a_labelled_alert_leaves_the_list_and_the_count(get: Get, post: Get, sce
 
 
 def test_a_superseded_attempt_and_old_days_are_no_alerts(get: Get, scene: Scene) -> None:
-    scene.dag()
-    days(scene, 2)
+    scene.days("bb")
     passed = report_of(
         9, verdicts=(NULLS, NOT_EMPTY), outcome=Outcome.PASSED, started_at=_later(), attempt="x"
     )
@@ -383,7 +356,6 @@ def test_a_superseded_attempt_and_old_days_are_no_alerts(get: Get, scene: Scene)
 
 
 def test_alerts_of_all_suites_of_a_gate_are_listed(get: Get, scene: Scene) -> None:
-    scene.dag()
     first = report_of()
     first = scene.ran(replace(first, run_key=replace(first.run_key, gate="lake.gate/Orders")))
     other = replace(BAD_NULLS, name="orders.strict")
@@ -434,8 +406,7 @@ def test_an_instance_of_a_mapped_gate_has_alerts_labels_and_a_history_of_its_own
 
 
 def test_alerts_of_unreadable_dags_are_hidden(get: Get, scene: Scene) -> None:
-    scene.dag()
-    days(scene, 2)
+    scene.days("bb")
     answer = get("alerts", "ben", dag="lake")
     assert "null_share" not in answer.text
     assert "lake.gate" not in answer.text
@@ -447,8 +418,7 @@ def test_alerts_of_unreadable_dags_are_hidden(get: Get, scene: Scene) -> None:
 def test_without_a_store_the_page_names_the_setting(
     get: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scene.dag()
-    days(scene, 1)
+    scene.days("b")
     monkeypatch.delenv("AIRFLOW__DQX__RESULTS_ROOT")
     assert "set results_root" in Html(get("alerts", "eve").text).text
     assert "unlabelled" not in get("board", "eve").text
@@ -457,7 +427,6 @@ def test_without_a_store_the_page_names_the_setting(
 def test_values_of_the_store_are_escaped_in_forms_and_lists(
     get: Get, tab: Get, scene: Scene
 ) -> None:
-    scene.dag()
     hostile = replace(BAD_NULLS, name='"><script>alert(1)</script>', check="'\"><b>")
     scene.ran(report_of(verdicts=(hostile,)))
     for answer in (get("alerts", "eve"), tab("eve")):

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pytest
-from ui_scene import DAY, NULLS, PLACE, Html, Scene, report_of
+from ui_scene import DAY, NULLS, PLACE, Get, Html, Scene, report_of
 
 from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome, Promotion
 
-if TYPE_CHECKING:
-    from httpx import Response
-
 pytestmark = pytest.mark.airflow
 
-Get = Callable[..., "Response"]
 
 BRONZE = "/lake/bronze/orders"
 
@@ -45,7 +39,6 @@ def promoting(number: int, *, passed: bool, days_ago: int = 0) -> GateReport:
 
 
 def test_the_tab_shows_source_and_target_versions(tab: Get, scene: Scene) -> None:
-    scene.dag()
     scene.ran(promoting(1, passed=True))
     page = Html(tab().text)
     assert page.unbalanced == []
@@ -56,7 +49,6 @@ def test_the_tab_shows_source_and_target_versions(tab: Get, scene: Scene) -> Non
 
 
 def test_the_tab_shows_why_nothing_was_promoted(tab: Get, scene: Scene) -> None:
-    scene.dag()
     scene.ran(promoting(1, passed=False))
     page = Html(tab().text)
     assert page.unbalanced == []
@@ -66,7 +58,6 @@ def test_the_tab_shows_why_nothing_was_promoted(tab: Get, scene: Scene) -> None:
 
 def test_a_tab_of_a_task_that_succeeded_without_its_rows_says_so(tab: Get, scene: Scene) -> None:
     """It was marked as success, or `on_violation` lets it pass."""
-    scene.dag()
     scene.ran(promoting(1, passed=False), state="success")
     assert "The task succeeded, but its rows were not promoted." in Html(tab().text).text
 
@@ -78,14 +69,12 @@ def test_a_tab_of_a_task_that_succeeded_without_its_rows_says_so(tab: Get, scene
 def test_promotions_are_shown_from_the_task_summary(
     tab: Get, scene: Scene, passed: bool, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scene.dag()
     scene.ran(promoting(1, passed=passed))
     monkeypatch.delenv("AIRFLOW__DQX__RESULTS_ROOT")
     assert message in Html(tab().text).text
 
 
 def test_a_gate_without_promotions_has_no_promotion_section(tab: Get, scene: Scene) -> None:
-    scene.dag()
     scene.ran(report_of())
     assert "Promotion" not in Html(tab().text).text
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import output_of
 
 pytestmark = pytest.mark.airflow
 
@@ -28,8 +28,8 @@ print("modules:", *set(sys.modules) - before)
 def test_a_worker_pays_next_to_nothing_for_the_plugin(api_settings: Mapping[str, str]) -> None:
     run = [sys.executable, "-c", ADDED]
     environment = {**os.environ, **api_settings}
-    done = subprocess.run(run, capture_output=True, text=True, check=True, env=environment)
-    added = set(done.stdout.rpartition("modules:")[2].split())
+    printed = output_of(run, env=environment)
+    added = set(printed.rpartition("modules:")[2].split())
     # Airflow has loaded the first two if it has asked for the metadata of the package.
     assert added - {"dqx_airflow", "dqx_airflow.operators"} == {
         "dqx_airflow.operators.links",
@@ -112,7 +112,5 @@ print(missing, [found.code for found in checked.errors])
 }"""
     command = [sys.executable, "-c", program]
     environment = {**os.environ, **api_settings}
-    done = subprocess.run(
-        command, input=suite, capture_output=True, text=True, check=True, env=environment
-    )
-    assert done.stdout.splitlines()[-1] == "[] []"
+    printed = output_of(command, input=suite, env=environment)
+    assert printed.splitlines()[-1] == "[] []"

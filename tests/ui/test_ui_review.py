@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
-from ui_scene import Html, Scene, report_of
+from ui_scene import Get, Html, Scene, report_of
 
 from dqx_airflow.tuning.proposals import (
     Proposal,
@@ -18,12 +18,8 @@ from dqx_airflow.tuning.proposals import (
     read_proposals,
 )
 
-if TYPE_CHECKING:
-    from httpx import Response
-
 pytestmark = pytest.mark.airflow
 
-Get = Callable[..., "Response"]
 
 EVIDENCE: Mapping[str, Any] = {
     "from": "2024-01-01",
@@ -72,7 +68,6 @@ def proposal(**changes: Any) -> Proposal:
 @pytest.fixture
 def made(scene: Scene) -> Proposal:
     """A proposal for the suite of a gate of the red team."""
-    scene.dag()
     scene.ran(report_of())
     found = proposal()
     propose(str(scene.root), found)
@@ -203,7 +198,6 @@ HOSTILE: Mapping[str, Any] = {
 
 
 def test_invalid_evidence_is_escaped_or_left_out(get: Get, scene: Scene) -> None:
-    scene.dag()
     scene.ran(report_of())
     for changes in ({"evidence": [1]}, {"profile": 7}):
         propose(str(scene.root), proposal(**changes))

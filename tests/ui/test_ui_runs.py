@@ -3,38 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, PLACE, Html, Scene, report_of
+from ui_scene import DAY, NULLS, PLACE, Get, Html, Scene, report_of
 
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import DatasetSnapshot, Outcome, PartialRun, Selection
 
-if TYPE_CHECKING:
-    from httpx import Response
-
 pytestmark = pytest.mark.airflow
 
-Get = Callable[..., "Response"]
 RUNS = "runs?dag_id=lake&task_id=gate"
-
-
-def days_of(scene: Scene, outcomes: str, **changes: Any) -> None:
-    """The runs of a gate on the last days, oldest first: p(assed) or b(locked)."""
-    for place, letter in enumerate(reversed(outcomes)):
-        is_bad = letter == "b"
-        report = report_of(
-            place + 1,
-            on=DAY - timedelta(days=place),
-            verdicts=(BAD_NULLS, NOT_EMPTY) if is_bad else (NULLS, NOT_EMPTY),
-            outcome=Outcome.BLOCKED if is_bad else Outcome.PASSED,
-            **changes,
-        )
-        scene.ran(report, number=place + 1)
 
 
 @pytest.mark.parametrize("state", ["failed", None, "running", "upstream_failed"])
@@ -60,8 +41,7 @@ def test_ids_are_quoted_in_the_addresses_of_airflow(tab: Get, scene: Scene) -> N
 
 
 def test_every_bar_point_and_date_opens_its_run(get: Get, tab: Get, scene: Scene) -> None:
-    scene.dag()
-    days_of(scene, "ppb")
+    scene.days("ppb")
     for page in (tab().text, get("board").text, get("dataset", place=PLACE).text):
         opened = {
             str(link["href"])
@@ -75,8 +55,7 @@ def test_every_bar_point_and_date_opens_its_run(get: Get, tab: Get, scene: Scene
 
 
 def test_the_list_of_runs_has_filters(get: Get, scene: Scene) -> None:
-    scene.dag()
-    days_of(scene, "pbpp")
+    scene.days("pbpp")
     page = Html(get(RUNS).text)
     assert page.unbalanced == []
     assert "3 passed 1 blocked" in page.text
@@ -99,8 +78,7 @@ def test_the_list_of_runs_has_pages_that_keep_the_filters(
 
     for page_module in (gate_page, gate_page):
         monkeypatch.setattr(page_module, "RUNS_OF_A_PAGE", 5)
-    scene.dag()
-    days_of(scene, "p")
+    scene.days("p")
     for number in range(12):
         scene.store(report_of(100 + number, on=DAY - timedelta(days=number + 1)))
     page = Html(get(f"{RUNS}&outcome=blocked").text)
@@ -111,7 +89,6 @@ def test_the_list_of_runs_has_pages_that_keep_the_filters(
 
 
 def test_a_superseded_attempt_is_not_listed(get: Get, scene: Scene) -> None:
-    scene.dag()
     good = scene.ran(report_of(outcome=Outcome.PASSED, verdicts=(NULLS,)), attempt=2)
     earlier = good.started_at - timedelta(hours=1)
     scene.store(report_of(9, attempt="earlier", started_at=earlier))
@@ -121,7 +98,6 @@ def test_a_superseded_attempt_is_not_listed(get: Get, scene: Scene) -> None:
 
 
 def test_runs_without_a_report_are_listed_with_their_logs(get: Get, scene: Scene) -> None:
-    scene.dag()
     scene.ran(report_of())
     scene.task(on=DAY - timedelta(days=1), state="failed", number=2)
     page = Html(get(RUNS).text)
@@ -132,8 +108,7 @@ def test_runs_without_a_report_are_listed_with_their_logs(get: Get, scene: Scene
 def test_without_the_store_the_list_has_the_last_runs_in_airflow(
     get: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scene.dag()
-    days_of(scene, "pb")
+    scene.days("pb")
     monkeypatch.delenv("AIRFLOW__DQX__RESULTS_ROOT")
     text = Html(get(RUNS).text).text
     assert "This server has no results store" in text
@@ -143,20 +118,17 @@ def test_without_the_store_the_list_has_the_last_runs_in_airflow(
 
 @pytest.mark.parametrize("query", ["task_id=gate", "dag_id=lake&task_id=other", "dag_id=lake"])
 def test_other_tasks_have_no_list(get: Get, scene: Scene, query: str) -> None:
-    scene.dag()
     scene.ran(report_of())
     assert get(f"runs?{query}").status_code in (403, 404)
 
 
 def test_the_list_of_runs_requires_read_permission(get: Get, scene: Scene) -> None:
-    scene.dag()
     scene.ran(report_of())
     assert get(RUNS, "ben").status_code == 403
     assert get(RUNS, None).status_code == 401
 
 
 def test_a_run_deleted_in_airflow_opens_from_the_list(get: Get, scene: Scene) -> None:
-    scene.dag()
     scene.ran(report_of())
     scene.store(report_of(7, on=DAY - timedelta(days=400)))
     href = Html(get(RUNS).text).links["2023-02-14"]
@@ -220,7 +192,6 @@ def test_the_label_of_an_instance_is_that_of_its_template(tab: Get, scene: Scene
 
 
 def test_a_stopped_gate_names_the_gate_that_stopped_it(tab: Get, scene: Scene) -> None:
-    scene.dag()
     scene.ran(report_of(task_id="bronze"), task_id="bronze")
     scene.task(state="upstream_failed", number=2)
     page = Html(tab().text)
@@ -247,7 +218,6 @@ def test_ten_thousand_runs_are_listed_at_once(get: Get, scene: Scene) -> None:
     from dqx_airflow.results.schema import RUNS_SCHEMA, run_row
     from dqx_airflow.results.store import arrow_table
 
-    scene.dag()
     report = scene.ran(report_of())
     many = arrow_table([run_row(report)], RUNS_SCHEMA).take(pa.array([0] * 10_000))
     keys: dict[str, list[Any]] = {
@@ -267,7 +237,6 @@ def test_ten_thousand_runs_are_listed_at_once(get: Get, scene: Scene) -> None:
 
 
 def test_partial_runs_are_marked_and_can_be_chosen(get: Get, tab: Get, scene: Scene) -> None:
-    scene.dag()
     scene.ran(report_of(1, on=DAY - timedelta(days=1)))
     some = PartialRun(Selection(tags=("fast",)), 1, 3)
     scene.ran(report_of(2, verdicts=(NULLS,), outcome=Outcome.PASSED, partial=some), number=2)

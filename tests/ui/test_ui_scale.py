@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import pytest
-from ui_scene import DAY, NOT_EMPTY, NULLS, PLACE, Scene, report_of
+from ui_scene import DAY, NOT_EMPTY, NULLS, PLACE, Get, Scene, report_of
 
 from dqx_airflow.values import EnforcedContract, Outcome, Verdict
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.airflow, pytest.mark.slow, pytest.mark.nightly]
 
-Get = Callable[..., "Response"]
 
 RUNS, GATES = 100_000, 50
 CONTRACT = EnforcedContract("orders", "2.3.0", "odcs")

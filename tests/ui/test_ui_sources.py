@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
-from ui_scene import BAD_NULLS, NOT_EMPTY, NULLS, Html, Scene, report_of
+from ui_scene import BAD_NULLS, NOT_EMPTY, NULLS, Get, Html, Scene, report_of
 
 from dqx_airflow.values import Outcome, Severity, SourceFile, Span, Status, Verdict
 
-if TYPE_CHECKING:
-    from httpx import Response
-
 pytestmark = pytest.mark.airflow
 
-Get = Callable[..., "Response"]
 
 SUITE = SourceFile(
     "orders.dql",
@@ -37,7 +31,6 @@ def at(verdict: Verdict, line: int, file: str = "orders.dql", **changes: object)
 
 
 def test_the_whole_suite_is_shown_with_its_failures(tab: Get, scene: Scene) -> None:
-    scene.dag()
     scene.ran(report_of(), sources=(SUITE,))
     page = Html(tab().text)
     assert page.unbalanced == []
@@ -52,7 +45,6 @@ def test_the_whole_suite_is_shown_with_its_failures(tab: Get, scene: Scene) -> N
 
 
 def test_files_without_failures_are_folded_and_last(tab: Get, scene: Scene) -> None:
-    scene.dag()
     scene.ran(report_of(), sources=(LIBRARY, SUITE))
     page = Html(tab().text)
     assert page.text.index("orders.dql 1") < page.text.index("common.dql 1 line 1 export const")
@@ -60,7 +52,6 @@ def test_files_without_failures_are_folded_and_last(tab: Get, scene: Scene) -> N
 
 
 def test_the_suite_of_a_gate_that_passed_is_folded(tab: Get, scene: Scene) -> None:
-    scene.dag()
     scene.ran(report_of(verdicts=(NULLS,), outcome=Outcome.PASSED), sources=(SUITE,))
     page = Html(tab().text)
     assert "orders.dql 7 lines 1 suite" in page.text
@@ -70,7 +61,6 @@ def test_the_suite_of_a_gate_that_passed_is_folded(tab: Get, scene: Scene) -> No
 def test_a_failure_below_the_limit_of_the_gate_is_marked_as_a_warning(
     tab: Get, scene: Scene
 ) -> None:
-    scene.dag()
     mild = replace(BAD_NULLS, severity=Severity.P3)
     scene.ran(report_of(verdicts=(mild,), outcome=Outcome.WARNED), sources=(SUITE,))
     page = Html(tab().text)
@@ -79,7 +69,6 @@ def test_a_failure_below_the_limit_of_the_gate_is_marked_as_a_warning(
 
 
 def test_long_stretches_without_a_failure_are_folded(tab: Get, scene: Scene) -> None:
-    scene.dag()
     long = SourceFile("orders.dql", "".join(f"line {number}\n" for number in range(1, 201)))
     verdicts = (at(BAD_NULLS, 100), at(BAD_NULLS, 108), at(NULLS, 150))
     scene.ran(report_of(verdicts=verdicts), sources=(long,))
@@ -92,7 +81,6 @@ def test_long_stretches_without_a_failure_are_folded(tab: Get, scene: Scene) -> 
 
 
 def test_failures_are_shown_below_their_line_for_every_assertion(tab: Get, scene: Scene) -> None:
-    scene.dag()
     broken = replace(
         NULLS, name="of_macro_0", status=Status.ERROR, scaled_value=None, reason="no column x"
     )
@@ -103,7 +91,6 @@ def test_failures_are_shown_below_their_line_for_every_assertion(tab: Get, scene
 
 
 def test_an_assertion_of_several_lines_is_marked_to_its_end(tab: Get, scene: Scene) -> None:
-    scene.dag()
     text = "suite {\n        assert a\n            > b\n            severity P0\n}\n"
     verdict = replace(BAD_NULLS, span=Span("orders.dql", 2, 16, 3, 16))
     scene.ran(report_of(verdicts=(verdict,)), sources=(SourceFile("orders.dql", text),))
@@ -114,7 +101,6 @@ def test_an_assertion_of_several_lines_is_marked_to_its_end(tab: Get, scene: Sce
 
 
 def test_a_huge_source_is_cut_around_the_failures(tab: Get, scene: Scene) -> None:
-    scene.dag()
     huge = SourceFile("orders.dql", "x\n" * 100_000)
     scene.ran(report_of(verdicts=(at(BAD_NULLS, 90_000),)), sources=(huge,))
     answer = tab()
@@ -125,7 +111,6 @@ def test_a_huge_source_is_cut_around_the_failures(tab: Get, scene: Scene) -> Non
 
 
 def test_without_sources_the_lines_of_the_assertions_are_shown(tab: Get, scene: Scene) -> None:
-    scene.dag()
     verdicts = (BAD_NULLS, at(NOT_EMPTY, 9, source_line="        assert num_rows() > 0"))
     scene.ran(report_of(verdicts=verdicts))
     text = Html(tab().text).text
@@ -137,7 +122,6 @@ def test_without_sources_the_lines_of_the_assertions_are_shown(tab: Get, scene: 
 
 
 def test_each_attempt_is_shown_with_its_own_source(tab: Get, scene: Scene) -> None:
-    scene.dag()
     earlier = "01890000-0000-7000-8000-000000000000"
     strict = SourceFile(SUITE.name, SUITE.text.replace("10%", "1%"))
     scene.ran(report_of(8, verdicts=(NULLS,), outcome=Outcome.PASSED), sources=(SUITE,), attempt=2)
@@ -161,7 +145,6 @@ def test_without_code_permission_only_lines_of_assertions_are_shown(
             access_entity=access_entity, **asked
         )
 
-    scene.dag()
     scene.ran(report_of(), sources=(SUITE, LIBRARY))
     monkeypatch.setattr(manager, "is_authorized_dag", allows_no_code)
     answer = tab()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta, timezone
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from dqx_airflow.results.schema import digests_of
@@ -26,6 +27,12 @@ from dqx_airflow.values import (
     Status,
     Verdict,
 )
+
+if TYPE_CHECKING:
+    from httpx import Response
+
+Get = Callable[..., "Response"]
+"""Asks for a page; the fixtures `get`, `post` and `tab`."""
 
 DAY = date(2024, 3, 20)
 NOON = datetime(2024, 3, 20, 12, tzinfo=timezone.utc)
@@ -125,12 +132,16 @@ class Scene:
         pushed: object = None,
         number: int = 1,
     ) -> str:
-        """A task instance of the run of a day, with what it pushed; the id of its attempt."""
+        """A task instance of the run of a day, with what it pushed; the id of its attempt. Its DAG
+        is one of the red team, unless there is one."""
+        from airflow.models.dag import DagModel
         from airflow.models.dagrun import DagRun
         from airflow.models.taskinstance import TaskInstance
         from airflow.models.xcom import XComModel
         from sqlalchemy import select
 
+        if self.session.get(DagModel, dag_id) is None:
+            self.dag(dag_id)
         run_id, after = (
             f"scheduled__{on}",
             datetime(on.year, on.month, on.day, 12, tzinfo=timezone.utc),
@@ -196,6 +207,17 @@ class Scene:
         )
         report = replace(report, attempt=Attempt(attempt, attempt_id))
         return self.store(report, sources) if stored else report
+
+    def days(self, outcomes: str, **changes: Any) -> None:
+        """The runs of a gate on the last days, oldest first: p(assed) or b(locked)."""
+        for place, letter in enumerate(reversed(outcomes)):
+            is_bad = letter == "b"
+            judged: dict[str, Any] = {
+                "verdicts": (BAD_NULLS if is_bad else NULLS, NOT_EMPTY),
+                "outcome": Outcome.BLOCKED if is_bad else Outcome.PASSED,
+            }
+            report = report_of(place + 1, on=DAY - timedelta(days=place), **{**judged, **changes})
+            self.ran(report, number=place + 1)
 
     def store(self, report: GateReport, sources: tuple[SourceFile, ...] = ()) -> GateReport:
         """The job of a gate that went by these texts wrote this report."""
