@@ -230,6 +230,7 @@ def test_a_job_is_compared_with_jobs_of_the_same_archive_setting(report: Any) ->
     ]
 
 
+@pytest.mark.slow
 def test_an_engine_that_times_out_keeps_its_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

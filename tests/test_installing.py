@@ -102,6 +102,7 @@ def _requirements(command: str) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_every_remedy_is_a_command_of_pip() -> None:
     for remedy in (*_of_messages(), *_of_literals(), *_of_extras()):
         for wanted in map(Requirement, _requirements(remedy)):

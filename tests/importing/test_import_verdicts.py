@@ -53,7 +53,7 @@ def test_every_rule_is_translated(imported: ImportedSuite) -> None:
     assert [(one.rule.shown, one.reason) for one in left] == []
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.spark
 @pytest.mark.parametrize("table", TABLES)
 def test_translated_rules_have_the_verdicts_of_the_tool(

@@ -65,7 +65,7 @@ def run_dag(run_file: Callable[..., Run], manager: ResourceManager) -> Callable[
 # The way of a whole task
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("report", "states"),
     [

@@ -220,6 +220,7 @@ def test_the_report_of_an_earlier_try_is_ignored(
     assert (run["gate"], run["downstream"], run.tries()) == ("failed", "upstream_failed", 2)
 
 
+@pytest.mark.slow
 def test_a_job_that_takes_too_long_is_killed_and_retried(
     run_dag: RunDag, spark_submit: SparkSubmit
 ) -> None:

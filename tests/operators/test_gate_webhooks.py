@@ -346,6 +346,7 @@ def test_the_recipes_of_the_page_send_what_these_services_take(
     assert "webhook-signature" not in headers
 
 
+@pytest.mark.slow
 def test_the_state_of_a_task_is_that_without_a_webhook(
     run_file: Callable[..., Run], spark_submit: SparkSubmit, hook: Hook
 ) -> None:

@@ -278,6 +278,7 @@ def test_a_value_that_dql_cannot_write_is_in_no_line(lake: Path) -> None:
     assert "\0" not in output
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_spark_judges_all_rows_as_memory_does_and_what_only_spark_can(
     lake: Path, spark: Any

@@ -139,6 +139,7 @@ def test_the_worst_failure_is_chosen_unless_one_is_named(lake: Path) -> None:
     assert "claim 0 of run" in shrink(*claims, arguments=("--assertion", "claim 0"))
 
 
+@pytest.mark.slow
 def test_pytest_runs_what_was_written_and_finds_a_weaker_rule(lake: Path) -> None:
     (lake / "tests").mkdir()
     output = lake / "tests" / "test_incident.py"
