@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         RuleContext,
     )
 
-else:
+else:  # `typing` has it since Python 3.11
 
     def dataclass_transform(**_: object) -> Callable[[type], type]:
         return lambda kind: kind
@@ -239,7 +239,8 @@ class Demand:
     """What `slaProperties` of ODCS call it, if they have it."""
 
     def __init_subclass__(cls, **properties: Any) -> None:
-        """Sets the properties of a kind: `class Required(Demand, words="not NULL")`."""
+        """Makes a kind a dataclass, with its properties: `class Required(Demand, words="not
+        NULL")`."""
         for name, value in properties.items():
             if not hasattr(Demand, name):
                 raise TypeError(f"a demand has no property '{name}'")

@@ -138,8 +138,8 @@ class _Check(foreign.Check):
 
     def missing(self) -> foreign.Demands:
         pattern = self.first("missing_regex", "missing_regex_sql", "missing_sql_regex")
-        listed = self.keys.get("missing_values", ())
-        counted = foreign.values_in(listed) if "missing_values" in self.keys else ()
+        is_listed = "missing_values" in self.keys
+        counted = foreign.values_in(self.keys["missing_values"]) if is_listed else ()
         if counted is None or not isinstance(pattern, str | None):
             message = "missing_values takes a list of values, missing_regex a string"
             raise NoCounterpartError(message)
