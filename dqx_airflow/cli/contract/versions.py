@@ -40,7 +40,8 @@ def contract_pairs(revision: str, paths: Sequence[str]) -> tuple[ContractPair, .
     read is reported, and ends the command.
     """
     before = dict(valid_contracts(_git_files(revision, paths)))
-    after = dict(valid_contracts(_present(paths)))
+    files, _ = contract_files(map(Path, paths))
+    after = dict(valid_contracts((_key(str(file)), file) for file in files))
     new = {contract.id for path, contract in after.items() if path not in before}
     if new - {contract.id for contract in before.values()}:
         before |= {
@@ -82,10 +83,6 @@ def _file(pair: ContractPair) -> str:
     return contract.span.file if contract is not None else ""
 
 
-def _present(paths: Sequence[str]) -> Iterator[tuple[str, Path]]:
-    return ((_key(str(file)), file) for file in contract_files(map(Path, paths))[0])
-
-
 def _git_files(revision: str, paths: Sequence[str]) -> Iterator[tuple[str, GitFile]]:
     """The earlier contracts below the paths."""
     if revision.startswith("-"):
@@ -99,11 +96,9 @@ def _git_files(revision: str, paths: Sequence[str]) -> Iterator[tuple[str, GitFi
     listed = git("ls-tree", "-r", "-z", "--name-only", revision, "--", *keys)
     for name in filter(None, listed.decode(errors="replace").split("\0")):
         place = GitFile(revision, name)
-        is_named = name in keys
-        if is_named or Path(name).suffix in CONTRACT_ENDINGS:
-            source = place.read()
-            if is_named or (not isinstance(source, str) and is_contract(source)):
-                yield _key(name), place
+        may_be_one = Path(name).suffix in CONTRACT_ENDINGS
+        if name in keys or (may_be_one and is_contract(place.read())):
+            yield _key(name), place
 
 
 def _key(path: str) -> str:
@@ -264,7 +259,7 @@ def contract_files(
         for file in sorted(path.rglob("*")) if path.is_dir() else ():
             if file.suffix in CONTRACT_ENDINGS:
                 source = read_source(file, str(file))
-                if isinstance(source, SourceFile) and is_contract(source, or_product=with_products):
+                if is_contract(source, or_product=with_products):
                     contracts.append(file)
         files += contracts
         if not contracts:
@@ -272,8 +267,8 @@ def contract_files(
     return list(dict.fromkeys(files)), missing
 
 
-def is_contract(source: SourceFile, *, or_product: bool = False) -> bool:
+def is_contract(source: SourceFile | Unreadable | str, *, or_product: bool = False) -> bool:
     """True for a text that a dialect recognises, and for a data product if these count."""
-    root = read_document(source).root
+    root = read_document(source).root if isinstance(source, SourceFile) else None
     is_product = or_product and is_data_product(root)
     return is_product or (isinstance(root, Mapping) and bool(recognised(root)))
