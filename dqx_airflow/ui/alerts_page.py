@@ -26,7 +26,7 @@ from dqx_airflow.results.query import equals
 from dqx_airflow.results.schema import RUNS
 from dqx_airflow.ui import airflow, responses
 from dqx_airflow.ui.api import PageRouter
-from dqx_airflow.ui.board_page import gate_rows, gates_of_rows
+from dqx_airflow.ui.board_page import gate_rows, recent_attempts
 from dqx_airflow.ui.chart import Chart, chart_of, past_of
 from dqx_airflow.ui.gate_page import SPARK_HEIGHT, SPARK_WIDTH
 from dqx_airflow.ui.report_view import reading_of
@@ -155,17 +155,13 @@ def alerts(
     ]
     visitor.session.close()
     client = responses.store_client()
-    gates, problem = gates_of_rows(client, selected)
-    answer: Answer[Alert] = Answer(problem=problem)
-    if names := set(chain.from_iterable(gates.values())):
-        answer = client.ask(lambda store: recent_alerts(store, names))
+    gates = client.ask(lambda store: store.gates_of(recent_attempts(selected)))
+    answer = client.ask(lambda store: recent_alerts(store, gates.found))
     selection, more = chosen_alerts(answer.found, filters)
-    shown = client.ask(lambda store: with_failing_rows(store, selection)) if selection else Answer()
-    past: Answer[Any] = Answer()
-    if selection:
-        until = max(alert.date for alert in answer.found)
-        keys = {alert.key for alert in selection}
-        past = client.ask(lambda store: tuple(histories(store, keys, until).items()))
+    shown = client.ask(lambda store: with_failing_rows(store, selection))
+    keys = {alert.key for alert in selection}
+    until = max((alert.date for alert in answer.found), default=date.max)
+    past = client.ask(lambda store: tuple(histories(store, keys, until).items()))
     labelled = airflow.tasks_of(visitor.session, {alert.attempt_id for alert in selection})
     dag_ids = {task.dag_id for task in labelled.values()}
     editable = {*filter(visitor.may_edit, dag_ids)}

@@ -285,33 +285,19 @@ def _choices(values: Iterable[str]) -> list[str]:
     return sorted(set(values) - {""})
 
 
-def gates_of_rows(
-    client: StoreClient, rows: list[GateRow]
-) -> tuple[dict[tuple[str, str], set[str]], str | None]:
-    """The names of gates by DAG and task, one for each suite, and why there are none."""
-    tasks = recent_attempts(rows)
-    wanted, columns = RunsWanted(attempt_ids=tasks), ("attempt_id", "gate")
-    order = 'ORDER BY "finished_at", "run_id"'
-    runs = client.ask(lambda store: tuple(store.run_rows(wanted, columns, order)))
-    gates: dict[tuple[str, str], set[str]] = {}
-    for run in runs.found:
-        gates.setdefault(tasks[run["attempt_id"]], set()).add(run["gate"])
-    return gates, runs.problem
-
-
-def counts_of_rows(client: StoreClient, rows: list[GateRow]) -> dict[tuple[str, str], int]:
+def counts_of_rows(client: StoreClient, rows: list[GateRow]) -> Mapping[tuple[str, str], int]:
     """The number of recent alerts without a label for each gate, by DAG and task."""
     if client.root is None:
         return {}
-    gates, _ = gates_of_rows(client, rows)
-    names = set(chain.from_iterable(gates.values()))
-    counts = client.ask(lambda store: unlabelled_counts(store, names))
-    by_gate = dict(counts.found)
-    return {
-        task: sum(by_gate.get(gate, 0) for gate in own)
-        for task, own in gates.items()
-        if not own.isdisjoint(by_gate)
-    }
+    tasks = recent_attempts(rows)
+    wanted, columns = RunsWanted(attempt_ids=tasks), ("attempt_id", "gate")
+    runs = client.ask(lambda store: tuple(store.run_rows(wanted, columns)))
+    gates = {(tasks[run["attempt_id"]], run["gate"]) for run in runs.found}
+    counts = client.ask(lambda store: unlabelled_counts(store, {gate for _, gate in gates}))
+    by_gate, by_task = dict(counts.found), Counter[tuple[str, str]]()
+    for task, gate in gates:
+        by_task[task] += by_gate.get(gate, 0)
+    return by_task
 
 
 _MOST_PAST, _MOST_PAST_OF_GATE = 180, 60

@@ -16,7 +16,6 @@ from dqx_airflow.ui import report_view, responses
 from dqx_airflow.ui.airflow import DEPTH, SessionDep, TaskRun, TasksDep, instance_of, recent_runs
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.board_page import GateRow, counts_line, gate_rows, past_of_gates
-from dqx_airflow.ui.store import Answer
 from dqx_airflow.values import EnforcedContract, GateReport, Outcome, Verdict
 
 _SHOWN_VERSIONS = 30
@@ -231,12 +230,10 @@ def contract(
         )
     shown = list(rows[:_MOST_GATES])
     past, problem = past_of_gates(shown, DEPTH)
-    enforced: Answer[ContractRun] = Answer()
     newest = [reports[0].run_key for reports in past.values() if reports]
-    if newest:
-        gates, until = {key.gate for key in newest}, max(key.date for key in newest)
-        client = responses.store_client()
-        enforced = client.ask(lambda store: store.contract_runs(gates, contract_id, until))
+    gates, until = {key.gate for key in newest}, max((key.date for key in newest), default=date.max)
+    client = responses.store_client()
+    enforced = client.ask(lambda store: store.contract_runs(gates, contract_id, until))
     reported = [_reported(row, past, contract_id) for row in shown]
     all_verdicts = [verdicts for of_row in reported for verdicts in of_row]
     by_name = {row.gate: row for row in reversed(shown)}

@@ -16,7 +16,7 @@ from fastapi import Depends
 from dqx_airflow.lineage.coverage import Flow, TableCoverage, event_files, jobs_of
 from dqx_airflow.ui import airflow
 from dqx_airflow.ui.api import PageRouter
-from dqx_airflow.ui.board_page import gate_rows, gates_of_rows
+from dqx_airflow.ui.board_page import gate_rows, recent_attempts
 from dqx_airflow.ui.responses import Filters, Page, PageNumber, Paging, store_client
 
 log = logging.getLogger(__name__)
@@ -63,16 +63,15 @@ def coverage(
     dags = airflow.dag_ids(visitor.session)
     visitor.session.close()
     client = store_client()
-    gates, problem = gates_of_rows(client, rows)
-    names = set(chain.from_iterable(gates.values()))
+    gates = client.ask(lambda store: store.gates_of(recent_attempts(rows)))
     # About 600 reports in all: the store answers in half a second, however many gates there are.
-    most = min(max(600 // max(len(names), 1), 5), 60)
-    reports = client.ask(lambda store: store.newest_reports(names, most))
+    most = min(max(600 // max(len(gates.found), 1), 5), 60)
+    reports = client.ask(lambda store: store.newest_reports(gates.found, most))
     flow = Flow()
     for report in reports.found:
         flow.add_report(report)
     reads = cache(visitor.may_read)
-    notes = [problem or reports.problem, _add_events(flow, _readable(dags, reads))]
+    notes = [gates.problem or reports.problem, _add_events(flow, _readable(dags, reads))]
     tables = flow.coverage()
     words = filters.search.lower().split()
     matching = [
