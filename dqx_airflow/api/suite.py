@@ -17,7 +17,7 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import Checked, check_source
 from dqx_airflow.dql.linking import FileReader, Reader, no_imports, search_path
-from dqx_airflow.dql.printer import show_claim, show_text
+from dqx_airflow.dql.printer import show_claim, show_selector
 from dqx_airflow.errors import RequestError
 from dqx_airflow.plan.model import Plan
 from dqx_airflow.plan.resolve import active_profiles
@@ -332,13 +332,8 @@ def _reader(name: str, place: Path) -> Reader:
 
 def _profile(profile: nodes.Profile) -> Profile:
     scales = [rule for rule in profile.rules if isinstance(rule, nodes.Scale)]
-    factors = tuple((_selected(rule.selector), rule.factor) for rule in scales)
+    factors = tuple((show_selector(rule.selector), rule.factor) for rule in scales)
     return Profile(profile.name.value, profile.type.text if profile.type else "holiday", factors)
-
-
-def _selected(selector: nodes.Selector) -> str:
-    text = f"{selector.kind} {show_text(selector.name.value)}"
-    return f"{text} in {show_text(selector.check.value)}" if selector.check else text
 
 
 class Interpreter:

@@ -79,8 +79,8 @@ class Linker:
 
         :param importers: of an imported file: the names of those that lead to it.
         """
-        scope, chain, suite = Scope(name), (*importers, name), file.suite
-        for statement in (*file.imports, *(suite.imports if suite else ())):
+        scope, chain = Scope(name), (*importers, name)
+        for statement in file.all_imports:
             self._import(statement, scope, chain)
         constants, macros = file.all_constants, file.all_macros
         self._report_duplicates("E011", "constant", constants)

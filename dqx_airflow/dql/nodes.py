@@ -664,6 +664,11 @@ class File:
         return self.suites[0] if self.suites else None
 
     @property
+    def all_imports(self) -> tuple[Import, ...]:
+        """Its imports, then those of its suite."""
+        return (*self.imports, *(self.suite.imports if self.suite else ()))
+
+    @property
     def all_constants(self) -> tuple[Constant, ...]:
         """Its constants, then those of its suite."""
         return (*self.constants, *(self.suite.constants if self.suite else ()))

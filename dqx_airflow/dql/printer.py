@@ -285,8 +285,9 @@ def show_suite(suite: nodes.Suite) -> str:
     if suite.availability_threshold is not None:
         body.append([f"availability_threshold {show_number(suite.availability_threshold)}"])
     if suite.constants:
-        body.append([_show_constant(constant) for constant in suite.constants])
-    body += [_show_macro(macro) for macro in suite.macros]
+        named = ((constant.name.text, show_constant(constant)) for constant in suite.constants)
+        body.append([f"const {name} = {value}" for name, value in named])
+    body += [_block(f"macro {show_macro_head(macro)}", macro.body) for macro in suite.macros]
     body += [_show_check(check) for check in suite.checks]
     body += [_show_profile(profile) for profile in suite.profiles]
     inner = "\n\n".join("\n".join(_indented(lines)) for lines in body)
@@ -305,18 +306,20 @@ def _show_import(statement: nodes.Import) -> str:
     return f"import {path}" + (f" as {statement.alias.text}" if statement.alias else "")
 
 
-def _show_constant(constant: nodes.Constant) -> str:
-    text = f"const {constant.name.text} = {show(constant.value)}"
+def show_constant(constant: nodes.Constant) -> str:
+    """The value of a constant, with its bounds: `5% tunable [0%, 20%]`."""
+    value = show(constant.value)
     if constant.bounds is None:
-        return text
+        return value
     low, high = constant.bounds
-    return f"{text} tunable [{show(low)}, {show(high)}]"
+    return f"{value} tunable [{show(low)}, {show(high)}]"
 
 
-def _show_macro(macro: nodes.Macro) -> list[str]:
-    parameters = ", ".join(name.text for name in macro.parameters)
+def show_macro_head(macro: nodes.Macro, name: str | None = None) -> str:
+    """A macro without its body: `rates(columns...)`."""
+    parameters = ", ".join(parameter.text for parameter in macro.parameters)
     dots = "..." if macro.is_variadic else ""
-    return _block(f"macro {macro.name.text}({parameters}{dots})", macro.body)
+    return f"{name or macro.name.text}({parameters}{dots})"
 
 
 def _show_check(check: nodes.Check) -> list[str]:
@@ -386,11 +389,14 @@ def _show_profile(profile: nodes.Profile) -> list[str]:
     return [*above, f"profile {show_text(profile.name.value)} {{", *_indented(lines), "}"]
 
 
+def show_selector(selector: nodes.Selector) -> str:
+    """What a rule of a profile is about: `assertion "rows" in "Volume"`."""
+    text = f"{selector.kind} {show_text(selector.name.value)}"
+    return f"{text} in {show_text(selector.check.value)}" if selector.check else text
+
+
 def _show_rule(rule: nodes.Rule) -> str:
-    selector = rule.selector
-    selected = f"{selector.kind} {show_text(selector.name.value)}"
-    if selector.check is not None:
-        selected += f" in {show_text(selector.check.value)}"
+    selected = show_selector(rule.selector)
     match rule:
         case nodes.Disable():
             return f"disable {selected}"

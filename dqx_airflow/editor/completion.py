@@ -13,10 +13,10 @@ from typing import TypeAlias
 from dqx_airflow.dql.annotations import ANNOTATED
 from dqx_airflow.dql.callables import IN_DATES, IN_ROWS, MEASURES, CallableKind, Called
 from dqx_airflow.dql.dates import MONTHS, WEEKDAYS
-from dqx_airflow.dql.printer import show_assertion, show_name
+from dqx_airflow.dql.printer import show_assertion, show_constant, show_macro_head, show_name
 from dqx_airflow.dql.walk import ITEM
 from dqx_airflow.editor import vocabulary
-from dqx_airflow.editor.files import Catalog, ParsedFile, show_constant, show_macro_head
+from dqx_airflow.editor.files import Catalog, ParsedFile
 from dqx_airflow.editor.occurrences import Occurrence, SymbolKind, occurrence_at, occurrences
 from dqx_airflow.editor.vocabulary import CompletionContext, Slot
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
@@ -368,7 +368,7 @@ def _called(called: Called) -> str:
 
 
 def _constant(occurrence: Occurrence, reading: ParsedFile) -> str:
-    constants = (*reading.constants, *reading.scope.constants.values())
+    constants = (*reading.file.all_constants, *reading.scope.constants.values())
     constant = next(
         (constant for constant in constants if constant.name.span in occurrence.definitions), None
     )

@@ -29,7 +29,7 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import Checked, check_source
 from dqx_airflow.dql.linking import Expander, FileReader, Linker, Reader, Scope, no_imports
-from dqx_airflow.dql.printer import show, show_claim
+from dqx_airflow.dql.printer import show_claim, show_constant, show_macro_head
 from dqx_airflow.dql.syntax.parser import parse
 from dqx_airflow.dql.syntax.source_file import is_block_file
 from dqx_airflow.errors import first_line
@@ -126,26 +126,11 @@ class ParsedFile:
         return self.source.name
 
     @property
-    def imports(self) -> tuple[nodes.Import, ...]:
-        """The imports before the suite and in it."""
-        return (*self.file.imports, *(self.file.suite.imports if self.file.suite else ()))
-
-    @property
-    def macros(self) -> tuple[nodes.Macro, ...]:
-        """The macros of the file itself."""
-        return (*self.file.macros, *(self.file.suite.macros if self.file.suite else ()))
-
-    @property
-    def constants(self) -> tuple[nodes.Constant, ...]:
-        """The constants of the file itself, as written."""
-        return (*self.file.constants, *(self.file.suite.constants if self.file.suite else ()))
-
-    @property
     def aliases(self) -> dict[str, nodes.Name]:
         """The aliases of imports."""
         return {
             statement.alias.text: statement.alias
-            for statement in self.imports
+            for statement in self.file.all_imports
             if statement.alias is not None
         }
 
@@ -186,22 +171,6 @@ def parsed_file(source: SourceFile, reader: Reader, encoding: str = "utf-16") ->
 
 def _ignore(_: object) -> None:
     """Diagnostics are left to `diagnosis`, which checks the file as a whole."""
-
-
-def show_constant(constant: nodes.Constant) -> str:
-    """The value of a constant, with its bounds: `5% tunable [0%, 20%]`."""
-    value = show(constant.value)
-    if constant.bounds is None:
-        return value
-    low, high = constant.bounds
-    return f"{value} tunable [{show(low)}, {show(high)}]"
-
-
-def show_macro_head(macro: nodes.Macro, name: str | None = None) -> str:
-    """A macro without its body: `rates(columns...)`."""
-    parameters = ", ".join(parameter.text for parameter in macro.parameters)
-    dots = "..." if macro.is_variadic else ""
-    return f"{name or macro.name.text}({parameters}{dots})"
 
 
 OutlineKind = Enum("OutlineKind", "SUITE CONSTANT MACRO CHECK ASSERTION USE PROFILE")

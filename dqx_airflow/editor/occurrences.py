@@ -86,13 +86,13 @@ class _OccurrenceFinder:
 
     def file(self) -> Iterator[Occurrence]:
         around = _Around({})
-        for statement in self.reading.imports:
+        for statement in self.reading.file.all_imports:
             yield from self._import(statement)
-        for constant in self.reading.constants:
+        for constant in self.reading.file.all_constants:
             name = constant.name
             yield Occurrence(SymbolKind.CONSTANT, name.text, name.span, (name.span,))
             yield from self._parts((constant.value, constant.bounds), around)
-        for macro in self.reading.macros:
+        for macro in self.reading.file.all_macros:
             yield from self._macro(macro)
         if self.reading.file.suite is None:
             return
