@@ -198,7 +198,7 @@ def choose(
     kept = tuple(assertion for assertion, is_kept in zip(stated, chosen, strict=True) if is_kept)
     names = {dataset.name for dataset in datasets} | set(datasets_of(suite.checks))
     return Chosen(
-        _left_of(suite, chosen),
+        left_of(suite, chosen),
         stated,
         kept,
         frozenset(_read_by(kept, names)),
@@ -401,7 +401,7 @@ def _read_by(kept: Iterable[PlannedAssertion], names: Collection[str]) -> Iterat
                 yield from names
 
 
-def _left_of(suite: nodes.Suite, chosen: Iterable[bool]) -> nodes.Suite:
+def left_of(suite: nodes.Suite, chosen: Iterable[bool]) -> nodes.Suite:
     """The suite with the selected assertions, in its order."""
     is_kept = iter(chosen)
     checks = (

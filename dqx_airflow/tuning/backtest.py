@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cache, cached_property, partial
-from itertools import chain
+from itertools import chain, compress, count
 from typing import Any, TypeAlias, TypeVar, cast
 
 from dqx_airflow.dql import nodes
@@ -27,10 +27,11 @@ from dqx_airflow.plan import model
 from dqx_airflow.plan.claim_compiler import is_volume
 from dqx_airflow.plan.condition import Side, compare
 from dqx_airflow.plan.resolve import QUIET, active_profiles, resolve
+from dqx_airflow.plan.selection import left_of
 from dqx_airflow.results.past_days import PastDay
 from dqx_airflow.tuning import past_judge
 from dqx_airflow.tuning.tunables import TunableNumber, tunables_of, with_values, written_number
-from dqx_airflow.values import MetricValue, SourceFile, Status, Verdict
+from dqx_airflow.values import MetricValue, SourceFile, Status
 from dqx_airflow.values.exact import NUMBERS, Number, nearest_float
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -277,7 +278,6 @@ class Backtest:
             for assertion in self.assertions
         )
         """For each assertion and day whether there was a real issue; None without a label."""
-        self._written = assertion_nodes
         self._numbers: list[list[MetricValue]] = [[None] * len(self.days) for _ in reached]
         self._base = self._judged_in_full()
 
@@ -340,15 +340,6 @@ class Backtest:
                 for index, status in zip(group.days, statuses, strict=True):
                     rows[row][index] = status
         return past_judge.JudgedDays(new_values, tuple(map(tuple, rows)))
-
-    def verdict(
-        self, row: int, index: int, values: Mapping[str, float] | None = None
-    ) -> Verdict | None:
-        """The verdict on one assertion on one day with its value and reason; None if unknown. It
-        plans the suite for that day: use it only for display."""
-        day = self.days[index]
-        plan = self._plan(with_values(self.suite, values or {}), day.date)
-        return self._past_judge.verdict(row, plan.assertions[row], plan, day)
 
     def limits(self, row: int) -> list[tuple[str, list[float | None]]]:
         """How the value is compared with each limit, and the limit on each day."""
@@ -414,11 +405,8 @@ class Backtest:
     @kept
     def _reached_by(self, changed: frozenset[str]) -> tuple[list[int], nodes.Suite]:
         """The assertions that depend on some tunables, and the suite reduced to them."""
-        rows = [
-            row for row, assertion in enumerate(self.assertions) if assertion.tunables & changed
-        ]
-        only = past_judge.with_assertions(self.suite, {id(self._written[row]) for row in rows})
-        return rows, only
+        is_reached = [bool(assertion.tunables & changed) for assertion in self.assertions]
+        return [*compress(count(), is_reached)], left_of(self.suite, is_reached)
 
     # Verdicts
 

@@ -122,23 +122,6 @@ def asks_for_now(term: model.Term) -> bool:
     return isinstance(term, model.Now)
 
 
-def with_assertions(suite: nodes.Suite, ids: Collection[int]) -> nodes.Suite:
-    """The suite with only the assertions of these ids."""
-    checks = (
-        replace(
-            check, body=tuple(assertion for assertion in check.assertions if id(assertion) in ids)
-        )
-        for check in suite.checks
-    )
-    return replace(suite, checks=tuple(check for check in checks if check.body))
-
-
-def alone(suite: nodes.Suite, row: int) -> nodes.Suite:
-    """The suite with only one of its assertions, by its position among those of all checks."""
-    nodes_in_order = [node for check in suite.checks for node in check.assertions]
-    return with_assertions(suite, {id(nodes_in_order[row])})
-
-
 def is_plain(node: nodes.Assertion, constants: Collection[str]) -> bool:
     """True if what is measured contains no constant, and has no filter around it."""
     claim = node.claim

@@ -10,14 +10,15 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import count
 from statistics import median
 from typing import Any
 
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
+from dqx_airflow.plan.selection import left_of
 from dqx_airflow.tuning import costs
 from dqx_airflow.tuning.backtest import Backtest, bits_of
-from dqx_airflow.tuning.past_judge import alone
 from dqx_airflow.tuning.proposals import Proposal, ProposedValue
 from dqx_airflow.tuning.protection import judge_values
 from dqx_airflow.tuning.search import Search, allowed_range, groups_of, with_value
@@ -84,7 +85,7 @@ class KnownPast:
 
     def alone(self, row: int, suite: nodes.Suite | None = None) -> KnownPast:
         """The past of one assertion alone, as in another version of the suite if that is given."""
-        only = alone(suite or self.backtest.suite, row)
+        only = left_of(suite or self.backtest.suite, (other == row for other in count()))
         return KnownPast(Backtest(only, self.backtest.days), (self.known[row],))
 
     def shared(self, row: int) -> tuple[costs.KnownTruth | None, ...]:

@@ -10,7 +10,9 @@ from typing import Any
 
 from dqx_airflow import MemoryDatabase, Suite
 from dqx_airflow.results.store import ResultsStore
-from dqx_airflow.values import Attempt, GateReport, RunKey
+from dqx_airflow.tuning.backtest import Backtest
+from dqx_airflow.tuning.tunables import with_values
+from dqx_airflow.values import Attempt, GateReport, RunKey, Verdict
 
 FIRST = date(2024, 12, 1)
 
@@ -40,6 +42,15 @@ suite "Orders" {
     }
 }
 """
+
+
+def verdict_of(
+    backtest: Backtest, row: int, index: int, values: Mapping[str, float] | None = None
+) -> Verdict | None:
+    """That on an assertion on a day, planned for the day alone; None if it is unknown."""
+    on = backtest.days[index]
+    plan = backtest._plan(with_values(backtest.suite, values or {}), on.date)
+    return backtest._past_judge.verdict(row, plan.assertions[row], plan, on)
 
 
 def day(number: int) -> date:

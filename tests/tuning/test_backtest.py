@@ -9,7 +9,7 @@ from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from stored_days import SUITE, day, orders, store_days, stored
+from stored_days import SUITE, day, orders, store_days, stored, verdict_of
 
 from dqx_airflow import MemoryDatabase, Suite
 from dqx_airflow.dql import nodes
@@ -134,7 +134,7 @@ def test_any_values_give_the_verdicts_of_a_gate_with_these_values(
                 seen.add((result.name, status))
                 if trial > 1:
                     continue
-                slow = backtest.verdict(row, index, values)
+                slow = verdict_of(backtest, row, index, values)
                 assert slow is not None
                 assert (slow.value, slow.reason) == (result.value, result.reason)
     names = {name for name, _ in seen}
@@ -212,7 +212,7 @@ def test_days_of_an_older_version_are_judged_by_their_values() -> None:
     assert backtest.judge().statuses[0] == (passed, failed, failed, None, None)
     assert backtest.judge({"MAX_NULLS": 0.1}).statuses[0] == (passed, passed, failed, None, None)
     assert backtest.judge().statuses[1] == (None,) * 5
-    verdict = backtest.verdict(0, 2)
+    verdict = verdict_of(backtest, 0, 2)
     assert verdict is not None
     assert "no value" in (verdict.reason or "")
 

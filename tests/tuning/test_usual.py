@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date, timedelta
 
 import pytest
+from stored_days import verdict_of
 
 from dqx_airflow import MemoryDatabase, Suite
 from dqx_airflow.dql import nodes
@@ -86,7 +87,7 @@ def test_a_backtest_judges_each_day_as_the_gate_did() -> None:
             next(one for one in report.verdicts if one.name == assertion.name) for report in reports
         ]
         assert [one.status for one in own] == list(backtest.judge().statuses[row]), assertion.name
-        last = backtest.verdict(row, len(days) - 1)
+        last = verdict_of(backtest, row, len(days) - 1)
         assert last is not None
         assert (last.status, last.expected) == (own[-1].status, own[-1].expected)
     assert backtest.judge().statuses[0][-1] is Status.FAILED
