@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
@@ -33,6 +34,9 @@ from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.tuning.table_profile import ColumnTable, observed
 from dqx_airflow.values import DatasetRef, GateReport, GateRequest
+
+if TYPE_CHECKING:
+    from rich.progress import ProgressColumn
 
 
 @dataclass(slots=True)
@@ -108,22 +112,27 @@ class Spark:
 
 def _show_tasks(spark: SparkSession, title: str, display: ExitStack) -> None:
     """Displays the progress of Spark's tasks, until `display` is closed."""
+    if sys.stderr.isatty():
+        from rich.progress import TaskProgressColumn
+
+        update = display.enter_context(progress(title, TaskProgressColumn()))
+        display.enter_context(tasks_reported(spark, update))
+
+
+@contextmanager
+def progress(title: str, *columns: ProgressColumn) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar on a terminal, which is told how much is done, and of how much."""
     if not sys.stderr.isatty():
+        yield lambda done, total: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
     console = Console(stderr=True)
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn())
-    progress = display.enter_context(
-        Progress(*columns, TaskProgressColumn(), console=console, transient=True)
-    )
-    task = progress.add_task(title, total=None)
-
-    def update(done: int, total: int) -> None:
-        progress.update(task, completed=done, total=total)
-
-    display.enter_context(tasks_reported(spark, update))
+    first = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn())
+    with Progress(*first, *columns, console=console, transient=True) as shown:
+        task = shown.add_task(title, total=None)
+        yield lambda done, total: shown.update(task, completed=done, total=total)
 
 
 _PART = re.compile(r"`(?:[^`]|``)*`|[^.`]+")

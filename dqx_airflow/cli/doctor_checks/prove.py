@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import MofNCompleteColumn, TimeElapsedColumn
 
 from dqx_airflow.cli.command import connection_in, settings_here, storage_options
-from dqx_airflow.cli.spark import session_over
+from dqx_airflow.cli.spark import progress, session_over
 from dqx_airflow.datasets.connections import Connection, ConnectionKind
 from dqx_airflow.diagnostics.templates import filled
-from dqx_airflow.engine.proof.prove import Progress as OnProgress
 from dqx_airflow.engine.proof.prove import prove
 from dqx_airflow.results.query import StoredResults, write_proof
 from dqx_airflow.values import EngineProof
@@ -41,8 +36,9 @@ def prove_engine(
     session = session_over(connection, settings.session, "dql doctor")
     with tempfile.TemporaryDirectory(dir=folder) as own, session as spark:
         is_seen = folder is not None or _is_on_this_machine(connection)
-        with _shown(connection) as progress:
-            proof = prove(spark, Path(own) if is_seen else None, progress)
+        columns = MofNCompleteColumn(), TimeElapsedColumn()
+        with progress(f"cases on {connection}", *columns) as update:
+            proof = prove(spark, Path(own) if is_seen else None, update)
     if root is not None:
         write_proof(StoredResults(root, storage_options()), proof)
     if as_json:
@@ -58,20 +54,6 @@ def _is_on_this_machine(connection: Connection) -> bool:
         return True
     is_server = connection.kind in (ConnectionKind.CONNECT, ConnectionKind.STANDALONE)
     return is_server and all(host in _HERE for host, _ in connection.servers)
-
-
-@contextmanager
-def _shown(connection: Connection) -> Iterator[OnProgress]:
-    """A progress bar, on a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda done, total: None
-        return
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
-    with Progress(
-        *columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True
-    ) as progress:
-        task = progress.add_task(f"cases on {connection}", total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
 def proof_as_json(proof: EngineProof, connection: Connection, root: str | None) -> str:
