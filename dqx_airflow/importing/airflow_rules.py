@@ -6,6 +6,8 @@ A rule compares an observed value with bounds, which a `tolerance` widens by a s
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from dqx_airflow.contracts.demands import Condition, QueryGives
@@ -40,17 +42,13 @@ def rules_of(
             continue
         # SQL is judged as it stands: the clause is added to built-in checks only.
         is_query = rule.get("check") == "custom_sql"
-        where = None if is_query else rule.get("partition_clause")
-        yield ForeignRule(
-            dataset,
-            place,
-            foreign_rule.yaml_line(rule),
-            foreign_rule.meaning_or_reason(lambda rule=rule: _meaning(rule)),  # type: ignore[misc]
-            name=str(rule["name"]) if rule.get("name") else None,
-            severity=severity_of(rule.get("severity", "error")),
-            where=str(where) if where else None,
-            difference=_NO_ROWS if where and rule.get("check") == "null_count" else None,
-        )
+        where = None if is_query else str(rule.get("partition_clause") or "") or None
+        meaning = foreign_rule.meaning_or_reason(partial(_meaning, rule))
+        named, shown = foreign_rule.name_in(rule), foreign_rule.yaml_line(rule)
+        severity = severity_of(rule.get("severity", "error"))
+        difference = _NO_ROWS if where and rule.get("check") == "null_count" else None
+        of_rule = ForeignRule(dataset, place, shown, meaning, named, severity, where)
+        yield replace(of_rule, difference=difference)
 
 
 def _meaning(rule: Mapping[str, Any]) -> foreign_rule.Meaning:

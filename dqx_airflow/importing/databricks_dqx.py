@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from dqx_airflow.contracts.compile.terms import sql_name
@@ -198,14 +199,9 @@ def _schema(arguments: Arguments) -> Claims:
     written = arguments.get("expected_schema")
     if not isinstance(written, str) or "<" in written:
         raise NoCounterpartError("only a schema of plain columns has a counterpart")
-    names, claims = [], []
-    for part in re.split(r",(?![^(]*\))", written):
-        name, _, kind = part.strip().partition(" ")
-        names.append(column_text(name.rstrip(":")))
-        claims.append(f"column {names[-1]} fits {kind.strip().lower()}")
-    if arguments.get("strict"):
-        claims.append(f"extra_column_count([{', '.join(names)}]) == 0")
-    return Claims("schema", tuple(claims))
+    parts = (part.strip().partition(" ") for part in re.split(r",(?![^(]*\))", written))
+    types = [(name.rstrip(":"), kind.strip().lower()) for name, _, kind in parts]
+    return foreign_rule.typed_columns(types, has_others=not arguments.get("strict"))
 
 
 def _regex(arguments: Arguments) -> Claims:
@@ -379,18 +375,12 @@ def _rule(
         meaning: Meaning | str = FUNCTIONS[function](arguments)
     except foreign_rule.REFUSALS as refusal:
         meaning, groups = foreign_rule.reason_of(refusal), ()
-    own_name = entry.get("name") or entry["check"].get("name")
-    return foreign_rule.ForeignRule(
-        dataset,
-        place,
-        shown,
-        meaning,
-        name=str(own_name) if own_name else None,
-        severity=Severity.P3 if entry.get("criticality") == "warn" else None,
-        where=foreign_rule.all_hold(entry.get("filter"), own_filter),
-        groups=groups,
-        difference=_difference(function, arguments, is_grouped=bool(groups)),
-    )
+    name = foreign_rule.name_in(entry, entry["check"])
+    severity = Severity.P3 if entry.get("criticality") == "warn" else None
+    where = foreign_rule.all_hold(entry.get("filter"), own_filter)
+    rule = foreign_rule.ForeignRule(dataset, place, shown, meaning, name, severity, where, groups)
+    difference = _difference(function, arguments, is_grouped=bool(groups))
+    return replace(rule, difference=difference)
 
 
 def _difference(function: str, arguments: Arguments, *, is_grouped: bool) -> str | None:

@@ -8,6 +8,7 @@ model are rules as well. Singular tests are SQL files, and not supported.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -133,16 +134,9 @@ def _freshness(node: Mapping[str, Any], dataset: str, place: str) -> Iterator[Fo
                 meaning = Translation(
                     "freshness", (demands.Fresh(path, count * PERIOD_S[period]),), path
                 )
-        shown = f"freshness {key} {yaml_line(age)}"
-        yield ForeignRule(
-            dataset,
-            place,
-            shown,
-            meaning,
-            severity=severity,
-            where=str(freshness["filter"]) if freshness.get("filter") else None,
-            difference=difference,
-        )
+        shown, where = f"freshness {key} {yaml_line(age)}", str(freshness.get("filter") or "")
+        rule = ForeignRule(dataset, place, shown, meaning, severity=severity, where=where or None)
+        yield replace(rule, difference=difference)
 
 
 def _rules(test: object, column: str | None, dataset: str, place: str) -> Iterator[ForeignRule]:
@@ -169,6 +163,7 @@ def _rules(test: object, column: str | None, dataset: str, place: str) -> Iterat
     where = foreign_rule.all_hold(config.get("where"), *own_conditions)
     named = str(given["name"]) if isinstance(given.get("name"), str) else None
     for fails_if, severity in _limits(config):
+        rule = ForeignRule(dataset, place, shown, "", severity=severity)
         try:
             if config.get("enabled") is False:
                 raise NoCounterpartError("the test is disabled")
@@ -178,20 +173,11 @@ def _rules(test: object, column: str | None, dataset: str, place: str) -> Iterat
             groups = dbt_tests.groups_of(kind, rest)
             meaning = dbt_tests.meaning_of(kind, Arguments(rest, column, dataset), fails_if)
         except foreign_rule.REFUSALS as refusal:
-            reason = f"{kind}: {foreign_rule.reason_of(refusal)}"
-            yield ForeignRule(dataset, place, shown, reason, severity=severity)
+            yield replace(rule, meaning=f"{kind}: {foreign_rule.reason_of(refusal)}")
             continue
-        yield ForeignRule(
-            dataset,
-            place,
-            shown,
-            meaning,
-            name=named,
-            severity=severity,
-            where=where,
-            groups=groups,
-            difference=dbt_tests.difference_of(kind, arguments, is_grouped=bool(groups)),
-        )
+        difference = dbt_tests.difference_of(kind, arguments, is_grouped=bool(groups))
+        rule = replace(rule, meaning=meaning, name=named, where=where)
+        yield replace(rule, groups=groups, difference=difference)
 
 
 def _limits(config: Mapping[str, Any]) -> list[tuple[str, Severity | None]]:

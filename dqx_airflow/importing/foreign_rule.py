@@ -115,6 +115,11 @@ class ForeignRule:
     difference: str | None = None
 
 
+def name_in(*owners: Mapping[str, Any]) -> str | None:
+    """The name that the first of some mappings gives to a rule; None without one."""
+    return next((str(one["name"]) for one in owners if one.get("name")), None)
+
+
 @dataclass(frozen=True, slots=True)
 class ImportRequest:
     """`dataset` is None if the file determines it.
@@ -170,6 +175,18 @@ def only_columns(names: Sequence[object]) -> tuple[str, ...]:
     :raises NoCounterpartError: there are none, or one is not a name.
     """
     return *columns_exist(names), f"extra_column_count([{columns_text(names)}]) == 0"
+
+
+def typed_columns(types: Iterable[tuple[object, str]], *, has_others: bool) -> Claims:
+    """The claims that columns exist, with their types where these are known; and no others.
+
+    :raises NoCounterpartError: one is not a name.
+    """
+    written = [(column_text(name), kind) for name, kind in types]
+    claims = [f"column {name} {f'fits {kind}' if kind else 'exists'}" for name, kind in written]
+    listed = ", ".join(name for name, _ in written)
+    others = () if has_others else (f"extra_column_count([{listed}]) == 0",)
+    return Claims("schema", (*claims, *others))
 
 
 def columns_in_order(names: Sequence[object]) -> tuple[str, ...]:

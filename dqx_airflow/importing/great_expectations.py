@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -111,15 +112,10 @@ def _rule(expectation: Mapping[str, Any], dataset: str, place: str) -> ForeignRu
 
     translated = foreign_rule.meaning_or_reason(meaning)
     shown = f"{_kind(expectation)}({', '.join(f'{k}={v!r}' for k, v in arguments.items())})"
-    return ForeignRule(
-        dataset,
-        place,
-        shown,
-        translated,
-        severity=severity_of(expectation.get("severity")),
-        where=where,
-        difference=_PARSED if is_parsed else _difference(kind, arguments),
-    )
+    severity = severity_of(expectation.get("severity"))
+    difference = _PARSED if is_parsed else _difference(kind, arguments)
+    rule = ForeignRule(dataset, place, shown, translated, severity=severity, where=where)
+    return replace(rule, difference=difference)
 
 
 _PARSED = "strings are compared as they are: only dates such as 2024-02-29 are parsed"

@@ -181,17 +181,11 @@ def rules_of_groups(
         for severity, compared in levels_of(text, settings_of_check):
             alias, _, comparison = (compared or "").strip().partition(" ")
             claimed = partial(_of_group, metrics, alias, comparison)
-            yield ForeignRule(
-                dataset,
-                place,
-                f"group by {', '.join(groups)}: {yaml_line(check)}",
-                foreign_rule.meaning_or_reason(claimed, "group by"),
-                name=str(settings_of_check["name"]) if settings_of_check.get("name") else None,
-                severity=severity,
-                where=filters,
-                groups=groups,
-                difference="a dataset without rows passes in Soda but fails here",
-            )
+            meaning = foreign_rule.meaning_or_reason(claimed, "group by")
+            shown = f"group by {', '.join(groups)}: {yaml_line(check)}"
+            name = foreign_rule.name_in(settings_of_check)
+            rule = ForeignRule(dataset, place, shown, meaning, name, severity, filters, groups)
+            yield replace(rule, difference="a dataset without rows passes in Soda but fails here")
 
 
 def _of_group(metrics: Mapping[str, str], alias: str, comparison: str) -> Claims:
@@ -322,13 +316,13 @@ def _sodacl_rules(
     :param of_dataset: the filter of the dataset.
     """
     text, settings = _parts_of(check)
-    name, own_filter = settings.get("name"), settings.pop("filter", None)
+    name, own_filter = foreign_rule.name_in(settings), settings.pop("filter", None)
     for key in _NO_CLAIMS:
         settings.pop(key, None)
     filters = foreign_rule.all_hold(of_dataset, own_filter)
     shown = check if isinstance(check, str) else yaml_line(check)
     of_no_rows = OF_NO_ROWS if filters and IS_SHARE.match(text) else None
-    rule = ForeignRule(dataset, place, shown, "", str(name) if name else None, where=filters)
+    rule = ForeignRule(dataset, place, shown, "", name, where=filters)
     if text == "schema":
         for severity, claims in schema_claims(settings):
             yield replace(rule, meaning=claims, severity=severity)
@@ -429,6 +423,8 @@ def count_of(query: str) -> str:
     return " ".join(("SELECT count(*) FROM (", query.strip().rstrip(";"), ") AS failed"))
 
 
+_INHERITED = ("valid_", "invalid_", "missing_")
+"""How the keys of a column begin that are also those of its checks."""
 _UNITS = {"minute": "freshness_in_minutes", "hour": "freshness_in_hours"}
 _UNITS |= {"day": "freshness_in_days"}
 _THRESHOLD_KEYS = ("metric", "unit", "level")
@@ -463,37 +459,28 @@ def _of_contract(
         name = str(column["name"])
         for index, check in enumerate(column.get("checks") or []):
             place = f"{request.file}: columns.{name}.checks[{index}]"
-            yield _contract_rule(check, name, column, dataset, place, where)
+            rule = ForeignRule(dataset, place, "", "", where=where)
+            yield _contract_rule(check, name, column, rule)
     for index, check in enumerate(document.get("checks") or []):
         place = f"{request.file}: checks[{index}]"
         if check == "schema" or (isinstance(check, Mapping) and "schema" in check):
             yield _columns_rule(columns, check, dataset, place)
         else:
-            yield _contract_rule(check, None, {}, dataset, place, where)
+            rule = ForeignRule(dataset, place, "", "", where=where)
+            yield _contract_rule(check, None, {}, rule)
 
 
 def _columns_rule(columns: object, check: object, dataset: str, place: str) -> ForeignRule:
     """The check `schema`: the columns of the contract exist, with their types, and no others."""
     settings = check.get("schema") if isinstance(check, Mapping) else None
     settings = settings if isinstance(settings, Mapping) else {}
-    named = (
-        [column for column in columns if isinstance(column, Mapping)]
-        if isinstance(columns, list)
-        else []
+    listed = columns if isinstance(columns, list) else []
+    named = [column for column in listed if isinstance(column, Mapping)]
+    types = [(one.get("name"), type_text(one.get("data_type") or "")) for one in named]
+    has_others = bool(settings.get("allow_extra_columns"))
+    meaning = foreign_rule.meaning_or_reason(
+        lambda: foreign_rule.typed_columns(types, has_others=has_others)
     )
-
-    def claimed() -> Claims:
-        names = [column_text(column.get("name")) for column in named]
-        kinds = [type_text(column.get("data_type") or "") for column in named]
-        claims = [
-            f"column {name} fits {kind}" if kind else f"column {name} exists"
-            for name, kind in zip(names, kinds, strict=True)
-        ]
-        if not settings.get("allow_extra_columns"):
-            claims.append(f"extra_column_count([{', '.join(names)}]) == 0")
-        return Claims("schema", tuple(claims))
-
-    meaning = foreign_rule.meaning_or_reason(claimed)
     shown = yaml_line(check) if isinstance(meaning, str) else "schema"
     is_in_any_order = settings.get("allow_other_column_order") or isinstance(meaning, str)
     difference = None if is_in_any_order else "the order of columns is not checked"
@@ -501,47 +488,32 @@ def _columns_rule(columns: object, check: object, dataset: str, place: str) -> F
 
 
 def _contract_rule(
-    check: object,
-    column: str | None,
-    described: Mapping[str, Any],
-    dataset: str,
-    place: str,
-    where: str | None,
+    check: object, column: str | None, described: Mapping[str, Any], rule: ForeignRule
 ) -> ForeignRule:
     """A check of a contract, of Soda 4 (`missing:`) or of 3.x (`type: no_missing_values`)."""
-    shown = check if isinstance(check, str) else yaml_line(check)
+    rule = replace(rule, shown=check if isinstance(check, str) else yaml_line(check))
     if isinstance(check, str):
         check = {check: None}
     if not isinstance(check, Mapping) or not check:
-        return ForeignRule(dataset, place, shown, "this is not a check")
+        return replace(rule, meaning="this is not a check", where=None)
     path = column_text(column) if column else None
     if "type" in check:
-        is_share = where and IS_SHARE.match(str(check["type"]))
         meaning = foreign_rule.meaning_or_reason(lambda: soda.translate(check, path))
-        difference = OF_NO_ROWS if is_share else None
-        return ForeignRule(dataset, place, shown, meaning, where=where, difference=difference)
+        is_share = rule.where and IS_SHARE.match(str(check["type"]))
+        return replace(rule, meaning=meaning, difference=OF_NO_ROWS if is_share else None)
     kind, settings = _parts_of(check)
-    inherited = {k: v for k, v in described.items() if k.startswith(("valid_", "invalid_"))}
-    inherited |= {k: v for k, v in described.items() if k.startswith("missing_")}
-    own_filter = settings.pop("filter", None)
-    name = settings.pop("name", None)
-    settings.pop("qualifier", None)
-    settings.pop("attributes", None)
+    inherited = {k: v for k, v in described.items() if k.startswith(_INHERITED)}
+    name, where = foreign_rule.name_in(settings), settings.pop("filter", None)
+    for key in ("name", "qualifier", "attributes"):
+        settings.pop(key, None)
     threshold = settings.pop("threshold", None)
     threshold = dict(threshold) if isinstance(threshold, Mapping) else {}
-    filters = foreign_rule.all_hold(where, own_filter)
     settings = {**inherited, **settings}
     meaning = foreign_rule.meaning_or_reason(lambda: _older(kind, settings, threshold, path))
-    return ForeignRule(
-        dataset,
-        place,
-        shown,
-        meaning,
-        name=str(name) if name else None,
-        severity=Severity.P3 if threshold.get("level") == "warn" else None,
-        where=filters,
-        difference=OF_NO_ROWS if filters and threshold.get("metric") == "percent" else None,
-    )
+    rule = replace(rule, meaning=meaning, name=name, where=foreign_rule.all_hold(rule.where, where))
+    severity = Severity.P3 if threshold.get("level") == "warn" else None
+    is_percent = rule.where and threshold.get("metric") == "percent"
+    return replace(rule, severity=severity, difference=OF_NO_ROWS if is_percent else None)
 
 
 def _older(
