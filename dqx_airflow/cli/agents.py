@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 import dqx_airflow
+from dqx_airflow.cli.command import of_extra
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.diagnostics.diagnostic import codes, did_you_mean, page
 from dqx_airflow.errors import DqxError, RequestError
@@ -50,15 +51,8 @@ def mcp() -> None:
     They check and explain suites, judge samples and past days, and say why a gate blocked. Files
     are read below the current folder. Nothing is written but proposals for `dql review`.
     """
-    try:
+    with of_extra("the server for agents", "mcp", "mcp"):
         server = create_server(Path.cwd())
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] != "mcp":
-            raise
-        raise RequestError(
-            "the server for agents needs mcp, which is not installed",
-            "pip install 'dqx-airflow[mcp]'",
-        ) from None
     server.run()
 
 

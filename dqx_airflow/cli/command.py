@@ -10,7 +10,8 @@ import os
 import re
 import sys
 from collections import UserDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import fields
@@ -375,6 +376,22 @@ def of_spark(name: str, extra: str = "spark") -> Any:
         raise SparkError(
             f"package {error.name} is not installed", f"pip install 'dqx-airflow[{extra}]'"
         ) from error
+
+
+@contextmanager
+def of_extra(user: str, extra: str, *packages: str) -> Iterator[None]:
+    """Imports packages that come with an extra of this package.
+
+    :param user: what needs the first of them.
+    :raises RequestError: one of them is not installed.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] not in packages:
+            raise
+        problem = f"{user} needs {packages[0]}, which is not installed"
+        raise RequestError(problem, f"pip install 'dqx-airflow[{extra}]'") from None
 
 
 TYPED_VARIABLES: ContextVar[tuple[str, ...]] = ContextVar("TYPED_VARIABLES", default=())

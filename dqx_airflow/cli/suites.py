@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
+from dqx_airflow.cli import command
 from dqx_airflow.cli.command import EXIT_FAILED, EXIT_WRONG, from_here, suite_files, what_to_give
 from dqx_airflow.diagnostics import renderers
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, errors_of
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source, source_of
-from dqx_airflow.errors import RequestError, SourceError
+from dqx_airflow.errors import SourceError
 from dqx_airflow.values import SourceFile
 
 if TYPE_CHECKING:
@@ -292,15 +293,8 @@ def lsp(stdio: bool = False) -> None:
     """
     from dqx_airflow.dql.linking import search_path
 
-    try:
+    with command.of_extra("the language server", "lsp", "pygls", "lsprotocol"):
         from dqx_airflow.editor.server import create_server
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] not in ("pygls", "lsprotocol"):
-            raise
-        raise RequestError(
-            "the language server needs pygls, which is not installed",
-            "pip install 'dqx-airflow[lsp]'",
-        ) from None
     # A rejected request, such as renaming a column, is a response and not an error.
     logging.getLogger("pygls.protocol").setLevel(logging.CRITICAL)
     if sys.stdin.isatty():
