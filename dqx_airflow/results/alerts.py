@@ -184,10 +184,8 @@ def _label(suite: str, new: NewLabel, runs: Sequence[PastRun], author: str) -> L
     if not matches:
         names = sorted({row["name"] for run in runs for row in run.rows})
         raise RequestError("unknown assertion", did_you_mean(new.assertion, names) or "")
-    gates, checks = (
-        _different(run.gate for run, _ in matches),
-        _different(row["check"] for _, row in matches),
-    )
+    gates = sorted({run.gate for run, _ in matches})
+    checks = sorted({row["check"] for _, row in matches})
     if len(gates) > 1:
         raise RequestError(f"several gates ran it: {', '.join(gates)}", "add --gate NAME")
     if len(checks) > 1:
@@ -228,10 +226,6 @@ def _of_instance(
         listed = ", ".join(map(str, indexes))
         raise RequestError(f"instance {map_index} has no results", f"instances: {listed}")
     return own
-
-
-def _different(names: Iterable[str]) -> list[str]:
-    return sorted(set(names))
 
 
 DAYS = 30

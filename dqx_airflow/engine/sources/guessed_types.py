@@ -384,7 +384,7 @@ class _Seen:
         if self.mask & ~_NUMBER or not self.mask:
             simple = {_DATE: "date", _BOOLEAN: "boolean"}.get(self.mask, "string")
             is_mixed = simple == "string" and self.mask & ~_TEXT and not self.is_time
-            return _parsed(simple), _MIXED if is_mixed else None
+            return type_named(simple), _MIXED if is_mixed else None
         if self.mask & _ZEROS:
             return T.StringType(), "some of its numbers begin with zeros"
         if self.mask & _FLOAT and not self.is_lost:
@@ -394,8 +394,8 @@ class _Seen:
         if not (self.after or self.mask & _DECIMAL):
             for simple, limit in _INTS:
                 if -limit <= self.least <= self.most < limit:
-                    return _parsed(simple), None
-        return _parsed(f"decimal({self.before + self.after},{self.after})"), None
+                    return type_named(simple), None
+        return type_named(f"decimal({self.before + self.after},{self.after})"), None
 
 
 def _kind(mask: int) -> str:
@@ -412,10 +412,6 @@ def _too_long(ref: DatasetRef, name: str) -> DatasetError:
         "holds",
         f"{_declare(name, 'decimal(38,10)')}, double if digits may be lost, or string",
     )
-
-
-def _parsed(simple: str) -> T.DataType:
-    return type_named(simple)
 
 
 def _seen(texts: DataFrame, names: Sequence[str]) -> dict[str, _Seen]:
@@ -530,7 +526,7 @@ def _variants(ref: DatasetRef, texts: DataFrame) -> T.StructType | None:
         lambda m: "STRING" if m[1] else "STRUCT" if m[2] else m[0],
         text,
     )
-    struct = _parsed(ddl)
+    struct = type_named(ddl)
     assert isinstance(struct, T.StructType)
     for name, kind in ((f.name, f.dataType) for f in struct.fields):
         if "variant" in kind.simpleString():
