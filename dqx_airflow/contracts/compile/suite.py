@@ -229,15 +229,18 @@ class _Drafting:
 
     def unchecked(self) -> list[str]:
         """What no assertion enforces, as comments."""
-        notes = [note for note in self.contract.notes if note.treatment is Treatment.UNSUPPORTED]
-        lines = [(note.clause.path, note.reason) for note in notes]
-        lines += [
+        reasons = [
+            (note.clause.path, note.reason)
+            for note in self.contract.notes
+            if note.treatment is Treatment.UNSUPPORTED
+        ]
+        reasons += [
             (clause.path, refused.reason)
             for refused, _ in self.refused
             for clause in refused.clauses[:1]
         ]
-        shown = [shortened(f"{path}: {reason}", WIDTH - len("#   ")) for path, reason in lines]
-        return ["Not checked:", *(f"  {line}" for line in shown)] if lines else []
+        lines = [f"  {shortened(f'{path}: {why}', WIDTH - len('#   '))}" for path, why in reasons]
+        return ["Not checked:", *lines] if lines else []
 
 
 # The text of a suite -----------------------------------------------------------------------------

@@ -327,9 +327,9 @@ class ClauseReader:
         for position, marked in (unread | self._marked).items():
             note = marked
             file, path = position
-            ways = (path[:end] for end in range(len(path), 0, -1)) if slips else ()
-            above = (slips.get((file, show_path(way))) for way in ways)
-            if (slip := next(filter(None, above), None)) is not None:
+            above = (slips.get((file, show_path(path[:end]))) for end in range(len(path), 0, -1))
+            slip = next(filter(None, above), None) if slips else None
+            if slip is not None:
                 # Also in a definition, which is a remark as a whole.
                 is_remark = note.treatment is Treatment.DOCUMENTED and slip.is_check
                 if position not in self._marked or is_remark:
@@ -601,8 +601,9 @@ INCIDENT = "x-dqx-incident"
 
 def with_extension(reading: ClauseReader, incident: IncidentResponse) -> IncidentResponse:
     """The information of the dialect, completed by the extension of the document."""
-    node = at_the_top(reading, INCIDENT)
-    extension = node if isinstance(node, Mapping) else NOTHING
+    extension = at_the_top(reading, INCIDENT)
+    if not isinstance(extension, Mapping):
+        return incident
     reading.documented(extension, "how incidents are handled")
     named = {item.name: extension.text(item.name) for item in fields(incident)}
     return replace(incident, **{name: text for name, text in named.items() if text})
@@ -615,9 +616,11 @@ def read_renames(reading: ClauseReader, models: Iterable[Model]) -> Iterator[Ren
     """The renames of the document. Incomplete ones, and those of unknown elements, are reported and
     ignored."""
     node = at_the_top(reading, RENAMED)
+    if node is None:
+        return
     reading.documented(node, "renames since the previous version")
     known = {model.name: model for model in models}
-    for item in node.items if isinstance(node, Sequence) else (node,) if node else ():
+    for item in node.items if isinstance(node, Sequence) else (node,):
         mapping = item if isinstance(item, Mapping) else NOTHING
         model, path = mapping.text("model"), mapping.text("field")
         old = mapping.text("from")

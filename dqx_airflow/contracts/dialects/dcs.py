@@ -329,8 +329,9 @@ def _physical_type(reading: ClauseReader, node: Mapping) -> str | None:
     """The Databricks type of a field; its nested fields, if any, are more precise."""
     config = reading.mapping(node, "config")
     written = config.text("databricksType")
-    has_fields = any(key in node.entries for keys in _NESTED.values() for key in keys)
-    if written is None or not reading.is_spark or has_fields:
+    if written is None or not reading.is_spark:
+        return None
+    if any(key in node.entries for keys in _NESTED.values() for key in keys):
         return None
     spark_type = clause_reader.spark_type_of(written)
     if spark_type is None:

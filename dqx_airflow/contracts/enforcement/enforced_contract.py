@@ -478,6 +478,9 @@ def _objections(
     suite: nodes.Suite, contract: values.EnforcedContract, datasets: Sequence[values.DatasetRef]
 ) -> tuple[str, ...]:
     """The requirements of a contract that the datasets of a gate do not meet."""
+    found = check_datasets(suite, datasets)
+    if not found:
+        return ()
     clauses = {clause.assertion: clause.path for clause in contract.clauses}
     named = [
         (assertion.span.line, clauses.get(assertion.name.value, ""))
@@ -486,7 +489,7 @@ def _objections(
         if assertion.name is not None
     ]
     objections = []
-    for diagnostic in check_datasets(suite, datasets):
+    for diagnostic in found:
         paths = [path for line, path in named if line <= diagnostic.span.line and path]
         where = f"{paths[-1]}: " if paths else ""
         advice = "give it in `datasets`" if diagnostic.code == "E009" else diagnostic.help
@@ -505,16 +508,21 @@ def _with_rules(model: elements.Model, is_kept: Callable[[Demand], bool]) -> ele
 def _restricted(
     contract: elements.Contract, models: Sequence[str], *, is_strict: bool
 ) -> elements.Contract:
-    """The contract with only these models and promises, all of them closed if it is strict."""
-    kept = [model for model in contract.models if not models or model.name in models]
-    excluded = {model.name for model in contract.models} - {model.name for model in kept}
-    notes = (
-        replace(note, promise=None) if note.promise and note.promise.model in excluded else note
-        for note in contract.notes
-    )
+    """The contract with only these models and promises, all of them closed if it is strict.
+
+    :param models: all of them if it is empty.
+    """
+    if models:
+        kept = tuple(model for model in contract.models if model.name in models)
+        excluded = {model.name for model in contract.models if model.name not in models}
+        notes = (
+            replace(note, promise=None) if note.promise and note.promise.model in excluded else note
+            for note in contract.notes
+        )
+        contract = replace(contract, models=kept, notes=tuple(notes))
     if is_strict:
-        kept = [_closed(model) for model in kept]
-    return replace(contract, models=tuple(kept), notes=tuple(notes))
+        contract = replace(contract, models=tuple(map(_closed, contract.models)))
+    return contract
 
 
 def _closed(model: elements.Model) -> elements.Model:
