@@ -390,10 +390,15 @@ def bounded_like(pattern: str) -> int | None:
 
     :raises PatternError: it contains too many `%`.
     """
+    return bounded(regular_expression(pattern)).longest
+
+
+def regular_expression(like: str) -> str:
+    """The expression for a `like` pattern."""
     wild = {"%": ".*", "_": "."}
-    parts = re.findall(r"\\.|%+|.", pattern, re.DOTALL)
+    parts = re.findall(r"\\.|%+|.", like, re.DOTALL)
     written = "".join(wild.get(part[:1]) or _escaped(part[-1]) for part in parts)
-    return bounded(f"(?s)^{written}$").longest
+    return f"(?s)^{written}$"
 
 
 def _escaped(character: str) -> str:

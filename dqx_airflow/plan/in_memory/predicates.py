@@ -18,7 +18,7 @@ from typing import Any
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.metrics.patterns import syntax
-from dqx_airflow.metrics.patterns.bounds import bounded_like, longest_in_python
+from dqx_airflow.metrics.patterns.bounds import bounded_like, longest_in_python, regular_expression
 from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS
 from dqx_airflow.metrics.spark_values import COMPARATORS, ColumnValues, comparable, literal_value
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
@@ -56,9 +56,7 @@ def compile_java(pattern: str) -> re.Pattern[str]:
 @cache
 def compile_like(pattern: str) -> re.Pattern[str]:
     """A `like` pattern for `fullmatch`."""
-    wild = {"%": ".*", "_": "."}
-    parts = re.findall(r"\\.|.", pattern, re.DOTALL)
-    return re.compile("".join(wild.get(part) or re.escape(part[-1]) for part in parts), re.DOTALL)
+    return compile_java(regular_expression(pattern))
 
 
 def _written(node: syntax.Node) -> str:
@@ -136,8 +134,8 @@ class EvaluatedRow:
             case nodes.Junction(op=op, left=left, right=right):
                 sides = [self.holds(side, is_opposite=is_opposite) for side in (left, right)]
                 if (op == "and") is not is_opposite:
-                    return _and(*sides)
-                return _not(_and(*map(_not, sides)))
+                    return _all(sides)
+                return _not(_all(map(_not, sides)))
             case nodes.Not(operand=operand):
                 return self.holds(operand, is_opposite=not is_opposite)
             case nodes.Quantified(array=array):
@@ -156,8 +154,8 @@ class EvaluatedRow:
             case nodes.Compare(op=op, left=left, right=right):
                 return self._compare(op, left, right)
             case nodes.Within(operand=operand, low=low, high=high):
-                above = self._compare(">=", operand, low)
-                return _and(above, self._compare("<=", operand, high))
+                ends = (">=", low), ("<=", high)
+                return _all(self._compare(op, operand, end) for op, end in ends)
             case nodes.Member(operand=operand, choices=nodes.Listing(items=items)):
                 return _not(_all(self._compare("!=", operand, item) for item in items))
             case nodes.Member():
@@ -320,16 +318,8 @@ def _longest(pattern: str) -> int | None:
 
 
 def _all(truths: Iterable[bool | None]) -> bool | None:
-    conjunction: bool | None = True
-    for truth in truths:
-        conjunction = _and(conjunction, truth)
-    return conjunction
-
-
-def _and(left: bool | None, right: bool | None) -> bool | None:
-    if left is False or right is False:
-        return False
-    return None if left is None or right is None else True
+    found = set(truths)
+    return next((truth for truth in (False, None) if truth in found), True)
 
 
 def _not(truth: bool | None) -> bool | None:
