@@ -28,20 +28,24 @@ Numbers = tuple[MetricValue, ...]
 
 def apply(function: str, values: Numbers) -> MetricValue:
     """The value of `function` for `values`, or None."""
-    compute = FUNCTIONS[function]
     if function not in _TAKES_NONE and any(value is None for value in values):
         return None
     if function not in _TAKES_TEXT and any(isinstance(value, str) for value in values):
         return None
     try:
-        result = compute(*values)
-        if isinstance(result, int | Fraction):
-            result = bounded(result)
+        return _computed(function, values)
     except (ZeroDivisionError, ValueError, OverflowError, TypeError):
         return None
-    if isinstance(result, float) and not math.isfinite(result):
-        return None
-    return result
+
+
+def _computed(function: str, values: Numbers) -> MetricValue:
+    """:raises OverflowError: the result is beyond the range of floating-point numbers."""
+    result = FUNCTIONS[function](*values)
+    if isinstance(result, int | Fraction):
+        return bounded(result)
+    if isinstance(result, float) and math.isinf(result):
+        raise OverflowError
+    return None if isinstance(result, float) and math.isnan(result) else result
 
 
 def takes_none(function: str) -> bool:
@@ -54,14 +58,12 @@ def is_infinite(function: str, values: Numbers) -> bool:
     if any(value is None or isinstance(value, str) for value in values):
         return False
     try:
-        result = FUNCTIONS[function](*values)
-        if isinstance(result, int | Fraction):
-            bounded(result)
+        _computed(function, values)
     except OverflowError:
         return True
     except (ZeroDivisionError, ValueError, TypeError):
         return False
-    return isinstance(result, float) and math.isinf(result)
+    return False
 
 
 def _stddev(*values: MetricValue) -> MetricValue:

@@ -172,14 +172,7 @@ def parts_of(spark_type: str) -> tuple[str, ...]:
     opening = re.search(r"[<(]", spark_type)
     if opening is None:
         return ()
-    parts, depth = [""], 0
-    for character in spark_type[opening.end() : -1]:
-        depth += {"<": 1, "(": 1, ">": -1, ")": -1}.get(character, 0)
-        if character == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += character
-    return tuple(parts)
+    return tuple(_between_commas(spark_type[opening.end() : -1]))
 
 
 def fields_of(spark_type: str) -> dict[str, str]:
@@ -398,7 +391,7 @@ def slip_in_schema(schema: str) -> tuple[str, str] | None:
     >>> slip_in_schema("id itn, total decimal(18, 2) NOT NULL")
     ('itn', 'int')
     """
-    for column in _columns(schema):
+    for column in _between_commas(schema, "`'\""):
         match = _COLUMN.match(column.strip())
         if match is not None and match[1].lower() not in (*TYPE_NAMES, *_RARE):
             near = slip_of(match[1], TYPE_NAMES)
@@ -407,11 +400,11 @@ def slip_in_schema(schema: str) -> tuple[str, str] | None:
     return None
 
 
-def _columns(schema: str) -> list[str]:
+def _between_commas(text: str, quotes: str = "") -> list[str]:
     """The parts between commas outside of brackets and quotes."""
     parts, depth, quote = [""], 0, ""
-    for letter in schema:
-        if quote or letter in "`'\"":
+    for letter in text:
+        if quote or letter in quotes:
             quote = "" if letter == quote else quote or letter
         depth += 0 if quote else (letter in "<(") - (letter in ">)")
         if letter == "," and depth == 0 and not quote:

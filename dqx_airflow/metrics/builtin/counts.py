@@ -269,15 +269,9 @@ def _furthest_share(arguments: metric.Arguments, results: tuple[MetricValue, ...
 # The same in Python, with Spark's results
 
 
-def _share_difference(column: ColumnValues, shares: Sequence[tuple[Any, Exact]]) -> Exact | None:
-    """The largest deviation from an expected share; unlisted values count as one value."""
-    rows = len(column.present)
-    if not rows:
-        return None
-    actual = [Fraction(equal_count(column, value), rows) for value, _ in shares]
-    expected = [share for _, share in shares]
-    unlisted = abs(Fraction(sum(actual)) - sum(expected))
-    return exact(max([unlisted, *(abs(a - b) for a, b in zip(actual, expected, strict=True))]))
+def _share_difference(column: ColumnValues, shares: Sequence[tuple[Any, Exact]]) -> MetricValue:
+    counts = (equal_count(column, value) for value, _ in shares)
+    return _furthest_share((column, shares), (len(column.present), *counts))
 
 
 CONDITIONS = (
