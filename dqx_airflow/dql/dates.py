@@ -72,13 +72,15 @@ def _offset(node: nodes.Expression) -> float:
 
 
 def _is_weekly(node: nodes.Expression) -> bool:
-    match node:
-        case nodes.Arithmetic(left=left):
-            return _is_weekly(left)
-        case nodes.Call(name=nodes.Name(text="weekday")):
-            return True
-        case _:
-            return False
+    base = _without_offset(node)
+    return isinstance(base, nodes.Call) and base.name.text == "weekday"
+
+
+def _without_offset(node: nodes.Expression) -> nodes.Expression:
+    """The date to which an expression adds days."""
+    while isinstance(node, nodes.Arithmetic):
+        node = node.left
+    return node
 
 
 def _periods(
@@ -167,11 +169,9 @@ def _year(arguments: list[nodes.Expression], anchor: date) -> int:
 
 def _month(node: nodes.Expression) -> int | None:
     """The month that an expression names, without offsets."""
-    match node:
+    match _without_offset(node):
         case nodes.Day(value=day):
             return day.month
-        case nodes.Arithmetic(left=left):
-            return _month(left)
         case nodes.Call(name=nodes.Name(text="nth_weekday"), arguments=arguments):
             return MONTHS.get(_word(arguments[0]))  # without a month it applies to every month
         case nodes.Call(name=name):
@@ -181,9 +181,7 @@ def _month(node: nodes.Expression) -> int | None:
 
 
 def _year_argument(node: nodes.Expression) -> nodes.Expression | None:
-    match node:
-        case nodes.Arithmetic(left=left):
-            return _year_argument(left)
+    match _without_offset(node):
         case nodes.Call(name=name, arguments=arguments):
             position = 3 if name.text == "nth_weekday" else 1
             return arguments[position] if len(arguments) > position else None
@@ -198,11 +196,9 @@ def _names_year(node: nodes.Expression) -> bool:
 
 def _fixed_year(node: nodes.Expression) -> int | None:
     """The year if it is a number; None if it depends on the date of the run."""
-    match node:
+    match _without_offset(node):
         case nodes.Day(value=day):
             return day.year
-        case nodes.Arithmetic(left=left):
-            return _fixed_year(left)
         case _:
             year = _year_argument(node)
             return _whole(year) if isinstance(year, nodes.Number) else None

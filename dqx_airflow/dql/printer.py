@@ -116,15 +116,12 @@ def show_condition(condition: nodes.Condition) -> str:
 def show_claim(claim: nodes.Claim) -> str:
     """The claim of an assertion, without its name and modifiers."""
     match claim:
-        case nodes.Rows(predicate=predicate, share=None):
-            return f"each row: {show(predicate)}"
         case nodes.Rows(predicate=predicate, share=share):
-            assert share is not None
-            return f"{show_number(share)} of rows: {show(predicate)}"
-        case nodes.HasColumn(column=column, type=None):
-            return f"column {show(column)} exists"
+            rows = "each row" if share is None else f"{show_number(share)} of rows"
+            return f"{rows}: {show(predicate)}"
         case nodes.HasColumn(column=column, type=kind, is_exact=is_exact):
-            assert kind is not None
+            if kind is None:
+                return f"column {show(column)} exists"
             word = "type" if is_exact else "fits"
             # In quotes if it is more than a name and sizes.
             written = kind.value if _PLAIN_TYPE.match(kind.value) else show_text(kind.value)
@@ -137,11 +134,9 @@ def show_claim(claim: nodes.Claim) -> str:
             return f"{junctor.value} {{ {' '.join(map(_show_part, parts))} }}"
         case nodes.ColumnsMatch(dataset=dataset, reference=reference):
             return f"columns of {show(dataset)} match {show(reference)}"
-        case nodes.Measure(expression=expression, condition=None):
-            return show(expression)
         case nodes.Measure(expression=expression, condition=condition):
-            assert condition is not None
-            return f"{show(expression)} {show_condition(condition)}"
+            limit = "" if condition is None else f" {show_condition(condition)}"
+            return f"{show(expression)}{limit}"
 
 
 def _show_part(part: nodes.Assertion) -> str:

@@ -26,9 +26,9 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show
-from dqx_airflow.dql.walk import expressions_in, fold, settle
+from dqx_airflow.dql.walk import expressions_in, fold, rewritten, settle
 from dqx_airflow.metrics.builtin import METRICS
-from dqx_airflow.metrics.derived import ARITY, CHANGES, FUNCTIONS, apply
+from dqx_airflow.metrics.derived import ARITY, CHANGES, FUNCTIONS
 from dqx_airflow.metrics.drift import LARGEST_DRIFT
 from dqx_airflow.metrics.spark_values import COMPARATORS, MIRRORED
 from dqx_airflow.values import MetricValue, Span
@@ -488,9 +488,6 @@ def _counts_in(sides: tuple[nodes.Expression, ...]) -> list[nodes.Call]:
     ]
 
 
-_ROWS = 60
-
-
 def _is_open(left: nodes.Expression, right: nodes.Expression) -> bool:
     """True if counts of no and of all rows give differences of both signs, so that nothing is
     certain, and sympy need not be asked."""
@@ -500,17 +497,13 @@ def _is_open(left: nodes.Expression, right: nodes.Expression) -> bool:
 
 def _counted(node: nodes.Expression, share: int) -> MetricValue:
     """The value for 60 rows, of which each metric counts none or all; None if that is unknown."""
-    match node:
-        case nodes.Number(value=value):
-            return value
-        case nodes.Negative(operand=operand):
-            return apply("negative", (_counted(operand, share),))
-        case nodes.Arithmetic(op=op, left=left, right=right):
-            return apply(op, (_counted(left, share), _counted(right, share)))
-        case nodes.Call(name=name) if name.text not in ARITY:
-            return _ROWS if name.text == "num_rows" else _ROWS * share
-        case _:
+
+    def count(part: nodes.Expression) -> nodes.Expression | None:
+        if not isinstance(part, nodes.Call) or part.name.text in ARITY:
             return None
+        return nodes.Number(60 if part.name.text == "num_rows" else 60 * share, nodes.Unit.PLAIN)
+
+    return fold(rewritten(node, count), {})
 
 
 def _sign(value: MetricValue) -> int:

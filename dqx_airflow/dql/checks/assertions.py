@@ -25,7 +25,14 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks import expressions
 from dqx_airflow.dql.checks.call_arguments import COLUMN, ArgumentChecker, takes_where
 from dqx_airflow.dql.printer import show, show_claim
-from dqx_airflow.dql.walk import calls_in, expressions_in, filters_over, fold, simple_claims
+from dqx_airflow.dql.walk import (
+    calls_in,
+    expressions_in,
+    filters_over,
+    fold,
+    rewritten,
+    simple_claims,
+)
 from dqx_airflow.metrics import derived
 from dqx_airflow.metrics.aliases import assertion_elsewhere
 from dqx_airflow.metrics.builtin import METRICS
@@ -647,7 +654,11 @@ def _advice(
         share = _share(count)
         if quantity in _NOT_OF_ROWS or share is None:
             return f"write {quantity.value}, such as 100"
-        whole = show(share) if claim is None else show_claim(_replaced(claim, count, share))
+        whole = (
+            show(share)
+            if claim is None
+            else show_claim(rewritten(claim, lambda part: share if part is count else None))
+        )
         return f"divide it by num_rows(): {whole}"
     if isinstance(right, nodes.Number) and second is Quantity.NUMBER:
         number = show(right)
@@ -672,18 +683,3 @@ def _share(count: nodes.Expression) -> nodes.Expression | None:
         parameters = tuple(p for p in count.parameters if p.name.text in kept)
     rows = nodes.Call(nodes.Name("num_rows", span=count.span), (), parameters, span=count.span)
     return nodes.Arithmetic("/", count, rows, span=count.span)
-
-
-def _replaced(claim: nodes.Measure, old: nodes.Expression, new: nodes.Expression) -> nodes.Measure:
-    """The claim with one side replaced."""
-    if claim.expression is old:
-        return replace(claim, expression=new)
-    match claim.condition:
-        case nodes.Comparison(bound=bound) if bound is old:
-            return replace(claim, condition=replace(claim.condition, bound=new))
-        case nodes.Between(low=low) as between if low is old:
-            return replace(claim, condition=replace(between, low=new))
-        case nodes.Between(high=high) as between if high is old:
-            return replace(claim, condition=replace(between, high=new))
-        case _:
-            return claim

@@ -149,10 +149,8 @@ def _check_rule(
     rule: nodes.Rule, selection: SelectableAssertions, shares: Collection[int]
 ) -> Iterator[Diagnostic]:
     selector = rule.selector
-    if isinstance(rule, nodes.Downgrade) and rule.severity.text not in _SEVERITIES:
-        message = f"unknown severity '{rule.severity.text}'"
-        help_line = "severities are P0 (worst), P1, P2 and P3"
-        yield Diagnostic(message, rule.severity.span, code="E004", help=help_line)
+    if isinstance(rule, nodes.Downgrade):
+        yield from _check_severity(rule.severity)
     if isinstance(rule, nodes.Scale) and rule.factor <= 0:
         # Multiplied by zero, a null rate or a change would pass for any data.
         message = "a factor must be above 0"
@@ -176,6 +174,13 @@ def _check_rule(
         yield from _check_downgrade(rule, matched)
     elif isinstance(rule, nodes.Scale):
         yield from _check_scaled(rule, matched, shares)
+
+
+def _check_severity(severity: nodes.Name) -> Iterator[Diagnostic]:
+    if severity.text not in _SEVERITIES:
+        message = f"unknown severity '{severity.text}'"
+        help_line = "severities are P0 (worst), P1, P2 and P3"
+        yield Diagnostic(message, severity.span, code="E004", help=help_line)
 
 
 def _check_muted(
@@ -506,11 +511,8 @@ def _names(node: nodes.Expression) -> Iterator[nodes.Name]:
 
 
 def _check_assertion(assertion: nodes.Assertion) -> Iterator[Diagnostic]:
-    severity = assertion.severity
-    if isinstance(severity, nodes.Name) and severity.text not in _SEVERITIES:
-        message = f"unknown severity '{severity.text}'"
-        help_line = "severities are P0 (worst), P1, P2 and P3"
-        yield Diagnostic(message, severity.span, code="E004", help=help_line)
+    if assertion.severity is not None:
+        yield from _check_severity(assertion.severity)
     for repeated in assertion.repeated:
         yield Diagnostic("duplicate modifier", repeated, code="E013", help="remove one of them")
     for annotation in assertion.annotations:
