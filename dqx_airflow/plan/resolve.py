@@ -203,17 +203,9 @@ def resolve(
         stated = kept = stated_assertions(suite, source, datasets, on, sources=sources)
     else:
         stated, kept = chosen.stated, chosen.kept
-    assertions = [
-        _not_empty(ref, claim_compiler.date_in(ref, on))
-        for ref in datasets
-        if not options.allow_empty
-    ]
-    assertions += [
-        _well_formed(ref, claim_compiler.date_in(ref, on), stated)
-        for ref in datasets
-        if ref.is_of_texts and not ref.is_lenient
-    ]
-    assertions += kept
+    assertions = [] if options.allow_empty else [_not_empty(ref, on) for ref in datasets]
+    strict = (ref for ref in datasets if ref.is_of_texts and not ref.is_lenient)
+    assertions += [*(_well_formed(ref, on, stated) for ref in strict), *kept]
     threshold = suite.availability_threshold
     requests = {
         request: None
@@ -284,37 +276,38 @@ def stated_assertions(
     return tuple(stated)
 
 
-def _not_empty(ref: DatasetRef, on: date | None) -> model.PlannedAssertion:
-    return model.PlannedAssertion(
-        f"{ref.name}.not_empty",
-        IMPLICIT_CHECK,
-        (ref.name,),
-        "num_rows()",
-        model.Measured(model.row_count(ref.name, on)),
-        model.PlannedCondition(">", (model.ConstantTerm(0),), "> 0"),
-        Severity.P1,
-        is_implicit=True,
-    )
+def _not_empty(ref: DatasetRef, on: date) -> model.PlannedAssertion:
+    rows = model.row_count(ref.name, claim_compiler.date_in(ref, on))
+    return _implicit("not_empty", "num_rows()", rows, ">", "> 0")
 
 
 def _well_formed(
-    ref: DatasetRef, on: date | None, stated: Sequence[model.PlannedAssertion]
+    ref: DatasetRef, on: date, stated: Sequence[model.PlannedAssertion]
 ) -> model.PlannedAssertion:
     """The implicit assertion that no string of a column is malformed, except for shares that the
     suite allows, over all rows."""
+    day = claim_compiler.date_in(ref, on)
     columns = {
         request.arguments[0]: None
         for assertion in stated
         for request in assertion.requests
-        if request == model.MetricRequest(ref.name, "malformed_count", request.arguments, on)
+        if request == model.MetricRequest(ref.name, "malformed_count", request.arguments, day)
     }
+    rows = model.MetricRequest(ref.name, "malformed_rows", (tuple(columns),), day)
+    return _implicit("well_formed", "malformed_rows()", rows, "==", "== 0 malformed rows")
+
+
+def _implicit(
+    name: str, expression: str, rows: model.MetricRequest, op: str, text: str
+) -> model.PlannedAssertion:
+    """An assertion that compares a number of rows with 0."""
     return model.PlannedAssertion(
-        f"{ref.name}.well_formed",
+        f"{rows.dataset}.{name}",
         IMPLICIT_CHECK,
-        (ref.name,),
-        "malformed_rows()",
-        model.Measured(model.MetricRequest(ref.name, "malformed_rows", (tuple(columns),), on)),
-        model.PlannedCondition("==", (model.ConstantTerm(0),), "== 0 malformed rows"),
+        (rows.dataset,),
+        expression,
+        model.Measured(rows),
+        model.PlannedCondition(op, (model.ConstantTerm(0),), text),
         Severity.P1,
         is_implicit=True,
     )
