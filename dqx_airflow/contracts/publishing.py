@@ -163,18 +163,18 @@ def period_of(cadence: str, on: date) -> tuple[date, str] | None:
 
 def _too_often(
     base: PublishedVersion, published: Sequence[PublishedVersion], on: date
-) -> list[Blocker]:
+) -> Iterator[Blocker]:
     cadence = base.contract.lifecycle.cadence
     if cadence is None or (current := period_of(cadence, on)) is None:
-        return []
+        return
     begin, period = current
     ordered = sorted(published, key=lambda earlier: earlier.version)
     for before, after in pairwise(ordered):
         is_major = bump_between(before.version, after.version) is Bump.MAJOR
         if is_major and before.version.major > 0 and begin <= after.on <= on:
             named = {"period": period, "cadence": cadence, "version": after.contract.version}
-            return [_blocker("too_often", id=base.contract.id, on=after.on, **named)]
-    return []
+            yield _blocker("too_often", id=base.contract.id, on=after.on, **named)
+            return
 
 
 # Notice --------------------------------------------------------------------------------------
@@ -182,17 +182,16 @@ def _too_often(
 
 def _too_soon(
     base: PublishedVersion, contract: Contract, published: Sequence[PublishedVersion], on: date
-) -> list[Blocker]:
+) -> Iterator[Blocker]:
     """A breaking version takes effect at least this many days after its announcement."""
     promised = base.contract.lifecycle.breaking_notice_days
     days = (base.contract.lifecycle.notice_days or 0) if promised is None else promised
     begin = max(day_of(contract.lifecycle.effective_date) or on, on)
     announced = _announced(base, published)
-    if days == 0 or begin >= end_of_period(announced or on, days):
-        return []
-    named = {"version": base.contract.version, "days": days, "announced": announced}
     earliest = end_of_period(announced or on, days)
-    return [_blocker("too_soon" if announced else "not_deprecated", earliest=earliest, **named)]
+    if days and begin < earliest:
+        named = {"version": base.contract.version, "days": days, "announced": announced}
+        yield _blocker("too_soon" if announced else "not_deprecated", earliest=earliest, **named)
 
 
 def _announced(base: PublishedVersion, published: Sequence[PublishedVersion]) -> date | None:
@@ -208,22 +207,21 @@ def _is_ending(contract: Contract) -> bool:
     return life.status in ("deprecated", "sunset") or any(map(day_of, dates))
 
 
-def _overlap_too_short(base: PublishedVersion, contract: Contract, on: date) -> list[Blocker]:
+def _overlap_too_short(base: PublishedVersion, contract: Contract, on: date) -> Iterator[Blocker]:
     """Both versions are written for at least this many days before the old one ends."""
     old, new = base.contract.lifecycle, contract.lifecycle
     days = max(old.dual_write_days or 0, new.dual_write_days or 0)
     begin = max(day_of(new.effective_date) or on, on)
     end = end_of(old)
     earliest = end_of_period(begin, days)
-    if days == 0 or end is None or end >= earliest:
-        return []
-    versions = {"version": base.contract.version, "successor": contract.version}
-    ends = {"end": end, "begin": begin, "between": max((end - begin).days, 0)}
-    named = {"days": days, "earliest": earliest, "major": base.version.major}
-    return [_blocker("short_overlap", **versions, **ends, **named)]
+    if days and end is not None and end < earliest:
+        versions = {"version": base.contract.version, "successor": contract.version}
+        ends = {"end": end, "begin": begin, "between": max((end - begin).days, 0)}
+        named = {"days": days, "earliest": earliest, "major": base.version.major}
+        yield _blocker("short_overlap", **versions, **ends, **named)
 
 
-def _ends_too_soon(base: PublishedVersion, contract: Contract, on: date) -> list[Blocker]:
+def _ends_too_soon(base: PublishedVersion, contract: Contract, on: date) -> Iterator[Blocker]:
     """A sunset is announced this many days in advance."""
     life, before = contract.lifecycle, base.contract.lifecycle
     sunset, promised = day_of(life.sunset_date), day_of(before.sunset_date)
@@ -231,9 +229,8 @@ def _ends_too_soon(base: PublishedVersion, contract: Contract, on: date) -> list
         sunset = on
     days = before.notice_days or 0
     earliest = end_of_period(on, days)
-    if sunset is None or sunset >= min(promised or earliest, earliest):
-        return []
-    return [_blocker("ends_too_soon", sunset=sunset, days=days, earliest=earliest)]
+    if sunset is not None and sunset < min(promised or earliest, earliest):
+        yield _blocker("ends_too_soon", sunset=sunset, days=days, earliest=earliest)
 
 
 _EMAIL = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+")

@@ -124,7 +124,7 @@ def objection_to_version(
     ]
     if contract.version is None and contracts:
         objections = (objection_to_version(item, expected) for item in contracts)
-        return next((objection for objection in objections if objection is not None), None)
+        return next(filter(None, objections), None)
     pin = _VERSION.fullmatch(expected.strip())
     if pin is None:
         return f"the pin '{expected}' is not a version: write 2, 2.3 or 2.3.0"
@@ -212,13 +212,14 @@ def coverage(contract: elements.Contract, compiled: Compiled) -> tuple[ClauseCov
             treatment = elements.Treatment.ACCEPTED
             reason = f"{reason}; accepted by {acceptance.owner}: {acceptance.reason}"
         coverages[_key(clause)] = ClauseCoverage(clause.path, clause.span, treatment, reason)
-    for key, (clause, assertions) in _enforced(compiled).items():
-        # A definition that not all of its fields enforce.
-        if key in unenforced and key in coverages:
-            coverages[key] = replace(coverages[key], assertions=assertions)
-        else:
-            place = clause.path, clause.span
-            coverages[key] = ClauseCoverage(*place, elements.Treatment.CHECKED, "", assertions)
+    pairs: tuple[tuple[str, elements.Rule], ...] = (*compiled.enforced, *compiled.included)
+    for assertion, clause in [(name, clause) for name, rule in pairs for clause in rule.clauses]:
+        known = coverages.get(key := _key(clause))
+        # A definition may be one that not all of its fields enforce.
+        if known is None or not (known.assertions or key in unenforced):
+            known = ClauseCoverage(clause.path, clause.span, elements.Treatment.CHECKED, "")
+        assertions = tuple(dict.fromkeys((*known.assertions, assertion)))
+        coverages[key] = replace(known, assertions=assertions)
     files = dict.fromkeys((contract.span.file, *(file for file, _ in coverages)))
     order = {file: number for number, file in enumerate(files)}
 
@@ -232,17 +233,6 @@ def counts(clauses: Iterable[ClauseCoverage]) -> dict[elements.Treatment, int]:
     """The number of clauses with each treatment, including zeros."""
     counted = Counter(clause.treatment for clause in clauses)
     return {treatment: counted[treatment] for treatment in elements.Treatment}
-
-
-def _enforced(compiled: Compiled) -> dict[tuple[str, str], tuple[elements.Clause, tuple[str, ...]]]:
-    """The enforced clauses, with their assertions."""
-    enforced: dict[tuple[str, str], tuple[elements.Clause, tuple[str, ...]]] = {}
-    pairs: tuple[tuple[str, elements.Rule], ...] = (*compiled.enforced, *compiled.included)
-    for assertion, rule in pairs:
-        for clause in rule.clauses:
-            _, before = enforced.get(_key(clause), (clause, ()))
-            enforced[_key(clause)] = clause, tuple(dict.fromkeys((*before, assertion)))
-    return enforced
 
 
 def _unenforced(compiled: Compiled) -> dict[tuple[str, str], elements.Acceptance | None]:
