@@ -187,7 +187,7 @@ def _dags_of(
     client: StoreClient, session: Any, proposals: Collection[StoredProposal]
 ) -> Mapping[str, frozenset[str]]:
     """The DAGs of the gates of a proposal, by its id: those of all attempts on the gate, or else on
-    the suite, in the store. A proposal without a DAG in Airflow is left out."""
+    the suite, in the store; none if Airflow knows none of them."""
     if not proposals:
         return {}
     answer: Answer[Any] = client.ask(lambda store: tuple(attempts_behind(store, proposals).items()))
@@ -195,14 +195,10 @@ def _dags_of(
     tasks = tasks_of(
         session, {attempt_id for _, gates in answer.found for ids in gates for attempt_id in ids}
     )
-    by_key = {}
-    for key, gates in answer.found:
-        dags = {
-            tasks[attempt_id].dag_id for ids in gates for attempt_id in ids if attempt_id in tasks
-        }
-        if dags:
-            by_key[key] = frozenset(dags)
-    return by_key
+    return {
+        key: frozenset(tasks[one].dag_id for ids in gates for one in ids if one in tasks)
+        for key, gates in answer.found
+    }
 
 
 def _all(dags: Collection[str] | None, allows: Any) -> bool:
