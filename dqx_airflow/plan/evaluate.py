@@ -133,7 +133,9 @@ class Judge:
 
     def _verdict(self, assertion: model.PlannedAssertion) -> Verdict:
         requests, scanned = assertion.requests, self.scanned
-        verdict = partial(_verdict_without_values, assertion, _origin(requests, scanned))
+        origins = (scanned.origins[one] for one in requests if one in scanned.origins)
+        origin = Origin.most_expensive(origins)
+        verdict = partial(_verdict_without_values, assertion, origin)
         if assertion.disabled_by is not None:
             reason = f"disabled by profile '{assertion.disabled_by}'"
             return replace(verdict(Status.SKIPPED, reason), disabled_by=assertion.disabled_by)
@@ -356,12 +358,6 @@ def _claim_in_words(
     if not is_composed and not claim.startswith(_WHOLE_CLAIMS):
         claim = f"{claim} {verdict.expected}"
     return f"`{claim}` {holds or _HOLDS[verdict.status]}" + (f" ({reason})" if reason else "")
-
-
-def _origin(requests: Iterable[model.MetricRequest], scanned: model.Scanned) -> Origin | None:
-    """The most expensive origin of the values."""
-    ways = {scanned.origins[request] for request in requests if request in scanned.origins}
-    return next((origin for origin in Origin if origin in ways), None)
 
 
 def _verdict_without_values(

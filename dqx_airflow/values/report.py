@@ -195,7 +195,7 @@ class Verdict:
     def can_block(self, fail_on: Severity) -> bool:
         """True if a gate is blocked when this fails, and broken when it cannot be evaluated."""
         decisions = self.let_by, self.waived_by, self.accepted_by
-        is_let = self.is_experimental or any(by is not None for by in decisions)
+        is_let = self.is_experimental or decisions != (None, None, None)
         return self.severity.at_least(fail_on) and not is_let and not self.rows_left_out
 
     @property

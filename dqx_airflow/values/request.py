@@ -195,6 +195,11 @@ class Origin(str, Enum):
     STATE = "stored state"
     LOG = "transaction log"
 
+    @classmethod
+    def most_expensive(cls, origins: Iterable[Origin]) -> Origin | None:
+        """The origin of a value that is computed from others; None if there are none."""
+        return min(origins, key=list(cls).index, default=None)
+
 
 @dataclass(frozen=True, slots=True)
 class RunKey:

@@ -197,7 +197,7 @@ class _Rows:
         self, of_pass: Sequence[passes.AggregateRequest], requests: Sequence[MetricRequest]
     ) -> DataFrame:
         """Those of the dates of a pass, with all columns that the SQL of the requests names."""
-        frame = frames.rows_of_dates(self.dataset, {request.date for request in of_pass})
+        frame = frames.rows_of_dates(self.dataset, passes.dates_of(of_pass))
         wanted = [
             lookup
             for lookup in self.lookups
@@ -224,7 +224,7 @@ def _scan_rows(
                 return {}, {of_pass[0].aggregate.sql: explain(error)}
             half = len(of_pass) // 2
             return passes.merged(read(of_pass[:half]), read(of_pass[half:]))
-        dates = {request.date for request in of_pass}
+        dates = passes.dates_of(of_pass)
         aggregates = list(dict.fromkeys(request.aggregate for request in of_pass))
         with jobs_called(spark, f"{dataset.ref.name}: {passes.describe_pass(aggregates)}"):
             if all(item.distinct for item in aggregates):
@@ -239,7 +239,7 @@ def _scan_rows(
     try:
         for of_pass, computed in zip(parts, side_by_side(spark, read, parts), strict=True):
             texts = dict.fromkeys(request.aggregate.sql for request in of_pass)
-            answers.add_pass({request.date for request in of_pass}, tuple(texts), *computed)
+            answers.add_pass(passes.dates_of(of_pass), tuple(texts), *computed)
     except DatasetError as error:
         # Lookups may be the cause, and requests without any can still be computed.
         independent = [
@@ -447,7 +447,7 @@ class _GroupedScan:
     def _pass(
         self, of_pass: Sequence[passes.AggregateRequest], keys: Sequence[str]
     ) -> tuple[dict[tuple[date | None, str], Known], dict[str, str]]:
-        dates = {request.date for request in of_pass}
+        dates = passes.dates_of(of_pass)
         name, aggregates = self.dataset.ref.name, [request.aggregate for request in of_pass]
         sql = {key: key.removeprefix(self._prefix) for key in keys}
         columns = predicates.show_columns(self.grouping.columns)

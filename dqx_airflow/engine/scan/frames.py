@@ -22,6 +22,7 @@ from dqx_airflow.engine.session.sail import sail_version
 from dqx_airflow.engine.session.spark_errors import explain, spark_failures
 from dqx_airflow.engine.session.spark_versions import formatted, interval_types, query_over
 from dqx_airflow.engine.sources.dataset import OpenDataset
+from dqx_airflow.engine.sources.guessed_types import TextColumns
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.spark_values import is_finite, metric_value
 from dqx_airflow.metrics.sql import malformed_alias, quote_literal, quote_name
@@ -111,19 +112,22 @@ def with_named_columns(
     :param lookups: those that the SQL uses.
     """
     frame = with_places(frame, places_of(requests, lookups, dataset.schema))
-    frame = _with_malformed(frame, dataset, requests)
-    return _with_lookups(frame, lookups, references, dataset.schema)
+    if dataset.texts is not None:
+        frame = _with_malformed(frame, dataset.texts, dataset.schema, requests)
+    if lookups:
+        frame = _with_lookups(frame, lookups, references, dataset.schema)
+    return frame
 
 
 def _with_malformed(
-    frame: DataFrame, dataset: OpenDataset, requests: Iterable[MetricRequest]
+    frame: DataFrame, held: TextColumns, schema: Schema, requests: Iterable[MetricRequest]
 ) -> DataFrame:
     """The frame with a column for each request about strings, true where one is malformed."""
     columns = {}
     for request in requests:
-        if request.definition.is_of_texts and dataset.texts is not None:
-            texts = texts_of(request, dataset.schema, dataset.texts.columns)
-            condition = dataset.texts.is_malformed(texts.columns, or_broken=texts.has_lines)
+        if request.definition.is_of_texts:
+            texts = texts_of(request, schema, held.columns)
+            condition = held.is_malformed(texts.columns, or_broken=texts.has_lines)
             columns[malformed_alias(request.metric, request.arguments[0])] = F.expr(condition)
     return frame.withColumns(columns) if columns else frame
 
@@ -154,8 +158,6 @@ def _with_lookups(
 
     :param schema: that of the frame.
     """
-    if not lookups:
-        return frame
     # Quoted names are the only input of the user in the query.
     is_sail = sail_version(frame.sparkSession) is not None
     columns, joins, tables = ["scanned.*" if is_sail else "*"], "", {"scanned": frame}

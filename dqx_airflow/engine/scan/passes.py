@@ -148,11 +148,15 @@ class ScanResults:
                 self.add(request.date, {sql: merged[0]}, Origin.MERGED)
 
     def origin(self, on: date | None, texts: Iterable[str]) -> Origin:
-        """The origin of a value computed from several aggregates: the most expensive of theirs."""
+        """The origin of a value computed from several aggregates."""
         if on in self.absent:
             return self.absent[on]
-        ways = {self._origins[on, sql] for sql in texts}
-        return next((origin for origin in Origin if origin in ways), Origin.LOG)
+        return Origin.most_expensive(self._origins[on, sql] for sql in texts) or Origin.LOG
+
+
+def dates_of(requests: Iterable[AggregateRequest]) -> set[date | None]:
+    """The dates of a pass."""
+    return {request.date for request in requests}
 
 
 def ask_log(
@@ -193,7 +197,7 @@ def scan_in_two_phases(
         known = frozenset(ask for ask in asks if ask in answers)
         take_shortcuts(requests, type_of, answers)
         open_ = [request for request in requests if request not in answers]
-    if len(open_) <= MOST_COMPILED and has_few_rows(dataset, {request.date for request in open_}):
+    if len(open_) <= MOST_COMPILED and has_few_rows(dataset, dates_of(open_)):
         return open_, []
     by_date: dict[date | None, list[AggregateRequest]] = {}
     for request in open_:
@@ -284,11 +288,11 @@ def split_into_passes(
         (rest if not item.distinct else keys if item.is_key else values).append(request)
     distinct = {request.aggregate for request in (*keys, *values)}
     is_one = len(distinct) <= MOST_DISTINCT and (fuses_keys or not keys)
-    if rest and is_one and has_few_rows(dataset, {request.date for request in requests}):
+    if rest and is_one and has_few_rows(dataset, dates_of(requests)):
         yield from _by_width(requests, MOST_FUSED)
         return
     for part in _by_day(rest):
-        few = has_few_rows(dataset, {request.date for request in part})
+        few = has_few_rows(dataset, dates_of(part))
         yield from _by_width(part, MOST_FUSED if few else most_compiled)
     yield from _by_width(keys, MOST_DISTINCT)
     yield from _by_width(values, MOST_DISTINCT)

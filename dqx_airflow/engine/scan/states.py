@@ -23,6 +23,7 @@ from dataclasses import dataclass, field, fields
 from datetime import date, datetime
 from fractions import Fraction
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 from deltalake import DeltaTable
@@ -30,7 +31,13 @@ from pyspark.sql import SparkSession
 
 import dqx_airflow
 from dqx_airflow.engine.scan.frames import ReferenceTables
-from dqx_airflow.engine.scan.passes import AggregateRequest, PartialState, ScanResults, has_few_rows
+from dqx_airflow.engine.scan.passes import (
+    AggregateRequest,
+    PartialState,
+    ScanResults,
+    dates_of,
+    has_few_rows,
+)
 from dqx_airflow.engine.session.sail import engine_version
 from dqx_airflow.engine.session.spark_session import settings_of
 from dqx_airflow.engine.sources.dataset import OpenDataset
@@ -62,7 +69,7 @@ def added_file_passes(
                 request
             )
     are_all = sum(map(len, groups.values())) == len(requests)
-    if not are_all and has_few_rows(dataset, {request.date for request in requests}):
+    if not are_all and has_few_rows(dataset, dates_of(requests)):
         return
     growths: list[_Growth] = []
     for group in groups.values():
@@ -410,23 +417,24 @@ class Chain:
     def is_older_than(self, moment_ns: int) -> bool:
         """False if a file may have been rewritten since a timestamp and look the same: its time is
         in whole seconds and not before that timestamp."""
-        times = (file.changed_ns or file.modified_ns for file in self.files)
-        return all(time % _COARSE_NS or time + _COARSE_NS <= moment_ns for time in times)
+        return all(
+            (time := file.changed_ns or file.modified_ns) % _COARSE_NS
+            or time + _COARSE_NS <= moment_ns
+            for file in self.files
+        )
 
     @cached_property
     def _links(self) -> dict[str, int]:
         """The number of files of each link."""
-        return {link: number for number, link in enumerate(self._hashed())}
-
-    def _hashed(self) -> Iterator[str]:
         digest = hashlib.sha256(self.ground.encode())
-        yield digest.hexdigest()
-        for file in self.files:
-            digest.update(_json([getattr(file, name) for name in _OF_FILE]).encode())
-            yield digest.hexdigest()
+        links = {digest.hexdigest(): 0}
+        for number, file in enumerate(self.files, start=1):
+            digest.update(_json(_OF_FILE(file)).encode())
+            links[digest.hexdigest()] = number
+        return links
 
 
-_OF_FILE = tuple(field.name for field in fields(DataFile))
+_OF_FILE = attrgetter(*(field.name for field in fields(DataFile)))
 
 
 def scope_of(dataset: OpenDataset, settings: Mapping[str, str | None], spark_version: str) -> str:

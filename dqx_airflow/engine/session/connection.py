@@ -273,7 +273,7 @@ def check_file_systems(
 ) -> None:
     """:raises RequestError: a locally started Spark has no file system for a dataset."""
     jars = _jars()
-    is_plain = not any(key in settings for key in _MORE_JARS)
+    is_plain = settings.keys().isdisjoint(_MORE_JARS)
     if connection.kind is not ConnectionKind.LOCAL or jars is None or not is_plain:
         return
     if any(map(os.environ.get, _MORE_IN_ENVIRONMENT)) or (jars.parent / "conf").exists():
