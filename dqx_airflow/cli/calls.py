@@ -170,7 +170,6 @@ class _CallReader:
     unsupported: dqx_toml.Unsupported = dqx_toml.Unsupported.ERROR
     selectable: list[Selectable] = field(default_factory=list)
     unselected: list[Path] = field(default_factory=list)
-    connections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     settings: Settings = field(default_factory=Settings)
 
     def read(self) -> RunCall:
@@ -182,7 +181,8 @@ class _CallReader:
                 "PATH", str(path), "no .dql file found at this path", command.what_to_give(path)
             )
         settings = self._settings(suites)
-        settings = self._with_connection(settings)
+        if (address := options.engine or options.connection) is not None:
+            settings = self._with_connection(settings, address)
         dates, date_from = self._data_dates(settings)
         on = dates[0]
         skipped = tuple(self._date("--skip-date", text) for text in options.skip_date or ())
@@ -205,16 +205,9 @@ class _CallReader:
             **{**settings.defaults.keywords, **options.run_options, "skip_dates": skipped},
         )
         self.settings = settings
-        masked = {name: settings.with_masks(ref) for name, ref in given.items()}
-        datasets = {**settings.refs, **masked}
+        datasets = settings.with_given(given)
         if not settings.defaults.trust_log:
             datasets = {name: replace(ref, trust_log=False) for name, ref in datasets.items()}
-        # A contract may define the table if only the connection is given.
-        self.connections = {
-            name: table
-            for name, table in settings.datasets.items()
-            if table.get("conn_id") and name not in datasets
-        }
         self.unsupported = options.unsupported or settings.defaults.unsupported
         if options.shadow is not None and len(suites) != 1:
             message = f"a shadow belongs to one suite, but there are {len(suites)}"
@@ -227,7 +220,8 @@ class _CallReader:
             for request in self._requests(suite, template, dates, datasets)
         )
         self._report_same_names(requests)
-        self._report_selection(is_empty=not requests)
+        if options.selection is not None:
+            self._report_selection(options.selection, is_empty=not requests)
         if suites and not requests and not self.problems.errors:
             message = "no suite to run: these are library files"
             self.problems.wrong("PATH", " ".join(map(str, options.paths)), message)
@@ -269,10 +263,7 @@ class _CallReader:
         self.unsound |= settings.unsound
         return settings
 
-    def _with_connection(self, settings: Settings) -> Settings:
-        address = self.options.engine or self.options.connection
-        if address is None:
-            return settings
+    def _with_connection(self, settings: Settings, address: str) -> Settings:
         try:
             return replace(settings, connection=connection_of(address))
         except RequestError as error:
@@ -364,7 +355,7 @@ class _CallReader:
         # An invalid dataset has been reported: it is assumed to meet all requirements.
         assumed = {name: DatasetRef(name, date_column="?") for name in self.unsound}
         known_refs = tuple({**given, **assumed}.values())
-        suite, selection = checked.suite, self.options.selection
+        suite, shadow, selection = checked.suite, self.options.shadow, self.options.selection
         if selection is not None:
             seen_here = selectable_assertions(suite, source, known_refs, template.run_key.date)
             selection = self._selection_in(path, seen_here, selection)
@@ -376,7 +367,7 @@ class _CallReader:
         self.problems.add([with_advice(error, checked.sources, given) for error in errors], {})
         request = replace(template, suite=source, imports=checked.imports, selection=selection)
         request = self._named(request, checked.suite.name.value, path, datasets)
-        return replace(request, shadow=self._shadow(datasets))
+        return replace(request, shadow=None if shadow is None else self._shadow(shadow, datasets))
 
     def _named(
         self, request: GateRequest, gate: str, path: Path, datasets: tuple[DatasetRef, ...]
@@ -400,10 +391,9 @@ class _CallReader:
             self.unselected.append(path)
         return matched
 
-    def _report_selection(self, *, is_empty: bool) -> None:
+    def _report_selection(self, selection: Selection, *, is_empty: bool) -> None:
         """Reports words that select nothing in any suite, and suites with nothing selected."""
-        selection = self.options.selection
-        if selection is None or self.problems.errors:
+        if self.problems.errors:
             return
         for missed in unmatched(self.selectable, selection):
             self.problems.wrong(_FLAGS[missed.criterion], missed.word, missed.problem, missed.hint)
@@ -433,11 +423,8 @@ class _CallReader:
                 return refs
         return with_lineage_names(refs, connections) if connections else refs
 
-    def _shadow(self, datasets: tuple[DatasetRef, ...]) -> values.ShadowSuite | None:
+    def _shadow(self, path: Path, datasets: tuple[DatasetRef, ...]) -> values.ShadowSuite:
         """The shadow of a suite. Mistakes in it are warnings: the suite runs without it."""
-        path = self.options.shadow
-        if path is None:
-            return None
         source = read_source(path, str(path))
         self.files.add(path)
         reader = FileReader(str(path), path, Path.cwd(), search_path(os.environ))
@@ -480,7 +467,13 @@ class _CallReader:
         for message in enforcement.warnings:
             self.problems.warn("PATH", str(path), message)
         names = [model.name for model in contract.models]
-        refs: dict[str, Any] = {**self.connections, **given}
+        # A contract may define the table if only the connection is given.
+        connections = {
+            name: table
+            for name, table in self.settings.datasets.items()
+            if table.get("conn_id") and name not in given
+        }
+        refs: dict[str, Any] = {**connections, **given}
         if options.data is not None:
             refs |= self._data_of(names, options.data)
         try:

@@ -205,9 +205,19 @@ class Settings:
 
     def with_masks(self, ref: DatasetRef) -> DatasetRef:
         """The dataset with what is masked under its name, or in the same files or table, too."""
-        known = (one for one in self.refs.values() if one.name == ref.name or _overlap(one, ref))
-        hidden = (column for one in known for column in one.masked)
-        return replace(ref, masked=tuple(dict.fromkeys((*ref.masked, *hidden))))
+        return self.with_given({ref.name: ref})[ref.name]
+
+    def with_given(self, given: Mapping[str, DatasetRef]) -> dict[str, DatasetRef]:
+        """The datasets, and the given ones, each as from `with_masks`."""
+        refs = self.refs
+        masked = {}
+        for name, ref in given.items():
+            columns = dict.fromkeys(ref.masked)
+            for known in refs.values():
+                if known.name == ref.name or _overlap(known, ref):
+                    columns.update(dict.fromkeys(known.masked))
+            masked[name] = replace(ref, masked=tuple(columns))
+        return {**refs, **masked}
 
     @property
     def session(self) -> Mapping[str, str]:

@@ -212,9 +212,10 @@ def unknown_settings(name: str, given: Mapping[str, Any]) -> str | None:
 
 def format_of(path: str) -> str | None:
     """The format implied by a file name: `csv` for `orders.csv.gz`; None if there is none."""
-    suffixes = (suffix.lstrip(".").lower() for suffix in reversed(PurePosixPath(path).suffixes))
-    words = (_FORMAT_OF_SUFFIX.get(suffix) for suffix in suffixes)
-    return next(filter(None, words), None)
+    for suffix in reversed(PurePosixPath(path).suffixes):
+        if format_name := _FORMAT_OF_SUFFIX.get(suffix.removeprefix(".").lower()):
+            return format_name
+    return None
 
 
 def check_ref(ref: DatasetRef) -> None:
