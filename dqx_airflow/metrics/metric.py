@@ -232,7 +232,7 @@ class MetricUnit(str, Enum):
     @property
     def is_whole(self) -> bool:
         """True if values are integers."""
-        return self in _WHOLE
+        return self in _LARGEST
 
     @property
     def is_part_of_rows(self) -> bool:
@@ -245,25 +245,21 @@ class MetricUnit(str, Enum):
         return self in (MetricUnit.COLUMN, MetricUnit.SQUARED)
 
 
-_WHOLE = (
-    MetricUnit.ROWS,
-    MetricUnit.DIFFERENCES,
-    MetricUnit.VALUES,
-    MetricUnit.MISSING,
-    MetricUnit.CHARACTERS,
-    MetricUnit.COLUMNS,
-)
-
 LARGEST_COUNT = 2**63 - 1
 """Spark counts in 64 bits."""
 
+_LARGEST: dict[MetricUnit, float] = {
+    MetricUnit.ROWS: LARGEST_COUNT,
+    MetricUnit.DIFFERENCES: LARGEST_COUNT,
+    MetricUnit.VALUES: LARGEST_COUNT,
+    MetricUnit.MISSING: math.inf,
+    MetricUnit.CHARACTERS: 2**31 - 1,
+    MetricUnit.COLUMNS: 2**31 - 1,
+}
+"""The largest values of the units that count something."""
+
 _UNIT_RANGES: dict[MetricUnit, tuple[float, float]] = {
-    MetricUnit.ROWS: (0, LARGEST_COUNT),
-    MetricUnit.DIFFERENCES: (0, LARGEST_COUNT),
-    MetricUnit.VALUES: (0, LARGEST_COUNT),
-    MetricUnit.MISSING: (0, math.inf),
-    MetricUnit.CHARACTERS: (0, 2**31 - 1),
-    MetricUnit.COLUMNS: (0, 2**31 - 1),
+    **{unit: (0, largest) for unit, largest in _LARGEST.items()},
     MetricUnit.SQUARED: (0, math.inf),
     MetricUnit.SHARE: (0, 1),
 }

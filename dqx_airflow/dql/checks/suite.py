@@ -31,7 +31,6 @@ class SelectableAssertions:
 
     def __init__(self, checks: Iterable[nodes.Check]) -> None:
         self._selected: dict[_Handle, list[nodes.Assertion]] = defaultdict(list)
-        self._required: dict[_Handle, list[nodes.Assertion]] = defaultdict(list)
         self._names: dict[str, dict[str, None]] = defaultdict(dict)
         self.size = 0
         """The number of all assertions."""
@@ -41,8 +40,6 @@ class SelectableAssertions:
                 self.size += 1
                 for handle in _handles(check, assertion):
                     self._selected[handle].append(assertion)
-                    if is_required(assertion):
-                        self._required[handle].append(assertion)
                     self._names[handle[0]][handle[1]] = None
 
     def of(self, selector: nodes.Selector) -> list[nodes.Assertion]:
@@ -51,7 +48,7 @@ class SelectableAssertions:
 
     def required(self, selector: nodes.Selector) -> list[nodes.Assertion]:
         """Those of them that a rule must not change."""
-        return self._required.get(_handle(selector), [])
+        return [*filter(is_required, self.of(selector))]
 
     def names(self, kind: str) -> Collection[str]:
         """All possible names in a selector of this kind."""
