@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from lake import COUNTRIES, ORDERS, delta
+from lake import COUNTRIES, ORDERS, Gate, Run, delta
 
 from dqx_airflow.engine.job import run_gates
-from dqx_airflow.values import DatasetRef, GateReport, GateRequest
+from dqx_airflow.values import DatasetRef
 
 
 @pytest.fixture
-def run(
-    spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Callable[[GateRequest], GateReport]:
-    """Runs a gate in the shared session; lineage goes into `lineage.jsonl`."""
-    transport = {"type": "file", "log_file_path": str(tmp_path / "lineage.jsonl"), "append": True}
+def lineage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The file that gates send their events to."""
+    file = tmp_path / "lineage.jsonl"
+    transport = {"type": "file", "log_file_path": str(file), "append": True}
     monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
+    return file
+
+
+@pytest.fixture
+def gate(spark: Any, tmp_path: Path, lineage: Path) -> Gate:
+    return Gate(spark, tmp_path)
+
+
+@pytest.fixture
+def run(spark: Any, lineage: Path) -> Run:
+    """Runs a gate in the shared session."""
     return lambda gate: run_gates([gate], lambda _: spark)[0]
 
 

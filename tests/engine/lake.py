@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from deltalake import write_deltalake
+from job_count import jobs_so_far
 
-from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, SourceFile
+from dqx_airflow.engine.job import run_gates
+from dqx_airflow.values import (
+    Attempt,
+    DatasetRef,
+    GateReport,
+    GateRequest,
+    RunKey,
+    SourceFile,
+    Verdict,
+)
+
+Run = Callable[[GateRequest], GateReport]
 
 TODAY, YESTERDAY = date(2024, 3, 2), date(2024, 3, 1)
 
@@ -51,3 +64,34 @@ def request(
         results_root=str(folder / "results"),
         **changes,
     )
+
+
+@dataclass
+class Gate:
+    """Runs gates over datasets; `jobs` are the Spark jobs of the last one."""
+
+    spark: Any
+    folder: Path
+    jobs: int = 0
+
+    def __call__(
+        self, suite: str, *datasets: DatasetRef, on: date = TODAY, **changes: Any
+    ) -> GateReport:
+        asked = request(self.folder, suite, datasets, on, **changes)
+        before = jobs_so_far(self.spark)
+        report = run_gates([asked], lambda _: self.spark)[0]
+        self.jobs = jobs_so_far(self.spark) - before
+        return report
+
+
+def verdict(report: GateReport, name: str) -> Verdict:
+    (found,) = (item for item in report.verdicts if item.name == name)
+    return found
+
+
+def values_of(report: GateReport) -> dict[str, object]:
+    return {item.name: item.value for item in report.verdicts}
+
+
+def statuses_of(report: GateReport) -> dict[str, str]:
+    return {item.name: item.status.value for item in report.verdicts}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -14,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from connect_server import connect_server
-from lake import delta, request
-from processes import PROGRAMS, environment
+from lake import Run, delta, request
+from processes import PROGRAMS, ended, environment
 
 from dqx_airflow.api.contract import ContractValidator
 from dqx_airflow.api.database import SparkDatabase
@@ -90,16 +89,16 @@ def test_a_session_of_our_own_is_in_ansi_mode(spark: Any) -> None:
 
 
 def test_sql_in_a_session_without_ansi_mode_is_an_error_unless_that_is_declared(
-    spark: Any, tmp_path: Path
+    spark: Any, run: Run, tmp_path: Path
 ) -> None:
     gate = request(tmp_path, SUITE, codes(tmp_path), allow_empty=True)
     with ansi(spark, "false"):
-        refused = run_gates([gate], lambda _: spark)[0]
+        refused = run(gate)
         days = run_gates(
             [gate, replace(gate, run_key=replace(gate.run_key, date=date(2024, 1, 1)))],
             lambda _: spark,
         )
-        declared = run_gates([replace(gate, ansi=False)], lambda _: spark)[0]
+        declared = run(replace(gate, ansi=False))
     assert refused.outcome is Outcome.BROKEN
     for report in (refused, *days):
         found = reasons(report)
@@ -114,10 +113,10 @@ def test_sql_in_a_session_without_ansi_mode_is_an_error_unless_that_is_declared(
     assert stored is not None
     assert (stored.ansi, stored.spark_version) == (False, spark.version)
 
-    strict = run_gates([gate], lambda _: spark)[0]
+    strict = run(gate)
     assert strict.ansi is True
     assert "CAST_INVALID_INPUT" in reasons(strict)["cast"]
-    wrong = run_gates([replace(gate, ansi=False)], lambda _: spark)[0]
+    wrong = run(replace(gate, ansi=False))
     assert set(reasons(wrong)) == set(OF_SQL)
     assert "spark.sql.ansi.enabled=false" in reasons(wrong)["cast"]
 
@@ -158,18 +157,7 @@ def test_the_configuration_of_a_cluster_does_not_change_the_mode_of_a_session_of
         else:
             (tmp_path / "spark-defaults.conf").write_text(f"{ANSI} false\n", encoding="utf-8")
             settings["SPARK_CONF_DIR"] = str(tmp_path)
-        done = [
-            subprocess.run(
-                [*call, *more],
-                capture_output=True,
-                text=True,
-                env=settings,
-                cwd=tmp_path,
-                timeout=300,
-                check=False,
-            )
-            for more in ([], ["--no-ansi"])
-        ]
+        done = [ended([*call, *more], env=settings, cwd=tmp_path) for more in ([], ["--no-ansi"])]
     refused, declared = (json.loads(run.stdout) for run in done)
     wrong = {item["name"]: item["reason"] for item in refused["verdicts"] if item["reason"]}
     assert set(wrong) == {"cast", "division", "overflow", "compared"}, done[0].stderr

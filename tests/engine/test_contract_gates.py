@@ -4,7 +4,6 @@ their contract; texts whose values cannot be cast."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from lake import TODAY, delta, request
+from lake import TODAY, Run, delta, request
 
 from dqx_airflow.contracts.enforcement.enforced_contract import dataset_settings, enforce
 from dqx_airflow.datasets.settings import dataset_ref
@@ -31,7 +30,6 @@ from dqx_airflow.values import (
 
 pytestmark = pytest.mark.spark
 
-Run = Callable[[GateRequest], GateReport]
 
 CONTRACT = """\
 dataContractSpecification: 1.2.1

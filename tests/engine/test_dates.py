@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from job_count import jobs_so_far
-from lake import delta, request
+from lake import Run, delta, request
 
 from dqx_airflow.engine.job import run_gates, try_gates
 from dqx_airflow.errors import RequestError
@@ -197,14 +197,14 @@ def test_a_range_is_read_once_and_stored_as_one_run_per_date(spark: Any, tmp_pat
 
 
 def test_suites_over_one_dataset_share_a_scan_and_promote_together(
-    spark: Any, tmp_path: Path
+    spark: Any, run: Run, tmp_path: Path
 ) -> None:
     orders = tables(tmp_path, 1)[0]
     target = str(tmp_path / "silver")
     gate = request(tmp_path, FILLED, [orders], DATES[0], promote_to=(("orders", target),))
     positive = RunKey("test.gate/Positive", DATES[0], "manual")
     part = GatePart(positive, SourceFile("positive.dql", POSITIVE))
-    alone = [run_gates([replace(one, promote_to=())], lambda _: spark)[0] for one in
+    alone = [run(replace(one, promote_to=())) for one in
              replace(gate, more=(part,), recompute=True).parts]  # fmt: skip
     both = replace(gate, more=(part,), recompute=True)
     before = jobs_so_far(spark)

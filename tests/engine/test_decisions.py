@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from lake import ORDERS, TODAY, YESTERDAY, delta, request
+from lake import ORDERS, TODAY, YESTERDAY, Run, delta, request
 
 from dqx_airflow.diagnostics.verdicts import headline
 from dqx_airflow.engine.outputs import promotion
@@ -27,7 +27,6 @@ from dqx_airflow.values import Attempt, DatasetRef, GateReport, GateRequest, Out
 
 pytestmark = pytest.mark.spark
 
-Run = Callable[[GateRequest], GateReport]
 SHARE = 'assert null_count(price) / num_rows() < 5% name "share" severity P1'
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from lake import TODAY, delta, request
+from lake import TODAY, Run, delta, request
 
 from dqx_airflow.engine.job import run_gates
 from dqx_airflow.results.query import read_report
@@ -155,7 +155,7 @@ def test_a_verdict_decided_by_float_tolerance_says_so(reports: list[GateReport])
     assert decided == {f"sum(ratio) {op} 0.3" for op in ("==", "!=", "<=", ">")}
 
 
-def test_a_report_is_the_same_from_the_store_and_from_json(spark: Any, tmp_path: Path) -> None:
+def test_a_report_is_the_same_from_the_store_and_from_json(run: Run, tmp_path: Path) -> None:
     ref = delta(tmp_path, "orders", LEDGER)
     suite = """
         assert sum(wide) == 12345678901234567.89 name "decimal"
@@ -165,7 +165,7 @@ def test_a_report_is_the_same_from_the_store_and_from_json(spark: Any, tmp_path:
         assert sum(ratio) > 0.5 name "float"
     """
     gate = request(tmp_path, suite, [ref], allow_empty=True)
-    report = run_gates([gate], lambda _: spark)[0]
+    report = run(gate)
     assert not report.with_status(Status.ERROR)
     stored = read_report(gate.results_root, gate.run_key, gate.attempt.id)
     for other in (stored, from_json(GateReport, to_json(report))):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timezone
 from decimal import Decimal
@@ -17,12 +15,12 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from job_count import jobs_so_far
-from lake import ORDERS, TODAY, delta, request
-from processes import environment
+from lake import ORDERS, TODAY, Run, delta, request
+from processes import environment, output_of
 
 from dqx_airflow.diagnostics.verdicts import draw_report
 from dqx_airflow.results.query import read_report
-from dqx_airflow.values import DatasetRef, GateReport, GateRequest, Outcome, Status, Verdict
+from dqx_airflow.values import DatasetRef, GateReport, Outcome, Status, Verdict
 from dqx_airflow.values.json_form import to_arguments
 
 pytestmark = [pytest.mark.spark, pytest.mark.compiled]
@@ -42,8 +40,6 @@ def taken_too_late(spark, *others):
 job.with_failing_rows = taken_too_late
 job.run_gates([from_arguments(sys.argv[1:])], create_session)
 """
-
-Run = Callable[[GateRequest], GateReport]
 
 
 @pytest.fixture
@@ -396,15 +392,7 @@ def test_the_rows_come_back_from_the_store_and_are_drawn_below_the_verdict(
 @pytest.mark.e2e
 def test_verdicts_survive_the_loss_of_spark(tmp_path: Path, orders: DatasetRef) -> None:
     gate = request(tmp_path, 'assert null_count(price) == 0 name "a"', [orders])
-    done = subprocess.run(
-        [sys.executable, "-c", LOSES_ITS_JVM, *to_arguments(gate)],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
+    output_of([sys.executable, "-c", LOSES_ITS_JVM, *to_arguments(gate)], env=environment())
     report = read_report(gate.results_root, gate.run_key, gate.attempt.id)
     assert report is not None
     assert report.outcome is Outcome.BLOCKED

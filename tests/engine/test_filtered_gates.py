@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from job_count import jobs_so_far
-from lake import delta, request
+from lake import Gate, delta, verdict
 
-from dqx_airflow.engine.job import run_gates
-from dqx_airflow.values import DatasetRef, GateReport, Status, Verdict
+from dqx_airflow.values import DatasetRef, Status
 
 pytestmark = pytest.mark.spark
 
@@ -52,30 +48,12 @@ def orders(tmp_path: Path) -> DatasetRef:
     return replace(delta(tmp_path, "orders", ORDERS), keys=("id",))
 
 
-@pytest.fixture
-def gate(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """Runs a gate; gives the report and the number of Spark jobs."""
-    transport = {"type": "file", "log_file_path": str(tmp_path / "lineage.jsonl"), "append": True}
-    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
-
-    def run(suite: str, *datasets: DatasetRef, **changes: Any) -> tuple[GateReport, int]:
-        before = jobs_so_far(spark)
-        report = run_gates([request(tmp_path, suite, datasets, **changes)], lambda _: spark)[0]
-        return report, jobs_so_far(spark) - before
-
-    return run
-
-
-def verdict(report: GateReport, name: str) -> Verdict:
-    return next(item for item in report.verdicts if item.name == name)
-
-
 def test_failing_rows_and_rows_in_quarantine_meet_the_filter(
-    gate: Callable[..., Any], orders: DatasetRef, tmp_path: Path
+    gate: Gate, orders: DatasetRef, tmp_path: Path
 ) -> None:
     customers = delta(tmp_path, "customers", pa.table({"id": pa.array([1], pa.int64())}))
     away = str(tmp_path / "away")
-    report, _ = gate(SUITE, orders, customers, quarantine=(("orders", away),))
+    report = gate(SUITE, orders, customers, quarantine=(("orders", away),))
     for name, due in DUE.items():
         found = [
             (json.loads(row.row)["id"], row.reason) for row in verdict(report, name).failing_rows
@@ -92,13 +70,12 @@ def test_failing_rows_and_rows_in_quarantine_meet_the_filter(
 
 
 @pytest.mark.slow
-def test_a_stored_state_belongs_to_its_filter(gate: Callable[..., Any], orders: DatasetRef) -> None:
+def test_a_stored_state_belongs_to_its_filter(gate: Gate, orders: DatasetRef) -> None:
     def counted(status: str) -> tuple[object, str, int]:
         suite = f'assert num_rows() > 0 where status == "{status}" name "rows"'
-        report, jobs = gate(suite, orders)
-        found = verdict(report, "rows")
+        found = verdict(gate(suite, orders), "rows")
         assert found.origin is not None
-        return found.value, found.origin.value, jobs
+        return found.value, found.origin.value, gate.jobs
 
     assert counted("paid") == (4, "scan", 1)
     assert counted("paid") == (4, "stored state", 0)
@@ -107,17 +84,15 @@ def test_a_stored_state_belongs_to_its_filter(gate: Callable[..., Any], orders: 
     assert counted("paid") == (8, "stored state and new files", 1)
 
 
-def test_the_transaction_log_answers_no_filtered_metric(
-    gate: Callable[..., Any], orders: DatasetRef
-) -> None:
+def test_the_transaction_log_answers_no_filtered_metric(gate: Gate, orders: DatasetRef) -> None:
     suite = """
     assert minimum(id) == 1 name "all"
     assert minimum(id) == 2 where status == "open" name "some"
     assert each row: id > 0 where status == "open" name "rows"
     """
-    report, jobs = gate(suite, orders)
+    report = gate(suite, orders)
     found = {name: verdict(report, name) for name in ("all", "some", "rows")}
     origins = {name: one.origin.value for name, one in found.items() if one.origin}
     assert origins == {"all": "transaction log", "some": "scan", "rows": "scan"}
     assert [one.value for one in found.values()] == [1, 2, 0]
-    assert jobs == 1
+    assert gate.jobs == 1

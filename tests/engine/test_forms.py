@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from lake import TODAY, YESTERDAY, delta, request
+from lake import TODAY, YESTERDAY, Run, delta, request
 
 from dqx_airflow.engine.job import run_gates
 from dqx_airflow.values import GateReport
@@ -108,7 +108,7 @@ def test_an_unevaluated_claim_has_a_reason(report: GateReport, claim: str, reaso
 
 
 def test_ages_are_those_at_the_start_of_the_run(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dqx_airflow.engine.job._now", _clock(NOON + timedelta(hours=15)))
     orders = replace(delta(tmp_path, "orders", PARCELS), date_column="ds")
@@ -117,7 +117,7 @@ def test_ages_are_those_at_the_start_of_the_run(
         assert data_lag(ds) == 3 hours name "since midnight of the newest day"
         assert timeliness(ds) by 3:00 "Asia/Tokyo" name "the day after, in Tokyo"
     """
-    report = run_gates([request(tmp_path, suite, [orders])], lambda _: spark)[0]
+    report = run(request(tmp_path, suite, [orders]))
     assert {item.status.value for item in report.verdicts} == {"passed"}
 
 

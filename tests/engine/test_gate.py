@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,24 +12,14 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 from job_count import jobs_so_far
-from lake import ORDERS, TODAY, YESTERDAY, delta, request
+from lake import ORDERS, TODAY, YESTERDAY, Run, delta, request
 
 from dqx_airflow.engine.job import run_gates
 from dqx_airflow.errors import SourceError, StoreError
 from dqx_airflow.results.query import read_report
-from dqx_airflow.values import (
-    DatasetRef,
-    GateReport,
-    GateRequest,
-    ImportedFile,
-    Outcome,
-    SourceFile,
-    Status,
-)
+from dqx_airflow.values import DatasetRef, GateReport, ImportedFile, Outcome, SourceFile, Status
 
 pytestmark = pytest.mark.spark
-
-Run = Callable[[GateRequest], GateReport]
 
 
 def events(tmp_path: Path) -> list[dict[str, Any]]:

@@ -83,9 +83,7 @@ def gate(tmp_path: Path) -> GateRequest:
 
 
 @pytest.fixture
-def run(spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Any]:
-    transport = {"type": "file", "log_file_path": str(tmp_path / "lineage.jsonl"), "append": True}
-    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
+def run(spark: Any, lineage: Path) -> Callable[..., Any]:
     return lambda gate: run_gates(gate.parts, lambda _: spark)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from job_count import jobs_so_far
-from lake import TODAY, YESTERDAY, delta, request
+from lake import TODAY, YESTERDAY, Run, delta, request
 
 from dqx_airflow.engine.job import run_gates
 from dqx_airflow.engine.scan import passes
@@ -93,7 +93,7 @@ def test_a_dataset_without_dates_is_counted_in_the_same_way(
 
 
 def test_unique_keys_take_one_more_job_however_many_they_are(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: Any, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(passes, "MOST_ROWS_FUSED", 0)
     orders = replace(delta(tmp_path, "orders", KEYS), date_column="ds")
@@ -104,6 +104,6 @@ def test_unique_keys_take_one_more_job_however_many_they_are(
         assert average(id) > 0 name "flat"
     """
     before = jobs_so_far(spark)
-    report = run_gates([request(tmp_path, suite, [orders])], lambda _: spark)[0]
+    report = run(request(tmp_path, suite, [orders]))
     assert jobs_so_far(spark) - before == 2
     assert {verdict.status.value for verdict in report.verdicts} == {"passed"}

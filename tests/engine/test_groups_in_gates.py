@@ -12,9 +12,8 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 from job_count import jobs_so_far
-from lake import TODAY, request
+from lake import TODAY, Run, request
 
-from dqx_airflow.engine.job import run_gates
 from dqx_airflow.results.query import read_report
 from dqx_airflow.values import DatasetRef, GateReport, Origin, Status
 
@@ -52,16 +51,14 @@ def orders(tmp_path: Path) -> DatasetRef:
 
 @pytest.mark.slow
 def test_groups_share_a_pass_and_come_from_stored_states_the_next_time(
-    spark: Any, orders: DatasetRef, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: Any, run: Run, orders: DatasetRef, tmp_path: Path, lineage: Path
 ) -> None:
-    transport = {"type": "file", "log_file_path": str(tmp_path / "lineage.jsonl"), "append": True}
-    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
     asked = request(tmp_path, SUITE, [orders], sample_rows=1)
     before = jobs_so_far(spark)
-    first = run_gates([asked], lambda _: spark)[0]
+    first = run(asked)
     between = jobs_so_far(spark)
     again = replace(asked, attempt=replace(asked.attempt, number=2, id="attempt-2"))
-    second = run_gates([again], lambda _: spark)[0]
+    second = run(again)
     # A job to group by each set of columns; with groups, Spark counts the shuffle as one more.
     assert between - before <= 4
     assert jobs_so_far(spark) == between
@@ -91,7 +88,7 @@ def group_results(report: GateReport) -> dict[str, tuple[object, ...]]:
 
 @pytest.mark.slow
 def test_dates_that_python_does_not_have_are_groups_but_no_values(
-    spark: Any, tmp_path: Path
+    spark: Any, run: Run, tmp_path: Path
 ) -> None:
     days = "(date'2024-01-01', 1), (date'+10000-01-01', -5), (date'-0044-03-15', 3), (null, 2)"
     written = spark.sql(f"SELECT * FROM VALUES {days} AS t (d, n)").write
@@ -103,7 +100,7 @@ def test_dates_that_python_does_not_have_are_groups_but_no_values(
     assert query("SELECT max(d) FROM orders") is None name "query"
     assert sum(n) == 1 name "sum"
     """
-    report = run_gates([request(tmp_path, suite, [ref])], lambda _: spark)[0]
+    report = run(request(tmp_path, suite, [ref]))
     assert group_results(report) == {
         "groups": ("failed", 4, 1, '"+10000-01-01"', -5),
         "latest": ("error", None, None, None, None),
@@ -115,7 +112,7 @@ def test_dates_that_python_does_not_have_are_groups_but_no_values(
     )
 
 
-def test_groups_of_a_char_column_have_no_padding(spark: Any, tmp_path: Path) -> None:
+def test_groups_of_a_char_column_have_no_padding(spark: Any, run: Run, tmp_path: Path) -> None:
     spark.sql(f"CREATE TABLE padded (c CHAR(5), n INT) USING parquet LOCATION '{tmp_path}/padded'")
     spark.sql("INSERT INTO padded VALUES ('ab', NULL), ('ab   ', 2), ('cd', 3), (NULL, 4)")
     suite = """
@@ -125,9 +122,7 @@ def test_groups_of_a_char_column_have_no_padding(spark: Any, tmp_path: Path) -> 
     assert num_rows() > 0 for each c in ["ab   "] name "padded"
     """
     try:
-        report = run_gates(
-            [request(tmp_path, suite, [DatasetRef("orders", table="padded")])], lambda _: spark
-        )[0]
+        report = run(request(tmp_path, suite, [DatasetRef("orders", table="padded")]))
     finally:
         spark.sql("DROP TABLE padded")
     assert group_results(report) == {

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import lake
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from lake import TODAY, request
+from lake import TODAY, Gate, verdict
 
-from dqx_airflow.engine.job import run_gates
 from dqx_airflow.engine.scan import frames, passes
 from dqx_airflow.metrics.sql import OVERFLOW
 from dqx_airflow.values import DatasetRef, GateReport
@@ -75,48 +73,35 @@ def dataset(path: Path, format: str = "delta", on: date | None = TODAY) -> Datas
     return DatasetRef("orders", str(path), format=format, date_column=on and "ds")
 
 
-@dataclass
-class Gate:
-    """Runs gates, and keeps how many files their passes read."""
-
-    run: Callable[..., GateReport]
-    read: set[int] = field(default_factory=set)
-
-    def __call__(self, suite: str, *datasets: DatasetRef, on: date = TODAY) -> GateReport:
-        self.read.clear()
-        return self.run(suite, datasets, on)
-
-
 @pytest.fixture
-def gate(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
-    transport = {"type": "file", "log_file_path": str(tmp_path / "lineage.jsonl"), "append": True}
-    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
-    made = Gate(
-        lambda suite, datasets, on: run_gates(
-            [request(tmp_path, suite, datasets, on)], lambda _: spark
-        )[0]
-    )
+def read(monkeypatch: pytest.MonkeyPatch) -> set[int]:
+    """How many files the passes of the last gate read."""
+    counts: set[int] = set()
+    rows_of_dates, run_gates = frames.rows_of_dates, lake.run_gates
 
     def watched(dataset: Any, dates: set[date | None]) -> Any:
         frame = rows_of_dates(dataset, dates)
-        made.read.add(len(frame.inputFiles()))
+        counts.add(len(frame.inputFiles()))
         return frame
 
-    rows_of_dates = frames.rows_of_dates
+    def counted_anew(*given: Any) -> Any:
+        counts.clear()
+        return run_gates(*given)
+
     monkeypatch.setattr(frames, "rows_of_dates", watched)
-    return made
+    monkeypatch.setattr(lake, "run_gates", counted_anew)
+    return counts
 
 
 def found(report: GateReport) -> dict[str, object]:
     names = ("sum", "least", "longest", "each", "half")
-    values = {verdict.name: verdict.value for verdict in report.verdicts}
-    return {name: values[name] for name in names}
+    return {name: verdict(report, name).value for name in names}
 
 
 def origins(report: GateReport, *names: str) -> set[str | None]:
     chosen = names or ("sum", "least", "longest", "each", "half")
-    verdicts = (verdict for verdict in report.verdicts if verdict.name in chosen)
-    return {verdict.origin.value if verdict.origin else None for verdict in verdicts}
+    found = [verdict(report, name).origin for name in chosen]
+    return {origin and origin.value for origin in found}
 
 
 @pytest.mark.parametrize(
@@ -129,24 +114,26 @@ def origins(report: GateReport, *names: str) -> set[str | None]:
         pytest.param("Parquet files", marks=pytest.mark.slow),
     ],
 )
-def test_after_an_append_the_new_file_alone_is_read(way: str, gate: Gate, tmp_path: Path) -> None:
+def test_after_an_append_the_new_file_alone_is_read(
+    way: str, gate: Gate, read: set[int], tmp_path: Path
+) -> None:
     write, format, on = WAYS[way]
     path = tmp_path / "orders"
     write(path, on, (1, "b"), (2, None))
     write(path, on, (3, "a"))
     ref = dataset(path, format, on)
     before = gate(SUITE, ref)
-    assert (origins(before), gate.read) == ({SCAN}, {2})
+    assert (origins(before), read) == ({SCAN}, {2})
     write(path, on, (4, "abc"), (5, "c"))
     after = gate(SUITE, ref)
-    assert (origins(after), gate.read) == ({MERGED}, {1})
+    assert (origins(after), read) == ({MERGED}, {1})
     assert found(after) == {"sum": 15, "least": "a", "longest": 3, "each": 1, "half": 0.5}
     again = gate(SUITE, ref)
-    assert (origins(again), gate.read) == ({STATE}, set())
+    assert (origins(again), read) == ({STATE}, set())
     assert found(again) == found(after)
     write(path, on, (0, "A"))
     third = gate(SUITE, ref)
-    assert (origins(third), gate.read) == ({MERGED}, {1})
+    assert (origins(third), read) == ({MERGED}, {1})
     assert found(third) == {
         "sum": 15,
         "least": "A",
@@ -205,7 +192,9 @@ def test_anything_but_an_append_reads_everything(change: str, gate: Gate, tmp_pa
 
 
 @pytest.mark.slow
-def test_a_new_file_with_an_old_timestamp_invalidates_the_state(gate: Gate, tmp_path: Path) -> None:
+def test_a_new_file_with_an_old_timestamp_invalidates_the_state(
+    gate: Gate, read: set[int], tmp_path: Path
+) -> None:
     path = tmp_path / "orders"
     in_files(path, None, (1, "b"))
     in_files(path, None, (2, "c"))
@@ -214,7 +203,7 @@ def test_a_new_file_with_an_old_timestamp_invalidates_the_state(gate: Gate, tmp_
     in_files(path, None, (4, "d"))
     os.utime(path / "2.parquet", ns=(0, 1_700_000_000_000_000_000))
     report = gate(SUITE, ref)
-    assert (origins(report), gate.read, found(report)["sum"]) == ({SCAN}, {3}, 7)
+    assert (origins(report), read, found(report)["sum"]) == ({SCAN}, {3}, 7)
 
 
 def test_a_filter_holds_for_the_new_files_too(gate: Gate, tmp_path: Path) -> None:
@@ -227,7 +216,9 @@ def test_a_filter_holds_for_the_new_files_too(gate: Gate, tmp_path: Path) -> Non
     assert (origins(report), found(report)["sum"]) == ({MERGED}, 3)
 
 
-def test_new_files_without_rows_of_the_date_change_nothing(gate: Gate, tmp_path: Path) -> None:
+def test_new_files_without_rows_of_the_date_change_nothing(
+    gate: Gate, read: set[int], tmp_path: Path
+) -> None:
     path = tmp_path / "orders"
     path.mkdir()
     pq.write_table(rows(TODAY, (1, "b"), (2, "c")), path / "0.parquet")
@@ -235,12 +226,12 @@ def test_new_files_without_rows_of_the_date_change_nothing(gate: Gate, tmp_path:
     before = gate(SUITE, ref)
     pq.write_table(rows(YESTERDAY, (40, "a")), path / "1.parquet")
     after = gate(SUITE, ref)
-    assert (origins(after), gate.read) == ({MERGED}, {1})
+    assert (origins(after), read) == ({MERGED}, {1})
     assert found(after) == found(before)
 
 
 @pytest.mark.slow
-def test_a_file_counts_once_for_every_date(gate: Gate, tmp_path: Path) -> None:
+def test_a_file_counts_once_for_every_date(gate: Gate, read: set[int], tmp_path: Path) -> None:
     """Of two dates in the same files, each state was stored at another time."""
     path = tmp_path / "orders"
     in_delta(path, YESTERDAY, (1, "a"))
@@ -251,13 +242,14 @@ def test_a_file_counts_once_for_every_date(gate: Gate, tmp_path: Path) -> None:
     write_deltalake(str(path), both, mode="append")
     suite = SUITE + 'assert sum(id, lag 1) > 0 name "before"'
     report = gate(suite, dataset(path))
-    values = {verdict.name: verdict.value for verdict in report.verdicts}
-    assert (values["sum"], values["before"]) == (20, 5)
+    assert [verdict(report, name).value for name in ("sum", "before")] == [20, 5]
     assert origins(report, "sum", "before") == {MERGED}
-    assert gate.read == {1, 2}
+    assert read == {1, 2}
 
 
-def test_late_files_of_several_dates_are_one_pass(gate: Gate, tmp_path: Path) -> None:
+def test_late_files_of_several_dates_are_one_pass(
+    gate: Gate, read: set[int], tmp_path: Path
+) -> None:
     path = tmp_path / "orders"
     for on in (YESTERDAY, TODAY):
         in_partitions(path, on, (1, "a"))
@@ -266,21 +258,22 @@ def test_late_files_of_several_dates_are_one_pass(gate: Gate, tmp_path: Path) ->
     for on in (YESTERDAY, TODAY):
         in_partitions(path, on, (2, "a"))
     report = gate(suite, dataset(path))
-    (window,) = (verdict for verdict in report.verdicts if verdict.name == "window")
-    assert (window.value, origins(report, "window"), gate.read) == (3, {MERGED}, {2})
+    assert (verdict(report, "window").value, origins(report, "window"), read) == (3, {MERGED}, {2})
 
 
-def test_few_rows_are_read_in_full_for_everything(gate: Gate, tmp_path: Path) -> None:
+def test_few_rows_are_read_in_full_for_everything(
+    gate: Gate, read: set[int], tmp_path: Path
+) -> None:
     path = tmp_path / "orders"
     in_delta(path, TODAY, (1, "a"))
     gate(SUITE + VARIANCE, dataset(path))
     in_delta(path, TODAY, (2, "a"))
     report = gate(SUITE + VARIANCE, dataset(path))
-    assert (origins(report), gate.read) == ({SCAN}, {2})
+    assert (origins(report), read) == ({SCAN}, {2})
 
 
 def test_of_many_rows_only_new_ones_are_read_for_mergeable_metrics(
-    gate: Gate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    gate: Gate, read: set[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(passes, "MOST_ROWS_FUSED", 0)
     path = tmp_path / "orders"
@@ -288,10 +281,10 @@ def test_of_many_rows_only_new_ones_are_read_for_mergeable_metrics(
     gate(SUITE + VARIANCE, dataset(path))
     in_delta(path, TODAY, (2, "a"))
     report = gate(SUITE + VARIANCE, dataset(path))
-    assert (origins(report), origins(report, "variance"), gate.read) == ({MERGED}, {SCAN}, {1, 2})
+    assert (origins(report), origins(report, "variance"), read) == ({MERGED}, {SCAN}, {1, 2})
 
 
-def test_a_sum_that_overflows_is_never_merged(gate: Gate, tmp_path: Path) -> None:
+def test_a_sum_that_overflows_is_never_merged(gate: Gate, read: set[int], tmp_path: Path) -> None:
     path = tmp_path / "orders"
     suite = 'assert sum(total) is None name "sum"'
     most = pa.table({"total": pa.array([Decimal(10**38 - 1)], pa.decimal128(38, 0)), "ds": [TODAY]})
@@ -299,8 +292,8 @@ def test_a_sum_that_overflows_is_never_merged(gate: Gate, tmp_path: Path) -> Non
     gate(suite, dataset(path))
     write_deltalake(str(path), most, mode="append")
     report = gate(suite, dataset(path))
-    (total,) = (verdict for verdict in report.verdicts if verdict.name == "sum")
-    assert (total.value, total.reason, gate.read) == (None, OVERFLOW, {1, 2})
+    total = verdict(report, "sum")
+    assert (total.value, total.reason, read) == (None, OVERFLOW, {1, 2})
 
 
 def test_a_sum_of_whole_numbers_is_merged_beyond_64_bits(gate: Gate, tmp_path: Path) -> None:
@@ -310,7 +303,7 @@ def test_a_sum_of_whole_numbers_is_merged_beyond_64_bits(gate: Gate, tmp_path: P
     gate(suite, dataset(path))
     in_delta(path, TODAY, (1, "a"))
     report = gate(suite, dataset(path))
-    (total,) = (verdict for verdict in report.verdicts if verdict.name == "sum")
+    total = verdict(report, "sum")
     assert (total.value, total.status, origins(report, "sum")) == (2**63 + 1, "passed", {MERGED})
 
 
@@ -324,8 +317,7 @@ def test_lookups_are_merged_while_their_reference_is_unchanged(gate: Gate, tmp_p
 
     def missing() -> tuple[object, set[str | None]]:
         report = gate(suite, *datasets)
-        (verdict,) = (item for item in report.verdicts if item.name == "known")
-        return verdict.value, origins(report, "known")
+        return verdict(report, "known").value, origins(report, "known")
 
     assert missing() == (1, {SCAN})
     in_delta(path, TODAY, (3, "c"))

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,6 +21,7 @@ from command_line import dql
 from deltalake import DeltaTable
 from lake import request
 from masked_cells import FEW, OPEN, leaks, masked_datasets, rules, suite_of
+from processes import ended
 
 from dqx_airflow.cli.reports import write_reports
 from dqx_airflow.datasets.dqx_toml import Output
@@ -150,13 +150,8 @@ def test_no_masked_value_is_in_the_log_of_a_job(
     """All that a driver prints, with what its JVM prints."""
     gate = request(tmp_path, suite_of((*rules(),)), datasets)
     job = Path(__file__).parents[2] / "spark_jobs" / "gate_job.py"
-    done = subprocess.run(
-        [sys.executable, str(job), *to_arguments(gate)],
-        env={**os.environ, **java_environment()},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = {**os.environ, **java_environment()}
+    done = ended([sys.executable, str(job), *to_arguments(gate)], env=environment, timeout=1800)
     assert done.returncode == 0, done.stderr[-3000:]
     assert leaks({"stdout": done.stdout, "stderr": done.stderr}) == []
 

@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from processes import ended, output_of
 
 from dqx_airflow.engine.session.java import (
     JavaRuntime,
@@ -133,7 +134,7 @@ def small_java(home: Path, version: str = "21.0.8") -> Path:
 
 def run_java(home: Path, *arguments: str) -> list[str]:
     command = [str(home / "bin" / "java"), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    return output_of(command).splitlines()
 
 
 def test_the_launcher_drops_only_the_missing_module(tmp_path: Path) -> None:
@@ -272,8 +273,6 @@ def test_spark_submit_runs_a_job_on_a_machine_without_java(
     )
     command = ["spark-submit", "--master", "local[1]", "--conf", "spark.ui.enabled=false"]
     env = without_java | java_environment(without_java)
-    done = subprocess.run(
-        [*command, str(job)], env=env, capture_output=True, text=True, check=False, timeout=120
-    )
+    done = ended([*command, str(job)], env=env, timeout=120)
     assert "sum 499500" in done.stdout, done.stderr
     assert done.returncode == 3

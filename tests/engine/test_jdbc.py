@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 from maven_jars import POSTGRES, jars
 from postgres_server import Postgres, postgres
+from processes import ended
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -59,14 +59,11 @@ def test_a_gate_reads_a_database_and_shows_its_password_nowhere(
         "DQX_CONN_OTHER": f"mysql://reader:{QUOTED}@{address}",
     }
     script = str(Path(__file__).with_name("jdbc_session.py"))
-    done = subprocess.run(
+    done = ended(
         [sys.executable, script, jars(POSTGRES), str(tmp_path)],
         cwd=tmp_path,
         # A zone that is neither that of the session nor that of the server.
         env={**os.environ, **connections, "TZ": "Asia/Tokyo"},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     written = [path for path in tmp_path.rglob("*") if path.is_file()]

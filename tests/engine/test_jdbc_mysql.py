@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from mariadb_server import mariadb
 from maven_jars import MYSQL, jars
+from processes import ended
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -42,13 +42,10 @@ def test_days_and_types_are_those_of_the_database(tmp_path: Path) -> None:
         server.run(TABLES)
         address = f"mysql://reader:s3cr3t-P4ss%21@127.0.0.1:{server.port}/shop"
         script = str(Path(__file__).with_name("mysql_session.py"))
-        done = subprocess.run(
+        done = ended(
             [sys.executable, script, driver],
             cwd=tmp_path,
             # A zone that is neither that of the session nor that of the server.
             env={**os.environ, "DQX_CONN_SHOP": address, "TZ": "Asia/Tokyo"},
-            capture_output=True,
-            text=True,
-            check=False,
         )
     assert done.returncode == 0, done.stderr[-3000:]

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from lake import ORDERS, TODAY, delta, request
+from lake import ORDERS, TODAY, Run, delta, request
 
 from dqx_airflow.contracts.enforcement.enforced_contract import enforce
-from dqx_airflow.engine.job import run_gates
 from dqx_airflow.results.query import StoredResults, read_report
-from dqx_airflow.values import GateReport, GateRequest, ImportedFile, SourceFile
+from dqx_airflow.values import ImportedFile, SourceFile
 
 pytestmark = pytest.mark.spark
 
@@ -41,30 +38,23 @@ suite "Orders" {
 """
 
 
-def ran(gate: GateRequest, spark: Any, monkeypatch: pytest.MonkeyPatch) -> GateReport:
-    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps({"type": "console"}))
-    return run_gates([gate], lambda _: spark)[0]
-
-
-def test_a_suite_is_stored_with_its_imports(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_suite_is_stored_with_its_imports(run: Run, tmp_path: Path) -> None:
     imports = (ImportedFile("suite.dql", "common.dql", LIBRARY),)
     gate = request(tmp_path, SUITE, [delta(tmp_path, "orders", ORDERS)], imports=imports)
-    report = ran(gate, spark, monkeypatch)
+    report = run(gate)
     assert StoredResults(gate.results_root).sources_of(report) == (gate.suite, LIBRARY)
     assert read_report(gate.results_root, gate.run_key, gate.attempt.id) == report
 
 
 def test_a_contract_is_stored_as_written_and_its_broken_line_is_found(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, tmp_path: Path
 ) -> None:
     orders = delta(tmp_path, "orders", ORDERS)
     enforced = enforce(CONTRACT, on=TODAY).over([orders])
     gate = replace(
         request(tmp_path, "", [orders]), suite=enforced.suite, contract=enforced.contract
     )
-    report = ran(gate, spark, monkeypatch)
+    report = run(gate)
     kept, compiled = StoredResults(gate.results_root).sources_of(report)
     assert (kept, compiled) == (CONTRACT, gate.suite)
     (broken,) = [verdict for verdict in report.verdicts if verdict.status == "failed"]
@@ -77,7 +67,7 @@ def test_a_contract_is_stored_as_written_and_its_broken_line_is_found(
 
 @pytest.mark.parametrize("rows", [0, 99])
 def test_a_report_has_its_promotion_target_even_if_nothing_was_promoted(
-    spark: Any, tmp_path: Path, rows: int, monkeypatch: pytest.MonkeyPatch
+    run: Run, tmp_path: Path, rows: int
 ) -> None:
     target = str(tmp_path / "silver")
     gate = request(
@@ -86,6 +76,6 @@ def test_a_report_has_its_promotion_target_even_if_nothing_was_promoted(
         [delta(tmp_path, "orders", ORDERS)],
         promote_to=(("orders", target),),
     )
-    (snapshot,) = ran(gate, spark, monkeypatch).datasets
+    (snapshot,) = run(gate).datasets
     assert snapshot.promote_to == target
     assert (snapshot.promotion is None) == (rows == 99)

@@ -15,9 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from lake import TODAY, YESTERDAY, request
+from lake import TODAY, YESTERDAY, Gate, verdict
 
-from dqx_airflow.engine.job import run_gates
 from dqx_airflow.engine.sources.delta_files import TableStorage, loose_files
 from dqx_airflow.values import DatasetRef, GateReport, Outcome
 
@@ -32,22 +31,9 @@ SUITE = """
 """
 NAMES = ("rows", "nulls", "least", "each", "sum")
 
-Gate = Callable[..., GateReport]
-
 
 def rows(on: date, *xs: int) -> pa.Table:
     return pa.table({"x": pa.array(xs, pa.int64()), "ds": pa.array([on] * len(xs), pa.date32())})
-
-
-@pytest.fixture
-def gate(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
-    transport = {"type": "file", "log_file_path": str(tmp_path / "lineage.jsonl"), "append": True}
-    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
-
-    def run(*refs: DatasetRef, suite: str = SUITE, **changes: Any) -> GateReport:
-        return run_gates([request(tmp_path, suite, refs, **changes)], lambda _: spark)[0]
-
-    return run
 
 
 def table(folder: Path, kind: str) -> DatasetRef:
@@ -112,24 +98,23 @@ def test_a_file_that_differs_from_the_log_is_always_an_error(
 ) -> None:
     lose, reason = LOSSES[loss]
     ref = table(tmp_path, kind)
-    assert gate(ref).outcome is Outcome.PASSED
+    assert gate(SUITE, ref).outcome is Outcome.PASSED
     lose(file_of_today(ref))
     for changes in ({}, {"recompute": True}, {"allow_empty": True}):
-        report = gate(ref, **changes)
+        report = gate(SUITE, ref, **changes)
         assert report.outcome is Outcome.BROKEN
         for name in NAMES:
-            (verdict,) = (item for item in report.verdicts if item.name == name)
-            assert verdict.status.value == "error"
-            assert reason in str(verdict.reason)
+            assert verdict(report, name).status.value == "error"
+            assert reason in str(verdict(report, name).reason)
     (tmp_path / "results").rename(tmp_path / "results before")
-    assert gate(ref).outcome is Outcome.BROKEN  # a first run
+    assert gate(SUITE, ref).outcome is Outcome.BROKEN  # a first run
 
 
 @pytest.mark.parametrize("kind", ["no dates", "dates", "partitions"])
 def test_only_assertions_on_the_lost_file_are_errors(gate: Gate, tmp_path: Path, kind: str) -> None:
     ref = table(tmp_path, kind)
     _removed(file_of_today(ref))
-    report = gate(ref, on=YESTERDAY)
+    report = gate(SUITE, ref, on=YESTERDAY)
     assert report.outcome is (Outcome.BROKEN if kind == "no dates" else Outcome.PASSED)
 
 
@@ -139,13 +124,12 @@ def test_a_lost_file_of_a_reference_is_an_error(gate: Gate, tmp_path: Path) -> N
     write_deltalake(str(known), pa.table({"x": pa.array(range(9), pa.int64())}))
     suite = 'assert values(x) in values(x, dataset known) name "known"\n assert num_rows() > 0'
     both = (ref, DatasetRef("known", str(known)))
-    assert gate(*both, suite=suite).outcome is Outcome.PASSED
+    assert gate(suite, *both).outcome is Outcome.PASSED
     (file,) = known.glob("*.parquet")
     _removed(file)
-    report = gate(*both, suite=suite)
+    report = gate(suite, *both)
     assert report.outcome is Outcome.BROKEN
-    (verdict,) = (item for item in report.verdicts if item.name == "known")
-    assert "which does not exist" in str(verdict.reason)
+    assert "which does not exist" in str(verdict(report, "known").reason)
 
 
 def _bad_of_the_same_size(path: Path) -> None:
@@ -166,13 +150,13 @@ def test_a_replaced_file_of_the_same_size_is_read(
 ) -> None:
     ref = table(tmp_path, "partitions")
     if has_states:
-        assert gate(ref).outcome is Outcome.PASSED
+        assert gate(SUITE, ref).outcome is Outcome.PASSED
     path = file_of_today(ref)
     its = path.stat()
     _bad_of_the_same_size(path)
     if is_time_kept:
         os.utime(path, ns=(its.st_atime_ns, its.st_mtime_ns))
-    report = gate(ref)
+    report = gate(SUITE, ref)
     failed = {verdict.name for verdict in report.verdicts if verdict.status.value == "failed"}
     assert failed >= {"least", "each"}
     assert report.outcome is Outcome.BLOCKED
@@ -201,14 +185,14 @@ def _origins(report: GateReport) -> dict[str, str | None]:
 def test_bounds_that_are_not_tight_are_no_extremes(gate: Gate, tmp_path: Path) -> None:
     ref = table(tmp_path, "partitions")
     suite = SUITE + 'assert maximum(x) == 6 name "most"'
-    assert _origins(gate(ref, suite=suite))["least"] == "transaction log"
+    assert _origins(gate(suite, ref))["least"] == "transaction log"
 
     def loosen(statistics: dict[str, Any]) -> None:
         statistics["tightBounds"] = False
         statistics["maxValues"]["x"] = 1000
 
     _change_statistics(ref, loosen)
-    report = gate(ref, suite=suite)
+    report = gate(suite, ref)
     origins = _origins(report)
     assert report.outcome is Outcome.PASSED
     assert origins["rows"] == "transaction log"
@@ -244,11 +228,11 @@ def test_a_wrong_log_is_used_unless_trust_log_is_off(gate: Gate, tmp_path: Path)
                 statistics[side] = {"x": 1, "ds": "2020-01-01"}
 
     _change_statistics(ref, lie)
-    assert gate(ref).outcome is Outcome.PASSED
-    report = gate(replace(ref, trust_log=False))
+    assert gate(SUITE, ref).outcome is Outcome.PASSED
+    report = gate(SUITE, replace(ref, trust_log=False))
     assert report.outcome is Outcome.BLOCKED
     assert set(_origins(report).values()) == {"scan"}
-    assert gate(ref).outcome is Outcome.PASSED
+    assert gate(SUITE, ref).outcome is Outcome.PASSED
 
 
 def test_each_folder_is_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -278,9 +262,9 @@ def test_a_shallow_clone_has_its_files_in_the_other_table(gate: Gate, tmp_path: 
     for commit in (clone / "_delta_log").glob("*.json"):  # as Spark writes its paths
         commit.write_text(commit.read_text().replace('"path":"', f'"path":"file:{original.path}/'))
     ref = replace(original, path=str(clone))
-    assert gate(ref).outcome is Outcome.PASSED
+    assert gate(SUITE, ref).outcome is Outcome.PASSED
     DeltaTable(str(original.path)).delete()
     DeltaTable(str(original.path)).vacuum(0, dry_run=False, enforce_retention_duration=False)
-    lost = gate(ref)
+    lost = gate(SUITE, ref)
     assert lost.outcome is Outcome.BROKEN
     assert f"lists {original.path}/part-" in (lost.verdicts[0].reason or "")

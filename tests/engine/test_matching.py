@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -14,18 +14,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
-from lake import delta, request
+from lake import Run, delta, request
 
 from dqx_airflow.engine.scan import matching
 from dqx_airflow.engine.scan.frames import ReferenceTables
 from dqx_airflow.engine.scan.matching import run_matches
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.plan.model import MetricRequest, Scanned
-from dqx_airflow.values import DatasetRef, GateReport, GateRequest, Outcome, Status, Verdict
+from dqx_airflow.values import DatasetRef, Outcome, Status, Verdict
 
 pytestmark = [pytest.mark.spark, pytest.mark.compiled]
-
-Run = Callable[[GateRequest], GateReport]
 
 
 @pytest.mark.slow

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 from maven_jars import AVRO, AVRO_BEFORE, DELTA, FOLDER, ICEBERG, SPARK_OF_ICEBERG, any_jar, jars
+from processes import ended, output_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 
@@ -18,15 +18,12 @@ pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 def run(script: str, folder: Path, *arguments: str, packages: Path | None = None) -> None:
     """Runs a script; `packages` come before those that are installed."""
     path = {} if packages is None else {"PYTHONPATH": str(packages)}
-    done = subprocess.run(
+    output_of(
         [sys.executable, str(Path(__file__).with_name(script)), *arguments, str(folder)],
         cwd=folder,
         env={**os.environ, "TZ": "UTC", **path},
-        capture_output=True,
-        text=True,
-        check=False,
+        timeout=1800,
     )
-    assert done.returncode == 0, done.stderr[-3000:]
 
 
 def test_the_delta_source_of_spark_reads_and_promotes_tables(tmp_path: Path) -> None:
@@ -51,7 +48,7 @@ def pyspark_of(version: str) -> Path:
     with tempfile.TemporaryDirectory(dir=folder.parent) as partial:
         wanted = ["--quiet", "--target", partial, f"pyspark=={version}"]
         call = [sys.executable, "-m", "pip", "install", *wanted]
-        done = subprocess.run(call, capture_output=True, text=True, check=False)
+        done = ended(call)
         if done.returncode != 0:
             pytest.skip(f"pip cannot install {wanted[-1]}")
         shutil.copytree(partial, folder)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -12,11 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from command_line import dql
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from lake import TODAY, YESTERDAY, delta, request
-from typer.testing import CliRunner
+from lake import TODAY, YESTERDAY, Run, delta, request
 
-from dqx_airflow.cli.main import app
 from dqx_airflow.datasets.delta_log import transactions
 from dqx_airflow.engine.job import run_gates
 from dqx_airflow.engine.outputs.promoted_slices import (
@@ -209,7 +207,6 @@ def refusals(steps: list[Step]) -> list[str]:
 
 # On a real Spark, in a real table
 
-Run = Callable[[GateRequest], GateReport]
 STORES = ("zurich", "basel", "bern")
 
 
@@ -381,7 +378,7 @@ def test_a_commit_that_replaces_a_date_or_the_table_is_an_overwrite(
     assert "this gate, shop.gate: the whole table); give the same promote_slice" in refusal
     assert f"run `dql adopt {target} --gate shop.gate`" in refusal
     assert [row[0] for row in found(gates[0])] == [0, 1, 2]
-    assert CliRunner().invoke(app, ["adopt", target, "--gate", "shop.gate"]).exit_code == 0
+    assert dql("adopt", target, "--gate", "shop.gate").returncode == 0
     assert run(undated).outcome is Outcome.PASSED
 
 
@@ -441,8 +438,8 @@ def test_an_adopted_owner_must_have_promoted(tmp_path: Path) -> None:
     of_an_earlier_version(target, "old.gate", "2024-03-02")
 
     def adopt(*arguments: str) -> tuple[int, str]:
-        result = CliRunner().invoke(app, ["adopt", *arguments])
-        return result.exit_code, result.output
+        result = dql("adopt", *arguments)
+        return result.returncode, result.output
 
     code, text = adopt(target, "--gate", "new.gate", "--from", "odd.gate")
     assert code == 2

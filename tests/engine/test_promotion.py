@@ -5,7 +5,6 @@ else.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import asdict, replace
 from datetime import date, datetime, timezone
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
-from lake import ORDERS, TODAY, YESTERDAY, delta, request
+from lake import ORDERS, TODAY, YESTERDAY, Run, delta, request
 
 from dqx_airflow.diagnostics.verdicts import headline
 from dqx_airflow.engine.job import run_gates
@@ -36,7 +35,6 @@ from dqx_airflow.values import (
 
 pytestmark = pytest.mark.spark
 
-Run = Callable[[GateRequest], GateReport]
 PASSES, WARNS, BLOCKS = (
     f"assert num_rows() > {n} severity {s}" for n, s in ((0, "P1"), (9, "P2"), (9, "P1"))
 )

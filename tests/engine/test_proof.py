@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lake import Run
 
-from dqx_airflow.engine.job import run_gates
 from dqx_airflow.engine.proof.cases import ProofCase, proof_cases
 from dqx_airflow.engine.proof.differences import blamed
 from dqx_airflow.engine.proof.engine_key import engine_key
@@ -83,7 +83,7 @@ assert null_count(word) == 0 name "nulls"
 
 @pytest.mark.spark
 def test_an_engine_with_our_values_is_marked_in_report_and_lineage(
-    spark: Any, tmp_path: Path, words: Path
+    spark: Any, run: Run, tmp_path: Path, words: Path
 ) -> None:
     (tmp_path / "files").mkdir()
     seen: list[tuple[int, int]] = []
@@ -94,7 +94,7 @@ def test_an_engine_with_our_values_is_marked_in_report_and_lineage(
     root = tmp_path / "results"
     write_proof(str(root), proof)
     assert read_proof(str(root), proof.key) == proof
-    report = run_gates([request(root, words, BODY)], lambda _: spark)[0]
+    report = run(request(root, words, BODY))
     assert report.outcome is Outcome.PASSED
     assert report.engine_proof == proof.mark
     stored = find_report(StoredResults(str(root)), report.run_id)
@@ -108,7 +108,7 @@ def test_an_engine_with_our_values_is_marked_in_report_and_lineage(
 @pytest.mark.slow
 @pytest.mark.spark
 def test_what_differs_on_an_engine_is_broken_there_and_the_rest_is_judged(
-    spark: Any, tmp_path: Path, words: Path
+    spark: Any, run: Run, tmp_path: Path, words: Path
 ) -> None:
     (tmp_path / "files").mkdir()
     proof = prove(spark, tmp_path / "files", lambda *_: None, list(map(other_values, TEXTS)))
@@ -116,7 +116,7 @@ def test_what_differs_on_an_engine_is_broken_there_and_the_rest_is_judged(
     assert any("length" in doubt for doubt in proof.doubts), proof.doubts
     root = tmp_path / "results"
     write_proof(str(root), proof)
-    report = run_gates([request(root, words, BODY)], lambda _: spark)[0]
+    report = run(request(root, words, BODY))
     found = {verdict.name: verdict for verdict in report.verdicts}
     assert found["length"].status is Status.ERROR
     assert "found to compute other values with" in (found["length"].reason or "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -12,16 +11,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
-from lake import ORDERS, TODAY, YESTERDAY, delta, request
+from lake import ORDERS, TODAY, YESTERDAY, Run, delta, request
 
 from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.results import quarantines
 from dqx_airflow.results.query import read_report
-from dqx_airflow.values import Attempt, DatasetRef, GateReport, GateRequest, RunKey
+from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey
 
 pytestmark = pytest.mark.spark
 
-Run = Callable[[GateRequest], GateReport]
 
 BODY = """
 assert not_null(price) name "price"

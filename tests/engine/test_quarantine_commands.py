@@ -5,7 +5,6 @@ trace.
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, timedelta
@@ -16,7 +15,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from lake import TODAY, YESTERDAY, delta, request
-from processes import PROGRAMS, environment
+from processes import PROGRAMS, ended, environment
 from typer.testing import CliRunner, Result
 
 from dqx_airflow.cli.main import app
@@ -376,7 +375,7 @@ def test_rows_return_over_spark_connect(
     repair(tmp_path)
     suite = tmp_path / "suite.dql"
     suite.write_text(gate.suite.text)
-    released = subprocess.run(
+    released = ended(
         [
             *(PROGRAMS / "dql", "quarantine", "release", tmp_path / "quarantine", suite),
             *("--gate", "test.gate", "--date", str(TODAY), "--reason", "ticket 8"),
@@ -385,9 +384,6 @@ def test_rows_return_over_spark_connect(
             *("--connection", connect_address),
         ],
         env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
     )
     said = f"1 rows released to {tmp_path}/silver, 3 left in quarantine\n"
     assert (released.stdout, released.stderr, released.returncode) == (said, "", 1)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,6 +18,7 @@ from typing import Any, cast
 
 import pytest
 from markdown_cases import REWRITE
+from processes import ended
 from pyspark.sql.types import LongType, StructField, StructType
 
 import dqx_airflow
@@ -420,13 +420,10 @@ def test_the_first_gate_runs_on_sail_without_java(tmp_path: Path) -> None:
     environment = {"PATH": str(tmp_path / "bin"), "HOME": str(tmp_path)}
 
     def run(*words: str) -> str:
-        done = subprocess.run(
+        done = ended(
             [str(Path(sys.executable).with_name(words[0])), *words[1:]],
-            capture_output=True,
-            text=True,
             cwd=tmp_path,
             env=environment,
-            check=False,
         )
         return f"{done.returncode}: {done.stdout}{done.stderr}"
 

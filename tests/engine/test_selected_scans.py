@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import pytest
 from job_count import jobs_so_far
-from lake import ORDERS, delta, request
+from lake import ORDERS, Run, delta, request
 
 from dqx_airflow.diagnostics.verdicts import headline
 from dqx_airflow.engine.job import run_gates
@@ -41,8 +40,7 @@ suite "Test" {
 
 
 @pytest.fixture
-def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GateRequest:
-    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps({"type": "console"}))
+def gate(tmp_path: Path) -> GateRequest:
     datasets = [delta(tmp_path, "orders", ORDERS), DatasetRef("nowhere", path=f"{tmp_path}/none")]
     return request(tmp_path, SUITE, datasets, recompute=True)
 
@@ -60,11 +58,11 @@ def ran(gate: GateRequest, spark: Any) -> GateReport:
 
 
 def test_only_the_selection_is_computed_and_stored_as_partial(
-    spark: Any, gate: GateRequest
+    spark: Any, run: Run, gate: GateRequest
 ) -> None:
     chosen = attempt(gate, 1, only="Cheap")
     before = jobs_so_far(spark)
-    report = ran(chosen, spark)
+    report = run(chosen)
     assert jobs_so_far(spark) - before == 1
     assert [one.name for one in report.verdicts] == ["orders.not_empty", "rows", "price"]
     assert [one.name for one in report.datasets] == ["orders"]
@@ -121,7 +119,7 @@ def test_an_empty_selection_is_refused_before_spark(gate: GateRequest) -> None:
 
 
 def test_a_selection_promotes_only_on_request_and_with_all_required_assertions(
-    spark: Any, gate: GateRequest, tmp_path: Path
+    run: Run, gate: GateRequest, tmp_path: Path
 ) -> None:
     def selecting(only: str, *, promote_partial: bool) -> GateRequest:
         chosen = attempt(gate, 1, only=only)
@@ -134,6 +132,6 @@ def test_a_selection_promotes_only_on_request_and_with_all_required_assertions(
     ):
         with pytest.raises(RequestError, match=problem):
             run_gates([chosen], lambda _: pytest.fail("a session was opened"))
-    report = ran(selecting("*s", promote_partial=True), spark)
+    report = run(selecting("*s", promote_partial=True))
     assert report.with_status(Status.ERROR) == ()
     assert report.outcome is Outcome.BLOCKED

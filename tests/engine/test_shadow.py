@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from job_count import jobs_so_far
-from lake import ORDERS, delta, request
+from lake import ORDERS, Run, delta, request
 
 from dqx_airflow.diagnostics.verdicts import draw_report
 from dqx_airflow.dql.linking import no_imports
-from dqx_airflow.engine.job import run_gates
 from dqx_airflow.plan.selection import shadow_suite
 from dqx_airflow.results.query import read_report
 from dqx_airflow.values import GateReport, GateRequest, Outcome, ShadowSuite, SourceFile, Status
@@ -41,17 +39,12 @@ suite "Test" {
 
 
 @pytest.fixture
-def gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GateRequest:
-    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps({"type": "console"}))
+def gate(tmp_path: Path) -> GateRequest:
     return request(tmp_path, SUITE, [delta(tmp_path, "orders", ORDERS)], recompute=True)
 
 
 def shadow(gate: GateRequest, text: str) -> ShadowSuite:
     return shadow_suite(SourceFile("next.dql", text), no_imports, gate.datasets, "next.dql")
-
-
-def ran(gate: GateRequest, spark: Any) -> GateReport:
-    return run_gates([gate], lambda _: spark)[0]
 
 
 def judged(report: GateReport) -> object:
@@ -60,14 +53,14 @@ def judged(report: GateReport) -> object:
 
 
 def test_one_scan_serves_gate_and_shadow_and_the_gate_is_unchanged(
-    spark: Any, gate: GateRequest
+    spark: Any, run: Run, gate: GateRequest
 ) -> None:
     before = jobs_so_far(spark)
-    alone = ran(gate, spark)
+    alone = run(gate)
     jobs = jobs_so_far(spark) - before
     both = replace(gate, shadow=shadow(gate, STRICT), attempt=replace(gate.attempt, id="attempt-2"))
     before = jobs_so_far(spark)
-    report = ran(both, spark)
+    report = run(both)
     assert jobs_so_far(spark) - before == jobs == 1
     assert judged(report) == judged(alone)
     assert report.outcome is Outcome.PASSED
@@ -93,11 +86,11 @@ BROKEN = {
 
 @pytest.mark.parametrize("text", BROKEN.values(), ids=BROKEN)
 def test_an_invalid_shadow_is_reported_and_does_not_affect_the_gate(
-    spark: Any, gate: GateRequest, text: str
+    run: Run, gate: GateRequest, text: str
 ) -> None:
     from_elsewhere = ShadowSuite("next.dql", SourceFile("next.dql", text))
     for given in (shadow(gate, text), from_elsewhere):
-        report = ran(replace(gate, shadow=given), spark)
+        report = run(replace(gate, shadow=given))
         assert report.outcome is Outcome.PASSED
         assert report.shadow is not None
         assert (report.shadow.outcome, report.shadow.verdicts) == (None, ())

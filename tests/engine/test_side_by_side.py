@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 from job_count import jobs_so_far
-from lake import COUNTRIES, ORDERS, delta, request
+from lake import COUNTRIES, ORDERS, Run, delta, request
 
-from dqx_airflow.engine.job import run_gates
 from dqx_airflow.engine.scan import passes
 from dqx_airflow.engine.scan.passes import aggregate
 from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
@@ -137,7 +136,7 @@ def test_a_description_holds_inside_of_its_block(spark: Any, group: str) -> None
 
 
 def test_the_jobs_of_a_gate_have_descriptions(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: Any, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(passes, "MOST_ROWS_FUSED", 0)
     monkeypatch.setattr(passes, "MOST_BYTES_FUSED", 0)
@@ -161,7 +160,7 @@ def test_the_jobs_of_a_gate_have_descriptions(
     }
     """
     seen = described(spark)
-    report = run_gates([request(tmp_path, suite, [orders, countries])], lambda _: spark)[0]
+    report = run(request(tmp_path, suite, [orders, countries]))
     values = {item.name: (item.status, item.value) for item in report.verdicts}
     assert values["ids"] == (Status.PASSED, 3)
     assert values["rows"] == (Status.PASSED, 4)

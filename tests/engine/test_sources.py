@@ -21,37 +21,17 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from job_count import jobs_so_far
-from lake import ORDERS, TODAY, delta, request
+from lake import ORDERS, TODAY, Gate, delta, verdict
 
-from dqx_airflow.engine.job import run_gates
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.errors import DatasetError
-from dqx_airflow.values import DatasetRef, GateReport, Outcome, Verdict
+from dqx_airflow.values import DatasetRef, GateReport, Outcome
 
 pytestmark = pytest.mark.spark
 
-Gate = Callable[..., GateReport]
-
 ROWS = 'assert num_rows() >= 0 name "rows"'
 """An assertion that passes wherever there is something to count."""
-
-
-@pytest.fixture
-def gate(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
-    """Runs a gate over some datasets; the first one is known as `orders`."""
-    transport = {"type": "file", "log_file_path": str(tmp_path / "lineage.jsonl"), "append": True}
-    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
-
-    def run(body: str, *refs: DatasetRef, on: date = TODAY, **changes: Any) -> GateReport:
-        datasets = [replace(refs[0], name="orders"), *refs[1:]]
-        return run_gates([request(tmp_path, body, datasets, on, **changes)], lambda _: spark)[0]
-
-    return run
-
-
-def verdict(report: GateReport, name: str) -> Verdict:
-    return next(item for item in report.verdicts if item.name == name)
 
 
 def reason(report: GateReport, name: str = "rows") -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import threading
 from datetime import date
 from pathlib import Path
 
 import pytest
-from processes import environment
+from processes import environment, output_of
 
 from dqx_airflow.engine.session.launch import prefer_bytecode, start_spark
 from dqx_airflow.engine.session.spark_session import create_session
@@ -106,12 +105,4 @@ assert not both, both
 @pytest.mark.e2e
 @pytest.mark.spark
 def test_no_package_is_imported_by_two_threads_at_once() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", IMPORTS, *arguments()],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
+    output_of([sys.executable, "-c", IMPORTS, *arguments()], env=environment(), timeout=120)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, timedelta
@@ -13,10 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from job_count import jobs_so_far
-from lake import TODAY, request
+from lake import TODAY, Gate
 
-from dqx_airflow.engine.job import run_gates
 from dqx_airflow.values import DatasetRef, GateReport, Origin
 
 pytestmark = pytest.mark.spark
@@ -25,8 +22,7 @@ AVERAGE = "assert average(price) > 0 name 'average'".replace("'", '"')
 WINDOW = 'assert mean(average(price), n 30) > 0 name "window"'
 DRIFT = 'assert psi(price, usual n 29) < 99 name "window"'
 
-Counted = tuple[GateReport, int]
-Gate = Callable[..., Counted]
+Counted = Callable[..., tuple[GateReport, int]]
 
 
 def rows(on: date, *prices: float | None) -> pa.Table:
@@ -49,17 +45,9 @@ def orders(tmp_path: Path) -> DatasetRef:
 
 
 @pytest.fixture
-def gate(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
+def counted(gate: Gate) -> Counted:
     """Runs a gate over some datasets; gives the report and the number of Spark jobs."""
-    transport = {"type": "file", "log_file_path": str(tmp_path / "lineage.jsonl"), "append": True}
-    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
-
-    def run(suite: str, *datasets: DatasetRef, on: date = TODAY, **changes: Any) -> Counted:
-        before = jobs_so_far(spark)
-        report = run_gates([request(tmp_path, suite, datasets, on, **changes)], lambda _: spark)[0]
-        return report, jobs_so_far(spark) - before
-
-    return run
+    return lambda *given, **more: (gate(*given, **more), gate.jobs)
 
 
 def verdict(report: GateReport, name: str) -> tuple[object, str | None]:
@@ -67,10 +55,10 @@ def verdict(report: GateReport, name: str) -> tuple[object, str | None]:
     return found.value, found.origin.value if found.origin else None
 
 
-def test_a_second_run_on_unchanged_data_runs_no_job(gate: Gate, orders: DatasetRef) -> None:
-    first, jobs = gate(WINDOW, orders)
+def test_a_second_run_on_unchanged_data_runs_no_job(counted: Counted, orders: DatasetRef) -> None:
+    first, jobs = counted(WINDOW, orders)
     assert (verdict(first, "window"), jobs) == ((15.5, "scan"), 1)
-    second, jobs = gate(WINDOW, orders)
+    second, jobs = counted(WINDOW, orders)
     assert (verdict(second, "window"), jobs) == ((15.5, "stored state"), 0)
     assert [item.value for item in second.verdicts] == [item.value for item in first.verdicts]
 
@@ -78,7 +66,7 @@ def test_a_second_run_on_unchanged_data_runs_no_job(gate: Gate, orders: DatasetR
 @pytest.mark.slow
 @pytest.mark.parametrize("suite", [WINDOW, DRIFT], ids=["a mean", "drift"])
 def test_the_next_day_of_a_window_reads_one_day(
-    suite: str, gate: Gate, orders: DatasetRef, monkeypatch: pytest.MonkeyPatch
+    suite: str, counted: Counted, orders: DatasetRef, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[set[date | None]] = []
     from dqx_airflow.engine.scan import frames
@@ -89,16 +77,16 @@ def test_the_next_day_of_a_window_reads_one_day(
 
     rows_of_dates = frames.rows_of_dates
     monkeypatch.setattr(frames, "rows_of_dates", watched)
-    gate(suite, orders)
+    counted(suite, orders)
     tomorrow = TODAY + timedelta(1)
     write_deltalake(str(orders.path), rows(tomorrow, 31.0), mode="append")
-    gate(suite, orders, on=tomorrow)
+    counted(suite, orders, on=tomorrow)
     passes = len(read) // 2
     assert [len(dates) for dates in read] == [*[30] * passes, *[1] * passes]
     assert read[-1] == {tomorrow}
 
 
-def test_the_state_of_an_empty_day_is_stored(gate: Gate, tmp_path: Path) -> None:
+def test_the_state_of_an_empty_day_is_stored(counted: Counted, tmp_path: Path) -> None:
     path = str(tmp_path / "plain")
     write_deltalake(path, rows(TODAY, 1.0))
     plain = DatasetRef("orders", path, date_column="ds")
@@ -107,14 +95,14 @@ def test_the_state_of_an_empty_day_is_stored(gate: Gate, tmp_path: Path) -> None
         availability_threshold 0%
         check "C" on orders { assert average(price, lag 1) is None name "none" }
     }"""
-    assert verdict(gate(suite, plain)[0], "none") == (None, "scan")
-    report, jobs = gate(suite, plain)
+    assert verdict(counted(suite, plain)[0], "none") == (None, "scan")
+    report, jobs = counted(suite, plain)
     assert (verdict(report, "none"), jobs) == ((None, "stored state"), 0)
 
 
-def test_recompute_asks_for_no_states(gate: Gate, orders: DatasetRef) -> None:
-    gate(AVERAGE, orders)
-    report, jobs = gate(AVERAGE, orders, recompute=True)
+def test_recompute_asks_for_no_states(counted: Counted, orders: DatasetRef) -> None:
+    counted(AVERAGE, orders)
+    report, jobs = counted(AVERAGE, orders, recompute=True)
     assert (verdict(report, "average"), jobs) == ((1.0, "scan"), 1)
 
 
@@ -155,50 +143,54 @@ CHANGES = {
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("change", CHANGES)
-def test_changed_data_makes_a_state_stale(gate: Gate, orders: DatasetRef, change: str) -> None:
-    gate(AVERAGE, orders)
+def test_changed_data_makes_a_state_stale(
+    counted: Counted, orders: DatasetRef, change: str
+) -> None:
+    counted(AVERAGE, orders)
     changed, value = CHANGES[change]
-    report, _ = gate(AVERAGE, changed(orders))
+    report, _ = counted(AVERAGE, changed(orders))
     assert verdict(report, "average") == (value, "scan")
 
 
-def test_another_time_zone_makes_a_state_stale(spark: Any, gate: Gate, orders: DatasetRef) -> None:
-    gate(AVERAGE, orders)
+def test_another_time_zone_makes_a_state_stale(
+    spark: Any, counted: Counted, orders: DatasetRef
+) -> None:
+    counted(AVERAGE, orders)
     spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
     try:
-        report, _ = gate(AVERAGE, orders)
+        report, _ = counted(AVERAGE, orders)
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
     assert verdict(report, "average") == (1.0, "scan")
 
 
 def test_another_engine_version_makes_a_state_stale(
-    gate: Gate, orders: DatasetRef, monkeypatch: pytest.MonkeyPatch
+    counted: Counted, orders: DatasetRef, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gate(AVERAGE, orders)
+    counted(AVERAGE, orders)
     monkeypatch.setattr("dqx_airflow.__version__", "99.0")
-    report, _ = gate(AVERAGE, orders)
+    report, _ = counted(AVERAGE, orders)
     assert verdict(report, "average") == (1.0, "scan")
 
 
-def test_other_dates_do_not_make_a_state_stale(gate: Gate, orders: DatasetRef) -> None:
-    gate(AVERAGE, orders)
+def test_other_dates_do_not_make_a_state_stale(counted: Counted, orders: DatasetRef) -> None:
+    counted(AVERAGE, orders)
     write_deltalake(str(orders.path), rows(TODAY + timedelta(1), 9.0), mode="append")
-    assert verdict(gate(AVERAGE, orders)[0], "average") == (1.0, "stored state")
+    assert verdict(counted(AVERAGE, orders)[0], "average") == (1.0, "stored state")
 
 
 @pytest.mark.slow
 def test_a_change_of_the_reference_makes_a_lookup_stale(
-    gate: Gate, orders: DatasetRef, tmp_path: Path
+    counted: Counted, orders: DatasetRef, tmp_path: Path
 ) -> None:
     path = str(tmp_path / "known")
     write_deltalake(path, pa.table({"id": pa.array([0], pa.int64())}))
     known = DatasetRef("known", path)
     suite = 'assert values(id) in values(id, dataset known) name "known"'
-    assert verdict(gate(suite, orders, known)[0], "known") == (1, "scan")
-    assert verdict(gate(suite, orders, known)[0], "known") == (1, "stored state")
+    assert verdict(counted(suite, orders, known)[0], "known") == (1, "scan")
+    assert verdict(counted(suite, orders, known)[0], "known") == (1, "stored state")
     write_deltalake(path, pa.table({"id": pa.array([1], pa.int64())}), mode="append")
-    assert verdict(gate(suite, orders, known)[0], "known") == (0, "scan")
+    assert verdict(counted(suite, orders, known)[0], "known") == (0, "scan")
 
 
 KNOWN = 'assert values(id) in values(id, dataset known) name "known"'
@@ -227,64 +219,64 @@ READ_OTHERWISE = {
 @pytest.mark.parametrize("change", READ_OTHERWISE)
 @pytest.mark.slow
 def test_other_reader_settings_of_a_reference_make_a_lookup_stale(
-    gate: Gate, tmp_path: Path, change: str
+    counted: Counted, tmp_path: Path, change: str
 ) -> None:
     make, settings, missing = READ_OTHERWISE[change]
     path = tmp_path / "numbers"
     write_deltalake(str(path), pa.table({"id": pa.array([0, 1, 2], pa.int64())}))
     numbers, known = DatasetRef("orders", str(path)), make(tmp_path / "known")
-    assert verdict(gate(KNOWN, numbers, known)[0], "known") == (0, "scan")
-    assert verdict(gate(KNOWN, numbers, known)[0], "known") == (0, "stored state")
+    assert verdict(counted(KNOWN, numbers, known)[0], "known") == (0, "scan")
+    assert verdict(counted(KNOWN, numbers, known)[0], "known") == (0, "stored state")
     otherwise = replace(known, **settings)
-    assert verdict(gate(KNOWN, numbers, otherwise)[0], "known") == (missing, "scan")
+    assert verdict(counted(KNOWN, numbers, otherwise)[0], "known") == (missing, "scan")
 
 
 @pytest.mark.slow
-def test_a_reference_is_read_on_the_date_of_the_gate(gate: Gate, tmp_path: Path) -> None:
+def test_a_reference_is_read_on_the_date_of_the_gate(counted: Counted, tmp_path: Path) -> None:
     path = tmp_path / "numbers"
     write_deltalake(str(path), pa.table({"id": pa.array([0, 1, 2], pa.int64())}))
     numbers = DatasetRef("orders", str(path))
     known = replace(_in_delta(tmp_path / "known"), date_column="ds")
-    assert verdict(gate(KNOWN, numbers, known)[0], "known") == (1, "scan")
-    yesterday = gate(KNOWN, numbers, known, on=TODAY - timedelta(1))[0]
+    assert verdict(counted(KNOWN, numbers, known)[0], "known") == (1, "scan")
+    yesterday = counted(KNOWN, numbers, known, on=TODAY - timedelta(1))[0]
     assert verdict(yesterday, "known") == (2, "scan")
 
 
-def test_sql_of_the_users_is_computed_again(gate: Gate, orders: DatasetRef) -> None:
+def test_sql_of_the_users_is_computed_again(counted: Counted, orders: DatasetRef) -> None:
     suite = 'assert sql("max(price)") > 0 name "text"'  # it may call current_date()
-    gate(suite, orders)
-    assert verdict(gate(suite, orders)[0], "text") == (1.0, "scan")
+    counted(suite, orders)
+    assert verdict(counted(suite, orders)[0], "text") == (1.0, "scan")
 
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("filter", ["ds <= DATE'today'", "ds <= current_date", "ds <= now()"])
 def test_a_filter_that_may_change_by_itself_is_computed_again(
-    gate: Gate, orders: DatasetRef, filter: str
+    counted: Counted, orders: DatasetRef, filter: str
 ) -> None:
     filtered = replace(orders, filter=filter)
-    gate(AVERAGE, filtered)
-    assert verdict(gate(AVERAGE, filtered)[0], "average") == (1.0, "scan")
+    counted(AVERAGE, filtered)
+    assert verdict(counted(AVERAGE, filtered)[0], "average") == (1.0, "scan")
 
 
 @pytest.mark.slow
-def test_parquet_files_have_fingerprints_too(gate: Gate, tmp_path: Path) -> None:
+def test_parquet_files_have_fingerprints_too(counted: Counted, tmp_path: Path) -> None:
     folder = tmp_path / "parquet"
     for on, price in ((TODAY, 1.0), (TODAY - timedelta(1), 2.0)):
         part = folder / f"ds={on}"
         part.mkdir(parents=True)
         pq.write_table(rows(on, price).drop_columns("ds"), part / "a.parquet")
     ref = DatasetRef("orders", str(folder), format="parquet", date_column="ds")
-    assert verdict(gate(AVERAGE, ref)[0], "average") == (1.0, "scan")
+    assert verdict(counted(AVERAGE, ref)[0], "average") == (1.0, "scan")
     pq.write_table(
         rows(TODAY, 7.0).drop_columns("ds"), folder / f"ds={TODAY - timedelta(1)}" / "b.parquet"
     )
-    assert verdict(gate(AVERAGE, ref)[0], "average") == (1.0, "stored state")
+    assert verdict(counted(AVERAGE, ref)[0], "average") == (1.0, "stored state")
     pq.write_table(rows(TODAY, 7.0).drop_columns("ds"), folder / f"ds={TODAY}" / "b.parquet")
-    assert verdict(gate(AVERAGE, ref)[0], "average") == (4.0, "scan")
+    assert verdict(counted(AVERAGE, ref)[0], "average") == (4.0, "scan")
 
 
 def test_a_file_that_arrives_while_a_gate_runs_is_read_by_the_next_one(
-    gate: Gate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    counted: Counted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dqx_airflow.engine import measure
 
@@ -301,16 +293,16 @@ def test_a_file_that_arrives_while_a_gate_runs_is_read_by_the_next_one(
     open_dataset = measure.open_dataset
     with monkeypatch.context() as patched:
         patched.setattr(measure, "open_dataset", opened_and_then_added)
-        assert verdict(gate(AVERAGE, ref)[0], "average") == (1.0, "scan")
-    assert verdict(gate(AVERAGE, ref)[0], "average") == (4.0, "scan")
+        assert verdict(counted(AVERAGE, ref)[0], "average") == (1.0, "scan")
+    assert verdict(counted(AVERAGE, ref)[0], "average") == (4.0, "scan")
 
 
 @pytest.mark.slow
-def test_a_catalog_table_has_no_fingerprint(spark: Any, gate: Gate) -> None:
+def test_a_catalog_table_has_no_fingerprint(spark: Any, counted: Counted) -> None:
     spark.createDataFrame([(1, 2.0)], "id long, price double").createOrReplaceTempView("sales_view")
     ref = DatasetRef("orders", table="sales_view")
-    gate(AVERAGE, ref)
-    assert verdict(gate(AVERAGE, ref)[0], "average") == (2.0, "scan")
+    counted(AVERAGE, ref)
+    assert verdict(counted(AVERAGE, ref)[0], "average") == (2.0, "scan")
 
 
 LOG = [
@@ -323,28 +315,28 @@ LOG = [
 ]
 
 
-def test_the_transaction_log_answers_exact_metrics(gate: Gate, orders: DatasetRef) -> None:
+def test_the_transaction_log_answers_exact_metrics(counted: Counted, orders: DatasetRef) -> None:
     suite = "\n".join(f'assert {claim} name "{claim}"' for claim, _ in LOG)
     suite = f'suite "S" {{ availability_threshold 0% check "C" on orders {{ {suite} }} }}'
-    report, jobs = gate(suite, orders)
+    report, jobs = counted(suite, orders)
     for claim, value in LOG:
         assert verdict(report, claim) == (value, "transaction log")
     assert jobs == 0
 
 
 @pytest.mark.slow
-def test_the_transaction_log_answers_no_inexact_metric(gate: Gate, tmp_path: Path) -> None:
+def test_the_transaction_log_answers_no_inexact_metric(counted: Counted, tmp_path: Path) -> None:
     path = str(tmp_path / "mixed")
     both = pa.concat_tables([rows(TODAY, 1.0, None), rows(TODAY - timedelta(1), 2.0)])
     write_deltalake(path, both)  # one file with two dates
     suite = 'assert num_rows() == 2 name "rows"'
-    report, _ = gate(suite, DatasetRef("orders", path, date_column="ds"))
+    report, _ = counted(suite, DatasetRef("orders", path, date_column="ds"))
     assert verdict(report, "rows") == (2, "scan")
     suite = 'assert maximum(price) == 2 name "double"\nassert null_count(price) == 1 name "nulls"'
-    report, _ = gate(suite, DatasetRef("orders", path))
+    report, _ = counted(suite, DatasetRef("orders", path))
     assert verdict(report, "double") == (2.0, "scan")
     assert verdict(report, "nulls") == (1, "transaction log")
-    report, _ = gate(suite, DatasetRef("orders", path, filter="price IS NOT NULL"))
+    report, _ = counted(suite, DatasetRef("orders", path, filter="price IS NOT NULL"))
     assert verdict(report, "nulls") == (0, "scan")
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +12,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
-from lake import TODAY, YESTERDAY, request
+from lake import TODAY, YESTERDAY, Gate, verdict
 
-from dqx_airflow.engine.job import run_gates
 from dqx_airflow.engine.sources import guessed_types
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.errors import DatasetError
-from dqx_airflow.values import DatasetRef, GateReport, Outcome, Verdict
+from dqx_airflow.values import DatasetRef, GateReport, Outcome
 
 pytestmark = pytest.mark.spark
 
-Gate = Callable[..., GateReport]
 
 WELL_FORMED = "orders.well_formed"
 PRICES = "price,id,note\n2.5,1,a\nabc,2,\n1.239,3,c\n7,4\n"
@@ -32,24 +28,10 @@ PRICES = "price,id,note\n2.5,1,a\nabc,2,\n1.239,3,c\n7,4\n"
 
 
 @pytest.fixture
-def gate(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gate:
-    monkeypatch.setenv("OPENLINEAGE_DISABLED", "true")
-
-    def run(body: str, ref: DatasetRef, on: date = TODAY, **changes: Any) -> GateReport:
-        return run_gates([request(tmp_path, body, [ref], on, **changes)], lambda _: spark)[0]
-
-    return run
-
-
-@pytest.fixture
 def prices(tmp_path: Path) -> DatasetRef:
     (tmp_path / "prices.csv").write_text(PRICES)
     schema = "id int, price decimal(4,2)"
     return DatasetRef("orders", str(tmp_path / "prices.csv"), format="csv", schema=schema)
-
-
-def verdict(report: GateReport, name: str) -> Verdict:
-    return next(item for item in report.verdicts if item.name == name)
 
 
 def rows(report: GateReport, name: str) -> list[dict[str, Any]]:

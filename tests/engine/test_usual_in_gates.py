@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -10,9 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from lake import TODAY, delta, request
+from lake import TODAY, Run, delta, request
 
-from dqx_airflow.engine.job import run_gates
 from dqx_airflow.results.past_days import Label, write_labels
 from dqx_airflow.values import Outcome, Status
 
@@ -27,10 +25,7 @@ suite "Test" {
 """
 
 
-def test_days_labelled_as_issues_are_not_usual_for_a_gate(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps({"type": "console"}))
+def test_days_labelled_as_issues_are_not_usual_for_a_gate(run: Run, tmp_path: Path) -> None:
     counts = [(before, 12 if before <= 3 else 40 + before % 3) for before in range(28, -1, -1)]
     days = [TODAY - timedelta(days=before) for before, count in counts for _ in range(count)]
     table = pa.table({"ds": pa.array(days, pa.date32())})
@@ -39,7 +34,7 @@ def test_days_labelled_as_issues_are_not_usual_for_a_gate(
 
     def rows(attempt: str) -> Any:
         asked = replace(first, attempt=replace(first.attempt, id=attempt))
-        report = run_gates([asked], lambda _: spark)[0]
+        report = run(asked)
         return next(one for one in report.verdicts if one.name == "rows")
 
     shifted = rows("attempt-1")
@@ -53,16 +48,13 @@ def test_days_labelled_as_issues_are_not_usual_for_a_gate(
     assert rows("attempt-2").status is Status.FAILED
 
 
-def test_a_watch_claims_the_columns_that_the_data_has(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps({"type": "console"}))
+def test_a_watch_claims_the_columns_that_the_data_has(run: Run, tmp_path: Path) -> None:
     days = [TODAY - timedelta(days=before) for before in range(15, -1, -1) for _ in range(20)]
     email = [None if day == TODAY or row % 10 == 0 else "a" for row, day in enumerate(days)]
     table = pa.table({"ds": pa.array(days, pa.date32()), "email": pa.array(email, pa.string())})
     dataset = replace(delta(tmp_path, "orders", table), date_column="ds")
     suite = 'suite "Test" { check "All" on orders { watch orders } }'
-    report = run_gates([request(tmp_path, suite, [dataset])], lambda _: spark)[0]
+    report = run(request(tmp_path, suite, [dataset]))
     assert {one.name: one.status for one in report.verdicts if one.check == "All"} == {
         "orders.watch.rows": Status.PASSED,
         "orders.watch.nulls.email": Status.FAILED,

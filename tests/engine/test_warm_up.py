@@ -6,7 +6,6 @@ With DQX_REWRITE_GOLDEN=1 the nightly test writes the list anew.
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from markdown_cases import REWRITE
-from processes import environment, free_port
+from processes import environment, free_port, output_of
 from quick_jvm import QUICK_JVM
 
 from dqx_airflow.cli.package import typical_request
@@ -64,15 +63,10 @@ def submit(folder: Path, job: str, *arguments: str, options: str = QUICK_JVM) ->
     program, log = folder / "job.py", folder / "classes.log"
     program.write_text(job)
     python = f"spark.pyspark.driver.python={sys.executable}"
-    done = subprocess.run(
+    output_of(
         ["spark-submit", "--master", "local[2]", "--conf", python, str(program), *arguments],
         env=environment(SPARK_SUBMIT_OPTS=f"-Xlog:class+load,class+init:file={log}:tags {options}"),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
     return log.read_text(encoding="utf-8")
 
 
@@ -95,15 +89,10 @@ def test_classes_are_loaded_and_not_initialized(tmp_path: Path) -> None:
 @pytest.mark.spark
 def test_a_jvm_that_python_starts_works_ahead_too(tmp_path: Path) -> None:
     log = tmp_path / "classes.log"
-    done = subprocess.run(
+    output_of(
         [sys.executable, "-c", BY_HAND],
         env=environment(SPARK_SUBMIT_OPTS=f"{QUICK_JVM} -Xlog:class+init:file={log}:tags"),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
     assert "org/codehaus/janino/UnitCompiler" in INITIALIZED.findall(log.read_text())
 
 
