@@ -93,8 +93,7 @@ def test_the_suites_run_in_python_and_print_the_shown_output(tmp_path: Path) -> 
     for number, code in enumerate(blocks_of_page("python", "python.md")):
         (tmp_path / f"run_{number}.py").write_text(code)
         run = [sys.executable, f"run_{number}.py"]
-        printed = output_of(run, cwd=tmp_path)
-        printed += printed
+        printed += output_of(run, cwd=tmp_path)
     assert printed == blocks_of_page("text", "python.md")[0]
 
 
