@@ -99,6 +99,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         skip_before(*marker.args)
 
 
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the test, which is the current one."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Any]:
     """A classic local session, started once a process, with the settings of a local gate.

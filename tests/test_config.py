@@ -498,13 +498,12 @@ def test_any_value_of_any_setting_is_valid_or_an_error_at_its_line(
     ],
 )
 def test_a_dataset_keeps_what_is_masked_in_the_same_files_however_their_path_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, is_same: bool
+    here: Path, place: str, is_same: bool
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "lake" / "my orders").mkdir(parents=True)
-    (tmp_path / "link").symlink_to(tmp_path / "lake" / "my orders")
+    (here / "lake" / "my orders").mkdir(parents=True)
+    (here / "link").symlink_to(here / "lake" / "my orders")
     path = "s3://Lake/orders" if re.match("(s3.?|gs):", place, re.I) else "lake/my orders"
-    (tmp_path / "dqx.toml").write_text(f'[datasets.orders]\npath = "{path}"\nmasked = ["name"]\n')
-    ref = DatasetRef("copy", path=place.format(folder=tmp_path), masked=("email",))
-    masked = read_settings(tmp_path / "dqx.toml").with_masks(ref).masked
+    (here / "dqx.toml").write_text(f'[datasets.orders]\npath = "{path}"\nmasked = ["name"]\n')
+    ref = DatasetRef("copy", path=place.format(folder=here), masked=("email",))
+    masked = read_settings(here / "dqx.toml").with_masks(ref).masked
     assert masked == (("email", "name") if is_same else ("email",))

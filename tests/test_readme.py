@@ -9,7 +9,7 @@ from importlib.metadata import distributions
 from pathlib import Path
 from types import SimpleNamespace
 
-import pytest
+from made_reports import report_at
 from processes import output_of
 
 from dqx_airflow.diagnostics import draw
@@ -18,7 +18,7 @@ from dqx_airflow.dql.check import check_source
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.model import MetricRequest, Scanned
 from dqx_airflow.plan.resolve import resolve
-from dqx_airflow.values import Attempt, DatasetRef, GateReport, RunKey, Severity, SourceFile
+from dqx_airflow.values import DatasetRef, Severity, SourceFile
 from dqx_airflow.values.files import shipped
 
 ROOT = Path(__file__).parents[1]
@@ -58,19 +58,8 @@ def test_the_suite_is_sound_and_prints_the_shown_failure() -> None:
         MetricRequest("flights", "null_count", ("dep_time",), STORM): 472,
     }
     verdicts = evaluate(plan, Scanned(values))
-    now = datetime(2013, 2, 9, tzinfo=timezone.utc)
-    report = GateReport(
-        run_id="run",
-        run_key=RunKey("flights.gate", STORM, "manual"),
-        attempt=Attempt(1, "attempt"),
-        suite=plan.suite,
-        fail_on=Severity.P1,
-        outcome=decide(verdicts, Severity.P1),
-        verdicts=verdicts,
-        datasets=(),
-        started_at=now,
-        finished_at=now,
-    )
+    at = datetime(2013, 2, 8, tzinfo=timezone.utc)
+    report = report_at(at, *verdicts, suite=plan.suite, outcome=decide(verdicts, Severity.P1))
     assert draw_verdict(verdicts[-1], report) + "\n" == blocks("text", "What it prints")[0]
 
 
@@ -116,14 +105,13 @@ def test_the_shown_clause_is_at_its_line() -> None:
     assert contract.read_text().splitlines()[int(line[1]) - 1] == line[2]
 
 
-def test_the_defensive_read_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_defensive_read_runs(here: Path) -> None:
     read = blocks_of_page("text", "python.md")[-1]
     frame = SimpleNamespace(dtypes=[("id", "bigint")])
     spark = SimpleNamespace(read=SimpleNamespace(table={"silver.events": frame}.__getitem__))
-    (tmp_path / "events.yaml").write_text(
+    (here / "events.yaml").write_text(
         "contract: {id: events, version: 2.1.0, schema: {columns: [{name: id, type: bigint}]}}"
     )
-    monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"spark": spark}
     exec(read, names)
     assert names["events"] is frame

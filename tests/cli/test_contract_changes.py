@@ -7,14 +7,13 @@ import subprocess
 from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
-from typer.testing import CliRunner, Result
+from command_line import Called, dql
+from made_reports import report_at
 
-from dqx_airflow.cli.main import app
 from dqx_airflow.results.store import ResultsStore
-from dqx_airflow.values import Attempt, EnforcedContract, GateReport, Outcome, RunKey, Severity
+from dqx_airflow.values import EnforcedContract, GateReport
 
 CONTRACT = """\
 contract:
@@ -40,15 +39,14 @@ BROKEN = CONTRACT.replace("1.0.0", "1.1.0").replace("unit: USD", "unit: cents")
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def folder(here: Path) -> Path:
     for name, text in (("old", CONTRACT), ("looser", LOOSER), ("broken", BROKEN)):
-        (tmp_path / f"{name}.yaml").write_text(text)
-    return tmp_path
+        (here / f"{name}.yaml").write_text(text)
+    return here
 
 
-def contract(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["contract", *arguments])
+def contract(*arguments: str) -> Called:
+    return dql("contract", *arguments)
 
 
 def git(*arguments: str) -> None:
@@ -58,7 +56,7 @@ def git(*arguments: str) -> None:
 
 def test_diff_reports_every_change_and_the_required_bump() -> None:
     result = contract("diff", "old.yaml", "looser.yaml")
-    assert result.exit_code == 0
+    assert result.returncode == 0
     assert "bronze.wagers 1.0.0 → 1.1.0: 1 change; a minor bump is required" in result.output
     assert "`minimum` is loosened: >= 1 → >= 0" in result.output
     assert "wagers.amount.minimum (looser.yaml:14)" in result.output
@@ -66,7 +64,7 @@ def test_diff_reports_every_change_and_the_required_bump() -> None:
 
 def test_diff_exits_with_1_if_the_bump_is_too_small() -> None:
     result = contract("diff", "old.yaml", "broken.yaml")
-    assert result.exit_code == 1
+    assert result.returncode == 1
     assert "too low: the version goes from 1.0.0 to 1.1.0, and a major bump is required: 2.0.0" in (
         result.output
     )
@@ -74,7 +72,7 @@ def test_diff_exits_with_1_if_the_bump_is_too_small() -> None:
 
 def test_diff_of_the_same_file_reports_no_changes() -> None:
     result = contract("diff", "old.yaml", "old.yaml")
-    assert (result.exit_code, result.output) == (0, "bronze.wagers 1.0.0 → 1.0.0: no changes\n")
+    assert (result.returncode, result.output) == (0, "bronze.wagers 1.0.0 → 1.0.0: no changes\n")
 
 
 def test_diff_for_scripts_holds_everything() -> None:
@@ -121,8 +119,8 @@ def test_diff_for_github_marks_the_lines() -> None:
 def test_the_bump_of_a_semantic_change_can_be_chosen(folder: Path) -> None:
     other = CONTRACT.replace("1.0.0", "1.1.0").replace("Coin-in of", "Coin-out of")
     (folder / "other.yaml").write_text(other)
-    assert contract("diff", "old.yaml", "other.yaml").exit_code == 1
-    assert contract("diff", "old.yaml", "other.yaml", "--semantic", "minor").exit_code == 0
+    assert contract("diff", "old.yaml", "other.yaml").returncode == 1
+    assert contract("diff", "old.yaml", "other.yaml", "--semantic", "minor").returncode == 0
 
 
 def test_diff_reads_files_at_revisions(folder: Path) -> None:
@@ -141,7 +139,7 @@ def test_diff_reads_files_at_revisions(folder: Path) -> None:
         (("HEAD~1:contracts/wagers.yaml", "contracts/wagers.yaml"), 0),
     ):
         result = contract("diff", *arguments)
-        assert result.exit_code == code, result.output
+        assert result.returncode == code, result.output
     output = contract(
         "diff", "HEAD~1:contracts/wagers.yaml", "HEAD:contracts/wagers.yaml", "--format", "github"
     ).output
@@ -182,7 +180,7 @@ def test_diff_of_folders_reports_new_moved_renamed_and_deleted_contracts(folder:
     (place / "ended.yaml").unlink()
     (place / "new.yaml").write_text(CONTRACT.replace("bronze.wagers", "bronze.new"))
     result = contract("diff", "--git", "HEAD", "contracts")
-    assert result.exit_code == 0, result.output
+    assert result.returncode == 0, result.output
     assert "bronze.new 1.0.0: a new contract" in result.output
     assert "bronze.ended 1.0.0: deleted after its sunset" in result.output
     assert "5 contracts compared, none changed" in result.output
@@ -191,7 +189,7 @@ def test_diff_of_folders_reports_new_moved_renamed_and_deleted_contracts(folder:
     (place / "leaves.yaml").unlink()
     for path in ("contracts", "contracts/leaves.yaml"):
         result = contract("diff", "--git", "HEAD", path)
-        assert result.exit_code == 1, result.output
+        assert result.returncode == 1, result.output
         assert "bronze.leaves 1.0.0: deleted while consumers may rely on" in result.output
     printed = contract("diff", "--git", "HEAD", "contracts", "--format", "github").output
     assert "::error file=contracts/leaves.yaml" in printed
@@ -203,8 +201,8 @@ def test_diff_of_folders_reports_new_moved_renamed_and_deleted_contracts(folder:
         "bronze.ended": "deleted",
         "bronze.new": "new",
     }
-    assert contract("diff", "--git", "HEAD", "nowhere").exit_code == 2
-    assert contract("diff", "--git", "no-such-branch", "contracts").exit_code == 2
+    assert contract("diff", "--git", "HEAD", "nowhere").returncode == 2
+    assert contract("diff", "--git", "no-such-branch", "contracts").returncode == 2
 
 
 def test_a_replaced_version_that_a_consumer_pins_is_reported(folder: Path) -> None:
@@ -215,10 +213,10 @@ def test_a_replaced_version_that_a_consumer_pins_is_reported(folder: Path) -> No
     git("commit", "-qm", "one")
     path.write_text(path.read_text().replace("1.0.0", "2.0.0"))
     result = contract("diff", "--git", "HEAD", "wagers.yaml")
-    assert result.exit_code == 1
+    assert result.returncode == 1
     assert "bi pins 1, and no contract has this version any longer" in result.output
     path.write_text(path.read_text().replace("pin: '1'", "pin: '2'"))
-    assert contract("diff", "--git", "HEAD", "wagers.yaml").exit_code == 0
+    assert contract("diff", "--git", "HEAD", "wagers.yaml").returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -237,26 +235,26 @@ def test_diff_exits_with_2_if_there_is_nothing_to_compare(
 ) -> None:
     (folder / "text.yaml").write_text("no contract\n")
     result = contract("diff", *arguments)
-    assert result.exit_code == 2
+    assert result.returncode == 2
     assert message in result.output
     assert not (folder / "x").exists()
 
 
 @pytest.fixture(params=["published", "delta:published"])
-def registry(request: pytest.FixtureRequest) -> Callable[..., Result]:
+def registry(request: pytest.FixtureRequest) -> Callable[..., Called]:
     """Calls a verb of the registry, in a folder and in a Delta table."""
 
-    def call(verb: str, *arguments: str) -> Result:
+    def call(verb: str, *arguments: str) -> Called:
         return contract("registry", verb, *arguments, "--registry", request.param)
 
     return call
 
 
-def test_the_registry_publishes_lists_and_shows(registry: Callable[..., Result]) -> None:
+def test_the_registry_publishes_lists_and_shows(registry: Callable[..., Called]) -> None:
     result = registry("publish", "old.yaml", "--on", "2026-01-05")
-    assert (result.exit_code, result.output) == (0, "bronze.wagers 1.0.0 published\n")
+    assert (result.returncode, result.output) == (0, "bronze.wagers 1.0.0 published\n")
     assert "is already published" in registry("publish", "old.yaml", "--on", "2026-01-06").output
-    assert registry("publish", "looser.yaml", "--on", "2026-01-07").exit_code == 0
+    assert registry("publish", "looser.yaml", "--on", "2026-01-07").returncode == 0
     rows = json.loads(registry("list", "--json").output)
     assert [(row["id"], row["version"], row["versions"]) for row in rows] == [
         ("bronze.wagers", "1.1.0", 2)
@@ -268,17 +266,17 @@ def test_the_registry_publishes_lists_and_shows(registry: Callable[..., Result])
 
 
 def test_the_registry_refuses_a_version_bump_that_is_too_small(
-    registry: Callable[..., Result],
+    registry: Callable[..., Called],
 ) -> None:
     registry("publish", "old.yaml", "--on", "2026-01-05")
     result = registry("publish", "broken.yaml", "--on", "2026-01-06")
-    assert result.exit_code == 1
+    assert result.returncode == 1
     assert "refused: broken.yaml: the version goes from 1.0.0 to 1.1.0" in result.output
     assert "help: the unit of amount changes: USD → cents" in result.output
 
 
 def test_a_folder_of_contracts_is_published_as_a_whole(
-    folder: Path, registry: Callable[..., Result]
+    folder: Path, registry: Callable[..., Called]
 ) -> None:
     (folder / "contracts").mkdir()
     (folder / "contracts" / "wagers.yaml").write_text(CONTRACT)
@@ -290,11 +288,11 @@ def test_a_folder_of_contracts_is_published_as_a_whole(
     ]
 
 
-def test_an_empty_registry_is_reported(registry: Callable[..., Result]) -> None:
+def test_an_empty_registry_is_reported(registry: Callable[..., Called]) -> None:
     assert registry("list").output == "no contracts are published yet\n"
 
 
-def test_a_dry_run_publishes_nothing(folder: Path, registry: Callable[..., Result]) -> None:
+def test_a_dry_run_publishes_nothing(folder: Path, registry: Callable[..., Called]) -> None:
     result = registry("publish", "old.yaml", "--dry-run")
     assert result.output == "bronze.wagers 1.0.0 can be published\n"
     assert not (folder / "published").exists()
@@ -310,16 +308,16 @@ def test_a_dry_run_publishes_nothing(folder: Path, registry: Callable[..., Resul
     ],
 )
 def test_the_registry_names_the_alternatives(
-    arguments: tuple[str, ...], message: str, registry: Callable[..., Result]
+    arguments: tuple[str, ...], message: str, registry: Callable[..., Called]
 ) -> None:
     registry("publish", "old.yaml", "--on", "2026-01-05")
     result = registry(*arguments)
-    assert result.exit_code == 2
+    assert result.returncode == 2
     assert message in result.output
 
 
 def test_consumers_of_a_version_that_ends_are_listed(
-    folder: Path, registry: Callable[..., Result]
+    folder: Path, registry: Callable[..., Called]
 ) -> None:
     more = "  lifecycle: {status: deprecated}\n"
     (folder / "ending.yaml").write_text(LOOSER + more)
@@ -327,12 +325,12 @@ def test_consumers_of_a_version_that_ends_are_listed(
     assert registry("consumers", "bronze.wagers", "--outdated").output == "no outdated consumers\n"
     registry("publish", "ending.yaml", "--on", "2026-01-06")
     result = registry("consumers", "bronze.wagers", "--outdated", "--json")
-    assert result.exit_code == 1
+    assert result.returncode == 1
     assert [row["consumer"] for row in json.loads(result.output)] == ["bi", "mail@example.com"]
 
 
 def test_gates_that_enforced_a_version_recently_are_its_consumers(
-    folder: Path, registry: Callable[..., Result]
+    folder: Path, registry: Callable[..., Called]
 ) -> None:
     registry("publish", "old.yaml", "--on", "2026-01-05")
     (folder / "two.yaml").write_text(BROKEN.replace("1.1.0", "2.0.0"))
@@ -350,7 +348,7 @@ def test_gates_that_enforced_a_version_recently_are_its_consumers(
         *("consumers", "bronze.wagers", "--results", "results", "--on", "2026-01-08"),
         *("--days", "3", "--outdated", "--json"),
     )
-    assert result.exit_code == 1
+    assert result.returncode == 1
     assert json.loads(result.output) == [
         {
             "consumer": "silver",
@@ -366,24 +364,13 @@ def test_gates_that_enforced_a_version_recently_are_its_consumers(
 
 def enforced(gate: str, version: str, moment: datetime, pin: str | None) -> GateReport:
     """The report of a gate that has enforced a version."""
-    return GateReport(
-        run_id=str(uuid4()),
-        run_key=RunKey(gate, moment.date(), f"run on {moment:%d}"),
-        attempt=Attempt(1, str(uuid4())),
-        suite="wagers.yaml",
-        fail_on=Severity.P1,
-        outcome=Outcome.PASSED,
-        verdicts=(),
-        datasets=(),
-        started_at=moment,
-        finished_at=moment,
-        contract=EnforcedContract("bronze.wagers", version, "fabric", pin=pin),
-    )
+    contract = EnforcedContract("bronze.wagers", version, "fabric", pin=pin)
+    return report_at(moment, gate=gate, contract=contract)
 
 
 def test_evolve_prints_statements() -> None:
     result = contract("evolve", "old.yaml", "broken.yaml", "--table", "lh.wagers")
-    assert result.exit_code == 0
+    assert result.returncode == 0
     assert "ALTER TABLE `lh`.`wagers` DROP COLUMN `amount`;" in result.output
     result = contract("evolve", "old.yaml", "broken.yaml", "--table", "lh.wagers", "--versioned")
     assert "CREATE OR REPLACE VIEW `lh`.`wagers` AS SELECT * FROM `lh`.`wagers_v2`" in result.output
@@ -398,7 +385,7 @@ def test_evolve_prints_statements() -> None:
 )
 def test_evolve_reports_invalid_options(options: tuple[str, ...], message: str) -> None:
     result = contract("evolve", "old.yaml", "broken.yaml", *options)
-    assert result.exit_code == 2
+    assert result.returncode == 2
     assert message in result.output
 
 

@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 import yaml
+from command_line import dql
 from processes import ended
-from typer.testing import CliRunner
 
-from dqx_airflow.cli.main import app
 from dqx_airflow.values.files import shipped
 
 ROOT = Path(__file__).parents[2]
@@ -33,9 +32,7 @@ def repository(tmp_path: Path) -> Path:
     (tmp_path / "contracts").mkdir()
     (tmp_path / "suites").mkdir()
     (tmp_path / "contracts" / "slots.yaml").write_text(SOUND)
-    suite = CliRunner().invoke(
-        app, ["contract", "to-suite", str(tmp_path / "contracts" / "slots.yaml")]
-    )
+    suite = dql("contract", "to-suite", str(tmp_path / "contracts" / "slots.yaml"))
     (tmp_path / "suites" / "slots.dql").write_text(suite.output)
     identity = ["-c", "user.name=me", "-c", "user.email=me@example.com"]
     for call in (
@@ -81,5 +78,5 @@ def test_a_hook_runs_on_its_own_files_only(hook: dict[str, Any], tmp_path: Path)
     file = tmp_path / Path(name).name
     file.write_text('suite "S" {\n}\n' if is_suite else SOUND)
     call = shlex.split(hook["entry"])
-    done = CliRunner().invoke(app, [*call[1:], str(file)])
-    assert done.exit_code == 0, done.output
+    done = dql(*call[1:], file)
+    assert done.returncode == 0, done.output

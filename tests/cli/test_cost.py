@@ -17,9 +17,6 @@ from command_line import dql_prints as dql
 from deltalake import write_deltalake
 from processes import output_of
 from pyarrow import csv
-from typer.testing import CliRunner
-
-from dqx_airflow.cli.main import app
 
 FIRST = date(2024, 12, 1)
 ROWS = 2_000
@@ -60,11 +57,10 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def here(lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def here(lake: Path, here: Path) -> Path:
     Path("dqx.toml").write_text("")
     Path("orders.dql").write_text(SUITE)
-    return tmp_path
+    return here
 
 
 def costs(location: str, *arguments: str) -> dict[str, dict[str, Any]]:
@@ -154,9 +150,7 @@ def test_text_is_read_as_a_whole_and_tables_have_no_known_size(lake: Path) -> No
         "explain", "orders.dql", "--cost", "--dataset", f"orders={table}"
     )
     missing = ["explain", "orders.dql", "--cost", "--dataset", "orders=/nowhere?date_column=ds"]
-    done = CliRunner().invoke(app, missing)
-    assert done.exit_code == 4
-    assert "no Delta table at /nowhere" in done.output
+    assert "no Delta table at /nowhere" in dql(*missing, code=4)
 
 
 def test_no_java_is_needed(lake: Path) -> None:
@@ -198,8 +192,8 @@ def test_a_comment_says_how_much_more_a_gate_reads(lake: Path) -> None:
     assert " less of orders for 2024-12-03: " in output
     without = dql("diff", "--cost", "--to", "2024-12-03")
     assert "what the gate reads is not known: add --dataset NAME=PATH" in without
-    wrong = CliRunner().invoke(app, ["diff", "--cost", "--dataset", "orders"])
-    assert (wrong.exit_code, "missing the dataset name" in wrong.output) == (2, True)
+    wrong = dql("diff", "--cost", "--dataset", "orders", code=2)
+    assert "missing the dataset name" in wrong
     assert output.rstrip().endswith("estimated from file sizes, Delta logs and Parquet footers")
 
 
@@ -211,6 +205,5 @@ def test_a_file_without_a_footer_is_named(lake: Path, command: str) -> None:
     Path("broken.parquet").write_bytes(b"PAR1, and no more")
     date_given = ["orders.dql", "--date", "2024-12-03"] if command == "explain" else []
     call = [command, *date_given, "--cost"]
-    result = CliRunner().invoke(app, [*call, "--dataset", "orders=broken.parquet?date_column=ds"])
-    assert result.exit_code == 4, result.output
-    assert "broken.parquet cannot be read" in result.output
+    printed = dql(*call, "--dataset", "orders=broken.parquet?date_column=ds", code=4)
+    assert "broken.parquet cannot be read" in printed

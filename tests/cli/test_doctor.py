@@ -422,12 +422,11 @@ def test_a_results_root_below_a_file_is_a_problem_with_a_remedy(tmp_path: Path) 
 
 
 @pytest.fixture
-def only_lineage(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
+def only_lineage(monkeypatch: pytest.MonkeyPatch, here: Path) -> pytest.MonkeyPatch:
     """Nothing of OpenLineage is configured, neither by variables nor by a file."""
     for name in [name for name in os.environ if name.startswith("OPENLINEAGE")]:
         monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(here))
     return monkeypatch
 
 

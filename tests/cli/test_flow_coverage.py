@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from command_line import dql_prints
 from hypothesis import HealthCheck, given, settings
+from made_reports import report_at, verdict_of
 from odd_values import with_odd_values
 from typer.testing import CliRunner
 
@@ -27,13 +28,9 @@ from dqx_airflow.values import (
     DatasetSnapshot,
     GateReport,
     GateRequest,
-    Outcome,
     Promotion,
     RunKey,
-    Severity,
     SourceFile,
-    Status,
-    Verdict,
 )
 
 BRONZE, SILVER = "s3://lake/bronze/orders", "s3://lake/silver/orders"
@@ -61,15 +58,14 @@ models:
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def here(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in [*os.environ]:
         if name.startswith(("DQX_", "OPENLINEAGE")):
             monkeypatch.delenv(name)
     Path("dqx.toml").write_text(f'[datasets.orders]\npath = "{BRONZE}/2026-11-23"\n')
     Path("orders.dql").write_text(SUITE)
     Path("orders.yaml").write_text(CONTRACT)
-    return tmp_path
+    return here
 
 
 def dataset(place: str, *columns: str, **facets: Any) -> dict[str, Any]:
@@ -239,7 +235,7 @@ def test_a_contract_names_columns_and_checks_none_unless_it_is_enforced() -> Non
 @pytest.fixture
 def gate() -> tuple[GateRequest, GateReport]:
     """A gate on two tables of a lake, of which it promoted one."""
-    key, when = RunKey("dag.gate", date(2026, 11, 23), "run"), datetime(2026, 11, 24, 6)
+    key = RunKey("dag.gate", date(2026, 11, 23), "run")
     request = GateRequest(
         key, Attempt(1, "a"), SourceFile("x", ""), (DatasetRef("orders", BRONZE),), "/results"
     )
@@ -247,17 +243,10 @@ def gate() -> tuple[GateRequest, GateReport]:
     snapshot = DatasetSnapshot(
         "orders", f"{BRONZE}/2026-11-23", "delta", 3, 9, fields, promotion=Promotion(SILVER, 4, 9)
     )
-    verdict = Verdict(
-        "ids", "Orders", ("orders",), "null_count(id)", "== 0", Severity.P1, Status.PASSED,
-        metric="null_count", column="id",
-    )  # fmt: skip
-    run = "01939b7e-0000-7000-8000-000000000001"
-    utc = when.replace(tzinfo=timezone.utc)
-    report = GateReport(
-        run, key, request.attempt, "Orders", Severity.P1, Outcome.PASSED, (verdict,), (snapshot,),
-        utc, utc,
-    )  # fmt: skip
-    return request, report
+    verdict = verdict_of("ids", metric="null_count", column="id")
+    at = datetime(2026, 11, 24, 6, tzinfo=timezone.utc)
+    report = report_at(at, verdict, run_key=key, attempt=request.attempt, datasets=(snapshot,))
+    return request, replace(report, run_id="01939b7e-0000-7000-8000-000000000001")
 
 
 def summary(*arguments: str) -> dict[str, Any]:

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from typer.testing import CliRunner
+from command_line import dql
 
-from dqx_airflow.cli.main import app
 from dqx_airflow.datasets.dqx_toml import read_settings
 from dqx_airflow.datasets.settings import dataset_ref
 from dqx_airflow.dql.check import check_source
@@ -19,8 +18,8 @@ from dqx_airflow.values import SourceFile
 
 
 def init(folder: Path, *arguments: str) -> tuple[int, str]:
-    done = CliRunner().invoke(app, ["init", str(folder), *arguments])
-    return done.exit_code, done.output
+    done = dql("init", folder, *arguments)
+    return done.returncode, done.output
 
 
 def assert_sound(folder: Path, name: str) -> None:

@@ -12,19 +12,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from made_reports import report_at, verdict_of
 
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.tuning.proposals import ProposalStage, read_proposals
-from dqx_airflow.values import (
-    Attempt,
-    DatasetSnapshot,
-    GateReport,
-    Outcome,
-    RunKey,
-    Severity,
-    Status,
-    Verdict,
-)
+from dqx_airflow.values import DatasetSnapshot, Outcome, RunKey, Status
 
 mcp = pytest.importorskip("mcp")
 
@@ -55,30 +47,22 @@ def project(tmp_path: Path) -> Path:
     (tmp_path / "lake").mkdir()
     rows = {"id": [1, 2, 2], "email": ["eve@example.com", None, None]}
     pq.write_table(pa.table(rows), tmp_path / "lake" / "orders.parquet")
-    verdict = Verdict(
-        name="email",
-        check="Completeness",
-        datasets=("orders",),
-        expression="null_count(email) / num_rows()",
-        expected="< MAX_NULLS",
-        severity=Severity.P1,
-        status=Status.FAILED,
-        value=0.5,
-        reason="half of the addresses are missing",
-    )
-    key = RunKey("shop.orders", date(2024, 3, 2), "manual")
-    now = datetime(2024, 3, 3, tzinfo=timezone.utc)
-    report = GateReport(
+    report = report_at(
+        datetime(2024, 3, 3, tzinfo=timezone.utc),
+        verdict_of(
+            "email",
+            check="Completeness",
+            expression="null_count(email) / num_rows()",
+            expected="< MAX_NULLS",
+            status=Status.FAILED,
+            value=0.5,
+            reason="half of the addresses are missing",
+        ),
         run_id="00000001-0000-4000-8000-000000000000",
-        run_key=key,
-        attempt=Attempt(1, "attempt-1"),
+        run_key=RunKey("shop.orders", date(2024, 3, 2), "manual"),
         suite="Orders",
-        fail_on=Severity.P1,
         outcome=Outcome.BLOCKED,
-        verdicts=(verdict,),
         datasets=(DatasetSnapshot("orders", "/lake/orders", "parquet", rows=3),),
-        started_at=now,
-        finished_at=now,
     )
     ResultsStore(str(tmp_path / "store")).write(report)
     return tmp_path

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import Called, dql
 from processes import ended, output_of
-from typer.testing import CliRunner, Result
 
-from dqx_airflow.cli.main import app
 from dqx_airflow.cli.package import NATIVE, typical_request
 from dqx_airflow.datasets.connections import (
     DRIVER_OPTIONS,
@@ -33,14 +32,14 @@ SCRIPTS = Path(__file__).parents[2] / "spark_jobs"
 
 
 @pytest.fixture(scope="module")
-def packaged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
+def packaged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Called]:
     """The bundle, and how the command ended that wrote it."""
     path = tmp_path_factory.mktemp("bundle") / "there" / "job.zip"
-    return path, CliRunner().invoke(app, ["package", "--output", str(path)])
+    return path, dql("package", "--output", path)
 
 
 @pytest.fixture(scope="module")
-def bundle(packaged: tuple[Path, Result]) -> Path:
+def bundle(packaged: tuple[Path, Called]) -> Path:
     return packaged[0]
 
 
@@ -184,9 +183,9 @@ def test_the_same_packages_make_the_same_bytes(tmp_path: Path) -> None:
     assert made[0] == made[1]
 
 
-def test_the_command_prints_the_path_and_the_native_packages(packaged: tuple[Path, Result]) -> None:
+def test_the_command_prints_the_path_and_the_native_packages(packaged: tuple[Path, Called]) -> None:
     path, done = packaged
-    assert done.exit_code == 0
+    assert done.returncode == 0
     assert path.is_file()
     assert f'py_files="{path}"' in done.output
     assert path.with_name("gate_job.py").read_text() == (SCRIPTS / "gate_job.py").read_text()
@@ -197,8 +196,8 @@ def test_the_command_prints_the_path_and_the_native_packages(packaged: tuple[Pat
 def test_an_unwritable_output_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     path = tmp_path / "file" / "job.zip"
-    done = CliRunner().invoke(app, ["package", "--output", str(path)])
-    assert done.exit_code == 4
+    done = dql("package", "--output", path)
+    assert done.returncode == 4
     assert f"error: {tmp_path / 'file'} cannot be written" in done.output
     assert "Traceback" not in done.output
 
@@ -206,8 +205,8 @@ def test_an_unwritable_output_is_reported(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("archive") / "gate.jsa"
-    done = CliRunner().invoke(app, ["package", "--jvm-archive", str(path)])
-    assert done.exit_code == 0, done.output
+    done = dql("package", "--jvm-archive", path)
+    assert done.returncode == 0, done.output
     assert f"AIRFLOW__DQX__JVM_ARCHIVE={path}" in done.output
     assert list(path.parent.iterdir()) == [path]
     return path

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from datetime import date, datetime, timedelta, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from command_line import dql
+from made_reports import report_at
 
-from dqx_airflow.cli.main import app
 from dqx_airflow.results.store import ResultsStore
-from dqx_airflow.values import (
-    Attempt,
-    DatasetSnapshot,
-    GateReport,
-    Outcome,
-    PartialRun,
-    RunKey,
-    Selection,
-    Severity,
-)
+from dqx_airflow.values import DatasetSnapshot, Outcome, PartialRun, Selection, Severity
 
 catalogs = pytest.importorskip("pyiceberg.catalog")
 pa = pytest.importorskip("pyarrow")
@@ -37,12 +27,11 @@ def configure(monkeypatch: pytest.MonkeyPatch, **settings: str) -> None:
 
 
 @pytest.fixture
-def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def table(here: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A table with one snapshot in main, from which the branch `audit` begins."""
-    monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("DQX_RESULTS_ROOT", raising=False)
-    warehouse = f"file://{tmp_path}/warehouse"
-    configure(monkeypatch, TYPE="sql", URI=f"sqlite:///{tmp_path}/lake.db", WAREHOUSE=warehouse)
+    warehouse = f"file://{here}/warehouse"
+    configure(monkeypatch, TYPE="sql", URI=f"sqlite:///{here}/lake.db", WAREHOUSE=warehouse)
     catalog = catalogs.load_catalog("lake")
     catalog.create_namespace("sales")
     made = catalog.create_table(TABLE, rows().schema)
@@ -67,28 +56,21 @@ def ids(table: Any, branch: str = "main") -> list[int]:
 
 def forward(*arguments: str, code: int = 0, name: str = TABLE) -> str:
     given = ["publish", name, "--branch", "audit", "--catalog", "lake", *arguments]
-    done = CliRunner().invoke(app, given)
-    assert done.exit_code == code, done.output
+    done = dql(*given)
+    assert done.returncode == code, done.output
     assert "Traceback" not in done.output
     return " ".join(done.output.split())
+
+
+RUN_ID = "01939b7e-0000-7000-8000-000000000001"
 
 
 def ran(table: Any, **changes: Any) -> str:
     """The id of a run that read the table a minute ahead of now, as written to the store."""
     at = datetime.now(timezone.utc) + timedelta(minutes=1)
-    report = GateReport(
-        "01939b7e-0000-7000-8000-000000000001",
-        RunKey("dag.gate", date(2026, 11, 23), "run"),
-        Attempt(1, "a"),
-        "Orders",
-        Severity.P1,
-        Outcome.PASSED,
-        (),
-        (DatasetSnapshot("orders", table.location(), "iceberg"),),
-        at,
-        at,
-    )
-    ResultsStore("results").write(replace(report, **changes))
+    read = DatasetSnapshot("orders", table.location(), "iceberg")
+    report = report_at(at, **{"datasets": (read,), "run_id": RUN_ID, **changes})
+    ResultsStore("results").write(report)
     return report.run_id[:8]
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from typer.testing import CliRunner
-
-from dqx_airflow.cli.main import app
+from command_line import dql
 
 
 @pytest.mark.parametrize("command", [("list",), ("show", "latest")])
@@ -13,8 +11,8 @@ def test_invalid_storage_options_give_one_message(
     command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DQX_RESULTS_STORAGE", "{broken")
-    done = CliRunner().invoke(app, ["results", *command, "--root", "s3://lake/dqx"])
-    assert done.exit_code == 2
+    done = dql("results", *command, "--root", "s3://lake/dqx")
+    assert done.returncode == 2
     assert done.output.startswith(
         "error: the environment variable DQX_RESULTS_STORAGE is not a JSON object\n  help: write"
     )

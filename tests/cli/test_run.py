@@ -21,9 +21,7 @@ from command_line import Called, dql
 from deltalake import write_deltalake
 from markdown_cases import Case, cases
 from processes import ended, output_of
-from typer.testing import CliRunner
 
-from dqx_airflow.cli.main import app
 from dqx_airflow.results.query import list_runs
 from dqx_airflow.values import GateReport, Origin, Outcome, Status, from_json
 
@@ -40,15 +38,14 @@ LIBRARY = "export const A = 1\n"
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def home(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("DQX_CONNECTION", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
-    (tmp_path / "libraries").mkdir()
-    (tmp_path / "libraries" / "lib.dql").write_text(LIBRARY)
-    (tmp_path / "library.dql").write_text(LIBRARY)
-    (tmp_path / "orders.dql").write_text(SUITE)
-    return tmp_path
+    (here / "libraries").mkdir()
+    (here / "libraries" / "lib.dql").write_text(LIBRARY)
+    (here / "library.dql").write_text(LIBRARY)
+    (here / "orders.dql").write_text(SUITE)
+    return here
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -56,8 +53,8 @@ def test_a_wrong_call_reports_all_its_errors(case: Case, home: Path) -> None:
     for kind, file in (("dql", "orders.dql"), ("toml", "dqx.toml")):
         if text := case.block(kind).text:
             (home / file).write_text(text)
-    result = CliRunner().invoke(app, shlex.split(case.block("sh").text)[1:])
-    assert result.exit_code == 2
+    result = dql(*shlex.split(case.block("sh").text)[1:])
+    assert result.returncode == 2
     assert result.stdout == ""
     case.expect(result.stderr)
     assert "abcdef" not in result.output
@@ -68,8 +65,8 @@ def test_suites_of_projects_with_different_settings_are_not_mixed(home: Path) ->
         (home / name).mkdir()
         (home / name / "dqx.toml").write_text("[datasets]\norders = 'lake'\n")
         (home / name / "orders.dql").write_text(SUITE)
-    result = CliRunner().invoke(app, ["run", "a", "b"])
-    assert result.exit_code == 2
+    result = dql("run", "a", "b")
+    assert result.returncode == 2
     assert "these suites have different dqx.toml files" in result.stderr
     assert "--config" in result.stderr
 
@@ -322,8 +319,8 @@ def test_a_range_of_dates_ends_with_a_calendar_and_the_worst_exit_code(
 def test_two_suites_with_one_name_are_refused(home: Path) -> None:
     (home / "again.dql").write_text(SUITE)
     call = ["run", "orders.dql", "again.dql", "--dataset", "orders=x", "--results", "store"]
-    result = CliRunner().invoke(app, call)
-    assert result.exit_code == 2
+    result = dql(*call)
+    assert result.returncode == 2
     assert "two suites are named 'Orders': orders.dql and again.dql" in result.stderr
 
 

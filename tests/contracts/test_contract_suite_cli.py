@@ -42,8 +42,7 @@ UNSUPPORTED = CONTRACT.replace("nullable: false", 'pattern: "a|\\\\Z"')
 
 
 @pytest.fixture
-def contract(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def contract(here: Path) -> Path:
     path = Path("customers.yaml")
     path.write_text(CONTRACT)
     return path

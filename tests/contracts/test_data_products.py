@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
-
-from dqx_airflow.cli.main import app
+from command_line import dql
 
 CONTRACT = """\
 dataContractSpecification: 1.2.1
@@ -54,19 +52,18 @@ productCreatedTs: "2023-01-15T10:30:00Z"
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def folder(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("DQX_CONTRACT_REGISTRY", raising=False)
     Path("contracts").mkdir()
     for id, version in (("orders", "1.0.0"), ("orders", "1.1.0"), ("revenue", "2.0.0")):
         path = Path("contracts", f"{id}-{version}.yaml")
         path.write_text(CONTRACT.format(id=id, version=version))
-    return tmp_path
+    return here
 
 
 def run(*arguments: str, verb: str = "lint") -> tuple[int, str]:
-    done = CliRunner().invoke(app, ["contract", verb, *arguments])
-    return done.exit_code, done.output
+    done = dql("contract", verb, *arguments)
+    return done.returncode, done.output
 
 
 def errors(*arguments: str) -> list[str]:

@@ -6,10 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from command_line import dql
 from markdown_cases import Case, cases
-from typer.testing import CliRunner
 
-from dqx_airflow.cli.main import app
 from dqx_airflow.contracts.datalex_binding import (
     check_blocks,
     find_manifest,
@@ -204,22 +203,21 @@ def test_a_new_manifest_affects_the_blocks_that_use_what_changed(
 
 
 def test_a_broken_block_fails_the_job_and_emits_lineage(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    events = tmp_path / "events.jsonl"
+    events = here / "events.jsonl"
     transport = {"type": "file", "log_file_path": str(events), "append": True}
     monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
-    (tmp_path / "old.json").write_text(SOURCE.text)
-    (tmp_path / "new.json").write_text(changed("commerce.Customer.listed", "commerce.Customer.x"))
+    (here / "old.json").write_text(SOURCE.text)
+    (here / "new.json").write_text(changed("commerce.Customer.listed", "commerce.Customer.x"))
     call = ["contract", "impact", "old.json", "new.json", "blocks.dql", "--emit"]
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "blocks.dql").write_text(BLOCKS)
-    done = CliRunner().invoke(app, call)
-    assert done.exit_code == 0, "a block that is not certified fails nothing"
+    (here / "blocks.dql").write_text(BLOCKS)
+    done = dql(*call)
+    assert done.returncode == 0, "a block that is not certified fails nothing"
     assert "'Other' would break, but is not certified: commerce.Customer.listed@1" in done.output
-    (tmp_path / "blocks.dql").write_text(BLOCKS.replace('"draft" datalex', '"certified" datalex'))
-    done = CliRunner().invoke(app, call)
-    assert done.exit_code == 1, done.output
+    (here / "blocks.dql").write_text(BLOCKS.replace('"draft" datalex', '"certified" datalex'))
+    done = dql(*call)
+    assert done.returncode == 1, done.output
     assert (
         "'Other' breaks: commerce.Customer.listed@1: it no longer exists\n1 block broken"
         in done.output
@@ -231,38 +229,32 @@ def test_a_broken_block_fails_the_job_and_emits_lineage(
     assert "it no longer exists" in event["run"]["facets"]["errorMessage"]["message"]
 
 
-def test_unaffected_blocks_exit_with_0(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "old.json").write_text(SOURCE.text)
-    (tmp_path / "bad.json").write_text("{}")
-    (tmp_path / "blocks.dql").write_text(BLOCKS)
+def test_unaffected_blocks_exit_with_0(here: Path) -> None:
+    (here / "old.json").write_text(SOURCE.text)
+    (here / "bad.json").write_text("{}")
+    (here / "blocks.dql").write_text(BLOCKS)
     call = ["contract", "impact", "old.json", "old.json", "blocks.dql"]
-    assert CliRunner().invoke(app, call).exit_code == 0
-    done = CliRunner().invoke(app, [*call, "--format", "json"])
+    assert dql(*call).returncode == 0
+    done = dql(*call, "--format", "json")
     assert [item["breaking"] for item in json.loads(done.stdout)] == [False]
-    assert (
-        CliRunner().invoke(app, ["contract", "impact", "old.json", "bad.json", "."]).exit_code == 2
-    )
+    assert dql("contract", "impact", "old.json", "bad.json", ".").returncode == 2
 
 
-def test_dql_check_checks_blocks_against_the_nearest_manifest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "datalex-manifest.json").write_text(SOURCE.text)
+def test_dql_check_checks_blocks_against_the_nearest_manifest(here: Path) -> None:
+    (here / "datalex-manifest.json").write_text(SOURCE.text)
     block = 'block "A" {{ status = "{}" datalex_contract = "commerce.Customer.active@1" {} }}'
     kept = 'query = "SELECT 1 AS customers"'
-    (tmp_path / "a.dql").write_text(block.format("certified", kept))
-    assert CliRunner().invoke(app, ["check", "a.dql"]).exit_code == 0
-    (tmp_path / "b.dql").write_text(block.format("certified", 'query = "SELECT 1 AS n"'))
-    done = CliRunner().invoke(app, ["check", "."])
-    assert done.exit_code == 2
+    (here / "a.dql").write_text(block.format("certified", kept))
+    assert dql("check", "a.dql").returncode == 0
+    (here / "b.dql").write_text(block.format("certified", 'query = "SELECT 1 AS n"'))
+    done = dql("check", ".")
+    assert done.returncode == 2
     assert "E506" in done.output
-    (tmp_path / "b.dql").write_text(block.format("review", 'query = "SELECT 1 AS n"'))
-    assert CliRunner().invoke(app, ["check", "."]).exit_code == 0
-    other = tmp_path / "other.json"
+    (here / "b.dql").write_text(block.format("review", 'query = "SELECT 1 AS n"'))
+    assert dql("check", ".").returncode == 0
+    other = here / "other.json"
     other.write_text("{}")
-    assert CliRunner().invoke(app, ["check", "a.dql", "--datalex", "other.json"]).exit_code == 2
+    assert dql("check", "a.dql", "--datalex", "other.json").returncode == 2
 
 
 def test_a_block_file_is_not_a_suite_and_is_not_formatted() -> None:
@@ -288,20 +280,19 @@ def test_a_misplaced_id_and_an_old_version_are_warnings() -> None:
 
 
 def test_dql_check_sends_the_bindings_of_certified_blocks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "datalex-manifest.json").write_text(SOURCE.text)
+    (here / "datalex-manifest.json").write_text(SOURCE.text)
     block = 'block "{}" {{ status = "{}" datalex_contract = "commerce.Customer.active@1" {} }}\n'
     kept, broken = 'query = "SELECT 1 AS customers"', 'query = "SELECT 1 AS n"'
     rows = (("A", "certified", kept), ("B", "certified", broken), ("C", "draft", broken))
-    (tmp_path / "a.dql").write_text("".join(block.format(*row) for row in rows))
-    done = CliRunner().invoke(app, ["check", "a.dql", "--emit"])
+    (here / "a.dql").write_text("".join(block.format(*row) for row in rows))
+    done = dql("check", "a.dql", "--emit")
     assert "no lineage events are sent: no OpenLineage transport is configured" in done.output
-    events = tmp_path / "events.jsonl"
+    events = here / "events.jsonl"
     transport = {"type": "file", "log_file_path": str(events), "append": True}
     monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
-    assert CliRunner().invoke(app, ["check", "a.dql", "--emit"]).exit_code == 2
+    assert dql("check", "a.dql", "--emit").returncode == 2
     sent = [json.loads(line) for line in events.read_text().splitlines()]
     assert [(it["eventType"], it["job"]["name"]) for it in sent] == [
         ("START", "A.block"),

@@ -35,12 +35,6 @@ def dql(*arguments: str) -> Result:
     return CliRunner().invoke(app, ["contract", *arguments])
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def drafted(path: Path, *options: str) -> str:
     result = dql("init", "--from", path.name, *options)
     assert result.exit_code == 0, result.output

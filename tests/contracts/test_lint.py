@@ -6,10 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from command_line import dql
 from markdown_cases import Case, cases
-from typer.testing import CliRunner
 
-from dqx_airflow.cli.main import app
 from dqx_airflow.contracts.enforcement.lint import RULES, lint
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.diagnostics import draw
@@ -47,22 +46,21 @@ def test_every_rule_has_a_code_of_the_table_and_a_name_of_its_own() -> None:
 
 
 def test_the_example_contract_has_no_findings() -> None:
-    done = CliRunner().invoke(app, ["contract", "lint", str(shipped("dags_examples/contracts"))])
-    assert done.exit_code == 0, done.output
+    done = dql("contract", "lint", str(shipped("dags_examples/contracts")))
+    assert done.returncode == 0, done.output
     assert "1 contract checked, no errors, no warnings" in done.output
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "orders.yaml").write_text(LACKING)
-    (tmp_path / "compose.yaml").write_text("services: {}\n")
-    return tmp_path
+def folder(here: Path) -> Path:
+    (here / "orders.yaml").write_text(LACKING)
+    (here / "compose.yaml").write_text("services: {}\n")
+    return here
 
 
 def run(*arguments: str) -> tuple[int, str]:
-    done = CliRunner().invoke(app, ["contract", "lint", *arguments])
-    return done.exit_code, done.output
+    done = dql("contract", "lint", *arguments)
+    return done.returncode, done.output
 
 
 def test_warnings_fail_with_strict_only(folder: Path) -> None:

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from command_line import dql
 from deltalake import DeltaTable, write_deltalake
-from typer.testing import CliRunner
-
-from dqx_airflow.cli.main import app
 
 CONTRACT = """\
 dataContractSpecification: 1.2.1
@@ -49,18 +47,17 @@ models:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "orders.yaml").write_text(CONTRACT)
+def folder(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (here / "orders.yaml").write_text(CONTRACT)
     write_deltalake("lake/orders", pa.table({"id": [1], "total": [1.5], "note": ["x"]}))
-    transport = {"type": "file", "log_file_path": str(tmp_path / "events.jsonl"), "append": True}
+    transport = {"type": "file", "log_file_path": str(here / "events.jsonl"), "append": True}
     monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
-    return tmp_path
+    return here
 
 
 def publish(*arguments: str) -> tuple[int, str]:
-    done = CliRunner().invoke(app, ["contract", "publish", "orders.yaml", *arguments])
-    return done.exit_code, done.output
+    done = dql("contract", "publish", "orders.yaml", *arguments)
+    return done.returncode, done.output
 
 
 def test_the_table_has_its_contract_in_its_properties(folder: Path) -> None:

@@ -7,11 +7,10 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from command_line import Called, dql
 from contract_edits import contract_of
 from markdown_cases import Case, cases
-from typer.testing import CliRunner, Result
 
-from dqx_airflow.cli.main import app
 from dqx_airflow.contracts.registry import registry_at
 from dqx_airflow.contracts.uses import (
     ConsumerUse,
@@ -56,14 +55,13 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def consumers(*options: str) -> Result:
-    return CliRunner().invoke(
-        app,
-        ["contract", "consumers", ID, "--registry", "published", "--on", "2026-01-05", *options],
+def consumers(*options: str) -> Called:
+    return dql(
+        "contract", "consumers", ID, "--registry", "published", "--on", "2026-01-05", *options
     )
 
 
-def rows(result: Result) -> list[tuple[str | None, ...]]:
+def rows(result: Called) -> list[tuple[str | None, ...]]:
     """The rows of a result in JSON: who, the pin, the version, what is wrong with it."""
     keys = ("consumer", "pin", "version", "concern")
     return [tuple(item[key] for key in keys) for item in json.loads(result.stdout)]
@@ -88,7 +86,7 @@ def test_invalid_python_is_reported(text: str) -> None:
 
 def test_a_file_is_never_run(here: Path) -> None:
     (here / "dags" / "dag.py").write_text("open('ran', 'w')\nimport nothing_of_that_name\n")
-    assert consumers("--code", "dags").exit_code == 0
+    assert consumers("--code", "dags").returncode == 0
     assert not (here / "ran").exists()
 
 
@@ -150,7 +148,7 @@ def test_undecidable_uses_are_warnings(here: Path) -> None:
     (here / "dags" / "empty.yaml").write_text("a: 1\n")
     (here / "dags" / "other.py").write_text("assert_contract(frame, 'empty.yaml')\n")
     result = consumers("--code", "dags")
-    assert result.exit_code == 0
+    assert result.returncode == 0
     assert result.stderr.splitlines() == [
         "warning: dags/broken.py: invalid Python: invalid syntax (<unknown>, line 1)",
         "warning: dags/gates.py:1: ContractGateOperator: there is no gone.yaml",
@@ -173,12 +171,12 @@ def test_outdated_lists_the_consumers_of_ending_versions(here: Path) -> None:
     )
     result = consumers("--code", "dags/gates.py", "--outdated", "--json")
     assert [row[0] for row in rows(result)] == ["risk", "old"]
-    assert result.exit_code == 1
+    assert result.returncode == 1
 
 
 def test_missing_code_is_reported(here: Path) -> None:
     result = consumers("--code", "nowhere")
-    assert result.exit_code == 2
+    assert result.returncode == 2
     assert "nothing found at nowhere" in result.stderr
 
 
@@ -224,7 +222,7 @@ def blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_blocks_are_consumers_of_the_versions_of_a_manifest(blocks: Path) -> None:
-    result = CliRunner().invoke(app, ["contract", "consumers", CUSTOMERS, "--code", ".", "--json"])
+    result = dql("contract", "consumers", CUSTOMERS, "--code", ".", "--json")
     assert rows(result) == [
         ("old", "1", "1", "version 2 is there"),
         ("new", "2", "2", None),
@@ -244,8 +242,8 @@ def test_blocks_are_consumers_of_the_versions_of_a_manifest(blocks: Path) -> Non
 
 def test_outdated_blocks_are_listed(blocks: Path) -> None:
     call = ["consumers", CUSTOMERS, "--code", "blocks.dql", "--outdated"]
-    result = CliRunner().invoke(app, ["contract", *call, "--datalex", "datalex-manifest.json"])
-    assert result.exit_code == 1
+    result = dql("contract", *call, "--datalex", "datalex-manifest.json")
+    assert result.returncode == 1
     assert "old (blocks.dql:3)" in result.stdout
     assert "new (" not in result.stdout
 
@@ -259,8 +257,8 @@ def test_outdated_blocks_are_listed(blocks: Path) -> None:
     ],
 )
 def test_an_invalid_call_is_reported(blocks: Path, options: tuple[str, ...], message: str) -> None:
-    result = CliRunner().invoke(app, ["contract", "consumers", *options])
-    assert result.exit_code == 2
+    result = dql("contract", "consumers", *options)
+    assert result.returncode == 2
     assert message in result.stderr
 
 

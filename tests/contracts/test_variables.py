@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from command_line import dql
 
 from dqx_airflow.api.contract import Contract, ContractValidator
-from dqx_airflow.cli.main import app
 from dqx_airflow.contracts.document import FolderReader, given_variables
 from dqx_airflow.contracts.enforcement.enforced_contract import enforce
 from dqx_airflow.contracts.read import ReadContract, read_contract
@@ -233,11 +232,8 @@ def test_only_listed_variables_are_read_from_the_environment_and_no_secrets() ->
         given_variables(["DB_PASSWORD"], {"DB_PASSWORD": "x"})
 
 
-def test_what_is_not_listed_is_shown_nowhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_not_listed_is_shown_nowhere(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """To list a variable is to show it: a contract is trusted with nothing else."""
-    monkeypatch.chdir(tmp_path)
     for name in ("FORBIDDEN", "TABLE", "P", "NA", "OTHER", "LAKE", "WHO", "DB_HOST", "DB_PORT"):
         monkeypatch.setenv(name, f"CANARY_{name}")
     Path("peer.yaml").write_text(PEER, encoding="utf-8")
@@ -245,7 +241,7 @@ def test_what_is_not_listed_is_shown_nowhere(
     shown = ""
     for words in (["lint"], ["coverage"], ["to-suite"], ["export", "--to", "spark"]):
         for file in ("peer.yaml", "unset.yaml"):
-            result = CliRunner().invoke(app, ["contract", words[0], file, *words[1:]])
+            result = dql("contract", words[0], file, *words[1:])
             assert result.output
             shown += result.output
     enforced = enforce(SourceFile("peer.yaml", PEER), on=None, variables={})
@@ -267,15 +263,14 @@ def test_what_is_not_listed_is_shown_nowhere(
 
 
 def test_the_commands_know_the_variables_of_the_settings_and_of_the_call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TABLE", "of_the_environment")
     Path("peer.yaml").write_text(PEER.replace("${TABLE:-orders}", "${TABLE}"), encoding="utf-8")
 
     def run(*words: str) -> tuple[int, str]:
-        result = CliRunner().invoke(app, ["contract", *words])
-        return result.exit_code, result.output
+        result = dql("contract", *words)
+        return result.returncode, result.output
 
     for command in ("lint", "coverage", "to-suite"):
         code, output = run(command, "peer.yaml")
@@ -289,4 +284,4 @@ def test_the_commands_know_the_variables_of_the_settings_and_of_the_call(
     assert code == 0
     assert 'country != "AT"' in output
     Path("dqx.toml").write_text("[contracts]\nvariables = {A = 1}\n", encoding="utf-8")
-    assert "must be a string" in CliRunner().invoke(app, ["contract", "test", "peer.yaml"]).output
+    assert "must be a string" in dql("contract", "test", "peer.yaml").output

@@ -9,10 +9,9 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from sound_suites import sound_suite
 
-from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.dates import check_date, is_active
-from dqx_airflow.values import SourceFile
 
 
 def _rows() -> list[tuple[str, ...]]:
@@ -26,10 +25,8 @@ def _rows() -> list[tuple[str, ...]]:
 def test_a_profile_is_active_in_its_period_and_at_no_other_time(row: tuple[str, ...]) -> None:
     start, end, on, active = row
     text = f'suite "S" {{ profile "P" {{ from {start} to {end} }} }}'
-    checked = check_source(SourceFile("suite.dql", text))
-    assert not checked.errors
-    assert checked.suite is not None
-    profile = checked.suite.profiles[0]
+    suite = sound_suite(text)
+    profile = suite.profiles[0]
     assert profile.start is not None
     assert profile.end is not None
     assert not [*check_date(profile.start), *check_date(profile.end)]

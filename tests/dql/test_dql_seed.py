@@ -6,8 +6,9 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from sound_suites import sound_suite
 
-from dqx_airflow.diagnostics import Level, draw
+from dqx_airflow.diagnostics import Level
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.checks.assertions import datasets_of
 from dqx_airflow.dql.linking import FileReader
@@ -20,14 +21,12 @@ SUITES = sorted(Path(__file__).parent.glob("seed/*.dql"))
 @pytest.mark.parametrize("path", SUITES, ids=lambda path: path.stem)
 def test_an_example_of_the_seed_is_accepted_and_can_be_planned(path: Path) -> None:
     source = SourceFile(path.name, path.read_text(encoding="utf-8"))
-    checked = check_source(source, FileReader(path.name, path, path.parent))
-    assert not checked.errors, draw(checked.errors, checked.sources)
-    assert checked.suite is not None
-    names = datasets_of(checked.suite.checks)
+    suite = sound_suite(source, FileReader(path.name, path, path.parent))
+    names = datasets_of(suite.checks)
     datasets = [DatasetRef(name, path="there", date_column="day") for name in names]
-    assert not check_datasets(checked.suite, datasets)
-    plan = resolve(checked.suite, source, datasets, date(2024, 11, 29))
-    written = sum(len(check.assertions) for check in checked.suite.checks)
+    assert not check_datasets(suite, datasets)
+    plan = resolve(suite, source, datasets, date(2024, 11, 29))
+    written = sum(len(check.assertions) for check in suite.checks)
     assert len(plan.assertions) == written + len(names)
 
 

@@ -7,10 +7,9 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from command_line import dql
 from markdown_cases import REWRITE
-from typer.testing import CliRunner
 
-from dqx_airflow.cli.main import app
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.importing import databricks_dqx, dbt_tests
 from dqx_airflow.importing.foreign_rule import listed_rules
@@ -22,8 +21,8 @@ CASES = sorted((HERE / "cases").iterdir())
 
 
 def run(*arguments: object) -> tuple[int, str, str]:
-    result = CliRunner().invoke(app, ["import", *map(str, arguments)])
-    return result.exit_code, result.stdout, result.stderr
+    result = dql("import", *arguments)
+    return result.returncode, result.stdout, result.stderr
 
 
 @pytest.mark.few(8)

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sound_suites import sound_suite
 
-from dqx_airflow.diagnostics import draw
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.printer import show
 from dqx_airflow.metrics.drift import MOST_CATEGORIES, MOST_STEPS, SMALLEST_SHARE
@@ -53,11 +53,9 @@ def table_of(column: str, *days: Sequence[Any]) -> Table:
 def plan_of(*claims: str, ref: DatasetRef = REF) -> Plan:
     body = "\n".join(f'assert {claim} name "{number}"' for number, claim in enumerate(claims))
     source = SourceFile("suite.dql", f'suite "S" {{ check "C" on t {{\n{body}\n}} }}')
-    checked = check_source(source)
-    assert not checked.errors, draw(checked.errors, {source.name: source.text})
-    assert checked.suite is not None
-    assert not check_datasets(checked.suite, [ref])
-    return resolve(checked.suite, source, [ref], DATE, QUIET)
+    suite = sound_suite(source)
+    assert not check_datasets(suite, [ref])
+    return resolve(suite, source, [ref], DATE, QUIET)
 
 
 def judged(claim: str, table: Table) -> Verdict:

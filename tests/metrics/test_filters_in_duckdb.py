@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sound_suites import sound_suite
 
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.plan.evaluate import evaluate
@@ -61,11 +62,9 @@ def test_spark_and_duckdb_measure_the_same_rows(seed: int, spark: Any, tmp_path:
     claims = [claim for claim in _claims(random) if not check_source(_suite(claim)).errors]
     assert len(claims) > CLAIMS * 0.7
     source = _suite(*claims)
-    checked = check_source(source)
-    assert checked.suite is not None
-    assert not checked.errors
+    suite = sound_suite(source)
     ref = DatasetRef("t", str(path), format="parquet")
-    plan = resolve(checked.suite, source, [ref], ON, QUIET)
+    plan = resolve(suite, source, [ref], ON, QUIET)
     verdicts = evaluate(plan, measure(spark, [ref], plan)[1])
     selects = ", ".join(sql for _, sql in claims)
     with duckdb.connect() as connection:

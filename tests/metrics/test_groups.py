@@ -15,10 +15,9 @@ from typing import Any
 
 import pytest
 from markdown_cases import Case, cases
+from sound_suites import sound_suite
 
-from dqx_airflow.diagnostics import draw
 from dqx_airflow.diagnostics.verdicts import format_value
-from dqx_airflow.dql.check import check_source
 from dqx_airflow.engine.proof.cases import frame_of, read_table
 from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.in_memory.measure import measure
@@ -92,11 +91,9 @@ def _plan(case: Case, refs: tuple[DatasetRef, ...]) -> Plan:
     )
     names = ", ".join(ref.name for ref in refs)
     source = SourceFile("suite.dql", f'suite "S" {{ check "C" on {names} {{\n{body}\n}} }}')
-    checked = check_source(source)
-    assert not checked.errors, draw(checked.errors, {source.name: source.text})
-    assert checked.suite is not None
-    assert not check_datasets(checked.suite, refs)
-    return resolve(checked.suite, source, refs, DATE, QUIET)
+    suite = sound_suite(source)
+    assert not check_datasets(suite, refs)
+    return resolve(suite, source, refs, DATE, QUIET)
 
 
 def _expect(case: Case, plan: Plan, found: Scanned) -> None:

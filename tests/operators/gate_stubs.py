@@ -23,7 +23,7 @@ from typing import Any
 
 import pytest
 
-from dqx_airflow.values import Attempt, GateReport, GateRequest, Outcome, RunKey, Severity
+from dqx_airflow.values import GateRequest
 from dqx_airflow.values.json_form import FLAG, from_arguments
 
 ENDLESS = "SELECT max(a.id * b.id % 7) AS id FROM range(9000000) a CROSS JOIN range(9000000) b"
@@ -100,23 +100,6 @@ def killed(gate: Any, context: Any, is_running: Callable[[], bool]) -> BaseExcep
     thread.join(30)
     (error,) = ended
     return error
-
-
-def report_at(at: datetime, **changes: Any) -> GateReport:
-    """The report of a gate that began and ended at this time, and passed."""
-    facts: dict[str, Any] = {
-        "run_id": "r",
-        "run_key": RunKey("lake.gate", at.date(), "run"),
-        "attempt": Attempt(1, "a"),
-        "suite": "orders.dql",
-        "fail_on": Severity.P1,
-        "outcome": Outcome.PASSED,
-        "verdicts": (),
-        "datasets": (),
-        "started_at": at,
-        "finished_at": at,
-    }
-    return GateReport(**{**facts, **changes})
 
 
 def event_of(trigger: Any) -> dict[str, Any]:

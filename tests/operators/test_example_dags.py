@@ -11,7 +11,8 @@ from uuid import uuid4
 
 import pytest
 from dag_files import read_dags
-from gate_stubs import FakeRun, FakeTask, Log, report_at
+from gate_stubs import FakeRun, FakeTask, Log
+from made_reports import report_at
 
 from dqx_airflow import MemoryDatabase, Suite, __version__
 from dqx_airflow.results.past_days import Label, write_labels

@@ -8,10 +8,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
+from command_line import dql
 from dag_files import read_dags
-from typer.testing import CliRunner
-
-from dqx_airflow.cli.main import app
 
 pytestmark = [
     pytest.mark.e2e,
@@ -26,8 +24,8 @@ def test_a_first_gate_passes_and_blocks_a_bad_row(
 ) -> None:
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     folder = Path(airflow_settings["AIRFLOW__CORE__DAGS_FOLDER"], "first")
-    done = CliRunner().invoke(app, ["init", str(folder)])
-    assert done.exit_code == 0, done.output
+    done = dql("init", folder)
+    assert done.returncode == 0, done.output
     dag = read_dags(folder / "orders_gate.py")["orders_gate"]
     now = datetime.now(timezone.utc)
     today = datetime(now.year, now.month, now.day, tzinfo=timezone.utc)

@@ -8,7 +8,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from gate_stubs import SUITE, Gates, Run, SparkSubmit, needs_airflow, report_at
+from gate_stubs import SUITE, Gates, Run, SparkSubmit, needs_airflow
+from made_reports import report_at
 
 from dqx_airflow.values import PartialRun, Selection
 

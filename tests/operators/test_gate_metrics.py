@@ -15,10 +15,11 @@ from typing import Any
 
 import pytest
 import yaml
-from gate_stubs import Gates, SparkSubmit, needs_airflow, report_at
+from gate_stubs import Gates, SparkSubmit, needs_airflow
 from http_stub import Asked, Reply, http_stub
+from made_reports import report_at, verdict_of
 
-from dqx_airflow.values import Severity, Status, Verdict
+from dqx_airflow.values import Severity, Status
 from dqx_airflow.values.files import shipped
 
 pytestmark = pytest.mark.airflow
@@ -240,7 +241,7 @@ def test_late_data_is_counted_by_gates_that_look_at_its_age(
 
     at = datetime(2024, 5, 17, tzinfo=timezone.utc)
     judged = tuple(
-        Verdict("n", "C", ("orders",), expression, "< 1h", Severity.P2, Status(status))
+        verdict_of("n", expression=expression, severity=Severity.P2, status=Status(status))
         for expression, status in verdicts
     )
     emit_metrics("lake.gate", context, report_at(at, verdicts=judged))

@@ -16,8 +16,9 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from gate_stubs import SUITE, FakeTask, Run, SparkSubmit, needs_airflow, report_at
+from gate_stubs import SUITE, FakeTask, Run, SparkSubmit, needs_airflow
 from http_stub import Asked, Reply, http_stub
+from made_reports import report_at
 
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import (

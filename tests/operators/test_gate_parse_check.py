@@ -35,15 +35,14 @@ with DAG("lake", start_date=datetime(2024, 1, 1), schedule=None):
 
 
 @pytest.fixture
-def dags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operators: ModuleType) -> Path:
+def dags(here: Path, monkeypatch: pytest.MonkeyPatch, operators: ModuleType) -> Path:
     """A folder for a DAG file, with suites and contracts; notes of earlier tests are elsewhere."""
-    folder = tmp_path / "lake"
+    folder = here / "lake"
     folder.mkdir()
     for name, text in SOURCES.items():
         (folder / name).write_text(text)
-    (tmp_path / "tmp").mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
-    monkeypatch.chdir(tmp_path)
+    (here / "tmp").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(here / "tmp"))
     return folder
 
 

@@ -23,11 +23,12 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from gate_stubs import SUITE, FakeTask, Run, SparkSubmit, report_at
+from gate_stubs import SUITE, FakeTask, Run, SparkSubmit
 from http_stub import Asked, Reply, http_stub
+from made_reports import report_at, verdict_of
 
 from dqx_airflow.results.store import ResultsStore
-from dqx_airflow.values import Attempt, GateReport, Outcome, RunKey, Severity, Status, Verdict
+from dqx_airflow.values import Attempt, GateReport, Outcome, RunKey, Status
 from dqx_airflow.values.report import Acceptance
 
 pytestmark = pytest.mark.airflow
@@ -103,10 +104,7 @@ def ended(operators: ModuleType, tmp_path: Path) -> Callable[..., None]:
 def report_of(number: int, *failed: str, on: date = MONDAY, **changes: Any) -> GateReport:
     """The report of the attempt `number`, in which assertions failed."""
     at = datetime(2024, 5, 17, 6, tzinfo=timezone.utc) + timedelta(minutes=number)
-    verdicts = [
-        Verdict(name, "C", ("orders",), "null_count(id)", "== 0", Severity.P1, Status.FAILED)
-        for name in failed
-    ]
+    verdicts = [verdict_of(name, check="C", status=Status.FAILED) for name in failed]
     facts = {
         "run_id": str(UUID(int=number * 100 + on.day, version=4)),
         "run_key": RunKey("lake.gate", on, f"run_{number}"),

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 from markdown_cases import Case, cases
+from sound_suites import sound_suite
 
-from dqx_airflow.diagnostics import draw
-from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.nodes import Rows
 from dqx_airflow.dql.walk import settle
 from dqx_airflow.metrics.builtin import METRICS
@@ -17,7 +16,6 @@ from dqx_airflow.metrics.metric import COPIES, VALUE, ArgumentKind
 from dqx_airflow.metrics.sql import malformed_alias, quote_literal, quote_name
 from dqx_airflow.plan.model import MetricRequest
 from dqx_airflow.plan.predicates import lookups_of, predicate_sql, settled
-from dqx_airflow.values import SourceFile
 
 CASES = list(cases(*Path(__file__).parent.glob("predicates/*.md")))
 HOSTILE = (
@@ -45,12 +43,10 @@ def test_a_predicate_becomes_the_sql_of_the_case(case: Case) -> None:
     constants = [line for line in lines if line.startswith("const ")]
     rows = [f"assert each row: {line}" for line in lines if line and line not in constants]
     text = "\n".join(['suite "S" {', *constants, 'check "C" on orders {', *rows, "}", "}"])
-    checked = check_source(SourceFile("suite.dql", text))
-    assert not checked.errors, draw(checked.errors, {"suite.dql": text})
-    assert checked.suite is not None
-    constants_of = settle(checked.suite.constants)
+    suite = sound_suite(text)
+    constants_of = settle(suite.constants)
     requests = []
-    for assertion in checked.suite.checks[0].assertions:
+    for assertion in suite.checks[0].assertions:
         assert isinstance(assertion.claim, Rows)
         predicate = settled(assertion.claim.predicate, constants_of)
         requests.append(MetricRequest("orders", "violating_rows", (predicate,), None))

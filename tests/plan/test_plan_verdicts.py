@@ -23,10 +23,9 @@ from pathlib import Path
 
 import pytest
 from markdown_cases import Block, Case, cases
+from sound_suites import sound_suite
 
-from dqx_airflow.diagnostics import draw
 from dqx_airflow.diagnostics.verdicts import format_value
-from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.checks.assertions import datasets_of
 from dqx_airflow.dql.printer import show
 from dqx_airflow.metrics.builtin import METRICS
@@ -78,9 +77,7 @@ def _plan(block: Block) -> Plan:
             text = f'check "C" on orders {{\n{text}}}\n'
         text = f'suite "S" {{\n{text}}}\n'
     source = SourceFile("suite.dql", text)
-    checked = check_source(source)
-    assert not checked.errors, draw(checked.errors, {source.name: text})
-    assert checked.suite is not None
+    suite = sound_suite(source)
     undated = block.option("undated").split(",")
     datasets = [
         DatasetRef(
@@ -89,11 +86,11 @@ def _plan(block: Block) -> Plan:
             date_column=None if name in undated else "day",
             time_zone=block.option("time_zone") or None,
         )
-        for name in datasets_of(checked.suite.checks)
+        for name in datasets_of(suite.checks)
     ]
-    assert not check_datasets(checked.suite, datasets)
+    assert not check_datasets(suite, datasets)
     return resolve(
-        checked.suite,
+        suite,
         source,
         datasets,
         date.fromisoformat(block.option("date", DATE)),

@@ -6,6 +6,7 @@ from datetime import date, datetime, timezone
 from fractions import Fraction
 
 import pytest
+from made_reports import verdict_of
 
 from dqx_airflow.plan.evaluate import with_waivers
 from dqx_airflow.values import Severity, Status, Verdict
@@ -19,15 +20,7 @@ def waiver(until: date = date(2024, 3, 22), **limits: str | None) -> Waiver:
 
 
 def verdict(value: object = Fraction(8, 100), **changes: object) -> Verdict:
-    fields = {"severity": Severity.P1, "status": Status.FAILED, "check": "c", **changes}
-    return Verdict(
-        name="a",
-        datasets=("d",),
-        expression="m",
-        expected="< 5%",
-        scaled_value=value,
-        **fields,  # type: ignore[arg-type]
-    )
+    return verdict_of("a", **{"status": Status.FAILED, "check": "c", "value": value, **changes})
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
+from made_reports import verdict_of
+
 from dqx_airflow.values import (
     Attempt,
     DatasetField,
@@ -26,18 +28,7 @@ DAY = date(2024, 2, 29)
 RUN_KEY = RunKey("orders_to_silver", DAY, "scheduled__2024-03-01T00:00:00+00:00")
 START = datetime(2024, 3, 1, 6, 0, 0, 123456, tzinfo=timezone.utc)
 
-PASSED = Verdict(
-    name="orders.not_empty",
-    check="implicit",
-    datasets=("orders",),
-    expression="num_rows()",
-    expected="> 0",
-    severity=Severity.P1,
-    status=Status.PASSED,
-    value=5,
-    scaled_value=5,
-    threshold=0,
-)
+PASSED = verdict_of("orders.not_empty", check="implicit", value=5, threshold=0)
 FAILED = Verdict(
     name="no_negative_amounts",
     check="amounts",

@@ -231,60 +231,51 @@ SHARE = "null_count(amount) / num_rows()"
 NULLS = (MetricResult("null_count", "amount", 2), MetricResult("average", "amount", 5.0))
 
 
+def read(**changes: Any) -> dict[str, Any]:
+    return {"datasets": (replace(SNAPSHOT, **changes),)}
+
+
+def share(value: float) -> dict[str, Any]:
+    """An assertion about the share of NULL, which is not said again."""
+    judged = replace(PASSED, expression=SHARE, column="amount", scaled_value=value)
+    return {"verdicts": (judged, BARE)}
+
+
+def passed_with(scaled: Any, **changes: Any) -> dict[str, Any]:
+    return {"verdicts": (replace(PASSED, scaled_value=scaled, **changes), BARE)}
+
+
+NO_NULLS = (replace(NULLS[0], value=0),)
+PERCENT: dict[str, Any] = {"expected": "< 40%", "threshold": 0.4}
+WITH_NEW = (DatasetField("amount", "string"), DatasetField("new", "int"))
+WITH_OLD = (*SNAPSHOT.fields, DatasetField("old", "int"))
+MORE_SOURCES = (SourceDigest("orders.dql", "abcdef0123"), SourceDigest("lib.dql", "1"))
+NOTHING = ["nothing that the reports show"]
+
+
 @pytest.mark.parametrize(
     ("bad", "good", "expected"),
     [
-        ({}, {}, ["nothing that the reports show"]),
+        ({}, {}, NOTHING),
+        (read(rows=3846), read(rows=None), ["rows of orders: 3,846, was unknown"]),
+        (read(metrics=NULLS), read(metrics=NO_NULLS), ["NULL share of orders.amount: 40%, was 0%"]),
         (
-            {"datasets": (replace(SNAPSHOT, rows=3846),)},
-            {"datasets": (replace(SNAPSHOT, rows=None),)},
-            ["rows of orders: 3,846, was unknown"],
-        ),
-        (
-            {"datasets": (replace(SNAPSHOT, metrics=NULLS),)},
-            {"datasets": (replace(SNAPSHOT, metrics=(replace(NULLS[0], value=0),)),)},
+            read(metrics=NULLS) | share(0.4),
+            read(metrics=NO_NULLS) | share(0.0),
             ["NULL share of orders.amount: 40%, was 0%"],
         ),
         (
-            {
-                "datasets": (replace(SNAPSHOT, metrics=NULLS),),
-                "verdicts": (
-                    replace(PASSED, expression=SHARE, column="amount", scaled_value=0.4),
-                    BARE,
-                ),
-            },
-            {
-                "datasets": (replace(SNAPSHOT, metrics=(replace(NULLS[0], value=0),)),),
-                "verdicts": (
-                    replace(PASSED, expression=SHARE, column="amount", scaled_value=0.0),
-                    BARE,
-                ),
-            },
-            ["NULL share of orders.amount: 40%, was 0%"],
-        ),
-        (
-            {
-                "datasets": (
-                    replace(
-                        SNAPSHOT,
-                        fields=(DatasetField("amount", "string"), DatasetField("new", "int")),
-                    ),
-                )
-            },
-            {
-                "datasets": (
-                    replace(SNAPSHOT, fields=(*SNAPSHOT.fields, DatasetField("old", "int"))),
-                )
-            },
+            read(fields=WITH_NEW),
+            read(fields=WITH_OLD),
             [
                 "column amount of orders: string, was decimal(18,2)",
                 "column new of orders: int, was none",
                 "column old of orders: none, was int",
             ],
         ),
-        ({"datasets": (replace(SNAPSHOT, fields=()),)}, {}, ["nothing that the reports show"]),
+        (read(fields=()), {}, NOTHING),
         (
-            {"sources": (SourceDigest("orders.dql", "abcdef0123"), SourceDigest("lib.dql", "1"))},
+            {"sources": MORE_SOURCES},
             {"sources": (SourceDigest("orders.dql", "0123456789"),)},
             [
                 "source orders.dql: content abcdef01, was content 01234567",
@@ -305,26 +296,14 @@ NULLS = (MetricResult("null_count", "amount", 2), MetricResult("average", "amoun
                 "waiver of no_negative_amounts: none, was waived until 2024-02-28",
             ],
         ),
+        (passed_with(90, value=90), {}, ["orders.not_empty: 90, was 5"]),
         (
-            {"verdicts": (replace(PASSED, value=90, scaled_value=90), BARE)},
-            {},
-            ["orders.not_empty: 90, was 5"],
-        ),
-        (
-            {"verdicts": (replace(PASSED, scaled_value=0.31, expected="< 40%", threshold=0.4),)},
-            {"verdicts": (replace(PASSED, scaled_value=0.02, expected="< 40%", threshold=0.4),)},
+            passed_with(0.31, **PERCENT),
+            passed_with(0.02, **PERCENT),
             ["orders.not_empty: 31%, was 2%"],
         ),
-        (
-            {"verdicts": (replace(PASSED, scaled_value="***"), BARE)},
-            {"verdicts": (replace(PASSED, scaled_value="2024-01-01"), BARE)},
-            ["nothing that the reports show"],
-        ),
-        (
-            {"verdicts": (replace(PASSED, scaled_value=101), BARE)},
-            {"verdicts": (replace(PASSED, scaled_value=100), BARE)},
-            ["nothing that the reports show"],
-        ),
+        (passed_with("***"), passed_with("2024-01-01"), NOTHING),
+        (passed_with(101), passed_with(100), NOTHING),
     ],
 )
 def test_what_else_is_not_as_on_the_last_good_day(

@@ -17,12 +17,11 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pytest
+from command_line import dql
 from deltalake import DeltaTable, write_deltalake
 from processes import environment, free_port, running, wait_until
 from pyarrow.fs import S3FileSystem
-from typer.testing import CliRunner
 
-from dqx_airflow.cli.main import app
 from dqx_airflow.engine.scan.states import State, StateStore
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.delta_files import DeltaLog, loose_files, struct_of
@@ -102,8 +101,8 @@ def test_the_command_line_reads_with_the_options_of_the_storage(
         monkeypatch.delenv(name)
     monkeypatch.setenv("DQX_RESULTS_STORAGE", json.dumps(options))
     for command in (("list",), ("show", "latest"), ("show", sample_report().run_id)):
-        done = CliRunner().invoke(app, ["results", *command, "--root", ROOT])
-        assert done.exit_code == 0, done.output
+        done = dql("results", *command, "--root", ROOT)
+        assert done.returncode == 0, done.output
         assert sample_report().run_key.gate in done.output
 
 

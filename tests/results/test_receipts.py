@@ -17,11 +17,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from command_line import dql
 from deltalake import CommitProperties, DeltaTable, Field, write_deltalake
 from deltalake.transaction import AddAction
-from typer.testing import CliRunner
 
-from dqx_airflow.cli.main import app
 from dqx_airflow.errors import RequestError
 from dqx_airflow.results.query import StoredResults
 from dqx_airflow.results.receipts import (
@@ -463,8 +462,8 @@ def test_a_key_that_cannot_be_used_stops_before_anything_is_promoted(tmp_path: P
 
 class TestTheCommand:
     def run(self, lake: Lake, *words: str) -> tuple[int, str]:
-        done = CliRunner().invoke(app, ["verify", *words, "--root", lake.root])
-        return done.exit_code, done.output
+        done = dql("verify", *words, "--root", lake.root)
+        return done.returncode, done.output
 
     def test_it_ends_with_0_or_1_and_says_why(self, lake: Lake) -> None:
         code, text = self.run(lake, lake.target)
@@ -509,6 +508,6 @@ class TestTheCommand:
         assert message in text
 
     def test_a_store_that_is_not_there_is_no_proof(self, lake: Lake) -> None:
-        done = CliRunner().invoke(app, ["verify", lake.target, "--root", f"{lake.root}s"])
-        assert done.exit_code == 4
+        done = dql("verify", lake.target, "--root", f"{lake.root}s")
+        assert done.returncode == 4
         assert f"no results under {lake.root}s" in done.output

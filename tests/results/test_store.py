@@ -36,7 +36,7 @@ HERE = Path(__file__).parent
 WRITER = """
 import sys, time
 sys.path.insert(0, sys.argv[1])
-from samples import sample_report
+from results.samples import sample_report
 from dqx_airflow.results.store import ResultsStore
 runs = [int(run) for run in sys.argv[4:]]
 while time.time() < float(sys.argv[3]):  # all at the same moment
@@ -56,7 +56,7 @@ def write_at_once(root: Path, runs_of_each: list[list[int]]) -> None:
     moment = str(time.time() + 0.7)
     writers = [
         subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(HERE), str(root), moment, *map(str, runs)],
+            [sys.executable, "-c", WRITER, str(HERE.parent), str(root), moment, *map(str, runs)],
             stderr=subprocess.PIPE,
             text=True,
         )
@@ -197,13 +197,12 @@ def test_a_root_that_deltalake_would_decode_is_refused_before_it_is_made(tmp_pat
 
 
 def test_relative_home_and_file_roots_are_resolved(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(here))
     ResultsStore("a/../store").write(sample_report())
-    for root in ("store", "~/store", f"file://{tmp_path}/store", str(tmp_path / "store")):
-        assert ResultsStore(root).location.root == str(tmp_path / "store")
+    for root in ("store", "~/store", f"file://{here}/store", str(here / "store")):
+        assert ResultsStore(root).location.root == str(here / "store")
         assert read_report(root, RUN_KEY, "attempt-1") == sample_report()
     assert ResultsStore("s3://bucket/dqx").location.root == "s3://bucket/dqx"
 

@@ -69,9 +69,8 @@ class Days(MemoryDatabase):
 
 
 @pytest.fixture
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    path = tmp_path / "suite.dql"
+def path(here: Path) -> Path:
+    path = here / "suite.dql"
     path.write_text(WITH_PROFILE)
     return path
 

@@ -9,17 +9,17 @@ from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
+from sound_suites import sound_suite
 from stored_days import SUITE, day, orders, store_days, stored, verdict_of
 
 from dqx_airflow import MemoryDatabase, Suite
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.check import check_source
 from dqx_airflow.plan.term_values import Measurements
 from dqx_airflow.results.past_days import Label, PastDay, StoredVerdict, past_days, write_labels
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.tunables import with_values
-from dqx_airflow.values import SourceFile, Status
+from dqx_airflow.values import Status
 
 EVERYTHING = """\
 suite "Everything" {
@@ -79,13 +79,6 @@ def everything() -> MemoryDatabase:
     )
 
 
-def node_of(text: str) -> nodes.Suite:
-    checked = check_source(SourceFile("suite.dql", text))
-    assert checked.suite is not None
-    assert not checked.errors, checked.errors
-    return checked.suite
-
-
 def ran_at(on: date) -> datetime:
     return datetime.combine(on, datetime.min.time(), timezone.utc) + timedelta(hours=20)
 
@@ -104,7 +97,7 @@ def test_any_values_give_the_verdicts_of_a_gate_with_these_values(
         ).report
         store.write(stored(report, "gate", started_at=ran_at(on)))
     past = past_days(str(tmp_path), "Everything", days[0], days[-1])
-    backtest = Backtest(node_of(EVERYTHING), past)
+    backtest = Backtest(sound_suite(EVERYTHING), past)
     assert backtest.dates == tuple(days)
     choices, seen = random.Random(11), set()
     for trial in range(trials):
@@ -155,7 +148,7 @@ def test_labels_are_aligned_with_the_verdicts(tmp_path: Path) -> None:
     store_days(root, orders({number: (20 - number, 0) for number in range(5)}), range(5))
     label = Label("orders_gate", day(2), "Volume", "orders.volume.min_rows", True, "ada")
     write_labels(root, [label])
-    backtest = Backtest(node_of(SUITE), past_days(root, "Orders", day(0), day(4)))
+    backtest = Backtest(sound_suite(SUITE), past_days(root, "Orders", day(0), day(4)))
     names = [one.name for one in backtest.assertions]
     row = names.index("orders.volume.min_rows")
     assert backtest.labels[row] == (None, None, True, None, None)
@@ -174,20 +167,20 @@ def test_days_without_a_comparable_value_are_unknown(tmp_path: Path) -> None:
     store_days(root, orders(dict.fromkeys(range(3), (20, 1))), range(3))
     past = past_days(root, "Orders", day(0), day(3))
     other = SUITE.replace("null_count(email)", "null_count(phone)")
-    backtest = Backtest(node_of(other), past)
+    backtest = Backtest(sound_suite(other), past)
     assert backtest.judge().statuses[0] == (None,) * 3
     assert backtest.why_unknown(0, 0) == "no stored value of null_count(phone) of 'orders'"
     assert backtest.judge().statuses[1] == (Status.PASSED,) * 3
     masked = frozenset({'["orders","null_count",["phone"],0]'})
     hidden = replace(past[0], measured=replace(past[0].measured, hidden=masked))
-    why = Backtest(node_of(other), [hidden, *past[1:]]).why_unknown(0, 0)
+    why = Backtest(sound_suite(other), [hidden, *past[1:]]).why_unknown(0, 0)
     assert why == "null_count(phone) of 'orders' is hidden: it derives from masked columns"
     moved = replace(past[-1], measured=replace(past[-1].measured, reads={"orders": "elsewhere"}))
-    backtest = Backtest(node_of(SUITE), [*past[:-1], moved])
+    backtest = Backtest(sound_suite(SUITE), [*past[:-1], moved])
     assert backtest.judge().statuses[1] == (None, None, Status.PASSED)
     assert "was different" in (backtest.why_unknown(1, 0) or "")
     other = SUITE.replace("severity P2", "severity P0 tags [volume]").replace("< 0.5", "< 0.25")
-    assert None not in Backtest(node_of(other), past).judge().statuses[2], "no metric changed"
+    assert None not in Backtest(sound_suite(other), past).judge().statuses[2], "no metric changed"
 
 
 def test_days_of_an_older_version_are_judged_by_their_values() -> None:
@@ -207,7 +200,7 @@ def test_days_of_an_older_version_are_judged_by_their_values() -> None:
         (None, Status.SKIPPED, expression),
     ):
         days.append(past(value, status, what))
-    backtest = Backtest(node_of(SUITE), days)
+    backtest = Backtest(sound_suite(SUITE), days)
     passed, failed = Status.PASSED, Status.FAILED
     assert backtest.judge().statuses[0] == (passed, failed, failed, None, None)
     assert backtest.judge({"MAX_NULLS": 0.1}).statuses[0] == (passed, passed, failed, None, None)
@@ -222,7 +215,7 @@ def test_thousands_of_values_are_tried_in_a_minute(everything: MemoryDatabase) -
     """A bound that is loose, against losing the quick way by accident."""
     checks = "".join(f'assert sum(price) / num_rows() > LIMIT_{n} name "a{n}"\n' for n in range(50))
     consts = "".join(f"const LIMIT_{n} = 1.0 tunable [0.0, 9.0]\n" for n in range(50))
-    suite = node_of(f'suite "S" {{ {consts} check "C" on orders {{ {checks} }} }}')
+    suite = sound_suite(f'suite "S" {{ {consts} check "C" on orders {{ {checks} }} }}')
     values = {'["orders","sum",["price"],0]': 40, '["orders","num_rows",[],0]': 10}
     days = [PastDay(day(number), Measurements(values)) for number in range(90)]
     backtest = Backtest(suite, days)
@@ -244,10 +237,7 @@ COUNT, TOTAL = '["orders","num_rows",[],0]', '["orders","sum",["price"],0]'
 
 
 def moving(claim: str) -> nodes.Suite:
-    checked = check_source(SourceFile("s.dql", MOVING.format(claim=claim)), needs_suite=True)
-    assert checked.suite is not None
-    assert not checked.errors, checked.errors
-    return checked.suite
+    return sound_suite(MOVING.format(claim=claim))
 
 
 @pytest.mark.parametrize(

@@ -39,11 +39,10 @@ def days(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def here(days: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def here(days: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("DQX_RESULTS_ROOT", days)
     Path("suite.dql").write_text(SUITE)
-    return tmp_path
+    return here
 
 
 PERIOD = ("--from", "2024-12-01", "--to", "2024-12-08")

@@ -8,10 +8,9 @@ import json
 from pathlib import Path
 
 import pytest
+from command_line import dql as called
 from command_line import dql_prints as dql
-from typer.testing import CliRunner
 
-from dqx_airflow.cli.main import app
 from dqx_airflow.dql import History, Suite
 from dqx_airflow.tuning.proposals import Proposal, ProposedForm, ProposedValue
 from dqx_airflow.tuning.review import apply_proposal
@@ -44,8 +43,7 @@ ENTRIES = [
 
 
 @pytest.fixture
-def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def path(here: Path) -> Path:
     Path("suite.dql").write_text(SUITE)
     for entry in ENTRIES:
         History("suite.dql.history").log(entry)
@@ -77,7 +75,7 @@ def test_a_history_is_shown_in_three_formats(path: Path) -> None:
 def test_damaged_lines_are_reported_on_stderr(path: Path) -> None:
     with Path("suite.dql.history").open("a") as file:
         file.write('{"torn')
-    done = CliRunner().invoke(app, ["history", str(path), "--format", "json"])
+    done = called("history", path, "--format", "json")
     assert len(json.loads(done.stdout)) == 6
     assert "warning[W050]" in done.stderr
     assert "suite.dql.history:7:1" in done.stderr

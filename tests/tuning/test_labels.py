@@ -13,11 +13,10 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
+from command_line import dql as called
 from command_line import dql_prints as dql
 from stored_days import SUITE, day, orders, store_days
-from typer.testing import CliRunner
 
-from dqx_airflow.cli.main import app
 from dqx_airflow.results.past_days import Label, read_labels, write_labels
 from dqx_airflow.results.upkeep import optimize, prune
 
@@ -33,13 +32,12 @@ def days(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def root(days: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def root(days: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the store, the suite beside it, and the root known."""
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DQX_RESULTS_ROOT", "results")
     shutil.copytree(days, "results")
     Path("suite.dql").write_text(SUITE)
-    return tmp_path / "results"
+    return here / "results"
 
 
 def alerts(*more: str) -> list[dict[str, object]]:
@@ -292,5 +290,5 @@ def test_sixteen_killed_writers_neither_lose_nor_duplicate_labels(tmp_path: Path
 )
 def test_a_range_that_begins_before_all_dates_is_cut(root: Path, command: tuple[str, ...]) -> None:
     verb, *options = command
-    result = CliRunner().invoke(app, [verb, "suite.dql", "--gate", "orders_gate", *options])
+    result = called(verb, "suite.dql", "--gate", "orders_gate", *options)
     assert "dql failed" not in result.output

@@ -12,16 +12,15 @@ from datetime import date, timedelta
 
 import numpy as np
 import pytest
+from sound_suites import sound_suite
 
 pytest.importorskip("gymnasium")
 from gymnasium.utils.env_checker import check_env
 
-from dqx_airflow.dql.check import check_source
 from dqx_airflow.plan.term_values import Measurements
 from dqx_airflow.results.past_days import PastDay
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.learning import Rewards, ThresholdEnv
-from dqx_airflow.values import SourceFile
 
 FIRST = date(2025, 1, 6)
 SUITE = """\
@@ -50,9 +49,8 @@ def past(
         day = PastDay(FIRST + timedelta(days=n), Measurements(keys))
         if n not in without:
             found.append(replace(day, labels={("C", "rows"): is_real}))
-    checked = check_source(SourceFile("s.dql", SUITE.format(name=name)), needs_suite=True)
-    assert checked.suite is not None
-    return Backtest(checked.suite, found)
+    suite = sound_suite(SUITE.format(name=name))
+    return Backtest(suite, found)
 
 
 def test_gymnasium_accepts_the_environment() -> None:

@@ -111,13 +111,12 @@ def reading(report: GateReport, place: str) -> GateReport:
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.chdir(tmp_path)
+def here(here: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("DQX_RESULTS_ROOT", "results")
     monkeypatch.setenv("COLUMNS", "200")
     Path("suite.dql").write_text(SUITE)
     Path("relative.dql").write_text(RELATIVE)
-    return tmp_path
+    return here
 
 
 def dql(line: str) -> str:

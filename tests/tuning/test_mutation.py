@@ -15,11 +15,10 @@ from xml.etree import ElementTree as ET
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command_line import dql
 from deltalake import write_deltalake
-from typer.testing import CliRunner
 
 from dqx_airflow import MemoryDatabase, Suite
-from dqx_airflow.cli.main import app
 from dqx_airflow.plan.selection import checked_suite
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.tuning import mutation
@@ -53,12 +52,11 @@ CUSTOMERS = [{"customer": name} for name in ("ann", "bob", "cy")]
 
 
 @pytest.fixture
-def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def lake(here: Path) -> Path:
     Path("dqx.toml").touch()
     pq.write_table(pa.Table.from_pylist(orders()), "orders.parquet")
     pq.write_table(pa.Table.from_pylist(CUSTOMERS), "customers.parquet")
-    return tmp_path
+    return here
 
 
 def suite(*claims: str) -> str:
@@ -71,10 +69,8 @@ def mutate(text: str, *arguments: str, code: int = 0) -> str:
     data = ["orders=orders.parquet?format=parquet&date_column=ds&keys=id&masked=secret"]
     data += ["customers=customers.parquet?format=parquet"] if "customers" in text else []
     datasets = [part for one in data for part in ("--dataset", one)]
-    done = CliRunner().invoke(
-        app, ["mutate", "orders.dql", *datasets, "--date", LAST.isoformat(), *arguments]
-    )
-    assert done.exit_code == code, done.output
+    done = dql("mutate", "orders.dql", *datasets, "--date", LAST.isoformat(), *arguments)
+    assert done.returncode == code, done.output
     return done.output
 
 
@@ -205,9 +201,9 @@ def test_what_a_sample_says_is_said_to_be_of_a_sample_and_limits_no_number_of_ro
 def test_of_a_sample_without_dates_no_line_needs_another_day(lake: Path) -> None:
     Path("orders.dql").write_text(suite("null_count(id) == 0"))
     undated = ["--dataset", "orders=orders.parquet?format=parquet", "--date", LAST.isoformat()]
-    done = CliRunner().invoke(app, ["mutate", "orders.dql", *undated, "--rows", "20"])
+    done = dql("mutate", "orders.dql", *undated, "--rows", "20")
     assert "missed: orders: 30% of the rows are lost" in done.output
-    assert done.exit_code == 0, done.output
+    assert done.returncode == 0, done.output
     assert "lag" not in done.output
 
 
@@ -227,8 +223,8 @@ def test_the_fine_day_is_the_last_one_that_passed_in_the_version_of_then(lake: P
         assert report.outcome == ("blocked" if version else "passed")
         read = replace(report.datasets[0], location=str(lake / "orders"), version=version)
         ResultsStore("results").write(replace(report, datasets=(read,)))
-    done = CliRunner().invoke(app, ["mutate", "orders.dql", "--output", "json"])
-    assert done.exit_code == 0, done.output
+    done = dql("mutate", "orders.dql", "--output", "json")
+    assert done.returncode == 0, done.output
     found = json.loads(done.output)
     assert found["date"] == (LAST - timedelta(days=1)).isoformat()
     noticed = {fault["text"] for fault in found["faults"] if fault["noticed_by"]}
@@ -263,8 +259,8 @@ def test_what_cannot_be_mutated_is_an_error_with_a_hint(
     Path("dqx.toml").write_text(
         '[datasets.orders]\npath = "orders.parquet"\nformat = "parquet"\ndate_column = "ds"\n'
     )
-    done = CliRunner().invoke(app, ["mutate", "orders.dql", *arguments])
-    assert done.exit_code == 2
+    done = dql("mutate", "orders.dql", *arguments)
+    assert done.returncode == 2
     assert problem in done.output
     assert "help: " in done.output
 

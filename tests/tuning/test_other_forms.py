@@ -13,9 +13,8 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
+from sound_suites import sound_suite
 
-from dqx_airflow.dql import nodes
-from dqx_airflow.dql.check import check_source
 from dqx_airflow.errors import ChangeRefusedError, RequestError, SourceError
 from dqx_airflow.plan.term_values import Measurements
 from dqx_airflow.results.past_days import PastDay
@@ -26,7 +25,7 @@ from dqx_airflow.tuning.protection import judge_change
 from dqx_airflow.tuning.review import apply_proposal, require_allowed
 from dqx_airflow.tuning.suite_file import SuiteFile, SuiteText, with_edits
 from dqx_airflow.tuning.tuner import AGENT, Tuned
-from dqx_airflow.values import SourceFile, Status
+from dqx_airflow.values import Status
 
 FIRST = date(2025, 1, 6)  # a Monday
 ROWS = '["orders","num_rows",[],0]'
@@ -70,13 +69,6 @@ FORM = ProposedForm(
 )
 
 
-def node_of(text: str) -> nodes.Suite:
-    checked = check_source(SourceFile("s.dql", text), needs_suite=True)
-    assert checked.suite is not None
-    assert not checked.errors, checked.errors
-    return checked.suite
-
-
 def days_of(values: Mapping[int, int], labels: Mapping[int, bool] | None = None) -> list[PastDay]:
     labelled = labels or {}
     return [
@@ -104,7 +96,7 @@ def season(seed: int, length: int = 182) -> dict[int, int]:
 
 
 def tuned(text: str, days: list[PastDay]) -> tuple[Tuned, ...]:
-    return tune(SuiteText(text, node_of(text), node_of), days)
+    return tune(SuiteText(text, sound_suite(text), sound_suite), days)
 
 
 PLAIN = SUITE[: SUITE.index("    # 8 of 9")] + "}\n"
@@ -134,11 +126,11 @@ def test_a_limit_that_follows_the_weekday_is_proposed_with_its_evidence(seed: in
     assert one.proposal.evidence["changes"]
     assert "known issues beyond" in one.proposal.evidence["passes"]
     assert proposal_from_json(one.proposal.to_json()).form == form
-    after = node_of(with_edits(PLAIN, node_of(PLAIN), {}, None, form))
+    after = sound_suite(with_edits(PLAIN, sound_suite(PLAIN), {}, None, form))
     statuses = Backtest(after, days).judge().statuses[0]
     assert {n for n, status in enumerate(statuses) if status is Status.FAILED} >= set(lost)
     assert statuses.count(Status.FAILED) <= len(lost) + 4
-    assert judge_change(node_of(PLAIN), after, AGENT, form=form).needs_review
+    assert judge_change(sound_suite(PLAIN), after, AGENT, form=form).needs_review
 
 
 def test_too_few_labels_give_no_proposal_and_the_number_missing() -> None:
@@ -159,8 +151,8 @@ def test_a_required_assertion_keeps_its_form(mark: str) -> None:
     assert not any(
         one.proposal and one.proposal.form for one in tuned(text, days_of(values, labels))
     )
-    after = node_of(with_edits(text, node_of(text), {}, None, replace(FORM, drops=())))
-    refusals = judge_change(node_of(text), after, AGENT, form=FORM).refusals
+    after = sound_suite(with_edits(text, sound_suite(text), {}, None, replace(FORM, drops=())))
+    refusals = judge_change(sound_suite(text), after, AGENT, form=FORM).refusals
     assert [one.code for one in refusals][:1] == ["E602"]
 
 
@@ -168,7 +160,7 @@ def test_one_incident_does_not_move_the_usual_value_and_missing_days_are_unknown
     values = dict.fromkeys(range(60), 1000)
     values[30] = 10
     del values[40]
-    after = node_of(with_edits(PLAIN, node_of(PLAIN), {}, None, replace(FORM, drops=())))
+    after = sound_suite(with_edits(PLAIN, sound_suite(PLAIN), {}, None, replace(FORM, drops=())))
     backtest = Backtest(after, days_of(values))
     statuses = dict(zip(values, backtest.judge().statuses[0], strict=True))
     assert statuses[30] is Status.FAILED
@@ -204,9 +196,9 @@ def test_a_form_is_written_and_every_other_byte_stays(tmp_path: Path, ending: st
 
 def test_a_constant_in_use_is_kept(tmp_path: Path) -> None:
     text = PLAIN.replace("<= OTHER", "<= OTHER + LEAST")
-    changed = with_edits(text, node_of(text), {}, None, replace(FORM, replaces=(), drops=()))
+    changed = with_edits(text, sound_suite(text), {}, None, replace(FORM, replaces=(), drops=()))
     assert "    const LEAST_OF_USUAL = 0.6 tunable [0.05, 0.99]\n    const LEAST = 900" in changed
-    assert node_of(changed)
+    assert sound_suite(changed)
 
 
 @pytest.mark.parametrize(

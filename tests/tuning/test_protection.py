@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 from markdown_cases import Case, cases
+from sound_suites import sound_suite
 
 from dqx_airflow.diagnostics import draw
-from dqx_airflow.dql import History, Suite, nodes
+from dqx_airflow.dql import History, Suite
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.errors import ChangeRefusedError
 from dqx_airflow.tuning.protection import judge_change, judge_values
@@ -48,12 +49,6 @@ suite "S" {
 """
 
 
-def suite_of(text: str) -> nodes.Suite:
-    checked = check_source(SourceFile("suite.dql", text))
-    assert checked.suite is not None
-    return checked.suite
-
-
 @pytest.mark.parametrize(
     ("old", "new", "code"),
     [
@@ -84,16 +79,17 @@ def suite_of(text: str) -> nodes.Suite:
 )  # fmt: skip
 def test_an_algorithm_changes_nothing_else(old: str, new: str, code: str) -> None:
     assert old in SUITE
-    after = suite_of(SUITE.replace(old, new, 1))
-    refusals = judge_change(suite_of(SUITE), after, "autotuner").refusals
+    # Of what an algorithm must not change, some is an error in a suite of a person.
+    after = check_source(SourceFile("suite.dql", SUITE.replace(old, new, 1))).valid_suite
+    refusals = judge_change(sound_suite(SUITE), after, "autotuner").refusals
     assert [item.code for item in refusals] == [code]
-    assert not judge_change(suite_of(SUITE), after, "human").refusals
+    assert not judge_change(sound_suite(SUITE), after, "human").refusals
 
 
 def test_a_profile_that_an_algorithm_adds_waits_for_a_person() -> None:
     more = '} profile "Q" { from january(1) to january(2) disable assertion "sum" in "C" }'
-    after = suite_of(SUITE.replace("by 2.0x }", f"by 2.0x {more}"))
-    judged = judge_change(suite_of(SUITE), after, "autotuner")
+    after = sound_suite(SUITE.replace("by 2.0x }", f"by 2.0x {more}"))
+    judged = judge_change(sound_suite(SUITE), after, "autotuner")
     assert (judged.refusals, judged.needs_review, judged.touched) == ((), True, ("sum",))
 
 

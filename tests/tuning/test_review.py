@@ -50,11 +50,10 @@ HARMFUL = 'profile "Quiet" { from december(24) to december(26) scale tag "volume
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def here(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("DQX_RESULTS_ROOT", "results")
     Path("suite.dql").write_text(SUITE)
-    return tmp_path
+    return here
 
 
 _AUTHOR = ("--author", "ada")

@@ -25,9 +25,8 @@ ROWS = "orders.volume.min_rows"
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def here(here: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Ten days of which the gate fails on two, and its shadow on one; on one it was not judged."""
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DQX_RESULTS_ROOT", "results")
     Path("suite.dql").write_text(SUITE)
     Path("next.dql").write_text(LOOSER)
@@ -43,7 +42,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             shadow = ShadowReport("next.dql", problem="an error in next.dql:3: mistake")
         report = own.run(db, day(number)).report
         ResultsStore("results").write(stored(report, "orders_gate", shadow=shadow))
-    return tmp_path
+    return here
 
 
 _RANGE = ("--from", str(FIRST), "--to", str(LAST))

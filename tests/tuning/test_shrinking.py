@@ -14,12 +14,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command_line import dql
 from deltalake import write_deltalake
 from processes import ended
-from typer.testing import CliRunner
 
 from dqx_airflow import MemoryDatabase, Suite
-from dqx_airflow.cli.main import app
 from dqx_airflow.results.store import ResultsStore
 
 ON = date(2024, 5, 10)
@@ -56,14 +55,13 @@ def orders() -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def lake(here: Path) -> Path:
     Path("dqx.toml").write_text(SETTINGS)
     write_deltalake("orders", pa.Table.from_pylist(orders()))
     write_deltalake("customers", pa.Table.from_pylist(CUSTOMERS))
     fine = [row for row in orders() if row["amount"] and row["amount"] < 100]
     write_deltalake("orders", pa.Table.from_pylist(fine), mode="overwrite")
-    return tmp_path
+    return here
 
 
 def shrink(
@@ -81,8 +79,8 @@ def shrink(
         for one in report.datasets
     )
     ResultsStore("results").write(replace(report, datasets=read))
-    done = CliRunner().invoke(app, ["shrink", "latest", "--results", "results", *arguments])
-    assert done.exit_code == code, done.output
+    done = dql("shrink", "latest", "--results", "results", *arguments)
+    assert done.returncode == code, done.output
     return done.output
 
 
@@ -129,7 +127,7 @@ def test_the_test_has_only_the_rows_and_columns_at_fault(lake: Path, claim: str,
 
 def test_the_same_run_gives_the_same_test(lake: Path) -> None:
     text = shrink("unique(mail)")
-    again = CliRunner().invoke(app, ["shrink", "latest", "--results", "results"])
+    again = dql("shrink", "latest", "--results", "results")
     assert again.output == text
 
 

@@ -12,11 +12,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
+from command_line import dql
 
 from dqx_airflow import MemoryDatabase, Suite
 from dqx_airflow.cli.calls import Options, read_call
-from dqx_airflow.cli.main import app
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.formatter import format_source
 from dqx_airflow.values import SourceFile, Status
@@ -57,8 +56,8 @@ def written(rows: list[dict[str, Any]], path: Path) -> str:
 
 
 def suggest(*arguments: str, code: int = 0) -> str:
-    done = CliRunner().invoke(app, ["suggest", *arguments])
-    assert done.exit_code == code, done.output
+    done = dql("suggest", *arguments)
+    assert done.returncode == code, done.output
     return done.output
 
 
@@ -258,10 +257,7 @@ def test_only_the_last_days_are_read(tmp_path: Path) -> None:
     assert "unheard of" not in suggest("--dataset", f"orders={path}?date_column=ds", "--days", "20")
 
 
-def test_reader_options_are_those_of_the_settings_and_of_the_dataset(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_reader_options_are_those_of_the_settings_and_of_the_dataset(here: Path) -> None:
     Path("dqx.toml").write_text('[reader.csv]\nsep = ";"\nheader = false\n')
     Path("orders.csv").write_text("".join(f"{number};CH\n" for number in range(30)))
     assert "null_count(_c1) == 0" in suggest("--dataset", "orders=orders.csv")
@@ -270,11 +266,8 @@ def test_reader_options_are_those_of_the_settings_and_of_the_dataset(
 
 
 @pytest.mark.parametrize("name", ["orders", "other"])
-def test_a_draft_has_no_value_that_the_settings_or_the_dataset_mask(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    written(orders(), tmp_path / "o.parquet")
+def test_a_draft_has_no_value_that_the_settings_or_the_dataset_mask(here: Path, name: str) -> None:
+    written(orders(), here / "o.parquet")
     plain = suggest("--dataset", f"{name}=o.parquet?masked=status")
     assert "M[0-9]{5}" in plain
     assert "LEAST_QTY" in plain
@@ -283,13 +276,13 @@ def test_a_draft_has_no_value_that_the_settings_or_the_dataset_mask(
     masked = suggest("--dataset", f"{name}=o.parquet?masked=status")
     assert "null_count(qty)" in masked
     assert not re.search(r"M\[0-9\]|LEAST_QTY|paid", masked)
-    contract = CliRunner().invoke(app, ["contract", "init", "--from", "o.parquet"]).output
+    contract = dql("contract", "init", "--from", "o.parquet").output
     of_qty = contract.partition("name: qty\n")[2].partition("- name")[0]
     assert "required" in of_qty
     assert "minimum" not in of_qty
     assert "M[0-9]" not in contract
     call = read_call(
-        Options((_suite_of(tmp_path),), datasets=("orders=copy.parquet?masked=id",)), date.today()
+        Options((_suite_of(here),), datasets=("orders=copy.parquet?masked=id",)), date.today()
     )
     assert call.requests[0].datasets[0].masked == ("id", "QTY", "code")
 

@@ -39,14 +39,13 @@ def days(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def here(days: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def here(days: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("DQX_RESULTS_ROOT", days)
     for name in ("NAME", "EMAIL"):
         monkeypatch.setenv(f"GIT_AUTHOR_{name}", "ada@x.org")
         monkeypatch.setenv(f"GIT_COMMITTER_{name}", "ada@x.org")
     commit({"suites/orders.dql": SUITE, "dqx.toml": ""})
-    return tmp_path
+    return here
 
 
 def git(*arguments: str) -> None:

@@ -13,13 +13,11 @@ from pathlib import Path
 
 import pytest
 from command_line import dql_prints as dql
+from sound_suites import sound_suite
 from stored_days import SUITE as ORDERS
 from stored_days import day, orders, store_days
-from typer.testing import CliRunner
 
-from dqx_airflow.cli.main import app
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.check import check_source
 from dqx_airflow.plan.term_values import Measurements
 from dqx_airflow.results.past_days import Label, PastDay, write_labels
 from dqx_airflow.tuning.backtest import Backtest
@@ -29,7 +27,7 @@ from dqx_airflow.tuning.proposals import ProposalStage, read_proposals
 from dqx_airflow.tuning.protection import judge_values
 from dqx_airflow.tuning.suite_file import SuiteText, with_edits
 from dqx_airflow.tuning.tuner import AGENT, KnownPast, ProfileDays, Rules, Tuned, tuned_values
-from dqx_airflow.values import SourceFile, Status
+from dqx_airflow.values import Status
 
 FIRST = date(2025, 1, 6)  # a Monday
 ROWS, TOTAL = '["orders","num_rows",[],0]', '["orders","sum",["price"],0]'
@@ -57,13 +55,6 @@ def text_of(
     return SUITE.format(**locals())
 
 
-def node_of(text: str) -> nodes.Suite:
-    checked = check_source(SourceFile("s.dql", text), needs_suite=True)
-    assert checked.suite is not None
-    assert not checked.errors, checked.errors
-    return checked.suite
-
-
 def days_of(values: list[int], labels: Mapping[int, bool]) -> list[PastDay]:
     return [
         PastDay(
@@ -76,12 +67,12 @@ def days_of(values: list[int], labels: Mapping[int, bool]) -> list[PastDay]:
 
 
 def tuned(text: str, days: list[PastDay], **rules: object) -> tuple[Tuned, ...]:
-    return tune(SuiteText(text, node_of(text), node_of), days, Rules(**rules))  # type: ignore[arg-type]
+    return tune(SuiteText(text, sound_suite(text), sound_suite), days, Rules(**rules))  # type: ignore[arg-type]
 
 
 def tuned_alone(text: str, days: list[PastDay]) -> tuple[Tuned, ...]:
     """The results for the values of tunables, as if no form followed what is usual."""
-    return tuned_values(KnownPast.of(Backtest(node_of(text), days)), Rules())
+    return tuned_values(KnownPast.of(Backtest(sound_suite(text), days)), Rules())
 
 
 NOISY = [600 if n % 3 else 414 + 20 * (n % 2) for n in range(40)]
@@ -193,7 +184,7 @@ def test_the_labels_wanted_are_of_the_failures_that_cost_most_as_long_as_nothing
     text = text_of().replace("}\n    \n", costly)
 
     def wanted(labels: Mapping[int, bool]) -> list[tuple[str, int, int]]:
-        backtest = Backtest(node_of(text), days_of(values, labels))
+        backtest = Backtest(sound_suite(text), days_of(values, labels))
         found = wanted_labels(backtest, truths(backtest))
         costs = [one.expected_cost for one in found]
         assert costs == sorted(costs, reverse=True)
@@ -235,7 +226,7 @@ def test_adversarial_labels_do_not_weaken_required_assertions(marks: dict[str, s
     """Every alarm is called false, every pass of the same suite is called missed at random."""
     constants = HEAD.format(value=500) if "claim" not in marks else "const M = 500 tunable [0, 999]"
     text = text_of(**{"constants": constants, **marks})
-    suite, chance = node_of(text), random.Random(1)
+    suite, chance = sound_suite(text), random.Random(1)
     for _ in range(2):
         values = [chance.randint(100, 900) for _ in range(60)]
         failed = {n for n, v in enumerate(values) if (v > 500 if "claim" in marks else v < 500)}
@@ -319,12 +310,12 @@ def test_a_simulated_year_is_tuned_to_fewer_false_alarms_and_no_more_misses(seed
     for _ in range(3):
         for one in tuned(after, days):
             if one.proposal is not None:
-                now = node_of(after)
+                now = sound_suite(after)
                 made = one.proposal
                 after = with_edits(after, now, made.values, made.profile, made.form)
     counted = []
     for text in (before, after):
-        held = Backtest(node_of(text), days_of(values, {})).judge().statuses[0][182:]
+        held = Backtest(sound_suite(text), days_of(values, {})).judge().statuses[0][182:]
         failed = [one is Status.FAILED for one in held]
         pairs = list(zip(failed, real[182:], strict=True))
         counted.append((pairs.count((True, False)), pairs.count((False, True))))
@@ -361,9 +352,9 @@ def test_no_form_is_tried_before_there_are_enough_labels_or_days() -> None:
 
     def reading(text: str) -> nodes.Suite:
         read.append(text)
-        return node_of(text)
+        return sound_suite(text)
 
-    tune(SuiteText(source, node_of(source), reading), days_of(NOISY, {}))
+    tune(SuiteText(source, sound_suite(source), reading), days_of(NOISY, {}))
     assert not read
 
 
@@ -383,10 +374,9 @@ def test_the_tunables_with_the_most_unlabelled_alarms_come_first() -> None:
 
 @pytest.mark.slow
 def test_a_proposal_of_the_command_waits_for_review(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = str(tmp_path / "results")
-    monkeypatch.chdir(tmp_path)
+    root = str(here / "results")
     monkeypatch.setenv("DQX_RESULTS_ROOT", root)
     Path("suite.dql").write_text(ORDERS)
     counts = {n: (8 if n % 2 else 20, 0) for n in range(16)}
@@ -416,10 +406,9 @@ def test_a_proposal_of_the_command_waits_for_review(
 @pytest.mark.few(1)
 @pytest.mark.parametrize("is_marked", [True, False])
 def test_auto_approved_values_are_written_at_once(
-    is_marked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    is_marked: bool, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = str(tmp_path / "results")
-    monkeypatch.chdir(tmp_path)
+    root = str(here / "results")
     monkeypatch.setenv("DQX_RESULTS_ROOT", root)
     claim = "        assert num_rows() >= LEAST\n"
     assert claim in ORDERS
@@ -431,15 +420,14 @@ def test_auto_approved_values_are_written_at_once(
     write_labels(root, [Label("orders_gate", day(n), *about, False, "ada") for n in alarms])
 
     period = ("--from", "2024-12-01", "--to", "2024-12-16")
-    done = CliRunner().invoke(app, ["tune", "suite.dql", *period, "--propose"])
-    assert done.exit_code == 0, done.output
+    printed = dql("tune", "suite.dql", *period, "--propose")
     (stored,) = read_proposals(root)
     if not is_marked:
-        assert "1 proposal waits for review" in done.output
+        assert "1 proposal waits for review" in printed
         assert (stored.stage, Path("suite.dql").read_text()) == (ProposalStage.PENDING, text)
         return
-    assert "applied, because of @auto_approve: LEAST: 10 -> 8" in done.output
-    assert done.output.endswith("no proposals wait for review\n")
+    assert "applied, because of @auto_approve: LEAST: 10 -> 8" in printed
+    assert printed.endswith("no proposals wait for review\n")
     assert stored.stage is ProposalStage.APPLIED
     assert Path("suite.dql").read_text() == text.replace("LEAST = 10 ", "LEAST = 8 ")
     (entry,) = [json.loads(line) for line in Path("suite.dql.history").read_text().splitlines()]

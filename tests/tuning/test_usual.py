@@ -8,16 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date, timedelta
 
 import pytest
+from sound_suites import sound_suite
 from stored_days import verdict_of
 
 from dqx_airflow import MemoryDatabase, Suite
-from dqx_airflow.dql import nodes
-from dqx_airflow.dql.check import check_source
 from dqx_airflow.metrics.usual_limits import DayBefore, Kind, holidays_of, usual_limits
 from dqx_airflow.plan.term_values import Measurements, measurements_from
 from dqx_airflow.results.past_days import PastDay
 from dqx_airflow.tuning.backtest import Backtest
-from dqx_airflow.values import SourceFile, Status, Verdict
+from dqx_airflow.values import Status, Verdict
 
 LAST = date(2024, 11, 29)
 SUITE = """\
@@ -31,12 +30,6 @@ suite "Orders" {
     }
 }
 """
-
-
-def suite_of(text: str) -> nodes.Suite:
-    checked = check_source(SourceFile("suite.dql", text), needs_suite=True)
-    assert checked.suite is not None, checked.errors
-    return checked.suite
 
 
 def orders(days: int, today: float = 1.0, seed: int = 1) -> MemoryDatabase:
@@ -81,7 +74,7 @@ def test_a_backtest_judges_each_day_as_the_gate_did() -> None:
     days = [
         PastDay(on, _measured(report.verdicts)) for on, report in zip(dates, reports, strict=True)
     ]
-    backtest = Backtest(suite_of(SUITE), days)
+    backtest = Backtest(sound_suite(SUITE), days)
     for row, assertion in enumerate(backtest.assertions):
         own = [
             next(one for one in report.verdicts if one.name == assertion.name) for report in reports

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sound_suites import sound_suite
 from stored_days import stored
 
 from dqx_airflow import MemoryDatabase, StoredDatabase, Suite
-from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.watches import claims_on
 from dqx_airflow.results.past_days import past_days
 from dqx_airflow.results.query import StoredResults
@@ -20,7 +20,7 @@ from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.review import promote
 from dqx_airflow.tuning.suite_file import SuiteFile
-from dqx_airflow.values import Outcome, SourceFile, Status, Verdict
+from dqx_airflow.values import Outcome, Status, Verdict
 
 SUITE = 'suite "Orders" {\n    check "All" on orders {\n        watch orders\n    }\n}\n'
 FIRST, DAYS = date(2024, 3, 1), 16
@@ -108,7 +108,7 @@ def test_stored_days_are_judged_again_as_a_gate_did(tmp_path: Path) -> None:
     days = past_days(
         StoredResults(str(tmp_path)), "Orders", FIRST, FIRST + timedelta(days=DAYS - 1)
     )
-    suite = check_source(SourceFile("suite.dql", SUITE)).valid_suite
+    suite = sound_suite(SUITE)
     backtest = Backtest(suite, days)
     judged = zip(backtest.assertions, backtest.judge().statuses, strict=True)
     last = {assertion.name: statuses[-1] for assertion, statuses in judged}

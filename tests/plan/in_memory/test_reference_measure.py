@@ -6,8 +6,8 @@ from dataclasses import replace
 from datetime import date
 
 import pytest
+from sound_suites import sound_suite
 
-from dqx_airflow.dql.check import check_source
 from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.in_memory.measure import measure
 from dqx_airflow.plan.in_memory.table import Table, columns_of
@@ -22,10 +22,8 @@ def _reason(claim: str, tables: dict[str, Table], *refs: DatasetRef) -> str | No
     """Why the claim has no verdict; None where it passed."""
     text = f'suite "S" {{ check "C" on orders {{ assert {claim} name "x" }} }}'
     source = SourceFile("suite.dql", text)
-    checked = check_source(source)
-    assert checked.suite is not None
-    assert not checked.errors
-    plan = resolve(checked.suite, source, refs, date(2024, 1, 1), QUIET)
+    suite = sound_suite(source)
+    plan = resolve(suite, source, refs, date(2024, 1, 1), QUIET)
     (verdict,) = evaluate(plan, measure(plan, refs, tables))
     assert verdict.status is (Status.ERROR if verdict.reason else Status.PASSED)
     return verdict.reason
