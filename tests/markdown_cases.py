@@ -24,7 +24,7 @@ from pathlib import Path
 
 from dqx_airflow.engine.proof.cases import Block, sections
 
-__all__ = ["REWRITE", "Block", "Case", "cases", "rewrite_case"]
+__all__ = ["REWRITE", "Block", "Case", "cases", "rewrite_case", "rows"]
 
 REWRITE = os.environ.get("DQX_REWRITE_GOLDEN") == "1"
 
@@ -60,6 +60,28 @@ def cases(*paths: Path, fewest_blocks: int = 2) -> Iterator[Case]:
             message = f"{path.name}: {title}: a case needs {fewest_blocks} blocks"
             assert len(blocks) >= fewest_blocks, message
             yield Case(path, title, blocks)
+
+
+def rows(path: Path, title: str) -> list[tuple[str, ...]]:
+    """The rows of the tables in a section of a Markdown file. The marks of code are left out."""
+    _, _, section = path.read_text(encoding="utf-8").partition(f"## {title}\n")
+    lines = [line for line in section.partition("\n## ")[0].split("\n") if line.startswith("|")]
+    rules = {number for number, line in enumerate(lines) if line.startswith("|---")}
+    found = [
+        tuple(map(_cell, re.split(r"(?<!\\)\|", line.strip("|"))))
+        for number, line in enumerate(lines)
+        if not {number, number + 1} & rules
+    ]
+    assert found, f"{path.name}: no table in the section {title}"
+    return found
+
+
+def _cell(text: str) -> str:
+    text = text.strip().replace(r"\|", "|")
+    code = re.fullmatch(r"(`+)(.*)\1", text)
+    if code is None:
+        return text
+    return code[2] if len(code[1]) == 1 else code[2].strip()
 
 
 def rewrite_case(path: Path, title: str, actual: str) -> None:

@@ -2,52 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from markdown_cases import rows
 
 from dqx_airflow.contracts.diff.kinds import Wording, compare_wording
+
+TABLES = Path(__file__).with_name("wording.md")
 
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [
-        ("Unique slot machine identifer.", "Unique slot machine identifier."),
-        ("the amount\n  of the wager", "The amount of the wager."),
-        ("Recieved by teh server", "Received by the server"),
-        ("Stable accross firmware upates;", "Stable across firmware updates."),
-        ("Amount of of the wager", "Amount of the wager"),
-        ("Time stamp of the event", "Timestamp of the event"),
-        ("Free-play credit", "Free play credit"),
-        ("Amount in dollar", "Amount in dollars"),
-        ("Exlcudes promotional credit", "Excludes promotional credit"),
-        ("Colour of the chip", "Color of the chip"),
-        ("The customer's email", "the customer\N{RIGHT SINGLE QUOTATION MARK}s email"),
-    ],
+    [*rows(TABLES, "Corrections"), ("the amount\n  of the wager", "The amount of the wager.")],
 )
 def test_typing_errors_are_corrections(old: str, new: str) -> None:
     assert compare_wording(old, new) is Wording.CORRECTED
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("Includes promotional credit", "Excludes promotional credit"),
-        ("Amount in dollars", "Amount in cents"),
-        ("Is never NULL", "Is NULL"),
-        ("Is not unique", "Is unique"),
-        ("Does not include tax", "Does include tax"),
-        ("About 35% of the revenue", "About 53% of the revenue"),
-        ("A number from 1 to 10", "A number from 1 to 100"),
-        ("A change of -5", "A change of 5"),
-        ("Rounded to 1.5 hours", "Rounded to 15 hours"),
-        ("Before tax", "After tax"),
-        ("Daily total", "Weekly total"),
-        ("Gross win", "Net win"),
-        ("At least one item", "At most one item"),
-        ("Price > 0", "Price >= 0"),
-        ("The cash of the hand", "The cash of the hand, without free play"),
-        ("Isn't counted", "Is counted"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new"), rows(TABLES, "Other meanings"))
 def test_numbers_units_and_negations_change_the_meaning(old: str, new: str) -> None:
     assert compare_wording(old, new) is Wording.OTHER_MEANING
 

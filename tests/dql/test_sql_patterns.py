@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from markdown_cases import rows
 
 from dqx_airflow.dql.spark_calls import objection_to_calls
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
+
+TABLES = Path(__file__).with_name("own_sql.md")
 
 
 @pytest.mark.parametrize(
@@ -26,25 +31,6 @@ def test_a_bounded_pattern_is_accepted(text: str) -> None:
     assert objection_to_calls(text) is None
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("count_if(s RLIKE '^(a|aa)+$')", "exponential"),
-        ("count_if(rlike(s, '(a+)+b'))", "exponential"),
-        ("count_if(s RLIKE ('(a+)+b'))", "exponential"),
-        ("count_if(regexp_like(s, '(a|a)+b'))", "exponential"),
-        ('count_if(regexp_count(s, "(a|a)+b") > 0)', "exponential"),
-        ("count_if(s REGEXP r'^(\\w|\\w\\w)+$')", "exponential"),
-        ("count_if(s RLIKE '^(ab|cd)+$')", "only handles strings of up to"),
-        ("count_if(length(t) <= 100 AND s RLIKE '[0-9]+-')", "strings of up to 10,000"),
-        ("count_if(length(s) <= 20000 AND s RLIKE '[0-9]+-')", "strings of up to 10,000"),
-        ("count_if(s LIKE '%a%b%c%d%e%f%g%h%')", "the pattern"),
-        ("count_if(s RLIKE p)", "must be a literal"),
-        ("count_if(s RLIKE 'a' || p)", "must be a literal"),
-        ("count_if(s RLIKE 'a' 'b')", "must be a literal"),
-        ("max(split(s, concat('a', p)))", "must be a literal"),
-        ("count_if(s LIKE ANY ('a', p))", "must be a literal"),
-    ],
-)
+@pytest.mark.parametrize(("text", "reason"), rows(TABLES, "Has an unbounded pattern"))
 def test_an_unbounded_pattern_is_refused(text: str, reason: str) -> None:
     assert reason in (objection_to_calls(text) or "it may run")

@@ -1,44 +1,16 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from markdown_cases import rows
 
 from dqx_airflow.lineage.names import name_of_data, trimmed
 
+TABLES = Path(__file__).with_name("names.md")
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        # As the tests of the trimmers of OpenLineage's Java client have it.
-        ("/data/orders/2026-11-23", "/data/orders"),
-        ("/data/orders/20261123", "/data/orders"),
-        ("/data/orders/23.11.2026", "/data/orders"),
-        ("/data/orders/2026-11-23T10:00:00Z", "/data/orders"),
-        ("/data/orders/20261123 101500", "/data/orders"),
-        ("/data/orders/2026/11/23", "/data/orders"),
-        ("/data/orders/2026/11", "/data/orders"),
-        ("/data/orders/202611", "/data/orders"),
-        ("/data/orders/2026-11", "/data/orders"),
-        ("/data/orders/ds=2026-11-23", "/data/orders"),
-        ("/data/orders/year=2026/month=11", "/data/orders"),
-        ("data/orders/2026-11-23/hour=7", "data/orders"),
-        # These are no dates, or not only.
-        ("/data/orders/20261323", "/data/orders/20261323"),
-        ("/data/orders/12345678", "/data/orders/12345678"),
-        ("/data/orders/2026-11-23.csv", "/data/orders/2026-11-23.csv"),
-        ("/data/orders/2026-11-23-late", "/data/orders/2026-11-23-late"),
-        ("/data/2026-11-23/orders", "/data/2026-11-23/orders"),
-        ("/data/orders/a=b=c", "/data/orders/a=b=c"),
-        # The first part always stays.
-        ("/2026-11-23", "/2026-11-23"),
-        ("/2026/11", "/2026/11"),
-        ("/", "/"),
-        # A pattern names what lies above it.
-        ("/landing/*/2026-11-23/*.csv", "/landing"),
-        ("/landing/orders/{a,b}/x.csv", "/landing/orders"),
-        ("/landing/orders/2026-11-23/part-?.csv", "/landing/orders"),
-        ("/*/orders", "/*"),
-    ],
-)
+
+@pytest.mark.parametrize(("name", "expected"), rows(TABLES, "Trimmed names"))
 def test_dates_and_globs_of_deliveries_are_trimmed_from_the_name(name: str, expected: str) -> None:
     assert trimmed(name) == expected
 

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from markdown_cases import rows
 
 from dqx_airflow.lineage.names import location_of, trimmed_location
 from dqx_airflow.values import DatasetSnapshot
 
+TABLES = Path(__file__).with_name("names.md")
 
-@pytest.mark.parametrize(
-    ("location", "place"),
-    [
-        ("s3a://lake/orders/", "s3://lake/orders"),
-        ("s3://lake/orders/2026/11/23", "s3://lake/orders"),
-        ("s3://key:secret@lake/orders", "s3://lake/orders"),
-        (
-            "abfss://box@account.dfs.core.windows.net/a b",
-            "abfss://box@account.dfs.core.windows.net/a b",
-        ),
-        ("file:///lake/orders", "/lake/orders"),
-        ("/lake/orders/day=2026-11-23", "/lake/orders"),
-        ("data/orders/2026-11-23/*.csv", "data/orders"),
-        ("dbfs:/lake/orders", "dbfs:/lake/orders"),
-        ("sales.`orders`", "sales.orders"),
-        ("/", "/"),
-    ],
-)
+
+@pytest.mark.parametrize(("location", "place"), rows(TABLES, "Locations"))
 def test_spellings_of_one_location_are_equal(location: str, place: str) -> None:
     assert trimmed_location(location) == place
     assert trimmed_location(place) == place
