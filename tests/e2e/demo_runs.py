@@ -17,7 +17,7 @@ from typing import Any
 
 import duckdb
 from deltalake import DeltaTable
-from processes import ended, output_of
+from processes import output_of
 from quick_jvm import QUICK_JVM
 
 from dqx_airflow.datasets.connections import SUBMIT_OPTIONS, with_archive
@@ -33,7 +33,6 @@ BLOCKED = {
     "silver_gate": "upstream_failed",
     "build_gold": "upstream_failed",
 }
-VALIDATOR = Path(__file__).parents[1] / "lineage" / "openlineage" / "validate.py"
 
 
 @dataclass(frozen=True)
@@ -76,13 +75,6 @@ class Demo:
 
     def gate_events(self) -> list[dict[str, Any]]:
         return [event for event in self.events() if "dqx" in event["producer"]]
-
-    def openlineage_problems(self) -> str:
-        """What the published schemas say against the events of the gates."""
-        found = self.root / "gate_events.jsonl"
-        found.write_text("\n".join(json.dumps(event) for event in self.gate_events()))
-        checked = ended([sys.executable, str(VALIDATOR), "--lifecycle", str(found)])
-        return checked.stdout if checked.returncode else ""
 
 
 @cache

@@ -9,10 +9,8 @@ import json
 from pathlib import Path
 
 import pytest
+from command_line import dql
 from demo_runs import BLOCKED, STORM, Demo, run_demo
-from typer.testing import CliRunner
-
-from dqx_airflow.cli.main import app
 
 pytestmark = [pytest.mark.airflow, pytest.mark.nightly]
 
@@ -24,8 +22,8 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
 
 def test_an_unknown_day_is_refused(tmp_path: Path) -> None:
     call = ["demo", "--home", str(tmp_path / "demo"), "--day", "2013-02-09"]
-    refused = CliRunner().invoke(app, call)
-    assert refused.exit_code == 2
+    refused = dql(*call)
+    assert refused.returncode == 2
     assert "the demo has no day 2013-02-09" in refused.stderr
     assert not (tmp_path / "demo").exists()
 

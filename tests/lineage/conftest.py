@@ -1,17 +1,15 @@
-"""A request and reports of its four outcomes, the schema validator, and an HTTP server."""
+"""A request and reports of its four outcomes, and an HTTP server."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timezone
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-import openlineage_schemas
 import pytest
 from http_stub import Asked, Reply, http_stub
 
@@ -64,29 +62,17 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture(autouse=True)
-def _no_lineage_configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _no_lineage_configured(here: Path) -> Iterator[None]:
     """No configuration of this machine is seen, and none that the client exports is left."""
     before = dict(os.environ)
     for name in before:
         if name.startswith("OPENLINEAGE"):
             del os.environ[name]
-    os.environ["HOME"] = str(tmp_path)
+    os.environ["HOME"] = str(here)
     os.environ["NO_PROXY"] = "127.0.0.1"
-    monkeypatch.chdir(tmp_path)
     yield
     os.environ.clear()
     os.environ.update(before)
-
-
-@pytest.fixture(scope="session")
-def validator() -> ModuleType:
-    return openlineage_schemas.validator()
-
-
-@pytest.fixture(scope="session")
-def problems() -> Callable[..., list[str]]:
-    """What the published schemas say against events, warnings and life cycle included."""
-    return openlineage_schemas.problems
 
 
 @pytest.fixture

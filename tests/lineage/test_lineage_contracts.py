@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
-from typing import Any
+
+from openlineage_schemas import problems
 
 from dqx_airflow.lineage.events import block_events, contract_event
 from dqx_airflow.values import ContractDescription, FieldDescription, FieldSource
 
-Problems = Callable[[Sequence[Any]], list[str]]
 NOW = datetime(2026, 5, 1, 12, tzinfo=timezone.utc)
 FULL = ContractDescription(
     "urn:orders",
@@ -31,7 +30,7 @@ FULL = ContractDescription(
 )
 
 
-def test_the_event_of_a_contract_is_valid(problems: Problems) -> None:
+def test_the_event_of_a_contract_is_valid() -> None:
     bare = ContractDescription("x", None)
     events = [
         contract_event(FULL, "s3://lake/orders", NOW, "dq"),
@@ -41,7 +40,7 @@ def test_the_event_of_a_contract_is_valid(problems: Problems) -> None:
     assert problems(events) == []
 
 
-def test_the_events_of_a_broken_block_are_valid(problems: Problems) -> None:
+def test_the_events_of_a_broken_block_are_valid() -> None:
     run_id = "01939b7e-0000-7000-8000-000000000001"
     events = block_events("Active \0", "a.B.c@1", "it is gone", run_id, NOW, "dq")
     assert problems(events) == []

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from openlineage.client.serde import Serde
 from openlineage.client.transport import Config, Transport
+from openlineage_schemas import problems
 from stopwatch import at_most
 
 from dqx_airflow.lineage import transport
@@ -55,7 +56,7 @@ def types(found: list[dict[str, Any]]) -> list[str]:
     return [event["eventType"] for event in found]
 
 
-def test_events_reach_a_file(spool: Path, tmp_path: Path, events: Any, problems: Any) -> None:
+def test_events_reach_a_file(spool: Path, tmp_path: Path, events: Any) -> None:
     path = tmp_path / "events.jsonl"
     configure(type="file", log_file_path=str(path), append=True)
     with LineageEmitter(spool) as emitter:
@@ -68,7 +69,7 @@ def test_events_reach_a_file(spool: Path, tmp_path: Path, events: Any, problems:
     assert not spool.exists()
 
 
-def test_events_reach_a_server(spool: Path, server: Any, events: Any, problems: Any) -> None:
+def test_events_reach_a_server(spool: Path, server: Any, events: Any) -> None:
     os.environ["OPENLINEAGE_URL"] = server.url
     with LineageEmitter(spool) as emitter:
         assert [emitter.emit(event) for event in events] == [True, True]

@@ -8,18 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import Called, dql
 from hostile_endpoints import endpoint, hangs_on_accept
-from typer.testing import CliRunner, Result
 
-from dqx_airflow.cli.main import app
 from dqx_airflow.lineage import spool as spools
 from dqx_airflow.lineage.emitter import LineageEmitter
 from dqx_airflow.lineage.events import start_event, terminal_event
 from dqx_airflow.values import GateReport, GateRequest
 
 
-def flush(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["lineage", "flush", *arguments])
+def flush(*arguments: str) -> Called:
+    return dql("lineage", "flush", *arguments)
 
 
 def configure(url: str) -> None:
@@ -40,10 +39,10 @@ def test_spooled_events_are_sent_in_order(root: Path, server: Any) -> None:
     configure(server.url)
     done = flush("--root", str(root))
     spool = spools.beside(str(root))
-    assert (done.exit_code, done.stdout) == (0, f"2 sent, 0 left in {spool}\n")
+    assert (done.returncode, done.stdout) == (0, f"2 sent, 0 left in {spool}\n")
     assert [body["eventType"] for body in server.bodies] == ["START", "COMPLETE"]
     again = flush("--spool", str(spool), "--format", "json")
-    assert again.exit_code == 0
+    assert again.returncode == 0
     assert json.loads(again.stdout) == {"spool": str(spool), "sent": 0, "left": 0}
 
 
@@ -52,24 +51,24 @@ def test_unsent_events_stay_in_the_spool(root: Path) -> None:
     with endpoint(hangs_on_accept) as port:
         configure(f"http://127.0.0.1:{port}")
         done = flush("--root", f"file://{root}", "--timeout", "0.3", "--format", "json")
-    assert done.exit_code == 4
+    assert done.returncode == 4
     assert json.loads(done.stdout) == {"spool": str(spool), "sent": 0, "left": 2}
     del os.environ["OPENLINEAGE__TRANSPORT"]
     os.environ["DQX_LINEAGE_SPOOL"] = str(spool)
-    assert (flush().exit_code, flush().stdout) == (4, f"0 sent, 2 left in {spool}\n")
+    assert (flush().returncode, flush().stdout) == (4, f"0 sent, 2 left in {spool}\n")
     assert len(spools.kept(spool)) == 2
 
 
 @pytest.mark.parametrize("arguments", [(), ("--root", "s3://lake/dqx")])
 def test_a_missing_spool_is_an_error(arguments: tuple[str, ...]) -> None:
     done = flush(*arguments)
-    assert done.exit_code == 2
+    assert done.returncode == 2
     assert "error: no spool given" in done.stderr
     assert "DQX_LINEAGE_SPOOL" in done.stderr
 
 
 def test_a_missing_folder_is_an_empty_spool(tmp_path: Path) -> None:
-    assert flush("--spool", str(tmp_path / "nowhere")).exit_code == 0
+    assert flush("--spool", str(tmp_path / "nowhere")).returncode == 0
 
 
 def test_a_gate_spools_its_events_to_the_configured_folder(

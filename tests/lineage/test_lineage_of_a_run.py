@@ -8,9 +8,9 @@ import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 
 import pytest
+from openlineage_schemas import problems
 
 from dqx_airflow.engine.job import run_events
 from dqx_airflow.lineage import is_configured
@@ -32,7 +32,7 @@ def begin(request_: GateRequest, passed: GateReport, tmp_path: Path) -> Begin:
 
 
 def test_a_completed_and_a_crashed_run_emit_their_events(
-    begin: Begin, passed: GateReport, tmp_path: Path, problems: Any
+    begin: Begin, passed: GateReport, tmp_path: Path
 ) -> None:
     path = tmp_path / "events.jsonl"
     transport = {"type": "file", "log_file_path": str(path), "append": True}
@@ -89,12 +89,11 @@ def test_events_are_wanted_where_openlineage_finds_a_configuration(
     env: dict[str, str],
     file: str | None,
     configured: bool,
-    tmp_path: Path,
+    here: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HOME", str(here / "home"))
     if file is not None:
-        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / file).write_text("transport: {type: console}\n")
+        (here / file).parent.mkdir(parents=True, exist_ok=True)
+        (here / file).write_text("transport: {type: console}\n")
     assert is_configured(env) is configured

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import openlineage_schemas
 import pytest
 from gate_stubs import SUITE, SparkSubmit
+from openlineage_schemas import problems
 from processes import ended
 
 pytestmark = pytest.mark.airflow
@@ -141,7 +141,7 @@ def test_the_task_emits_inputs_and_promoted_outputs(events: Callable[..., Events
     # Nothing is emitted twice: the events of the job are those of another run, which the job sends.
     assert set(events_by_job) == {"lake", "lake.warned", "lake.blocked", "lake.contract"}
     tasks = [ours(event) for job in ("lake.warned", "lake.blocked") for event in events_by_job[job]]
-    assert openlineage_schemas.problems(tasks) == []
+    assert problems(tasks) == []
 
     # A contract names its data in another argument; without a report nothing more is known.
     assert {event["eventType"] for event in events_by_job["lake.contract"]} == {"START", "FAIL"}
@@ -178,12 +178,11 @@ def test_a_job_sends_events_if_it_finds_a_configuration(
     is_driver_here: bool,
     expected: bool,
     monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    here: Path,
 ) -> None:
     from dqx_airflow.operators.spark_job import job_sends_events
 
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(here))
     for name in [name for name in os.environ if name.startswith("OPENLINEAGE")]:
         monkeypatch.delenv(name)
     assert job_sends_events(env_vars, conf, is_driver_here=is_driver_here) is expected
