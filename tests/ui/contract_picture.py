@@ -1,6 +1,6 @@
 """Takes the picture of a contract's page for the docs; it is not a test.
 
-python tests/ui/contract_picture.py dqx_airflow/docs/images
+PYTHONPATH=tests python tests/ui/contract_picture.py dqx_airflow/docs/images
 
 The contract and its clauses are those of the example `slot_telemetry`; what became of them in two
 months is made up, since the demo has no contract.

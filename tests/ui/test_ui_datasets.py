@@ -29,7 +29,6 @@ def test_a_dataset_shows_the_results_of_its_gates(get: Get, scene: Scene) -> Non
     scene.days("pppppb")
     answer = get("dataset", place=PLACE)
     page = Html(answer.text)
-    assert page.unbalanced == []
     assert (
         "Dataset orders s3://lake/orders Gate ✕ blocked lake.gate failing since this run"
         in page.text
@@ -63,11 +62,9 @@ def test_tables_with_one_name_are_one_dataset_per_location(get: Get, scene: Scen
         report = reading(number, f"s3a://{table}/orders/2024-03-20/*.csv", dag_id=dag_id)
         scene.ran(report, dag_id=dag_id, number=number)
     index = Html(get("datasets").text)
-    assert index.unbalanced == []
     assert "orders s3://eu/orders lake.gate" in index.text
     assert "orders s3://us/orders sea.gate" in index.text
     page = Html(get("dataset", place="s3://eu/orders").text)
-    assert page.unbalanced == []
     assert "read from s3a://eu/orders/2024-03-20/*.csv" in page.text
     assert "sea.gate" not in page.text
     assert "sea.gate" not in get("board", dataset="s3://eu/orders").text
@@ -86,7 +83,6 @@ def test_a_location_has_all_its_gates_under_any_dataset_name(get: Get, scene: Sc
     )
     scene.ran(other, task_id="later", number=2)
     page = Html(get("dataset", place=PLACE).text)
-    assert page.unbalanced == []
     assert "Dataset orders, sales s3://lake/orders contracts sales 1.0.0" in page.text
     assert "2 gates" in page.text
     assert (

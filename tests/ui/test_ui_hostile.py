@@ -58,7 +58,6 @@ def assert_one_script(answer: Response) -> None:
 def assert_harmless(answer: Response) -> Html:
     assert answer.status_code == 200
     page = Html(answer.text)
-    assert page.unbalanced == []
     assert not {tag for tag, _ in page.elements} & {"img", "iframe", "object", "base"}
     assert_one_script(answer)
     attributes = {name for _, attributes in page.elements for name in attributes}

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from made_reports import report_at, verdict_of
+
 from dqx_airflow.results.schema import digests_of
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import (
@@ -40,33 +42,20 @@ NOON = datetime(2024, 3, 20, 12, tzinfo=timezone.utc)
 PLACE = "s3://lake/orders"
 """Where the dataset `orders` of the reports is."""
 
-NULLS = Verdict(
-    name="orders.id.null_share",
+NULLS = verdict_of(
+    "orders.id.null_share",
     check="Completeness",
-    datasets=("orders",),
     expression="null_count(id) / num_rows()",
     expected="< MAX_NULLS (10%)",
     severity=Severity.P0,
-    status=Status.PASSED,
     value=0.02,
-    scaled_value=0.02,
     threshold=0.1,
     span=Span("orders.dql", 5, 16, 5, 43),
     source_line="        assert null_count(id) / num_rows() < MAX_NULLS",
     origin=Origin.SCAN,
 )
-NOT_EMPTY = Verdict(
-    name="orders.not_empty",
-    check="implicit",
-    datasets=("orders",),
-    expression="num_rows()",
-    expected="> 0",
-    severity=Severity.P1,
-    status=Status.PASSED,
-    value=5000,
-    scaled_value=5000,
-    threshold=0,
-    origin=Origin.LOG,
+NOT_EMPTY = verdict_of(
+    "orders.not_empty", check="implicit", value=5000, threshold=0, origin=Origin.LOG
 )
 ROWS = (
     FailingRow("orders", "id is null", '{"day": "2024-03-20", "id": null, "tax_id": "***"}'),
@@ -90,16 +79,14 @@ def report_of(
     """The report number `number` of a gate, about the data of a day."""
     started = datetime(on.year, on.month, on.day, 12, tzinfo=timezone.utc)
     run_id = str(UUID(int=number, version=4))
-    report = GateReport(
+    report = report_at(
+        started,
+        *verdicts,
         run_id=run_id,
         run_key=RunKey(f"{dag_id}.{task_id}", on, f"scheduled__{on}"),
         attempt=Attempt(1, attempt or run_id),
-        suite="orders.dql",
-        fail_on=Severity.P1,
         outcome=outcome,
-        verdicts=verdicts,
         datasets=(DatasetSnapshot(dataset, f"s3://lake/{dataset}", "delta", version=7, rows=5000),),
-        started_at=started,
         finished_at=started + timedelta(seconds=40),
     )
     return replace(report, **changes)
@@ -283,7 +270,10 @@ _MAY_BREAK = "\N{ZERO WIDTH SPACE}"
 
 
 class Html(HTMLParser):
-    """A page as a test looks at it: its elements, its visible text, its links."""
+    """A page as a test looks at it: its elements, its visible text, its links.
+
+    Each element that opens is closed, in its place.
+    """
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -291,10 +281,9 @@ class Html(HTMLParser):
         self.links: dict[str, str] = {}
         self._open: list[str] = []
         self._texts: list[str] = []
-        self.unbalanced: list[str] = []
         self.feed(text)
         self.close()
-        self.unbalanced += self._open
+        assert self._open == []
 
     @property
     def text(self) -> str:
@@ -332,8 +321,7 @@ class Html(HTMLParser):
         self.elements.append((tag, dict(attrs)))
 
     def handle_endtag(self, tag: str) -> None:
-        if not self._open or self._open.pop() != tag:
-            self.unbalanced.append(f"/{tag}")
+        assert self._open.pop() == tag
 
     def handle_data(self, data: str) -> None:
         if self._open and self._open[-1] not in ("style", "title", "script"):
