@@ -186,7 +186,7 @@ def _print_text(diff: Diff) -> None:
     for change in diff.changes:
         bump = Text(change.bump.word, style=_COLOURS[change.bump])
         breaks = ", ".join(change.breaks) or "-"
-        rows.append((bump, breaks, _where(change), change.message, change.reason))
+        rows.append((bump, breaks, _where(change), change.message, change.kind.reason))
     console.print()
     console.print(table_of(("bump", "breaks", "place", "change", "why"), rows))
     console.print()
@@ -211,7 +211,7 @@ def _annotations(diff: Diff) -> Iterator[Diagnostic]:
         is_short = diff.falls_short and change.bump is diff.due
         if is_short or change.bump is Bump.MAJOR:
             span = _in_file(change.new_span) if change.new_span else top
-            message = f"{change.message} ({change.bump.word}: {change.reason})"
+            message = f"{change.message} ({change.bump.word}: {change.kind.reason})"
             yield Diagnostic(message, span, is_mild=not is_short)
 
 

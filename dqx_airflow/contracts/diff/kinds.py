@@ -115,19 +115,12 @@ def _is_typo(old: str, new: str) -> bool:
     return distance <= (2 if shortest >= _TWO_SLIPS else 1)
 
 
-class ChangeClass(WordEnum):
-    """The severity of a change for the consumers of the contract."""
-
-    BREAKING = "breaking"
-    COMPATIBLE = "compatible"
-    DOCUMENTATION = "documentation"
-
-
 _CLASSES = {
-    elements.Bump.MAJOR: ChangeClass.BREAKING,
-    elements.Bump.MINOR: ChangeClass.COMPATIBLE,
-    elements.Bump.PATCH: ChangeClass.DOCUMENTATION,
+    elements.Bump.MAJOR: "breaking",
+    elements.Bump.MINOR: "compatible",
+    elements.Bump.PATCH: "documentation",
 }
+"""How severe a change is for the consumers of the contract."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,16 +143,12 @@ class Change:
     column: str | None = None
 
     @property
-    def change_class(self) -> ChangeClass:
+    def change_class(self) -> str:
         return _CLASSES[self.bump]
 
     @property
     def breaks(self) -> tuple[View, ...]:
         return self.kind.breaks if self.bump is elements.Bump.MAJOR else ()
-
-    @property
-    def reason(self) -> str:
-        return self.kind.reason
 
 
 @dataclass(frozen=True, slots=True)
