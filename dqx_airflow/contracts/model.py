@@ -11,8 +11,8 @@ and any other with the third, as in semver.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import astuple, dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import astuple, dataclass, field, replace
 from datetime import date
 from enum import IntEnum
 from functools import total_ordering
@@ -234,6 +234,21 @@ class Field:
             if inner is not None:
                 yield from ((self, *way) for way in inner.ways())
 
+    def narrowed(self, is_kept: Callable[[Demand], bool]) -> Field:
+        """The field, and everything nested in it, with only the rules whose demand is kept."""
+        return replace(
+            self,
+            rules=_kept(self.rules, is_kept),
+            fields=tuple(inner.narrowed(is_kept) for inner in self.fields),
+            items=self.items and self.items.narrowed(is_kept),
+            keys=self.keys and self.keys.narrowed(is_kept),
+            values=self.values and self.values.narrowed(is_kept),
+        )
+
+
+def _kept(rules: Iterable[Rule], is_kept: Callable[[Demand], bool]) -> tuple[Rule, ...]:
+    return tuple(rule for rule in rules if is_kept(rule.demand))
+
 
 @dataclass(frozen=True, slots=True)
 class ExampleRows:
@@ -283,6 +298,11 @@ class Model:
             if rule.name == "primary_key" and rule.demand.key:
                 return rule.demand.key
         return tuple(item.path for item in self.fields if item.is_key)
+
+    def narrowed(self, is_kept: Callable[[Demand], bool]) -> Model:
+        """The model with only the rules whose demand is kept, those of its fields included."""
+        fields = tuple(item.narrowed(is_kept) for item in self.fields)
+        return replace(self, fields=fields, rules=_kept(self.rules, is_kept))
 
     def field_at(self, path: str) -> Field | None:
         return next((item for item in self.walk() if item.path == path), None)

@@ -113,6 +113,14 @@ def test_a_strict_reader_refuses_other_columns(path: Path) -> None:
         assert_contract(frame(id="bigint", total="double", more="string"), path, strict=True)
 
 
+def test_a_reader_asks_for_no_values_nested_ones_included() -> None:
+    record = "address: {type: record, fields: {zip: {type: string, minLength: 5}}}"
+    text = CONTRACT + f"      {record}\n"
+    compiled = Contract.from_string(text).of_schemas().suite
+    assert "address.zip" in compiled
+    assert "length" not in compiled
+
+
 def test_a_reader_relies_on_a_version(path: Path) -> None:
     with pytest.raises(RequestError, match="version 1 is pinned"):
         assert_contract(frame(id="bigint", total="double"), path, version="1")

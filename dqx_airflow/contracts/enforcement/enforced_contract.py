@@ -342,7 +342,7 @@ class Enforcement:
     def narrowed(self, is_kept: Callable[[Demand], bool]) -> Enforcement:
         """The same with only the rules whose demand is kept."""
         assert self.contract is not None
-        models = (_with_rules(item, is_kept) for item in self.contract.models)
+        models = (model.narrowed(is_kept) for model in self.contract.models)
         notes = tuple(replace(note, promise=None) for note in self.contract.notes)
         return replace(self, contract=replace(self.contract, models=tuple(models), notes=notes))
 
@@ -485,14 +485,6 @@ def _objections(
         advice = "give it in `datasets`" if diagnostic.code == "E009" else diagnostic.help
         objections.append(f"{where}{diagnostic.message}; {advice}")
     return tuple(objections)
-
-
-def _with_rules(model: elements.Model, is_kept: Callable[[Demand], bool]) -> elements.Model:
-    def kept(rules: Iterable[elements.Rule]) -> tuple[elements.Rule, ...]:
-        return tuple(rule for rule in rules if is_kept(rule.demand))
-
-    fields = tuple(replace(item, rules=kept(item.rules)) for item in model.fields)
-    return replace(model, fields=fields, rules=kept(model.rules))
 
 
 def _restricted(

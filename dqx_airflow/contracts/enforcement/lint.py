@@ -244,24 +244,8 @@ def _broken_rules(
     demands: tuple[type[demands.Demand], ...],
 ) -> Iterator[elements.Rule]:
     """The rules with one of these demands that rows violate."""
-
-    def kept(rules: Sequence[elements.Rule]) -> tuple[elements.Rule, ...]:
-        return tuple(rule for rule in rules if isinstance(rule.demand, demands))
-
-    def narrowed(item: elements.Field) -> elements.Field:
-        return replace(
-            item,
-            rules=kept(item.rules),
-            fields=tuple(map(narrowed, item.fields)),
-            items=item.items and narrowed(item.items),
-            keys=item.keys and narrowed(item.keys),
-            values=item.values and narrowed(item.values),
-        )
-
-    narrowed_model = replace(
-        model, fields=tuple(map(narrowed, model.fields)), rules=kept(model.rules)
-    )
-    compiled = compile_contract(replace(contract, models=(narrowed_model,), notes=()))
+    narrowed = model.narrowed(lambda demand: isinstance(demand, demands))
+    compiled = compile_contract(replace(contract, models=(narrowed,), notes=()))
     rules = dict(compiled.enforced)
     if not rules:
         return
