@@ -82,6 +82,11 @@ def test_a_look_ahead_reads_the_string_wherever_it_is_tried() -> None:
     assert bounded("^(?:(?=.*x)z)*+$").longest == 10_000
 
 
+def test_an_iteration_that_is_not_given_back_may_read_ahead_in_vain() -> None:
+    assert bounded("^(?:[ab]*c|a)*+d").longest == 7_071
+    assert bounded("^(?:ab|cd)*+d").longest is None
+
+
 @pytest.mark.slow
 def test_the_jvm_survives_the_longest_strings(spark: SparkSession) -> None:
     texts: list[str] = []

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache, reduce
-from itertools import product
+from itertools import product, takewhile
 from math import inf
 from operator import or_
 from typing import TypeAlias
@@ -125,7 +125,9 @@ def longest_in_python(pattern: str) -> int | None:
 def _longest_by_time(tree: Node) -> int | None:
     everywhere = Repeat(One(chars.EVERYTHING), 0, None, "lazy", 0)
     start = () if _starts_anchored(tree) else (everywhere,)
-    ways, power = _ways(Concatenation((*start, _fallible(tree))), ())
+    part = _fallible(tree)
+    items = part.items if isinstance(part, Concatenation) else (part,)
+    ways, power = _ways(Concatenation((*start, *items)), ())
     power += 1  # each of them reads up to the end of the string
     if power > max(_LONGEST_BY_POWER):
         raise ExplodingError(
@@ -192,18 +194,21 @@ def _ways(node: Node, rest: _Rest) -> tuple[int, int]:
         case Group(body=body, kind=kind):
             ways, power = _ways(body, rest if kind in ("plain", "atomic") else ())
         case Repeat(body=body, low=low, high=int(high)) if high == 1 or not _has_loop(node):
-            again = (replace(node, low=0),) if high > 1 else ()
-            ways, power = _ways(body, (*again, *rest))
+            again = (replace(node, low=0), *rest) if high > 1 else rest
+            ways, power = _ways(body, again)
             is_decided = _is_left_in_one_way(node, _behind(rest, chars.NO_CHARACTERS))
             ways = ways**high * (1 if is_decided else high - low + 1)
         case Repeat(body=body):
             if not (isinstance(body, One) or node.mode == "possessive"):
                 _refuse_ambiguous(node)
-            ways, power = _ways(body, (replace(node, low=0), *rest))
+            again = (replace(node, low=0), *rest)
+            ways, power = _ways(body, again)
             if node.mode != "possessive":
                 ways, power = _ways_out(node, rest)
-            looks = [part for part in parts_of(body) if _looks_around(part) and _has_loop(part)]
-            power += max((1 + _ways(look, ())[1] for look in looks), default=0)
+            elif _has_loop(body) and not _is_decided(body, _behind(again, chars.NO_CHARACTERS)):
+                power += 1  # it is not given back, but each iteration may read ahead in vain
+            opaque = [part for part in parts_of(body) if _is_opaque(part) and _has_loop(part)]
+            power += max((1 + _ways(part, ())[1] for part in opaque), default=0)
         case _:
             ways, power = 1, 0
     return min(ways, _MOST_WAYS + 1), power
@@ -212,17 +217,15 @@ def _ways(node: Node, rest: _Rest) -> tuple[int, int]:
 def _ways_out(repeat: Repeat, rest: _Rest) -> tuple[int, int]:
     """In how many ways a repetition may be left, of which none has failed.
 
-    It may be left before each character that it could match as well. If what follows can match only
-    some such characters, or characters that each iteration needs, it has failed for all earlier
-    ones.
+    For each later way out, an earlier one has to match one more iteration, and what follows it at
+    a fixed distance. If it can match only some characters that these need, the others have failed.
     """
-    body, follow = repeat.body, _behind(rest, chars.NO_CHARACTERS)
+    follow = _behind(rest, chars.NO_CHARACTERS)
     if _is_left_in_one_way(repeat, follow) or not any(map(_has_loop, rest)):
         return 1, 0
-    behind = rest[1:] if isinstance(rest[0], One) else rest
-    most = _most(Concatenation(behind), _characters_in(body) & follow)
-    for needed in _needed(body):
-        most = min(most, _most(Concatenation(rest), needed))
+    head = takewhile(lambda item: len({*lengths(item)}) == 1, rest)
+    needed = (*_needed(repeat.body), *_needed(Concatenation(tuple(head))))
+    most = min((_most(Concatenation(rest), one) for one in needed), default=inf)
     return (1, 1) if most == inf else (2 + int(most), 0)
 
 
@@ -244,8 +247,8 @@ def _most(node: Node, characters: Characters) -> float:
             return inf if _has_loop(node) else 0
 
 
-def _looks_around(node: Node) -> bool:
-    return isinstance(node, Group) and node.kind in ("ahead", "behind")
+def _is_opaque(node: Node) -> bool:
+    return isinstance(node, Group) and node.kind != "plain"
 
 
 def _refuse_ambiguous(repeat: Repeat) -> None:
