@@ -4,7 +4,7 @@ order."""
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, errors_of
@@ -95,21 +95,27 @@ def check_source(
         first = Span(source.name, 1, 1, 1, 2)
         help_line = "this is a library file; a gate needs a suite that imports it"
         diagnostics.append(Diagnostic("the file has no suite", first, code="E008", help=help_line))
+    reported = _reported(diagnostics, linker.sources) if diagnostics else ()
+    return Checked(suite, reported, linker.sources, tuple(linker.imported))
+
+
+def _reported(diagnostics: Sequence[Diagnostic], sources: Iterable[str]) -> tuple[Diagnostic, ...]:
+    """Diagnostics without the consequences of others, in the order of their files, each once."""
     codes = {diagnostic.code for diagnostic in diagnostics}
     for causes, effects in _CASCADES:
         if causes & codes:
             codes -= effects
-    diagnostics = [diagnostic for diagnostic in diagnostics if diagnostic.code in codes]
-    if errors_of(diagnostics):
+    if errors_of([diagnostic for diagnostic in diagnostics if diagnostic.code in codes]):
         codes -= _OF_SOUND_SUITES
-    order = {name: number for number, name in enumerate(linker.sources)}
-    diagnostics.sort(key=lambda item: (order[item.span.file], item.span.line, item.span.column))
+    order = {name: number for number, name in enumerate(sources)}
     # A mistake in a macro occurs at every use: it is reported at the first one.
     once: dict[object, Diagnostic] = {}
-    for diagnostic in diagnostics:
+    for diagnostic in sorted(
+        diagnostics, key=lambda item: (order[item.span.file], item.span.line, item.span.column)
+    ):
         if diagnostic.code in codes:
             once.setdefault((diagnostic.code, diagnostic.span, diagnostic.message), diagnostic)
-    return Checked(suite, tuple(once.values()), linker.sources, tuple(linker.imported))
+    return tuple(once.values())
 
 
 def _checked_blocks(source: SourceFile, needs_suite: bool) -> Checked:

@@ -88,10 +88,9 @@ class Linker:
         definitions: tuple[nodes.Constant | nodes.Macro, ...] = (*constants, *macros)
         for defined in definitions:
             self._warn_of_hidden(defined.name, scope)
-        # Definitions of a file hide imported ones.
-        own_names = {constant.name.text for constant in constants}
-        imported = [constant for name, constant in scope.constants.items() if name not in own_names]
-        scope.constants = settle((*imported, *constants))
+        for constant in constants:  # definitions of a file hide imported ones
+            scope.constants.pop(constant.name.text, None)
+        scope.constants = settle((*scope.constants.values(), *constants))
         for macro in reversed(macros):  # of two with the same name the first counts
             scope.macros[macro.name.text] = Defined(macro, scope)
         return scope
@@ -352,14 +351,13 @@ class Expander:
                 checks.append(replace(check, body=tuple(self._check(check)), where=where))
         except _TooMuchError:
             return replace(suite, checks=())
-        names = {constant.name.text for constant in suite.constants}
-        imported = tuple(
-            constant for name, constant in self.scope.constants.items() if name not in names
-        )
+        others = {**self.scope.constants}
+        for constant in suite.constants:
+            others.pop(constant.name.text, None)
         return replace(
             suite,
             checks=tuple(checks),
-            constants=(*imported, *suite.constants),
+            constants=(*others.values(), *suite.constants),
             macros=(),
             imports=(),
         )

@@ -202,9 +202,8 @@ def _show(node: nodes.Expression) -> tuple[str, int]:
         case nodes.Listing(items=items):
             return f"[{', '.join(map(show, items))}]", Rung.ATOM
         case nodes.Call(name=name, arguments=arguments, parameters=parameters):
-            parts = [show(argument) for argument in arguments]
-            parts += [f"{item.name.text} {show(item.value)}" for item in parameters]
-            return f"{name.text}({', '.join(parts)})", Rung.ATOM
+            named = (f"{item.name.text} {show(item.value)}" for item in parameters)
+            return f"{name.text}({', '.join((*map(show, arguments), *named))})", Rung.ATOM
         case nodes.Quantified(name=name, array=array, predicate=predicate):
             return f"{name.text}({show(array)}, {show(predicate)})", Rung.ATOM
         case nodes.Item(path=path):

@@ -155,7 +155,7 @@ class TermCompiler:
             value = fold(node, self.constants)
             return spark_number(value) if isinstance(value, Fraction) else value
         items = node.items if isinstance(node, nodes.Listing) else (node,)
-        return one_or_more(tuple(column_name(item) for item in items))
+        return one_or_more(tuple(map(column_name, items)))
 
     def measured(
         self, metric: str, arguments: Arguments, call: nodes.Call | None = None, lag: int = 0

@@ -64,10 +64,10 @@ def hint_without_where(name: str) -> str:
     return f'write it in the metric: {name}(average(price, where status == "paid"))'
 
 
-def _as_written(call: nodes.Call, signature: str | None = None) -> str | None:
+def _as_written(call: nodes.Call, form: str | None = None) -> str | None:
     """The hint with the form of a call; None if that is unknown."""
-    metric = METRICS.get(call.name.text)
-    form = signature if metric is None else metric.signature
+    if (metric := METRICS.get(call.name.text)) is not None:
+        form = metric.signature
     return f"write {form}" if form else None
 
 
@@ -90,11 +90,11 @@ class ArgumentChecker:
         self.report(Diagnostic(message, span, code=code, label=label, help=help_line))
 
     def count(
-        self, call: nodes.Call, fewest: int, most: int | None, signature: str | None = None
+        self, call: nodes.Call, fewest: int, most: int | None, form: str | None = None
     ) -> bool:
         """False if the call has too few or too many arguments.
 
-        :param signature: how to write it; that of a metric is known.
+        :param form: how to write it; that of a metric is known.
         """
         given = len(call.arguments)
         if given >= fewest and (most is None or given <= most):
@@ -105,7 +105,7 @@ class ArgumentChecker:
         wanted = str(fewest) if fewest == most else f"{fewest} or more"
         plural = "argument" if wanted == "1" else "arguments"
         message = f"{name} takes {wanted} {plural}, not {given}"
-        self.error("E101", message, call.span, _as_written(call, signature))
+        self.error("E101", message, call.span, _as_written(call, form))
         return False
 
     def _signed_parameter(self, call: nodes.Call) -> bool:
@@ -229,14 +229,12 @@ class ArgumentChecker:
             case _:
                 self.check(COLUMN, parameter.value)
 
-    def required(
-        self, call: nodes.Call, of_metric: tuple[Argument, ...], signature: str | None = None
-    ) -> None:
-        """Checks the required parameters of a call; `signature` as for `count`."""
+    def required(self, call: nodes.Call, of_metric: tuple[Argument, ...], form: str = "") -> None:
+        """Checks the required parameters of a call; `form` as for `count`."""
         for argument in of_metric:
             if argument.is_required and call.parameter(argument.name) is None:
                 message = f"{call.name.text} needs `{argument.name}`"
-                self.error("E101", message, call.span, _as_written(call, signature))
+                self.error("E101", message, call.span, _as_written(call, form))
 
     def _days(self, parameter: nodes.Parameter, *, fewest: int) -> None:
         days = self._folded(parameter.value)
