@@ -107,7 +107,7 @@ class SparkJudge(MemoryJudge):
             places = {request: replace(request, date=on) for request in together}
             known = fine.of(request for request in plan.requests if request not in asked)
             known.add(
-                found.moved({it: at for it, at in places.items() if at not in found.failures})
+                found.moved([(at, it) for it, at in places.items() if at not in found.failures])
             )
             alone = replace(_with_faults(opened[name], plan.date, [one]), dates=None)
             yield measure_alone(self.spark, {**opened, name: alone}, {}, plan, known, None)

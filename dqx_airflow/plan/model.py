@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import Any, TypeAlias
+from itertools import chain
+from typing import Any, TypeAlias, TypeVar
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.limits import DEFAULT_CLOCK_SKEW_HOURS, DEFAULT_MOST_GROUPS
@@ -243,15 +244,12 @@ class PlannedAssertion:
     history: tuple[MetricRequest, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        requests = dict.fromkeys(requests_of(self.term))
-        for bound in self.condition.bounds:
-            requests.update(dict.fromkeys(requests_of(bound)))
-        if self.groups is not None:
-            requests.update(dict.fromkeys(self.groups.rows))
         sides = (self.term, *self.condition.bounds)
-        before = dict.fromkeys(
-            request for side in sides for request in history_of(side) if request not in requests
-        )
+        rows = () if self.groups is None else self.groups.rows
+        requests = dict.fromkeys(chain(*map(requests_of, sides), rows))
+        before = dict.fromkeys(chain(*map(history_of, sides)))
+        for request in requests:
+            before.pop(request, None)
         object.__setattr__(self, "requests", tuple(requests))
         object.__setattr__(self, "history", tuple(before))
 
@@ -324,6 +322,16 @@ class GroupValues:
     types: tuple[str, ...] = ()
 
 
+Old = TypeVar("Old")
+New = TypeVar("New")
+Result = TypeVar("Result")
+
+
+def renamed(results: Mapping[Old, Result], names: Iterable[tuple[Old, New]]) -> dict[New, Result]:
+    """The results of keys that have a new name, under these names, in their order."""
+    return {name: results[old] for old, name in names if old in results}
+
+
 @dataclass(slots=True)
 class Scanned:
     """The results of requests: the value of each, or why it has none.
@@ -343,15 +351,11 @@ class Scanned:
 
     def of(self, requests: Iterable[MetricRequest]) -> Scanned:
         """The results of some requests, in their order."""
-        return self.moved({request: request for request in requests})
+        return self.moved([(request, request) for request in requests])
 
-    def moved(self, places: Mapping[MetricRequest, MetricRequest]) -> Scanned:
-        """The results of some requests, as those of others: by request the one it is taken from."""
-        parts = (
-            {request: part[other] for request, other in places.items() if other in part}
-            for part in self._parts
-        )
-        return Scanned(*parts)
+    def moved(self, pairs: Collection[tuple[MetricRequest, MetricRequest]]) -> Scanned:
+        """The results of the first requests of pairs, as those of the second ones."""
+        return Scanned(*(renamed(part, pairs) for part in self._parts))
 
     def add(self, other: Scanned) -> None:
         for results, added in zip(self._parts, other._parts, strict=True):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 from hashlib import sha256
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from dqx_airflow.dql.printer import show
 from dqx_airflow.metrics import derived
@@ -28,10 +28,6 @@ from dqx_airflow.values.exact import NUMBERS, exact_text, parse_exact
 
 ComparedSides: TypeAlias = tuple[MetricValue, tuple[MetricValue, ...]]
 """A value, and the bounds of its condition."""
-
-Old = TypeVar("Old")
-New = TypeVar("New")
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +67,10 @@ class Measurements:
         """The stored results of some requests, in the form that a scan returns."""
         requests = [(key, request) for request, key in keys.items()]
         return model.Scanned(
-            _renamed(self.values, requests),
-            _renamed(self.failures, requests),
-            details=_renamed(self.details, requests),
-            groups=_renamed(self.groups, requests),
+            model.renamed(self.values, requests),
+            model.renamed(self.failures, requests),
+            details=model.renamed(self.details, requests),
+            groups=model.renamed(self.groups, requests),
         )
 
 
@@ -127,12 +123,12 @@ def measurements_of(
     keys = {request: key for request, key in behind.items() if not reveals(request, plan.masked)}
     dates = {request.date for request in keys}
     return Measurements(
-        _renamed(scanned.values, keys.items()),
-        _renamed(scanned.failures, keys.items()),
-        _renamed(scanned.details, keys.items()),
+        model.renamed(scanned.values, keys.items()),
+        model.renamed(scanned.failures, keys.items()),
+        model.renamed(scanned.details, keys.items()),
         frozenset((plan.date - day).days for day in skip_dates if day in dates),
         {name: plan.reads[name] for name in assertion.datasets if name in plan.reads},
-        _renamed(scanned.groups, keys.items()),
+        model.renamed(scanned.groups, keys.items()),
         frozenset(behind.values()) - frozenset(keys.values()),
     )
 
@@ -196,11 +192,6 @@ def reading_of(ref: DatasetRef, on: date) -> str:
             text = text.replace(day.strftime(form), "{date}")
     text = re.sub(r"year=\d+/month=\d+/day=\d+", "{date}", text)
     return sha256(text.encode()).hexdigest()[:12]
-
-
-def _renamed(results: Mapping[Old, Result], names: Iterable[tuple[Old, New]]) -> dict[New, Result]:
-    """The results of keys that have a new name, under these names, in their order."""
-    return {name: results[old] for old, name in names if old in results}
 
 
 def _argument(argument: Any) -> Any:

@@ -446,7 +446,7 @@ class GateReport:
 
     def count(self, status: Status) -> int:
         """The number of verdicts with a status."""
-        return sum(verdict.status is status for verdict in self.verdicts)
+        return len(self.with_status(status))
 
 
 @dataclass(frozen=True, slots=True)
