@@ -240,8 +240,7 @@ class _Verbs(UserDict[str, Any]):
 def _with_paragraphs(command: Any) -> Any:
     """A command whose help wraps at the width of the terminal, not at that of its docstring."""
     if command.help:
-        paragraphs = cleandoc(command.help).split("\n\n")
-        command.help = "\n\n".join(" ".join(paragraph.split("\n")) for paragraph in paragraphs)
+        command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", cleandoc(command.help))
     if isinstance(command, TyperGroup) and isinstance(command.commands, dict):
         for subcommand in command.commands.values():
             _with_paragraphs(subcommand)

@@ -346,6 +346,8 @@ def check_quarantine(request: GateRequest) -> None:
 
     :raises RequestError: a request asks for one.
     """
+    if not request.quarantine:
+        return
     taken = {"the results": request.results_root}
     taken |= {f"dataset '{ref.name}'": ref.path for ref in request.datasets if ref.path}
     for name, path in request.quarantine:
@@ -376,6 +378,8 @@ def check_promotion(request: GateRequest, dates: Collection[date] = ()) -> None:
                 f"promote_valid requires promote_to and quarantine, and there is no {lacking}",
                 f"set {lacking.split(maxsplit=1)[0]} as well, or remove promote_valid",
             )
+    if not request.promote_to:
+        return
     refs = {ref.name: ref for ref in request.datasets}
     taken = {"the results": request.results_root}
     taken |= {
@@ -501,20 +505,25 @@ def mistakes_in(name: str, settings: Mapping[str, Any]) -> list[Mistake]:
 
     Without a location, the settings are checked one by one.
     """
+    return _checked_ref(name, settings)[1]
+
+
+def _checked_ref(name: str, settings: Mapping[str, Any]) -> tuple[DatasetRef | None, list[Mistake]]:
+    """The dataset, if it has a location and no mistakes, and the mistakes."""
     mistakes = [
         mistake
         for key, value in settings.items()
         if (mistake := _mistake_of(name, key, value)) is not None
     ]
-    if not mistakes and any(map(settings.get, _PLACES)):
-        try:
-            dataset_ref(name, settings)
-        except RequestError as error:
-            named = (
-                key for key in settings if re.search(_WORDS.get(key, rf"\b{key}\b"), error.problem)
-            )
-            mistakes.append(Mistake(next(named, ""), error.problem, error.hint or None))
-    return mistakes
+    if mistakes or not any(map(settings.get, _PLACES)):
+        return None, mistakes
+    try:
+        return dataset_ref(name, settings), []
+    except RequestError as error:
+        named = (
+            key for key in settings if re.search(_WORDS.get(key, rf"\b{key}\b"), error.problem)
+        )
+        return None, [Mistake(next(named, ""), error.problem, error.hint or None)]
 
 
 def _mistake_of(name: str, key: str, value: Any) -> Mistake | None:
@@ -593,12 +602,13 @@ class _Argument:
         for pair in query.split("&") if query else ():
             self._read_setting(pair, start, settings, places)
             start += len(pair) + 1
-        for mistake in mistakes_in(name, settings):
+        ref, mistakes = _checked_ref(name, settings)
+        for mistake in mistakes:
             named = (key for key in places if f"'{key.removeprefix(_OPTION)}'" in mistake.message)
             key = next(named, "") if mistake.key == "options" else mistake.key
             place = places.get(key, (0, len(self.text)))
             self._add(mistake.message, *place, mistake.hint)
-        return None if self.problems else dataset_ref(name, settings)
+        return None if self.problems else ref
 
     def _read_end_of_path(self, name: str, location: str) -> None:
         match = _BEFORE_A_SETTING.search(location)

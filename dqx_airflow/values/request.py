@@ -517,7 +517,7 @@ def selection_of(
         _words("tags", tags),
         _words("exclude_tags", exclude_tags),
         _severity(severity),
-        tuple(word.lower() for word in _words("dimensions", dimensions)),
+        tuple(map(str.lower, _words("dimensions", dimensions))),
     )
     return selection if selection != Selection() else None
 
