@@ -185,14 +185,9 @@ def _new_label(row: Mapping[str, str | None]) -> NewLabel | None:
     index = cell("map_index")
     if index and not (index.isascii() and index.isdigit()):
         raise ValueError(f"'{index}' is not a map index: write 0, 1, 2 or more")
-    return NewLabel(
-        on,
-        cell("assertion"),
-        kinds[label],
-        cell("reason") or None,
-        cell("check") or None,
-        int(index) if index else None,
-    )
+    reason, check = cell("reason") or None, cell("check") or None
+    map_index = int(index) if index else None
+    return NewLabel(on, cell("assertion"), kinds[label], reason, check, map_index)
 
 
 def label(

@@ -272,14 +272,9 @@ def emit_block_events(bindings: Iterable[tuple[str, str, str | None]]) -> None:
             return
         sent = [
             lineage.emit(event)
-            for block, contract, problem in bindings
+            for binding in bindings
             for event in block_events(
-                block,
-                contract,
-                problem,
-                str(uuid.uuid4()),
-                datetime.now(timezone.utc),
-                lineage.namespace,
+                *binding, str(uuid.uuid4()), datetime.now(timezone.utc), lineage.namespace
             )
         ]
     if not all(sent):

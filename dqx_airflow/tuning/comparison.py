@@ -111,15 +111,9 @@ class BacktestComparison:
     def _tally(self, *, after: bool) -> Tally:
         judged = [(day.after if after else day.before, day.label) for _, day in self._all()]
         statuses = [status for status, _ in judged]
-        return Tally(
-            statuses.count(Status.PASSED),
-            statuses.count(Status.FAILED),
-            statuses.count(Status.SKIPPED),
-            statuses.count(Status.ERROR),
-            statuses.count(None),
-            judged.count((Status.FAILED, False)),
-            judged.count((Status.PASSED, True)),
-        )
+        passed, failed, skipped, error, unknown = map(statuses.count, (*Status, None))
+        false_alarms, missed = map(judged.count, ((Status.FAILED, False), (Status.PASSED, True)))
+        return Tally(passed, failed, skipped, error, unknown, false_alarms, missed)
 
 
 def compare_judged(

@@ -94,12 +94,10 @@ class PricedDays:
 
     def price(self, failing: int, passing: int) -> float:
         """The cost of verdicts on some days: those that fail, and those that pass."""
+        missed, false = self.cost.false_negative, self.cost.false_positive
         return sum(
             weight
-            * (
-                self.cost.false_negative * (issues & passing).bit_count()
-                + self.cost.false_positive * (fine & failing).bit_count()
-            )
+            * (missed * (issues & passing).bit_count() + false * (fine & failing).bit_count())
             for weight, issues, fine in self.by_weight
         )
 

@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Any
 
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.printer import show
+from dqx_airflow.dql.printer import show, show_selector, show_text
 from dqx_airflow.dql.walk import fold, parts_of, settle
 from dqx_airflow.errors import RequestError, SourceError
 from dqx_airflow.metrics.builtin import METRICS
@@ -186,14 +186,9 @@ def _forms(
     claim = f"within {USUAL}({show(measured)}{known})"
     if isinstance(condition, nodes.Comparison) and not is_change:
         claim = f">= {lowest}" if condition.op[0] == ">" else f"<= {highest}"
-    yield ProposedForm(
-        check,
-        name,
-        claim_text(text.text, node),
-        f"{show(measured)} {claim}",
-        replaces=_needed_here_alone(suite, node, limits),
-        drops=_weekly_profiles(suite, check, name),
-    )
+    before, after = claim_text(text.text, node), f"{show(measured)} {claim}"
+    needed, drops = _needed_here_alone(suite, node, limits), _weekly_profiles(suite, check, name)
+    yield ProposedForm(check, name, before, after, replaces=needed, drops=drops)
 
 
 def _limits(condition: nodes.Condition | None) -> list[tuple[str, nodes.Expression]]:
@@ -243,19 +238,13 @@ def _needed_here_alone(
 def _weekly_profiles(suite: nodes.Suite, check: str, name: str) -> tuple[str, ...]:
     """The names of profiles that only scale an assertion on weekdays: what is usual on a weekday
     needs none."""
+    its = f"assertion {show_text(name)} in {show_text(check)}"
     return tuple(
         profile.name.value
         for profile in suite.profiles
-        if profile.rules
-        and all(
-            isinstance(rule, nodes.Scale)
-            and rule.selector.kind == "assertion"
-            and rule.selector.name.value == name
-            and rule.selector.check is not None
-            and rule.selector.check.value == check
-            for rule in profile.rules
-        )
-        and is_weekly(profile)
+        if profile.rules and is_weekly(profile)
+        if all(isinstance(rule, nodes.Scale) for rule in profile.rules)
+        if {show_selector(rule.selector) for rule in profile.rules} == {its}
     )
 
 

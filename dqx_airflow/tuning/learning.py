@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from itertools import combinations, groupby
+from itertools import combinations
 from statistics import StatisticsError, correlation
 from typing import Any, TypeAlias
 
@@ -157,16 +157,7 @@ class ThresholdEnv(gymnasium.Env[Vector, Vector]):
         if not self._dials or not self.dates:
             raise ValueError("an environment needs at least one tunable and one day")
         self._episode = min(episode, len(self.dates))
-        # Instances of a mapped gate have days of the same date.
-        self._places = {
-            name: {
-                on: tuple(index for index, _ in group)
-                for on, group in groupby(
-                    enumerate(backtest.days), lambda numbered_day: numbered_day[1].date
-                )
-            }
-            for name, backtest in self.backtests.items()
-        }
+        self._places = {name: _by_date(backtest) for name, backtest in self.backtests.items()}
         self._known = {name: truths(backtest) for name, backtest in self.backtests.items()}
         self._profiles = {
             name: [profile.name.value for profile in backtest.suite.profiles]
@@ -272,6 +263,14 @@ class ThresholdEnv(gymnasium.Env[Vector, Vector]):
             if assertions <= failed and assertions & real:
                 bonus += self._rewards.co_failure * pair.strength
         return total, bonus
+
+
+def _by_date(backtest: Backtest) -> dict[date, list[int]]:
+    """The days of each date: instances of a mapped gate share it."""
+    days: dict[date, list[int]] = {}
+    for index, on in enumerate(backtest.dates):
+        days.setdefault(on, []).append(index)
+    return days
 
 
 def _dial(suite: str, backtest: Backtest, tunable: TunableNumber) -> _Dial:

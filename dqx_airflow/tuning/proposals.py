@@ -166,14 +166,10 @@ def proposal_of_entry(suite: str, entry: Entry) -> Proposal | None:
     old, new = entry.get("old"), entry.get("new")
     if entry.get("action") != "propose" or not (is_finite_number(old) and is_finite_number(new)):
         return None
-    return Proposal(
-        suite,
-        str(entry.get("agent", "unknown")),
-        (ProposedValue(str(entry.get("param")), old, new),),
-        reason=entry.get("reason"),
-        id=str(entry.get("id")),
-        at=timestamp_of(entry.get("ts")) or datetime.fromtimestamp(0, timezone.utc),
-    )
+    agent, reason = str(entry.get("agent", "unknown")), entry.get("reason")
+    change, own_id = ProposedValue(str(entry.get("param")), old, new), str(entry.get("id"))
+    at = timestamp_of(entry.get("ts")) or datetime.fromtimestamp(0, timezone.utc)
+    return Proposal(suite, agent, (change,), reason=reason, id=own_id, at=at)
 
 
 _MOST_ATTEMPTS = 1000

@@ -121,14 +121,9 @@ def apply_unless_reviewed(file: SuiteFile, proposal: Proposal) -> bool:
     if not judge_values(suite, proposal.values, proposal.agent).is_auto_approved:
         return False
     require_allowed(file, proposal)
+    by, facts = proposal.agent, (("id", proposal.id), ("approved_by", "@auto_approve"))
     file.save(
-        ParamChange(
-            change.param,
-            change.new,
-            proposal.agent,
-            proposal.reason,
-            facts=(("id", proposal.id), ("approved_by", "@auto_approve")),
-        )
+        ParamChange(change.param, change.new, by, proposal.reason, facts=facts)
         for change in proposal.changes
     )
     return True

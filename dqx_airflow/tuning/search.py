@@ -298,13 +298,8 @@ class Search:
         miss = self._price_of_a_miss(position)
         return_days = most if miss == 0 else round(min(max(_DAYS_OF_A_MISS / miss, least), most))
         furthest = start + scale * math.log(return_days / _WORST_SHARE)
-        return _Tail(
-            median(values),
-            scale,
-            furthest,
-            return_days,
-            tuple(index for value, index in needed if value <= furthest),
-        )
+        within = tuple(index for value, index in needed if value <= furthest)
+        return _Tail(median(values), scale, furthest, return_days, within)
 
     @kept
     def _needed_values(self, position: int) -> list[tuple[float, int]]:

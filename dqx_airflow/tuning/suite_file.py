@@ -63,12 +63,9 @@ def with_edits(
     """
     settled = settle(suite.constants)
     edits = [
-        (
-            constant.value.span,
-            show(literal_of(settled[constant.name.text], values[constant.name.text])),
-        )
+        (constant.value.span, show(literal_of(settled[name], values[name])))
         for constant in suite.constants
-        if constant.name.text in values
+        if (name := constant.name.text) in values
     ]
     if profile is not None:
         end = suite.span

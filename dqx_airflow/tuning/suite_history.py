@@ -212,16 +212,9 @@ def _change(number: int, entry: Entry) -> TunableChange | None:
     param, action = entry.get("param"), str(entry.get("action"))
     if not isinstance(param, str) or action not in CHANGING or "new" not in entry:
         return None
-    return TunableChange(
-        timestamp_of(entry.get("ts")) or datetime.fromtimestamp(0, timezone.utc),
-        param,
-        entry.get("old"),
-        entry["new"],
-        str(entry.get("agent", "unknown")),
-        entry.get("reason"),
-        action,
-        number,
-    )
+    timestamp = timestamp_of(entry.get("ts")) or datetime.fromtimestamp(0, timezone.utc)
+    values, agent = (entry.get("old"), entry["new"]), str(entry.get("agent", "unknown"))
+    return TunableChange(timestamp, param, *values, agent, entry.get("reason"), action, number)
 
 
 CHANGING = frozenset({"set_param", "rollback", "promote"})
