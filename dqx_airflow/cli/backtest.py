@@ -88,7 +88,8 @@ def backtest(
     stored = arguments.results_of(suite, results)
     days = past_days(stored, name, first, last, gate=gate, map_index=map_index)
     if fill:
-        days = with_days_between(suite, days, first, last, dataset, connection, config)
+        given = arguments.Options((suite,), connection=connection, datasets=dataset, config=config)
+        days = with_days_between(given, days, first, last)
     else:
         arguments.require_days(days, stored, runs_of_suite(name, first, last, gate, map_index))
         first = first if since else days[0].date
@@ -215,19 +216,14 @@ def _print_comparison(comparison: BacktestComparison, file: Any = None) -> None:
 
 
 def with_days_between(
-    suite: Path,
-    known: Sequence[PastDay],
-    first: date,
-    last: date,
-    datasets: list[str] | None,
-    connection: str | None,
-    config: Path | None,
+    given: arguments.Options, known: Sequence[PastDay], first: date, last: date
 ) -> tuple[PastDay, ...]:
     """The known days, and the days between them as measured now.
 
     References and SQL over several datasets are not measured, since they depend on the state of
     other datasets on that day. Nothing is stored.
 
+    :param given: the suite, and where its datasets are.
     :param known: days of one instance, if the gate is mapped.
     :raises SourceError: the suite does not fit its datasets.
     :raises RequestError: the days are those of several instances of a mapped gate.
@@ -245,7 +241,7 @@ def with_days_between(
     missing = [on for n in range(count) if (on := first + timedelta(days=n)) not in measured_dates]
     if not missing:
         return tuple(known)
-    request, plans, spark = _opened(suite, missing, datasets, connection, config)
+    request, plans, spark = _opened(given, missing)
 
     try:
         measured_days = spark.measure(request.datasets, list(map(_of_one_dataset, plans)))
@@ -265,18 +261,13 @@ def with_days_between(
 
 
 def _opened(
-    suite: Path,
-    missing: Sequence[date],
-    datasets: list[str] | None,
-    connection: str | None,
-    config: Path | None,
+    given: arguments.Options, missing: Sequence[date]
 ) -> tuple[GateRequest, list[Plan], Spark]:
     """The datasets of the suite, its plan for each of the days, and the measuring function."""
     from dqx_airflow.cli.calls import read_call
     from dqx_airflow.plan.selection import checked_suite, plan_of
 
-    options = arguments.Options((suite,), connection=connection, datasets=datasets, config=config)
-    call = read_call(options, date.today())
+    call = read_call(given, date.today())
     (request,) = call.valid_requests
     checked = checked_suite(request)
     quiet = replace(request, allow_empty=True)
