@@ -289,7 +289,7 @@ def rules_of(
     for index, suggestion in enumerate(document["constraint_suggestions"]):
         place = f"{request.file}: constraint_suggestions[{index}]"
         code = str(suggestion.get("code_for_constraint") or "")
-        yield from _of_chain("check" + code, code, dataset, place, None)
+        yield from _of_chain("check" + code, ForeignRule(dataset, place, code, ""))
 
 
 def rules_of_code(text: str, request: foreign_rule.ImportRequest) -> Iterator[ForeignRule]:
@@ -328,7 +328,7 @@ def _of_python(tree: ast.Module, dataset: str, file: str) -> Iterator[ForeignRul
             if links and isinstance(call, ast.Call) and _name(call.func) == "Check":
                 is_warning = any("Warning" in ast.unparse(argument) for argument in call.args)
                 severity = Severity.P3 if is_warning else None
-                yield from _of_links(links, dataset, file, severity)
+                yield from _of_links(links, ForeignRule(dataset, file, "", "", severity=severity))
 
 
 _SCALA_CHECK = re.compile(r"\bCheck\(\s*(?:level\s*=\s*)?CheckLevel\s*\.\s*(?P<level>\w+)")
@@ -346,7 +346,8 @@ def _of_scala(text: str, dataset: str, file: str) -> Iterator[ForeignRule]:
             place = f"{file}: line {text.count(chr(10), 0, match.start()) + 1}"
             severity = Severity.P3 if match["level"] == "Warning" else None
             code = text[start:end]
-            yield from _of_chain(f"check{code}", " ".join(code.split()), dataset, place, severity)
+            rule = ForeignRule(dataset, place, " ".join(code.split()), "", severity=severity)
+            yield from _of_chain(f"check{code}", rule)
 
 
 def _without_comment(match: re.Match[str]) -> str:
@@ -385,18 +386,17 @@ def _as_python(code: str) -> str:
     return "".join(written)
 
 
-def _of_chain(
-    code: str, shown: str, dataset: str, place: str, severity: Severity | None
-) -> Iterator[ForeignRule]:
+def _of_chain(code: str, rule: ForeignRule) -> Iterator[ForeignRule]:
+    """The rules of a chain, each completed from what is known of it."""
     try:
         links, _ = _links(ast.parse(_as_python(code), mode="eval").body)
     except SyntaxError:
         links = []
     if not links:
-        yield ForeignRule(dataset, place, shown, "this is not a constraint")
+        yield replace(rule, meaning="this is not a constraint")
         return
-    for rule in _of_links(links, dataset, place, severity):
-        yield replace(rule, shown=shown) if len(links) == 1 else rule
+    for one in _of_links(links, rule):
+        yield replace(one, shown=rule.shown) if len(links) == 1 else one
 
 
 def _links(node: ast.expr) -> tuple[list[ast.Call], ast.expr]:
@@ -408,9 +408,7 @@ def _links(node: ast.expr) -> tuple[list[ast.Call], ast.expr]:
     return links[::-1], node
 
 
-def _of_links(
-    links: Sequence[ast.Call], dataset: str, place: str, severity: Severity | None
-) -> Iterator[ForeignRule]:
+def _of_links(links: Sequence[ast.Call], rule: ForeignRule) -> Iterator[ForeignRule]:
     for index, link in enumerate(links):
         name = _name(link.func)
         if name == "where":
@@ -419,7 +417,8 @@ def _of_links(
         where = None
         arguments = ", ".join(ast.unparse(argument) for argument in link.args)
         shown = f"{name}({arguments})"
-        at = place if ":" in place else f"{place}: line {link.lineno}"
+        at = rule.place if ":" in rule.place else f"{rule.place}: line {link.lineno}"
+        one = replace(rule, place=at, shown=shown)
         try:
             if following is not None and _name(following.func) == "where":
                 where = str(_evaluated(following.args[0]))
@@ -438,9 +437,7 @@ def _of_links(
         except foreign_rule.REFUSALS as refusal:
             meaning = foreign_rule.reason_of(refusal, f"{name} has unsupported arguments")
         difference = difference_of(name, is_filtered=where is not None)
-        yield ForeignRule(
-            dataset, at, shown, meaning, severity=severity, where=where, difference=difference
-        )
+        yield replace(one, meaning=meaning, where=where, difference=difference)
 
 
 def _name(node: ast.expr) -> str:

@@ -165,17 +165,15 @@ def change_claims(match: re.Match[str]) -> Claims:
 _AGGREGATES = {"AVG": "average", "SUM": "sum", "MIN": "minimum", "MAX": "maximum"}
 
 
-def rules_of_groups(
-    settings: Mapping[str, Any], dataset: str, place: str, own_filter: str | None, shown: str
-) -> Iterator[ForeignRule]:
+def rules_of_groups(settings: Mapping[str, Any], rule: ForeignRule) -> Iterator[ForeignRule]:
     """The checks of `group by`: each on an aggregate of the query for each group."""
     checks = settings.get("checks")
     try:
         metrics, groups, where = _groups_of(settings)
     except NoCounterpartError as error:
-        yield ForeignRule(dataset, place, shown, f"group by: {error}")
+        yield replace(rule, meaning=f"group by: {error}", where=None)
         return
-    filters = foreign_rule.all_hold(own_filter, where)
+    filters = foreign_rule.all_hold(rule.where, where)
     for check in checks if isinstance(checks, list) else []:
         text, settings_of_check = _parts_of(check or "")
         for severity, compared in levels_of(text, settings_of_check):
@@ -184,8 +182,9 @@ def rules_of_groups(
             meaning = foreign_rule.meaning_or_reason(claimed, "group by")
             shown = f"group by {', '.join(groups)}: {yaml_line(check)}"
             name = foreign_rule.name_in(settings_of_check)
-            rule = ForeignRule(dataset, place, shown, meaning, name, severity, filters, groups)
-            yield replace(rule, difference="a dataset without rows passes in Soda but fails here")
+            one = replace(rule, shown=shown, meaning=meaning, name=name, severity=severity)
+            difference = "a dataset without rows passes in Soda but fails here"
+            yield replace(one, where=filters, groups=groups, difference=difference)
 
 
 def _of_group(metrics: Mapping[str, str], alias: str, comparison: str) -> Claims:
@@ -275,7 +274,8 @@ def rules_of_checks(
                 elif any(sign in dataset for sign in "%*"):
                     reason = "it selects datasets by a pattern: list each of them"
                 else:
-                    yield from _sodacl_rules(check, dataset, place, where)
+                    rule = ForeignRule(dataset, place, "", "", where=where)
+                    yield from _sodacl_rules(check, rule)
                     continue
                 yield ForeignRule(_plain_name(dataset), place, yaml_line(check), reason)
         if not _sections(key, section):
@@ -308,21 +308,18 @@ _NO_CLAIMS = (
 """The keys of a check that data cannot violate."""
 
 
-def _sodacl_rules(
-    check: object, dataset: str, place: str, of_dataset: str | None
-) -> Iterator[ForeignRule]:
-    """A check; two rules if it warns and fails at different values.
-
-    :param of_dataset: the filter of the dataset.
-    """
+def _sodacl_rules(check: object, rule: ForeignRule) -> Iterator[ForeignRule]:
+    """A check; two rules if it warns and fails at different values."""
     text, settings = _parts_of(check)
     name, own_filter = foreign_rule.name_in(settings), settings.pop("filter", None)
     for key in _NO_CLAIMS:
         settings.pop(key, None)
-    filters = foreign_rule.all_hold(of_dataset, own_filter)
-    shown = check if isinstance(check, str) else yaml_line(check)
-    of_no_rows = OF_NO_ROWS if filters and IS_SHARE.match(text) else None
-    rule = ForeignRule(dataset, place, shown, "", name, where=filters)
+    rule = replace(rule, shown=check if isinstance(check, str) else yaml_line(check))
+    if text == "group by":
+        yield from rules_of_groups(settings, rule)
+        return
+    rule = replace(rule, name=name, where=foreign_rule.all_hold(rule.where, own_filter))
+    of_no_rows = OF_NO_ROWS if rule.where and IS_SHARE.match(text) else None
     if text == "schema":
         for severity, claims in schema_claims(settings):
             yield replace(rule, meaning=claims, severity=severity)
@@ -333,15 +330,12 @@ def _sodacl_rules(
         )
         yield replace(rule, meaning=reason)
         return
-    if text == "group by":
-        yield from rules_of_groups(settings, dataset, place, of_dataset, shown)
-        return
     for severity, compared in levels_of(text, settings):
         meaning: Meaning | str = "write a level as `when > 5`"
         difference = None
         if compared is not None:
             try:
-                meaning, difference = _sodacl_meaning(compared, settings, dataset)
+                meaning, difference = _sodacl_meaning(compared, settings, rule.dataset)
             except foreign_rule.REFUSALS as refusal:
                 meaning = foreign_rule.reason_of(refusal)
         difference = difference or of_no_rows
