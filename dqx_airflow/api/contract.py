@@ -179,19 +179,11 @@ class Contract:
         :raises RequestError: the contract requires a dataset that the database does not have, an
             argument is invalid, or no assertion matches the selection.
         """
-        judged_by = runs.options_of(options)
+        settings = runs.RunSettings.of(options, now)
         enforced = self._enforced_over(db, date, unsupported)
-        selection = runs.selection_in(options)
-        results = runs.run(
-            enforced.checked,
-            self._typed(db),
-            date,
-            judged_by,
-            now=now,
-            selection=selection,
-            contract=enforced.contract,
-        )
-        return _of_contract(results, enforced.contract, selection, judged_by)
+        checked, contract = enforced.checked, enforced.contract
+        results = runs.run(checked, self._typed(db), date, settings, contract)
+        return _of_contract(results, contract, settings)
 
     @runs.with_keywords_of(SelectedRunKeywords)
     def run_dates(
@@ -212,16 +204,15 @@ class Contract:
         :raises RequestError: the dates are invalid, or the contract requires a dataset that the
             database does not have.
         """
-        judged_by = runs.options_of(options)
-        selection = runs.selection_in(options)
+        settings = runs.RunSettings.of(options, now)
         enforced = {on: self._enforced_over(db, on, unsupported) for on in runs.dates_of(dates)}
         suites = {
             on: runs.DatedSuite(compiled.checked, compiled.contract)
             for on, compiled in enforced.items()
         }
-        dated = runs.run_each(suites, self._typed(db), judged_by, now=now, selection=selection)
+        dated = runs.run_each(suites, self._typed(db), settings)
         by_date = {
-            on: _of_contract(results, enforced[on].contract, selection, judged_by)
+            on: _of_contract(results, enforced[on].contract, settings)
             for on, results in dated.by_date.items()
         }
         return replace(dated, by_date=by_date)
@@ -339,16 +330,14 @@ def assert_contract(
 
 
 def _of_contract(
-    results: Results,
-    contract: values.EnforcedContract,
-    selection: values.Selection | None,
-    options: values.RunOptions,
+    results: Results, contract: values.EnforcedContract, settings: runs.RunSettings
 ) -> Results:
     """The results with the contract clauses of the verdicts, and those that no assertion
     checked."""
     report = results.report
-    verdicts = with_clauses(report.verdicts, selected_clauses(contract, selection))
-    outcome = decide(verdicts, report.fail_on, require_history=options.require_history)
+    verdicts = with_clauses(report.verdicts, selected_clauses(contract, settings.selection))
+    required = settings.options.require_history
+    outcome = decide(verdicts, report.fail_on, require_history=required)
     in_report = contract.in_report
     report = replace(report, verdicts=verdicts, contract=in_report, outcome=outcome)
     return replace(results, report=report)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from dqx_airflow.api.database import Database, MemoryDatabase, SparkDatabase
-from dqx_airflow.api.run import Result, Results, run
+from dqx_airflow.api.run import Result, Results, RunSettings, run
 from dqx_airflow.api.suite import Suite
 from dqx_airflow.datasets.connections import connection_of
 from dqx_airflow.datasets.dqx_toml import Settings, date_of, find_settings, read_settings
@@ -79,7 +79,8 @@ class SuiteOfTests(pytest.File):
         settings = self._settings
         try:
             database = self._database(settings)
-            return run(self._checked, database, date_of_run(self.config), settings.defaults)
+            on, how = date_of_run(self.config), RunSettings(settings.defaults)
+            return run(self._checked, database, on, how)
         except DqxError as error:
             return error
 

@@ -407,31 +407,37 @@ class SelectedRunKeywords(RunKeywords, SelectionKeywords, total=False):
     """The keywords of a run with an optional selection."""
 
 
-def options_of(given: RunKeywords) -> values.RunOptions:
-    """The given options, with defaults for the others; a selection is ignored.
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """How suites are run. `now` is the time from which ages such as `freshness` are measured, by
+    default the current one; without a `selection` all assertions are run.
 
-    :raises RequestError: a value is invalid.
-    :raises TypeError: the option does not exist.
+    :raises RequestError: `now` has no time zone.
     """
-    selecting = SelectionKeywords.__annotations__
-    keywords: dict[str, Any] = {
-        name: value for name, value in given.items() if name not in selecting
-    }
-    if "fail_on" in keywords:
-        keywords["fail_on"] = _severity(keywords["fail_on"])
-    if "skip_dates" in keywords:
-        keywords["skip_dates"] = tuple(keywords["skip_dates"])
-    return values.RunOptions(**keywords)
 
+    options: values.RunOptions = field(default_factory=values.RunOptions)
+    now: datetime | None = None
+    selection: values.Selection | None = None
 
-def selection_in(given: SelectionKeywords) -> values.Selection | None:
-    """The given selection; None if everything is selected.
+    def __post_init__(self) -> None:
+        if self.now is not None and self.now.tzinfo is None:
+            raise RequestError("`now` has no time zone", "write datetime.now(timezone.utc)")
 
-    :raises RequestError: a value is invalid.
-    """
-    selecting = SelectionKeywords.__annotations__
-    keywords: dict[str, Any] = {name: value for name, value in given.items() if name in selecting}
-    return selection_of(**keywords)
+    @classmethod
+    def of(cls, given: RunKeywords | SelectedRunKeywords, now: datetime | None) -> RunSettings:
+        """The given keywords, with defaults for the others.
+
+        :raises RequestError: a value is invalid.
+        :raises TypeError: the option does not exist.
+        """
+        keywords: dict[str, Any] = {**given}
+        selecting = SelectionKeywords.__annotations__.keys() & keywords.keys()
+        selected = {name: keywords.pop(name) for name in selecting}
+        if "fail_on" in keywords:
+            keywords["fail_on"] = _severity(keywords["fail_on"])
+        if "skip_dates" in keywords:
+            keywords["skip_dates"] = tuple(keywords["skip_dates"])
+        return cls(values.RunOptions(**keywords), now, selection_of(**selected))
 
 
 def with_keywords_of(keywords: type) -> Callable[[Function], Function]:
@@ -466,7 +472,7 @@ def _severity(given: Severity | str) -> Severity:
         raise RequestError(f"fail_on={given!r}: write P0, P1, P2 or P3") from None
 
 
-DEFAULTS = values.RunOptions()
+DEFAULTS = RunSettings()
 _DATES_HINT = "write a list of dates, or '2026-01-01..2026-03-31'"
 
 
@@ -474,35 +480,22 @@ def run(
     checked: Checked,
     db: Database,
     on: date,
-    options: values.RunOptions = DEFAULTS,
-    *,
-    now: datetime | None = None,
-    selection: values.Selection | None = None,
+    settings: RunSettings = DEFAULTS,
     contract: values.EnforcedContract | None = None,
 ) -> Results:
     """Plans, measures and judges a suite without errors.
 
-    :param now: the time from which ages such as `freshness` are measured; by default the current
-        time.
-    :param selection: the assertions to run; by default all of them.
     :param contract: the contract that the suite was compiled from.
     :raises SourceError: the suite requires a dataset or dates that the database does not have.
     :raises RequestError: an argument is invalid, or it selects something that does not exist.
     """
-    _require_zone(now)
-    plan = plan_of(checked, db, on, options, selection=selection, contract=contract)
+    plan = plan_of(checked, db, on, settings, contract)
     started = _clock()
-    return _judged(checked, db, plan, db.measure(plan), options, now, started)
+    return _judged(checked, db, plan, db.measure(plan), settings, started)
 
 
 def run_dates(
-    checked: Checked,
-    db: Database,
-    dates: str | Iterable[date],
-    options: values.RunOptions = DEFAULTS,
-    *,
-    now: datetime | None = None,
-    selection: values.Selection | None = None,
+    checked: Checked, db: Database, dates: str | Iterable[date], settings: RunSettings
 ) -> DatedResults:
     """The results of `run` for each of several dates; over Spark all are measured together.
 
@@ -512,7 +505,7 @@ def run_dates(
     :raises RequestError: an argument is invalid, or no assertion matches the selection.
     """
     suites = dict.fromkeys(dates_of(dates), DatedSuite(checked))
-    return run_each(suites, db, options, now=now, selection=selection)
+    return run_each(suites, db, settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -524,22 +517,15 @@ class DatedSuite:
 
 
 def run_each(
-    suites: Mapping[date, DatedSuite],
-    db: Database,
-    options: values.RunOptions = DEFAULTS,
-    *,
-    now: datetime | None = None,
-    selection: values.Selection | None = None,
+    suites: Mapping[date, DatedSuite], db: Database, settings: RunSettings
 ) -> DatedResults:
     """The results of `run` for the suite of each date; over Spark all are measured together.
 
     :raises SourceError: a suite needs a dataset or dates that the database does not have.
     :raises RequestError: an argument is invalid, or no assertion matches the selection.
     """
-    _require_zone(now)
     plans = [
-        plan_of(suite.checked, db, on, options, selection=selection, contract=suite.contract)
-        for on, suite in suites.items()
+        plan_of(suite.checked, db, on, settings, suite.contract) for on, suite in suites.items()
     ]
     started = _clock()
     results: dict[date, Results] = {}
@@ -548,7 +534,7 @@ def run_each(
     for number, (plan, suite) in enumerate(zip(plans, suites.values(), strict=True)):
         try:
             measured = together[number] if together is not None else db.measure(plan)
-            results[plan.date] = _judged(suite.checked, db, plan, measured, options, now, started)
+            results[plan.date] = _judged(suite.checked, db, plan, measured, settings, started)
         except UpstreamFailure as failure:
             not_run[plan.date] = failure
     return DatedResults(results, not_run)
@@ -569,23 +555,16 @@ def dates_of(given: str | Iterable[date]) -> tuple[date, ...]:
     return dates
 
 
-def _require_zone(now: datetime | None) -> None:
-    """:raises RequestError: it has no time zone."""
-    if now is not None and now.tzinfo is None:
-        raise RequestError("`now` has no time zone", "write datetime.now(timezone.utc)")
-
-
 def _judged(
     checked: Checked,
     db: Database,
     plan: Plan,
     measured: tuple[Scanned, tuple[DatasetSnapshot, ...]],
-    options: values.RunOptions,
-    now: datetime | None,
+    settings: RunSettings,
     started: datetime,
 ) -> Results:
     """:raises UpstreamFailure: the gate has no results for the date."""
-    scanned, datasets = measured
+    (scanned, datasets), options, now = measured, settings.options, settings.now
     run_id = str(uuid.uuid4())
     labels: Mapping[tuple[str, str], bool] = {}
     if isinstance(db, StoredDatabase):
@@ -615,9 +594,7 @@ def plan_of(
     checked: Checked,
     db: Database,
     on: date,
-    options: values.RunOptions = DEFAULTS,
-    *,
-    selection: values.Selection | None = None,
+    settings: RunSettings = DEFAULTS,
     contract: values.EnforcedContract | None = None,
 ) -> Plan:
     """The plan of a suite without errors; arguments as for `run`.
@@ -639,9 +616,9 @@ def plan_of(
         suite=values.SourceFile(file, checked.sources.get(file, "")),
         datasets=tuple(db.datasets),
         results_root="",
-        selection=selection,
+        selection=settings.selection,
         contract=contract,
-        **options.keywords,
+        **settings.options.keywords,
     )
     names = suite.watched
     columns = db.watched(names, suite.name.value, day) if names else {}

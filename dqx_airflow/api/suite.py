@@ -276,8 +276,7 @@ class Suite:
         :raises RequestError: the date or another argument is invalid, or no assertion matches the
             selection.
         """
-        judged_by, selection = runs.options_of(options), runs.selection_in(options)
-        return runs.run(self._tuned(), db, date, judged_by, now=now, selection=selection)
+        return runs.run(self._tuned(), db, date, runs.RunSettings.of(options, now))
 
     @runs.with_keywords_of(SelectedRunKeywords)
     def run_dates(
@@ -298,8 +297,7 @@ class Suite:
         :raises RequestError: the dates or another argument are invalid, or no assertion matches the
             selection.
         """
-        judged_by, selection = runs.options_of(options), runs.selection_in(options)
-        return runs.run_dates(self._tuned(), db, dates, judged_by, now=now, selection=selection)
+        return runs.run_dates(self._tuned(), db, dates, runs.RunSettings.of(options, now))
 
     @runs.with_keywords_of(runs.SelectionKeywords)
     def plan(
@@ -317,8 +315,9 @@ class Suite:
         :raises SourceError: the suite needs a dataset or dates that the database does not have.
         :raises RequestError: an argument is invalid, or no assertion matches the selection.
         """
-        options = RunOptions(allow_empty=allow_empty)
-        return runs.plan_of(self._tuned(), db, date, options, selection=selection_of(**selected))
+        options, selection = RunOptions(allow_empty=allow_empty), selection_of(**selected)
+        settings = runs.RunSettings(options, selection=selection)
+        return runs.plan_of(self._tuned(), db, date, settings)
 
     def _tuned(self) -> Checked:
         """The suite with the values that were set, and constants computed from them."""

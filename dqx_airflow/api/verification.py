@@ -650,7 +650,7 @@ class VerificationSuite:
         :raises SourceError: an assertion of the check functions has errors.
         :raises RequestError: an argument is invalid.
         """
-        return runs.run(self._checked(), self.db, date, runs.options_of(options), now=now)
+        return runs.run(self._checked(), self.db, date, runs.RunSettings.of(options, now))
 
     @runs.with_keywords_of(RunKeywords)
     def run_dates(
@@ -670,14 +670,15 @@ class VerificationSuite:
         :raises SourceError: an assertion of the check functions has errors.
         :raises RequestError: the dates or another argument are invalid.
         """
-        return runs.run_dates(self._checked(), self.db, dates, runs.options_of(options), now=now)
+        return runs.run_dates(self._checked(), self.db, dates, runs.RunSettings.of(options, now))
 
     def plan(self, date: date, *, allow_empty: bool = False) -> Plan:
         """The plan of a run: the metrics to measure and the assertions to judge. Nothing is read.
 
         :raises SourceError: an assertion of the check functions has errors.
         """
-        return runs.plan_of(self._checked(), self.db, date, RunOptions(allow_empty=allow_empty))
+        settings = runs.RunSettings(RunOptions(allow_empty=allow_empty))
+        return runs.plan_of(self._checked(), self.db, date, settings)
 
     def to_dql(self) -> str:
         """The source of the equivalent DQL suite.

@@ -21,7 +21,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from dqx_airflow.api.database import MemoryDatabase
-from dqx_airflow.api.run import plan_of, run
+from dqx_airflow.api.run import RunSettings, plan_of, run
 from dqx_airflow.cli import arguments
 from dqx_airflow.cli.command import print_or_write, template
 from dqx_airflow.cli.mutation import MOST_ROWS, as_read, request_of
@@ -158,7 +158,8 @@ class _Shrinker:
         :raises RequestError: the assertion cannot be judged in memory, it does not fail there, too
             many rows are needed, or masked values cannot be replaced.
         """
-        plan = plan_of(self.checked, self._database(tables), self.on, selection=self.alone)
+        settings = RunSettings(selection=self.alone)
+        plan = plan_of(self.checked, self._database(tables), self.on, settings)
         if any(one.date not in (None, self.on) for one in plan.requests):
             raise self._error(f"compares {self.on} with other days")
         result, later = self._result(tables), datetime.now(timezone.utc) + timedelta(days=365)
@@ -200,7 +201,8 @@ class _Shrinker:
 
     def _result(self, tables: Tables, now: datetime | None = None) -> Verdict:
         database, own = self._database(tables), (self.failed.check, self.failed.name)
-        results = run(self.checked, database, self.on, now=now, selection=self.alone)
+        settings = RunSettings(now=now, selection=self.alone)
+        results = run(self.checked, database, self.on, settings)
         return next(one for one in results if (one.check, one.name) == own)
 
     def _with_fewest_rows(self, tables: Tables, name: str) -> Tables:
