@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 from deltalake import write_deltalake
-from job_count import jobs_so_far
 
 from dqx_airflow.engine.job import run_gates
 from dqx_airflow.values import (
@@ -77,6 +76,9 @@ class Gate:
     def __call__(
         self, suite: str, *datasets: DatasetRef, on: date = TODAY, **changes: Any
     ) -> GateReport:
+        # Programs of the tests with a session of their own import this module without that one.
+        from job_count import jobs_so_far
+
         asked = request(self.folder, suite, datasets, on, **changes)
         before = jobs_so_far(self.spark)
         report = run_gates([asked], lambda _: self.spark)[0]
@@ -87,11 +89,3 @@ class Gate:
 def verdict(report: GateReport, name: str) -> Verdict:
     (found,) = (item for item in report.verdicts if item.name == name)
     return found
-
-
-def values_of(report: GateReport) -> dict[str, object]:
-    return {item.name: item.value for item in report.verdicts}
-
-
-def statuses_of(report: GateReport) -> dict[str, str]:
-    return {item.name: item.status.value for item in report.verdicts}
