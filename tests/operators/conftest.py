@@ -145,6 +145,18 @@ def dag_folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    """Orders in two folders: sound ones, and damaged ones."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for name, ids in {"sound": [1, 2, 3], "damaged": [1, 2, None]}.items():
+        (tmp_path / "lake" / name).mkdir(parents=True)
+        pq.write_table(pa.table({"id": ids}), tmp_path / "lake" / name / "0.parquet")
+    return tmp_path / "lake"
+
+
+@pytest.fixture
 def task(dag_folder: Path) -> FakeTask:
     return FakeTask()
 

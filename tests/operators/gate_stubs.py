@@ -102,6 +102,20 @@ def killed(gate: Any, context: Any, is_running: Callable[[], bool]) -> BaseExcep
     return error
 
 
+def dag_file(tasks: str, before: str = "") -> str:
+    """A DAG file, of which a test writes the tasks, and what they need before."""
+    return f"""
+from datetime import datetime, timedelta
+
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import DAG, Asset, task
+
+from dqx_airflow.operators import ContractGateOperator, DqlGateOperator
+
+{before}
+with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):{tasks}"""
+
+
 def event_of(trigger: Any) -> dict[str, Any]:
     """What a trigger tells when it is done."""
 

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from gate_stubs import Gates, Log, Run, SparkSubmit
+from gate_stubs import Gates, Log, Run, SparkSubmit, dag_file
 
 from dqx_airflow.values import DatasetRef, Severity
 
@@ -184,21 +184,13 @@ def test_a_deprecated_contract_is_logged(gate: Gates, log: Log) -> None:
     assert "orders is deprecated" in log.at("warning")
 
 
-MAPPED = """
-from datetime import datetime
-
-from airflow.providers.standard.operators.empty import EmptyOperator
-from airflow.sdk import DAG
-
-from dqx_airflow.operators import ContractGateOperator
-
-with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
+MAPPED = dag_file("""
     ContractGateOperator.partial(
         task_id="gate", contract="orders.yaml", expect_version="{{ 2 }}"
     ).expand(
         data=["/lake/passed", {"path": "/lake/blocked"}]
     ) >> EmptyOperator(task_id="downstream")
-"""
+""")
 
 
 def test_mapped_gates_are_judged_one_by_one(

@@ -8,24 +8,15 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from gate_stubs import SUITE, Gates, Run, SparkSubmit, needs_airflow
+from gate_stubs import SUITE, Gates, Run, SparkSubmit, dag_file, needs_airflow
 from made_reports import report_at
 
 from dqx_airflow.values import PartialRun, Selection
 
 pytestmark = [pytest.mark.airflow, pytest.mark.usefixtures("airflow_database")]
 
-DAG_FILE = """
-from datetime import datetime
-
-from airflow.providers.standard.operators.empty import EmptyOperator
-from airflow.sdk import DAG, Asset, AssetAlias, task
-
-from dqx_airflow.operators import DqlGateOperator
-
-validated = Asset("DAG_ID_validated")
-
-with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
+DAG_FILE = dag_file(
+    """
     DqlGateOperator(
         task_id="gate",
         suite="orders.dql",
@@ -36,7 +27,9 @@ with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
 
 with DAG("DAG_ID_consumer", start_date=datetime(2024, 1, 1), schedule=[validated]):
     EmptyOperator(task_id="consume")
-"""
+""",
+    before='validated = Asset("DAG_ID_validated")',
+)
 
 RunFile = Callable[..., Run]
 

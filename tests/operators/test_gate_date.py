@@ -12,7 +12,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from gate_stubs import CONTRACT, SUITE, FakeRun, FakeTask, Gates, Log, Run, SparkSubmit
+from gate_stubs import CONTRACT, SUITE, FakeRun, FakeTask, Gates, Log, Run, SparkSubmit, dag_file
 
 pytestmark = pytest.mark.airflow
 
@@ -218,16 +218,8 @@ def test_a_contract_may_name_the_date_column(gate: Gates, spark_submit: SparkSub
 
 # With Airflow's own rendering and states
 
-DAG_FILE = """
-from datetime import datetime
-
-from airflow.sdk import DAG, task
-
-from dqx_airflow.operators import DqlGateOperator
-
-DATED = {"orders": {"path": "/lake/orders", "date_column": "ds"}}
-
-with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
+DAG_FILE = dag_file(
+    """
     DqlGateOperator.partial(task_id="mapped", suite="orders.dql", datasets=DATED).expand(
         date=["2026-11-14", "2026-11-15"]
     )
@@ -250,7 +242,9 @@ with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
         date="{{ logical_date.in_timezone('Pacific/Kiritimati') | ds }}",
     )
     decorated()
-"""
+""",
+    before='DATED = {"orders": {"path": "/lake/orders", "date_column": "ds"}}',
+)
 
 
 @pytest.mark.slow

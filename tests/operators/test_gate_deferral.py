@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from gate_stubs import SUITE, Gates, Log, Run, SparkSubmit, event_of, killed
+from gate_stubs import SUITE, Gates, Log, Run, SparkSubmit, dag_file, event_of, killed
 from resource_manager import APPLICATION, ResourceManager, resource_manager
 from spark_submit_stub import canned_report
 
@@ -22,15 +22,7 @@ from dqx_airflow.values import to_json
 pytestmark = pytest.mark.airflow
 
 
-DAG_FILE = """
-from datetime import datetime, timedelta
-
-from airflow.providers.standard.operators.empty import EmptyOperator
-from airflow.sdk import DAG
-
-from dqx_airflow.operators import DqlGateOperator
-
-with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
+DAG_FILE = dag_file("""
     DqlGateOperator(
         task_id="gate",
         suite="orders.dql",
@@ -41,7 +33,7 @@ with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
         retries=1,
         retry_delay=timedelta(0),
     ) >> EmptyOperator(task_id="downstream")
-"""
+""")
 
 
 @pytest.fixture

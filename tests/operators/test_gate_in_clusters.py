@@ -13,11 +13,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from clusters import Bundle, Cluster, packaged
-from gate_stubs import ENDLESS, SUITE, Gates, Log, Run, event_of, killed, wait_for
+from gate_stubs import ENDLESS, SUITE, Gates, Log, Run, dag_file, event_of, killed, wait_for
 from kubernetes_cluster import kubernetes_cluster
 from processes import PROGRAMS, environment
 from yarn_cluster import yarn_cluster
@@ -30,19 +28,11 @@ CLUSTERS = {"yarn": yarn_cluster, "kubernetes": kubernetes_cluster}
 
 Context = dict[str, Any]
 
-DAG_FILE = """
-from datetime import datetime, timedelta
-
-from airflow.providers.standard.operators.empty import EmptyOperator
-from airflow.sdk import DAG
-
-from dqx_airflow.operators import DqlGateOperator
-
-with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
+DAG_FILE = dag_file("""
     DqlGateOperator(
         task_id="gate", suite="orders.dql", date="2024-05-17", **GATE
     ) >> EmptyOperator(task_id="downstream")
-"""
+""")
 
 
 @pytest.fixture(scope="module", params=list(CLUSTERS))
@@ -85,14 +75,6 @@ def in_cluster(on_worker: dict[str, Any], cluster: Cluster, bundle: Bundle) -> d
 def arguments(request: pytest.FixtureRequest) -> dict[str, Any]:
     found: dict[str, Any] = request.getfixturevalue(request.param)
     return found
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Path:
-    for name, ids in {"sound": [1, 2, 3], "damaged": [1, 2, None]}.items():
-        (tmp_path / "lake" / name).mkdir(parents=True)
-        pq.write_table(pa.table({"id": ids}), tmp_path / "lake" / name / "0.parquet")
-    return tmp_path / "lake"
 
 
 @pytest.mark.parametrize(

@@ -7,20 +7,13 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from gate_stubs import SUITE, Gates, Run, SparkSubmit
+from gate_stubs import SUITE, Gates, Run, SparkSubmit, dag_file
 
 pytestmark = pytest.mark.airflow
 
-DAG_FILE = """
-from datetime import datetime
-
-from airflow.sdk import DAG
-
-from dqx_airflow.operators import DqlGateOperator
-
-with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
+DAG_FILE = dag_file("""
     DqlGateOperator(task_id="gate", suite="orders.dql", datasets={"orders": "/lake/orders"})
-"""
+""")
 
 
 class Task:

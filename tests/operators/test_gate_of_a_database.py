@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from gate_stubs import SUITE, Gates, Log, SparkSubmit
+from gate_stubs import SUITE, Gates, Log, SparkSubmit, dag_file
 
 pytestmark = pytest.mark.airflow
 
@@ -21,19 +21,14 @@ CONNECTION = {
     "password": SECRET,
     "extra": {"sslmode": "require"},
 }
-DAG = """
-from datetime import datetime
-from airflow.sdk import DAG
-from dqx_airflow.operators import DqlGateOperator
-
-with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
+DAG = dag_file("""
     DqlGateOperator(
         task_id="gate",
         suite="orders.dql",
         datasets={"orders": {"table": "shop.orders", "conn_id": "shop"}},
         results_root="RESULTS",
     )
-"""
+""")
 
 
 def test_only_a_local_driver_gets_the_password(

@@ -15,7 +15,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gate_stubs import ENDLESS, SUITE, Gates, Log, Run, SparkSubmit, event_of, killed, wait_for
+from gate_stubs import (
+    ENDLESS,
+    SUITE,
+    Gates,
+    Log,
+    Run,
+    SparkSubmit,
+    dag_file,
+    event_of,
+    killed,
+    wait_for,
+)
 from processes import output_of
 from spark_services import JOB, SERVICES, SparkService, serving
 
@@ -26,16 +37,8 @@ from dqx_airflow.values.json_form import FILE_FLAG
 pytestmark = pytest.mark.airflow
 
 
-DAG_FILE = """
-from datetime import datetime, timedelta
-
-from airflow.providers.standard.operators.empty import EmptyOperator
-from airflow.sdk import DAG
-
-from dqx_airflow.operators import DqlGateOperator
-from dqx_airflow.operators.submitters import *
-
-with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
+DAG_FILE = dag_file(
+    """
     DqlGateOperator(
         task_id="gate",
         suite="orders.dql",
@@ -45,7 +48,9 @@ with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
         retries=1,
         retry_delay=timedelta(0),
     ) >> EmptyOperator(task_id="downstream")
-"""
+""",
+    before="from dqx_airflow.operators.submitters import *",
+)
 PROVIDERS = {
     "livy": "airflow.providers.apache.livy",
     "databricks": "airflow.providers.databricks",
@@ -615,17 +620,6 @@ print(*sys.modules)
 
 
 # With a real Spark
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Path:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    for name, ids in {"sound": [1, 2, 3], "damaged": [1, 2, None]}.items():
-        (tmp_path / "lake" / name).mkdir(parents=True)
-        pq.write_table(pa.table({"id": ids}), tmp_path / "lake" / name / "0.parquet")
-    return tmp_path / "lake"
 
 
 @pytest.mark.spark

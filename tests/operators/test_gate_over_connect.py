@@ -24,7 +24,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
-from gate_stubs import ENDLESS, SUITE, Gates, Log, Run, killed, wait_for
+from gate_stubs import ENDLESS, SUITE, Gates, Log, Run, dag_file, killed, wait_for
 from processes import PROGRAMS, environment, free_port, running, succeeds, wait_until
 
 import dqx_airflow
@@ -35,15 +35,7 @@ pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.e2e]
 
 TOKEN = "hush/hush+=;"
 
-DAG_FILE = """
-from datetime import datetime, timedelta
-
-from airflow.providers.standard.operators.empty import EmptyOperator
-from airflow.sdk import DAG
-
-from dqx_airflow.operators import DqlGateOperator
-
-with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
+DAG_FILE = dag_file("""
     DqlGateOperator(
         task_id="gate",
         suite="orders.dql",
@@ -53,7 +45,7 @@ with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
         retry_delay=timedelta(0),
         **GATE,
     ) >> EmptyOperator(task_id="downstream")
-"""
+""")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from gate_stubs import SUITE, Gates, Log, Run, SparkSubmit
+from gate_stubs import SUITE, Gates, Log, Run, SparkSubmit, dag_file
 from processes import output_of
 
 from dqx_airflow import get_provider_info
@@ -127,12 +127,7 @@ def test_a_gate_writes_to_the_connection_and_hides_its_secret(
 ) -> None:
     root = tmp_path / "elsewhere"
     connect(monkeypatch, host=str(root), extra={"aws_secret_access_key": SECRET})
-    text = """
-from datetime import datetime
-from airflow.sdk import DAG
-from dqx_airflow.operators import DqlGateOperator
-
-with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
+    text = dag_file("""
     DqlGateOperator(
         task_id="gate",
         suite="orders.dql",
@@ -140,7 +135,7 @@ with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
         results_conn_id="store",
         env_vars={"PYSPARK_PYTHON": "python3"},
     )
-"""
+""")
     run = run_file(text, {"orders.dql": SUITE})
     assert run["gate"] == "success"
     assert len(list_runs(str(root))) == 1

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from gate_stubs import SUITE, Run, SparkSubmit
+from gate_stubs import SUITE, Run, SparkSubmit, dag_file
 
 import dqx_airflow
 
@@ -15,15 +15,7 @@ pytestmark = [pytest.mark.airflow, pytest.mark.usefixtures("airflow_database")]
 
 PAGE = Path(dqx_airflow.__file__).parent / "docs" / "outcomes.md"
 
-DAG_FILE = """
-from datetime import datetime
-
-from airflow.providers.standard.operators.empty import EmptyOperator
-from airflow.sdk import DAG
-
-from dqx_airflow.operators import DqlGateOperator
-
-with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
+DAG_FILE = dag_file("""
     gate = DqlGateOperator(
         task_id="gate",
         suite="orders.dql",
@@ -36,7 +28,7 @@ with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
         gate >> after
         if needs_another:
             other >> after
-"""
+""")
 
 
 def rows() -> dict[str, tuple[bool, str, str]]:

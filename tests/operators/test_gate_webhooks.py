@@ -23,7 +23,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from gate_stubs import SUITE, FakeTask, Run, SparkSubmit
+from gate_stubs import SUITE, FakeTask, Run, SparkSubmit, dag_file
 from http_stub import Asked, Reply, http_stub
 from made_reports import report_at, verdict_of
 
@@ -350,12 +350,9 @@ def test_the_state_of_a_task_is_that_without_a_webhook(
 ) -> None:
     spark_submit.will("blocked")
     hook.statuses = [500]
-    text = """
-from airflow.sdk import DAG
-from dqx_airflow.operators import DqlGateOperator
-with DAG("DAG_ID"):
+    text = dag_file("""
     DqlGateOperator(task_id="gate", suite="orders.dql", datasets={"orders": "/lake/orders"})
-"""
+""")
     assert run_file(text, {"orders.dql": SUITE})["gate"] == "failed"
     event = events_of(hook)[0]
     assert event["type"] == "incident.opened"
