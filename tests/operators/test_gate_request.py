@@ -15,7 +15,6 @@ import pytest
 from gate_stubs import SUITE, FakeRun, FakeTask, Gates, Log, SparkSubmit
 
 from dqx_airflow.values import Attempt, DatasetRef, RunKey, Selection, Severity
-from dqx_airflow.values.json_form import FLAG, to_arguments
 
 pytestmark = pytest.mark.airflow
 
@@ -269,16 +268,6 @@ def test_the_task_is_the_lineage_parent(gate: Gates) -> None:
     assert (parent.namespace, parent.job) == ("tests", "lake.gate")
     assert (parent.root_namespace, parent.root_job) == ("tests", "lake")
     assert parent.run_id != parent.root_run_id
-
-
-def test_a_request_comes_back_from_its_arguments(gate: Gates) -> None:
-    # Hard to compress, so that one argument of 128 KiB would not do.
-    noise = "".join(f"# {number * 7919 % 1000003:x}\n" for number in range(90_000))
-    built = gate.request(suite=noise + SUITE)
-    arguments = to_arguments(built)
-    assert arguments[0] == FLAG
-    assert len(arguments) > 2
-    assert all(len(argument.encode()) < 131_072 for argument in arguments)
 
 
 @pytest.mark.parametrize(
