@@ -329,8 +329,9 @@ class InputFiles:
 
     def is_older_than(self, moment_ns: int) -> bool:
         """False if a file may have been rewritten since a timestamp and look the same."""
-        chains = (self.own, *(reference.chain for reference in self.looked_into))
-        return all(chain.is_older_than(moment_ns) for chain in chains)
+        return self.own.is_older_than(moment_ns) and all(
+            reference.chain.is_older_than(moment_ns) for reference in self.looked_into
+        )
 
 
 @dataclass(slots=True)
@@ -477,10 +478,7 @@ def chain_of(
         # Rows deleted in place leave the files as they are, and the log does not list them.
         version = dataset.log.version if dataset.log.features else None
     elif dataset.files is not None and listed is not None:
-        dates = dataset.dates
-        files = [
-            file for file in listed if dates is None or on is None or dates.may_be_in(on, file.path)
-        ]
+        files = dataset.files_on(on, listed)
     else:
         return None
     columns = [(column.name, column.type) for column in dataset.fields]

@@ -8,7 +8,7 @@ a setting; reads of catalog tables take no options that apply to all of their fi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timezone
 from typing import TypeAlias
@@ -92,14 +92,19 @@ class OpenDataset:
     def schema(self) -> Schema:
         return Schema.of(self.ref.name, self.fields)
 
+    def files_on(self, on: date | None, listed: Iterable[DataFile]) -> list[DataFile]:
+        """The listed files that may hold rows of a date: all of them if one of both has no date."""
+        dates = self.dates
+        if dates is None or on is None:
+            return list(listed)
+        return [file for file in listed if dates.may_be_in(on, file.path)]
+
     def arrivals(self, on: date | None, most: int = 10) -> tuple[Arrival, ...]:
         """The newest commits, or else files, that brought the rows of a date, the last one first;
         none if they are unknown."""
-        dates = self.dates if on is not None else None
         if self.log is not None:
-            return self.log.arrivals(on if dates is not None else None, most)
-        listed = self.files or ()
-        files = [file for file in listed if not (dates and on) or dates.may_be_in(on, file.path)]
+            return self.log.arrivals(on if self.dates is not None else None, most)
+        files = self.files_on(on, self.files or ())
         files.sort(key=lambda file: file.modified_ns, reverse=True)
         return tuple(
             Arrival(

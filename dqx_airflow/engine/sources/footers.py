@@ -339,7 +339,7 @@ def _drifts(
     is_chosen = any(key.casefold() in _CHOOSE_FILES for key, _ in ref.options)
     if ref.format not in _SCHEMA_IN or is_chosen or not dataset.files:
         return dict.fromkeys(dates, NO_DRIFT)
-    files = {on: _files_of(dataset, on) for on in dates}
+    files = {on: dataset.files_on(on, dataset.files) for on in dates}
     read = dict.fromkeys(file for chosen in files.values() for file in chosen)
     key_of = _keys(spark)
     columns_by_file = columns_in(dataset.location, ref.format, tuple(read), key_of)
@@ -354,11 +354,6 @@ def _keys(spark: SparkSession) -> Callable[[str], str]:
     """How names are compared: as Spark does, without their case unless the session says so."""
     is_exact = spark.conf.get("spark.sql.caseSensitive", "false") == "true"
     return str if is_exact else str.lower
-
-
-def _files_of(dataset: OpenDataset, on: date) -> list[DataFile]:
-    dates = dataset.dates
-    return [file for file in dataset.files or () if dates is None or dates.may_be_in(on, file.path)]
 
 
 def _drift(

@@ -124,6 +124,7 @@ def left_compression(head: bytes) -> str | None:
 _HIDDEN = re.compile(r"/(\.|_(?![^/]*=))")
 """Names that Spark does not read, except for partitions such as `_day=2024-03-02`."""
 _PARTITION = re.compile(r"(?<=/)([^/=]+)=[^/]*(?=/)")
+_is_partition = re.compile(r"[^=]+=.+", re.DOTALL).fullmatch
 _TOKEN = re.compile(r"\\(.)|\*|\?|\[([!^])?((?:\\.|[^\]])+)\]|[{},]|[^\\*?\[\]{},]+", re.DOTALL)
 
 
@@ -154,8 +155,7 @@ def files_at(location: str) -> tuple[DataFile, ...] | None:
         system, path = FileSystem.from_uri(location)
         is_glob = GLOB.search(path) is not None and for_spark(location) == location
         places = _matching(system, path) if is_glob else system.get_file_info([path])
-        infos = [info for place in places for info in _below(system, place)]
-        files = [data_file(system, info) for info in infos]
+        files = [data_file(system, info) for place in places for info in _below(system, place)]
     except (OSError, ValueError):
         return None
     return tuple(sorted(files, key=attrgetter("path"))) if files else None
@@ -221,15 +221,11 @@ def unread_files(location: str, files: Sequence[DataFile]) -> list[DataFile]:
         below.setdefault("/".join(parts[:depth]), []).append((file, parts[depth:-1]))
     listed = []
     for placed in below.values():
-        is_partitioned = any(_has_partition(folders) for _, folders in placed)
+        is_partitioned = any(_is_partition(name) for _, folders in placed for name in folders)
         for file, folders in placed:
-            is_read = _has_partition(folders) if folders else not is_partitioned
+            is_read = any(map(_is_partition, folders)) if folders else not is_partitioned
             listed += [] if is_read else [file]
     return listed
-
-
-def _has_partition(folders: Iterable[str]) -> bool:
-    return any(name and value for name, _, value in (folder.partition("=") for folder in folders))
 
 
 def matches_glob(name: str, glob: str) -> bool:
