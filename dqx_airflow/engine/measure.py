@@ -66,30 +66,28 @@ def measure_together(
         doubts = () if proof is None else proof.doubts
     objection = objection_to_sql(spark, ansi=plans[0].ansi)
     opened, unreadable = _open_all(spark, refs, objection)
-    refused = Scanned()
+    found = Scanned()
     if objection is not None:
         requests = (request for plan in plans for request in plan.requests)
         written = (request for request in requests if request.definition.is_sql)
-        refused.failures.update(dict.fromkeys(written, objection))
+        found.failures.update(dict.fromkeys(written, objection))
     if doubts:
         seen = measured_as(opened)
         for request in dict.fromkeys(request for plan in plans for request in plan.requests):
             if (doubt := objection_to_engine(request, seen, doubts)) is not None:
-                refused.failures[request] = doubt
+                found.failures[request] = doubt
     by_scope: dict[tuple[date, frozenset[str]], list[Plan]] = {}
     for plan in plans:
         by_scope.setdefault((plan.date, frozenset(plan.reads)), []).append(plan)
-    shared = Scanned()
     if len(by_scope) > 1:
         judged = {plan.date for plan in plans}
-        shared = _measure_shared(spark, opened, joined(plans), judged, refused, cache)
+        found.add(_measure_shared(spark, opened, joined(plans), judged, found, cache))
     measured: dict[tuple[date, frozenset[str]], Scanned] = {}
     for scope, plans_of_scope in by_scope.items():
         whole = joined(plans_of_scope)
         names = scope[1] or {ref.name for ref in refs}
         datasets = {name: dataset for name, dataset in opened.items() if name in names}
-        known = shared.of(whole.requests)
-        known.add(refused.of(whole.requests))
+        known = found.of(whole.requests)
         measured[scope] = measure_alone(spark, datasets, unreadable, whole, known, cache)
     for dataset in opened.values():
         _distrust_changed(dataset, measured.values())
