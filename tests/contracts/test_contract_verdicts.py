@@ -17,7 +17,7 @@ from markdown_cases import Case, cases
 from written_rules import written_contract
 
 from dqx_airflow.api.database import MemoryDatabase, SparkDatabase
-from dqx_airflow.api.run import run
+from dqx_airflow.api.run import RunSettings, run
 from dqx_airflow.contracts.compile.suite import compile_contract
 from dqx_airflow.contracts.model import Contract
 from dqx_airflow.diagnostics.verdicts import format_value
@@ -70,7 +70,8 @@ def _judged(case: Case, database: MemoryDatabase | SparkDatabase) -> tuple[Verdi
     compiled = compile_contract(_contract(case), database.datasets)
     checked = check_source(SourceFile("suite.dql", compiled.text))
     assert not checked.errors
-    return run(checked, database, DAY, RunOptions(allow_empty=True), now=NOW).report.verdicts
+    settings = RunSettings(RunOptions(allow_empty=True), NOW)
+    return run(checked, database, DAY, settings).report.verdicts
 
 
 def _contract(case: Case) -> Contract:

@@ -16,7 +16,7 @@ import pytest
 from markdown_cases import Case, cases
 
 from dqx_airflow.api.database import Database, MemoryDatabase, SparkDatabase
-from dqx_airflow.api.run import run
+from dqx_airflow.api.run import RunSettings, run
 from dqx_airflow.contracts.document import FolderReader
 from dqx_airflow.contracts.enforcement.enforced_contract import enforce
 from dqx_airflow.dql.check import Checked, check_source
@@ -141,7 +141,8 @@ def _edited(tables: Tables, edit: str) -> Tables:
 
 
 def _failed(suite: Checked, database: Database, *besides: str) -> set[str]:
-    verdicts = run(suite, database, DAY, RunOptions(allow_empty=True), now=NOW).report.verdicts
+    settings = RunSettings(RunOptions(allow_empty=True), NOW)
+    verdicts = run(suite, database, DAY, settings).report.verdicts
     return {item.name for item in verdicts if item.status in (Status.FAILED, *besides)}
 
 

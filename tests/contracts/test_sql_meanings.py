@@ -36,7 +36,7 @@ from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.errors import NoCounterpartError
-from dqx_airflow.values import RunOptions, SourceFile
+from dqx_airflow.values import SourceFile
 
 ASKED = ("duckdb", "postgres", "mysql", "sqlite")
 FOLDER = Path(__file__).parent / "sql"
@@ -334,9 +334,7 @@ def test_an_interval_is_no_number(spark: Any) -> None:
         assert num_rows() == 1 name "rows"
     } }"""
     database = SparkDatabase(spark, {"m": {"table": "moments"}})
-    report = run(
-        check_source(SourceFile("s.dql", suite)), database, date(2025, 1, 2), RunOptions()
-    ).report
+    report = run(check_source(SourceFile("s.dql", suite)), database, date(2025, 1, 2)).report
     reasons = {verdict.name.rpartition("c.")[2]: verdict.reason for verdict in report.verdicts}
     assert "it returns an interval" in str(reasons["of sql"])
     assert "it returns an interval" in str(reasons["of query"])

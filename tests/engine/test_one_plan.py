@@ -13,7 +13,9 @@ import pytest
 from command_line import dql
 
 from dqx_airflow.api.database import Database
+from dqx_airflow.api.run import RunSettings
 from dqx_airflow.api.run import plan_of as plan_in_python
+from dqx_airflow.cli.arguments import Options
 from dqx_airflow.cli.backtest import _opened
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.engine.job import plan_gate
@@ -100,8 +102,8 @@ def test_every_option_that_changes_a_plan_reaches_all_who_plan(tmp_path: Path) -
         gate = request(**{name: value})
         plan = plan_gate(gate)
         assert (plan != usual) == (name in OF_PLANS), name
-        options = RunOptions(**{name: value})
-        assert plan_in_python(checked, _Names(), DAY, options) == plan, name
+        settings = RunSettings(RunOptions(**{name: value}))
+        assert plan_in_python(checked, _Names(), DAY, settings) == plan, name
         shadow = replace(gate, shadow=ShadowSuite("shadow", gate.suite))
         assert shadow_plan(shadow) == (plan, None), name
         if name in OF_PLANS:
@@ -118,7 +120,7 @@ def test_a_backtest_plans_with_the_settings_of_a_run(tmp_path: Path) -> None:
         "[defaults]\nansi = false\nmax_clock_skew_hours = 48.0\n"
         "[datasets]\nt = {path = 't.parquet'}\nu = {path = 'u.parquet', date_column = 'd'}\n"
     )
-    _, plans, _ = _opened(path, [DAY], None, None, None)
+    _, plans, _ = _opened(Options((path,)), [DAY])
     wanted = plan_gate(request(allow_empty=True, ansi=False, max_clock_skew_hours=48.0))
     assert [(plan.ansi, plan.max_clock_skew_hours, plan.requests) for plan in plans] == [
         (wanted.ansi, wanted.max_clock_skew_hours, wanted.requests)
@@ -130,7 +132,7 @@ def test_a_selection_and_a_muting_profile_reach_all_who_plan(tmp_path: Path) -> 
     plan = plan_gate(gate)
     assert set(plan.reads) == {"t"}
     checked = check_source(gate.suite)
-    assert plan_in_python(checked, _Names(), DAY, selection=gate.selection) == plan
+    assert plan_in_python(checked, _Names(), DAY, RunSettings(selection=gate.selection)) == plan
     assert set(explained(tmp_path, "--tag", "slow")["reads"]) == {"t"}
     both, problem = shadow_plan(replace(gate, shadow=ShadowSuite("shadow", gate.suite)))
     assert problem is None
@@ -143,7 +145,7 @@ def test_a_selection_and_a_muting_profile_reach_all_who_plan(tmp_path: Path) -> 
     with pytest.raises(SourceError, match="E304"):
         plan_gate(muting)
     with pytest.raises(SourceError, match="E304"):
-        plan_in_python(muted, _Names(), DAY, RunOptions(fail_on=Severity.P2))
+        plan_in_python(muted, _Names(), DAY, RunSettings(RunOptions(fail_on=Severity.P2)))
     shadow = ShadowSuite("x", muting.suite)
     problem = shadow_plan(replace(request(fail_on=Severity.P2), shadow=shadow))[1]
     assert "an error in s.dql:4" in (problem or "")
