@@ -181,7 +181,7 @@ def parameters_of(options: type) -> list[Parameter]:
 
 
 def _described(documented: Any) -> tuple[str, dict[str, str]]:
-    """A docstring, and what it says of each parameter."""
+    """A docstring, and its sentence about each parameter."""
     text, *parts = re.split(r"\n\s*:param (\w+): ", getdoc(documented) or "")
     pairs = zip(parts[::2], parts[1::2], strict=True)
     return text, {name: " ".join(help.split()) for name, help in pairs}

@@ -364,7 +364,7 @@ class SuiteFile:
     @contextmanager
     def changing(self) -> Iterator[tuple[Checked, Append]]:
         """The suite, and a function that appends to its history, while no other process can. A file
-        that is no suite gets no history.
+        that is not a suite gets no history.
 
         :raises SourceError: the file does not exist, or has errors.
         :raises RequestError: the history cannot be written.
