@@ -21,7 +21,8 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "ui"))
+TESTS = Path(__file__).parents[1] / "tests"
+sys.path[:0] = [str(TESTS / "ui"), str(TESTS)]
 
 _INSTANCES = 20
 _DAYS_IN_AIRFLOW = 14
