@@ -22,7 +22,7 @@ WRITERS, REPORTS = 16, 50
 WRITER = """
 import sys, time
 sys.path.insert(0, sys.argv[1])
-from samples import sample_report
+from results.samples import sample_report
 from dqx_airflow.results.store import ResultsStore
 while time.time() < float(sys.argv[3]):  # all at the same moment
     pass
@@ -34,11 +34,11 @@ for run in range(int(sys.argv[4]), int(sys.argv[5])):
 def test_many_writers_neither_lose_nor_duplicate_rows(
     tmp_path: Path, attack: Callable[[str], Any]
 ) -> None:
-    samples = str(Path(__file__).parents[1] / "results")
+    tests = str(Path(__file__).parents[1])
     start = str(time.time() + 8)
     writers = [
         subprocess.Popen(
-            [sys.executable, "-c", WRITER, samples, str(tmp_path), start, str(first), str(last)],
+            [sys.executable, "-c", WRITER, tests, str(tmp_path), start, str(first), str(last)],
             stderr=subprocess.PIPE,
             text=True,
         )

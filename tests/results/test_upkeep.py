@@ -387,7 +387,7 @@ class TestConcurrentUpkeep:
         moment = str(time.time() + 1.5)
         writers = [
             subprocess.Popen(
-                [sys.executable, "-c", WRITER, str(HERE), root, moment, *map(str, of_one)],
+                [sys.executable, "-c", WRITER, str(HERE.parent), root, moment, *map(str, of_one)],
                 stderr=subprocess.PIPE,
                 text=True,
             )
