@@ -11,7 +11,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import partial
 from http import HTTPStatus
@@ -318,6 +318,29 @@ class RunsPage(NamedTuple):
     problem: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """What the results store has beside a report: earlier ones, its sources, labels, waivers."""
+
+    past: Answer[GateReport] = field(default_factory=Answer)
+    sources: Answer[SourceFile] = field(default_factory=Answer)
+    labels: Answer[Label] = field(default_factory=Answer)
+    waivers: Answer[Waiver] = field(default_factory=Answer)
+
+    @classmethod
+    def of(cls, client: StoreClient, report: GateReport, *, reads_code: bool) -> _Stored:
+        """The answers for a report; its sources are only for those who may read the code."""
+        key = report.run_key
+        return cls(
+            labels=client.ask(lambda store: labels_of(store, key)),
+            waivers=client.ask(lambda store: waivers_of(store, [key.gate])),
+            past=client.ask(
+                lambda store: store.past_reports({key.gate}, key.date, map_index=key.map_index)
+            ),
+            sources=client.ask(lambda store: store.sources_of(report)) if reads_code else Answer(),
+        )
+
+
 @router.get("/gate", dependencies=[airflow.READS_DAG])
 def gate(
     visitor: airflow.VisitorDep,
@@ -340,19 +363,9 @@ def gate(
     reports, chosen, problem = reported(
         session, client, run, instance.attempt, is_forgotten=not runs
     )
-    past: Answer[GateReport] = Answer()
-    sources: Answer[SourceFile] = Answer()
-    labels: Answer[Label] = Answer()
-    waivers: Answer[Waiver] = Answer()
+    stored = _Stored()
     if chosen is not None:
-        report, key = chosen, chosen.run_key
-        labels = client.ask(lambda store: labels_of(store, key))
-        waivers = client.ask(lambda store: waivers_of(store, [key.gate]))
-        past = client.ask(
-            lambda store: store.past_reports({key.gate}, key.date, map_index=key.map_index)
-        )
-        if visitor.may_read_code(instance.dag_id):
-            sources = client.ask(lambda store: store.sources_of(report))
+        stored = _Stored.of(client, chosen, reads_code=visitor.may_read_code(instance.dag_id))
     view = report_view.view_of_report(chosen) if chosen else pushed
     if view is None and not runs:
         return responses.Notice(
@@ -364,7 +377,7 @@ def gate(
     if view is None:
         return responses.Page("no_report.html", NoReportPage(run, stoppers, problem))
     now, root = datetime.now(timezone.utc), client.root if view.is_whole else view.results_root
-    history = _until(past.found, chosen) if chosen else ()
+    history = _until(stored.past.found, chosen) if chosen else ()
     earlier = histories(history, run.dag_id, run.task_id)
     assertions = [
         _assertion(verdict, view, earlier.get((verdict.check, verdict.name), ()))
@@ -381,9 +394,9 @@ def gate(
         counts=Counter(assertion.state for assertion in assertions),
         is_superseded=chosen is not None and chosen.attempt.id != run.attempt_id,
         shadow=chosen.shadow if chosen else None,
-        waivers=[one for one in waivers.found if one.is_active(now)],
-        labels=labels.found,
-        problem=problem or past.problem or sources.problem,
+        waivers=[one for one in stored.waivers.found if one.is_active(now)],
+        labels=stored.labels.found,
+        problem=problem or stored.past.problem or stored.sources.problem,
     )
     is_last = edits and chosen is not None and not page.is_superseded
     clears = is_last and visitor.may_clear(instance.dag_id)
@@ -392,7 +405,7 @@ def gate(
         page,
         is_forgotten=not runs,
         filters=filters,
-        sources=sources_of(assertions, sources.found),
+        sources=sources_of(assertions, stored.sources.found),
         chosen=chosen,
         attempts=_attempts(reports),
         history=history,
@@ -402,7 +415,7 @@ def gate(
         attempt=attempt,
         root=shlex.quote(root) if root else "",
         waivers={(one.check, one.name): one for one in page.waivers},
-        labels={(label.check, label.name): label for label in labels.found},
+        labels={(label.check, label.name): label for label in stored.labels.found},
         edits=edits,
         read_only=client.read_only() if edits and chosen else None,
         token=form_token(visitor.user),
