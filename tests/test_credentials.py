@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from dqx_airflow.datasets.settings import dataset_ref
 from dqx_airflow.errors import RequestError
-from dqx_airflow.values.redact import holds_credentials, is_secret_setting, redact_urls
+from dqx_airflow.values.redact import holds_credentials, may_be_secret, redact, redact_urls
+from dqx_airflow.values.secret_forms import is_secret_setting
 
 WITH = [
     "https://u:SECRET@host/t.csv",
@@ -29,6 +33,53 @@ WITHOUT = [
     "https://host:8080/t.csv?version=3",
     "catalog.schema.table",
 ]
+_PAGE = (Path(__file__).parent / "secret_forms.md").read_text(encoding="utf-8")
+
+
+def _filled(line: str) -> str:
+    """The line with letters and digits: a token that is written out is taken for a real one."""
+
+    def characters(match: re.Match[str]) -> str:
+        alphabet = "0123456789abcdef" if match[2] else "a1B2c3D4e5F6g7H8i9J0kLmNoPqRsTuV"
+        return (alphabet * 4)[: int(match[1])]
+
+    return re.sub(r"<(\d+)(x?)>", characters, line)
+
+
+def _section(title: str) -> list[str]:
+    body = _PAGE.partition(f"## {title}\n")[2].partition("\n## ")[0]
+    if "ames" in title:
+        return body.split()
+    return [_filled(line) for line in body.splitlines() if line]
+
+
+@pytest.mark.parametrize("name", _section("Names of secrets"))
+def test_a_name_of_a_secret_is_known(name: str) -> None:
+    assert is_secret_setting(name)
+
+
+@pytest.mark.parametrize("name", _section("Ordinary names"))
+def test_an_ordinary_name_is_none_of_a_secret(name: str) -> None:
+    assert not is_secret_setting(name)
+
+
+@pytest.mark.parametrize("value", _section("Secret values"))
+def test_a_secret_is_known_by_its_form_and_hidden_in_logs(value: str) -> None:
+    assert may_be_secret(value)
+    assert redact(f"it read {value}, and failed") != f"it read {value}, and failed"
+    with pytest.raises(RequestError, match="option comment"):
+        dataset_ref("t", {"path": "s3://b/t", "format": "csv", "options": {"comment": value}})
+
+
+@pytest.mark.parametrize("value", _section("Ordinary values"))
+def test_an_ordinary_value_is_taken_for_no_secret(value: str) -> None:
+    assert not may_be_secret(value)
+    assert redact(value) == value
+
+
+def test_the_tokens_of_vendors_are_hidden_in_texts_about_data_too() -> None:
+    token = _filled("ghp_<36>")
+    assert redact_urls(f"the value {token} of token = 3") == "the value *** of token = 3"
 
 
 @pytest.mark.parametrize("place", WITH)

@@ -20,7 +20,7 @@ from dqx_airflow.api import run as runs
 from dqx_airflow.api.database import Database, MemoryDatabase, SparkDatabase, is_spark_frame
 from dqx_airflow.api.run import DatedResults, Results, SelectedRunKeywords
 from dqx_airflow.contracts import demands
-from dqx_airflow.contracts.document import FolderReader, no_files
+from dqx_airflow.contracts.document import FolderReader, no_files, refuse_secrets
 from dqx_airflow.contracts.enforcement.enforced_contract import (
     Enforced,
     Enforcement,
@@ -102,8 +102,10 @@ class Contract:
         :param on: the date for lifecycle dates and deprecations, today by default.
         :param variables: the values of `${NAME}` that the contract may know.
         :raises SourceError: the file does not exist, or the contract has errors.
-        :raises RequestError: the contract has another version, or has ended.
+        :raises RequestError: the contract has another version, or has ended; a variable may be a
+            secret.
         """
+        refuse_secrets(variables)
         file = Path(path).expanduser()
         source = read_source(file, file.name)
         if isinstance(source, Unreadable):
@@ -131,8 +133,9 @@ class Contract:
         :param on: the date for lifecycle dates and deprecations, today by default.
         :param variables: the values of `${NAME}` that the contract may know.
         :raises SourceError: the contract has errors.
-        :raises RequestError: the contract has ended.
+        :raises RequestError: the contract has ended; a variable may be a secret.
         """
+        refuse_secrets(variables)
         source = values.SourceFile("<text>", text)
         return cls(enforce(source, no_files, on=on or date.today(), variables=variables))
 

@@ -26,7 +26,8 @@ from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import SourceFile, Span, exact
 from dqx_airflow.values.files import table_rows
-from dqx_airflow.values.redact import is_secret_setting, may_be_secret
+from dqx_airflow.values.redact import may_be_secret
+from dqx_airflow.values.secret_forms import is_secret_setting
 
 Path: TypeAlias = tuple[str | int, ...]
 """The keys and indexes on the path from the top of a document."""
@@ -677,10 +678,20 @@ def given_variables(
             raise RequestError(f"{option} {name}: not the name of a variable", hint)
         if is_given or name in environment:
             found[name] = value if is_given else environment[name]
-        if is_secret_setting(name) or may_be_secret(found.get(name, "")):
+        # Also of a name that the environment lacks here: the worker may have it.
+        refuse_secrets({name: found.get(name, "")}, option)
+    return found
+
+
+def refuse_secrets(variables: MappingType[str, str], option: str = "variables:") -> None:
+    """Refuses variables whose name or value looks like one of a secret: results show them.
+
+    :raises RequestError: one may be a secret.
+    """
+    for name, value in variables.items():
+        if is_secret_setting(name) or may_be_secret(value):
             hint = "the results keep the values of contracts: name a connection to read the data"
             raise RequestError(f"{option} {name} may be a secret", hint)
-    return found
 
 
 @dataclass(slots=True)

@@ -28,7 +28,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import DatasetRef
 from dqx_airflow.values.json_form import setting_text
-from dqx_airflow.values.redact import is_secret_setting
+from dqx_airflow.values.secret_forms import is_secret_setting
 
 DRIVER_OPTIONS = "spark.driver.defaultJavaOptions"
 """The Spark setting for them, which leaves `spark.driver.extraJavaOptions` to users."""

@@ -48,8 +48,9 @@ from dqx_airflow.errors import RequestError
 from dqx_airflow.values import DatasetRef, RunOptions, Severity, Span
 from dqx_airflow.values.exact import MANY_DIGITS, TOO_LARGE, is_finite_number
 from dqx_airflow.values.json_form import setting_text
-from dqx_airflow.values.redact import holds_credentials, is_secret_setting
+from dqx_airflow.values.redact import may_be_secret
 from dqx_airflow.values.request import SETTABLE_OPTIONS, day_in
+from dqx_airflow.values.secret_forms import is_secret_setting
 
 Keys: TypeAlias = tuple[str, ...]
 
@@ -507,7 +508,7 @@ class _SettingsReader:
             if not isinstance(value, str | int | float):
                 self._wrong(f"'{key}' must be a string, a number or a boolean", *place, key)
                 continue
-            if is_secret_setting(key) or holds_credentials(str(value)):
+            if is_secret_setting(key) or may_be_secret(str(value)):
                 hint = "do not put secrets here: set them in the environment"
                 message = f"{title} has a secret in the option '{key}'"
                 self._wrong(message, *place, key, hint=hint, is_key=True)

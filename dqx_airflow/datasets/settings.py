@@ -23,7 +23,8 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, did_you_mean
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import FORMATS, JDBC, DatasetRef, GateRequest, Span
 from dqx_airflow.values.json_form import iso_timestamp
-from dqx_airflow.values.redact import holds_credentials, is_secret_setting, redact_urls
+from dqx_airflow.values.redact import holds_credentials, may_be_secret, redact_urls
+from dqx_airflow.values.secret_forms import is_secret_setting
 
 ISO = "yyyy-MM-dd"
 
@@ -255,7 +256,7 @@ def _objection(ref: DatasetRef) -> str | None:
     if ref.path is not None and (meant := two_slashes(ref.path)) is not None:
         return f" has path={ref.path!r}: write {meant}"
     for name, value in ref.options:
-        if is_secret_setting(name) or holds_credentials(value):
+        if is_secret_setting(name) or may_be_secret(value):
             return f" has a secret in its option {name}: {_CREDENTIALS}"
     if (ref.path, ref.table, ref.query).count(None) != 2:
         return ": give it exactly one of path, table and query"

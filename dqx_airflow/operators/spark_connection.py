@@ -68,7 +68,7 @@ def connect_address(connection: Any) -> tuple[str, tuple[str, ...]]:
 
     :raises GateMisconfigured: the connection has none.
     """
-    from dqx_airflow.values.redact import is_secret_setting
+    from dqx_airflow.values.secret_forms import is_secret_setting
 
     scheme, _, rest = str(connection.host or "").rpartition("://")
     host = rest.rstrip("/")

@@ -1,6 +1,6 @@
-"""Finds secrets in locations and settings, and removes them from texts that are logged or sent.
+"""Finds secrets in locations and values, and removes them from texts that are logged or sent.
 
-Standard library only: every package may use it.
+What a secret looks like is in `secret_forms`. Standard library only: every package may use it.
 """
 
 from __future__ import annotations
@@ -11,31 +11,26 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import quote, unquote
 
+from dqx_airflow.values.secret_forms import (
+    find_token,
+    has_secret_form,
+    hide_values,
+    is_secret_setting,
+    tokens,
+)
+
 HIDDEN = "***"
 
-_KEY = r"[\w.-]*(?:api_?-?key|secret|password|passwd|pwd|token|credential|signature|sasl)[\w.-]*"
 # Up to the last @ before the path, since a password may contain one. AWS keys also contain slashes;
 # a port does not begin a password.
 _USERINFO = re.compile(
     r"(?P<head>(?:\b[A-Za-z][A-Za-z0-9+.-]*:)?//)"
     r"(?P<user>[^/\s'\"]*|[^/\s:'\"]+:(?!\d+/)[^\s@'\"]+)@"
 )
-_QUERY = re.compile(rf"(?P<head>[?&;](?:{_KEY}|sig|sas|key|auth)=)[^&\s'\";,)]+", re.I)
-_PAIR = re.compile(
-    rf"(?P<head>['\"]?\b{_KEY}['\"]?\s*[:=]\s*)(?P<value>'[^']*'|\"[^\"]*\"|[^\s,;&}})\]'\"]+)",
-    re.I,
-)
-_HEADER = re.compile(r"(?P<head>\b(?:Bearer|Basic)\s+)[A-Za-z0-9._~+/=-]{6,}", re.I)
-_SENSITIVE = re.compile(rf"{_KEY}|authorization|auth|x-.*key", re.I)
-_STORAGE_KEY = r".*(?:access|account|shared|encryption)[._-]?key(?:[._-].*)?|.*[._-]sas[._-].*|sas"
+_QUERY = re.compile(r"(?P<head>[?&;](?P<name>[\w.-]+)=)[^&\s'\";,)]+")
+_QUERY_NAMES = frozenset(("sig", "sas", "key", "auth"))
 _CONTAINER = re.compile(r"(?:abfss?|wasbs?)://", re.I)
-_SECRET_VALUE = re.compile(
-    rf"(?i:\b(?:{_KEY}|\w*(?:account|access)_?key)(?:=\S|['\"]?\s*[:=]\s*['\"]?[^\s'\"]{{8}}))"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY|\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"
-)
-"""A secret in a connection string or a file of settings, a private key in PEM (RFC 7468), a JSON
-Web Token (RFC 7519), or the id of an access key of AWS."""
-# Related to secrets, but none themselves: hiding them would make a message useless.
+# Everything in `auth` except its type and addresses is a secret.
 _PUBLIC_NAME = re.compile(r"type|.*(?:endpoint|fields?|buffer|type|url)", re.I)
 
 
@@ -43,14 +38,14 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """`text` without credentials in URLs, values of secret-like keys, and `secrets`."""
     for secret in sorted(set(secrets), key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
-    text = _PAIR.sub(rf"\g<head>{HIDDEN}", text)
-    return _HEADER.sub(rf"\g<head>{HIDDEN}", redact_urls(text))
+    return hide_values(redact_urls(text), HIDDEN)
 
 
 def redact_urls(text: str) -> str:
-    """`text` without credentials in URLs: for texts about data, in which `token = 3` is no
-    secret."""
-    return _QUERY.sub(rf"\g<head>{HIDDEN}", _USERINFO.sub(_without_user, text))
+    """`text` without credentials in URLs, and without tokens of known forms: for texts about data,
+    in which `token = 3` is no secret."""
+    without_accounts = _USERINFO.sub(_without_user, text)
+    return tokens().sub(HIDDEN, _QUERY.sub(_without_parameter, without_accounts))
 
 
 def holds_credentials(place: str) -> bool:
@@ -61,7 +56,9 @@ def holds_credentials(place: str) -> bool:
     >>> holds_credentials("abfss://box@account.dfs.core.windows.net/orders")
     False
     """
-    if _QUERY.search(place):
+    if any(_without_parameter(match) != match[0] for match in _QUERY.finditer(place)):
+        return True
+    if find_token(place) is not None:
         return True
     return any(
         ":" in match["user"] or match["head"].lower().startswith("http")
@@ -78,17 +75,7 @@ def may_be_secret(value: str) -> bool:
     >>> may_be_secret("token = 3")
     False
     """
-    return holds_credentials(value) or _SECRET_VALUE.search(value) is not None
-
-
-def is_secret_setting(name: str) -> bool:
-    """True if a setting of this name holds a secret: `fs.s3a.secret.key` as well as `password`.
-
-    >>> is_secret_setting("fs.s3a.endpoint")
-    False
-    """
-    is_key = _SENSITIVE.fullmatch(name) or re.fullmatch(_STORAGE_KEY, name, re.I)
-    return bool(is_key) and not _PUBLIC_NAME.fullmatch(name)
+    return holds_credentials(value) or has_secret_form(value)
 
 
 def secrets_of(config: Any) -> frozenset[str]:
@@ -131,13 +118,20 @@ def _without_user(match: re.Match[str]) -> str:
     return f"{match['head']}{HIDDEN}@"
 
 
+def _without_parameter(match: re.Match[str]) -> str:
+    name = match["name"]
+    if name.lower() in _QUERY_NAMES or is_secret_setting(name):
+        return f"{match['head']}{HIDDEN}"
+    return match[0]
+
+
 def _secrets_in(value: Any, *, hidden: bool) -> Iterator[str]:
     if isinstance(value, dict):
         for key, item in value.items():
             name = str(key)
             # Everything in `auth` except its type and addresses, everything in the mapping of a
             # secret.
-            may_be = hidden or _SENSITIVE.fullmatch(name) is not None
+            may_be = hidden or is_secret_setting(name)
             yield from _secrets_in(item, hidden=may_be and not _PUBLIC_NAME.fullmatch(name))
     elif isinstance(value, list | tuple):
         for item in value:

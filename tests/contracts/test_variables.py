@@ -256,7 +256,13 @@ def test_what_is_not_listed_is_shown_nowhere(here: Path, monkeypatch: pytest.Mon
         *("A=[default]\naws_secret_access_key = CANARY/CANARY", "A={'accountKey': 'CANARY12'}"),
         *("A=-----BEGIN RSA PRIVATE KEY-----\nCANARY", "A=AKIACANARYCANARY4711"),
         *("A=https://h/x?sig=CANARY", "A=Endpoint=sb://h/;SharedAccessKey=CANARY"),
+        *("DB_PASS=CANARY", "GITHUB_PAT=CANARY", "A=Pwd: CANARY", "A=CANARY:CANARY@host"),
+        *("A=ghp_CANARYCANARYCANARYCANARY", "A=Bearer CANARY4711CANARY"),
     ):
+        name, _, value = word.partition("=")
+        with pytest.raises(RequestError) as refused_in_python:
+            Contract.from_string(PEER, on=date(2026, 1, 1), variables={name: value})
+        assert "CANARY" not in str(refused_in_python.value)
         with pytest.raises(RequestError) as refused:
             given_variables([word], {})
         assert "CANARY" not in str(refused.value)
