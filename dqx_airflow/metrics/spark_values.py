@@ -24,6 +24,7 @@ from zoneinfo import ZoneInfo
 from dqx_airflow.metrics.types import WHOLE_SIZES, Family, decimal_size, decimal_type, family_of
 from dqx_airflow.values import MetricValue
 from dqx_airflow.values.exact import Number, exact, exact_text, is_decimal, nearest_float
+from dqx_airflow.values.json_form import PART_OF_SECOND
 
 _DAY = r"(?P<year>\d{4})(-(?P<month>\d{1,2})(-(?P<day>\d{1,2})"
 _DATE = re.compile(rf"{_DAY}([ T].*)?)?)?", re.ASCII | re.DOTALL)
@@ -70,6 +71,27 @@ def timestamp_in(text: str) -> datetime | None:
         return timestamp.astimezone(timezone.utc).replace(tzinfo=None)
     except (ValueError, OverflowError, OSError):
         return None
+
+
+_DAY_OF_METRIC = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def moment_in_metric(text: str) -> tuple[datetime, str] | None:
+    """The seconds and their fraction, which Python would truncate, in a metric value or in what it
+    is compared with; None for other strings.
+
+    So `2024-11-29`, `2024-11-29 00:00` and `2024-11-29T01:00:00+01:00` are equal: a timestamp
+    without a time zone is in UTC.
+    """
+    if not _DAY_OF_METRIC.match(text):
+        return None  # Python also parses `20241129` and `2024-W48-5`, which may be any codes
+    part = PART_OF_SECOND.search(text)
+    try:
+        second = datetime.fromisoformat(PART_OF_SECOND.sub("", text).removesuffix("Z"))
+    except ValueError:
+        return None
+    zoned = second if second.tzinfo else second.replace(tzinfo=timezone.utc)
+    return zoned, part[1].rstrip("0") if part else ""
 
 
 def has_nanoseconds(text: str) -> bool:

@@ -16,10 +16,9 @@ for rounding to matter. Every other group, and every one that does not pass, is 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timezone
+from datetime import date, datetime
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -27,14 +26,18 @@ from typing import Any, NamedTuple
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.verdicts import format_like_limit, format_value, show_in_full
 from dqx_airflow.metrics.drift import DRIFT, NO_DRIFT
-from dqx_airflow.metrics.spark_values import COMPARATORS, metric_value, timestamp_of
+from dqx_airflow.metrics.spark_values import (
+    COMPARATORS,
+    metric_value,
+    moment_in_metric,
+    timestamp_of,
+)
 from dqx_airflow.metrics.types import misfits
 from dqx_airflow.plan import model
 from dqx_airflow.plan.masks import is_masked, reveals_comparison
 from dqx_airflow.plan.predicates import show_group
 from dqx_airflow.values import MASK, FailingRow, MetricValue, Status
 from dqx_airflow.values.exact import NUMBERS, Number, nearest_float
-from dqx_airflow.values.json_form import PART_OF_SECOND
 
 _EPOCH = datetime(1970, 1, 1)
 _NO_GROUP = "no groups to judge: no rows"
@@ -471,9 +474,6 @@ def _picks(term: model.Term) -> bool:
             return False
 
 
-_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-
-
 _NOT_A_DATE = (
     "a date or timestamp cannot be compared with any other string: write dates as 2024-03-02, "
     'timestamps as "2024-03-02T06:00:00"'
@@ -557,7 +557,7 @@ def _no_value(term: model.Term) -> str:
 
 def _comparable(*values: str) -> tuple[Any, ...]:
     """The values as timestamps if all of them are dates or timestamps, else unchanged."""
-    timestamps = tuple(map(_timestamp, values))
+    timestamps = tuple(map(moment_in_metric, values))
     return values if None in timestamps else timestamps
 
 
@@ -566,26 +566,8 @@ def _has_no_order(*values: str) -> bool:
 
     Compared as strings, the day in November would be the earlier one.
     """
-    return None in map(_timestamp, values) and any(
-        _DAY.match(value) and _timestamp(value) for value in values
-    )
-
-
-def _timestamp(text: str) -> tuple[datetime, str] | None:
-    """The seconds and their fraction, which Python would truncate; None for other strings.
-
-    So `2024-11-29`, `2024-11-29 00:00` and `2024-11-29T01:00:00+01:00` are equal: a timestamp
-    without a time zone is in UTC.
-    """
-    if not _DAY.match(text):
-        return None  # Python also parses `20241129` and `2024-W48-5`, which may be any codes
-    part = PART_OF_SECOND.search(text)
-    try:
-        second = datetime.fromisoformat(PART_OF_SECOND.sub("", text).removesuffix("Z"))
-    except ValueError:
-        return None
-    zoned = second if second.tzinfo else second.replace(tzinfo=timezone.utc)
-    return zoned, part[1].rstrip("0") if part else ""
+    moments = [moment_in_metric(value) for value in values]
+    return None in moments and any(moments)
 
 
 def _passed(holds: bool, note: str | None = None) -> EvaluatedCondition:

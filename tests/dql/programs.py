@@ -18,7 +18,7 @@ from dqx_airflow.dql.syntax.grammar import LINE_KEYWORDS, grammar
 
 _SPELLINGS = {
     "COMPARATOR": ("<", "<=", "==", "!="),
-    "DATE": ("2024-11-29", "2024-02-30"),
+    "DATE": ("2024-11-29", "2024-02-29"),
     "DRIFT": ("drift",),
     "FACTOR": ("2.0x", "3x", "1_0.50x"),
     "PERCENT": ("5%", "0.10%", "1_000%", "1e1%"),

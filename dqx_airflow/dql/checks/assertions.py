@@ -24,6 +24,7 @@ from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks import expressions
 from dqx_airflow.dql.checks.call_arguments import COLUMN, ArgumentChecker, takes_where
+from dqx_airflow.dql.moments import check_bounds
 from dqx_airflow.dql.printer import show, show_claim
 from dqx_airflow.dql.walk import (
     calls_in,
@@ -150,6 +151,8 @@ class ClaimChecker:
     # Conditions
 
     def _check_condition(self, claim: nodes.Measure) -> None:
+        for no_moment in check_bounds(nodes.bounds_of(claim.condition), self.constants):
+            self.report(no_moment)
         match claim.condition:
             case None if isinstance(claim.expression, nodes.Predicate):
                 pass  # a predicate in place of a metric, which was reported before

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean, nearest
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
+from dqx_airflow.dql.moments import is_no_moment
 from dqx_airflow.dql.printer import show, show_name
 from dqx_airflow.dql.spark_calls import objection_to_calls
 from dqx_airflow.dql.walk import fold
@@ -382,7 +383,11 @@ _READ_ONLY = {
 
 
 class _RefusedSqlError(Exception):
-    """Why SQL is rejected."""
+    """Why SQL is rejected, and what to write instead, if more is known than the form of all SQL."""
+
+    def __init__(self, problem: str, hint: str | None = None) -> None:
+        super().__init__(problem)
+        self.hint = hint
 
 
 def check_sql(kind: str, text: nodes.Text, arguments: ArgumentChecker) -> None:
@@ -394,7 +399,7 @@ def check_sql(kind: str, text: nodes.Text, arguments: ArgumentChecker) -> None:
             for name in _tables(text.value):
                 arguments.known_dataset(nodes.Name(name, span=text.span))
     except _RefusedSqlError as refused:
-        arguments.error("E115", str(refused), text.span, _READ_ONLY[kind])
+        arguments.error("E115", str(refused), text.span, refused.hint or _READ_ONLY[kind])
 
 
 def objection_to_select(text: str) -> str | None:
@@ -524,6 +529,18 @@ def _tables_in(query: exp.Query) -> Iterator[exp.Table]:
             raise _RefusedSqlError(f"the table function '{name}' is not allowed")
 
 
+def _moment_in(node: Expr) -> str | None:
+    """The text of a literal such as `DATE '2024-02-29'`, with which Spark fails if it is no date;
+    `try_cast` makes it NULL."""
+    from sqlglot import exp
+
+    if not isinstance(node, exp.Cast) or node.args.get("safe"):
+        return None
+    is_moment = node.to.this in exp.DataType.TEMPORAL_TYPES
+    is_text = isinstance(node.this, exp.Literal) and node.this.is_string
+    return str(node.this.this) if is_moment and is_text else None
+
+
 def _only(text: str) -> Expr:
     """The single statement of a text, if it neither writes nor leaves Spark SQL."""
     import sqlglot
@@ -550,6 +567,9 @@ def _only(text: str) -> Expr:
     for node in statement.walk():
         if isinstance(node, (*writing, exp.QueryTransform)):  # TRANSFORM runs a script
             raise _RefusedSqlError("only read-only SQL is allowed")
+        if (moment := _moment_in(node)) is not None and is_no_moment(moment):
+            hint = "write a day and a time that exist, or try_cast for a value that may be NULL"
+            raise _RefusedSqlError(f"{moment!r} is not a date or timestamp", hint)
     objection = objection_to_calls(text)
     if objection is not None:
         raise _RefusedSqlError(objection)

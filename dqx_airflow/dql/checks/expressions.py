@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from dqx_airflow.diagnostics.diagnostic import define_constant, did_you_mean, nearest
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks import call_arguments
+from dqx_airflow.dql.moments import check_beside_moments
 from dqx_airflow.dql.printer import show, show_columns, show_name
 from dqx_airflow.dql.satisfiability import Surroundings
 from dqx_airflow.dql.walk import calls_in, expressions_in, fold, is_about_items
@@ -76,8 +77,10 @@ class RowChecker:
             case nodes.Not(operand=operand):
                 self._predicate(operand)
             case nodes.Compare() | nodes.Within() | nodes.IsNull() | nodes.IsNan():
-                for part in nodes.operands_of(node):
+                operands = nodes.operands_of(node)
+                for part in operands:
                     self._value(part)
+                self._moments(operands)
             case nodes.Member(operand=operand, choices=choices):
                 self._member(operand, choices)
             case nodes.Matches(operand=operand, pattern=pattern):
@@ -110,6 +113,7 @@ class RowChecker:
         self._value(operand)
         if isinstance(choices, nodes.Listing):
             self.arguments.choices(choices)
+            self._moments((operand, *choices.items))
         elif not isinstance(operand, nodes.Name):
             message = "only a column can be looked up in another dataset"
             self.arguments.error("E106", message, operand.span)
@@ -139,6 +143,10 @@ class RowChecker:
             case _:
                 self.arguments.error("E106", "expected a value of the row", node.span)
 
+    def _moments(self, operands: tuple[nodes.Expression, ...]) -> None:
+        for mistake in check_beside_moments(operands, self.arguments.constants):
+            self.arguments.report(mistake)
+
     def _never_equal(self, word: str, span: Span) -> None:
         message = f"nothing equals {word}, so this is never evaluated"
         self.arguments.error("E106", message, span, "write `is null` or `is not null`")
@@ -151,6 +159,8 @@ class RowChecker:
             self.arguments.no_parameters(call)
             for argument in call.arguments:
                 self._value(argument)
+            if name.text == "coalesce":
+                self._moments(call.arguments)
         elif name.text in _METRICS:
             message = f"`{name.text}` is a metric and has no value for a single row"
             help_line = "compare metrics outside `each row`"

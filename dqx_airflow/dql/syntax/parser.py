@@ -24,6 +24,7 @@ from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
 from dqx_airflow.dql.annotations import MODIFIERS, modifier_hint
+from dqx_airflow.dql.moments import check_day
 from dqx_airflow.dql.nodes import File, Suite
 from dqx_airflow.dql.syntax.grammar import (
     LINE_KEYWORDS,
@@ -583,6 +584,9 @@ class _FileParser:
             raise _TooDeepError(token)
         if token.type in _NUMBERS and math.isinf(float(token.rstrip("%x").replace("_", ""))):
             self.diagnostics.append(too_large(token, self.source.name))
+        if token.type == "DATE":
+            no_day = check_day(token, span_of(token, self.source.name))
+            self.diagnostics += [] if no_day is None else [no_day]
 
     def _begin_statement(self, started: Token | None) -> None:
         """Begins a statement: its first token, None if that is still to come."""

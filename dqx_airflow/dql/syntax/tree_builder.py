@@ -6,7 +6,6 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import date
 from fractions import Fraction
 from functools import partial
 from typing import Any, TypeAlias
@@ -14,6 +13,7 @@ from typing import Any, TypeAlias
 from lark import Token, Tree
 
 from dqx_airflow.dql import nodes
+from dqx_airflow.dql.moments import nearest_day
 from dqx_airflow.dql.syntax.grammar import unquoted
 from dqx_airflow.dql.walk import quantified
 from dqx_airflow.values import Span
@@ -140,12 +140,9 @@ def _duration(number: nodes.Number, unit: Token, span: Span) -> nodes.Number:
     return nodes.Number(seconds, nodes.Unit.DURATION, span=span)
 
 
-def _day(text: Token, span: Span) -> nodes.Day | nodes.Text:
-    try:
-        return nodes.Day(date.fromisoformat(text), span=span)
-    except ValueError:
-        # 2024-02-30 is not a date: it becomes a string, which no context for a date accepts.
-        return nodes.Text(str(text), span=span)
+def _day(text: Token, span: Span) -> nodes.Day:
+    # The parser has reported a day that does not exist. Another one in its place draws no errors.
+    return nodes.Day(nearest_day(text), span=span)
 
 
 def _call(children: list[Any], span: Span) -> nodes.Call | nodes.Quantified:
