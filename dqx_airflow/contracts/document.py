@@ -37,6 +37,9 @@ Plain: TypeAlias = "str | int | float | bool | None"
 DEEPEST = 60
 MOST_NODES = 200_000
 """The maximum number of nodes of a document; a node counts again for each alias of it."""
+MOST_INCLUDED = 50_000
+"""The maximum number of nodes that the `$ref`s of a contract include; a node counts again for each
+`$ref` of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,11 +288,13 @@ class _Composer:
 
     def __init__(self, source: SourceFile) -> None:
         self.source = source
+        self.lines = source.text.split("\n")
         self.found: list[Diagnostic] = []
         self.anchors: dict[str | None, Node] = {}
         self.unfinished: list[str | None] = []
         """The anchors of the enclosing mappings and sequences."""
         self.sizes: dict[int, int] = {}
+        self.levels: dict[int, int] = {}
         self.nodes = 0
 
     def compose(self) -> Document:
@@ -318,16 +323,19 @@ class _Composer:
         if isinstance(event, yaml.ScalarEvent):
             node: Node = self._scalar(event, path, span)
             size = 1
+            levels = 0
         else:
             self._tag_of(event, span)
-            if len(self.unfinished) >= DEEPEST:
-                self._refuse("too_deep", span, most=DEEPEST)
+            self._check_depth(1, span)
             self.unfinished.append(event.anchor)
             is_mapping = isinstance(event, yaml.MappingStartEvent)
             node = self._mapping(path, span) if is_mapping else self._sequence(path, span)
             self.unfinished.pop()
-            size = 1 + sum(self.sizes[id(item)] for item in children(node))
+            inner = children(node)
+            size = 1 + sum(self.sizes[id(item)] for item in inner)
+            levels = 1 + max((self.levels[id(item)] for item in inner), default=0)
         self.sizes[id(node)] = size
+        self.levels[id(node)] = levels
         self.nodes += 1
         if self.nodes > MOST_NODES:
             hint = "split it into several contracts"
@@ -350,7 +358,14 @@ class _Composer:
             self._refuse("alias_within", span, anchor=anchor)
         if anchor not in self.anchors:
             self._refuse("unknown_alias", span, anchor=anchor)
-        return self._counted(self.anchors[anchor])
+        node = self.anchors[anchor]
+        self._check_depth(self.levels[id(node)], span)
+        return self._counted(node)
+
+    def _check_depth(self, levels: int, span: Span) -> None:
+        """Refuses a node with so many levels inside the enclosing ones."""
+        if len(self.unfinished) + levels > DEEPEST:
+            self._refuse("too_deep", span, most=DEEPEST)
 
     def _sequence(self, path: Path, span: Span) -> Sequence:
         items: list[Node] = []
@@ -418,8 +433,7 @@ class _Composer:
         if isinstance(event, _OPENING):
             end_line, end_column = start.line + 1, start.column + 2
         elif end_line > start.line + 1:  # a multi-line string is displayed by its first line
-            lines = self.source.text.split("\n")
-            end_line, end_column = start.line + 1, len(lines[start.line].rstrip()) + 1
+            end_line, end_column = start.line + 1, len(self.lines[start.line].rstrip()) + 1
         end_column = max(end_column, start.column + 2)
         return Span(self.source.name, start.line + 1, start.column + 1, end_line, end_column)
 
@@ -435,8 +449,7 @@ class _Composer:
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
         help_line = None
-        lines = self.source.text.split("\n")
-        written = lines[line - 1] if line <= len(lines) else ""
+        written = self.lines[line - 1] if line <= len(self.lines) else ""
         indent = written[: len(written) - len(written.lstrip())]
         if "\t" in indent:
             problem, help_line = "tab in the indentation", "indent with spaces"
@@ -507,6 +520,7 @@ FileReader: TypeAlias = Callable[[str, str], "SourceFile | str"]
 none."""
 
 MOST_FILES = 100
+TOO_MANY_FILES = f"more than {MOST_FILES} files"
 _LONGEST_CHAIN = 50
 
 
@@ -545,12 +559,51 @@ class References:
     sources: dict[str, str] = field(default_factory=dict)
     prepare: Callable[[Document], Document] = lambda document: document
     """Applied to each document that is read."""
+    _parsed: dict[str, Document] = field(default_factory=dict)
+    """The documents of other files as written, also of those that nothing used refers to."""
     _documents: dict[str, Document] = field(default_factory=dict)
+    _circles: dict[Span, bool] = field(default_factory=dict)
+    """Whether the target of a reference leads back to it, by its position."""
     _told: set[Span] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._documents[self.top.source.name] = self.top
         self.sources[self.top.source.name] = self.top.source.text
+
+    def are_bounded(self) -> bool:
+        """Whether the document stays small and flat enough if each `$ref` is replaced by its
+        target; the `$ref` that includes too much is reported."""
+        assert self.top.root is not None
+        expansion = _Expansion(self)
+        size = expansion.size_of(self.top.root)
+        if size.reference is None:
+            return True
+        place = self.as_written(size.reference.span.file).source
+        self.sources[place.name] = place.text
+        if size.included > MOST_INCLUDED:
+            self._error("too_much_included", size.reference, most=MOST_INCLUDED)
+            return False
+        if size.levels > DEEPEST:
+            self._error("included_too_deep", size.reference, most=DEEPEST)
+            return False
+        return True
+
+    def as_written(self, file: str) -> Document:
+        """The document of a file that has been parsed."""
+        return self._parsed.get(file, self.top)
+
+    def parsed(self, referrer: str, place: str) -> Document | str:
+        """The document in a file, before it is prepared, or the reason why there is none."""
+        source = self.read(referrer, place)
+        if isinstance(source, str):
+            return source
+        if source.name == self.top.source.name:
+            return self.top
+        if source.name not in self._parsed:
+            if len(self._parsed) >= MOST_FILES:
+                return TOO_MANY_FILES
+            self._parsed[source.name] = read_document(source)
+        return self._parsed[source.name]
 
     def resolve(self, node: Mapping) -> Mapping:
         """The mapping with the contents that it includes; its own keys win."""
@@ -582,6 +635,11 @@ class References:
 
         Empty targets that refer to each other are found because they form a chain.
         """
+        if reference.span not in self._circles:
+            self._circles[reference.span] = self._is_within(target, reference)
+        return self._circles[reference.span]
+
+    def _is_within(self, target: Mapping, reference: Scalar) -> bool:
         chain: set[int] = set()
         waiting: list[Node] = []
         mapping: Mapping | None = target
@@ -613,20 +671,18 @@ class References:
         document = self._document(place, reference) if place else home
         if document is None or document.root is None:
             return None
-        target: Node | None = document.root
+        target = document.root
         walked: list[str | int] = []
-        for part in (unquote(part) for part in pointer.split("/") if part):
-            key = part.replace("~1", "/").replace("~0", "~")
-            step: str | int = key
-            if isinstance(target, Sequence) and key.isdigit():
-                step = int(key)
+        for key in _keys_of(pointer):
             known = tuple(target.entries) if isinstance(target, Mapping) else ()
-            target = find(target, (step,)) if target is not None else None
-            if target is None:
+            step = _step(target, key)
+            inner = find(target, (step,))
+            if inner is None:
                 where = "/".join(map(str, walked)) or "the top"
                 hint = did_you_mean(key, known) or f"{where} is empty"
                 self._error("unresolved", reference, key=key, where=where, hint=hint)
                 return None
+            target = inner
             walked.append(step)
         if not isinstance(target, Mapping):
             self._error("no_mapping", reference, written=written)
@@ -634,18 +690,18 @@ class References:
         return target
 
     def _document(self, place: str, reference: Scalar) -> Document | None:
-        source = self.read(reference.span.file, place)
-        if isinstance(source, str):
-            is_outside = "only files" in source or "outside" in source
-            name = "outside" if is_outside else "not_followed"
-            self._error(name, reference, written=reference.value, hint=source)
+        document = self.parsed(reference.span.file, place)
+        if document == TOO_MANY_FILES:
+            self._error("too_many_files", reference, most=MOST_FILES)
             return None
+        if isinstance(document, str):
+            is_outside = "only files" in document or "outside" in document
+            name = "outside" if is_outside else "not_followed"
+            self._error(name, reference, written=reference.value, hint=document)
+            return None
+        source = document.source
         if source.name not in self._documents:
-            if len(self._documents) >= MOST_FILES:
-                self._error("too_many_files", reference, most=MOST_FILES)
-                return None
-            document = self.prepare(read_document(source))
-            self._documents[source.name] = document
+            self._documents[source.name] = self.prepare(document)
             self.sources[source.name] = source.text
             for diagnostic in document.diagnostics:
                 self.report(diagnostic)
@@ -655,6 +711,114 @@ class References:
         if reference.span not in self._told:
             self._told.add(reference.span)
             self.report(mistake(name, reference.span, *related, **named))
+
+
+def _keys_of(pointer: str) -> Iterator[str]:
+    """The keys in the part of a `$ref` after the `#`."""
+    for part in pointer.split("/"):
+        if part:
+            yield unquote(part).replace("~1", "/").replace("~0", "~")
+
+
+def _step(node: Node, key: str) -> str | int:
+    """A key, or the index of an item."""
+    return int(key) if isinstance(node, Sequence) and key.isdigit() else key
+
+
+@dataclass(frozen=True, slots=True)
+class _Size:
+    """The size of a node whose `$ref`s are replaced by their targets.
+
+    `included` are the nodes below targets, and `reference` is the `$ref` below which most of them
+    are; None if there is no `$ref`.
+    """
+
+    nodes: int
+    levels: int
+    included: int = 0
+    reference: Scalar | None = None
+
+    @property
+    def is_too_large(self) -> bool:
+        is_too_much = self.included > MOST_INCLUDED or self.levels > DEEPEST
+        return is_too_much and self.reference is not None
+
+
+class _Expansion:
+    """Computes the sizes of nodes, each once. A `$ref` that leads back to itself, or nowhere,
+    includes nothing: what follows it reports that.
+
+    It has no recursion, since a chain of `$ref`s may be as long as the files.
+    """
+
+    def __init__(self, references: References) -> None:
+        self.references = references
+        self.sizes: dict[int, _Size] = {}
+        self.targets: dict[int, Node | None] = {}
+        """The target of each mapping with a `$ref`, by its `id`."""
+
+    def size_of(self, root: Node) -> _Size:
+        """The size of a document; of the first node that is too large, if there is one."""
+        begun: set[int] = set()
+        waiting = [(root, False)]
+        while waiting:
+            node, is_complete = waiting.pop()
+            if is_complete:
+                size = self.sizes[id(node)] = self._sum(node)
+                if size.is_too_large:
+                    return size
+            elif id(node) not in begun:
+                begun.add(id(node))
+                waiting.append((node, True))
+                waiting += [(inner, False) for inner in reversed(children(node))]
+                target = self._target_of(node)
+                if target is not None:
+                    waiting.append((target, False))
+        return self.sizes[id(root)]
+
+    def _sum(self, node: Node) -> _Size:
+        """The size of a node, from those of its children and of its target. What is not measured
+        yet encloses the node."""
+        nodes = 1
+        levels = 0
+        included = 0
+        largest = None
+        for inner in children(node):
+            size = self.sizes.get(id(inner))
+            if size is not None:
+                nodes += size.nodes
+                levels = max(levels, size.levels)
+                included += size.included
+                if size.reference and (largest is None or size.included > largest.included):
+                    largest = size
+        levels += not isinstance(node, Scalar)
+        reference = largest.reference if largest is not None else None
+        target = self.targets.get(id(node))
+        size = self.sizes.get(id(target)) if target is not None else None
+        if size is not None and isinstance(node, Mapping):
+            nodes += size.nodes
+            levels = max(levels, size.levels)
+            included += size.nodes
+            written = node.get("$ref")
+            assert isinstance(written, Scalar)
+            reference = written
+        return _Size(nodes, levels, included, reference)
+
+    def _target_of(self, node: Node) -> Node | None:
+        """The node that the `$ref` of a mapping leads to; it is remembered."""
+        reference = node.get("$ref") if isinstance(node, Mapping) else None
+        if not isinstance(reference, Scalar):
+            return None
+        place, _, pointer = str(reference.value).partition("#")
+        document: Document | str = self.references.as_written(reference.span.file)
+        if place:
+            document = self.references.parsed(reference.span.file, place)
+        target = document.root if isinstance(document, Document) else None
+        for key in _keys_of(pointer):
+            if target is not None:
+                target = find(target, (_step(target, key),))
+        self.targets[id(node)] = target
+        return target
 
 
 _REFERENCE = re.compile(r"\$\{([^}]*)\}")

@@ -80,31 +80,38 @@ def read_contract(
                 document, read, diagnostics.append, sources, prepare=known.in_document
             )
             _check_version(document.root, reader, diagnostics)
-            schema = load_schema(reader.dialect.value)
             diagnostics += schema_errors(document.root, reader.dialect.value)
-            reading = reader.reading(document.root, references, diagnostics.append)
-            contract = reader.read(reading)
-            unknown = unknown_keys(document.root, schema, references, is_open=reader.is_open)
-            accepted = clause_reader.read_acceptances(
-                reading, [model.name for model in contract.models]
-            )
-            incident = clause_reader.with_extension(reading, contract.incident)
-            renames = tuple(clause_reader.read_renames(reading, contract.models))
-            contract = replace(
-                contract,
-                notes=reading.notes(unknown),
-                unknown_keys=unknown,
-                acceptances=accepted,
-                incident=incident,
-                renames=renames,
-            )
-            diagnostics += _repeated_names(contract)
+            if references.are_bounded():
+                contract = _contract(reader, document.root, references, diagnostics)
     order = {name: number for number, name in enumerate(sources)}
     once = dict.fromkeys(diagnostics)
     kept = sorted(
         once, key=lambda item: (order.get(item.span.file, 0), item.span.line, item.span.column)
     )
     return ReadContract(contract, document, tuple(kept), sources)
+
+
+def _contract(
+    reader: DialectReader, root: Mapping, references: References, diagnostics: list[Diagnostic]
+) -> Contract:
+    """The contract in a document of a dialect, with what all dialects have in common."""
+    reading = reader.reading(root, references, diagnostics.append)
+    contract = reader.read(reading)
+    schema = load_schema(reader.dialect.value)
+    unknown = unknown_keys(root, schema, references, is_open=reader.is_open)
+    accepted = clause_reader.read_acceptances(reading, [model.name for model in contract.models])
+    incident = clause_reader.with_extension(reading, contract.incident)
+    renames = tuple(clause_reader.read_renames(reading, contract.models))
+    contract = replace(
+        contract,
+        notes=reading.notes(unknown),
+        unknown_keys=unknown,
+        acceptances=accepted,
+        incident=incident,
+        renames=renames,
+    )
+    diagnostics += _repeated_names(contract)
+    return contract
 
 
 def _reader(document: Document, diagnostics: list[Diagnostic]) -> DialectReader | None:

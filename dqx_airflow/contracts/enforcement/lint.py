@@ -67,6 +67,9 @@ def held(value: object, spark_type: str) -> Any:
     return converted
 
 
+_Place: TypeAlias = "tuple[str, str]"
+"""A file, and a path in it."""
+
 _ANY_DAY = date(2000, 1, 1)
 _OF_ROWS = (demands.ValueDemand, demands.Required, demands.RowsSatisfy, demands.Unique)
 _NESTED = ("array", "map", "struct")
@@ -502,33 +505,41 @@ def _parent(note: elements.Note) -> str:
 
 
 def _spelling(contract: elements.Contract) -> Iterator[Diagnostic]:
+    unread = _unread_places(contract)
     for key in contract.unknown_keys:
-        if not key.is_check or not _is_unread(contract, key):
+        if not key.is_check or (key.span.file, key.path) not in unread:
             hint = "remove it, or let the name of your own key begin with x-"
             hint = f"did you mean '{key.meant}'?" if key.meant else hint
             yield _finding("spelling", key.span, key=key.key, hint=hint)
 
 
 def _constraints(contract: elements.Contract) -> Iterator[Diagnostic]:
+    unread = _unread_places(contract)
     for key in contract.unknown_keys:
         is_accepted = contract.acceptance_of("", key.path) is not None
-        if key.is_check and _is_unread(contract, key) and not is_accepted:
+        if key.is_check and (key.span.file, key.path) in unread and not is_accepted:
             meant = f"write '{key.meant}'" if key.meant else "no key of the dialect states it here"
             yield _finding("constraints", key.span, key=key.key, meant=meant)
 
 
-def _is_unread(contract: elements.Contract, key: elements.UnknownKey) -> bool:
-    """False for another spelling that the reader of the dialect takes."""
-    unsupported = (
-        note for note in contract.notes if note.treatment is elements.Treatment.UNSUPPORTED
-    )
-    return any(_is_below(note.clause, key) for note in unsupported)
+def _unread_places(contract: elements.Contract) -> Collection[_Place]:
+    """The places at which, or below which, something is unsupported. An unknown key elsewhere is
+    another spelling that the reader of the dialect takes."""
+    return {
+        place
+        for note in contract.notes
+        if note.treatment is elements.Treatment.UNSUPPORTED
+        for place in _places_above(note.clause)
+    }
 
 
-def _is_below(clause: elements.Clause, key: elements.UnknownKey) -> bool:
-    rest = clause.path.removeprefix(key.path)
-    is_within = clause.path.startswith(key.path) and rest[:1] in ("", ".", "[")
-    return is_within and clause.span.file == key.span.file
+def _places_above(clause: elements.Clause) -> Iterator[_Place]:
+    """The place of a clause, and those of the mappings and lists that enclose it."""
+    path = clause.path
+    yield clause.span.file, path
+    for end, letter in enumerate(path):
+        if letter in ".[":
+            yield clause.span.file, path[:end]
 
 
 def _enforceable(contract: elements.Contract) -> Iterator[Diagnostic]:
@@ -540,12 +551,13 @@ def _enforceable(contract: elements.Contract) -> Iterator[Diagnostic]:
     for unenforced in compiled.unenforced:
         if unenforced.acceptance is not None:
             reported.update(unenforced.clauses)
+    unknown = {(key.span.file, key.path) for key in contract.unknown_keys}
     notes = (
         note
         for note in (*contract.notes, *compiled.notes)
         if note.treatment is elements.Treatment.UNSUPPORTED
         and note.clause not in reported
-        and not any(_is_below(note.clause, key) for key in contract.unknown_keys)
+        and unknown.isdisjoint(_places_above(note.clause))
     )
     for note in _causes(notes):
         message = f"{note.clause.path} is not checked: {note.reason}"
@@ -555,6 +567,7 @@ def _enforceable(contract: elements.Contract) -> Iterator[Diagnostic]:
 def _references(contract: elements.Contract) -> Iterator[Diagnostic]:
     yield from _BY_NAME["references"].mistakes(contract)
     models = {model.name: model for model in contract.models}
+    paths = {name: _paths(model) for name, model in models.items()}
     stated = (
         (model, item, replace(rule, demand=demand))
         for model, item, rule in contract.rules()
@@ -572,7 +585,7 @@ def _references(contract: elements.Contract) -> Iterator[Diagnostic]:
                     yield mistake("unknown_model", span, model=demand.dataset, hint=hint)
             else:
                 for column in demand.other_columns:
-                    yield from _no_field(target, column, span)
+                    yield from _no_field(target, paths[target.name], column, span)
         if isinstance(demand, demands.QueryGives | demands.RowsSatisfy):
             # sqlglot is imported for contracts with SQL.
             from dqx_airflow.contracts.enforcement.enforced_contract import missing_columns
@@ -583,11 +596,10 @@ def _references(contract: elements.Contract) -> Iterator[Diagnostic]:
         else:
             named = demand.named_columns
         for column in named:
-            for diagnostic in _no_field(model, column, span):
+            for diagnostic in _no_field(model, paths[model.name], column, span):
                 # A query may read columns of the table that are not in the contract.
-                paths = [field.path for field in model.walk()]
                 is_sure = not isinstance(demand, demands.QueryGives) or model.is_closed
-                is_sure = is_sure or slip_of(column, paths) is not None
+                is_sure = is_sure or slip_of(column, paths[model.name]) is not None
                 yield diagnostic if is_sure else replace(diagnostic, is_mild=True)
 
 
@@ -598,9 +610,16 @@ def _stated_in(demand: demands.Demand) -> tuple[demands.Demand, ...]:
     return (demand,)
 
 
-def _no_field(model: elements.Model, column: str, span: Span) -> Iterator[Diagnostic]:
-    paths = [item.path for item in model.walk()]
-    if paths and column not in (*paths, *model.partition_by):
+def _paths(model: elements.Model) -> dict[str, None]:
+    """The paths of all fields of a model, in order."""
+    return dict.fromkeys(item.path for item in model.walk())
+
+
+def _no_field(
+    model: elements.Model, paths: Collection[str], column: str, span: Span
+) -> Iterator[Diagnostic]:
+    """:param paths: those of all fields of the model."""
+    if paths and column not in paths and column not in model.partition_by:
         hint = did_you_mean(column, paths)
         yield mistake("unknown_field", span, model=model.name, field=column, hint=hint)
 
