@@ -335,7 +335,7 @@ def _verify(
 ) -> None:
     """:raises UnverifiedError: the rows are not what gates promoted."""
     from dqx_airflow.results.query import StoredResults
-    from dqx_airflow.results.receipts import verify_table
+    from dqx_airflow.results.verify import verify_table
 
     location = rows.location
     if is_table(location):

@@ -368,7 +368,7 @@ def verify(
     :param table: The path of a Delta table; default: its newest version.
     :param public_key: A PEM file with the Ed25519 key that must have signed all receipts.
     """
-    from dqx_airflow.results.receipts import verify_table
+    from dqx_airflow.results.verify import verify_table
 
     named = re.fullmatch(r"(.+)@(\d{1,4000})", table, re.ASCII)
     path, number = (named[1], int(named[2])) if named else (table, None)

@@ -161,13 +161,16 @@ def require_whole_commits(
 @dataclass(frozen=True, slots=True)
 class Commit:
     """A commit as the log has it: its `commitInfo`, the files that it adds, by their decoded paths,
-    and the paths that it removes. A move writes the same rows into other files."""
+    and the paths that it removes. A move writes the same rows into other files. `metadata` and
+    `protocol` are the actions of these names; None if it has none."""
 
     version: int
     info: Mapping[str, Any]
     added: Mapping[str, Mapping[str, Any]]
     removed: tuple[str, ...]
     is_move: bool
+    metadata: Mapping[str, Any] | None = None
+    protocol: Mapping[str, Any] | None = None
 
     @classmethod
     def of(cls: type[C], version: int, text: bytes) -> C:
@@ -181,12 +184,15 @@ class Commit:
         if '"dqx_run_id"' in noted:  # how Spark's Delta source records it
             info |= json.loads(noted)
         adds, removes = actions.get("add", []), actions.get("remove", [])
+        metadata, protocol = actions.get("metaData"), actions.get("protocol")
         return cls(
             version,
             info,
             {unquote(add["path"]): add for add in adds},
             tuple(sorted(unquote(remove["path"]) for remove in removes)),
             not any(action.get("dataChange", True) for action in (*adds, *removes)),
+            metadata[0] if metadata else None,
+            protocol[0] if protocol else None,
         )
 
 

@@ -415,9 +415,16 @@ def is_table(place: str) -> bool:
 def _overlap(place: str, other_place: str) -> bool:
     """True if two locations are the same, or one lies within the other."""
     if is_table(place) or is_table(other_place):
+        return is_same_place(place, other_place)
+    return paths_overlap(place, other_place)
+
+
+def is_same_place(place: str, other_place: str) -> bool:
+    """True if two paths, URIs or names of tables are the same, however they are written."""
+    if is_table(place) or is_table(other_place):
         first, second = (_OF_CATALOG.sub("", name).casefold() for name in (place, other_place))
         return first == second
-    return paths_overlap(place, other_place)
+    return _place(place) == _place(other_place)
 
 
 def paths_overlap(path: str, other_path: str) -> bool:

@@ -5,6 +5,7 @@ else.
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import asdict, replace
 from datetime import date, datetime, timezone
 from pathlib import Path
@@ -20,7 +21,8 @@ from dqx_airflow.engine.job import run_gates
 from dqx_airflow.engine.outputs.promotion import write_files
 from dqx_airflow.errors import PromotionError, RequestError, UnverifiedError
 from dqx_airflow.results.query import StoredResults, read_report
-from dqx_airflow.results.receipts import receipts_of, verify_table
+from dqx_airflow.results.receipts import receipts_of
+from dqx_airflow.results.verify import verify_table
 from dqx_airflow.values import (
     Attempt,
     DatasetRef,
@@ -250,7 +252,8 @@ def test_a_promotion_leaves_a_receipt_that_a_reader_verifies(
 
     of_yesterday = replace(gate, run_key=RunKey("test.gate", YESTERDAY, "manual"))
     first, _ = run(gate), run(of_yesterday)
-    known = receipts_of(StoredResults(gate.results_root), DeltaTable(target))
+    table_id = str(DeltaTable(target).metadata().id)
+    known = receipts_of(StoredResults(gate.results_root), table_id)
     receipt, other = known[0].said, known[1].said
     assert receipt["read"] == [gate.datasets[0].path, 0]
     (judged,) = receipt["judged"]
@@ -271,6 +274,25 @@ def test_a_promotion_leaves_a_receipt_that_a_reader_verifies(
         UnverifiedError, match=r"version 4, receipt: .*: there is no receipt; run the gate"
     ):
         read(last)
+    run(of_yesterday)
+    assert differing() == []
+    # As if a backup had been restored: of both dates, the newest promotions are gone.
+    for again in (gate, of_yesterday):
+        run(next_attempt(again, 7))
+    newest = DeltaTable(target).version()
+    for version in (newest, newest - 1):
+        Path(target, "_delta_log", f"{version:020}.json").unlink()
+    missing = f"is not in the table: the log ends at version {newest - 2}"
+    assert [missing in problem for problem in differing()] == [True, True]
+    run(next_attempt(gate, 8))
+    (problem,) = differing()
+    assert "the promotion of test.gate/2024-03-01/manual is not in the table" in problem
+    run(of_yesterday)
+    assert differing() == []
+    shutil.rmtree(target)
+    run(next_attempt(gate))
+    (problem,) = differing()
+    assert "test.gate/2024-03-01/manual is not in the table: the table was made anew" in problem
     run(of_yesterday)
     assert differing() == []
 

@@ -3,8 +3,10 @@ like to know of."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import uuid
@@ -26,15 +28,15 @@ from dqx_airflow.results.query import StoredResults
 from dqx_airflow.results.receipts import (
     MASKED,
     RECEIPT,
+    Receipt,
     ReceiptWriter,
-    Verification,
     receipts_of,
     signing_key,
-    verify_table,
 )
 from dqx_airflow.results.schema import digest_of
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.results.upkeep import prune
+from dqx_airflow.results.verify import Verification, verify_table
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, SourceFile
 
 from .samples import FAILED, PASSED, RUN_KEY, sample_report
@@ -68,22 +70,36 @@ class Lake:
         return DeltaTable(self.target)
 
     def promote(
-        self, day: str, *ids: int, receipt: bool = True, is_release: bool = False, **facts: str
+        self,
+        day: str,
+        *ids: int,
+        receipt: bool = True,
+        is_release: bool = False,
+        more: str | None = None,
+        **facts: str,
     ) -> None:
         """What a gate does: a commit that names a statement, and then its receipt. A release adds
-        rows, and replaces none."""
+        rows, and replaces none. `more` is the value of one more column."""
+        data = rows(day, *ids)
+        if more is not None:
+            data = data.append_column("more", [[more] * len(ids)])
         request = GateRequest(RUN_KEY, Attempt(1, "1"), SUITE, (DatasetRef("o", "p"),), self.root)
         verdict = replace(FAILED, waived_by="until 2026-02-01: known")
         writer = ReceiptWriter(StoredResults(self.root), self.key, [(request, [PASSED, verdict])])
         facts = {"dqx_run_id": str(uuid.uuid4()), "dqx_gate": "etl.check", **facts}
         facts = {"dqx_slice": json.dumps({"ds": day}), **facts}
-        about = {**facts, "columns": ["id", "ds"], MASKED: [*self.masked]}
+        about = {
+            **facts,
+            "target": self.target,
+            "columns": data.column_names,
+            MASKED: [*self.masked],
+        }
         there = DeltaTable.is_deltatable(self.target)
         replaces = there and not is_release
         statement = writer.statement(about, self.table if there else None)
         write_deltalake(
             self.target,
-            rows(day, *ids),
+            data,
             mode="overwrite" if replaces else "append",
             predicate=f"ds = '{day}'" if replaces else None,
             partition_by=["ds"],
@@ -93,6 +109,12 @@ class Lake:
         )
         if receipt:
             writer.write(statement, self.table)
+
+    @property
+    def receipts(self) -> dict[int, Receipt]:
+        """The receipt of each version."""
+        found = receipts_of(StoredResults(self.root), str(self.table.metadata().id))
+        return {one.version: one for one in found}
 
     def verify(self, version: int | None = None, key: str | None = None) -> Verification:
         return verify_table(StoredResults(self.root), self.target, version, key)
@@ -124,7 +146,7 @@ def test_what_gates_promoted_is_verified_and_the_receipts_say_why(lake: Lake) ->
     found = lake.verify()
     assert found.differences == ()
     assert (found.version, found.last and found.last["version"]) == (2, 2)
-    known = receipts_of(StoredResults(lake.root), lake.table)
+    known = lake.receipts
     assert [known[at].said["previous"] for at in known] == [None, known[0].digest, known[1].digest]
     (judged,) = known[2].said["judged"]
     assert judged["sources"] == {"orders.dql": digest_of(SUITE.text)}
@@ -151,6 +173,22 @@ def other_outcome(action: dict[str, Any]) -> None:
 def other_slice(action: dict[str, Any]) -> None:
     if "commitInfo" in action:
         action["commitInfo"]["dqx_slice"] = "{"
+
+
+def other_type(action: dict[str, Any]) -> None:
+    if "metaData" in action:
+        text = action["metaData"]["schemaString"]
+        action["metaData"]["schemaString"] = text.replace('"long"', '"integer"')
+
+
+def other_time(action: dict[str, Any]) -> None:
+    if "add" in action:
+        action["add"]["modificationTime"] += 1
+
+
+def mark(action: dict[str, Any]) -> None:
+    if "commitInfo" in action:
+        action["commitInfo"]["dqx_run_id"] = "x"
 
 
 def no_mark(action: dict[str, Any]) -> None:
@@ -215,6 +253,60 @@ def pruned(lake: Lake) -> None:
     assert sum(one.deleted_rows for one in prune(lake.root, timedelta(days=1), now=later)) > 0
 
 
+def without_newest(lake: Lake, count: int = 1) -> None:
+    """A backup is restored: the table has lost its newest commits."""
+    newest = lake.table.version()
+    for version in range(newest - count + 1, newest + 1):
+        lake.commit(version)[0].unlink()
+
+
+def made_anew(lake: Lake, *promotions: tuple[str, int]) -> None:
+    """The table is deleted, and created by the next promotions."""
+    shutil.rmtree(lake.target)
+    for day, number in promotions:
+        lake.promote(day, number)
+
+
+def commits(lake: Lake, **actions: dict[str, Any]) -> None:
+    """Someone commits actions by hand."""
+    version = lake.table.version() + 1
+    info = {"operation": "SET", "userName": "ann"}
+    text = "".join(f"{json.dumps({name: one})}\n" for name, one in actions.items())
+    path = Path(lake.target, "_delta_log", f"{version:020}.json")
+    path.write_text(json.dumps({"commitInfo": info}) + "\n" + text)
+
+
+def metadata(lake: Lake, version: int = 0) -> dict[str, Any]:
+    (found,) = (one["metaData"] for one in lake.commit(version)[1] if "metaData" in one)
+    return dict(found)
+
+
+def with_columns(lake: Lake, change: Callable[[dict[str, Any]], None], **settings: str) -> None:
+    """Someone changes the columns in the metadata."""
+    found = metadata(lake)
+    struct = json.loads(found["schemaString"])
+    for column in struct["fields"]:
+        change(column)
+    commits(lake, metaData={**found, "schemaString": json.dumps(struct), "configuration": settings})
+
+
+def as_string(column: dict[str, Any]) -> None:
+    column["type"] = "string"
+
+
+def exchanged(column: dict[str, Any]) -> None:
+    other = {"id": "ds", "ds": "id"}[column["name"]]
+    column["metadata"] = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": other}
+
+
+def mapped(column: dict[str, Any]) -> None:
+    own = column["name"]
+    column["metadata"] = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": own}
+
+
+MAPPED = {"delta.columnMapping.mode": "name"}
+LOST = r"the promotion of orders_to_silver/2024-02-29/.* is not in the table: "
+
 CASES: dict[str, tuple[Callable[[Lake], object], list[tuple[int, str, str]]]] = {
     "an append": (append, [(3, "foreign", "WRITE by .*delta-rs.*files added: 1, removed: 0")]),
     "a deletion": (
@@ -249,10 +341,7 @@ CASES: dict[str, tuple[Callable[[Lake], object], list[tuple[int, str, str]]]] = 
     ),
     "another verdict in a receipt": (
         lambda lake: lake.change_receipt(
-            2,
-            statement=receipts_of(StoredResults(lake.root), lake.table)[2].statement.replace(
-                "failed", "passed"
-            ),
+            2, statement=lake.receipts[2].statement.replace("failed", "passed")
         ),
         [(2, "receipt", "its entries are not those of its receipt")],
     ),
@@ -302,12 +391,173 @@ CASES: dict[str, tuple[Callable[[Lake], object], list[tuple[int, str, str]]]] = 
             (3, "unknown", "files of receipts were removed before the log begins"),
         ],
     ),
+    "a table that was put back": (
+        without_newest,
+        [(2, "lost", LOST + "the log ends at version 1")],
+    ),
+    "a table that was put back by two versions": (
+        lambda lake: without_newest(lake, 2),
+        # What version 1 promoted, version 2 replaced.
+        [(2, "lost", LOST + "the log ends at version 0; run the gate again for its date")],
+    ),
+    "a table that was put back, and another date since": (
+        lambda lake: (without_newest(lake, 2), lake.promote(DAYS[0], 5)),
+        [(2, "lost", LOST + "the log ends at version 1")],
+    ),
+    "a table that was put back, and two promotions of another date since": (
+        lambda lake: (without_newest(lake, 2), lake.promote(DAYS[0], 5), lake.promote(DAYS[0], 6)),
+        [(2, "lost", LOST + "the log has another commit of this version")],
+    ),
+    "a table that was put back, and an append since": (
+        lambda lake: (without_newest(lake), append(lake)),
+        [(2, "foreign", "WRITE by"), (2, "lost", LOST)],
+    ),
+    "a table that was put back, and promoted since before the log begins": (
+        lambda lake: (
+            lake.promote("2026-01-03", 1),
+            without_newest(lake, 2),
+            lake.promote(DAYS[1], 3, 4),
+            lake.promote(DAYS[0], 1, 2),
+            without_the_log_of(lake),
+        ),
+        [(3, "lost", LOST + "the log has another commit of this version")],
+    ),
+    "a table that was made anew": (
+        lambda lake: made_anew(lake, (DAYS[0], 1)),
+        [(2, "lost", LOST + "the table was made anew since")],
+    ),
+    "a table that was made anew by others": (
+        lambda lake: (
+            shutil.rmtree(lake.target),
+            write_deltalake(lake.target, rows(DAYS[0], 1, 2), partition_by=["ds"]),
+        ),
+        [(0, "foreign", "WRITE by"), (0, "lost", LOST), (2, "lost", LOST)],
+    ),
+    "another type": (
+        lambda lake: with_columns(lake, as_string),
+        [(3, "columns", "SET by ann .*: column id is string, was long: other columns than")],
+    ),
+    "columns that were exchanged": (
+        lambda lake: with_columns(lake, exchanged, **MAPPED),
+        [(3, "columns", r"column id is long \(in files ds\), was long; column ds is string .in")],
+    ),
+    "another type, and a promotion since": (
+        lambda lake: (with_columns(lake, exchanged, **MAPPED), lake.promote(DAYS[1], 5)),
+        [(3, "columns", "column id is long .in files ds.")],
+    ),
+    "another type in the commit of a gate": (
+        lambda lake: rewrite_commit(lake, 0, other_type),
+        [(at, "receipt", "its files are not those of its receipt") for at in (0, 2)],
+    ),
+    "metadata that say that they are of a gate": (
+        lambda lake: (with_columns(lake, as_string), rewrite_commit(lake, 3, mark)),
+        [(3, "columns", "SET by gate None: column id is string, was long: other columns than")],
+    ),
+    "a restore of a part": (
+        lambda lake: (
+            lake.table.delete("ds = '2026-01-01'"),
+            lake.table.delete("id = 4"),
+            lake.table.restore(3),
+        ),
+        [(3, "foreign", "DELETE by")],
+    ),
+    "a restored file with another time": (
+        lambda lake: (
+            lake.table.delete("ds = '2026-01-01'"),
+            lake.table.restore(2),
+            rewrite_commit(lake, 4, other_time),
+        ),
+        [(3, "foreign", "DELETE by"), (4, "foreign", "RESTORE by")],
+    ),
     "a file cut off": (
         lambda lake: os.truncate(lake.file(), 10),
         [(2, "file", r"ds.*parquet has 10 bytes, not \d+")],
     ),
     "a file deleted": (lambda lake: lake.file().unlink(), [(2, "file", "ds.*parquet is gone")]),
     # What is fine:
+    "a table that was put back, and promoted again": (
+        lambda lake: (without_newest(lake, 2), lake.promote(DAYS[1], 3, 4)),
+        [],
+    ),
+    "a table that was put back twice, and promoted again": (
+        lambda lake: (
+            without_newest(lake),
+            lake.promote(DAYS[1], 5),
+            without_newest(lake, 2),
+            lake.promote(DAYS[1], 3, 4),
+            append(lake),
+            lake.promote(DAYS[0], 1, 2),
+        ),
+        [],
+    ),
+    "a table that was put back, and promoted again before the log begins": (
+        lambda lake: (
+            without_newest(lake, 2),
+            lake.promote(DAYS[1], 3, 4),
+            lake.promote(DAYS[0], 1, 2),
+            without_the_log_of(lake),
+        ),
+        [],
+    ),
+    "a table that was made anew with all dates": (
+        lambda lake: made_anew(lake, (DAYS[0], 1), (DAYS[1], 3)),
+        [],
+    ),
+    "a table that was copied": (
+        lambda lake: (
+            shutil.copytree(lake.target, lake.folder / "copy"),
+            made_anew(lake, (DAYS[0], 1), (DAYS[1], 3)),
+            shutil.rmtree(lake.target),
+            shutil.move(lake.folder / "copy", lake.target),
+            lake.promote(DAYS[0], 1),
+            lake.promote(DAYS[1], 3),
+        ),
+        [],
+    ),
+    "a restore after a deletion": (
+        lambda lake: (lake.table.delete("id = 1"), lake.table.restore(2)),
+        [],
+    ),
+    "a restore after an append and a deletion": (
+        lambda lake: (append(lake), lake.table.delete("ds = '2026-01-02'"), lake.table.restore(2)),
+        [],
+    ),
+    "a restore of what was before compactions": (
+        lambda lake: (
+            compacted(lake),
+            lake.promote(DAYS[1], 7),
+            lake.table.optimize.z_order(["id"]),
+            lake.table.delete("id = 1"),
+            lake.table.restore(5),
+        ),
+        [],
+    ),
+    "a restore of what a compaction wrote": (
+        lambda lake: (
+            lake.table.optimize.z_order(["id"]),
+            lake.table.restore(2),
+            lake.table.restore(3),
+        ),
+        [],
+    ),
+    "a type that was changed back": (
+        lambda lake: (with_columns(lake, as_string), with_columns(lake, lambda column: None)),
+        [],
+    ),
+    "names in files as they are": (lambda lake: with_columns(lake, mapped, **MAPPED), []),
+    "a new column, and a promotion since": (
+        lambda lake: (
+            lake.table.alter.add_columns([Field("more", "string")]),
+            lake.promote(DAYS[1], 5, more="x"),
+        ),
+        [],
+    ),
+    "a vacuum": (
+        lambda lake: lake.table.vacuum(
+            retention_hours=0, dry_run=False, enforce_retention_duration=False
+        ),
+        [],
+    ),
     "a compaction": (compacted, []),
     "a deletion of what was compacted, which the gate repaired": (
         lambda lake: (compacted_then_deleted(lake), lake.promote(DAYS[0], 1, 2)),
@@ -373,8 +623,6 @@ CASES: dict[str, tuple[Callable[[Lake], object], list[tuple[int, str, str]]]] = 
 
 @pytest.mark.parametrize("case", CASES)
 def test_what_differs_is_named_with_its_version_and_author(lake: Lake, case: str) -> None:
-    import re
-
     change, expected = CASES[case]
     change(lake)
     found = lake.verify().differences
@@ -392,7 +640,7 @@ def test_a_receipt_shows_no_masked_value_of_a_folder_and_verifies_its_files(tmp_
     lake, changed = (Lake(tmp_path / name, masked=("DS",)) for name in ("a", "b"))
     for one, day in product((lake, changed), (*DAYS, DAYS[1])):
         one.promote(day, 1)
-    known = receipts_of(StoredResults(lake.root), lake.table).values()
+    known = lake.receipts.values()
     assert all("ds=***/" in one.files and "2026-01" not in one.files for one in known)
     assert lake.verify().differences == ()
     test_files_older_than_the_log_are_known_by_their_receipts(lake)
@@ -437,7 +685,14 @@ def test_signatures_hold_for_their_key_and_no_other(tmp_path: Path) -> None:
         assert lake.verify(key=key).differences == ()
     (wrong,) = lake.verify(key=other).differences
     assert wrong.problem.endswith("the signature of its receipt is wrong")
-    assert str(lake.verify()).endswith(", signed")
+    made = subprocess.run(
+        ["openssl", "pkey", "-pubin", "-in", public, "-outform", "DER"],
+        check=True,
+        capture_output=True,
+    )
+    fingerprint = hashlib.sha256(made.stdout).hexdigest()
+    assert str(lake.verify()).endswith(f", signed by key {fingerprint[:16]}")
+    assert lake.verify().signed_by == {fingerprint: 1}
     lake.change_receipt(0, signature="00" * 64)
     assert len(lake.verify().differences) == 1
     DeltaTable(f"{lake.root}/receipts").update(updates={"signature": "NULL"})
@@ -458,6 +713,56 @@ def test_a_key_that_cannot_be_used_stops_before_anything_is_promoted(tmp_path: P
     ):
         with pytest.raises(RequestError, match=f"{path} is not a usable Ed25519PrivateKey"):
             signing_key({"DQX_RECEIPT_KEY": path})
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (
+            lambda lake: lake.table.alter.set_table_properties({"delta.appendOnly": "false"}),
+            "note: version 3: SET TBLPROPERTIES by an unknown user .*: changes delta.appendOnly",
+        ),
+        (
+            lambda lake: commits(lake, protocol={"minReaderVersion": 1, "minWriterVersion": 4}),
+            "note: version 3: SET by ann .*: changes the protocol to .*4",
+        ),
+    ],
+)
+def test_what_changes_no_row_is_a_note_until_a_gate_promotes(
+    lake: Lake, change: Callable[[Lake], object], expected: str
+) -> None:
+    change(lake)
+    found = lake.verify()
+    assert found.differences == ()
+    assert re.search(expected, str(found)), str(found)
+    lake.promote(DAYS[0], 1)
+    assert lake.verify().notes == ()
+
+
+def test_an_older_version_is_whole_even_if_newer_ones_are_lost(lake: Lake) -> None:
+    without_newest(lake)
+    assert lake.verify(0).differences == () != lake.verify(1).differences
+
+
+def test_receipts_signed_again_with_another_key_show_it(tmp_path: Path) -> None:
+    keys = [signing_key({"DQX_RECEIPT_KEY": pem(tmp_path, name)[0]}) for name in ("own", "other")]
+    lake = Lake(tmp_path, keys[0])
+    lake.promote(DAYS[0], 1)
+    lake.key = keys[1]
+    lake.promote(DAYS[1], 1)
+    found = lake.verify()
+    assert found.differences == ()
+    assert [*found.signed_by.values()] == [1, 1]
+    assert "keys of the receipts: " in str(found)
+    assert str(found).count(" (1)") == 2
+
+
+@pytest.mark.parametrize("path", ["", " "])
+def test_no_key_is_not_an_empty_one(lake: Lake, path: str) -> None:
+    with pytest.raises(RequestError, match="public_key is empty"):
+        lake.verify(key=path)
+    with pytest.raises(RequestError, match="DQX_RECEIPT_KEY is empty"):
+        signing_key({"DQX_RECEIPT_KEY": path})
 
 
 class TestTheCommand:

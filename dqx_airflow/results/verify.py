@@ -1,0 +1,617 @@
+"""Whether a version of a table is what gates passed, by the receipts of their promotions.
+
+The log is followed commit by commit. The files that gates passed are compared with those that are
+there: a foreign commit may take one away, add another, or bring one back. Only the log is read, and
+the sizes of the files: the rows are not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from dqx_airflow.datasets import delta_log
+from dqx_airflow.datasets.delta_log import log_files
+from dqx_airflow.datasets.settings import is_same_place, is_table
+from dqx_airflow.diagnostics.renderers import printable
+from dqx_airflow.errors import RequestError, first_line
+from dqx_airflow.results import schema
+from dqx_airflow.results.query import StoredResults, is_in
+from dqx_airflow.results.receipts import (
+    COLUMNS,
+    MASKED,
+    RECEIPT,
+    RUN_ID,
+    Key,
+    Receipt,
+    TableCommit,
+    columns_in,
+    columns_of,
+    commits_in,
+    identity_of,
+    key_at,
+    receipts_of,
+    shown_path,
+)
+from dqx_airflow.results.schema import digest_of
+
+_SLICE, _WHOLE_TABLE = "dqx_slice", "{}"
+_RELEASED_BY = "dqx_released_by"
+"""The entry of a release from a quarantine, which adds rows, and replaces none."""
+_TARGETS = """SELECT DISTINCT "table_id",
+    regexp_match("statement", '"target":("(?:[^"\\\\]|\\\\.)*")')[1] AS "target"
+    FROM stored"""
+"""The places to which receipts promoted, as JSON, by the ids of their tables."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Difference:
+    """Why a version is not what gates passed, or what else others have changed.
+
+    `version` is that of the commit or the receipt which is responsible, `kind` is `foreign`,
+    `receipt`, `blocked`, `columns`, `unknown`, `lost`, `file` or, of a note, `metadata`.
+    """
+
+    version: int
+    kind: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """Whether a version of a table is what gates passed: what the last receipt up to then says, and
+    what no gate passed.
+
+    `notes` are what others have changed since, without an effect on rows. `signed_by` are the
+    fingerprints of the keys of the receipts that count, each with the number of its receipts.
+    """
+
+    table: str
+    version: int
+    last: Mapping[str, Any] | None
+    differences: tuple[Difference, ...]
+    notes: tuple[Difference, ...] = ()
+    signed_by: Mapping[str, int] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        is_what = "differs from" if self.differences else "is"
+        lines = [f"{self.table}, version {self.version}, {is_what} what gates passed"]
+        lines += [f"version {one.version}, {one.kind}: {one.problem}" for one in self.differences]
+        lines += [f"note: version {one.version}: {one.problem}" for one in self.notes]
+        if (last := self.last) is not None:
+            by = f"gate {last.get('dqx_gate')}"
+            if "dqx_accepted_by" in last:
+                by += f", accepted by {last['dqx_accepted_by']}"
+            by += f", {_signed_by(last['fingerprint'])}"
+            lines.append(f"last promotion: version {last['version']}, {by}")
+        if len(self.signed_by) > 1:
+            keys = (f"{key[:16]} ({count})" for key, count in self.signed_by.items())
+            lines.append(f"keys of the receipts: {', '.join(keys)}")
+        return "\n  ".join(map(printable, lines))
+
+
+def _signed_by(fingerprint: str | None) -> str:
+    return "not signed" if fingerprint is None else f"signed by key {fingerprint[:16]}"
+
+
+def verify_table(
+    results: StoredResults, location: str, version: int | None = None, public_key: str | None = None
+) -> Verification:
+    """What a version of a table consists of, and what of it no gate passed.
+
+    :param location: the path or URI of a Delta table, with the storage options of the results.
+    :param version: by default the newest.
+    :param public_key: the path of the key that must have signed all receipts.
+    :raises RequestError: the table, the version or the key does not exist, or cannot be read.
+    :raises StoreError: there is no store, or it cannot be read.
+    """
+    options = dict(results.storage_options or {})
+    key = None if public_key is None else key_at(public_key, "Ed25519PublicKey", "public_key")
+    try:
+        table = DeltaTable(location, storage_options=options)
+        newest = int(table.version())
+        version = newest if version is None else version
+        if not 0 <= version <= newest:
+            raise RequestError(f"{location} has no such version", f"its newest is {newest}")
+        table.load_as_version(version)
+        delta_log.require_whole_commits(location, version, options)
+        receipts = _all_receipts(results, table)
+        if not receipts:
+            results.require_some()
+        log = log_files(location, version, options)
+        first = 1 + next(at for at in range(version, -2, -1) if at not in log.commits)
+        walk = _Walk(receipts, str(table.metadata().id), version, key)
+        if first > 0:  # the log no longer has the commits before
+            start = first - 1 if log.start == first else first
+            walk.start(DeltaTable(location, start, storage_options=options))
+            first = start + 1
+        commits = [*commits_in(log, range(first, version + 1))]
+        walk.match(commits, first)
+        for commit in commits:
+            walk.follow(commit)
+        if version == newest:
+            walk.lose_the_rest()
+        paths = sorted(path for path in walk.files if "://" not in path)
+        found = delta_log.table_files(location, options).get_file_info(paths) if paths else []
+    except (DeltaError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        advice = "give the path of a Delta table; DESCRIBE DETAIL shows that of a catalog's"
+        raise RequestError(f"{location} cannot be verified: {first_line(error)}", advice) from error
+    faults = {file.fault for file in (*walk.files.values(), *walk.lost.values())}
+    for path, info in zip(paths, found, strict=True):
+        if info.size != (size := walk.files[path].size):
+            is_now = f"has {info.size} bytes, not {size}" if info.is_file else "is gone"
+            faults.add(Difference(version, "file", f"{walk.shown(path)} {is_now}"))
+    faults.add(walk.fault_of_columns(version, [column.name for column in table.schema().fields]))
+    return Verification(
+        location,
+        version,
+        walk.about_the_last,
+        tuple(sorted(filter(None, faults))),
+        tuple(walk.notes),
+        walk.signed_by,
+    )
+
+
+def _all_receipts(results: StoredResults, table: DeltaTable) -> tuple[Receipt, ...]:
+    """The receipts of a table, and those of tables that were at its place before, in the order in
+    which they were written."""
+    table_id = str(table.metadata().id)
+    own = receipts_of(results, table_id)
+    stored = results.table(schema.RECEIPTS)
+    if stored is None:
+        return own
+    named = {one.said.get("target") for one in own}
+    tables = [place for place in named if isinstance(place, str) and is_table(place)]
+    others = set()
+    for row in results.rows(_TARGETS, stored=stored):
+        place = json.loads(row["target"] or "null")
+        if row["table_id"] == table_id or not place:
+            continue
+        if is_table(place):
+            is_here = any(is_same_place(place, name) for name in tables)
+        else:
+            is_here = is_same_place(place, str(table.table_uri))
+        if is_here:
+            others.add(row["table_id"])
+    if not others:
+        return own
+    before = results.read(Receipt, schema.RECEIPTS, [is_in("table_id", others)], "")
+    # A table of a catalog that was renamed has made room for another one.
+    began = min((one.written_at for one in own), default=None)
+    before = [
+        one
+        for one in before
+        if began is None or one.written_at < began or not is_table(str(one.said.get("target")))
+    ]
+    return tuple(sorted((*own, *before), key=lambda one: (one.written_at, one.version)))
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file of a version, and what is wrong with it.
+
+    `identity` is what a log says of it beside its path. `region` is what the gate replaces together
+    with it; None if it may have rows of others. `columns` is how they were read when a gate passed
+    it.
+    """
+
+    identity: list[Any]
+    region: str | None = None
+    fault: Difference | None = None
+    columns: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        return int(self.identity[0])
+
+    def is_replaced(self, by: Mapping[str, Any]) -> bool:
+        """Whether a promotion with these entries replaces it."""
+        return _RELEASED_BY not in by and by.get(_SLICE) in (_WHOLE_TABLE, self.region)
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    """What a log says about the table itself: how its columns are read, its properties, and what
+    its readers and writers must know. None before the first commit, or if it is not known."""
+
+    columns: Mapping[str, Any] | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    protocol: Mapping[str, Any] | None = None
+
+    @classmethod
+    def of(cls, table: DeltaTable) -> _About:
+        """What holds for a table in a version."""
+        return cls(columns_of(table), table.metadata().configuration)
+
+    def after(self, commit: TableCommit) -> _About:
+        """What holds after a commit."""
+        columns, settings, protocol = self.columns, self.settings, self.protocol
+        if (metadata := commit.metadata) is not None:
+            settings = metadata.get("configuration") or {}
+            partitions = metadata.get("partitionColumns") or ()
+            columns = columns_in(json.loads(metadata["schemaString"]), partitions, settings)
+        if commit.protocol is not None:
+            protocol = {name: value for name, value in commit.protocol.items() if value}
+        return _About(columns, settings, protocol)
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """Files with the same rows: those of before, and those into which they were written."""
+
+    before: Mapping[str, _File]
+    after: Mapping[str, _File]
+
+
+@dataclass(slots=True)
+class _Walk:
+    """The files of a table, from commit to commit.
+
+    `lost` are those that gates passed and that are not there, with the fault, by their shown paths;
+    and promotions that are not in the log, by the digests of their receipts. `of_commits` are the
+    receipts of the commits in the log, `pending` those that belong to none of them, in the order in
+    which they were written.
+    """
+
+    receipts: Sequence[Receipt]
+    table_id: str
+    version: int
+    key: Key | None
+    files: dict[str, _File] = field(default_factory=dict)
+    lost: dict[str, _File] = field(default_factory=dict)
+    moves: list[_Move] = field(default_factory=list)
+    of_commits: dict[int, Receipt] = field(default_factory=dict)
+    pending: list[Receipt] = field(default_factory=list)
+    counted: list[Receipt] = field(default_factory=list)
+    about: _About = field(default_factory=_About)
+    changed: Difference | None = None
+    notes: list[Difference] = field(default_factory=list)
+    masked: frozenset[str] = frozenset()
+    digests: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        columns = (name for one in self.receipts for name in one.said.get(MASKED, ()))
+        self.masked = frozenset(columns)
+        self.digests = frozenset(one.digest for one in self.receipts)
+
+    @property
+    def last(self) -> Receipt | None:
+        """The receipt of the last promotion."""
+        return max(self.counted, key=lambda one: one.version, default=None)
+
+    @property
+    def about_the_last(self) -> dict[str, Any] | None:
+        """The statement of the last promotion, with its version and its key."""
+        last = self.last
+        if last is None:
+            return None
+        key = last.public_key if last.signature is not None else None
+        about = {"version": last.version, "public_key": key, "fingerprint": last.fingerprint}
+        return {**about, **last.said}
+
+    @property
+    def signed_by(self) -> dict[str, int]:
+        """The number of receipts of each key, by its fingerprint."""
+        numbers: dict[str, int] = {}
+        for one in self.counted:
+            if one.fingerprint is not None:
+                numbers[one.fingerprint] = numbers.get(one.fingerprint, 0) + 1
+        return numbers
+
+    def shown(self, path: str) -> str:
+        """A path without values of columns that any receipt hides."""
+        return shown_path(path, self.masked)
+
+    def start(self, table: DeltaTable) -> None:
+        """Begins at a version whose commits the log no longer has, by the receipts of these."""
+        at, passed = int(table.version()), dict[str, _File]()
+        earlier = [one for one in self.receipts if one.version <= at]
+        put_back = _put_back([one for one in earlier if one.table_id == self.table_id])
+        for one in earlier:
+            if one.digest in put_back or one.table_id != self.table_id:
+                self._lose(one)
+                continue
+            self.counted.append(one)
+            if self._fault_of(one) is None:
+                listed, said = one.listed, one.said
+                self._replace_lost(said)
+                passed = {path: file for path, file in passed.items() if not file.is_replaced(said)}
+                for path in listed.get("removed", ()):
+                    passed.pop(self.shown(path), None)
+                for path, identity in listed.get("added", {}).items():
+                    parts = (unquote(part) for part in path.split("/") if "=" in part)
+                    within = dict(part.split("=", 1) for part in parts)
+                    region = _region_of(path, within, [said.get(_SLICE)])
+                    columns = listed.get(COLUMNS, {})
+                    passed[self.shown(path)] = _File(identity, region, columns=columns)
+        self.about = _About.of(table)
+        why = "files are older than the log of the table, and in no receipt"
+        unknown = Difference(at, "unknown", why)
+        for action in pa.table(table.get_add_actions(flatten=True)).to_pylist():
+            path, size = unquote(action["path"]), action["size_bytes"]
+            known = passed.pop(self.shown(path), None)
+            other = _File([size, action["modification_time"], None], fault=unknown)
+            self.files[path] = known if known is not None and known.size == size else other
+        gone = Difference(at, "unknown", "files of receipts were removed before the log begins")
+        self.lost |= {path: replace(file, fault=gone) for path, file in passed.items()}
+
+    def match(self, commits: Sequence[TableCommit], first: int) -> None:
+        """Finds the receipt of each commit of the log, from the first one on: the one that it
+        names, or else that of its run or of its files, which was changed."""
+        by_version: dict[int, list[Receipt]] = {}
+        for one in self.receipts:
+            by_version.setdefault(one.version, []).append(one)
+        for commit in commits:
+            found = sorted(by_version.get(commit.version, ()), key=lambda one: _fit(one, commit))
+            if found and _fit(found[-1], commit) > 0:
+                self.of_commits[commit.version] = found[-1]
+        chosen = {one.digest for one in self.of_commits.values()}
+        self.pending = [
+            one for one in self.receipts if one.version >= first and one.digest not in chosen
+        ]
+
+    def follow(self, commit: TableCommit) -> None:
+        """Applies a commit."""
+        receipt = self.of_commits.get(commit.version)
+        if receipt is not None:
+            self.counted.append(receipt)
+            earlier = [one for one in self.pending if one.written_at < receipt.written_at]
+            for one in earlier:
+                self._lose(one)
+                self.pending.remove(one)
+        about = self.about.after(commit)
+        fault = self._fault_in(commit, receipt, about)
+        if fault is not None:
+            self._compare(commit, about)
+        self.about = about
+        removed = {path: self.files.pop(path) for path in commit.removed if path in self.files}
+        if fault is None:
+            self._promote(commit, removed)
+        elif commit.is_move and removed and commit.added and not commit.is_of_gate:
+            self._move(commit, removed)
+        else:
+            self._change(commit, removed, fault)
+
+    def lose_the_rest(self) -> None:
+        """Ends at the newest version: what the log does not have was promoted in vain."""
+        for one in self.pending:
+            self._lose(one)
+        self.pending = []
+
+    def _lose(self, receipt: Receipt) -> None:
+        """Notes a promotion that is not in the log, unless its files are there all the same."""
+        said, listed = receipt.said, receipt.listed
+        if said.get("dqx_outcome") == "blocked":
+            return
+        self._replace_lost(said)
+        there = {self.shown(path): file for path, file in self.files.items()}
+        added = listed.get("added", {})
+        is_there = all(path in there and there[path].identity == added[path] for path in added)
+        if is_there and not any(path in there for path in listed.get("removed", ())):
+            return
+        judged = said.get("judged") or [{}]
+        who = judged[0].get("run_key") or said.get("dqx_gate") or receipt.run_id
+        why = "the log has another commit of this version"
+        if receipt.table_id != self.table_id:
+            why = "the table was made anew since"
+        elif receipt.version > self.version:
+            why = f"the log ends at version {self.version}"
+        problem = f"the promotion of {who} is not in the table: {why}; run the gate again"
+        gone = Difference(receipt.version, "lost", f"{problem} for its date")
+        self.lost[receipt.digest] = _File([0, None, None], said.get(_SLICE), gone)
+
+    def _replace_lost(self, said: Mapping[str, Any]) -> None:
+        """What a gate has replaced is no longer missing."""
+        lost = self.lost.items()
+        self.lost = {path: file for path, file in lost if not file.is_replaced(said)}
+
+    def _promote(self, commit: TableCommit, removed: Mapping[str, _File]) -> None:
+        """Applies a commit that a gate passed."""
+        self._replace_lost(commit.info)
+        self.notes.clear()
+        inherited = next((file.fault for file in removed.values() if file.fault), None)
+        for path, add in commit.added.items():
+            values = add.get("partitionValues") or {}
+            region = _region_of(path, values, [commit.info.get(_SLICE)])
+            fault = None if region else inherited
+            columns = self.about.columns or {}
+            self.files[path] = _File(identity_of(add), region, fault, columns)
+
+    def _move(self, commit: TableCommit, removed: Mapping[str, _File]) -> None:
+        """Applies a commit that writes the same rows into other files."""
+        inherited = next((file.fault for file in removed.values() if file.fault), None)
+        regions = {file.region for file in removed.values()}
+        columns: dict[str, Any] = {}
+        for file in removed.values():
+            columns |= file.columns
+        for path, add in commit.added.items():
+            values = add.get("partitionValues") or {}
+            region = None if inherited else _region_of(path, values, regions)
+            self.files[path] = _File(identity_of(add), region, inherited, columns)
+        if inherited is None:
+            after = {self.shown(path): self.files[path] for path in commit.added}
+            before = {self.shown(path): file for path, file in removed.items()}
+            self.moves.append(_Move(before, after))
+
+    def _change(self, commit: TableCommit, removed: Mapping[str, _File], fault: Difference) -> None:
+        """Applies a commit that no gate passed: files that come back are those of before."""
+        for path, file in removed.items():
+            if file.fault is None:
+                self.lost[self.shown(path)] = replace(file, fault=fault)
+        for path, add in commit.added.items():
+            known = self.files.get(path)
+            if known is None or known.identity != identity_of(add):
+                self.files[path] = _File(identity_of(add), fault=fault)
+        self._find_again()
+        if self.moves and commit.added:
+            self._exchange([*reversed(self.moves)])
+            self._exchange([_Move(one.after, one.before) for one in self.moves])
+
+    def _find_again(self) -> None:
+        """Files that were lost and have come back are what gates passed."""
+        for path, file in self.files.items():
+            if file.fault is None:
+                continue
+            known = self.lost.get(self.shown(path))
+            if known is not None and known.identity == file.identity:
+                del self.lost[self.shown(path)]
+                self.files[path] = replace(known, fault=None)
+
+    def _exchange(self, moves: Iterable[_Move]) -> None:
+        """Lost files may have come back as those with the same rows, of before some moves."""
+        lost = dict(self.lost)
+        for move in moves:
+            if move.after.keys() <= lost.keys():
+                faults = [lost.pop(path).fault for path in move.after]
+                lost |= {path: replace(file, fault=faults[0]) for path, file in move.before.items()}
+        others = lost.keys() - self.lost.keys()
+        there = {self.shown(path): file for path, file in self.files.items()}
+        if others and all(
+            path in there and there[path].identity == lost[path].identity for path in others
+        ):
+            self.lost = lost
+            self._find_again()
+
+    def _compare(self, commit: TableCommit, about: _About) -> None:
+        """Notes what a commit that no gate passed changes about the table itself."""
+        before = self.about
+        if before.columns is None:
+            return
+        if about.columns != before.columns:
+            changes = "; ".join(_changes(before.columns, about.columns or {}))
+            self.changed = _made_by(commit, "columns", changes)
+        elif about.settings != before.settings:
+            names = {*before.settings, *about.settings}
+            changed = (n for n in sorted(names) if before.settings.get(n) != about.settings.get(n))
+            self.notes.append(_made_by(commit, "metadata", f"changes {', '.join(changed)}"))
+        if before.protocol is not None and about.protocol != before.protocol:
+            now = json.dumps(about.protocol, sort_keys=True)
+            self.notes.append(_made_by(commit, "metadata", f"changes the protocol to {now}"))
+
+    def fault_of_columns(self, version: int, names: Sequence[str]) -> Difference | None:
+        """Why the columns of a version are not those that gates passed; None if they are."""
+        last = self.last
+        if last is None:
+            return None
+        now = self.about.columns or {}
+        passed = [file.columns for file in self.files.values() if file.fault is None]
+        is_read_otherwise = any(
+            now.get(name) != read_as for columns in passed for name, read_as in columns.items()
+        )
+        if not is_read_otherwise and last.said.get(COLUMNS) == [*names]:
+            return None
+        why = f"other columns than those of the promotion in version {last.version}"
+        if self.changed is None:
+            return Difference(version, "columns", why)
+        return replace(self.changed, problem=f"{self.changed.problem}: {why}")
+
+    def _fault_in(
+        self, commit: TableCommit, receipt: Receipt | None, about: _About
+    ) -> Difference | None:
+        """Why the files of a commit are not those that a gate passed."""
+        if not commit.is_of_gate:
+            numbers = f"files added: {len(commit.added)}, removed: {len(commit.removed)}"
+            return _made_by(commit, "foreign", f"{numbers}; no gate passed that")
+        if commit.info.get("dqx_outcome") == "blocked":
+            return _made_by(commit, "blocked", "it was blocked, and promoted all the same")
+        if receipt is None:
+            why = (
+                "there is no receipt; run the gate again for its date, unless another store has it"
+            )
+            return _made_by(commit, "receipt", why)
+        said = receipt.said
+        own = {key: one for key, one in said.items() if key.startswith("dqx_")}
+        own[RECEIPT] = digest_of(receipt.statement)
+        columns = about.columns if COLUMNS in receipt.listed else None
+        fault = self._fault_of(receipt)
+        if own != {key: commit.info.get(key) for key in own}:
+            fault = "its entries are not those of its receipt"
+        elif receipt.files != commit.files(said.get(MASKED, ()), columns):
+            fault = "its files are not those of its receipt"
+        return _made_by(commit, "receipt", fault) if fault else None
+
+    def _fault_of(self, receipt: Receipt) -> str | None:
+        """What is wrong with a receipt by itself."""
+        if (before := receipt.said.get("previous")) and str(before) not in self.digests:
+            return "the receipt before its own is missing, or was changed"
+        if receipt.signature is None:
+            return None if self.key is None else "its receipt is not signed"
+        return None if receipt.is_signed(self.key) else "the signature of its receipt is wrong"
+
+
+def _fit(receipt: Receipt, commit: TableCommit) -> int:
+    """How well a receipt fits a commit of its version: 0 if it belongs to another one."""
+    if digest_of(receipt.statement) == commit.info.get(RECEIPT):
+        return 3
+    if receipt.run_id == commit.info.get(RUN_ID):
+        return 2
+    masked, listed = receipt.said.get(MASKED, ()), receipt.listed
+    files = json.loads(commit.files(masked, None))
+    return int(files == {name: listed.get(name) for name in files})
+
+
+def _put_back(receipts: Iterable[Receipt]) -> set[str]:
+    """The digests of the receipts that a table had before it was put back to an older version: two
+    of them have the same version.
+
+    :param receipts: those of a table, in the order in which they were written.
+    """
+    found: set[str] = set()
+    now: dict[int, Receipt] = {}
+    for one in receipts:
+        if one.version in now:
+            gone = [version for version in now if version >= one.version]
+            found |= {now.pop(version).digest for version in gone}
+        now[one.version] = one
+    return found
+
+
+def _made_by(commit: TableCommit, kind: str, problem: str) -> Difference:
+    """The difference that a commit makes, with who made it."""
+    info = commit.info
+    user = info.get("userName") or info.get("userId") or "an unknown user"
+    by = f"{user} ({info.get('engineInfo') or 'unknown engine'})"
+    by = f"gate {info.get('dqx_gate')}" if commit.is_of_gate else by
+    return Difference(commit.version, kind, f"{info.get('operation')} by {by}: {problem}")
+
+
+def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    """What changes in the columns of a table, by name."""
+    for name, read_as in before.items():
+        if name not in after:
+            yield f"column {name} is gone"
+        elif after[name] != read_as:
+            yield f"column {name} is {_written(after[name])}, was {_written(read_as)}"
+    for name in after:
+        if name not in before:
+            yield f"column {name} is new"
+    if [*before] != [*after] and before.keys() == after.keys():
+        yield "the columns are in another order"
+
+
+def _written(read_as: Mapping[str, Any]) -> str:
+    kind = read_as["type"]
+    text = kind if isinstance(kind, str) else json.dumps(kind)
+    if "file" in read_as:
+        text += f" (in files {read_as['file']})"
+    return f"{text}, a partition" if "in" in read_as else text
+
+
+def _region_of(path: str, values: Mapping[str, Any], regions: Iterable[str | None]) -> str | None:
+    """That of some regions which has all rows of a file, by its partition; None if none is known.
+
+    :param regions: what the gate promoted, or what the files were from which this one was made.
+    """
+
+    def is_in(region: str) -> bool:
+        bounds = json.loads(region).items()
+        return "/rows/" in path or all(values.get(name) == at for name, at in bounds)
+
+    return next((one for one in regions if one is not None and is_in(one)), None)
