@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime, timezone
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,7 @@ def main(jars: str, folder: str) -> None:
     renamed_columns(spark, ids, f"{folder}/renamed")
     catalog_tables(spark, ids)
     promotions(spark, folder)
+    partitions(spark, folder)
 
 
 def deleted_rows(spark: Any, ids: Any, path: str) -> None:
@@ -305,6 +306,88 @@ def ages(spark: Any, gate: GateRequest) -> None:
     # A version that was asked for has no age: its rows are what they were.
     old = run_gates([replace(of_table, datasets=(replace(newest, version=0),))], lambda _: spark)[0]
     assert "its log has no commit" in str([one.reason for one in old.verdicts])
+
+
+def partitions(spark: Any, folder: str) -> None:
+    """Timestamps in partitions are in UTC in every session, or an error; so is what a partition
+    cannot hold."""
+    zone, utc_values = "spark.sql.session.timeZone", "spark.databricks.delta.write.utcTimestamp"
+    utc_values += "PartitionValues"
+    noon = "TIMESTAMP'2024-03-02 12:00:00Z'"
+    first = GateRequest(
+        RunKey("parts", TODAY, "run"),
+        Attempt(1, "1"),
+        SourceFile("s", 'suite "S" { check "C" on orders { assert num_rows() > 0 } }'),
+        (),
+        f"{folder}/results",
+    )
+
+    def judged(path: str | None, table: str | None = None, **changes: Any) -> tuple[Outcome, str]:
+        text = 'assert maximum(at) == "2024-03-02T12:00:00Z"'
+        suite = replace(first.suite, text=f'suite "S" {{ check "C" on orders {{ {text} }} }}')
+        ref = DatasetRef("orders", path, table=table)
+        gate = replace(first, suite=suite, datasets=(ref,), **changes)
+        report = run_gates([gate], lambda _: spark)[0]
+        return report.outcome, " ".join(str(one.reason) for one in report.verdicts)
+
+    spark.conf.set(zone, "America/New_York")
+    for name, in_utc in (("utc", "true"), ("own", "false")):
+        spark.conf.set(utc_values, in_utc)
+        columns = "(id INT, at TIMESTAMP) USING delta PARTITIONED BY (at)"
+        for place in (f"delta.`{folder}/of_{name}`", f"of_{name}"):
+            spark.sql(f"CREATE TABLE {place} {columns}")
+            spark.sql(f"INSERT INTO {place} VALUES (1, {noon})")
+    spark.conf.unset(utc_values)
+    for session in ("Europe/Zurich", "UTC"):
+        spark.conf.set(zone, session)
+        for path, table in ((f"{folder}/of_utc", None), (None, "of_utc")):
+            assert judged(path, table)[0] is Outcome.PASSED
+        for path, table in ((f"{folder}/of_own", None), (None, "of_own")):
+            outcome, reason = judged(path, table)
+            assert outcome is Outcome.BROKEN
+            assert "at=2024-03-02 07:00:00" in reason, reason
+            assert "UPDATE delta." in reason, reason
+    # What deltalake writes is in UTC, which Spark's source does not know.
+    path = f"{folder}/zoneless"
+    moments = pa.array(
+        [datetime(2024, 3, 2, 12, tzinfo=timezone.utc)] * 2, pa.timestamp("us", "UTC")
+    )
+    write_deltalake(
+        path, pa.table({"id": pa.array([1, 2], pa.int32()), "at": moments}), partition_by=["at"]
+    )
+    spark.conf.set(zone, "Europe/Zurich")
+    assert judged(path)[0] is Outcome.PASSED
+    spark.sql(
+        f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = true)"
+    )
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 2")
+    outcome, reason = judged(path)
+    assert outcome is Outcome.BROKEN
+    assert "would read them in its own" in reason, reason
+    spark.conf.set(zone, "UTC")
+    assert judged(path)[0] is Outcome.PASSED
+    # Promotions that Spark has to write.
+    source = f"{folder}/odd"
+    odd = {"id": pa.array([1, 2], pa.int32()), "p": ["", "x"], "at": moments}
+    write_deltalake(source, pa.table(odd))
+    for name, column, session, wanted in (
+        ("by_text", "p", "UTC", 'rows have an empty string: in a partition that is NULL: {"id":1'),
+        ("by_time", "at", "Europe/Zurich", "set spark.sql.session.timeZone=UTC"),
+        ("by_time", "at", "UTC", ""),
+    ):
+        spark.conf.set(zone, session)
+        spark.sql(
+            f"CREATE TABLE IF NOT EXISTS {name} (id INT, p STRING, at TIMESTAMP) USING delta "
+            f"PARTITIONED BY ({column})"
+        )
+        outcome, reason = judged(source, promote_to=(("orders", name),))
+        assert outcome is (Outcome.BROKEN if wanted else Outcome.PASSED), reason
+        assert wanted in reason, reason
+    assert spark.table("by_text").count() == 0
+    spark.conf.set(zone, "Asia/Kolkata")
+    found = spark.table("by_time").selectExpr("unix_micros(at)").distinct().collect()
+    assert [row[0] for row in found] == [1_709_380_800_000_000]
+    spark.conf.set(zone, "UTC")
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ from deltalake.transaction import AddAction, RemoveAction, create_table_with_add
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
 from dqx_airflow.datasets.settings import is_table
 from dqx_airflow.engine.outputs.promoted_slices import Promoter, Slice, claim
@@ -47,12 +47,18 @@ from dqx_airflow.engine.outputs.promotion_target import (
 from dqx_airflow.engine.session.concurrency import jobs_called
 from dqx_airflow.engine.session.spark_errors import explain, spark_failures
 from dqx_airflow.engine.session.spark_versions import rebalanced
+from dqx_airflow.engine.sources import partition_values
 from dqx_airflow.engine.sources.dataset import OpenDataset, package_for
 from dqx_airflow.engine.sources.delta_files import DeltaLog, struct_of
-from dqx_airflow.engine.sources.delta_table import EXTENSIONS, frame_of_parts, has_delta
+from dqx_airflow.engine.sources.delta_table import (
+    EXTENSIONS,
+    frame_of_parts,
+    has_delta,
+    require_moments,
+)
 from dqx_airflow.engine.sources.listing import DataFile, absolute
 from dqx_airflow.errors import DatasetError, PromotionError, first_line
-from dqx_airflow.metrics.sql import quote_name
+from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.plan.evaluate import not_promoted
 from dqx_airflow.results.receipts import ReceiptWriter
 from dqx_airflow.results.tables import committed
@@ -118,32 +124,43 @@ def write_files(
     :param count_if: a condition, as Spark SQL, on rows to be counted.
     """
     place = f"{root}/{folder}"
+    kinds = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
+    divided = {name: kinds[name] for name in partition_by}
+    named = frame.select(
+        *(
+            F.expr(
+                partition_values.folder_text(name, kind) if name in divided else quote_name(name)
+            ).alias(name)
+            for name, kind in kinds.items()
+        )
+    )
     # As many files as the size of the result requires, rather than one for each file that was read.
-    balanced = rebalanced(spark, frame, tuple(map(quote_name, partition_by)))
+    balanced = rebalanced(spark, named, tuple(map(quote_name, partition_by)))
     balanced.write.mode("overwrite").partitionBy(*partition_by).parquet(place)
-    written = spark.read.schema(frame.schema).parquet(place)
-    about = ("file_path", "file_size", "file_modification_time")
-    values = [F.expr(quote_name(name)).cast("string").alias(name) for name in partition_by]
-    grouped = written.groupBy(*(F.col(f"_metadata.{name}").alias(f"_{name}") for name in about))
+    fields = (
+        StructField(field.name, StringType() if field.name in divided else field.dataType)
+        for field in frame.schema.fields
+    )
+    written = _as_written(spark.read.schema(StructType(list(fields))).parquet(place), divided)
     measured = [F.count(F.lit(1)).alias("_rows"), F.count_if(F.expr(count_if or "false"))]
-    measured += (F.first(value) for value in values)
-    bounded = [name for name in dict.fromkeys(extremes_of) if name not in partition_by]
+    bounded = [name for name in dict.fromkeys(extremes_of) if name not in divided]
     for name in bounded:
         column = F.expr(quote_name(name))
         measured += [F.min(column), F.max(column), F.count(column)]
-    rows = grouped.agg(*measured).withColumn(
-        "_file_modification_time", F.unix_millis("_file_modification_time")
-    )
+    rows = written.groupBy(*map(quote_name, _OF_FILE)).agg(*measured)
     adds, total, counted = [], 0, 0
     # Spark renames files after writing them, and the log is not trusted for files that are younger
     # than its entry.
     now_ms = int(time.time() * 1000)
-    for path, size, modified_ms, row_count, matching, *folders_and_extremes in rows.collect():
+    for path, size, modified_ms, row_count, matching, *extremes in rows.collect():
         name = unquote(path).rpartition(f"/{folder}/")[2]
-        extremes = folders_and_extremes[len(partition_by) :]
+        try:
+            partition = {**constants, **partition_values.logged_values(name, divided)}
+        except partition_values.UnheldValueError as error:
+            error.rows = written.where(f"{quote_name(_OF_FILE[0])} = {quote_literal(path)}")
+            raise
         thirds = zip(bounded, extremes[::3], extremes[1::3], extremes[2::3], strict=True)
         statistics = {"numRecords": row_count, **_statistics(row_count, thirds)}
-        partition = {**constants, **dict(zip(partition_by, folders_and_extremes, strict=False))}
         statistics_json = json.dumps(statistics, default=str)
         written_ms = max(modified_ms, now_ms)
         adds.append(
@@ -152,6 +169,28 @@ def write_files(
         total += row_count
         counted += matching
     return WrittenFiles(tuple(adds), total, counted)
+
+
+_OF_FILE = ("dqx: file", "dqx: size", "dqx: modified")
+
+
+def _as_written(files: DataFrame, divided: Mapping[str, str]) -> DataFrame:
+    """The rows of files with the values that their folders are named by, each with its file.
+
+    :param divided: the types of the partition columns.
+    """
+    about = ("_metadata.file_path", "_metadata.file_size")
+    modified = "unix_millis(_metadata.file_modification_time)"
+    of_file = zip((*about, modified), _OF_FILE, strict=True)
+    values = (
+        F.expr(
+            partition_values.value_in_folder(name, divided[name])
+            if name in divided
+            else quote_name(name)
+        ).alias(name)
+        for name in files.columns
+    )
+    return files.select(*values, *(F.expr(sql).alias(name) for sql, name in of_file))
 
 
 def _statistics(rows: int, columns: Iterable[tuple[str, Any, Any, int]]) -> dict[str, Any]:
@@ -193,6 +232,7 @@ def promote_by_spark(target: PromotionTarget) -> Promotion:
         raise target.outside(str(outside))
     if target.left_out and (objection := target.objection_to(target.replaced.frame().count())):
         raise target.failed(objection)
+    target.check_partitions()
     if is_there and target.replaced.condition is not None:
         writer = writer.option("replaceWhere", target.replaced.condition)
     if not is_there:
@@ -320,20 +360,27 @@ def _create(target: PromotionTarget, folder: str) -> None:
 def write_promoted(
     target: PromotionTarget, frame: DataFrame, folder: str, columns: Sequence[str]
 ) -> WrittenFiles:
+    """Writes rows of a target.
+
+    :raises RefusedPromotionError: its partitions cannot hold their values.
+    """
     dates, condition = target.dataset.dates, target.replaced.condition
-    return write_files(
-        target.spark,
-        frame,
-        target.location,
-        folder,
-        partition_by=columns,
-        extremes_of=(
-            *(() if dates is None or dates.is_timestamp else (dates.name,)),
-            *(name for name, _ in target.slice.values if target.replaced.has_statistics(name)),
-        ),
-        # A row that the condition does not find would be doubled by the next promotion.
-        count_if=condition and f"NOT coalesce({condition}, false)",
-    )
+    try:
+        return write_files(
+            target.spark,
+            frame,
+            target.location,
+            folder,
+            partition_by=columns,
+            extremes_of=(
+                *(() if dates is None or dates.is_timestamp else (dates.name,)),
+                *(name for name, _ in target.slice.values if target.replaced.has_statistics(name)),
+            ),
+            # A row that the condition does not find would be doubled by the next promotion.
+            count_if=condition and f"NOT coalesce({condition}, false)",
+        )
+    except partition_values.UnheldValueError as error:
+        raise target.unheld(error) from error
 
 
 def _checked(target: PromotionTarget, files: WrittenFiles) -> WrittenFiles:
@@ -358,6 +405,7 @@ def _rewritten(
     is_exact = log.is_partitioned_by_date and not target.slice.values
     if target.replaced.condition is None or is_exact or not replaced:
         return WrittenFiles()
+    require_moments(target.dataset.ref, log)
     frame = frame_of_parts(target.spark, log, log.parts_with(replaced))
     is_other = f"NOT coalesce({target.replaced.condition}, false)"
     kept = write_promoted(target, frame.where(is_other), f"{folder}/kept", columns)

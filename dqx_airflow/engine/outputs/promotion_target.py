@@ -21,20 +21,25 @@ from dqx_airflow.datasets.settings import is_table
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.engine.outputs import promoted_slices
 from dqx_airflow.engine.outputs.promoted_slices import Region
+from dqx_airflow.engine.outputs.samples import shown_cell
 from dqx_airflow.engine.scan.frames import rows_of
+from dqx_airflow.engine.session.spark_session import TIME_ZONE, is_in_utc
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.delta_files import DeltaLog, struct_of
 from dqx_airflow.engine.sources.delta_table import frame_of_parts
 from dqx_airflow.engine.sources.listing import absolute
+from dqx_airflow.engine.sources.partition_values import UnheldValueError, refusal
 from dqx_airflow.errors import DqxError, PromotionError
 from dqx_airflow.metrics.sql import quote_literal, quote_name
-from dqx_airflow.plan.masks import without_values
+from dqx_airflow.plan.masks import is_masked, without_values
 from dqx_airflow.results.receipts import MASKED, RECEIPT, ReceiptWriter
 from dqx_airflow.results.schema import digest_of
 from dqx_airflow.values.report import Acceptance
 
 _NO_VALUES = ("struct", "array", "map", "binary", "variant", "interval")
 _WITH_STATISTICS = ("string", "tinyint", "smallint", "int", "bigint", "date")
+_MOST_CELLS = 10
+_WITH_NULLS = "map('ignoreNullFields', 'false')"
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _RECORDED: dict[str, re.Pattern[str]] = {
     **dict.fromkeys(("smallint", "int", "bigint"), re.compile(r"0|-?[1-9]\d{0,17}")),
@@ -302,6 +307,60 @@ class PromotionTarget:
             f"{how_many} rows do not have the values of promote_slice: {named}",
             "set promote_slice to the values that the gate reads, or filter the dataset by them",
         )
+
+    def check_partitions(self) -> None:
+        """Rejects rows whose values Spark's Delta source would change, as values of partitions.
+
+        :raises RefusedPromotionError: there are some.
+        """
+        columns = self.partition_columns
+        if self.is_there():
+            detail = self.spark.sql(f"DESCRIBE DETAIL {self.named}").select("partitionColumns")
+            columns = list(detail.collect()[0][0])
+        frame, kinds = self.replaced.frame(), dict(self.replaced.frame().dtypes)
+        moments = [name for name in columns if kinds[name] == "timestamp"]
+        if moments and not is_in_utc(self.spark):
+            raise RefusedPromotionError(
+                f"it is partitioned by '{moments[0]}', and Spark's Delta source names partitions "
+                "by the time zone of the session, in which some timestamps exist twice",
+                f"set {TIME_ZONE}=UTC, at least for the gate",
+            )
+        for name in columns:
+            why = refusal(name, kinds[name])
+            if why is None:
+                continue
+            unheld = frame.where(f"{why} IS NOT NULL")
+            found = unheld.selectExpr(why).limit(1).collect()
+            if found:
+                raise self.unheld(UnheldValueError(name, found[0][0], unheld))
+
+    def unheld(self, error: UnheldValueError) -> RefusedPromotionError:
+        """The error of rows with a value that a partition of the target cannot hold."""
+        column = error.column
+        is_hidden = is_masked(column, self.dataset.ref.masked)
+        what = "a value that a partition cannot hold" if is_hidden else error.reason
+        row = "" if error.rows is None else self._shown_row(error.rows, column)
+        return RefusedPromotionError(
+            f"it is partitioned by '{column}', and rows have {what}{row}",
+            f"give the rows another value of '{column}', or promote them to a table that is not "
+            "partitioned by it",
+        )
+
+    def _shown_row(self, rows: DataFrame, column: str) -> str:
+        """The keys of one of some rows, or else its columns, without the one at fault."""
+        ref, schema = self.dataset.ref, self.dataset.schema
+        places = {name: schema.find(name) for name in ref.keys or self.dataset.struct.names}
+        cells = [
+            f"{quote_literal(name)}, "
+            + shown_cell(quote_name(*place.path), place.type, is_masked=is_masked(name, ref.masked))
+            for name, place in places.items()
+            if place is not None and (name != column or ref.keys)
+        ]
+        if not cells:
+            return ""
+        shown = f"to_json(named_struct({', '.join(cells[:_MOST_CELLS])}), {_WITH_NULLS})"
+        found = rows.selectExpr(shown).limit(1).collect()
+        return f": {found[0][0]}" if found else ""
 
     def check_columns(self, struct: StructType) -> None:
         """:raises RefusedPromotionError: the target has other columns than the dataset."""

@@ -22,12 +22,9 @@ from dqx_airflow.plan.passes import MOST_COMPILED
 from dqx_airflow.values import DatasetRef
 from dqx_airflow.values.request import ANSI
 
-_WITH_DEFAULTS = (
-    "spark.sql.session.timeZone",
-    ANSI,
-    "spark.sql.caseSensitive",
-    "spark.sql.legacy.timeParserPolicy",
-)
+TIME_ZONE = "spark.sql.session.timeZone"
+_UTC = frozenset({"utc", "z", "gmt", "etc/utc", "etc/gmt", "etc/uct", "uct", "zulu", "+00:00"})
+_WITH_DEFAULTS = (TIME_ZONE, ANSI, "spark.sql.caseSensitive", "spark.sql.legacy.timeParserPolicy")
 """These count even at their defaults, which may come from the machine or its environment."""
 
 _OF_SQL = "spark.sql."
@@ -57,6 +54,11 @@ def has_ansi(spark: SparkSession) -> bool | None:
     except PySparkException:
         return None
     return None if value is None else value.lower() == "true"
+
+
+def is_in_utc(spark: SparkSession) -> bool:
+    """True if the time zone of a session is UTC; False also for one that it does not tell."""
+    return str(spark.conf.get(TIME_ZONE, "")).lower() in _UTC
 
 
 def engine_of(spark: SparkSession) -> dict[str, Any]:

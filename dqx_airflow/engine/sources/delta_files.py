@@ -30,11 +30,12 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
-from pyspark.sql.types import StructType
+from pyspark.sql.types import BinaryType, StructType, TimestampType
 
 from dqx_airflow.datasets.delta_log import commits_behind, log_files, table_files
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.listing import DataFile, is_local
+from dqx_airflow.engine.sources.partition_values import as_bytes, has_zone, is_named
 from dqx_airflow.metrics.metric import Aggregate, Statistic
 from dqx_airflow.values.redact import redact
 from dqx_airflow.values.report import Arrival, MetricValue
@@ -220,7 +221,6 @@ KEEP_THE_DATA = frozenset(
     }
 )
 """Operations that leave the rows as they are: none of them makes data fresh."""
-_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _EXACT_EXTREMES = frozenset({"tinyint", "smallint", "int", "bigint", "date"})
 """Types whose minima and maxima in the log are exact: strings are truncated, timestamps rounded,
 and NaN is missing for floating-point numbers."""
@@ -291,6 +291,38 @@ class DeltaLog:
     def partitioned_by(self) -> tuple[str, ...]:
         """The columns that are not in the files: the log has their values."""
         return tuple(self.table.metadata().partition_columns or ())
+
+    @cached_property
+    def moments(self) -> tuple[str, ...]:
+        """The partition columns of timestamps."""
+        return tuple(
+            name for name in self.partitioned_by if self.schema[name].dataType == TimestampType()
+        )
+
+    @cached_property
+    def has_own_values(self) -> bool:
+        """True if other readers may find other values in partitions: those of timestamps without a
+        zone, and those of bytes."""
+        is_binary = (self.schema[name].dataType == BinaryType() for name in self.partitioned_by)
+        return bool(self.moments) or any(is_binary)
+
+    @cached_property
+    def zoneless(self) -> Mapping[str, str]:
+        """Timestamps without a zone in partitions, each with the engine that wrote it. Files that
+        were added before the log begins are not looked at.
+
+        :raises OSError: the log cannot be read.
+        :raises ValueError: as above.
+        """
+        found: dict[str, str] = {}
+        files = {unquote(row["path"]) for row in self._files} if self.moments else set[str]()
+        for commit in commits_behind(self.path, self.version, files) if files else ():
+            engine = str(commit.info.get("engineInfo") or commit.info.get("clientVersion") or "")
+            for path in commit.added.keys() & files:
+                values = commit.added[path].get("partitionValues") or {}
+                texts = (f"{name}={values.get(name) or ''}" for name in self.moments)
+                found |= {text: engine for text in texts if not has_zone(text.partition("=")[2])}
+        return found
 
     @cached_property
     def _files(self) -> list[dict[str, Any]]:
@@ -554,9 +586,12 @@ def _values_of(name: str, column: pyarrow.ChunkedArray) -> list[Any]:
     """Recorded values. Of dates and timestamps that Python does not have, such as those after the
     year 9999, partition values are strings, and statistics are unknown."""
     try:
-        return list(column.to_pylist())
+        values = list(column.to_pylist())
     except (OverflowError, ValueError):
         return [_value_of(name, cell) for cell in column]
+    if name.startswith("partition.") and pa.types.is_binary(column.type):
+        return [value if value is None else as_bytes(value) for value in values]
+    return values
 
 
 def _value_of(name: str, cell: pyarrow.Scalar) -> Any:
@@ -592,25 +627,8 @@ def _folders_match_partition(path: str, values: Sequence[tuple[str, Any]]) -> bo
     return (
         len(folders) == len(values)
         and partition.keys() == {name for name, _ in values}
-        and all(_is_written(partition[name], value) for name, value in values)
+        and all(is_named(partition[name], value) for name, value in values)
     )
-
-
-def _is_written(text: str, value: Any) -> bool:
-    """True if a folder name certainly has a value as the log has it."""
-    match value:
-        case None:
-            return text == _NO_VALUE
-        case str():
-            return text == value and text.isascii() and text != _NO_VALUE
-        case bool():
-            return text == str(value).lower()
-        case datetime():
-            try:
-                return datetime.fromisoformat(text) == value.replace(tzinfo=None)
-            except ValueError:
-                return False
-    return text == str(value)
 
 
 def _milliseconds(timestamp: Any) -> int:

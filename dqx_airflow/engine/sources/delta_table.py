@@ -15,7 +15,7 @@ from functools import reduce
 from pathlib import Path
 
 from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -25,14 +25,23 @@ from dqx_airflow.datasets.delta_log import require_whole_commits
 from dqx_airflow.datasets.settings import timestamp_of
 from dqx_airflow.engine.session.sail import INSTEAD, sail_version
 from dqx_airflow.engine.session.spark_errors import spark_failures
+from dqx_airflow.engine.session.spark_session import TIME_ZONE, is_in_utc
 from dqx_airflow.engine.session.spark_versions import condition_of
-from dqx_airflow.engine.sources import dataset
+from dqx_airflow.engine.sources import dataset, partition_values
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.delta_files import DeltaLog, FileGroup, struct_of
-from dqx_airflow.engine.sources.listing import GLOB, NOTHING_IGNORED, DataFile, escaped, is_local
+from dqx_airflow.engine.sources.listing import (
+    GLOB,
+    NOTHING_IGNORED,
+    DataFile,
+    absolute,
+    escaped,
+    is_local,
+)
 from dqx_airflow.errors import DatasetError, first_line
 from dqx_airflow.metrics.sql import quote_name
-from dqx_airflow.values import DatasetRef
+from dqx_airflow.plan.masks import is_masked
+from dqx_airflow.values import MASK, DatasetRef
 
 _NO_PARTITIONS = {"recursiveFileLookup": "true"}
 """Spark then takes no values from folder names."""
@@ -74,15 +83,20 @@ def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> dataset.OpenD
 
     with deltalake_failures(ref, path):
         features = sorted(log.features)
+        require_moments(ref, log)
     alone = None if features else read_files
     if has_delta(spark):
         dataset.require_strict_session(spark, ref, "a Delta table")
+        if features:
+            with deltalake_failures(ref, path):
+                require_moments_of_session(spark, ref, log)
         frame = spark.read.format("delta").option("versionAsOf", version).load(path)
         struct = frame.schema
 
         def read_by_source(dates: Collection[date | None]) -> DataFrame:
-            if not (features or log.is_believed(dates)):
-                return read(dates)  # Spark's source uses the statistics of files as well
+            # Spark's source uses the statistics of files as well.
+            if not features and (log.has_own_values or not log.is_believed(dates)):
+                return read(dates)
             check_files(dates)
             return frame
 
@@ -98,6 +112,71 @@ def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> dataset.OpenD
     return dataset.OpenDataset(ref, struct, read, path, dates, version, log, read_files=alone)
 
 
+_IN_ITS_SESSION = re.compile("spark|databricks", re.IGNORECASE)
+"""Engines that wrote timestamps in the zone of their session, before Delta 4."""
+
+
+def require_moments(ref: DatasetRef, log: DeltaLog) -> None:
+    """Rejects timestamps in partitions whose time zone nothing records; those of other writers are
+    in UTC.
+
+    :raises DatasetError: there is one.
+    """
+    for text, engine in log.zoneless.items():
+        if _IN_ITS_SESSION.search(engine):
+            name = text.partition("=")[0]
+            shown = f"{name}={MASK}" if is_masked(name, ref.masked) else text
+            column = quote_name(name)
+            statement = f"UPDATE delta.{quote_name(log.path)} SET {column} = {column}"  # noqa: S608
+            raise DatasetError(
+                f"dataset '{ref.name}': the partition {shown} of {log.path} has no time zone: it "
+                f"is in that of a session of {engine}, which the log does not have",
+                f"in that time zone, run with Delta 4.1 or newer, which writes UTC: {statement}",
+            )
+
+
+def require_moments_of_table(
+    spark: SparkSession, ref: DatasetRef, table: str, version: int
+) -> None:
+    """Rejects timestamps in partitions of a table of the catalog that Spark's Delta source would
+    read in another time zone, or whose time zone nothing records.
+
+    :raises DatasetError: there is one, or the session is not in UTC and the log cannot be read.
+    """
+    columns = ("partitionColumns", "location")
+    detail = spark.sql(f"DESCRIBE DETAIL {table}").select(*columns).collect()[0]
+    kinds = dict(spark.table(table).dtypes)
+    moments = [name for name in detail[0] if kinds[name] == "timestamp"]
+    if not moments:
+        return
+    path = absolute(detail[1])
+    try:
+        stored = DeltaTable(path, version)
+        log = DeltaLog(stored, path, struct_of(stored), None)
+        require_moments(ref, log)
+        require_moments_of_session(spark, ref, log)
+    except (DeltaError, OSError, ValueError) as error:
+        if not is_in_utc(spark):
+            raise DatasetError(
+                f"dataset '{ref.name}': {table} is partitioned by '{moments[0]}', and its log, "
+                f"which has the time zone, cannot be read: {first_line(error)}",
+                f"set {TIME_ZONE}=UTC, at least for the gate",
+            ) from error
+
+
+def require_moments_of_session(spark: SparkSession, ref: DatasetRef, log: DeltaLog) -> None:
+    """Rejects timestamps in partitions that Spark's Delta source would read in another time zone.
+
+    :raises DatasetError: there is one.
+    """
+    if log.zoneless and not is_in_utc(spark):
+        raise DatasetError(
+            f"dataset '{ref.name}': timestamps in the partitions of {log.path} have no time zone, "
+            "and are in UTC: this Spark session would read them in its own",
+            f"set {TIME_ZONE}=UTC, at least for the gate",
+        )
+
+
 def frame_of_parts(spark: SparkSession, log: DeltaLog, parts: Sequence[FileGroup]) -> DataFrame:
     """Files of a Delta table, read as Parquet; an empty frame if there are none."""
     frames = [_frame_of(spark, log, part) for part in parts]
@@ -105,17 +184,18 @@ def frame_of_parts(spark: SparkSession, log: DeltaLog, parts: Sequence[FileGroup
 
 
 def _frame_of(spark: SparkSession, log: DeltaLog, part: FileGroup) -> DataFrame:
-    partition_values = dict(part.values)
+    values = dict(part.values)
     if not log.reads_folders and any(map(GLOB.search, part.uris)):
         raise DatasetError(f"Sail cannot read {log.path}: a path has wildcard characters", INSTEAD)
-    struct = StructType([field for field in log.schema if field.name not in partition_values])
+    struct = StructType([field for field in log.schema if field.name not in values])
     reader = spark.read.schema(struct).options(**NOTHING_IGNORED)
     # A folder that looks like a partition counts only if it agrees with the log.
-    in_folders = bool(log.partitioned_by) and not partition_values
-    reader = reader.options(**({"basePath": log.path} if in_folders else _NO_PARTITIONS))
+    in_folders = bool(log.partitioned_by) and not values
+    by_folder = {"basePath": log.path, **partition_values.IN_UTC}
+    reader = reader.options(**(by_folder if in_folders else _NO_PARTITIONS))
     frame = reader.parquet(*map(escaped, part.uris))
-    for name, value in partition_values.items():
-        frame = frame.withColumn(name, F.lit(value).cast(log.schema[name].dataType))
+    for name, value in values.items():
+        frame = frame.withColumn(name, partition_values.literal(value, log.schema[name].dataType))
     return frame.select(*(F.expr(quote_name(name)) for name in log.schema.names))
 
 

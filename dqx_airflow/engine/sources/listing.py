@@ -21,6 +21,7 @@ from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSy
 from pyspark.sql.types import StringType, StructField, StructType
 
 from dqx_airflow.datasets.reader_options import given_options, is_on, option_of
+from dqx_airflow.engine.sources.partition_values import IN_UTC
 from dqx_airflow.values import DatasetRef
 
 if TYPE_CHECKING:
@@ -287,6 +288,16 @@ def partition_names(files: Iterable[DataFile]) -> list[str]:
     return list(dict.fromkeys(map(unquote, names)))
 
 
+def partition_texts(files: Iterable[DataFile]) -> dict[str, list[str]]:
+    """The values named by the folders of files, by their columns: `2024-03-02` for `ds`."""
+    folders = dict.fromkeys(part for file in files for part in file.path.split("/")[:-1])
+    texts: dict[str, list[str]] = {}
+    for name, equals, text in (folder.partition("=") for folder in folders):
+        if name and equals:
+            texts.setdefault(unquote(name), []).append(unquote(text))
+    return texts
+
+
 def _below(system: FileSystem, place: FileInfo) -> list[FileInfo]:
     """The file itself, or the files in a folder."""
     if place.type is FileType.File:
@@ -412,6 +423,12 @@ class DatasetFiles:
         return partition_names(self.listed)
 
     @property
+    def names_no_zone(self) -> bool:
+        """True if there are folders of partitions, and no option says in which time zone their
+        timestamps are."""
+        return bool(self.folders) and option_of(self.ref, "timeZone") is None
+
+    @property
     def place(self) -> str:
         """The path for a reader."""
         return for_spark(self.path)
@@ -444,5 +461,9 @@ class DatasetFiles:
         reader = self.spark.read.format(format)
         if format != "iceberg":
             reader = reader.options(**NOTHING_IGNORED)
+        # The values in text files have a time zone of their own.
+        has_guessed_texts = format in ("csv", "json") and self.ref.schema is None
+        if self.names_no_zone and not has_guessed_texts:
+            reader = reader.options(**IN_UTC)
         root = partition_root(self.path)
         return reader if root is None else reader.option("basePath", root)

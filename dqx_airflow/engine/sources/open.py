@@ -7,13 +7,15 @@ their column silently become NULL.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date, datetime, timezone
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType, TimestampType
 
 from dqx_airflow.datasets.delta_log import require_whole_commits
 from dqx_airflow.datasets.reader_options import given_options, is_on, of_delta_table, option_of
@@ -26,14 +28,21 @@ from dqx_airflow.engine.session.spark_versions import condition_of
 from dqx_airflow.engine.sources import dataset, footers, listing, text_files
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.delta_files import COMMITS_READ, KEEP_THE_DATA
-from dqx_airflow.engine.sources.delta_table import deltalake_failures, open_delta
+from dqx_airflow.engine.sources.delta_table import (
+    deltalake_failures,
+    open_delta,
+    require_moments_of_table,
+)
 from dqx_airflow.engine.sources.footers import UNREADABLE, merges_schemas
 from dqx_airflow.engine.sources.guessed_types import faults_of, guess_csv, guess_json, read_texts
 from dqx_airflow.engine.sources.jdbc import open_database_table
 from dqx_airflow.engine.sources.listing import GLOB, DataFile, DatasetFiles, absolute, paths_of
+from dqx_airflow.engine.sources.partition_values import NO_VALUE, has_zone, moment_in_utc
 from dqx_airflow.errors import DatasetError, RequestError
 from dqx_airflow.metrics.sql import quote_literal, quote_name
-from dqx_airflow.values import DatasetRef
+from dqx_airflow.metrics.types import spelled_like
+from dqx_airflow.plan.masks import is_masked
+from dqx_airflow.values import MASK, DatasetRef
 
 
 def open_dataset(spark: SparkSession, ref: DatasetRef) -> dataset.OpenDataset:
@@ -156,6 +165,8 @@ def open_table(spark: SparkSession, ref: DatasetRef, table: str) -> dataset.Open
     if location and listing.is_local(location):
         with deltalake_failures(ref, location):
             require_whole_commits(location, version)
+    if any(kind == "timestamp" for _, kind in frame.dtypes):
+        require_moments_of_table(spark, ref, table, version)
     opened = dataset.OpenDataset.of_frame(
         ref, reader.option("versionAsOf", version).table(table), table
     )
@@ -301,7 +312,54 @@ def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> dataset.OpenD
         opened = _open_columns(source, unseen)
     if ref.schema is not None and not (of_sail or opened.read(()).inputFiles()):
         raise dataset.nothing_there(ref, path)
-    return replace(opened, files=files)
+    notes = _folder_notes(ref, opened.struct, source)
+    return replace(opened, files=files, notes={**opened.notes, **notes})
+
+
+_AS_WRITTEN = {
+    "int": re.compile(r"0|-?[1-9]\d*"),
+    "bigint": re.compile(r"0|-?[1-9]\d*"),
+    "date": re.compile(r"\d{4}-\d\d-\d\d"),
+    "double": re.compile(r"-?(0|[1-9]\d*)(\.\d+)?"),
+}
+"""What has the form of a guessed type: of `007` it would be another one."""
+_HAS_DAY = re.compile(r"[+-]?\d{4,7}(-|$)")
+
+
+def _folder_notes(ref: DatasetRef, struct: StructType, source: DatasetFiles) -> dict[str, str]:
+    """What is not evident about the values in the names of folders, by their columns.
+
+    :raises DatasetError: a time there has no day, and Spark would read it as one of today.
+    """
+    notes = {}
+    for name, texts in listing.partition_texts(source.listed).items():
+        column = spelled_like(name, struct.names)
+        if column is None:
+            continue
+        kind = struct[column].dataType.simpleString()
+        hides = is_masked(column, ref.masked)
+        if kind.startswith("timestamp"):
+            timeless = [text for text in texts if text != NO_VALUE and not _HAS_DAY.match(text)]
+            if timeless:
+                raise DatasetError(
+                    f"dataset '{ref.name}': the folder {column}="
+                    f"{MASK if hides else timeless[0]} has a time without its day",
+                    f"declare it as a string: schema='..., {column} string'",
+                )
+            is_bare = any(text != NO_VALUE and not has_zone(text) for text in texts)
+            if kind == "timestamp" and is_bare and source.names_no_zone:
+                notes[column] = (
+                    f"the names of its folders have no time zone: {column} is read in UTC, unless "
+                    "the option timeZone says otherwise"
+                )
+        form = _AS_WRITTEN.get(kind) if ref.schema is None else None
+        other = [text for text in texts if form and text != NO_VALUE and not form.fullmatch(text)]
+        if other:
+            notes[column] = (
+                f"the folder {column}={MASK if hides else other[0]} is read as {kind}: to read "
+                f"what is written, declare schema='..., {column} string'"
+            )
+    return notes
 
 
 def _open_columns(source: DatasetFiles, unseen: Mapping[str, str]) -> dataset.OpenDataset:
@@ -320,7 +378,7 @@ def _open_columns(source: DatasetFiles, unseen: Mapping[str, str]) -> dataset.Op
     reader = source.strict_reader()
     reader = reader if schema is None else reader.schema(schema)
     try:
-        frame = reader.load(place)
+        frame = _with_folders_in_utc(source, reader.load(place), reader)
         struct = frame.schema  # Spark Connect only now looks at the files.
     except PySparkException as error:
         is_refused = ref.schema is None and condition_of(error) == UNREADABLE
@@ -373,6 +431,29 @@ def _open_columns(source: DatasetFiles, unseen: Mapping[str, str]) -> dataset.Op
             raise dataset.unreadable(source.spark, ref, error) from error
 
     return replace(opened, read_files=read_files)
+
+
+def _with_folders_in_utc(
+    source: DatasetFiles, frame: DataFrame, reader: DataFrameReader
+) -> DataFrame:
+    """Text files whose types are guessed, with the timestamps in the names of their folders in UTC,
+    and not in the time zone of the other values."""
+    if source.ref.format not in ("csv", "json") or not source.names_no_zone:
+        return frame
+    struct = frame.schema
+    moments = {
+        field.name
+        for field in struct.fields
+        if field.dataType == TimestampType() and spelled_like(field.name, source.folders)
+    }
+    if not moments:
+        return frame
+    fields = [
+        StructField(field.name, StringType()) if field.name in moments else field
+        for field in struct.fields
+    ]
+    texts = reader.schema(StructType(fields)).load(source.place)
+    return texts.withColumns({name: F.expr(moment_in_utc(name)) for name in moments})
 
 
 def _schema_as_written(source: DatasetFiles) -> StructType | None:
