@@ -114,7 +114,8 @@ def _add_events(flow: Flow, paths: Iterable[Path]) -> None:
 
 def _add_suite(flow: Flow, request: GateRequest, *, is_enforced: bool) -> None:
     """Adds the tables and the columns that a suite names, and that it checks them."""
-    from dqx_airflow.plan.passes import passes_over
+    from dqx_airflow.plan.description import columns_read, has_sql
+    from dqx_airflow.plan.passes import UnknownDataset, reads_of
     from dqx_airflow.plan.selection import checked_suite, plan_of
 
     plan = plan_of(request, checked_suite(request))
@@ -126,10 +127,12 @@ def _add_suite(flow: Flow, request: GateRequest, *, is_enforced: bool) -> None:
         names = set(chain.from_iterable(asked))
         table.columns.update(names)
         if is_enforced:
-            for one in passes_over(plan, ref.name):
-                # SQL may name any column: those of its words that are columns count.
-                sql = re.findall(r"\w+", " ".join(one.sql)) if one.has_sql else ()
-                names.update(table.columns if "all" in one.columns else one.columns, sql)
+            for scan_pass in reads_of(plan.requests, UnknownDataset(ref), plan.date).passes:
+                columns = columns_read(scan_pass)
+                names.update(table.columns if "all" in columns else columns)
+                if has_sql(scan_pass):
+                    # SQL may name any column: those of its words that are columns count.
+                    names.update(re.findall(r"\w+", " ".join(scan_pass.texts)))
             table.add_check(plan.suite, "", names)
 
 

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict, fields, is_dataclass, replace
 from datetime import date
 from enum import Enum
@@ -29,6 +29,7 @@ from dqx_airflow.values import DatasetRef, SourceFile, Span
 if TYPE_CHECKING:
     from dqx_airflow.dql.check import Checked
     from dqx_airflow.plan.model import Plan
+    from dqx_airflow.plan.passes import KnownDataset
 
 _ASSUMED = "the datasets of checks are assumed to have dates, all others to have none"
 _WITHOUT_EFFECT = ("connection", "output", "output_file", "results", "recompute", "watch")
@@ -135,7 +136,7 @@ def _plan(options: Options, format: TextOrJson, *, shows_cost: bool) -> str:
     :raises SourceError: that call has errors, other than datasets that are not given.
     """
     from dqx_airflow.cli.calls import read_call
-    from dqx_airflow.plan.passes import describe_plans
+    from dqx_airflow.plan.description import describe_plans
     from dqx_airflow.plan.selection import assumed, checked_suite, plan_of
 
     call = read_call(options, date.today())
@@ -156,7 +157,24 @@ def _plan(options: Options, format: TextOrJson, *, shows_cost: bool) -> str:
     if format == "json":
         return "\n".join(map(_json, plans))
     assumption = f"without {listed(tuple(unknown))}: {_ASSUMED}\n\n" if unknown else ""
-    return assumption + describe_plans(plans)
+    refs = {ref.name: ref for request in call.requests for ref in request.datasets}
+    return assumption + describe_plans(plans, _known(refs.values()))
+
+
+def _known(refs: Iterable[DatasetRef]) -> dict[str, KnownDataset]:
+    """The datasets as far as they are known without Spark: the files and the columns of those at a
+    path."""
+    from dqx_airflow.plan.passes import UnknownDataset
+
+    try:
+        from dqx_airflow.engine.sources.unopened import UnopenedDataset
+    except ModuleNotFoundError:  # an installation without PySpark
+        return {ref.name: UnknownDataset(ref) for ref in refs}
+    known: dict[str, KnownDataset] = {}
+    for ref in refs:
+        dataset = UnopenedDataset(ref)
+        known[ref.name] = dataset if ref.path and dataset.exists else UnknownDataset(ref)
+    return known
 
 
 def _costs(plan: Plan, refs: Collection[DatasetRef], format: TextOrJson) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 
 import pyarrow as pa
@@ -14,14 +14,13 @@ import pyarrow.parquet as pq
 from pyarrow.fs import FileSystem
 
 from dqx_airflow.datasets.delta_log import table_files
-from dqx_airflow.engine.sources.date_column import DateColumn
-from dqx_airflow.engine.sources.delta_files import DeltaLog, struct_of
-from dqx_airflow.engine.sources.delta_table import table_at
-from dqx_airflow.engine.sources.listing import DataFile, absolute, files_at
+from dqx_airflow.engine.sources.listing import DataFile
+from dqx_airflow.engine.sources.unopened import UnopenedDataset
 from dqx_airflow.errors import DatasetError, first_line
 from dqx_airflow.metrics.metric import Scan
+from dqx_airflow.plan.description import columns_read, has_sql
 from dqx_airflow.plan.model import MetricRequest, Plan
-from dqx_airflow.plan.passes import LATER, Pass, passes_over
+from dqx_airflow.plan.passes import Pass, UnknownDataset, reads_of
 from dqx_airflow.plan.predicates import aggregates_of
 from dqx_airflow.values import DatasetRef
 
@@ -47,53 +46,29 @@ class AssertionCost:
     by_states: int
 
 
-@dataclass(frozen=True)
-class _Files:
-    """The files of a dataset at a path."""
+def _bytes_of(scan_pass: Pass, dataset: UnopenedDataset) -> float:
+    """The size of what a pass reads."""
+    files = dataset.files_on(scan_pass.dates or (None,))
+    size = sum(file.size for file in files)
+    named = {*columns_read(scan_pass), *filter(None, [dataset.ref.date_column])}
+    # Features such as column mapping name columns differently.
+    has_other_names = dataset.log is not None and dataset.log.features
+    if has_sql(scan_pass) or "all" in named or dataset.ref.filter or has_other_names:
+        return size
+    return size * _share(dataset, files, named)
 
-    ref: DatasetRef
-    path: str
 
-    @cached_property
-    def log(self) -> DeltaLog | None:
-        """:raises DatasetError: the Delta table does not exist."""
-        if self.ref.format != "delta":
-            return None
-        table = table_at(self.ref, self.path)
-        struct, is_of_now = struct_of(table), self.ref.version is None and not self.ref.timestamp
-        dates = DateColumn.of(self.ref, struct)
-        return DeltaLog(table, self.path, struct, dates, is_of_now, self.ref.trust_log)
-
-    @cached_property
-    def _listed(self) -> tuple[DataFile, ...]:
-        return files_at(self.path) or ()
-
-    def bytes_of(self, scan_pass: Pass) -> float:
-        """The size of what a pass reads."""
-        log, dates = self.log, scan_pass.dates or (None,)
-        if log is not None:
-            files = {file for on in dates for file in log.files_of(on)}
-        else:
-            column = DateColumn(self.ref.date_column or "", "date")
-            files = {
-                file
-                for file in self._listed
-                if any(on is None or column.may_be_in(on, file.path) for on in dates)
-            }
-        named = {*scan_pass.columns, *filter(None, [self.ref.date_column])}
-        # Features such as column mapping name columns differently.
-        is_whole = scan_pass.has_sql or "all" in named or self.ref.filter or (log and log.features)
-        return sum(file.size for file in files) * (1.0 if is_whole else self._share(files, named))
-
-    def _share(self, files: Collection[DataFile], columns: Collection[str]) -> float:
-        """The share of the bytes of Parquet files that some columns have, by the footers of the
-        largest ones; 1 for other formats, whose rows are read as a whole."""
-        if self.ref.format not in ("delta", "parquet"):
-            return 1.0
-        largest = sorted(files, key=lambda file: -file.size)[:_MOST_FOOTERS]
-        sizes = [_column_sizes(self.path, self.ref.format, file.path) for file in largest]
-        total = sum(of_file.total() for of_file in sizes)
-        return sum(of_file[name] for of_file in sizes for name in columns) / total if total else 0.0
+def _share(
+    dataset: UnopenedDataset, files: Collection[DataFile], columns: Collection[str]
+) -> float:
+    """The share of the bytes of Parquet files that some columns have, by the footers of the
+    largest ones; 1 for other formats, whose rows are read as a whole."""
+    if dataset.ref.format not in ("delta", "parquet"):
+        return 1.0
+    largest = sorted(files, key=lambda file: -file.size)[:_MOST_FOOTERS]
+    sizes = [_column_sizes(dataset.path, dataset.ref.format, file.path) for file in largest]
+    total = sum(of_file.total() for of_file in sizes)
+    return sum(of_file[name] for of_file in sizes for name in columns) / total if total else 0.0
 
 
 @cache
@@ -120,14 +95,14 @@ def costs_of(plan: Plan, refs: Iterable[DatasetRef]) -> tuple[int, tuple[Asserti
 
     :raises DatasetError: a Delta table does not exist, or its log is broken.
     """
-    sized = {ref.name: _Files(ref, absolute(ref.path)) for ref in refs if ref.path}
+    sized = {ref.name: UnopenedDataset(ref) for ref in refs if ref.path}
 
     def is_in_log(request: MetricRequest) -> bool:
-        files = sized.get(request.dataset)
-        if files is None or files.log is None or files.ref.filter is not None:
+        dataset = sized.get(request.dataset)
+        if dataset is None or request.definition.scan is not Scan.FLAT:
             return False
-        parts = aggregates_of(request) if request.definition.scan is Scan.FLAT else ()
-        answered = files.log.answers(parts, request.date)
+        parts = aggregates_of(request)
+        answered = dataset.answers_of_log(parts, request.date)
         return bool(parts) and all(part.sql in answered for part in parts)
 
     in_log = frozenset(filter(is_in_log, plan.requests))
@@ -138,11 +113,17 @@ def costs_of(plan: Plan, refs: Iterable[DatasetRef]) -> tuple[int, tuple[Asserti
         left = [request for request in requests if request not in in_log | stored]
         size, passes, columns = 0.0, 0, set[str]()
         for name in {request.dataset for request in left}:
-            for scan_pass in passes_over(replace(plan, requests=tuple(left)), name):
-                if scan_pass.reason is not LATER:
-                    passes += 1
-                    columns.update(scan_pass.columns, ["all"] * scan_pass.has_sql)
-                    size += sized[name].bytes_of(scan_pass) if name in sized else 0
+            dataset = sized.get(name)
+            known = dataset or UnknownDataset(DatasetRef(name))
+            for scan_pass in reads_of(left, known, plan.date).passes:
+                if scan_pass.is_late:
+                    continue
+                passes += 1
+                columns.update(columns_read(scan_pass))
+                if has_sql(scan_pass):
+                    columns.add("all")
+                if dataset is not None:
+                    size += _bytes_of(scan_pass, dataset)
         return round(size), passes, tuple(sorted(columns))
 
     needed = [(*planned.requests, *planned.history) for planned in plan.assertions]

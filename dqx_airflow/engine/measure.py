@@ -16,6 +16,7 @@ from dqx_airflow.engine.proof.engine_key import known_proof
 from dqx_airflow.engine.scan.dataset_scan import scan
 from dqx_airflow.engine.scan.frames import ReferenceTables, run_queries
 from dqx_airflow.engine.scan.matching import run_matches
+from dqx_airflow.engine.scan.rows import log_passes
 from dqx_airflow.engine.scan.states import StateCache
 from dqx_airflow.engine.session.concurrency import side_by_side
 from dqx_airflow.engine.session.spark_session import objection_to_sql
@@ -26,6 +27,7 @@ from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.plan.masks import snapshot_of, without_values
 from dqx_airflow.plan.model import MetricRequest, Plan, Scanned, joined, row_count
+from dqx_airflow.plan.passes import match_passes, query_passes, shared_requests
 from dqx_airflow.plan.predicates import lookups_of
 from dqx_airflow.values import DatasetRef, DatasetSnapshot
 
@@ -79,9 +81,11 @@ def measure_together(
     by_scope: dict[tuple[date, frozenset[str]], list[Plan]] = {}
     for plan in plans:
         by_scope.setdefault((plan.date, frozenset(plan.reads)), []).append(plan)
-    if len(by_scope) > 1:
-        judged = {plan.date for plan in plans}
-        found.add(_measure_shared(spark, opened, joined(plans), judged, found, cache))
+    date_columns = {name: dataset.ref.date_column for name, dataset in opened.items()}
+    shared = shared_requests(plans, date_columns)
+    if wanted := [request for request in shared if request not in found]:
+        dates = [plan.date for plan in plans]
+        found.add(_measure_shared(spark, opened, wanted, dates, cache))
     measured: dict[tuple[date, frozenset[str]], Scanned] = {}
     for scope, plans_of_scope in by_scope.items():
         whole = joined(plans_of_scope)
@@ -98,46 +102,28 @@ def measure_together(
 def _measure_shared(
     spark: SparkSession,
     opened: Mapping[str, OpenDataset],
-    plan: Plan,
-    dates: Collection[date],
-    known: Scanned,
+    requests: Sequence[MetricRequest],
+    dates: Sequence[date],
     cache: StateCache | None,
 ) -> Scanned:
     """The values of requests that do not depend on the judged date.
 
-    :param plan: the requests of all plans.
     :param dates: the judged dates.
-    :param known: results found before.
     """
-    references = ReferenceTables(opened, plan.date)
+    references = ReferenceTables(opened, dates[0])
 
     def scan_one(dataset: OpenDataset) -> Scanned:
-        name = dataset.ref.name
-        requests = [
-            request
-            for request in plan.requests
-            if request.dataset == name
-            and request not in known
-            and not _depends_on_the_judged_date(request, opened)
-        ]
-        if not requests or has_drift(spark, dataset, dates):
+        own = [request for request in requests if request.dataset == dataset.ref.name]
+        if not own or has_drift(spark, dataset, set(dates)):
             return Scanned()
-        return scan(spark, dataset, requests, references, cache)
+        return scan(spark, dataset, own, references, cache)
 
     shared = Scanned()
     for scanned in side_by_side(spark, scan_one, tuple(opened.values())):
         shared.add(scanned)
     # A date whose rows cannot be read, or fail an expression, fails the others in the scan too, but
     # not alone.
-    return shared.of(request for request in plan.requests if request not in shared.failures)
-
-
-def _depends_on_the_judged_date(request: MetricRequest, opened: Mapping[str, OpenDataset]) -> bool:
-    """True for a request that reads rows of other datasets on the judged date."""
-    if request.definition.scan in (Scan.QUERY, Scan.MATCH):
-        return True
-    references = {lookup.reference for lookup in lookups_of(request)}
-    return any(name not in opened or opened[name].ref.date_column for name in references)
+    return shared.of(request for request in requests if request not in shared.failures)
 
 
 def measure_alone(
@@ -173,8 +159,11 @@ def measure_alone(
         return [request for request in of_kind if request not in measured.failures]
 
     if queries := left(Scan.QUERY):
+        log_passes(query_passes(queries))
         measured.add(run_queries(spark, queries, opened, plan.date))
     if matches := left(Scan.MATCH):
+        for dataset in opened.values():
+            log_passes(match_passes(matches, plan.date, dataset.ref))
         measured.add(run_matches(spark, matches, references, _rows_on_the_date(plan, measured)))
     return measured
 

@@ -400,6 +400,30 @@ def slip_in_schema(schema: str) -> tuple[str, str] | None:
     return None
 
 
+_DECLARED = re.compile(r"(?:`(?P<quoted>(?:[^`]|``)+)`|(?P<name>\w+))[\s:]+(?P<type>.+)", re.DOTALL)
+_CLAUSE = re.compile(r"\s+(NOT\s+NULL|COMMENT|DEFAULT)\b.*", re.DOTALL | re.IGNORECASE)
+
+
+def declared_types(schema: str) -> dict[str, str] | None:
+    """The columns of a schema in DDL with their types, as Spark writes them; None if that takes
+    Spark to find out.
+
+    >>> declared_types("id long NOT NULL, `total sum` decimal(18, 2)")
+    {'id': 'bigint', 'total sum': 'decimal(18,2)'}
+    """
+    types = {}
+    for column in _between_commas(schema, "`'\""):
+        declared = _DECLARED.fullmatch(column.strip())
+        if declared is None:
+            return None
+        name = declared["name"] or declared["quoted"].replace("``", "`")
+        try:
+            types[name] = canonical_type(_CLAUSE.sub("", declared["type"]))
+        except TypeTextError:
+            return None
+    return types
+
+
 def _between_commas(text: str, quotes: str = "") -> list[str]:
     """The parts between commas outside of brackets and quotes."""
     parts, depth, quote = [""], 0, ""

@@ -1,130 +1,593 @@
-"""The reads of a dataset, and their reasons: the passes over its rows, as far as a plan determines
-them.
+"""The passes over the rows of a dataset: one planner for a run, `dql explain` and coverage.
 
-What the transaction log or an earlier run answers needs no pass; that is known only when the gate
-runs.
+1. collect: `collect` lists the aggregates that requests need, each once for a date.
+2. split: `plan_passes` decides which of them are read together, by the size of the dataset.
+3. run: `engine.scan.dataset_scan` reads each pass, and then the late ones that are still needed.
+4. answer: it computes the value of each request from the results of its aggregates.
 
-And a plan in readable form: what is measured where and when, and the conditions on it.
+With few rows, everything is one pass, up to a few thousand aggregates, because a pass is cheaper
+than starting another job. Aggregates that are not over the rows themselves have passes of their
+own. With many rows, distinct values are counted separately, a day that only serves as a baseline is
+not read for the aggregates of the target date, and no pass has more aggregates than Spark compiles.
+An aggregate that the extremes of a column may answer is late: it is read only if they do not.
+
+Beside other aggregates, `count(DISTINCT ...)` makes Spark carry all of them through a shuffle of
+every key, and several of them multiply the rows. Keys that should be unique are counted by a hash:
+if no hash occurs twice, no key does. If one does, the keys are counted exactly.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from datetime import date
+from enum import Enum
+from types import MappingProxyType
+from typing import Protocol
 
-from dqx_airflow.diagnostics.diagnostic import listed
-from dqx_airflow.dql import nodes
-from dqx_airflow.dql.printer import show
-from dqx_airflow.dql.walk import rewritten
-from dqx_airflow.metrics.metric import Aggregate, ArgumentKind, Frequencies, Scan, Statistic
-from dqx_airflow.plan import model
-from dqx_airflow.plan.predicates import UNTYPED, aggregates_of, undecided_rows
-from dqx_airflow.plan.schema_check import is_about_rows, shared_matches
-from dqx_airflow.values.exact import exact_text
-
-ROWS = "each row is read once, for all metrics that need single rows"
-KEYS = (
-    "keys need a shuffle: one pass counts the hashes of all keys, and repeated hashes are "
-    "counted exactly"
+from dqx_airflow.metrics.builtin.values import rows_where
+from dqx_airflow.metrics.metric import Aggregate, Frequencies, Scan, Statistic, Steps, TypeOf
+from dqx_airflow.metrics.sql import quote_name
+from dqx_airflow.plan.masks import reveals_parts
+from dqx_airflow.plan.model import Grouping, MetricRequest, Plan
+from dqx_airflow.plan.predicates import (
+    UNTYPED,
+    aggregates_of,
+    lookups_of,
+    only_listed,
+    predicate_sql,
+    undecided_rows,
 )
-VALUES = "distinct values need a shuffle of their own; with few rows they share the pass"
-FREQUENCIES = "values are counted first: one pass for each list of columns and each filter"
-STEPS = "rows are sorted, because each is compared with the previous one"
-MATCHED = "rows of two datasets are compared: their keys and values are shuffled once"
-QUERY = "a query in the suite runs as a separate SELECT"
-LATER = "only if the minimum or maximum is outside a range: counts the rows that violate it"
+from dqx_airflow.plan.row_values import RowTypes
+from dqx_airflow.plan.schema_check import (
+    Schema,
+    is_about_rows,
+    objection_to,
+    objection_to_lookup,
+    shared_matches,
+)
+from dqx_airflow.values import DatasetRef, MetricValue, Origin
+
+MOST_ROWS_FUSED = 250_000
+"""Up to this many rows, one pass over everything is cheaper than starting another job."""
+
+MOST_BYTES_FUSED = 4_000_000
+"""Files up to this size, in bytes, have few rows whatever their format."""
 
 MOST_COMPILED = 250
 """The maximum number of aggregates in a pass over many rows. Spark compiles two fields for each, up
 to `spark.sql.codegen.maxFields`; several compiled passes are faster than one that is interpreted.
 """
 
+MOST_FUSED = 2_500
+"""The maximum number of aggregates in a pass over few rows: Spark's planning time grows faster than
+their number, and its stack is limited."""
+
+MOST_DISTINCT = 50
+"""The maximum number of columns or keys whose distinct values one pass counts: Spark copies the
+rows for each of them."""
+
+_LEAST_WASTE = 0.5
+"""Days are read separately if one pass would waste at least this share of its work."""
+
+
+def are_few(rows: int) -> bool:
+    """True for a number of rows that one pass reads for everything."""
+    return rows <= MOST_ROWS_FUSED
+
+
+def are_small(size: int) -> bool:
+    """True for files that have few rows, by their size in bytes."""
+    return size <= MOST_BYTES_FUSED
+
+
+class PassKind(Enum):
+    """The kind of a pass; its value says why it is a pass of its own."""
+
+    ROWS = "each row is read once, for all metrics that need single rows"
+    EVERYTHING = "few rows: all metrics share one pass, also those that count distinct values"
+    KEYS = (
+        "keys need a shuffle: one pass counts the hashes of all keys, and repeated hashes are "
+        "counted exactly"
+    )
+    VALUES = "distinct values need a shuffle of their own"
+    FREQUENCIES = "values are counted first: one pass for each list of columns and each filter"
+    STEPS = "rows are sorted, because each is compared with the previous one"
+    MATCHED = "rows of two datasets are compared: their keys and values are shuffled once"
+    QUERY = "a query in the suite runs as a separate SELECT"
+
+
+class KnownDataset(Protocol):
+    """A dataset before its rows are read: the facts on which its passes depend."""
+
+    @property
+    def ref(self) -> DatasetRef:
+        """The dataset, as the gate names it."""
+
+    @property
+    def schema(self) -> Schema | None:
+        """Its columns; None if they are not known yet."""
+
+    def has_few_rows(self, dates: Collection[date | None]) -> bool:
+        """True if the rows of the dates are known to be few."""
+
+    def answers_of_log(
+        self, aggregates: Iterable[Aggregate], on: date | None
+    ) -> Mapping[str, MetricValue]:
+        """The exact results that a transaction log has for a date, by the SQL of the aggregate."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownDataset:
+    """A dataset of which only the name is known: it is planned as if it had many rows."""
+
+    ref: DatasetRef
+    schema: None = None
+
+    def has_few_rows(self, dates: Collection[date | None]) -> bool:
+        """False: nothing is known."""
+        return False
+
+    def answers_of_log(
+        self, aggregates: Iterable[Aggregate], on: date | None
+    ) -> Mapping[str, MetricValue]:
+        """Nothing: there is no log to read."""
+        return {}
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLimits:
+    """The limits of an engine: `most_compiled` aggregates in a pass over many rows, and whether it
+    `fuses_keys`, that is, counts the keys of few rows beside other aggregates."""
+
+    most_compiled: int = MOST_COMPILED
+    fuses_keys: bool = True
+
+
+SPARK = EngineLimits()
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateRequest:
+    """An aggregate over the rows of a date. `looks_into` are the datasets of its lookups.
+
+    Results that may change over the same rows, and those that reveal masked columns, are not
+    `is_storable`.
+    """
+
+    date: date | None
+    aggregate: Aggregate
+    looks_into: tuple[str, ...] = ()
+    is_storable: bool = True
+
+    @classmethod
+    def of(cls, request: MetricRequest, aggregate: Aggregate, ref: DatasetRef) -> AggregateRequest:
+        """The request for an aggregate that a metric of a dataset needs."""
+        looks_into = tuple(dict.fromkeys(lookup.reference for lookup in lookups_of(request)))
+        # SQL written by the user may call rand() or current_date().
+        is_storable = request.metric != "sql" and not (
+            ref.masked and reveals_parts(request, {ref.name: ref.masked})
+        )
+        return cls(request.date, aggregate, looks_into, is_storable)
+
+
+def dates_of(requests: Iterable[AggregateRequest]) -> set[date | None]:
+    """The dates of aggregate requests; only None if a dataset has no dates."""
+    return {request.date for request in requests}
+
+
+@dataclass(slots=True)
+class AggregateResults:
+    """The results of aggregates: values by date and SQL, dates without rows, and reasons for
+    failures."""
+
+    values: dict[tuple[date | None, str], MetricValue] = field(default_factory=dict)
+    absent: dict[date | None, Origin] = field(default_factory=dict)
+    broken: dict[str, str] = field(default_factory=dict)
+    _origins: dict[tuple[date | None, str], Origin] = field(default_factory=dict)
+
+    def __contains__(self, request: AggregateRequest) -> bool:
+        return request.date in self.absent or (request.date, request.aggregate.sql) in self.values
+
+    def add(self, on: date | None, results: Mapping[str, MetricValue], origin: Origin) -> None:
+        """Adds results for a date, by the SQL of their aggregates."""
+        for sql, value in results.items():
+            self.values[on, sql] = value
+            self._origins[on, sql] = origin
+        if on is not None and results.get("count(1)") == 0:
+            self.absent[on] = origin
+
+    def add_pass(
+        self,
+        dates: Iterable[date | None],
+        texts: Sequence[str],
+        by_date: Mapping[date | None, Mapping[str, MetricValue]],
+        broken: Mapping[str, str],
+    ) -> None:
+        """Adds the results of a pass over some dates that do not all need all of it. Results known
+        for a date stay.
+
+        :param texts: the SQL of the aggregates of the pass.
+        :param by_date: the results of each date that has rows.
+        :param broken: the reason for each aggregate that failed.
+        """
+        self.broken.update(broken)
+        for on in dates:
+            if on in by_date:
+                results = by_date[on].items()
+                new = {sql: value for sql, value in results if (on, sql) not in self.values}
+                self.add(on, new, Origin.SCAN)
+            elif len(broken) < len(texts):
+                self.absent[on] = Origin.SCAN
+
+    def origin(self, on: date | None, texts: Iterable[str]) -> Origin:
+        """The origin of a value that is computed from several aggregates."""
+        if on in self.absent:
+            return self.absent[on]
+        return Origin.most_expensive(self._origins[on, sql] for sql in texts) or Origin.LOG
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """The aggregates that requests of one dataset with one grouping need, for columns of some
+    `types`.
+
+    `parts` are those of each request; `filters` count, for a request with a filter, the rows that
+    decide whether the filter is sound. `requests_of` has each aggregate once, with the requests
+    that need it.
+    """
+
+    dataset: str
+    grouping: Grouping | None
+    types: RowTypes
+    parts: Mapping[MetricRequest, tuple[Aggregate, ...]]
+    filters: Mapping[MetricRequest, tuple[Aggregate, ...]]
+    requests_of: Mapping[AggregateRequest, tuple[MetricRequest, ...]]
+
+    @property
+    def aggregate_requests(self) -> tuple[AggregateRequest, ...]:
+        """The aggregates to compute, each once for a date."""
+        return tuple(self.requests_of)
+
+
+def collect(
+    ref: DatasetRef, requests: Iterable[MetricRequest], types: RowTypes | None = None
+) -> tuple[Needed, ...]:
+    """The aggregates that requests of a dataset need: those without a grouping first.
+
+    :param requests: of the dataset; requests that a pass over its rows does not answer are ignored.
+    :param types: of its columns; None if they are not known yet.
+    """
+    by_grouping: dict[Grouping | None, list[MetricRequest]] = {}
+    for request in requests:
+        if request.dataset == ref.name and request.definition.scan is Scan.FLAT:
+            by_grouping.setdefault(request.grouping, []).append(request)
+    groupings = sorted(by_grouping, key=lambda grouping: grouping is not None)
+    return tuple(_needed(ref, grouping, by_grouping[grouping], types) for grouping in groupings)
+
+
+def _needed(
+    ref: DatasetRef,
+    grouping: Grouping | None,
+    requests: Sequence[MetricRequest],
+    types: RowTypes | None,
+) -> Needed:
+    known = types or UNTYPED
+    parts = {request: aggregates_of(request, known) for request in requests}
+    filters = {
+        request: tuple(_filter_counts(request, known))
+        for request in requests
+        if request.where is not None
+    }
+    asked_by: dict[AggregateRequest, dict[MetricRequest, None]] = {}
+    for request in requests:
+        for part in (*parts[request], *filters.get(request, ())):
+            aggregate = _with_valid_shortcut(part, types)
+            if grouping is not None:
+                key = state_key(grouping, part.sql, known)
+                aggregate = replace(aggregate, sql=key, merge=None, shortcut=None)
+            asked = AggregateRequest.of(request, aggregate, ref)
+            asked_by.setdefault(asked, {})[request] = None
+    requests_of = {asked: tuple(asking) for asked, asking in asked_by.items()}
+    return Needed(ref.name, grouping, known, parts, filters, requests_of)
+
+
+def _filter_counts(request: MetricRequest, types: RowTypes) -> Iterator[Aggregate]:
+    """Counts that tell whether the filter of a request is sound: in groups, of the rows that it
+    selects; and of the rows that it cannot decide."""
+    assert request.where is not None
+    if request.grouping is not None:
+        yield rows_where(predicate_sql(request.where.node, types))
+    undecided = undecided_rows(request.where, types)
+    if undecided is not None:
+        yield undecided
+
+
+def _with_valid_shortcut(aggregate: Aggregate, types: RowTypes | None) -> Aggregate:
+    """The aggregate, without its shortcut if the types of the columns do not allow it."""
+    if aggregate.shortcut is None or types is None or aggregate.shortcut.fits(types.of_column):
+        return aggregate
+    return replace(aggregate, shortcut=None)
+
+
+def state_key(grouping: Grouping, sql: str, types: RowTypes) -> str:
+    """The name of an aggregate in groups: its SQL, behind the columns and the rows of the groups.
+    Results of earlier runs are found by it."""
+    return f"{state_prefix(grouping, types)}{sql}"
+
+
+def state_prefix(grouping: Grouping, types: RowTypes) -> str:
+    """The beginning of the `state_key` of all aggregates of a grouping."""
+    columns = ", ".join(map(quote_name, grouping.columns))
+    only = only_listed(grouping, types)
+    where = "" if only is None else f" where {predicate_sql(only.node, types)}"
+    return f"by {columns}{where}: "
+
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """A pass over the rows of some dates, or over all rows if there are none.
+    """One read of the rows of some `dates`, or of all rows if there are none.
 
-    `columns` are those that are named, `has_sql` is set if Spark SQL may name others. `unmerged` is
-    the SQL whose results over parts of the rows cannot be merged.
+    `aggregates` are computed in it, for metric requests, of which those in `reading` read columns:
+    counting all rows reads none. `texts` are their SQL, or the query. A late pass is read only for
+    what shortcuts have left open.
     """
 
-    sql: tuple[str, ...]
-    columns: tuple[str, ...]
+    dataset: str
+    kind: PassKind
+    reading: tuple[MetricRequest, ...]
     dates: tuple[date, ...]
-    reason: str
-    has_sql: bool = False
-    unmerged: tuple[str, ...] = ()
+    texts: tuple[str, ...]
+    aggregates: tuple[AggregateRequest, ...] = ()
+    grouping: Grouping | None = None
+    is_late: bool = False
+
+    @property
+    def unmerged(self) -> int:
+        """The number of its aggregates whose results over parts of the rows cannot be merged."""
+        if not self.aggregates:
+            return len(self.texts)
+        whole = {one.aggregate.sql for one in self.aggregates if one.aggregate.merge is None}
+        return len(whole)
 
 
-def passes_over(plan: model.Plan, dataset: str) -> Iterator[Pass]:
-    """The passes over a dataset, each with its reason."""
-    requests = [request for request in plan.requests if request.dataset == dataset]
-    for request in requests:
-        if request.definition.scan is Scan.QUERY:
-            yield _pass([request], request.arguments, QUERY, [request])
-    yield from _matches(plan, dataset)
-    requested = [
-        (request, aggregate)
+def plan_passes(
+    needed: Needed,
+    dataset: KnownDataset,
+    results: AggregateResults,
+    type_of: TypeOf | None = None,
+    limits: EngineLimits = SPARK,
+) -> list[Pass]:
+    """The passes for all aggregates without a result: those to read now, then the late ones.
+
+    Adds to the results whatever the log of the dataset and shortcuts answer.
+
+    :param results: those known, such as the stored ones of earlier runs.
+    :param type_of: the types of the columns; None if they are not known: no shortcut is taken yet.
+    """
+    unknown = _unknown(needed.aggregate_requests, results)
+    tried = _try_shortcuts(unknown, dataset, results, type_of)
+    first, late = _unknown(unknown, results), list[AggregateRequest]()
+    if len(first) > MOST_COMPILED or not dataset.has_few_rows(dates_of(first)):
+        first, late = _deferred(first, tried)
+    return [
+        *passes_for(needed, first, dataset, limits),
+        *_late(passes_for(needed, late, dataset, limits)),
+    ]
+
+
+def _unknown(
+    requests: Iterable[AggregateRequest], results: AggregateResults
+) -> list[AggregateRequest]:
+    """The aggregates that have neither a result nor a reason for having none."""
+    return [
+        request
         for request in requests
-        if request.definition.scan is Scan.FLAT
-        for aggregate in (*aggregates_of(request), *_of_filter(request))
+        if request not in results and request.aggregate.sql not in results.broken
     ]
-    deferral = defer_answerable(dict.fromkeys(aggregate for _, aggregate in requested))
-    requested += [
-        (request, extra)
-        for request, aggregate in requested
-        if aggregate in deferral.later and aggregate.shortcut
-        for extra in aggregate.shortcut.asks
+
+
+def _late(passes: Iterable[Pass]) -> list[Pass]:
+    return [replace(one, is_late=True) for one in passes]
+
+
+def plan_late_passes(
+    needed: Needed,
+    late: Iterable[Pass],
+    dataset: KnownDataset,
+    results: AggregateResults,
+    type_of: TypeOf,
+    limits: EngineLimits = SPARK,
+) -> list[Pass]:
+    """The late passes once more, for the aggregates that shortcuts have not answered either.
+
+    :param results: also those of the first passes; the answers of shortcuts are added.
+    """
+    wanted = [request for one in late for request in one.aggregates]
+    take_shortcuts(wanted, type_of, results)
+    still_open = [request for request in wanted if request not in results]
+    return _late(passes_for(needed, still_open, dataset, limits))
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetReads:
+    """The passes over a dataset in a run without stored results, and the SQL of the aggregates that
+    its transaction log answers instead."""
+
+    dataset: KnownDataset
+    passes: tuple[Pass, ...]
+    answered: tuple[str, ...]
+
+
+def reads_of(
+    requests: Collection[MetricRequest],
+    dataset: KnownDataset,
+    on: date,
+    others: Mapping[str, KnownDataset] = MappingProxyType({}),
+) -> DatasetReads:
+    """The reads of a dataset for some requests.
+
+    :param requests: of any datasets.
+    :param on: the judged date.
+    :param others: the datasets that lookups look into, as far as they are known.
+    """
+    types = None if dataset.schema is None else RowTypes(dataset.schema.type_of)
+    type_of = None if types is None else types.of_column
+    passes = query_passes(one for one in requests if one.dataset == dataset.ref.name)
+    passes += match_passes(requests, on, dataset.ref)
+    answered: dict[str, None] = {}
+    computable = [one for one in requests if _is_computable(one, dataset, others)]
+    for needed in collect(dataset.ref, computable, types):
+        results = AggregateResults()
+        if needed.grouping is None:
+            ask_log(dataset, needed.aggregate_requests, results)
+        passes += plan_passes(needed, dataset, results, type_of)
+        asked = {one.aggregate.sql for one in needed.requests_of}
+        answered |= dict.fromkeys(sql for _, sql in results.values if sql in asked)
+    return DatasetReads(dataset, tuple(passes), tuple(answered))
+
+
+def _is_computable(
+    request: MetricRequest, dataset: KnownDataset, others: Mapping[str, KnownDataset]
+) -> bool:
+    """False for a request that has an answer, or an error, before any row is read."""
+    if request.dataset != dataset.ref.name:
+        return False
+    if request.definition.is_of_texts and not dataset.ref.is_of_texts:
+        return False
+    if dataset.schema is None:
+        return True
+    unusable = {}
+    for lookup in lookups_of(request):
+        other = others.get(lookup.reference)
+        if other is not None and other.schema is not None:
+            reason = objection_to_lookup(lookup, dataset.schema, other.schema)
+            if reason is not None:
+                unusable[lookup] = reason
+    return objection_to(request, dataset.schema, unusable) is None
+
+
+def query_passes(requests: Iterable[MetricRequest]) -> list[Pass]:
+    """A pass for each query that a suite has written."""
+    return [
+        Pass(request.dataset, PassKind.QUERY, (request,), _dates((request.date,)), (text,))
+        for request in requests
+        if request.definition.scan is Scan.QUERY
+        for text in request.arguments
     ]
-    for reason in (ROWS, KEYS, VALUES, FREQUENCIES, STEPS, LATER):
-        pairs = [pair for pair in requested if _reason(pair[1], deferral) is reason]
-        # Counting rows reads no column.
-        reading = [
-            request for request, aggregate in pairs if aggregate.statistic is not Statistic.ROWS
+
+
+def match_passes(requests: Iterable[MetricRequest], on: date, dataset: DatasetRef) -> list[Pass]:
+    """The passes over a dataset that compare its rows with those of another one.
+
+    :param on: the judged date, on which the rows of a dataset with dates are compared.
+    """
+    about_rows = [
+        request
+        for request in requests
+        if is_about_rows(request) and dataset.name in request.datasets
+    ]
+    dates = (on,) if dataset.date_column else ()
+    return [
+        Pass(
+            dataset.name,
+            PassKind.MATCHED,
+            tuple(served),
+            dates,
+            (f"rows of {match.dataset} beside rows of {match.reference}",),
+        )
+        for match, served in shared_matches(about_rows).items()
+    ]
+
+
+def ask_log(
+    dataset: KnownDataset, requests: Iterable[AggregateRequest], results: AggregateResults
+) -> None:
+    """Adds the results that the transaction log has exactly."""
+    by_date: dict[date | None, list[Aggregate]] = {}
+    for request in requests:
+        by_date.setdefault(request.date, []).append(request.aggregate)
+    for on, wanted in by_date.items():
+        results.add(on, dataset.answers_of_log(wanted, on), Origin.LOG)
+
+
+def take_shortcuts(
+    requests: Iterable[AggregateRequest], type_of: TypeOf, results: AggregateResults
+) -> None:
+    """Adds the answers of shortcuts whose aggregates have results."""
+    for request in requests:
+        shortcut = request.aggregate.shortcut
+        if shortcut is None:
+            continue
+        asks = [aggregate.sql for aggregate in shortcut.asks]
+        if any((request.date, sql) not in results.values for sql in asks):
+            continue
+        answer = shortcut.answer(tuple(results.values[request.date, sql] for sql in asks), type_of)
+        if answer is not None:
+            origin = results.origin(request.date, asks)
+            results.add(request.date, {request.aggregate.sql: answer}, origin)
+
+
+def _try_shortcuts(
+    requests: Sequence[AggregateRequest],
+    dataset: KnownDataset,
+    results: AggregateResults,
+    type_of: TypeOf | None,
+) -> frozenset[AggregateRequest]:
+    """Takes the shortcuts that known results answer at once.
+
+    Returns the aggregates behind shortcuts that have been tried: there is no use to wait for them.
+    """
+    asks = dict.fromkeys(ask for request in requests for ask in _asks_of(request))
+    ask_log(dataset, asks, results)
+    if type_of is not None:
+        take_shortcuts(requests, type_of, results)
+    return frozenset(ask for ask in asks if ask in results)
+
+
+def _asks_of(request: AggregateRequest) -> list[AggregateRequest]:
+    """The aggregates that the shortcut of a request needs; none without a shortcut."""
+    shortcut = request.aggregate.shortcut
+    if shortcut is None:
+        return []
+    return [AggregateRequest(request.date, ask, is_storable=False) for ask in shortcut.asks]
+
+
+def _deferred(
+    requests: Iterable[AggregateRequest], tried: AbstractSet[AggregateRequest]
+) -> tuple[list[AggregateRequest], list[AggregateRequest]]:
+    """The aggregates to read first, with those that shortcuts need, and those the shortcuts may
+    answer then.
+
+    :param tried: aggregates whose results are known, and whose shortcuts found no answer.
+    """
+    by_date: dict[date | None, list[AggregateRequest]] = {}
+    for request in requests:
+        by_date.setdefault(request.date, []).append(request)
+    first: list[AggregateRequest] = []
+    late: list[AggregateRequest] = []
+    for on, wanted in by_date.items():
+        waiting = {request: _waiting(request, tried) for request in wanted}
+        deferral = defer_answerable(waiting.values())
+        for request, aggregate in waiting.items():
+            if aggregate in deferral.later:
+                late.append(request)
+            else:
+                first.append(request)
+        first += [
+            AggregateRequest(on, aggregate, is_storable=False) for aggregate in deferral.extra
         ]
-        if pairs:
-            sql = (aggregate.sql for _, aggregate in pairs)
-            scan_pass = _pass((request for request, _ in pairs), sql, reason, reading)
-            unmerged = dict.fromkeys(
-                aggregate.sql for _, aggregate in pairs if aggregate.merge is None
-            )
-            yield replace(scan_pass, unmerged=tuple(unmerged))
+    return first, late
 
 
-def _of_filter(request: model.MetricRequest) -> tuple[Aggregate, ...]:
-    undecided = undecided_rows(request.where, UNTYPED) if request.where is not None else None
-    return () if undecided is None else (undecided,)
-
-
-def _matches(plan: model.Plan, dataset: str) -> Iterator[Pass]:
-    """The passes over a dataset for comparisons with others."""
-    about_rows = filter(is_about_rows, plan.requests)
-    requests = [request for request in about_rows if dataset in request.datasets]
-    dates = (plan.date,) if model.row_count(dataset, plan.date) in plan.requests else ()
-    for match in shared_matches(requests):
-        text = f"rows of {match.dataset} beside rows of {match.reference}"
-        columns = ("all",) if match.compared is None else match.compared
-        named = tuple(sorted({*match.keys, *columns}))
-        yield Pass((text,), named, dates, MATCHED, unmerged=(text,))
-
-
-def _pass(
-    requests: Iterable[model.MetricRequest],
-    sql: Iterable[str],
-    reason: str,
-    reading: Collection[model.MetricRequest],
-) -> Pass:
-    """A pass for some requests, of which those in `reading` read columns."""
-    kinds = {argument.kind for request in reading for argument, _ in request.given}
-    return Pass(
-        tuple(dict.fromkeys(sql)),
-        tuple(sorted({name for request in reading for name in _columns_of(request)})),
-        tuple(sorted({request.date for request in requests if request.date})),
-        reason,
-        ArgumentKind.SQL in kinds,
-    )
+def _waiting(request: AggregateRequest, tried: AbstractSet[AggregateRequest]) -> Aggregate:
+    """The aggregate, without its shortcut once that has been tried."""
+    aggregate = request.aggregate
+    if aggregate.shortcut is not None and tried >= set(_asks_of(request)):
+        return replace(aggregate, shortcut=None)
+    return aggregate
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,164 +623,150 @@ def _buffer(aggregate: Aggregate) -> object:
     return (aggregate.statistic, aggregate.column) if aggregate.statistic else aggregate.sql
 
 
-def _reason(aggregate: Aggregate, deferral: Deferral) -> str:
-    if aggregate in deferral.later:
-        return LATER
-    if aggregate.over is not None:
-        return FREQUENCIES if isinstance(aggregate.over, Frequencies) else STEPS
-    if not aggregate.distinct:
-        return ROWS
-    return KEYS if aggregate.is_key else VALUES
-
-
-def _columns_of(request: model.MetricRequest) -> Iterator[str]:
-    for predicate in request.predicates:
-        yield from _columns_in(predicate.node)
-    yield from request.columns
-
-
-def _columns_in(node: nodes.Expression) -> list[str]:
-    """The columns of the dataset that a predicate names, except those that a lookup looks into."""
-    reasons: list[str] = []
-
-    def note(part: object) -> object:
-        match part:
-            case nodes.Name(text=text):
-                reasons.append(text)
-            case nodes.Call(name=nodes.Name(text="values")):
-                return part
-        return None
-
-    rewritten(node, note)
-    return reasons
-
-
-_INFIX = ("+", "-", "*", "/")
-
-
-def describe_plans(plans: Sequence[model.Plan]) -> str:
-    """The passes over the datasets for the plans of some dates, then the assertions in order."""
-    together = model.joined(plans)
-    lines = [f"suite {together.suite}", f"date  {_stretches([plan.date for plan in plans])}", ""]
-    for dataset in dict.fromkeys(request.dataset for request in together.requests):
-        lines += _passes(together, dataset)
-    if together.watched:
-        names = ", ".join(together.watched)
-        lines.append(f"watched: {names}; what is claimed of columns follows from the data\n")
-    for plan in plans:
-        lines.append("assertions" + (f" of {plan.date.isoformat()}" if len(plans) > 1 else ""))
-        for assertion in plan.assertions:
-            lines += _assertion(assertion)
-    return "\n".join(lines)
-
-
-def describe_request(request: model.MetricRequest) -> str:
-    """`null_count(email) of orders on 2024-11-29`"""
-    parts = [_argument(argument) for argument in request.arguments if argument is not None]
-    if request.where is not None:
-        parts.append(f"where {_argument(request.where)}")
-    text = f"{request.metric}({', '.join(parts)}) of {request.dataset}"
-    return text + (f" on {request.date.isoformat()}" if request.date else "")
-
-
-def _argument(item: object) -> str:
-    match item:
-        case tuple():
-            return f"[{', '.join(map(_argument, item))}]"
-        case model.RowPredicate(node=node):
-            return show(node)
-        case _:
-            return str(item)
-
-
-def describe_term(term: model.Term) -> str:
-    """The term with its requests written out."""
-    match term:
-        case model.ConstantTerm(value=value):
-            return repr(value)
-        case model.Now():
-            return "now"
-        case model.KnownDay(dataset=dataset):
-            return f"the labels of {dataset}"
-        case model.Measured(request=request):
-            return describe_request(request)
-        case model.Claimed(junctor=junctor, parts=parts):
-            claims = (f"{describe_term(claim.term)} {claim.condition.text}" for claim in parts)
-            return f"{junctor.value}({'; '.join(claims)})"
-        case model.Applied(function=function, terms=(left, right)) if function in _INFIX:
-            return f"({describe_term(left)} {function} {describe_term(right)})"
-        case model.Applied(function=function, terms=terms):
-            return f"{function}({', '.join(map(describe_term, terms))})"
-
-
-def _passes(plan: model.Plan, dataset: str) -> Iterator[str]:
-    for scan_pass in passes_over(plan, dataset):
-        if scan_pass.reason is QUERY:
-            yield f"one query: {scan_pass.sql[0]}"
-            continue
-        begin = "if needed, one pass" if scan_pass.reason is LATER else "one pass"
-        yield f"{begin} over {dataset}: {_stretches(scan_pass.dates) or 'all rows'}"
-        yield f"    why: {scan_pass.reason}"
-        if scan_pass.reason is ROWS and len(scan_pass.sql) > MOST_COMPILED:
-            parts = math.ceil(len(scan_pass.sql) / MOST_COMPILED)
-            yield f"    {parts} passes over many rows: Spark compiles this many aggregates in parts"
-        asking = list(_asking_for_earlier_days(plan, dataset, scan_pass))
-        if asking:
-            asked = f"days before {plan.date.isoformat()}: for {listed(asking)}"
-            yield f"    {asked}; in a separate pass if they need far fewer rows"
-        yield f"    after an append: {_read_after_an_append(scan_pass)}"
-        named = [*scan_pass.columns, *(["those in the Spark SQL"] if scan_pass.has_sql else [])]
-        yield f"    columns: {', '.join(named) or 'none'}"
-        yield from (f"        {sql}" for sql in scan_pass.sql)
-        if scan_pass.reason is ROWS:
-            yield from _lookups(plan, dataset)
-    yield ""
-
-
-def _read_after_an_append(scan_pass: Pass) -> str:
-    """The reads after files were added to those that an earlier run has measured."""
-    everything, unmerged = len(scan_pass.sql), len(scan_pass.unmerged)
-    if unmerged == everything:
-        return "all files"
-    return "only the new files" + (f", but all files for {unmerged} of these" if unmerged else "")
-
-
-def _asking_for_earlier_days(plan: model.Plan, dataset: str, scan_pass: Pass) -> Iterator[str]:
-    """The assertions that need values of days before the date of the plan."""
-    for assertion in plan.assertions:
-        requests = (request for request in assertion.requests if request.dataset == dataset)
-        earlier = (
-            request for request in requests if request.date is not None and request.date < plan.date
+def passes_for(
+    needed: Needed,
+    aggregates: Sequence[AggregateRequest],
+    dataset: KnownDataset,
+    limits: EngineLimits = SPARK,
+) -> list[Pass]:
+    """The passes for some of the aggregates, none of which waits for a shortcut."""
+    asking = dict(needed.requests_of)
+    for request, requests in needed.requests_of.items():
+        for ask in _asks_of(request):
+            asking[ask] = tuple(dict.fromkeys((*asking.get(ask, ()), *requests)))
+    prefix = "" if needed.grouping is None else state_prefix(needed.grouping, needed.types)
+    passes = []
+    for part in split_into_passes(dataset, aggregates, limits):
+        kind = kind_of([request.aggregate for request in part])
+        reading = dict.fromkeys(
+            asked
+            for request in part
+            if request.aggregate.statistic is not Statistic.ROWS
+            for asked in asking.get(request, ())
         )
-        if any(part.sql in scan_pass.sql for request in earlier for part in aggregates_of(request)):
-            yield assertion.name
+        dates = _dates(request.date for request in part)
+        texts = dict.fromkeys(request.aggregate.sql.removeprefix(prefix) for request in part)
+        passes.append(
+            Pass(
+                needed.dataset,
+                kind,
+                tuple(reading),
+                dates,
+                tuple(texts),
+                tuple(part),
+                needed.grouping,
+            )
+        )
+    return passes
 
 
-def _lookups(plan: model.Plan, dataset: str) -> Iterator[str]:
-    for lookup in plan.lookups:
-        if lookup.dataset == dataset:
-            source = f"{lookup.reference}.{lookup.reference_column}"
-            yield f"    with {lookup.column} looked up in {source}"
+def _dates(dates: Iterable[date | None]) -> tuple[date, ...]:
+    return tuple(sorted({on for on in dates if on is not None}))
 
 
-def _stretches(days: Iterable[date]) -> str:
-    """The days, with consecutive ones as `2024-11-01 to 2024-11-29 (29 days)`."""
-    runs: list[list[date]] = []
-    for day in days:
-        if runs and runs[-1][-1] + timedelta(days=1) == day:
-            runs[-1].append(day)
+def kind_of(aggregates: Collection[Aggregate]) -> PassKind:
+    """The kind of the pass that computes some aggregates, which have one `pass_key`."""
+    over = next(iter(aggregates)).over
+    if over is not None:
+        return PassKind.FREQUENCIES if isinstance(over, Frequencies) else PassKind.STEPS
+    distinct = [aggregate for aggregate in aggregates if aggregate.distinct]
+    if not distinct:
+        return PassKind.ROWS
+    if len(distinct) < len(aggregates):
+        return PassKind.EVERYTHING
+    return PassKind.KEYS if all(item.is_key for item in distinct) else PassKind.VALUES
+
+
+def split_into_passes(
+    dataset: KnownDataset, requests: Sequence[AggregateRequest], limits: EngineLimits = SPARK
+) -> Iterator[list[AggregateRequest]]:
+    """The aggregates of each pass, bounded in number."""
+    by_pass: dict[object, list[AggregateRequest]] = {}
+    for request in requests:
+        by_pass.setdefault(pass_key(request.aggregate), []).append(request)
+    over_rows = by_pass.pop(None, [])
+    yield from by_pass.values()
+    keys: list[AggregateRequest] = []
+    values: list[AggregateRequest] = []
+    rest: list[AggregateRequest] = []
+    for request in over_rows:
+        if not request.aggregate.distinct:
+            rest.append(request)
+        elif request.aggregate.is_key:
+            keys.append(request)
         else:
-            runs.append([day])
-    return ", ".join(
-        f"{run[0]} to {run[-1]} ({len(run)} days)" if len(run) > 1 else str(run[0]) for run in runs
+            values.append(request)
+    distinct = {request.aggregate for request in (*keys, *values)}
+    can_share = len(distinct) <= MOST_DISTINCT and (limits.fuses_keys or not keys)
+    if rest and can_share and dataset.has_few_rows(dates_of(over_rows)):
+        yield from _by_width(over_rows, MOST_FUSED)
+        return
+    for part in _by_day(rest):
+        few = dataset.has_few_rows(dates_of(part))
+        yield from _by_width(part, MOST_FUSED if few else limits.most_compiled)
+    yield from _by_width(keys, MOST_DISTINCT)
+    yield from _by_width(values, MOST_DISTINCT)
+
+
+def pass_key(aggregate: Aggregate) -> object:
+    """Equal for aggregates that one reshaping of the rows answers; None for those over the rows."""
+    match aggregate.over:
+        case None:
+            return None
+        case Frequencies(columns=columns):
+            return columns, aggregate.where
+        case Steps():
+            return Steps
+
+
+def _by_day(requests: list[AggregateRequest]) -> Iterator[list[AggregateRequest]]:
+    """All aggregates at once, or those of the day with the most of them apart from the others."""
+    by_date: dict[date | None, list[AggregateRequest]] = {}
+    for request in requests:
+        by_date.setdefault(request.date, []).append(request)
+    computed = len(by_date) * len({request.aggregate for request in requests})
+    if computed - len(requests) <= _LEAST_WASTE * len(requests):
+        if requests:
+            yield requests
+        return
+    busiest = max(by_date, key=lambda on: len(by_date[on]))
+    yield by_date[busiest]
+    yield [request for request in requests if request.date != busiest]
+
+
+def _by_width(requests: Sequence[AggregateRequest], most: int) -> Iterator[list[AggregateRequest]]:
+    """The aggregates in as few parts of equal size as can be compiled."""
+    aggregates = list(dict.fromkeys(request.aggregate for request in requests))
+    parts = math.ceil(len(aggregates) / most)
+    for number in range(parts):
+        chosen = frozenset(aggregates[number::parts])
+        yield [request for request in requests if request.aggregate in chosen]
+
+
+def shared_requests(
+    plans: Sequence[Plan], date_columns: Mapping[str, str | None]
+) -> tuple[MetricRequest, ...]:
+    """The requests of the plans of several dates that one scan of a dataset answers for all dates.
+
+    Empty for a single plan. Requests that read rows of other datasets on the judged date are
+    measured for each date alone.
+
+    :param date_columns: of the datasets that can be read.
+    """
+    scopes = {(plan.date, frozenset(plan.reads)) for plan in plans}
+    if len(scopes) == 1:
+        return ()
+    requests = dict.fromkeys(request for plan in plans for request in plan.requests)
+    return tuple(
+        request for request in requests if not _depends_on_the_judged_date(request, date_columns)
     )
 
 
-def _assertion(assertion: model.PlannedAssertion) -> Iterator[str]:
-    yield f"    {assertion.severity.value} {assertion.name}"
-    yield f"       {describe_term(assertion.term)} {assertion.condition.text}"
-    if assertion.disabled_by:
-        yield f"       disabled by profile '{assertion.disabled_by}'"
-    elif assertion.multiplier != 1.0:
-        times = exact_text(assertion.multiplier)
-        yield f"       times {times}: profiles {', '.join(assertion.profiles)}"
+def _depends_on_the_judged_date(
+    request: MetricRequest, date_columns: Mapping[str, str | None]
+) -> bool:
+    """True for a request that reads rows of other datasets on the judged date."""
+    if request.definition.scan in (Scan.QUERY, Scan.MATCH):
+        return True
+    references = {lookup.reference for lookup in lookups_of(request)}
+    return any(name not in date_columns or date_columns[name] for name in references)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 
 from dqx_airflow.dql import nodes
+from dqx_airflow.plan.description import describe_term
 from dqx_airflow.plan.model import DEFAULT_COST, Plan, PlannedAssertion
-from dqx_airflow.plan.passes import describe_term
 from dqx_airflow.plan.resolve import DEFAULT_AVAILABILITY_THRESHOLD, QUIET, active_profiles, resolve
 from dqx_airflow.results.past_days import AssertionKey, PastDay, ShadowDay
 from dqx_airflow.tuning.backtest import Backtest

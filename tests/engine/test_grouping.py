@@ -15,7 +15,7 @@ from job_count import jobs_so_far
 from lake import TODAY, YESTERDAY, Run, delta, request
 
 from dqx_airflow.engine.job import run_gates
-from dqx_airflow.engine.scan import passes
+from dqx_airflow.plan import passes
 from dqx_airflow.values import GateReport
 
 pytestmark = [pytest.mark.spark, pytest.mark.compiled]

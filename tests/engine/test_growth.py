@@ -17,8 +17,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from lake import TODAY, Gate, verdict
 
-from dqx_airflow.engine.scan import frames, passes
+from dqx_airflow.engine.scan import frames
 from dqx_airflow.metrics.sql import OVERFLOW
+from dqx_airflow.plan import passes
 from dqx_airflow.values import DatasetRef, GateReport
 
 pytestmark = pytest.mark.spark

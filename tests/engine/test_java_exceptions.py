@@ -13,9 +13,9 @@ from job_count import jobs_so_far
 from lake import request
 
 from dqx_airflow.engine.job import try_gates
-from dqx_airflow.engine.scan import passes
 from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.errors import SparkError
+from dqx_airflow.plan import passes
 from dqx_airflow.values import DatasetRef, GateReport, Outcome, Verdict
 
 pytestmark = [pytest.mark.spark, pytest.mark.compiled]

@@ -10,15 +10,15 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql.types import StructType
 
-from dqx_airflow.engine.scan import passes as rules
-from dqx_airflow.engine.scan.passes import AggregateRequest, describe_pass, split_into_passes
+from dqx_airflow.engine.scan.aggregates import describe_pass
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.delta_files import DeltaLog, struct_of
 from dqx_airflow.engine.sources.delta_table import table_at
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.metric import Aggregate
-from dqx_airflow.plan.passes import MOST_COMPILED
+from dqx_airflow.plan import passes as rules
+from dqx_airflow.plan.passes import MOST_COMPILED, AggregateRequest, EngineLimits, split_into_passes
 from dqx_airflow.values import DatasetRef
 
 TODAY = date(2024, 11, 29)
@@ -70,7 +70,7 @@ def test_keys_of_few_rows_are_counted_apart_only_where_they_cannot_share_a_pass(
 ) -> None:
     dataset, wanted = delta(tmp_path), needs(ROWS, KEY)
     assert list(split_into_passes(dataset, wanted)) == [wanted]
-    parts = list(split_into_passes(dataset, wanted, fuses_keys=False))
+    parts = list(split_into_passes(dataset, wanted, EngineLimits(fuses_keys=False)))
     assert parts == [needs(ROWS), needs(KEY)]
 
 

@@ -26,7 +26,7 @@ from dqx_airflow.datasets.connections import SAIL
 from dqx_airflow.engine.proof import engine_key
 from dqx_airflow.engine.proof.cases import ProofCase, arrow_of, frame_of, proof_cases
 from dqx_airflow.engine.proof.engine_key import proof_of_sail
-from dqx_airflow.engine.scan import passes
+from dqx_airflow.engine.scan import aggregates
 from dqx_airflow.engine.session import sail
 from dqx_airflow.engine.sources import footers, listing, text_files
 from dqx_airflow.engine.sources.dataset import OpenDataset
@@ -481,10 +481,10 @@ def test_keys_of_many_rows_are_counted_in_one_pass_on_sail_even_if_there_are_cop
     }
     again: list[str] = []
     monkeypatch.setattr(
-        passes, "aggregate", lambda _, asked, dates: (again.extend(asked), ({}, {}))[1]
+        aggregates, "aggregate", lambda _, asked, dates: (again.extend(asked), ({}, {}))[1]
     )
     first, second = date(2024, 3, 1), date(2024, 3, 2)
-    by_date, broken = passes.count_distinct(rows, [*keys.values()], schema, {first, second})
+    by_date, broken = aggregates.count_distinct(rows, [*keys.values()], schema, {first, second})
     assert by_date[first] == {"one": 2, "whole": 2, "any": 3, "some": 3}
     assert by_date[second] == {"one": 0, "whole": 0, "any": 1, "some": 0}
     assert not broken

@@ -16,10 +16,10 @@ import pytest
 from job_count import jobs_so_far
 from lake import COUNTRIES, ORDERS, Run, delta, request
 
-from dqx_airflow.engine.scan import passes
-from dqx_airflow.engine.scan.passes import aggregate
+from dqx_airflow.engine.scan.aggregates import aggregate
 from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
 from dqx_airflow.engine.session.spark_errors import Py4JJavaError
+from dqx_airflow.plan import passes
 from dqx_airflow.values import Status
 
 pytestmark = pytest.mark.spark

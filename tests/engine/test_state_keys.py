@@ -24,11 +24,11 @@ import dqx_airflow
 from dqx_airflow.engine.job import plan_gate
 from dqx_airflow.engine.scan import states
 from dqx_airflow.engine.scan.frames import ReferenceTables
-from dqx_airflow.engine.scan.passes import AggregateRequest, ScanResults
 from dqx_airflow.engine.scan.states import WITHOUT_EFFECT, State, StateCache, StateStore
 from dqx_airflow.engine.sources import listing
 from dqx_airflow.engine.sources.listing import DataFile
 from dqx_airflow.engine.sources.open import open_dataset
+from dqx_airflow.plan.passes import AggregateRequest, AggregateResults
 from dqx_airflow.plan.predicates import aggregates_of, lookups_of
 from dqx_airflow.plan.row_values import RowTypes
 from dqx_airflow.values import (
@@ -120,7 +120,7 @@ def keys_of(spark: Any, gate: GateRequest, began: datetime | None = None) -> Key
             needs = [
                 AggregateRequest(item.date, part, looks_into) for part in aggregates_of(item, types)
             ]
-            found = ScanResults()
+            found = AggregateResults()
             for need in needs:
                 found.add(need.date, {need.aggregate.sql: 7}, Origin.SCAN)
             memory.keep(opened[item.dataset], references, needs, found)

@@ -18,10 +18,10 @@ import pytest
 from sound_suites import sound_suite
 
 from dqx_airflow.dql.check import check_source
+from dqx_airflow.plan.description import describe_request
 from dqx_airflow.plan.in_memory.measure import measure
 from dqx_airflow.plan.in_memory.table import Table
 from dqx_airflow.plan.model import MetricRequest, Plan, Scanned
-from dqx_airflow.plan.passes import describe_request
 from dqx_airflow.plan.resolve import QUIET, resolve
 from dqx_airflow.values import DatasetRef, MetricValue, SourceFile
 

@@ -31,18 +31,13 @@ from pyspark.sql import SparkSession
 
 import dqx_airflow
 from dqx_airflow.engine.scan.frames import ReferenceTables
-from dqx_airflow.engine.scan.passes import (
-    AggregateRequest,
-    PartialState,
-    ScanResults,
-    dates_of,
-    has_few_rows,
-)
 from dqx_airflow.engine.session.sail import engine_version
 from dqx_airflow.engine.session.spark_session import settings_of
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.listing import DataFile, files_at
 from dqx_airflow.errors import StoreError
+from dqx_airflow.metrics.metric import Merge
+from dqx_airflow.plan.passes import AggregateRequest, AggregateResults, dates_of
 from dqx_airflow.results.query import StoredResults, equals
 from dqx_airflow.results.schema import STATES, TABLES
 from dqx_airflow.results.store import append, dated, open_or_create, tidy
@@ -50,6 +45,47 @@ from dqx_airflow.results.tables import ResultsRoot, committed, store_errors
 from dqx_airflow.values import DatasetRef, MetricValue, Origin
 from dqx_airflow.values.exact import exact_text, parse_exact
 from dqx_airflow.values.files import table_rows
+
+
+@dataclass(frozen=True, slots=True)
+class PartialState:
+    """The result of an aggregate over all files of a date except those added since.
+
+    :param spark_type: of the aggregated values.
+    """
+
+    result: MetricValue
+    merge: Merge
+    spark_type: str
+    files: tuple[DataFile, ...]
+    added: tuple[DataFile, ...]
+
+    def merged(self, other: MetricValue) -> tuple[MetricValue] | None:
+        """The result over all files, given the one over the added files; None if not exact."""
+        merged_result = self.merge.merged(self.result, other)
+        is_exact = all(
+            self.merge.is_exact(self.spark_type, result) for result in (other, merged_result)
+        )
+        return (merged_result,) if is_exact else None
+
+
+def complete(
+    partial_states: Mapping[AggregateRequest, PartialState],
+    requests: Iterable[AggregateRequest],
+    added: AggregateResults,
+    results: AggregateResults,
+) -> None:
+    """Merges partial results with those over the added files. Aggregates whose results cannot be
+    merged exactly remain open."""
+    for request in requests:
+        partial, sql = partial_states[request], request.aggregate.sql
+        if sql in added.broken:
+            results.broken[sql] = added.broken[sql]
+            continue
+        is_absent = request.date in added.absent
+        merged = (partial.result,) if is_absent else partial.merged(added.values[request.date, sql])
+        if merged is not None:
+            results.add(request.date, {sql: merged[0]}, Origin.MERGED)
 
 
 def added_file_passes(
@@ -69,7 +105,7 @@ def added_file_passes(
                 request
             )
     are_all = sum(map(len, groups.values())) == len(requests)
-    if not are_all and has_few_rows(dataset, dates_of(requests)):
+    if not are_all and dataset.has_few_rows(dates_of(requests)):
         return
     growths: list[_Growth] = []
     for group in groups.values():
@@ -140,11 +176,13 @@ class StateCache:
         dataset: OpenDataset,
         references: ReferenceTables,
         requests: Iterable[AggregateRequest],
-        answers: ScanResults,
-    ) -> None:
-        """Adds results stored for exactly the current files, and partial results for some."""
+        answers: AggregateResults,
+    ) -> dict[AggregateRequest, PartialState]:
+        """Adds the results stored for exactly the current files; returns partial results, over all
+        files but some that were added since."""
+        partial_states: dict[AggregateRequest, PartialState] = {}
         if self._settings is None:
-            return
+            return partial_states
         wanted = {
             (request.date, request.aggregate.sql): (request, input_files)
             for request in requests
@@ -152,13 +190,13 @@ class StateCache:
             and (input_files := self._before.inputs_of(request, dataset, references))
         }
         if not wanted:
-            return
+            return partial_states
         dates = list(dict.fromkeys(on for on, _ in wanted))
         try:
             states = self.store.recall(self._scope_of(dataset), dates)
         except StoreError as error:
             _log.warning("stored states are not used: %s", error)
-            return
+            return partial_states
         for state in states:
             expressions = [sql for sql in state.fingerprints if (state.date, sql) in wanted]
             valid = []
@@ -167,19 +205,20 @@ class StateCache:
                 if input_files.fingerprint == state.fingerprints[sql]:
                     valid.append(sql)
                 elif (partial := _partial_state(dataset, request, input_files, state)) is not None:
-                    answers.partial_states[request] = partial
+                    partial_states[request] = partial
             if state.results is not None:
                 results = {sql: state.results[sql] for sql in valid}
                 answers.add(state.date, results, Origin.STATE)
             elif valid:
                 answers.absent[state.date] = Origin.STATE
+        return partial_states
 
     def keep(
         self,
         dataset: OpenDataset,
         references: ReferenceTables,
         requests: Iterable[AggregateRequest],
-        answers: ScanResults,
+        answers: AggregateResults,
     ) -> None:
         """Stores results, unless files have changed meanwhile, or may have changed undetected."""
         if self._settings is None:
@@ -218,7 +257,7 @@ def _partial_state(
     )
 
 
-def _state(on: date | None, fingerprints: Mapping[str, str], answers: ScanResults) -> State:
+def _state(on: date | None, fingerprints: Mapping[str, str], answers: AggregateResults) -> State:
     if on in answers.absent:
         return State(on, None, fingerprints)
     return State(on, {sql: answers.values[on, sql] for sql in fingerprints}, fingerprints)

@@ -33,12 +33,14 @@ from dqx_airflow.engine.sources.listing import (
     files_at,
 )
 from dqx_airflow.errors import DatasetError, first_line
+from dqx_airflow.metrics.metric import Aggregate
 from dqx_airflow.metrics.spark_values import FLOATING
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.types import parts_of, spelled_like
 from dqx_airflow.plan.masks import is_masked
+from dqx_airflow.plan.passes import are_few, are_small
 from dqx_airflow.plan.schema_check import Schema
-from dqx_airflow.values import MASK, DatasetField, DatasetRef
+from dqx_airflow.values import MASK, DatasetField, DatasetRef, MetricValue
 from dqx_airflow.values.redact import redact_urls
 from dqx_airflow.values.report import Arrival
 
@@ -91,6 +93,18 @@ class OpenDataset:
     @property
     def schema(self) -> Schema:
         return Schema.of(self.ref.name, self.fields)
+
+    def has_few_rows(self, dates: Collection[date | None]) -> bool:
+        """True if the rows of the dates are known to be few."""
+        return has_few_rows(self.log, self.files, dates)
+
+    def answers_of_log(
+        self, aggregates: Iterable[Aggregate], on: date | None
+    ) -> Mapping[str, MetricValue]:
+        """The exact results that the transaction log has for a date; none with a filter."""
+        if self.log is None or self.ref.filter is not None:
+            return {}
+        return self.log.answers(aggregates, on)
 
     def files_on(self, on: date | None, listed: Iterable[DataFile]) -> list[DataFile]:
         """The listed files that may hold rows of a date: all of them if one of both has no date."""
@@ -148,6 +162,19 @@ class OpenDataset:
         struct = frame.schema
         dates = DateColumn.of(ref, struct) if ref.date_column else None
         return OpenDataset(ref, struct, lambda _: frame, location, dates)
+
+
+def has_few_rows(
+    log: DeltaLog | None, files: Collection[DataFile] | None, dates: Collection[date | None]
+) -> bool:
+    """True if the transaction log says that the dates have few rows, or the files are small.
+
+    :param files: at a path; None if they are not known.
+    """
+    if log is None:
+        return files is not None and are_small(sum(file.size for file in files))
+    rows = [log.rows_of(on) for on in dates]
+    return None not in rows and are_few(sum(filter(None, rows)))
 
 
 _DOUBLED = "raise_error('a map holds a key twice: write each key once')"

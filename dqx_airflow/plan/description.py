@@ -1,0 +1,255 @@
+"""A plan in readable form: the passes over each dataset with their reasons, what they read, and the
+assertions with their conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date, timedelta
+from types import MappingProxyType
+
+from dqx_airflow.diagnostics.diagnostic import listed
+from dqx_airflow.dql import nodes
+from dqx_airflow.dql.printer import show
+from dqx_airflow.dql.walk import rewritten
+from dqx_airflow.metrics.metric import ArgumentKind, Scan
+from dqx_airflow.plan import model
+from dqx_airflow.plan.passes import (
+    MOST_ROWS_FUSED,
+    DatasetReads,
+    KnownDataset,
+    Pass,
+    PassKind,
+    UnknownDataset,
+    reads_of,
+    shared_requests,
+)
+from dqx_airflow.plan.predicates import aggregates_of, lookups_of, show_columns
+from dqx_airflow.plan.schema_check import Match
+from dqx_airflow.values import DatasetRef
+from dqx_airflow.values.exact import exact_text
+
+_INFIX = ("+", "-", "*", "/")
+
+
+def title_of(scan_pass: Pass) -> str:
+    """A pass in one line: `one pass over orders: 2024-11-28 to 2024-11-29 (2 days)`. `explain` and
+    the log of a run show the same one."""
+    if scan_pass.kind is PassKind.QUERY:
+        return f"one query: {scan_pass.texts[0]}"
+    begin = "if needed, one pass" if scan_pass.is_late else "one pass"
+    grouping = scan_pass.grouping
+    groups = "" if grouping is None else f" for each {show_columns(grouping.columns)}"
+    days = _stretches(scan_pass.dates) or "all rows"
+    return f"{begin} over {scan_pass.dataset}{groups}: {days}"
+
+
+def columns_read(scan_pass: Pass) -> tuple[str, ...]:
+    """The columns that a pass reads by their names, `all` for those of a comparison without a list.
+
+    Spark SQL of the suite may name others: see `has_sql`.
+    """
+    names: set[str] = set()
+    for request in scan_pass.reading:
+        names.update(_columns_of(request))
+    if scan_pass.grouping is not None:
+        names.update(scan_pass.grouping.columns)
+    return tuple(sorted(names))
+
+
+def has_sql(scan_pass: Pass) -> bool:
+    """True if Spark SQL that a user wrote decides which columns a pass reads."""
+    return any(
+        argument.kind is ArgumentKind.SQL
+        for request in scan_pass.reading
+        for argument, _ in request.given
+    )
+
+
+def _columns_of(request: model.MetricRequest) -> Iterator[str]:
+    for predicate in request.predicates:
+        yield from _columns_in(predicate.node)
+    yield from request.columns
+    if request.definition.scan is Scan.MATCH:
+        match = Match.of(request)
+        yield from match.keys
+        yield from ("all",) if match.compared is None else match.compared
+
+
+def _columns_in(node: nodes.Expression) -> list[str]:
+    """The columns of the dataset that a predicate names, except those that a lookup looks into."""
+    reasons: list[str] = []
+
+    def note(part: object) -> object:
+        match part:
+            case nodes.Name(text=text):
+                reasons.append(text)
+            case nodes.Call(name=nodes.Name(text="values")):
+                return part
+        return None
+
+    rewritten(node, note)
+    return reasons
+
+
+def describe_plans(
+    plans: Sequence[model.Plan], datasets: Mapping[str, KnownDataset] = MappingProxyType({})
+) -> str:
+    """The passes over the datasets for the plans of some dates, then the assertions in order.
+
+    :param datasets: those of which more is known than the name.
+    """
+    together = model.joined(plans)
+    lines = [f"suite {together.suite}", f"date  {_stretches([plan.date for plan in plans])}", ""]
+    for name in dict.fromkeys(request.dataset for request in together.requests):
+        known = datasets.get(name, UnknownDataset(DatasetRef(name)))
+        lines += _described(known, plans, datasets)
+    if together.watched:
+        names = ", ".join(together.watched)
+        lines.append(f"watched: {names}; what is claimed of columns follows from the data\n")
+    for plan in plans:
+        lines.append("assertions" + (f" of {plan.date.isoformat()}" if len(plans) > 1 else ""))
+        for assertion in plan.assertions:
+            lines += _assertion(assertion)
+    return "\n".join(lines)
+
+
+def planned_reads(
+    dataset: KnownDataset,
+    plans: Sequence[model.Plan],
+    datasets: Mapping[str, KnownDataset] = MappingProxyType({}),
+) -> Iterator[DatasetReads]:
+    """The reads of a dataset: those for all dates together, then those for each date alone."""
+    date_columns = {name: known.ref.date_column for name, known in datasets.items()}
+    shared = shared_requests(plans, date_columns)
+    if shared:
+        yield reads_of(shared, dataset, plans[0].date, datasets)
+    for plan in plans:
+        alone = [request for request in plan.requests if request not in set(shared)]
+        yield reads_of(alone, dataset, plan.date, datasets)
+
+
+def _described(
+    dataset: KnownDataset, plans: Sequence[model.Plan], datasets: Mapping[str, KnownDataset]
+) -> Iterator[str]:
+    name = dataset.ref.name
+    if isinstance(dataset, UnknownDataset):
+        yield f"{name}: its size is not known, so many rows are assumed; {_FEW}"
+    for reads in planned_reads(dataset, plans, datasets):
+        for sql in reads.answered:
+            yield f"no pass over {name}: its log has {sql}"
+        for scan_pass in reads.passes:
+            yield title_of(scan_pass)
+            if scan_pass.kind is not PassKind.QUERY:
+                yield from _details(scan_pass, plans[0])
+    yield ""
+
+
+_FEW = f"with up to {MOST_ROWS_FUSED:,} rows, metrics share a pass"
+
+
+def _details(scan_pass: Pass, plan: model.Plan) -> Iterator[str]:
+    why = LATE if scan_pass.is_late else scan_pass.kind.value
+    yield f"    why: {why}"
+    asking = list(_asking_for_earlier_days(plan, scan_pass))
+    if asking:
+        yield f"    days before {plan.date.isoformat()}: for {listed(asking)}"
+    yield f"    after an append: {_read_after_an_append(scan_pass)}"
+    names = [*columns_read(scan_pass)]
+    if has_sql(scan_pass):
+        names.append("those in the Spark SQL")
+    yield f"    columns: {', '.join(names) or 'none'}"
+    for text in scan_pass.texts:
+        yield f"        {text}"
+    for lookup in lookups_of(*scan_pass.reading):
+        source = f"{lookup.reference}.{lookup.reference_column}"
+        yield f"    with {lookup.column} looked up in {source}"
+
+
+LATE = "only if the minimum or maximum is outside a range: counts the rows that violate it"
+
+
+def _read_after_an_append(scan_pass: Pass) -> str:
+    """The reads after files were added to those that an earlier run has measured."""
+    if scan_pass.unmerged == len(scan_pass.texts):
+        return "all files"
+    if scan_pass.unmerged:
+        return f"only the new files, but all files for {scan_pass.unmerged} of these"
+    return "only the new files"
+
+
+def _asking_for_earlier_days(plan: model.Plan, scan_pass: Pass) -> Iterator[str]:
+    """The assertions that need values of days before the date of the plan from a pass."""
+    earlier = {one.aggregate.sql for one in scan_pass.aggregates if _is_before(one.date, plan)}
+    for assertion in plan.assertions:
+        for request in (*assertion.requests, *assertion.history):
+            if request.dataset != scan_pass.dataset or not _is_before(request.date, plan):
+                continue
+            if any(part.sql in earlier for part in aggregates_of(request)):
+                yield assertion.name
+                break
+
+
+def _is_before(on: date | None, plan: model.Plan) -> bool:
+    return on is not None and on < plan.date
+
+
+def describe_request(request: model.MetricRequest) -> str:
+    """`null_count(email) of orders on 2024-11-29`"""
+    parts = [_argument(argument) for argument in request.arguments if argument is not None]
+    if request.where is not None:
+        parts.append(f"where {_argument(request.where)}")
+    text = f"{request.metric}({', '.join(parts)}) of {request.dataset}"
+    return text + (f" on {request.date.isoformat()}" if request.date else "")
+
+
+def _argument(item: object) -> str:
+    match item:
+        case tuple():
+            return f"[{', '.join(map(_argument, item))}]"
+        case model.RowPredicate(node=node):
+            return show(node)
+        case _:
+            return str(item)
+
+
+def describe_term(term: model.Term) -> str:
+    """The term with its requests written out."""
+    match term:
+        case model.ConstantTerm(value=value):
+            return repr(value)
+        case model.Now():
+            return "now"
+        case model.KnownDay(dataset=dataset):
+            return f"the labels of {dataset}"
+        case model.Measured(request=request):
+            return describe_request(request)
+        case model.Claimed(junctor=junctor, parts=parts):
+            claims = (f"{describe_term(claim.term)} {claim.condition.text}" for claim in parts)
+            return f"{junctor.value}({'; '.join(claims)})"
+        case model.Applied(function=function, terms=(left, right)) if function in _INFIX:
+            return f"({describe_term(left)} {function} {describe_term(right)})"
+        case model.Applied(function=function, terms=terms):
+            return f"{function}({', '.join(map(describe_term, terms))})"
+
+
+def _stretches(days: Iterable[date]) -> str:
+    """The days, with consecutive ones as `2024-11-01 to 2024-11-29 (29 days)`."""
+    runs: list[list[date]] = []
+    for day in days:
+        if runs and runs[-1][-1] + timedelta(days=1) == day:
+            runs[-1].append(day)
+        else:
+            runs.append([day])
+    return ", ".join(
+        f"{run[0]} to {run[-1]} ({len(run)} days)" if len(run) > 1 else str(run[0]) for run in runs
+    )
+
+
+def _assertion(assertion: model.PlannedAssertion) -> Iterator[str]:
+    yield f"    {assertion.severity.value} {assertion.name}"
+    yield f"       {describe_term(assertion.term)} {assertion.condition.text}"
+    if assertion.disabled_by:
+        yield f"       disabled by profile '{assertion.disabled_by}'"
+    elif assertion.multiplier != 1.0:
+        times = exact_text(assertion.multiplier)
+        yield f"       times {times}: profiles {', '.join(assertion.profiles)}"
