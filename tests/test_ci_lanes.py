@@ -1,0 +1,69 @@
+"""The lanes of CI: each check of a pull request is a lane or a part of one, and the parts of a lane
+are all of it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from itertools import chain, combinations
+from pathlib import Path
+
+import pytest
+import yaml
+from _pytest.mark.expression import Expression
+
+ROOT = Path(__file__).parent.parent
+RUN = ROOT / ".ci" / "run"
+SCRIPT = RUN.read_text()
+PARTS = dict(re.findall(r"\[(\w+)\]='([^']+)'", SCRIPT))
+MARKS = ("e2e", "matrix", "compiled", "slow", "nightly")
+
+
+def named(variable: str) -> str:
+    found = re.search(rf"^{variable}='([^']+)'$", SCRIPT, re.MULTILINE)
+    assert found is not None
+    return found[1]
+
+
+def is_chosen(expression: str, marks: tuple[str, ...]) -> bool:
+    return Expression.compile(expression).evaluate(lambda name, **_: name in marks)
+
+
+ALL_MARKS = list(chain.from_iterable(combinations(MARKS, size) for size in range(len(MARKS) + 1)))
+
+
+@pytest.mark.parametrize("marks", ALL_MARKS, ids=" ".join)
+def test_a_test_of_the_second_lane_is_in_one_of_its_parts(marks: tuple[str, ...]) -> None:
+    parts = [name for name, expression in PARTS.items() if is_chosen(expression, marks)]
+    assert len(parts) == is_chosen(named("whole_second"), marks), parts
+
+
+@pytest.mark.parametrize("marks", ALL_MARKS, ids=" ".join)
+def test_a_test_is_in_the_default_lane_the_second_or_the_nightly_one(
+    marks: tuple[str, ...],
+) -> None:
+    options = (ROOT / "pyproject.toml").read_text()
+    default = re.search(r"-m '([^']+)'\"", options)
+    assert default is not None
+    lanes = (default[1], named("whole_second"), "nightly or timing")
+    assert any(is_chosen(lane, marks) for lane in lanes)
+
+
+def test_each_check_of_a_pull_request_is_a_lane() -> None:
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())["jobs"]
+    lanes = jobs["lane"]["strategy"]["matrix"]["lane"]
+    assert {"quick", "default", "lint", "types"} <= set(lanes)
+    assert {lane.split()[1] for lane in lanes if lane.startswith("second ")} == set(PARTS)
+    cases = set(re.findall(r"^  (\w+)\)", SCRIPT, re.MULTILINE))
+    assert {lane.split()[0] for lane in lanes} | {"versions"} <= cases
+
+
+@pytest.mark.parametrize("call", [["sceond"], ["second", "fast"]])
+def test_a_lane_that_does_not_exist_is_an_error(call: list[str]) -> None:
+    ended = subprocess.run([RUN, *call], capture_output=True, text=True, check=False)
+    assert (ended.returncode, call[-1] in ended.stderr) == (2, True)
+
+
+def test_no_lane_depends_on_the_speed_of_the_machine() -> None:
+    conditions = re.findall(r"\bif \[.*SECONDS.*", SCRIPT)
+    assert not conditions
