@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 from lake import request
+from pyspark.errors import PySparkException
 
 from dqx_airflow.engine.job import try_gates
+from dqx_airflow.engine.sources import guessed_types
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import DatasetRef
@@ -97,6 +99,39 @@ def test_types_of_json_keep_all_digits(spark: Any, tmp_path: Path) -> None:
     expected = {name: kind for name, (_, kind) in zip(names, JSON, strict=True)}
     assert types(spark, put(tmp_path / "t", "json", "\n".join(lines))) == expected
     assert types(spark, put(tmp_path / "d", "json", f"[{lines[0]},\n{lines[1]}]")) == expected
+
+
+def test_a_guess_for_many_columns_is_one_plan_of_the_same_size(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Six aggregates a column used up the memory of Spark."""
+    sizes: list[int] = []
+    frames = type(spark.range(1))
+    collect = frames.collect
+
+    def counted(frame: Any) -> Any:
+        sizes.append(len(frame.columns))
+        return collect(frame)
+
+    monkeypatch.setattr(frames, "collect", counted)
+    for columns in (2, 600):
+        header = ",".join(f"c{number}" for number in range(columns))
+        row = ",".join(["1.5"] * columns)
+        ref = put(tmp_path / f"{columns}", "csv", f"{header}\n{row}\n{row}\n")
+        assert set(types(spark, ref).values()) == {"decimal(2,1)"}
+    guessed, _, guessed_wide, _ = sizes
+    assert guessed == guessed_wide
+
+
+def test_memory_that_runs_out_is_explained_with_the_way_out() -> None:
+    ref = DatasetRef("orders", "/t", format="csv")
+    out_of_memory = PySparkException("java.lang.OutOfMemoryError: Java heap space")
+    with (
+        pytest.raises(DatasetError, match=r"out of memory .* 5000 columns") as refused,
+        guessed_types._memory_explained(ref, 5000),
+    ):
+        raise out_of_memory
+    assert "schema=" in refused.value.hint
 
 
 UNDECIDED = {

@@ -152,6 +152,11 @@ def cause_of(error: PySparkException) -> str:
     return first_line([*_chain(error)][-1])
 
 
+def is_out_of_memory(error: PySparkException) -> bool:
+    """True if Java had too little memory, in the driver or in a task."""
+    return "OutOfMemoryError" in f"{error} {cause_of(error)}"
+
+
 def is_unreadable(error: PySparkException) -> bool:
     """True if a file could not be read: every other aggregate over it fails as well."""
     condition = condition_of(error)

@@ -15,15 +15,18 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from dqx_airflow.datasets.reader_options import given_options, is_on, option_of
+from dqx_airflow.engine.session.spark_errors import is_out_of_memory, spark_failures
 from dqx_airflow.engine.session.spark_versions import objection_to_guessed_json, type_named
 from dqx_airflow.engine.sources import text_files
 from dqx_airflow.engine.sources.listing import DatasetFiles, newest_paths
@@ -297,7 +300,11 @@ def _hidden(column: str) -> str:
 _WHOLE, _DECIMAL, _FLOAT, _ZEROS, _TEXT, _DATE, _BOOLEAN, _TIME = (1 << bit for bit in range(8))
 _NUMBER = _WHOLE | _DECIMAL | _FLOAT | _ZEROS
 _KINDS = {_NUMBER: "numbers", _DATE | _TIME: "dates", _BOOLEAN: "booleans"}
-_INTS = (("int", 2**31), ("bigint", 2**63))
+_ALL_KINDS = 2 * _TIME - 1
+_BEYOND_INT, _BEYOND_BIGINT, _LOSES, _BEFORE = (2 * _TIME << bit for bit in range(4))
+"""Bits above those of kinds: a whole number that an int, or a bigint, does not hold; digits that a
+double, or a timestamp, loses; and from the last one on the number of digits before the point."""
+_INTS = (("int", _BEYOND_INT), ("bigint", _BEYOND_BIGINT))
 _BEYOND = "[0-9.]+[eE][+-]?0*(3(09|[1-9][0-9])|[4-9][0-9]{2}|[1-9][0-9]{3,})"
 _LOST = (
     r"(^|[\\[:,\\s])-?(0*[.]?0*[1-9]([.]?[0-9]){17,}|[1-9][0-9]{15,}|"
@@ -341,7 +348,8 @@ def guess_csv(source: DatasetFiles) -> GuessedTypes | None:
     names = [name for name in texts.columns if spelled_like(name, source.folders) is None]
     if not names:
         return None
-    seen = _seen(texts, names)
+    with _memory_explained(ref, len(names)):
+        seen = _seen(texts, names)
     types: dict[str, T.DataType] = {}
     notes: dict[str, str] = {}
     for name in names:
@@ -357,17 +365,50 @@ def guess_csv(source: DatasetFiles) -> GuessedTypes | None:
     return GuessedTypes(T.StructType([T.StructField(n, kind) for n, kind in types.items()]), notes)
 
 
+@contextmanager
+def _memory_explained(ref: DatasetRef, columns: int) -> Iterator[None]:
+    """Names the number of columns, and the way out, if Java runs out of memory."""
+    try:
+        with spark_failures():
+            yield
+    except PySparkException as error:
+        if not is_out_of_memory(error):
+            raise
+        raise DatasetError(
+            f"dataset '{ref.name}': Java ran out of memory while the types of {columns} columns "
+            "were guessed",
+            'declare them: schema="id bigint, ...", or set spark.driver.memory and '
+            "spark.executor.memory",
+        ) from error
+
+
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """The values of a column: the kinds of all, and of those in each file; digits of numbers."""
+    """The values of a column: the bits of all, and the kinds of those in each file; a bit for each
+    number of digits after the point."""
 
-    mask: int
+    facts: int
     by_file: Sequence[int]
-    before: int
-    after: int
-    least: int
-    most: int
-    is_lost: bool
+    digits_after: int
+
+    @property
+    def mask(self) -> int:
+        """The kinds of the values."""
+        return self.facts & _ALL_KINDS
+
+    @property
+    def before(self) -> int:
+        """The maximum number of digits before the point, one more than fit if they do not fit."""
+        return max((self.facts // _BEFORE).bit_length() - 1, 0)
+
+    @property
+    def after(self) -> int:
+        """The maximum number of digits after the point, one more than fit if they do not fit."""
+        return max(self.digits_after.bit_length() - 1, 0)
+
+    @property
+    def is_lost(self) -> bool:
+        return bool(self.facts & _LOSES)
 
     @property
     def is_time(self) -> bool:
@@ -392,10 +433,13 @@ class _Seen:
         if self.before + self.after > LONGEST_DECIMAL or self.mask & _FLOAT:
             raise _too_long(ref, name)
         if not (self.after or self.mask & _DECIMAL):
-            for simple, limit in _INTS:
-                if -limit <= self.least <= self.most < limit:
+            for simple, beyond in _INTS:
+                if not self.facts & beyond:
                     return type_named(simple), None
         return type_named(f"decimal({self.before + self.after},{self.after})"), None
+
+
+_NOTHING_SEEN = _Seen(0, (), 0)
 
 
 def _kind(mask: int) -> str:
@@ -415,67 +459,68 @@ def _too_long(ref: DatasetRef, name: str) -> DatasetError:
 
 
 def _seen(texts: DataFrame, names: Sequence[str]) -> dict[str, _Seen]:
-    """One pass over all values, as strings."""
+    """One pass over all values, as strings.
+
+    Each value is a row here, so that the plan is the same for any number of columns. What is seen
+    of a value is two whole numbers, which are combined with a bitwise OR, first those of a file.
+    """
     cells = texts.selectExpr(
         "_metadata.file_path AS file",
-        *(f"trim({quote_name(name)}) AS t{at}" for at, name in enumerate(names)),
-        *(f"{_kind_of(quote_name(name))} AS k{at}" for at, name in enumerate(names)),
+        f"posexplode(array({', '.join(map(quote_name, names))})) AS (at, value)",
     )
-    per_file, whole = [], []
-    for at in range(len(names)):
-        number, text = f"k{at} IN ({_WHOLE}, {_DECIMAL})", f"ltrim('-', t{at})"
-        value = f"CASE WHEN k{at} = {_WHOLE} THEN try_cast(t{at} AS DECIMAL(38,0)) END"
-        per_file += [
-            F.expr(f"bit_or(k{at}) AS k{at}"),
-            F.expr(f"max(CASE WHEN {number} THEN length(split_part({text}, '.', 1)) END) AS b{at}"),
-            F.expr(f"max(CASE WHEN {number} THEN length(split_part({text}, '.', 2)) END) AS a{at}"),
-            F.expr(f"min({value}) AS n{at}"),
-            F.expr(f"max({value}) AS x{at}"),
-            F.expr(
-                f"max(k{at} < {_TEXT} AND k{at} > 0 AND t{at} RLIKE '{_LOST}'"
-                f" OR k{at} = {_TIME} AND t{at} RLIKE '{_NANOSECONDS}') AS l{at}"
-            ),
-        ]
-        whole.append(
-            F.expr(
-                f"struct(bit_or(k{at}), collect_set(k{at}), max(b{at}), max(a{at}), min(n{at}), "
-                f"max(x{at}), max(l{at}))"
-            )
-        )
-    found = cells.groupBy("file").agg(*per_file).agg(*whole).collect()[0]
-    return {
-        name: _Seen(
-            mask or 0, by_file, before or 0, after or 0, int(least or 0), int(most or 0), bool(lost)
-        )
-        for name, (mask, by_file, before, after, least, most, lost) in zip(
-            names, found, strict=True
-        )
-    }
+    # Each step uses columns of the step before several times, so Spark does not merge them.
+    trimmed = cells.selectExpr("file", "at", "value", "trim(value) AS text")
+    parts = trimmed.selectExpr("*", "translate(text, '0123456789', '') AS rest")
+    kinds = parts.selectExpr("file", "at", "text", f"{_KIND} AS kind")
+    codes = kinds.selectExpr("file", "at", f"{_FACTS} AS facts", f"{_AFTER} AS after")
+    per_file = codes.groupBy("file", "at").agg(
+        F.expr("bit_or(facts) AS facts"), F.expr("bit_or(after) AS after")
+    )
+    found = per_file.groupBy("at").agg(
+        F.expr("bit_or(facts)"),
+        F.expr(f"collect_set(facts & {_ALL_KINDS})"),
+        F.expr("bit_or(after)"),
+    )
+    seen = {names[at]: _Seen(*facts) for at, *facts in found.collect()}
+    return {name: seen.get(name, _NOTHING_SEEN) for name in names}
 
 
-def _kind_of(column: str) -> str:
-    """The kind of a value, as Spark SQL."""
-    text = f"trim({column})"
-    rest = f"translate({text}, '0123456789', '')"
-    signed = (
-        f"(left({rest}, 1) <> '-' OR left({text}, 1) = '-') AND length({text}) > length({rest})"
-    )
-    digits = (
-        f"CASE WHEN {text} <> {column} THEN {_FLOAT} WHEN {text} RLIKE '^-?0[0-9]' THEN {_ZEROS}"
-    )
-    return (
-        f"CASE WHEN {column} IS NULL OR {column} = '' THEN 0"
-        f" WHEN {rest} IN ('', '-') AND {signed} THEN {digits} ELSE {_WHOLE} END"
-        f" WHEN {rest} IN ('.', '-.') AND {signed} THEN {digits} ELSE {_DECIMAL} END"
-        f" WHEN {rest} = '--' AND {column} RLIKE '^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}$'"
-        f" AND try_cast({column} AS DATE) IS NOT NULL THEN {_DATE}"
-        f" WHEN left({rest}, 2) = '--' AND {column} RLIKE '^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[ T]'"
-        f" THEN {_TIME}"
-        f" WHEN lower({column}) IN ('true', 'false') THEN {_BOOLEAN}"
-        f" WHEN {column} IN ('NaN', 'Inf', '-Inf', 'Infinity', '-Infinity') OR {column} RLIKE"
-        f" '^-?([0-9]+[.]?[0-9]*|[.][0-9]+)[eE][-+]?[0-9]+$' THEN {_FLOAT}"
-        f" ELSE {_TEXT} END"
-    )
+def _length_of_part(number: int) -> str:
+    """The number of digits before (1) or after (2) the point, at most one more than fit."""
+    return f"least(length(split_part(ltrim('-', text), '.', {number})), {LONGEST_DECIMAL + 1})"
+
+
+_SIGNED = "(left(rest, 1) <> '-' OR left(text, 1) = '-') AND length(text) > length(rest)"
+_OF_DIGITS = f"CASE WHEN text <> value THEN {_FLOAT} WHEN text RLIKE '^-?0[0-9]' THEN {_ZEROS}"
+_KIND = (
+    f"CASE WHEN value IS NULL OR value = '' THEN 0"
+    f" WHEN rest IN ('', '-') AND {_SIGNED} THEN {_OF_DIGITS} ELSE {_WHOLE} END"
+    f" WHEN rest IN ('.', '-.') AND {_SIGNED} THEN {_OF_DIGITS} ELSE {_DECIMAL} END"
+    f" WHEN rest = '--' AND value RLIKE '^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}$'"
+    f" AND try_cast(value AS DATE) IS NOT NULL THEN {_DATE}"
+    f" WHEN left(rest, 2) = '--' AND value RLIKE '^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[ T]'"
+    f" THEN {_TIME}"
+    f" WHEN lower(value) IN ('true', 'false') THEN {_BOOLEAN}"
+    f" WHEN value IN ('NaN', 'Inf', '-Inf', 'Infinity', '-Infinity') OR value RLIKE"
+    f" '^-?([0-9]+[.]?[0-9]*|[.][0-9]+)[eE][-+]?[0-9]+$' THEN {_FLOAT}"
+    f" ELSE {_TEXT} END"
+)
+"""The kind of a `value`, from its trimmed `text` and the `rest` of it without digits."""
+_IS_LOST = (
+    f"(kind < {_TEXT} AND kind > 0 AND (length(text) > 15 OR kind = {_FLOAT})"
+    f" AND text RLIKE '{_LOST}' OR kind = {_TIME} AND text RLIKE '{_NANOSECONDS}')"
+)
+_HAS_DIGITS = f"kind IN ({_WHOLE}, {_DECIMAL})"
+_FACTS = (
+    "CAST(kind AS BIGINT)"
+    f" | if(kind = {_WHOLE} AND try_cast(text AS INT) IS NULL, {_BEYOND_INT}L, 0L)"
+    f" | if(kind = {_WHOLE} AND try_cast(text AS BIGINT) IS NULL, {_BEYOND_BIGINT}L, 0L)"
+    f" | if({_IS_LOST}, {_LOSES}L, 0L)"
+    f" | if({_HAS_DIGITS}, shiftleft({_BEFORE}L, {_length_of_part(1)}), 0L)"
+)
+"""The kind of a value as a bit, and those above."""
+_AFTER = f"if({_HAS_DIGITS}, shiftleft(1L, {_length_of_part(2)}), 0L)"
+"""The number of digits after the point as a bit."""
 
 
 def guess_json(source: DatasetFiles) -> GuessedTypes:
