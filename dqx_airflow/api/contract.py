@@ -25,6 +25,7 @@ from dqx_airflow.contracts.enforcement.enforced_contract import (
     Enforced,
     Enforcement,
     Unsupported,
+    datasets_as_contract_says,
     enforce,
     objection_to_version,
 )
@@ -167,25 +168,31 @@ class Contract:
         *,
         now: datetime | None = None,
         unsupported: Unsupported = "error",
+        server: str | None = None,
         **options: Unpack[SelectedRunKeywords],
     ) -> Results:
         """The results for a date, each verdict with its clause; see `Suite.run` for other
         arguments.
 
-        Printed results list the clauses that no assertion checked, like `dql contract test`.
+        Files are read as by a gate: those of CSV and JSON as strings, which are compared with the
+        declared types. Printed results list the clauses that no assertion checked, like
+        `dql contract test`.
 
         :param db: the data, with one dataset per model and reference.
         :param unsupported: how to treat a clause that states a check and cannot be enforced: as an
             error of its severity, or with "warn" as a warning.
+        :param server: the server of the contract that says how CSV and JSON files are read, by
+            default the only one. What the settings of a dataset say wins.
         :param only: as for `Suite.run`, and also the path of a clause, with everything below it, or
             the id of a rule.
         :raises RequestError: the contract requires a dataset that the database does not have, an
             argument is invalid, or no assertion matches the selection.
         """
         settings = runs.RunSettings.of(options, now)
+        db = self._as_read(db, server)
         enforced = self._enforced_over(db, date, unsupported)
         checked, contract = enforced.checked, enforced.contract
-        results = runs.run(checked, self._typed(db), date, settings, contract)
+        results = runs.run(checked, db, date, settings, contract)
         return _of_contract(results, contract, settings)
 
     @runs.with_keywords_of(SelectedRunKeywords)
@@ -196,6 +203,7 @@ class Contract:
         *,
         now: datetime | None = None,
         unsupported: Unsupported = "error",
+        server: str | None = None,
         **options: Unpack[SelectedRunKeywords],
     ) -> DatedResults:
         """The results for each of several dates, each with what the contract demands on that date.
@@ -208,19 +216,24 @@ class Contract:
             database does not have.
         """
         settings = runs.RunSettings.of(options, now)
+        db = self._as_read(db, server)
         enforced = {on: self._enforced_over(db, on, unsupported) for on in runs.dates_of(dates)}
         suites = {
             on: runs.DatedSuite(compiled.checked, compiled.contract)
             for on, compiled in enforced.items()
         }
-        dated = runs.run_each(suites, self._typed(db), settings)
+        dated = runs.run_each(suites, db, settings)
         by_date = {
             on: _of_contract(results, enforced[on].contract, settings)
             for on, results in dated.by_date.items()
         }
         return replace(dated, by_date=by_date)
 
-    def _typed(self, db: Database) -> Database:
+    def _as_read(self, db: Database, server: str | None) -> Database:
+        """The database with its data read as the contract says, like that of a gate."""
+        if isinstance(db, SparkDatabase):
+            refs = datasets_as_contract_says(self._contract, db.datasets, server)
+            return db.with_datasets(refs)
         if not isinstance(db, MemoryDatabase):
             return db
         types = {

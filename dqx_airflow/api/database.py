@@ -118,6 +118,12 @@ class SparkDatabase:
         """The datasets, in the given order."""
         return self._datasets
 
+    def with_datasets(self, refs: Iterable[DatasetRef]) -> SparkDatabase:
+        """The session with these datasets instead."""
+        other = copy(self)
+        other._datasets = tuple(refs)
+        return other
+
     def watched(self, names: Collection[str], suite: str, on: date) -> Columns:
         """The claims about the columns that the datasets have now."""
         from dqx_airflow.engine.measure import watched_columns

@@ -144,11 +144,14 @@ def with_default_options(ref: DatasetRef, defaults: Mapping[str, Mapping[str, st
     of_format = defaults.get(ref.format) if has_format else None
     if not of_format:
         return ref
-    stated = {_meaning(name) for name, _ in ref.options}
-    missing = tuple(
-        (name, value) for name, value in of_format.items() if _meaning(name) not in stated
-    )
-    return replace(ref, options=missing + ref.options)
+    return replace(ref, options=tuple(beside(of_format, dict(ref.options)).items()))
+
+
+def beside(defaults: Mapping[str, str], stated: Mapping[str, str]) -> dict[str, str]:
+    """The options, with the default ones that they do not state under any of their names."""
+    meanings = {_meaning(name) for name in stated}
+    missing = {name: text for name, text in defaults.items() if _meaning(name) not in meanings}
+    return {**missing, **stated}
 
 
 def _plain(name: str) -> str:

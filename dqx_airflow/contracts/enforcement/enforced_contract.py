@@ -25,7 +25,14 @@ from dqx_airflow.contracts.document import FileReader, no_files
 from dqx_airflow.contracts.field_types import spark_schema
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.datasets.connections import DATABASES
-from dqx_airflow.datasets.settings import S3A_ENDPOINT, format_of, settings_of, spark_location
+from dqx_airflow.datasets.reader_options import beside
+from dqx_airflow.datasets.settings import (
+    S3A_ENDPOINT,
+    dataset_ref,
+    format_of,
+    settings_of,
+    spark_location,
+)
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean, errors_of
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import Checked
@@ -550,18 +557,55 @@ def dataset_settings(
     if missing:
         message = f"the location of {', '.join(missing)} is unknown"
         raise RequestError(message, _where_to_say_it(contract, chosen, missing[0]))
+    return _as_contract_says(contract, settings, chosen)
+
+
+def datasets_as_contract_says(
+    contract: elements.Contract, refs: Iterable[values.DatasetRef], server: str | None = None
+) -> tuple[values.DatasetRef, ...]:
+    """The datasets, each read as the contract says: as a gate reads them that is given their
+    settings.
+
+    :param server: the server whose options apply to files of its format, by default the only one.
+    :raises RequestError: the contract has no such server.
+    """
+    given = {ref.name: ref for ref in refs}
+    settings = _as_contract_says(contract, given, _server(contract, server))
+    return tuple(dataset_ref(name, stated) for name, stated in settings.items())
+
+
+def _as_contract_says(
+    contract: elements.Contract, given: Mapping[str, Any], server: elements.Server | None
+) -> dict[str, Any]:
+    """The settings of datasets with what the contract knows beside them. This is the only place
+    that decides how the data of a contract is read: for gates, commands and Python."""
+    settings = dict(given)
     for model in contract.models:
-        stated = _as_settings(settings[model.name])
-        if stated is not None:
-            known = known_of(model, file_format=stated.get("format"))
-            settings[model.name] = known | stated
-            if masked := (*known.get("masked", ()), *_columns(stated.get("masked", ()))):
-                # A gate may mask more than its contract, never less.
-                settings[model.name]["masked"] = list(dict.fromkeys(masked))
-            if "options" in known:
-                options = dict(known["options"]) | dict(stated.get("options", ()))
-                settings[model.name]["options"] = options
+        stated = _as_settings(given.get(model.name))
+        if stated is None:
+            continue
+        format_name = stated.get("format")
+        known = known_of(model, file_format=format_name)
+        settings[model.name] = known | stated
+        if masked := (*known.get("masked", ()), *_columns(stated.get("masked", ()))):
+            # A gate may mask more than its contract, never less.
+            settings[model.name]["masked"] = list(dict.fromkeys(masked))
+        defaults = {**known.get("options", {}), **_options_of(server, format_name)}
+        if defaults:
+            settings[model.name]["options"] = beside(defaults, dict(stated.get("options", ())))
     return settings
+
+
+def _options_of(server: elements.Server | None, format_name: str | None) -> dict[str, str]:
+    """How the text files of a server are read, for those at another place, too. Settings with a
+    dot are about the place."""
+    if server is None or format_name not in _TEXT_FORMATS or format_name != _format_on(server):
+        return {}
+    return {name: text for name, text in server.options if "." not in name}
+
+
+def _format_on(server: elements.Server) -> str | None:
+    return server.format or format_of(server.location or "")
 
 
 def known_of(model: elements.Model, *, file_format: str | None) -> dict[str, Any]:
