@@ -12,7 +12,7 @@ import re
 import sys
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime, timezone
 from functools import partial
@@ -34,7 +34,7 @@ from dqx_airflow.engine.outputs.good_rows import GoodRows, JudgedSuite, good_row
 from dqx_airflow.engine.outputs.promotion import promote
 from dqx_airflow.engine.outputs.quarantine import Judged, quarantine_rows
 from dqx_airflow.engine.outputs.samples import with_failing_rows
-from dqx_airflow.engine.proof.engine_key import engine_key, known_proof
+from dqx_airflow.engine.proof.engine_key import KnownEngine, known_engine
 from dqx_airflow.engine.scan.frames import condition_of
 from dqx_airflow.engine.scan.states import StateCache, StateStore, fingerprint_of
 from dqx_airflow.engine.session.concurrency import JobEnding, do_meanwhile
@@ -46,7 +46,7 @@ from dqx_airflow.engine.session.spark_session import (
     without_log,
 )
 from dqx_airflow.engine.sources.dataset import OpenDataset
-from dqx_airflow.errors import DeadlineError, DqxError, RequestError, SourceError, SparkError
+from dqx_airflow.errors import DeadlineError, DqxError, RequestError, SourceError
 from dqx_airflow.lineage import is_configured
 from dqx_airflow.lineage import spool as spools
 from dqx_airflow.metrics.drift import DRIFT_SUMMARY
@@ -71,9 +71,9 @@ from dqx_airflow.plan.selection import (
 )
 from dqx_airflow.results.decisions import decisions_on
 from dqx_airflow.results.past_days import read_labels
-from dqx_airflow.results.query import StoredResults, read_proof
+from dqx_airflow.results.query import StoredResults, read_proofs
 from dqx_airflow.results.receipts import ReceiptWriter, signing_key
-from dqx_airflow.results.schema import PROOFS, digests_of
+from dqx_airflow.results.schema import digests_of
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import GateReport, GateRequest, Outcome, Verdict
 from dqx_airflow.values.json_form import EXIT_TIMED_OUT, from_arguments, storage_options_of
@@ -240,11 +240,13 @@ def run_gates(
         parts = [_with_labels(part, results) for part in _watching(parts, requests, spark)]
         states = StateStore(store.location)
         cache = None if first.recompute else StateCache(spark, states, parts[0].run_id, started)
-        proof = _proof_of(spark, store)
+        known = known_engine(spark, read_proofs(results))
+        if known.outlived is not None:
+            _log.warning("%s", known.mark)
         for request in requests:
             if request.promote_to or request.quarantine:
                 require_spark(spark, "it promotes nothing, and keeps no rows in a quarantine")
-        reports = _validate(parts, spark, started, receipts, cache, proof)
+        reports = _validate(parts, spark, started, receipts, known, cache)
         _require_time(first, started)
         sources = [part.request.sources for part in parts]
         store.write_all(list(zip(reports, sources, strict=True)))
@@ -265,8 +267,8 @@ def try_gates(
     parts = _parts_of(requests)
     spark = session(requests[0].run_key.gate)
     receipts = ReceiptWriter(StoredResults(requests[0].results_root), None)
-    proof = known_proof(spark)
-    return _validate(_watching(parts, requests, spark), spark, _now(), receipts, proof=proof)
+    known = known_engine(spark)
+    return _validate(_watching(parts, requests, spark), spark, _now(), receipts, known)
 
 
 def plan_gate(request: GateRequest) -> Plan:
@@ -441,16 +443,14 @@ def _validate(
     spark: SparkSession,
     started: datetime,
     receipts: ReceiptWriter,
+    known: KnownEngine,
     cache: StateCache | None = None,
-    proof: values.EngineProof | None = None,
 ) -> tuple[GateReport, ...]:
     refs = {ref.name: ref for part in parts for ref in part.request.datasets}
     plans = [joined(part.plans) for part in parts]
     engine = engine_of(spark)  # asked now: the verdicts survive the loss of the session
-    if proof is not None:
-        engine["engine_proof"] = proof.mark
-    doubts = () if proof is None else proof.doubts
-    opened, measured = measure_together(spark, tuple(refs.values()), plans, cache, doubts)
+    engine["engine_proof"] = known.mark
+    opened, measured = measure_together(spark, tuple(refs.values()), plans, cache, known)
     judged = [
         _judge(part, opened, scanned, started)
         for part, scanned in zip(parts, measured, strict=True)
@@ -470,19 +470,6 @@ def _validate(
         for part, of_part, scanned, report in zip(parts, judged, measured, reports, strict=True)
     ]
     return _promoted(parts, suites, spark, opened, receipts)
-
-
-def _proof_of(spark: SparkSession, store: ResultsStore) -> values.EngineProof | None:
-    """What the store knows about the engine of a session, or else we.
-
-    :raises SparkError: the engine is not trusted without a proof.
-    """
-    results = StoredResults(store.root, store.storage_options)
-    proven = None
-    if results.table(PROOFS) is not None:
-        with suppress(SparkError):  # a session that hides its settings was never proven
-            proven = read_proof(results, engine_key(spark)[0])
-    return known_proof(spark, proven)
 
 
 def _with_notes(

@@ -11,8 +11,9 @@ from datetime import date
 from pyspark.sql import SparkSession
 
 from dqx_airflow.dql.watches import Watched, claims_on
-from dqx_airflow.engine.proof.differences import measured_as, objection_to_engine
-from dqx_airflow.engine.proof.engine_key import known_proof
+from dqx_airflow.engine.proof.differences import objection_to_engine
+from dqx_airflow.engine.proof.engine_key import KnownEngine, known_engine
+from dqx_airflow.engine.proof.operations import measured_as
 from dqx_airflow.engine.scan.dataset_scan import scan
 from dqx_airflow.engine.scan.frames import ReferenceTables, run_queries
 from dqx_airflow.engine.scan.matching import run_matches
@@ -50,7 +51,7 @@ def measure_together(
     refs: Sequence[DatasetRef],
     plans: Sequence[Plan],
     cache: StateCache | None = None,
-    doubts: Collection[str] | None = None,
+    engine: KnownEngine | None = None,
 ) -> tuple[dict[str, OpenDataset], tuple[Scanned, ...]]:
     """The datasets that could be opened, by name, and for each plan the results of `measure`.
 
@@ -59,13 +60,11 @@ def measure_together(
 
     :param refs: the datasets of all plans.
     :param cache: as for `measure`.
-    :param doubts: the traits of requests that this engine is known to compute differently. They are
-        not measured. None for those of its `known_proof`.
-    :raises SparkError: there are none of this engine, and it is not trusted without.
+    :param engine: what is known about this engine: requests with traits that are in doubt are not
+        measured. None for what the package knows.
+    :raises SparkError: nothing is, and this engine is not trusted without.
     """
-    if doubts is None:
-        proof = known_proof(spark)
-        doubts = () if proof is None else proof.doubts
+    engine = engine or known_engine(spark)
     objection = objection_to_sql(spark, ansi=plans[0].ansi)
     opened, unreadable = _open_all(spark, refs, objection)
     found = Scanned()
@@ -73,10 +72,10 @@ def measure_together(
         requests = (request for plan in plans for request in plan.requests)
         written = (request for request in requests if request.definition.is_sql)
         found.failures.update(dict.fromkeys(written, objection))
-    if doubts:
+    if engine.doubts:
         seen = measured_as(opened)
         for request in dict.fromkeys(request for plan in plans for request in plan.requests):
-            if (doubt := objection_to_engine(request, seen, doubts)) is not None:
+            if (doubt := objection_to_engine(request, seen, engine)) is not None:
                 found.failures[request] = doubt
     by_scope: dict[tuple[date, frozenset[str]], list[Plan]] = {}
     for plan in plans:

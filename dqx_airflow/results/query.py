@@ -37,6 +37,7 @@ from dqx_airflow.values import (
     SourceFile,
     from_json,
 )
+from dqx_airflow.values.report import PROVE_AGAIN
 from dqx_airflow.values.request import days_before
 
 T = TypeVar("T")
@@ -739,11 +740,33 @@ def write_proof(results: StoredResults | str, proof: EngineProof) -> None:
     opened(results).write(schema.PROOFS, {str(uuid.uuid4()): proof})
 
 
-def read_proof(results: StoredResults | str, key: str) -> EngineProof | None:
-    """The last proof of an engine; None if there is none.
+def read_proofs(results: StoredResults | str) -> tuple[EngineProof, ...]:
+    """The proofs of all engines, the newest first.
 
     :raises StoreError: the store exists and cannot be read.
     """
-    order = 'ORDER BY "proven_at" DESC LIMIT 1'
-    where = [equals("engine_key", key)]
-    return next(iter(opened(results).read(EngineProof, schema.PROOFS, where, order)), None)
+    order = 'ORDER BY "proven_at" DESC'
+    return tuple(opened(results).read(EngineProof, schema.PROOFS, [], order))
+
+
+def gates_not_proven(results: StoredResults | str) -> dict[str, str]:
+    """The gates whose last run was on an engine that has to be proven again, with the mark of that
+    run: since then, no engine was proven.
+
+    :raises StoreError: the store exists and cannot be read.
+    """
+    store = opened(results)
+    newest = next(iter(read_proofs(store)), None)
+    if newest is None or "engine_proof" not in store.columns(schema.RUNS):
+        return {}
+    columns = ("gate", "finished_at", "engine_proof")
+    rows = store.select(schema.RUNS, columns, [], 'ORDER BY "finished_at" DESC LIMIT 500')
+    last: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        last.setdefault(row["gate"], row)
+    return {
+        gate: row["engine_proof"]
+        for gate, row in last.items()
+        if PROVE_AGAIN in (row["engine_proof"] or "")
+        and schema.as_utc(row["finished_at"]) > newest.at
+    }

@@ -449,6 +449,10 @@ class GateReport:
         return len(self.with_status(status))
 
 
+ERROR = "error: "
+"""How the value of a claim begins that is an error."""
+
+
 @dataclass(frozen=True, slots=True)
 class Difference:
     """A claim of a case whose value on an engine is not the one that is due."""
@@ -461,16 +465,21 @@ class Difference:
     @property
     def is_error(self) -> bool:
         """True if the engine has an error for a value: it would judge nothing."""
-        return self.found.startswith("error: ")
+        return self.found.startswith(ERROR)
+
+
+PROVE_AGAIN = "prove again"
+"""The words of a mark of an engine of which there is only a proof of something else."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineProof:
     """The result of all cases on one engine.
 
-    `key` identifies the engine: the version of Spark, the kind of session, the settings that may
-    change a value, and our version; `engine` is that as JSON. `doubts` are the traits of requests
-    that are not judged there. `untried` are reasons, with the number of claims.
+    `key` identifies the engine: the version and build of Spark, the kind of session, the plugins
+    and settings that may change a value, and our version; `engine` is that as JSON. `doubts` are
+    the traits of requests that are not judged there. `untried` are reasons, with the number of
+    claims.
     """
 
     key: str

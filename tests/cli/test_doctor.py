@@ -10,6 +10,8 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timezone
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -17,6 +19,7 @@ import pytest
 from http_stub import Asked, Reply, http_stub
 from processes import ended
 
+import dqx_airflow
 from dqx_airflow.cli.doctor import as_json, print_findings
 from dqx_airflow.cli.doctor_checks import airflow, finding, services, spark
 from dqx_airflow.cli.doctor_checks.finding import (
@@ -28,6 +31,8 @@ from dqx_airflow.cli.doctor_checks.finding import (
     problem,
 )
 from dqx_airflow.errors import RequestError
+from dqx_airflow.results.query import write_proof
+from dqx_airflow.values import EngineProof
 
 PINS = "pip install --force-reinstall --no-deps pyspark=={0} pyspark-client=={0}"
 
@@ -412,6 +417,29 @@ def test_a_writable_results_root_is_fine_and_left_as_it_was(tmp_path: Path) -> N
     root.mkdir()
     assert airflow.results_store(str(root)) == (FindingLevel.OK, f"{root} is writable", "")
     assert not list(root.iterdir())
+
+
+def test_an_engine_that_was_proven_for_another_version_of_ours_is_named(tmp_path: Path) -> None:
+    engine = {"spark": "4.2.0", "dqx_airflow": "0.2.0", "cases": "1", "settings": {}}
+    older = EngineProof(
+        key="1",
+        engine=json.dumps(engine),
+        spark_version="4.2.0",
+        at=datetime(2024, 2, 1, tzinfo=timezone.utc),
+        agreeing=1,
+        differences=(),
+        doubts=("sums over decimal",),
+    )
+    write_proof(str(tmp_path), older)
+    assert airflow.results_store(str(tmp_path)) == (
+        FindingLevel.WARNING,
+        f"{tmp_path} is writable; Spark 4.2.0 was proven for dqx_airflow 0.2.0",
+        f"dql doctor --prove --connection ... --results-root {tmp_path}",
+    )
+    engine["dqx_airflow"] = dqx_airflow.__version__
+    again = replace(older, engine=json.dumps(engine), at=datetime(2024, 2, 2, tzinfo=timezone.utc))
+    write_proof(str(tmp_path), again)
+    assert level(airflow.results_store(str(tmp_path))) is FindingLevel.OK
 
 
 def test_a_results_root_below_a_file_is_a_problem_with_a_remedy(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+import dqx_airflow
 from dqx_airflow.cli.doctor_checks import finding
 from dqx_airflow.cli.doctor_checks.finding import Answer, problem, warning
 from dqx_airflow.errors import DqxError
@@ -339,9 +340,37 @@ def results_store(given: str | None, env: Mapping[str, str] = os.environ) -> Ans
 
     try:
         ResultsStore(root, storage_options_of(env)).check_writable()
+        outlived = _outlived_proofs(root, env)
     except DqxError as error:
         return problem(error.problem, error.hint or "choose a root that this user may write to")
+    if outlived is not None:
+        again = f"dql doctor --prove --connection ... --results-root {root}"
+        return warning(f"{root} is writable; {outlived}", again)
     return finding.ok(f"{root} is writable")
+
+
+def _outlived_proofs(root: str, env: Mapping[str, str]) -> str | None:
+    """The engines that have to be proven again; None if there are none.
+
+    :raises StoreError: the store cannot be read.
+    """
+    from dqx_airflow.results.query import StoredResults, gates_not_proven, read_proofs
+    from dqx_airflow.values.json_form import storage_options_of
+
+    results = StoredResults(root, storage_options_of(env))
+    proven: dict[str, tuple[str, str]] = {}
+    for proof in read_proofs(results):
+        engine = json.loads(proof.engine or "{}")
+        version = str(engine.pop("dqx_airflow", None))
+        engine.pop("cases", None)
+        engine_text = f"Spark {proof.spark_version} was proven for dqx_airflow {version}"
+        proven.setdefault(json.dumps(engine, sort_keys=True), (version, engine_text))
+    outlived = [text for version, text in proven.values() if version != dqx_airflow.__version__]
+    outlived += [f"{gate}: {mark}" for gate, mark in gates_not_proven(results).items()]
+    if not outlived:
+        return None
+    rest = f"; and {len(outlived) - 3} more" if len(outlived) > 3 else ""
+    return "; ".join(dict.fromkeys(outlived[:3])) + rest
 
 
 def lineage() -> Answer:

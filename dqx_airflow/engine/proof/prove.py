@@ -15,16 +15,16 @@ from pyspark.sql import SparkSession
 
 from dqx_airflow.engine.measure import measure_together
 from dqx_airflow.engine.proof.cases import ProofCase, frame_of, proof_cases
-from dqx_airflow.engine.proof.differences import blamed, measured_as, traits_of
-from dqx_airflow.engine.proof.engine_key import engine_key
+from dqx_airflow.engine.proof.differences import doubts_of
+from dqx_airflow.engine.proof.engine_key import KnownEngine, engine_key
 from dqx_airflow.engine.session.concurrency import side_by_side
 from dqx_airflow.engine.session.spark_versions import context_of, has_types_since
 from dqx_airflow.values import Difference, EngineProof
+from dqx_airflow.values.report import ERROR
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the number of cases that were run, and of all."""
 
-_ERROR = "error: "
 _FOR_FEW_ROWS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.adaptive.enabled": "false",
@@ -51,7 +51,7 @@ def prove(
         for name, value in _FOR_FEW_ROWS.items():
             spark.conf.set(name, value)
     lock, ended = Lock(), [0]
-    results: dict[ProofCase, _Found | str] = {}
+    results: dict[ProofCase, tuple[str, ...] | str] = {}
 
     def run(case: ProofCase) -> None:
         found = _run(spark, case, cases.index(case), folder)
@@ -64,12 +64,10 @@ def prove(
     return _summary(key, engine, cases, results)
 
 
-_Found: TypeAlias = tuple[tuple[str, frozenset[str]], ...]
-"""The value and the traits of each line of a case."""
-
-
-def _run(spark: SparkSession, case: ProofCase, number: int, folder: Path | None) -> _Found | str:
-    """What was found; or why the case was not tried."""
+def _run(
+    spark: SparkSession, case: ProofCase, number: int, folder: Path | None
+) -> tuple[str, ...] | str:
+    """The value of each line of a case; or why it was not tried."""
     if case.since is not None and not has_types_since(spark, case.since):
         return f"needs Spark {case.since}"
     if folder is None and any(block.kind == "csv" for block in case.blocks):
@@ -88,47 +86,41 @@ def _run(spark: SparkSession, case: ProofCase, number: int, folder: Path | None)
             else:
                 refs.append(ref)
     except (PySparkException, TypeError, ValueError) as error:
-        reason = f"{_ERROR}its tables cannot be made: {type(error).__name__}"
-        return tuple((reason, frozenset()) for _ in case.lines)
+        reason = f"{ERROR}its tables cannot be made: {type(error).__name__}"
+        return tuple(reason for _ in case.lines)
     plan = case.plan(tuple(refs))
-    opened, (scanned,) = measure_together(spark, refs, [plan], doubts=())
-    datasets = measured_as(opened)
-    requests = {one.name: one.requests for one in plan.assertions}
-    return tuple(
-        (value, frozenset().union(*(traits_of(one, datasets) for one in requests[str(line)])))
-        for line, value in enumerate(case.found(plan, scanned))
-    )
+    _, (scanned,) = measure_together(spark, refs, [plan], engine=KnownEngine())
+    return case.found(plan, scanned)
 
 
 def _summary(
     key: str,
     engine: dict[str, Any],
     cases: Sequence[ProofCase],
-    results: dict[ProofCase, _Found | str],
+    results: dict[ProofCase, tuple[str, ...] | str],
 ) -> EngineProof:
-    agreeing: list[frozenset[str]] = []
-    wrong: list[frozenset[str]] = []
+    agreeing = 0
     differences: list[Difference] = []
     untried: dict[str, int] = {}
+    tried: dict[ProofCase, tuple[str, ...]] = {}
     for case in cases:
         found = results[case]
         if isinstance(found, str):
             untried[found] = untried.get(found, 0) + len(case.lines)
             continue
-        for (claim, due), (value, traits) in zip(case.lines, found, strict=True):
-            if value == due or (value.startswith(_ERROR) and due.startswith(_ERROR)):
-                agreeing.append(traits)
-                continue
-            differences.append(Difference(str(case), claim, due, value))
-            if not value.startswith(_ERROR):  # an error judges nothing by itself
-                wrong.append(traits)
+        tried[case] = found
+        for (claim, due), value in zip(case.lines, found, strict=True):
+            if value == due or (value.startswith(ERROR) and due.startswith(ERROR)):
+                agreeing += 1
+            else:
+                differences.append(Difference(str(case), claim, due, value))
     return EngineProof(
         key=key,
         engine=json.dumps(engine, sort_keys=True),
         spark_version=str(engine["spark"]),
         at=datetime.now(timezone.utc),
-        agreeing=len(agreeing),
+        agreeing=agreeing,
         differences=tuple(differences),
-        doubts=blamed(wrong, agreeing),
+        doubts=doubts_of(tried),
         untried=tuple(sorted(untried.items())),
     )

@@ -15,6 +15,7 @@ from pyspark import SparkConf
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from dqx_airflow.engine.session.engines import switches_in, versions_of
 from dqx_airflow.engine.session.sail import INSTEAD, engine_version, sail_version
 from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.engine.session.spark_versions import context_of, require_supported, settings_set
@@ -82,10 +83,12 @@ def objection_to_sql(spark: SparkSession, *, ansi: bool) -> str | None:
 
 
 def settings_of(spark: SparkSession) -> Mapping[str, str | None] | None:
-    """The settings of a session that may change a result, by name; None if it hides them."""
+    """The settings of a session that may change a result, by name, and the versions of its engine
+    by `engines.VERSIONS`; None if it hides them."""
     try:
         with spark_failures():
             every = settings_set(spark)
+            versions = versions_of(spark, every)
     except PySparkException:
         return None
     values: dict[str, str | None] = {name: spark.conf.get(name, None) for name in _WITH_DEFAULTS}
@@ -94,7 +97,7 @@ def settings_of(spark: SparkSession) -> Mapping[str, str | None] | None:
         for name, value in every.items()
         if name.startswith(_COUNT) and not name.startswith(_WITHOUT_EFFECT)
     }
-    return values
+    return {**values, **switches_in(every), **versions}
 
 
 def _settings_in(file: str) -> dict[str, str]:
