@@ -208,11 +208,49 @@ def test_csv_without_declared_columns_is_refused_with_what_to_write(
 ) -> None:
     monkeypatch.setattr(sail, "sail_version", lambda _: "0.7.2")
     csv = DatasetRef("orders", "lake/orders", format="csv")
-    objection = sail.objection_to_source(cast("Any", None), csv)
-    assert objection == "Sail 0.7.2 reads CSV with a schema, other files without, and no options"
-    assert sail.objection_to_source(cast("Any", None), replace(csv, schema="id int")) is None
-    tabs = replace(csv, schema="id int", options=(("sep", "|"),))
-    assert sail.objection_to_source(cast("Any", None), tabs) == objection
+    due = "Sail 0.7.2 reads CSV with declared columns only: give the dataset a schema"
+    assert _objection(csv) == due
+    assert _objection(replace(csv, schema="id int")) is None
+
+
+def _objection(ref: DatasetRef) -> str | None:
+    return sail.objection_to_source(cast("Any", None), ref)
+
+
+@pytest.mark.parametrize(
+    ("ref", "due"),
+    [
+        (
+            DatasetRef("t", "t", format="csv", schema="id int", options=(("sep", "|"),)),
+            "Sail 0.7.2 was not tried with options of a dataset: leave out sep",
+        ),
+        (
+            DatasetRef("t", "t", format="parquet", schema="id int"),
+            "Sail 0.7.2 reads parquet with its own columns only: leave out the schema",
+        ),
+        (
+            DatasetRef("t", "t", format="parquet", options=(("pathGlobFilter", "*.p"),)),
+            "Sail 0.7.2 was not tried with options of a dataset: leave out pathGlobFilter",
+        ),
+        # Contracts set it.
+        (DatasetRef("t", "t", format="parquet", options=(("mergeSchema", "true"),)), None),
+    ],
+)
+def test_each_way_of_reading_that_was_not_tried_is_refused_by_its_name(
+    monkeypatch: pytest.MonkeyPatch, ref: DatasetRef, due: str | None
+) -> None:
+    monkeypatch.setattr(sail, "sail_version", lambda _: "0.7.2")
+    assert _objection(ref) == due
+
+
+def test_a_plan_in_an_error_of_sail_is_in_the_log_and_the_reason_is_a_sentence(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    quoted = 'Error during planning: Plan: ["BoundedWindowAggExec: wdw=[lag(#192)"]'
+    due = "Sail cannot plan this: its plan is in the log of the job; run this gate on Spark"
+    assert sail.without_plan(quoted) == due
+    assert quoted in caplog.text
+    assert sail.without_plan("no such column") == "no such column"
 
 
 def _strings(folder: Path, schema: dict[str, str], *texts: bytes) -> Any:
@@ -595,6 +633,40 @@ def test_what_a_user_found_about_this_version_counts_beside_what_ships(session: 
     known = engine_key.known_engine(session, [older])
     assert set(known.doubts) == doubts
     assert "prove again" in (known.mark or "")
+
+
+@pytest.mark.slow
+def test_a_contract_over_parquet_is_tested_on_sail_if_all_files_have_its_columns(
+    session: Any, tmp_path: Path
+) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    ref = DatasetRef("t", str(tmp_path), format="parquet", options=(("mergeSchema", "true"),))
+    for number in (1, 2):
+        pq.write_table(pa.table({"id": [number]}), tmp_path / f"{number}.parquet")
+    opened = open_dataset(session, ref)
+    assert sorted(row.id for row in opened.read(()).collect()) == [1, 2]
+    pq.write_table(pa.table({"id": [3], "more": ["a"]}), tmp_path / "3.parquet")
+    with pytest.raises(DatasetError, match=r"3\.parquet has other columns than"):
+        open_dataset(session, ref)
+
+
+@pytest.mark.slow
+def test_a_query_that_sail_cannot_plan_is_an_error_with_a_sentence(
+    session: Any, tmp_path: Path
+) -> None:
+    from dqx_airflow.engine.job import try_gates
+
+    request = _request(tmp_path)
+    line = "decrease_count(amount, order_by code, where abs(amount) < 50) == 0"
+    text = f'suite "S" {{ check "C" on orders {{ assert {line} name "steps" }} }}'
+    report = try_gates([replace(request, suite=SourceFile("suite.dql", text))], lambda _: session)[
+        0
+    ]
+    (steps,) = (one for one in report.verdicts if one.name == "steps")
+    assert steps.status is Status.ERROR
+    assert (steps.reason or "").startswith("Sail cannot plan this")
 
 
 @pytest.mark.slow

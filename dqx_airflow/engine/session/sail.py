@@ -10,6 +10,7 @@ What still differs is in `engine/proof/sail.json`, and not judged.
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import re
 from functools import cache
@@ -32,10 +33,14 @@ from dqx_airflow.values import DatasetRef
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_log = logging.getLogger("dqx.gate")
+
 INSTALL = "pip install 'dqx-airflow[sail]'"
 INSTEAD = "run this gate on Spark"
 _FORMATS = ("parquet", "delta", "csv")
 """The formats of files in which Sail has the values that Spark reads: CSV is sent to it."""
+_KNOWN_OPTIONS = {"parquet": ("mergeschema",)}
+"""The options that need not be left out: files that are merged must have the same columns."""
 
 
 @cache
@@ -90,21 +95,44 @@ def objection_to_source(spark: SparkSession, ref: DatasetRef) -> str | None:
         return None
     if ref.conn_id is not None:
         return f"Sail {sail} reads no databases over JDBC"
+    if ref.query is not None:
+        return f"Sail {sail} may read queries differently from Spark"
     if ref.table is None:
-        if ref.options or (ref.schema is not None) != (ref.format == "csv"):
-            return f"Sail {sail} reads CSV with a schema, other files without, and no options"
-        is_alike = ref.query is None and ref.format in _FORMATS
-        what = "queries" if ref.query else ref.format
-        return None if is_alike else f"Sail {sail} may read {what} differently from Spark"
+        return _objection_to_files(sail, ref)
     about = spark.sql(f"DESCRIBE TABLE EXTENDED {ref.table}").collect()
     is_view = any(tuple(row[:2]) == ("Type", "TEMPORARY") for row in about)
     return None if is_view else f"Sail {sail} was not tried with tables of a catalog"
+
+
+def _objection_to_files(sail: str, ref: DatasetRef) -> str | None:
+    if ref.format not in _FORMATS:
+        return f"Sail {sail} may read {ref.format} differently from Spark"
+    if ref.format == "csv" and ref.schema is None:
+        return f"Sail {sail} reads CSV with declared columns only: give the dataset a schema"
+    if ref.format != "csv" and ref.schema is not None:
+        return f"Sail {sail} reads {ref.format} with its own columns only: leave out the schema"
+    known = _KNOWN_OPTIONS.get(ref.format, ())
+    options = [name for name, _ in ref.options if name.casefold() not in known]
+    if not options:
+        return None
+    return f"Sail {sail} was not tried with options of a dataset: leave out {', '.join(options)}"
 
 
 def require_spark(spark: SparkSession, what: str) -> None:
     """:raises RequestError: the engine is Sail, which does not do this."""
     if (sail := sail_version(spark)) is not None:
         raise RequestError(f"Sail {sail} judges, and writes no data: {what}", INSTEAD)
+
+
+_QUOTED_PLAN = re.compile(r"\bPlan: \[.*", re.DOTALL)
+
+
+def without_plan(reason: str) -> str:
+    """The message of an error as a sentence, if it quotes a plan of Sail, which the log has."""
+    if _QUOTED_PLAN.search(reason) is None:
+        return reason
+    _log.error("%s", reason)
+    return f"Sail cannot plan this: its plan is in the log of the job; {INSTEAD}"
 
 
 _PATTERN = re.compile(

@@ -68,9 +68,10 @@ def engine_of(spark: SparkSession) -> dict[str, Any]:
 
 
 def objection_to_sql(spark: SparkSession, *, ansi: bool) -> str | None:
-    """Why SQL that a user wrote is not evaluated: the session is not in the declared mode."""
+    """Why expressions of SQL, of a user or of the clause of a contract, are not evaluated: the
+    session is not in the declared mode."""
     if (sail := sail_version(spark)) is not None:
-        return f"Sail {sail} may read SQL that you write differently from Spark: {INSTEAD}"
+        return f"Sail {sail} may read this SQL differently from Spark: {INSTEAD}"
     actual = has_ansi(spark)
     if actual is ansi:
         return None

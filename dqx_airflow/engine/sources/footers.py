@@ -150,6 +150,25 @@ def read_unlike_spark(path: str, file: DataFile) -> str | None:
     return None
 
 
+def require_same_columns(ref: DatasetRef, path: str, files: Sequence[DataFile]) -> None:
+    """Rejects Parquet files of which some have other columns, for an engine that merges none.
+
+    :raises DatasetError: there are such files, or one that cannot be read.
+    """
+    try:
+        schemas = [schema.remove_metadata() for schema in read_each(path, files, _schema)]
+    except (OSError, ValueError, pa.ArrowException) as error:
+        message = f"dataset '{ref.name}': parquet cannot be read: {first_line(error)}"
+        raise DatasetError(message, "remove the file, or write it again") from error
+    for file, schema in zip(files, schemas, strict=True):
+        if not schema.equals(schemas[0]):
+            raise DatasetError(
+                f"dataset '{ref.name}': {file.path} has other columns than {files[0].path}, which "
+                "Sail may merge differently from Spark",
+                "run this gate on Spark, or write the files with the same columns",
+            )
+
+
 def require_orc_types(
     ref: DatasetRef, struct: StructType, path: str, files: Sequence[DataFile]
 ) -> None:

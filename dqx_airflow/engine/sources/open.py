@@ -295,6 +295,10 @@ def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> dataset.OpenD
     of_sail = sail_version(spark) is not None
     if of_sail and ref.format == "csv" and not files:
         raise dataset.nothing_there(ref, path)
+    if of_sail and ref.format == "parquet" and ref.options:
+        if merges_schemas(spark, ref):
+            footers.require_same_columns(ref, path, files or ())
+        ref = replace(ref, options=())
     source = DatasetFiles(spark, ref, path, files or ())
     if ref.format != "iceberg":  # its metadata says which files count
         _require_whole_files(source, chosen)
