@@ -188,6 +188,12 @@ class MetricDraft(AssertionDraft):
         bounds = expression_of(low, site), expression_of(high, site)
         return self._finish(nodes.Between(*bounds, span=site.span), site)
 
+    def is_not_between(self, low: Bound, high: Bound) -> Claim:
+        """`not between low and high`: below `low`, or above `high`."""
+        site = caller_site()
+        bounds = expression_of(low, site), expression_of(high, site)
+        return self._finish(nodes.NotBetween(*bounds, span=site.span), site)
+
     def is_positive(self) -> Claim:
         """`is positive`: above 0."""
         return self._is(nodes.Keyword.POSITIVE)

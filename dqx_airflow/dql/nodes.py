@@ -276,6 +276,14 @@ class Between(Node):
     high: Expression
 
 
+@dataclass(frozen=True, slots=True)
+class NotBetween(Node):
+    """`not between low and high`: below the first or above the second."""
+
+    low: Expression
+    high: Expression
+
+
 class Keyword(str, Enum):
     """The words that may follow `is`."""
 
@@ -339,7 +347,9 @@ class MatchesShares(Node):
     shares: tuple[tuple[Text | Number | Truth, Number], ...]
 
 
-Condition: TypeAlias = Comparison | Between | Is | InValues | WithinStddev | ByTime | MatchesShares
+Condition: TypeAlias = (
+    Comparison | Between | NotBetween | Is | InValues | WithinStddev | ByTime | MatchesShares
+)
 
 
 def bounds_of(condition: Condition | None) -> tuple[Expression, ...]:
@@ -347,7 +357,7 @@ def bounds_of(condition: Condition | None) -> tuple[Expression, ...]:
     match condition:
         case Comparison(bound=bound):
             return (bound,)
-        case Between(low=low, high=high):
+        case Between(low=low, high=high) | NotBetween(low=low, high=high):
             return (low, high)
         case _:
             return ()

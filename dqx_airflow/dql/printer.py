@@ -99,6 +99,8 @@ def show_condition(condition: nodes.Condition) -> str:
             return f"within {show(usual)}"
         case nodes.Between(low=low, high=high):
             return f"between {show(low)} and {show(high)}"
+        case nodes.NotBetween(low=low, high=high):
+            return f"not between {show(low)} and {show(high)}"
         case nodes.Is(keyword=keyword):
             return f"is {keyword.value}"
         case nodes.InValues(choices=choices):

@@ -290,7 +290,7 @@ def check_measure(
         takes 20 ms for each.
     """
     condition = claim.condition if isinstance(claim, nodes.Measure) else None
-    if not isinstance(condition, nodes.Comparison | nodes.Between | nodes.Is):
+    if not isinstance(condition, nodes.Comparison | nodes.Between | nodes.NotBetween | nodes.Is):
         return
     assert isinstance(claim, nodes.Measure)
     parts = expressions_in((claim.expression, *nodes.bounds_of(condition)))
@@ -340,7 +340,7 @@ class _Question:
     """Can an expression fail its condition, and can it pass?"""
 
     expression: nodes.Expression
-    condition: nodes.Comparison | nodes.Between | nodes.Is
+    condition: nodes.Comparison | nodes.Between | nodes.NotBetween | nodes.Is
     tolerance: Number
     surroundings: Surroundings
     questions_left: Iterator[int]
@@ -393,6 +393,8 @@ class _Question:
         match self.condition:
             case nodes.Between():
                 return self._between(subject, sides[1], sides[2])
+            case nodes.NotBetween():
+                return self._not_between(subject, sides[1], sides[2])
             case nodes.Comparison(op="=="):
                 return self._equal(subject, sides[1])
             case nodes.Comparison(op="!="):
@@ -471,6 +473,17 @@ class _Question:
             return None
         ends = format_value(subject.range.low), format_value(subject.range.high)
         return _Certain(True, f"{subject.text} is between {ends[0]} and {ends[1]}")
+
+    def _not_between(self, subject: _Side, low: _Side, high: _Side) -> _Certain | None:
+        is_below = self._below(subject, low, is_strict=True)
+        is_above = self._below(high, subject, is_strict=True)
+        for part in (is_below, is_above):
+            if part is not None and part.holds:
+                return part
+        if is_below is None or is_above is None:
+            return None
+        inside = self._between(subject, low, high)
+        return None if inside is None else _Certain(not inside.holds, inside.why)
 
 
 def _never(reason: str, span: Span, help_line: str = _LOOSEN) -> Diagnostic:

@@ -56,7 +56,7 @@ def _negated(condition: str) -> str:
 
 _SIGNS = {"=": "==", "<>": "!="}
 _BOUND = r"[-+]?\d+(?:\.\d+)?"
-_BETWEEN = re.compile(rf"between\s+({_BOUND})\s*%?\s+and\s+({_BOUND})\s*%?")
+_BETWEEN = re.compile(rf"((?:not\s+)?)between\s+({_BOUND})\s*%?\s+and\s+({_BOUND})\s*%?")
 _SIGNED = re.compile(rf"(<=|>=|!=|<>|<|>|=)\s*({_BOUND})\s*%?")
 
 
@@ -68,8 +68,9 @@ def comparison_text(comparison: str, unit: str) -> str:
     """
     bare = comparison.strip()
     if (match := _BETWEEN.fullmatch(bare)) is not None:
-        low, high = (bound.removeprefix("+") for bound in match.groups())
-        return f"between {low}{unit} and {high}{unit}"
+        negation = "not " if match[1] else ""
+        low, high = match[2].removeprefix("+"), match[3].removeprefix("+")
+        return f"{negation}between {low}{unit} and {high}{unit}"
     if (match := _SIGNED.fullmatch(bare)) is not None:
         return f"{_SIGNS.get(match[1], match[1])} {match[2].removeprefix('+')}{unit}"
     raise NoCounterpartError(f"'{bare}' does not compare with a number")

@@ -274,7 +274,12 @@ class ClaimCompiler:
                 return (*self._matches(call, matches, assertion.tolerance), claim)
             case expression, nodes.WithinStddev() as within:
                 return self.terms.term(expression), self._within(expression, within), expression
-            case expression, nodes.Comparison() | nodes.Between() | nodes.Is() as condition:
+            case (
+                expression,
+                (
+                    nodes.Comparison() | nodes.Between() | nodes.NotBetween() | nodes.Is()
+                ) as condition,
+            ):
                 tolerance = None if assertion.tolerance is None else assertion.tolerance.value
                 planned = self._condition(condition, tolerance)
                 return self.terms.term(expression), planned, expression
@@ -409,7 +414,9 @@ class ClaimCompiler:
                 return self.terms.measured("num_rows", (), call), PlannedCondition(">", zero, "> 0")
 
     def _condition(
-        self, condition: nodes.Comparison | nodes.Between | nodes.Is, tolerance: Number | None
+        self,
+        condition: nodes.Comparison | nodes.Between | nodes.NotBetween | nodes.Is,
+        tolerance: Number | None,
     ) -> PlannedCondition:
         match condition:
             case nodes.Comparison(op=op, bound=bound):
@@ -422,6 +429,9 @@ class ClaimCompiler:
                 if nodes.usual_of(between):
                     text = show_condition(between)
                 return PlannedCondition("between", (self._bound(low), self._bound(high)), text)
+            case nodes.NotBetween(low=low, high=high):
+                text = f"not between {self._bound_text(low)} and {self._bound_text(high)}"
+                return PlannedCondition("not between", (self._bound(low), self._bound(high)), text)
             case nodes.Is(keyword=nodes.Keyword.POSITIVE | nodes.Keyword.NEGATIVE as keyword):
                 op = ">" if keyword is nodes.Keyword.POSITIVE else "<"
                 return PlannedCondition(op, (ConstantTerm(0),), f"{op} 0")

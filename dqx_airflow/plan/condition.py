@@ -130,7 +130,7 @@ class GroupView:
         if len(bounds) < len(condition.bounds) or not _is_plain(assertion, on, skip_dates):
             return {}
         _, found, empty = self._known[0]
-        ops = (">=", "<=") if condition.kind == "between" else (condition.kind,)
+        ops = condition.comparators
         tests = [_passes(op, bound) for op, bound in zip(ops, bounds, strict=True)]
         judged: dict[model.Group, EvaluatedCondition] = {}
         # Groups with the same value, such as no NULL, share their judgement.
@@ -139,7 +139,9 @@ class GroupView:
             value = found.values.get(group, empty)
             key = type(value), value
             if key not in by_value:
-                holds = isinstance(value, NUMBERS) and all(test(value) for test in tests)
+                holds = isinstance(value, NUMBERS) and condition.holds(
+                    test(value) for test in tests
+                )
                 passed = EvaluatedCondition(Status.PASSED, None, value, value, bounds)
                 by_value[key] = passed if holds else None
             if (judgement := by_value[key]) is not None:
@@ -244,6 +246,9 @@ class GroupsJudgement:
             case "between":
                 high = bounds[1] if bounds[1] is not None else low
                 return max(low - value, value - high)
+            case "not between":
+                high = bounds[1] if bounds[1] is not None else low
+                return min(value - low, high - value)
             case _:
                 return 0.0
 
@@ -355,7 +360,7 @@ def _is_plain(assertion: model.PlannedAssertion, on: date, skip_dates: Collectio
         and (requests[0].where is None or requests[0].metric != "num_rows")
         and assertion.multiplier == 1
         and condition.tolerance is None
-        and (condition.kind in COMPARATORS or condition.kind == "between")
+        and (condition.kind in COMPARATORS or condition.kind in ("between", "not between"))
     )
 
 
@@ -504,40 +509,47 @@ def compare_value(
         return EvaluatedCondition(Status.ERROR, "a string or date cannot be compared with a number")
     if isinstance(value, str) and any(_has_no_order(value, str(bound)) for bound in bounds):
         return EvaluatedCondition(Status.ERROR, _NOT_A_DATE)
-    tests = ((">=", 0), ("<=", 1)) if condition.kind == "between" else ((condition.kind, 0),)
-    return _all_hold(assertion, value, bounds, tests)
+    comparisons = [
+        _comparison(assertion, op, value, number, bound)
+        for number, (op, bound) in enumerate(zip(condition.comparators, bounds, strict=True))
+    ]
+    holds = condition.holds(comparison.holds for comparison in comparisons)
+    # All comparisons that fail are needed to pass `not between`; of `between`, one is enough.
+    telling = [comparison for comparison in comparisons if comparison.holds == holds]
+    decided = next((one for one in telling if one.is_by_tolerance), None)
+    note = None if decided is None else f"the two are {NEARLY_EQUAL}"
+    if holds:
+        return _passed(True, note)
+    if note is not None or condition.kind == "not between":
+        return _failed(note)
+    return _failed(_in_full(value, telling[0].bound))
 
 
-def _all_hold(
-    assertion: model.PlannedAssertion,
-    value: MetricValue,
-    bounds: tuple[MetricValue, ...],
-    tests: Iterable[tuple[str, int]],
-) -> EvaluatedCondition:
-    """Whether `value op bound` for each test, which has the index of its bound."""
-    tolerance, decided = assertion.condition.tolerance, None
-    for op, number in tests:
-        bound = bounds[number]
-        if isinstance(value, str) or isinstance(bound, str):
-            left, right = _comparable(str(value), str(bound))
-            order = (left > right) - (left < right)
-            holds = Compared(order, order).holds(op)
-        elif tolerance is not None:
-            assert value is not None
-            assert bound is not None
-            holds = is_within(value, bound, tolerance) == (op == "==")
-        else:
-            assert value is not None
-            assert bound is not None
-            is_scaled = assertion.multiplier != 1
-            subject = Side.of(assertion.term, value, is_scaled=is_scaled)
-            comparison = compare(subject, Side.of(assertion.condition.bounds[number], bound))
-            holds = comparison.holds(op)
-            if holds != COMPARATORS[op](comparison.exact_order, 0):
-                decided = f"the two are {NEARLY_EQUAL}"
-        if not holds:
-            return _failed(decided or _in_full(value, bound))
-    return _passed(True, decided)
+class _BoundComparison(NamedTuple):
+    """Whether `value op bound` holds, and whether only the tolerance for floats decided it."""
+
+    holds: bool
+    bound: MetricValue
+    is_by_tolerance: bool = False
+
+
+def _comparison(
+    assertion: model.PlannedAssertion, op: str, value: MetricValue, number: int, bound: MetricValue
+) -> _BoundComparison:
+    """The comparison of a value with the bound of this number."""
+    if isinstance(value, str) or isinstance(bound, str):
+        left, right = _comparable(str(value), str(bound))
+        order = (left > right) - (left < right)
+        return _BoundComparison(Compared(order, order).holds(op), bound)
+    assert value is not None
+    assert bound is not None
+    tolerance = assertion.condition.tolerance
+    if tolerance is not None:
+        return _BoundComparison(is_within(value, bound, tolerance) == (op == "=="), bound)
+    subject = Side.of(assertion.term, value, is_scaled=assertion.multiplier != 1)
+    compared = compare(subject, Side.of(assertion.condition.bounds[number], bound))
+    holds = compared.holds(op)
+    return _BoundComparison(holds, bound, holds != COMPARATORS[op](compared.exact_order, 0))
 
 
 def _in_full(value: MetricValue, bound: MetricValue) -> str | None:

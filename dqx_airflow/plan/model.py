@@ -166,8 +166,8 @@ Term: TypeAlias = ConstantTerm | Now | KnownDay | Measured | Applied | Claimed
 
 @dataclass(frozen=True, slots=True)
 class PlannedCondition:
-    """`kind` is a comparison operator, `between`, `is None`, `is not None`, `fits` for types, or
-    `hold` for claims.
+    """`kind` is a comparison operator, `between`, `not between`, `is None`, `is not None`, `fits`
+    for types, or `hold` for claims.
 
     `text` is the condition in readable form; `tolerance` applies to == and !=.
     """
@@ -176,6 +176,21 @@ class PlannedCondition:
     bounds: tuple[Term, ...]
     text: str
     tolerance: Number | None = None
+
+    @property
+    def comparators(self) -> tuple[str, ...]:
+        """How the value is compared with each bound."""
+        match self.kind:
+            case "between":
+                return (">=", "<=")
+            case "not between":
+                return ("<", ">")
+            case _:
+                return (self.kind,)
+
+    def holds(self, comparisons: Iterable[bool]) -> bool:
+        """Whether the condition holds, by whether each of its comparisons does."""
+        return any(comparisons) if self.kind == "not between" else all(comparisons)
 
     @property
     def is_about_none(self) -> bool:

@@ -345,7 +345,7 @@ class Backtest:
         """How the value is compared with each limit, and the limit on each day."""
         planned = self._groups[0].plan.assertions[row]
         found: list[tuple[str, list[float | None]]] = [
-            (op, [None] * len(self.days)) for op in _ops(planned)
+            (op, [None] * len(self.days)) for op in planned.condition.comparators
         ]
         for number, group in enumerate(self._groups):
             planned = group.plan.assertions[row]
@@ -545,7 +545,7 @@ class Backtest:
         always = {n for n, subject in zip(days, subjects, strict=True) if subject is Status.FAILED}
         limits = []
         for position, bound in enumerate(planned.condition.bounds if moving else ()):
-            op = _ops(planned)[position]
+            op = planned.condition.comparators[position]
             compared = []
             of_days = self._limits_of(number, planned, bound)
             usual: Sequence[MetricValue] = [None] * len(days)
@@ -580,8 +580,12 @@ class Backtest:
             for position, bounds in enumerate(pairs):
                 if bounds[0] == bounds[1]:
                     continue
-                usual = usual_behind(bounds, values)
-                if usual is None or position in moving or _ops(planned)[position][0] not in "<>":
+                usual, condition = usual_behind(bounds, values), planned.condition
+                is_one_sided = condition.comparators[position][0] in "<>"
+                # Beyond one limit of `not between`, a day fails only if it is within the other.
+                if condition.kind == "not between" or not is_one_sided:
+                    return None
+                if usual is None or position in moving:
                     return None
                 moving[position] = name, usual
         return moving
@@ -637,18 +641,14 @@ class Backtest:
         return ComparedNumber.of(side)
 
 
-def _ops(planned: model.PlannedAssertion) -> tuple[str, ...]:
-    """How what is measured is compared with each limit."""
-    kind = planned.condition.kind
-    return (">=", "<=") if kind == "between" else (kind,)
-
-
 def _status(
     subject: ComparedNumber,
     planned: model.PlannedAssertion,
     limits: Sequence[ComparedNumber | None],
 ) -> Status:
     """That of a day, by the limits on it; a limit without a value does not hold."""
-    pairs = zip(_ops(planned), limits, strict=True)
-    holds = all(limit is not None and subject.holds(op, limit) for op, limit in pairs)
-    return Status.PASSED if holds else Status.FAILED
+    if None in limits:
+        return Status.FAILED
+    pairs = zip(planned.condition.comparators, limits, strict=True)
+    comparisons = (limit is not None and subject.holds(op, limit) for op, limit in pairs)
+    return Status.PASSED if planned.condition.holds(comparisons) else Status.FAILED

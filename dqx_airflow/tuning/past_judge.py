@@ -147,7 +147,7 @@ def _undated(key: str) -> Iterator[str]:
         yield dataset
 
 
-_KINDS = frozenset({"<", "<=", ">", ">=", "==", "!=", "between"})
+_KINDS = frozenset({"<", "<=", ">", ">=", "==", "!=", "between", "not between"})
 
 
 def only_limits_differ(planned: model.PlannedAssertion, other: model.PlannedAssertion) -> bool:

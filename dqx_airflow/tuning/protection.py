@@ -244,6 +244,8 @@ def _orders(kind: str, limits: int) -> tuple[str, ...]:
     """For each limit `<` if a smaller one is stricter, `>` if a larger one is, `=` if neither."""
     if kind == "between":
         return ">", "<"
+    if kind == "not between":
+        return "<", ">"
     return (kind[0] if kind in ("<", "<=", ">", ">=") else "=",) * limits
 
 

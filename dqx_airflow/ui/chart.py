@@ -99,7 +99,9 @@ def limits_of(threshold: MetricValue, expected: str) -> tuple[float, ...]:
         return ()
     assert isinstance(threshold, NUMBERS)
     lower = float(threshold)
-    if expected.startswith(("between", "within")) and (match := _NUMBER.search(expected)):
+    if expected.startswith(("between", "not between", "within")) and (
+        match := _NUMBER.search(expected)
+    ):
         upper = float(match[1].replace("_", "")) / (100 if match[2] else 1)
         return (lower, upper) if upper >= lower else (lower,)
     return (lower,)

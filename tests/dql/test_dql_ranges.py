@@ -73,6 +73,7 @@ CONDITIONS = st.one_of(
         st.sampled_from(("0", "0.5", "2")),
     ),
     st.builds("between {} and {}".format, EXPRESSIONS, EXPRESSIONS),
+    st.builds("not between {} and {}".format, EXPRESSIONS, EXPRESSIONS),
     st.sampled_from(("is positive", "is negative", "is None", "is not None")),
 )
 

@@ -67,6 +67,8 @@ sum(wide) == sum(wider) | failed | 12345678901234567.89
 sum(wide) - sum(wider) == 0 | failed | -0.02
 sum(wider) <= 12345678901234567.90 | failed
 sum(wide) between 12345678901234567.89 and 12345678901234567.89 | passed
+sum(wide) not between 12345678901234567.89 and 12345678901234567.89 | failed
+sum(wide) not between 12345678901234567.90 and 12345678901234567.99 | passed
 sum(wide) == 12345678901234567.9 tolerance 0.01 | passed
 sum(wide) == 12345678901234567.9 tolerance 0.0099 | failed
 sum(wide) / 3 * 3 == sum(wide) | passed

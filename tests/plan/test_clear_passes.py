@@ -20,6 +20,7 @@ CLAIMS = (
     *(f"average(c) {op} 0.1" for op in ("<", "<=", ">", ">=", "==", "!=")),
     *(f"maximum(c) {op} 3" for op in ("<", ">=", "==")),
     "sum(c) between 0 and 1_000_000_000_000_000_000_000",
+    "sum(c) not between 0.1 and 3",
     "null_count(c) == 0",
     "minimum(c) > 2024-01-01",
     "average(c) is not None",

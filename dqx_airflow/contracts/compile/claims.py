@@ -257,14 +257,9 @@ def compared(
     expression: str, condition: Condition, unit: str = "", others: tuple[str, ...] = ()
 ) -> CompiledClaim:
     """The claim that an expression satisfies a condition, whose bounds are in the unit."""
-    op, low, high = condition.op, condition.bound, condition.high
-    text = f"{expression} {op} {_bound(low, unit)}"
-    if op == "between" and high is not None:
-        text += f" and {_bound(high, unit)}"
-    if op == "not between" and high is not None:
-        # A value outside of both bounds is further from their middle than they are.
-        middle, half = (low + high) / 2, (high - low) / 2
-        text = f"abs({expression} - {_bound(middle, unit)}) > {_bound(half, unit)}"
+    text = f"{expression} {condition.op} {_bound(condition.bound, unit)}"
+    if condition.high is not None:
+        text += f" and {_bound(condition.high, unit)}"
     return CompiledClaim(text, others)
 
 

@@ -169,15 +169,8 @@ class ClaimChecker:
                 self._error("E101", message, low.name.span, help_line)
             case nodes.Between() as between if usual := nodes.usual_of(between):
                 self._bound(replace(usual, name=replace(usual.name, text=derived.USUAL_LIMITS[0])))
-            case nodes.Between(low=low, high=high) as between:
-                self._bound(low)
-                self._bound(high)
-                bottom, top = fold(low, self.constants), fold(high, self.constants)
-                if _is_above(bottom, top):
-                    first, second = format_value(bottom), format_value(top)
-                    message = f"no value is between {first} and {second}"
-                    help_line = f"write between {second} and {first}"
-                    self._error("E104", message, between.span, help_line)
+            case nodes.Between() | nodes.NotBetween() as between:
+                self._check_range(between)
             case nodes.WithinStddev(count=count, days=days):
                 self.measures.check(count)
                 self.measures.on_other_dates(claim.expression)
@@ -188,6 +181,18 @@ class ClaimChecker:
                 if days is not None and not (days.value % 86400 == 0 and 2 <= _days(days) <= 3660):
                     message = "the window must be a whole number of days from 2 to 3660"
                     self._error("E109", message, days.span, "write of 30 days")
+
+    def _check_range(self, between: nodes.Between | nodes.NotBetween) -> None:
+        low, high = between.low, between.high
+        self._bound(low)
+        self._bound(high)
+        bottom, top = fold(low, self.constants), fold(high, self.constants)
+        if _is_above(bottom, top):
+            first, second = format_value(bottom), format_value(top)
+            message = f"no value is between {first} and {second}"
+            negation = "not " if isinstance(between, nodes.NotBetween) else ""
+            help_line = f"write {negation}between {second} and {first}"
+            self._error("E104", message, between.span, help_line)
 
     def _bound(self, node: nodes.Expression) -> None:
         match node:

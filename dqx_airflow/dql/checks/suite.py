@@ -137,7 +137,7 @@ def is_scalable(claim: nodes.Claim) -> bool:
             return not any(
                 isinstance(side, nodes.Number) and side.value == 0 for side in (left, right)
             )
-        case nodes.Measure(condition=nodes.Between() | nodes.WithinStddev()):
+        case nodes.Measure(condition=nodes.Between() | nodes.NotBetween() | nodes.WithinStddev()):
             return True
     return False
 
