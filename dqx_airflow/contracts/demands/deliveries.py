@@ -94,8 +94,13 @@ class Prompt(
         share = min(self.share, context.rule.share)
         if any(_is_text(context, column) for column in (self.source, self.processed)):
             passed = f"{_timestamp(context, self.processed)} - {_timestamp(context, self.source)}"
+            is_prompt = f"{passed} <= INTERVAL '{_seconds(self.delay_s)}' SECOND"
+            # A string that is no timestamp violates; a row without one of the two is not judged.
+            both = " AND ".join(
+                f"{terms.quoted(column)} IS NOT NULL" for column in (self.source, self.processed)
+            )
             return claims.satisfied(
-                f"{passed} <= INTERVAL '{_seconds(self.delay_s)}' SECOND", share
+                f"CASE WHEN {both} THEN coalesce({is_prompt}, false) END", share
             )
         source, processed = terms.column(self.source), terms.column(self.processed)
         delay = nodes.Arithmetic("-", processed, source)
@@ -127,7 +132,10 @@ class Retained(
         days, rest = divmod(self.seconds, _DAY_S)
         period = f"{days:.0f}' DAY" if rest == 0 else f"{self.seconds:.0f}' SECOND"
         limit = f"current_timestamp() - INTERVAL '{period}"
-        return claims.no_rows(claims.sql(f"count_if({_timestamp(context, column)} < {limit})"))
+        is_older = f"{_timestamp(context, column)} < {limit}"
+        if _is_text(context, column):  # a string that is no timestamp violates
+            is_older = f"coalesce({is_older}, {terms.quoted(column)} IS NOT NULL)"
+        return claims.no_rows(claims.sql(f"count_if({is_older})"))
 
     def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
         return self.not_before("min")
@@ -174,9 +182,9 @@ class Volume(ServiceLevel, dimension="coverage", is_quality=True):
         return low, high
 
     def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
+        _need_dates(context)
         rows = "num_rows()" if self.days <= 1 else mean_rows(context, self.days)
         if self.baseline is None:
-            _need_dates(context)
             days = max(self.days, 2)
             return _within(f"num_rows() / mean(num_rows(), n {days}, lag 1)", self.low, self.high)
         # Without binary rounding errors in late digits: 1.1 times 3 is 3.3.
@@ -230,7 +238,11 @@ class HourlyVolume(
 
 class Arrives(DemandOnPeriod, dimension="timeliness", odcs_property="frequency"):
     """Every interval of this many seconds has new rows, on any day of it; with a `schedule` since
-    the last delivery day: `monthly`, or a cron expression."""
+    the last delivery day: `monthly`, or a cron expression.
+
+    Without a column the rows of the days are counted. If the dataset of the gate has no dates, the
+    only timestamp of the model is the column.
+    """
 
     interval_s: float
     schedule: str | None = None
@@ -246,8 +258,11 @@ class Arrives(DemandOnPeriod, dimension="timeliness", odcs_property="frequency")
         return base.falling(self.seconds, new.seconds)
 
     def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
-        if self.column is not None:
-            return _younger(context, self.column, self.seconds)
+        column = self.column
+        if column is None and not _may_have_dates(context):
+            column = _only_timestamp(context)
+        if column is not None:
+            return _younger(context, column, self.seconds)
         _time(self.seconds)
         days = days_due(self, context.on)
         return claims.CompiledClaim(
@@ -298,9 +313,7 @@ def _clock(context: claims.RuleContext, *, of_what: str = "age", tells_hours: bo
 
     :raises NoCounterpartError: there is neither.
     """
-    timestamps = [
-        item.path for item in context.model.fields if kind_of(item) is ValueKind.TIMESTAMP
-    ]
+    timestamps = _timestamps(context)
     if len(timestamps) == 1:
         return timestamps[0]
     dated = context.ref.date_column if context.ref is not None else None
@@ -316,24 +329,49 @@ def _clock(context: claims.RuleContext, *, of_what: str = "age", tells_hours: bo
     )
 
 
+def _timestamps(context: claims.RuleContext) -> list[str]:
+    """The columns of the model that are timestamps."""
+    return [item.path for item in context.model.fields if kind_of(item) is ValueKind.TIMESTAMP]
+
+
+def _only_timestamp(context: claims.RuleContext) -> str:
+    """The only timestamp of a model whose dataset has no date column.
+
+    :raises NoCounterpartError: it has none, or several.
+    """
+    timestamps = _timestamps(context)
+    if len(timestamps) == 1:
+        return timestamps[0]
+    found = "several timestamps" if timestamps else "no timestamp"
+    raise NoCounterpartError(f"{_undated(context)}, and its model has {found}")
+
+
 def mean_rows(context: claims.RuleContext, days: int) -> str:
     """The mean number of rows over n days. A day without rows counts: that is the fault."""
     _need_dates(context)
     return f"mean(coalesce(num_rows(), 0), n {days})"
 
 
+def _may_have_dates(context: claims.RuleContext) -> bool:
+    """False if the gate's dataset is known, and has no date column."""
+    return context.ref is None or context.ref.date_column is not None
+
+
 def _need_dates(context: claims.RuleContext) -> None:
     """:raises NoCounterpartError: the gate's dataset has no date column."""
-    if context.ref is not None and context.ref.date_column is None:
-        reason = f"it compares days, but dataset '{context.model.name}' has no date_column"
-        raise NoCounterpartError(reason)
+    if not _may_have_dates(context):
+        raise NoCounterpartError(_undated(context))
+
+
+def _undated(context: claims.RuleContext) -> str:
+    return f"it compares days, but dataset '{context.model.name}' has no date_column"
 
 
 def _with_empty_hours(context: claims.RuleContext, timestamps: str, hours: str, now: str) -> str:
     """The hours, including those without rows: all past hours of the days with rows; for a dataset
     without dates from the first hour with rows to the last."""
     first, last = "date_trunc('HOUR', min(moment))", "date_trunc('HOUR', max(moment))"
-    if context.ref is None or context.ref.date_column is not None:
+    if _may_have_dates(context):
         first = "date_trunc('DAY', min(moment))"
         over = f"date_trunc('HOUR', {now}) - INTERVAL '1' HOUR"
         end = "date_trunc('DAY', max(moment)) + INTERVAL '1' DAY - INTERVAL '1' HOUR"

@@ -719,6 +719,7 @@ _WORDS: dict[str, float] = {
     **{f"{unit}ly": _UNITS[unit] for unit in ("hour", "week", "month", "quarter", "year")},
     **{"daily": DAY_S, "annually": YEAR_S},
 }
+"""The words for intervals, with their seconds."""
 _SHORTHANDS = words_of("schedules")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
@@ -731,10 +732,34 @@ CADENCES = {"week": 7, "month": 1, "quarter": 3, "half": 6, "semi": 6, "year": 1
 """Prefixes of the cadences of breaking changes, with the months of each; for a week, its days."""
 
 
+@dataclass(frozen=True, slots=True)
+class Frequency:
+    """How often data comes: the seconds between two deliveries, at most; the cron expression that
+    sets them, if one does."""
+
+    interval_s: float
+    schedule: str | None = None
+
+
+def frequency_of(text: str) -> Frequency | None:
+    """The frequency of an interval, or of a cron expression; None for anything else."""
+    seconds = interval_s(text)
+    if seconds is not None:
+        return Frequency(seconds)
+    of_cron = cron_interval_s(text)
+    return Frequency(of_cron, schedule_of(text)) if of_cron is not None else None
+
+
 def interval_s(text: str) -> float | None:
-    """The seconds of `daily`, `15 minutes`, `every 2 hours` or `PT1H`; None for anything else."""
-    word = text.strip().lower()
-    return _WORDS.get(word) or seconds_of(re.sub(r"^every\s+(?=\d)", "", word)) or None
+    """The seconds of `daily`, `15 minutes`, `every 2 hours`, `every day` or `PT1H`; None for
+    anything else."""
+    words = " ".join(text.lower().split())
+    if words in _WORDS:
+        return _WORDS[words]
+    counted = words.removeprefix("every ")
+    if counted != words and counted in _UNITS:
+        return _UNITS[counted]
+    return seconds_of(counted) or None
 
 
 def cron_interval_s(text: str) -> float | None:

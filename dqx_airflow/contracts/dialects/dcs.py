@@ -189,28 +189,28 @@ def _frequency(levels: _Levels, level: Mapping) -> Iterator[RuleOfModel]:
     """New rows in every model at the interval of `interval` and `cron`, which must agree."""
     reading = levels.reading
     reading.documented_keys(level, "type", reason="how the data is processed")
-    written, cron = level.text("interval"), level.text("cron")
-    seconds = clause_reader.interval_s(written) if written is not None else None
-    of_cron = clause_reader.cron_interval_s(cron) if cron is not None else None
-    if seconds is None:
-        levels.refuse(level, ["interval"], f"{_NO_INTERVAL}: write daily, hourly or `15 minutes`")
-    if of_cron is None:
+    stated = {key: _frequency_at(level, key) for key in ("interval", "cron")}
+    if stated["interval"] is None:
+        wanted = "write daily, hourly, `15 minutes` or a cron expression"
+        levels.refuse(level, ["interval"], f"{_NO_INTERVAL}: {wanted}")
+    if stated["cron"] is None:
         wanted = "a cron expression with five fields that sets an interval"
         levels.refuse(level, ["cron"], f"not {wanted}")
-    elif seconds is not None and abs(seconds - of_cron) > _LEEWAY * seconds:
+    understood = {key: found for key, found in stated.items() if found is not None}
+    intervals = [found.interval_s for found in understood.values()]
+    if intervals and max(intervals) - min(intervals) > _LEEWAY * intervals[0]:
         reason = "the interval and the cron expression contradict each other"
         levels.refuse(level, ["interval", "cron"], reason)
         return
-    nodes = (
-        level.get("interval") if seconds is not None else None,
-        level.get("cron") if of_cron is not None else None,
-    )
-    every_s = seconds if of_cron is None else of_cron
-    schedule = None if cron is None or of_cron is None else clause_reader.schedule_of(cron)
-    if every_s is not None:
+    for found in list(understood.values())[-1:]:  # the cron expression is more precise
         for model in levels.models:
-            demand = Arrives(None, every_s, schedule)
+            demand = Arrives(None, found.interval_s, found.schedule)
+            nodes = (level.get(key) for key in understood)
             yield model.name, None, reading.rule("frequency", demand, *nodes)
+
+
+def _frequency_at(level: Mapping, key: str) -> clause_reader.Frequency | None:
+    return clause_reader.frequency_of(level.text(key) or "")
 
 
 _READERS: dict[str, tuple[Keys, Callable[[_Levels, Mapping, Keys], Iterator[RuleOfModel]]]] = {

@@ -227,12 +227,13 @@ def _times(reading: ClauseReader, freshness: Mapping, quality: Mapping) -> Itera
             demand = demands.Fresh(column, hours * clause_reader.HOUR_S)
             yield reading.rule("freshness", demand, node.get(key), column_node)
     frequency = freshness.get("update_frequency")
-    interval = clause_reader.interval_s(freshness.text("update_frequency") or "")
-    if interval is None:
-        reason = "this is not an interval: write hourly, daily, or `6 hours`"
+    stated = clause_reader.frequency_of(freshness.text("update_frequency") or "")
+    if stated is None:
+        reason = "this is not an interval: write hourly, daily, `6 hours` or a cron expression"
         reading.unsupported(frequency, reason, "E422")
     else:
-        yield reading.rule("frequency", demands.Arrives(column, interval), frequency, column_node)
+        arrives = demands.Arrives(column, stated.interval_s, stated.schedule)
+        yield reading.rule("frequency", arrives, frequency, column_node)
     usage = reading.mapping(reading.root, "usage")
     days, node_of_days = usage.number("retention_days"), usage.get("retention_days")
     if days is None:

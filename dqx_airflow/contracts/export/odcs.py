@@ -302,6 +302,9 @@ class SchemaWriter(export.ModelWriter):
         value, unit = _duration(demand.seconds)
         element = f"{self.model.name}.{plain_name(demand.column)}"
         level = {"property": demand.odcs_property, "value": value, "unit": unit, "element": element}
+        if isinstance(demand, demands.Arrives) and demand.schedule is not None:
+            del level["unit"]
+            level["value"] = demand.schedule
         self.service.append(level)
         return True
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import product
 from typing import Any, TypeAlias
 
@@ -224,8 +225,11 @@ _SYNONYMS = {short: name for name, short, _ in _LEVELS if short != "-"}
 _ABOUT = {name: about for name, _, about in _LEVELS}
 _TIMED = ("freshness", "latency", "retention", "frequency")
 _SAYING = ("value", "valueExt", "unit", "element")
-_DEMANDS: dict[str, Callable[[str | None, float], Demand]]
-_DEMANDS = {"retention": Retained, "frequency": Arrives}
+_NO_PERIOD = "not a duration: write a number and a unit, such as `value: 24`, `unit: h`"
+_NO_INTERVAL = (
+    "not an interval: write daily, hourly, a cron expression, or a number and a unit, such as "
+    "`value: 24`, `unit: h`"
+)
 
 
 def read_service(reading: OdcsReading) -> Iterator[clause_reader.RuleOfModel]:
@@ -267,18 +271,18 @@ def _refuse(reading: OdcsReading, level: Mapping, reason: str, code: str | None 
 
 def _timed(reading: OdcsReading, level: Mapping, kind: str) -> Iterator[clause_reader.RuleOfModel]:
     objects, places = reading.elements.objects, list[tuple[str, str | None]]()
-    seconds = _seconds(level, kind)
+    demand_of = _demand_of(level, kind)
     written = level.text("element") or reading.root.text("slaDefaultElement")
     if written is None and len(objects) == 1:
         written = objects[0]
     reason = None
-    if seconds is None:
-        reason = "not a duration: write a number and a unit, such as `value: 24`, `unit: h`"
+    if demand_of is None:
+        reason = _NO_INTERVAL if kind == "frequency" else _NO_PERIOD
     elif written is None:
         reason = "the property is ambiguous: add `element: object.property`"
     elif kind == "frequency" and level.literal("valueExt") not in (None, 1):
         reason = "the standard does not define its valueExt"
-    if reason is not None or seconds is None or written is None:
+    if reason is not None or demand_of is None or written is None:
         _refuse(reading, level, str(reason))
         return
     nodes = [level.get(key) for key in _SAYING]
@@ -291,8 +295,24 @@ def _timed(reading: OdcsReading, level: Mapping, kind: str) -> Iterator[clause_r
             return
         places.append((name, None) if element is None else (element.model, element.path))
     for model, path in places:
-        demand = _DEMANDS.get(kind, Fresh)(path, seconds)
-        yield model, path, reading.rule(kind, demand, *nodes)
+        yield model, path, reading.rule(kind, demand_of(path), *nodes)
+
+
+def _demand_of(level: Mapping, kind: str) -> Callable[[str | None], Demand] | None:
+    """The demand of a service level on a column; None if its value is not a time."""
+    seconds = _seconds(level, kind)
+    if kind == "frequency":
+        stated = clause_reader.Frequency(seconds) if seconds is not None else None
+        if stated is None and level.number("value") is None:
+            stated = clause_reader.frequency_of(level.text("value") or "")
+        if stated is None:
+            return None
+        return partial(Arrives, interval_s=stated.interval_s, schedule=stated.schedule)
+    if seconds is None:
+        return None
+    if kind == "retention":
+        return partial(Retained, period_s=seconds)
+    return partial(Fresh, age_s=seconds)
 
 
 def _seconds(level: Mapping, kind: str) -> float | None:
