@@ -43,6 +43,7 @@ from dqx_airflow.plan.evaluate import decide, with_clauses
 from dqx_airflow.plan.in_memory.table import Table
 from dqx_airflow.plan.selection import selected_clauses
 from dqx_airflow.values import Outcome, Severity, Status, Verdict
+from dqx_airflow.values.blank import require_no_blank
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -104,8 +105,9 @@ class Contract:
         :param variables: the values of `${NAME}` that the contract may know.
         :raises SourceError: the file does not exist, or the contract has errors.
         :raises RequestError: the contract has another version, or has ended; a variable may be a
-            secret.
+            secret; an argument is empty.
         """
+        require_no_blank({"models": models})
         refuse_secrets(variables)
         file = Path(path).expanduser()
         source = read_source(file, file.name)
@@ -231,6 +233,7 @@ class Contract:
 
     def _as_read(self, db: Database, server: str | None) -> Database:
         """The database with its data read as the contract says, like that of a gate."""
+        require_no_blank({"server": server})
         if isinstance(db, SparkDatabase):
             refs = datasets_as_contract_says(self._contract, db.datasets, server)
             return db.with_datasets(refs)

@@ -20,6 +20,7 @@ from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.plan.term_values import keys_of
 from dqx_airflow.tuning.past_judge import with_earlier_values
 from dqx_airflow.values import DatasetRef, DatasetSnapshot
+from dqx_airflow.values.blank import require_no_blank
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -266,6 +267,7 @@ class StoredDatabase:
     :param gate: the gate, if several run the suite.
     :param storage_options: the credentials and settings of the storage.
     :param map_index: the instance, if the gate is mapped.
+    :raises RequestError: the gate is an empty text.
     """
 
     root: str
@@ -275,6 +277,9 @@ class StoredDatabase:
     map_index: int | None = None
     _days: dict[tuple[str, date], PastDay] = field(default_factory=dict, repr=False)
     _datasets: tuple[DatasetRef, ...] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        require_no_blank({"gate": self.gate})
 
     @property
     def _results(self) -> StoredResults:

@@ -31,6 +31,7 @@ from dqx_airflow.metrics.drift import EARLIER_DAYS
 from dqx_airflow.metrics.metric import ArgumentKind
 from dqx_airflow.tuning.tunables import Tunable
 from dqx_airflow.values import SourceFile, Span
+from dqx_airflow.values.blank import is_blank
 from dqx_airflow.values.exact import exact, exact_as_written, magnitude
 
 _OURS = __name__.rpartition(".")[0]
@@ -324,10 +325,10 @@ def name_of(text: str, site: CallSite) -> nodes.Name:
 
     :raises RequestError: the name is impossible, even in backticks.
     """
-    if not _NAME.match(text):
+    if is_blank(text) or not _NAME.match(text):
         raise RequestError(
             f"{text!r} is not a valid name of a column or a dataset",
-            "a name cannot contain a backtick or a line break",
+            "a name cannot be empty, or contain a backtick or a line break",
         )
     return nodes.Name(text, span=site.of(text))
 

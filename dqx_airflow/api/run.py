@@ -30,6 +30,7 @@ from dqx_airflow.plan.model import DEFAULT_COST, Cost, Plan, Scanned
 from dqx_airflow.plan.selection import plan_of as plan_of_request
 from dqx_airflow.results.schema import RESULTS_COLUMNS, Source, written
 from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome, Severity, Status, Verdict
+from dqx_airflow.values.blank import require_no_blank
 from dqx_airflow.values.exact import exact_text, is_decimal, nearest_float
 from dqx_airflow.values.json_form import storage_options_of
 from dqx_airflow.values.request import Words, dates_of_range, day_in, is_range, selection_of
@@ -316,11 +317,13 @@ def read_validated(
     :param results_root: the results store with the receipts; by default `DQX_RESULTS_ROOT`.
     :param public_key: the path of the key that must have signed the receipts.
     :raises UnverifiedError: they do not; it says what differs.
-    :raises RequestError: the gate let nothing through, or the version of the dataset is unknown.
+    :raises RequestError: the gate let nothing through, or the version of the dataset is unknown; or
+        an argument is empty, such as a key from a variable that is not set.
     :raises DatasetError: the version can no longer be read.
     """
     from dqx_airflow.engine.sources.open import open_dataset
 
+    require_no_blank({"results_root": results_root, "public_key": public_key})
     rows = _validated(report, dataset)
     if verify:
         _verify(spark, rows, results_root or os.environ.get("DQX_RESULTS_ROOT", ""), public_key)

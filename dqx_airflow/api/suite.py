@@ -26,6 +26,7 @@ from dqx_airflow.tuning.suite_file import ParamChange, Saved, SuiteFile, refuse
 from dqx_airflow.tuning.suite_history import TunableChange
 from dqx_airflow.tuning.tunables import TunableNumber, tunables_of, with_values
 from dqx_airflow.values import RunOptions, SourceFile
+from dqx_airflow.values.blank import require_no_blank
 from dqx_airflow.values.request import selection_of
 
 if TYPE_CHECKING:
@@ -112,7 +113,9 @@ class Suite:
         :param text: the source of the suite.
         :param folder: the folder in which its imports are searched; without it, it cannot import.
         :raises SourceError: the suite has errors.
+        :raises RequestError: the folder is empty.
         """
+        require_no_blank({"folder": folder})
         read = no_imports if folder is None else _reader(_TEXT_NAME, Path(folder) / _TEXT_NAME)
         checked = check_source(SourceFile(_TEXT_NAME, text), read, needs_suite=True)
         runs.raise_errors(checked.errors, checked)
@@ -194,6 +197,7 @@ class Suite:
         """
         if name in self._tunables:
             value = self._tunables[name].number(value)
+        require_no_blank({"agent": agent, "reason": reason})
         change = ParamChange(name, value, agent, reason)
         own, others = dict[str, float](), dict[str, float]()
         for earlier in self._set.values():

@@ -29,6 +29,7 @@ from dqx_airflow.tuning.suite_file import refuse
 from dqx_airflow.tuning.suite_history import TunableChange
 from dqx_airflow.tuning.tunables import Tunable, Tunables
 from dqx_airflow.values import RunOptions, Severity, Span
+from dqx_airflow.values.blank import require_no_blank
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -601,6 +602,7 @@ class VerificationSuite:
         :raises ChangeRefusedError: the agent may not set it.
         :raises RequestError: the suite has no such tunable, or the value is outside of its bounds.
         """
+        require_no_blank({"agent": agent, "reason": reason})
         tunable = self._tunables[name]
         before = tunable.value
         tunable.value = value

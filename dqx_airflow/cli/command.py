@@ -234,17 +234,50 @@ class _Verbs(UserDict[str, Any]):
             alone.add_typer(verb, name=name)
         else:
             alone.command(name)(documented(verb))
-        return _with_paragraphs(get_group(alone).commands[name])
+        return _completed(get_group(alone).commands[name])
 
 
-def _with_paragraphs(command: Any) -> Any:
-    """A command whose help wraps at the width of the terminal, not at that of its docstring."""
+def _completed(command: Any) -> Any:
+    """A command whose help wraps at the width of the terminal, not at that of its docstring, and
+    which takes no empty text for an option or an argument."""
     if command.help:
         command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", cleandoc(command.help))
+    for parameter in command.params:
+        _refuse_blank(parameter)
     if isinstance(command, TyperGroup) and isinstance(command.commands, dict):
         for subcommand in command.commands.values():
-            _with_paragraphs(subcommand)
+            _completed(subcommand)
     return command
+
+
+def _refuse_blank(parameter: Any) -> None:
+    """Makes an empty text for a parameter an error, before it is converted: for a path, it would be
+    the working directory.
+
+    An empty variable of the environment is one that is not set, here as in other programs.
+    """
+    consume = parameter.consume_value
+
+    def consume_given(ctx: Any, opts: Any) -> Any:
+        from dqx_airflow.values.blank import require_no_blank
+
+        value, source = consume(ctx, opts)
+        if source.name == "COMMANDLINE":
+            require_no_blank({_name_of(parameter): value})
+        elif source.name == "ENVIRONMENT":
+            names = parameter.envvar
+            listed = [names] if isinstance(names, str) else names
+            require_no_blank({" or ".join(listed): value})
+        return value, source
+
+    parameter.consume_value = consume_given
+
+
+def _name_of(parameter: Any) -> str:
+    """An option or an argument, as the help names it."""
+    if parameter.param_type_name == "option":
+        return str(max(parameter.opts, key=len))
+    return str(parameter.human_readable_name)
 
 
 def verbs_in(file: str) -> dict[str, str]:

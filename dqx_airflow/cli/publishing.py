@@ -3,7 +3,7 @@ read."""
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,8 +15,11 @@ from dqx_airflow.cli.stores import find_run
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.errors import DqxError, RequestError, first_line
 from dqx_airflow.lineage.names import location_of, trimmed_location
-from dqx_airflow.values import GateReport, Outcome
+from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome
 from dqx_airflow.values.redact import redact
+
+_SELECTION = re.compile(r"\.(branch|tag|snapshot_id)_\w+$")
+"""The last part of the name of a table in Spark that selects a branch, a tag or a snapshot."""
 
 
 def publish(
@@ -26,6 +29,7 @@ def publish(
     to: str = "main",
     catalog: str | None = None,
     run: str | None = None,
+    unjudged: bool = False,
     snapshot: int | None = None,
     results: Annotated[str | None, typer.Option(envvar=ROOT_VARIABLES)] = None,
 ) -> None:
@@ -38,16 +42,24 @@ def publish(
     :param branch: The branch that was written and judged.
     :param to: The branch that is read.
     :param catalog: The catalog in the configuration of PyIceberg; default: the one that it names.
-    :param run: The run of the gate, which must have passed, have read the table, and have begun
-        after the last write to the branch: the first characters of its id.
+    :param run: The run of the gate, which must have passed, and have read the snapshot that the
+        branch has: the first characters of its id.
+    :param unjudged: Publish without --run, what no gate has judged.
     :param snapshot: The snapshot that the branch must have.
     :param results: The root of the results store, for --run.
     """
+    if run is None and not unjudged:
+        raise RequestError(
+            "no run says that a gate has judged the branch",
+            "add --run RUN_ID, or --unjudged to publish what no gate has judged",
+        )
+    if run is not None and unjudged:
+        raise RequestError("--run and --unjudged contradict each other", "leave one of them out")
     found = _table(catalog, table)
     from pyiceberg.exceptions import CommitFailedException
     from pyiceberg.table.snapshots import ancestors_of
 
-    report = find_run(results_of(Path(), results), run) if run else None
+    report = None if run is None else find_run(results_of(Path(), results), run)
     refs = found.refs()
     branches = {name: ref for name, ref in refs.items() if ref.snapshot_ref_type == "branch"}
     for name in {branch, *({to} & refs.keys())} - branches.keys():
@@ -56,7 +68,7 @@ def publish(
     head, target = branches[branch].snapshot_id, branches.get(to)
     if snapshot not in (None, head):
         _refuse(f"branch {branch} has snapshot {head}, not {snapshot}")
-    if report is not None and (problem := _objection(report, found, head)):
+    if report is not None and (problem := _objection(report, found, branch, head)):
         _refuse(f"run {report.run_id[:8]} {problem}")
     before = ancestors_of(found.snapshot_by_id(head), found.metadata)
     if target and target.snapshot_id not in {one.snapshot_id for one in before}:
@@ -102,14 +114,35 @@ def _table(catalog: str | None, name: str) -> Any:
         raise _failed(error) from error
 
 
-def _objection(report: GateReport, table: Any, head: int) -> str | None:
-    """Why a run does not vouch for a snapshot of a table; None if it does."""
+def _objection(report: GateReport, table: Any, branch: str, head: int) -> str | None:
+    """Why a run does not vouch for a branch of a table, which has a snapshot; None if it does."""
     name, place = ".".join(table.name()), trimmed_location(table.location())
-    read = [location_of(one) or "" for one in report.datasets]
-    if not any(at == place or f".{at}".endswith(f".{name}") for at in read):
+    read = [one for one in report.datasets if _is_of(one, name, place)]
+    if not read:
         return f"has not read {name}"
-    if report.outcome in (Outcome.BLOCKED, Outcome.BROKEN) or report.partial:
-        return f"is {report.outcome}" + ", and partial" * bool(report.partial)
-    written = datetime.fromtimestamp(table.snapshot_by_id(head).timestamp_ms / 1000, timezone.utc)
-    began = report.started_at
-    return None if began > written else f"began at {began}, before the last write at {written}"
+    if report.outcome in (Outcome.BLOCKED, Outcome.BROKEN):
+        return f"is {report.outcome}"
+    if report.partial:
+        return f"is {report.outcome}, and partial"
+    if any(one.snapshot == head for one in read):
+        return None
+    known = [one for one in read if one.snapshot is not None]
+    if not known:
+        return (
+            f"does not say which snapshot of {name} it has read: let the gate read "
+            f'options={{"branch": "{branch}"}}, and run it again'
+        )
+    seen = ", ".join(_read_by(one) for one in known)
+    return f"has read {seen}, and branch {branch} has snapshot {head}"
+
+
+def _is_of(read: DatasetSnapshot, name: str, place: str) -> bool:
+    """Whether a dataset is a table, by its name in Spark, which begins with the catalog, or by its
+    location."""
+    at = location_of(read) or ""
+    in_spark = _SELECTION.sub("", at)
+    return at == place or f".{in_spark}".endswith(f".{name}")
+
+
+def _read_by(read: DatasetSnapshot) -> str:
+    return f"snapshot {read.snapshot}" + (f" of {read.branch}" if read.branch else "")

@@ -46,6 +46,7 @@ from dqx_airflow.datasets.settings import SETTINGS, dataset_ref, mistakes_in, pa
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import DatasetRef, RunOptions, Severity, Span
+from dqx_airflow.values.blank import is_blank
 from dqx_airflow.values.exact import MANY_DIGITS, TOO_LARGE, is_finite_number
 from dqx_airflow.values.json_form import setting_text
 from dqx_airflow.values.redact import may_be_secret
@@ -575,7 +576,7 @@ _DEFAULTS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
     "date": (_date_text, 'write "today", "yesterday", or a date such as 2024-12-25'),
     "output": (partial(_member, Output), f"write one of {', '.join(Output)}"),
     "results": (
-        lambda value: value if isinstance(value, str) and value else None,
+        lambda value: value if isinstance(value, str) and not is_blank(value) else None,
         "write the path or URI of a results store",
     ),
     **{name: _OF_TYPE[type(option.default)] for name, option in SETTABLE_OPTIONS.items()},

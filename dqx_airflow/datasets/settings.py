@@ -22,6 +22,7 @@ from dqx_airflow.datasets.reader_options import wrong_option
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, did_you_mean, nearest
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import FORMATS, JDBC, DatasetRef, GateRequest, Span
+from dqx_airflow.values.blank import has_blank, is_blank
 from dqx_airflow.values.json_form import iso_timestamp
 from dqx_airflow.values.redact import holds_credentials, may_be_secret, redact_urls
 from dqx_airflow.values.secret_forms import is_secret_setting
@@ -178,7 +179,7 @@ def dataset_ref(name: str, given: DatasetSetting) -> DatasetRef:
 def _wrong_setting(key: str, value: Any) -> str | None:
     """What is wrong with the form of a setting. An empty one is a template without a result: left
     out, it would select other rows."""
-    if isinstance(value, str) and not value.strip():
+    if is_blank(value):
         return f"has an empty {key}: remove it, or write a value"
     if key not in _OF_OTHER_FORM and isinstance(value, _NO_TEXT):
         return f"has {key}={value!r}: write a string"
@@ -458,10 +459,13 @@ def options_of(name: str, given: Any) -> tuple[tuple[str, str], ...]:
 def _columns(setting: str, name: str, given: Any) -> tuple[str, ...]:
     """The columns of a setting: a list, or one comma-separated string."""
     if isinstance(given, str):
-        given = [column.strip() for column in given.split(",")]
+        words = [column.strip() for column in given.split(",")]
+        given = [word for word in words if word] or words
     if not isinstance(given, Sequence) or not all(isinstance(column, str) for column in given):
         raise RequestError(f"dataset '{name}' has {setting}={given!r}: write a list of columns")
-    return tuple(column for column in given if column)
+    if has_blank(given):
+        raise RequestError(f"dataset '{name}' has an empty column in {setting}: remove it")
+    return tuple(given)
 
 
 def _version(name: str, given: Any) -> int:
@@ -539,7 +543,7 @@ def _mistake_of(name: str, key: str, value: Any) -> Mistake | None:
     known = (*FORMATS, JDBC)
     if key == "format" and value not in known:
         return Mistake(key, f"unknown format '{value}'", did_you_mean(str(value), known))
-    if isinstance(value, str) and not value.strip():
+    if is_blank(value):
         return Mistake(key, f"'{key}' is empty", "remove it, or write a value")
     if key not in _OF_OTHER_FORM:
         is_text = isinstance(value, str)

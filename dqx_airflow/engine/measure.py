@@ -214,8 +214,14 @@ def snapshots(
     for ref in refs:
         snapshot, dataset = snapshot_of(ref, plan, measured), opened.get(ref.name)
         if dataset is not None:
-            location, version, fields = dataset.location, dataset.version, dataset.fields
-            snapshot = replace(snapshot, location=location, version=version, fields=fields)
+            snapshot = replace(
+                snapshot,
+                location=dataset.location,
+                version=dataset.version,
+                fields=dataset.fields,
+                snapshot=dataset.snapshot,
+                branch=dataset.branch,
+            )
         described.append(snapshot)
     return tuple(described)
 

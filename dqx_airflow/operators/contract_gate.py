@@ -95,6 +95,9 @@ class ContractGateOperator(GateOperator):
         self.strict = strict
         self.unsupported = unsupported
         self.variables = variables
+        own = ("data", "server", "expect_version", "variables")
+        given = tuple(name for name in own if getattr(self, name) is not None)
+        self.__dict__["_given"] = (*self._given, *given)
 
     def read_source(self, context: Any, on: date) -> SourceFile:
         """The file of the contract; its warnings go into the log of the task.
@@ -130,7 +133,7 @@ class ContractGateOperator(GateOperator):
             named,
             read,
             on=on,
-            expect_version=None if pin in (None, "") or is_open(pin) else str(pin),
+            expect_version=None if pin is None or is_open(pin) else str(pin),
             models=(self.models,) if isinstance(self.models, str) else tuple(self.models),
             is_strict=self.strict,
             variables=self._known_variables(),
@@ -161,7 +164,7 @@ class ContractGateOperator(GateOperator):
             isinstance(model, str) for model in models
         ):
             yield f"models={self.models!r}: write the name of a model, or a list of names"
-        if self.data not in (None, ""):
+        if self.data is not None:
             yield from dataset_mistakes("data", self.data)
         given = self.variables
         if given is not None and not is_open(given):
@@ -222,7 +225,7 @@ class ContractGateOperator(GateOperator):
 
     def dataset_arguments(self) -> list[tuple[str, Any]]:
         """The datasets and their settings in the DAG, `data` first."""
-        named = [] if self.data in (None, "") else [("data", self.data)]
+        named = [] if self.data is None else [("data", self.data)]
         return [*named, *super().dataset_arguments()]
 
     def dataset_settings(self, render: Callable[[Any], Any]) -> Mapping[str, DatasetSetting]:
@@ -237,7 +240,7 @@ class ContractGateOperator(GateOperator):
         given = {} if self.datasets is None else dict(super().dataset_settings(render))
         contract = self._enforcement.contract
         assert contract is not None
-        if self.data is not None and self.data != "":
+        if self.data is not None:
             if len(contract.models) != 1 or contract.models[0].name in given:
                 raise GateMisconfigured(
                     "data is for a contract of one model, which has no entry in datasets: "

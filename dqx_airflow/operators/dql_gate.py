@@ -56,6 +56,8 @@ class DqlGateOperator(GateOperator):
         super().__init__(**kwargs)
         self.suite = suite
         self.shadow = shadow
+        if shadow is not None:
+            self.__dict__["_given"] = (*self._given, "shadow")
 
     def own_mistakes(self) -> Iterator[str]:
         """Mistakes in several suites."""

@@ -238,6 +238,8 @@ class GateOperator(SparkJobOperator, gate_arguments.GateArguments):
     request: GateRequest | None = None
     source_file: Path | None = None
     _date_template: object
+    _given: tuple[str, ...] = ()
+    """The names of the templated arguments that the DAG gives."""
     _results_location: ResultsLocation
     _databases: Mapping[str, DatabaseConnection]
     ui_color = "#e3f2e8"
@@ -296,7 +298,10 @@ class GateOperator(SparkJobOperator, gate_arguments.GateArguments):
         self.durable = False
         # Airflow processes each attribute that is set individually, which is slow with many gates.
         self.__dict__.update(
-            {name: given[name] for name in ARGUMENTS}, deferrable=deferrable, _date_template=date
+            {name: given[name] for name in ARGUMENTS},
+            deferrable=deferrable,
+            _date_template=date,
+            _given=tuple(name for name in TEMPLATED if given[name] is not None),
         )
 
     @abstractmethod
@@ -585,9 +590,9 @@ class GateOperator(SparkJobOperator, gate_arguments.GateArguments):
 
         :raises GateMisconfigured: an argument is invalid.
         """
-        from dqx_airflow.operators.mistakes import setting_mistakes
+        from dqx_airflow.operators.mistakes import lost_mistakes, setting_mistakes
 
-        if mistakes := [*setting_mistakes(self)]:
+        if mistakes := [*setting_mistakes(self), *lost_mistakes(self, self._given)]:
             raise GateMisconfigured("; ".join(mistakes))
 
     def build_request(self, context: Any) -> GateRequest:

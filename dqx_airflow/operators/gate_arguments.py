@@ -201,6 +201,8 @@ ARGUMENTS = tuple(_TYPES)
 """Their names."""
 TRUE_OR_FALSE = tuple(name for name, type_name in _TYPES.items() if type_name == "bool")
 """The names of those that are booleans."""
+SELECTING = ("only", "tags", "exclude_tags", "severity", "dimensions")
+"""The names of those that select assertions: an empty one selects them all."""
 TEMPLATED = tuple(name for name, type_name in _TYPES.items() if type_name.startswith("Templated["))
 """The names of those that Airflow renders."""
 

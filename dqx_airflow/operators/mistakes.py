@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import partial
@@ -22,10 +22,11 @@ from dqx_airflow.errors import RequestError
 from dqx_airflow.limits import MOST_SAMPLE_ROWS
 from dqx_airflow.operators import gate_arguments, gate_request
 from dqx_airflow.operators.exceptions import GateMisconfigured
-from dqx_airflow.operators.gate_arguments import has_open, is_open, one_of
+from dqx_airflow.operators.gate_arguments import SELECTING, has_open, is_open, one_of
 from dqx_airflow.operators.outcome import OnViolation
 from dqx_airflow.operators.submitters import submitter_mistake
 from dqx_airflow.values import Attempt, DatasetRef, RunKey, Selection, Severity, SourceFile
+from dqx_airflow.values.blank import blanks_in
 from dqx_airflow.values.request import require_whole_run
 
 if TYPE_CHECKING:
@@ -103,17 +104,46 @@ def setting_mistakes(gate: Any) -> Iterator[str]:
     yield from gate_arguments.spark_mistakes(gate)
     if gate.submit is not None and (mistake := submitter_mistake(gate.submit)):
         yield mistake
+    yield from _blank_mistakes(gate)
     for name in ("results_root", "results_conn_id"):
         value = getattr(gate, name)
-        if value == "":
-            yield f"{name}='': write a string, or leave {name} out"
-        elif not (value is None or isinstance(value, str | os.PathLike) or is_open(value)):
+        if not (value is None or isinstance(value, str | os.PathLike) or is_open(value)):
             yield f"{name}={value!r}: write a string"
-    if gate.gate is not None and (not isinstance(gate.gate, str) or not gate.gate.strip()):
+    if not (gate.gate is None or isinstance(gate.gate, str)):
         yield f"gate={gate.gate!r}: write a name, or leave gate out"
     yield from gate_arguments.callback_mistakes("on_warning", gate.on_warning)
     yield from _selection_mistakes(gate)
     yield from gate.own_mistakes()
+
+
+_CHECKED_ELSEWHERE = (
+    *("suite", "contract"),
+    *("datasets", "date", "quarantine", "promote_to", "promote_slice", "promote_valid", "outlets"),
+    *("fail_on", "on_violation", "ask_default", "unsupported", "severity", "conf", "variables"),
+)
+"""The arguments with a check of their own, or in whose parts an empty text has a meaning."""
+
+
+def _blank_mistakes(gate: Any) -> Iterator[str]:
+    """Empty texts: mostly templates without a result, which would turn the argument off."""
+    given = {
+        name: getattr(gate, name)
+        for name in gate.checked_arguments
+        if name not in (*_CHECKED_ELSEWHERE, *SELECTING)
+    }
+    for name in blanks_in(given):
+        yield f"{name}={given[name]!r}: it is empty; write a value, or leave {name} out"
+
+
+def lost_mistakes(gate: Any, given: Iterable[str]) -> Iterator[str]:
+    """Arguments that have become None, by a template or the output of a task.
+
+    :param given: the names of the templated arguments in the DAG.
+    """
+    for name in given:
+        is_checked = name in SELECTING or name == "date"
+        if getattr(gate, name) is None and not is_checked:
+            yield f"{name} was given, and is None now: return a value, or leave {name} out"
 
 
 def _promotion_mistakes(gate: Any) -> Iterator[str]:

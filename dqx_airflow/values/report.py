@@ -259,7 +259,9 @@ class Arrival:
 class DatasetSnapshot:
     """The exact data that was validated: location, version, and number of rows on the date. Of a
     blocked gate, `fingerprint` identifies these rows; None if they cannot be identified. Of a
-    blocked or broken one, `arrivals` are the newest commits or files, the last one first.
+    blocked or broken one, `arrivals` are the newest commits or files, the last one first. Of an
+    Iceberg table, `snapshot` is the id of the one that was read, and `branch` the branch or the tag
+    that led to it; None if they are not known.
 
     A location never contains credentials: a gate refuses such a one, and its report names it.
     """
@@ -279,6 +281,8 @@ class DatasetSnapshot:
     lineage_name: str | None = None
     fingerprint: str | None = None
     arrivals: tuple[Arrival, ...] = ()
+    snapshot: int | None = None
+    branch: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("location", "promote_to", "quarantine", "lineage_name"):

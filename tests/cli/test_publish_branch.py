@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +56,9 @@ def ids(table: Any, branch: str = "main") -> list[int]:
 
 
 def forward(*arguments: str, code: int = 0, name: str = TABLE) -> str:
+    """Publishes `audit`; what no gate has judged, unless a run is given."""
     given = ["publish", name, "--branch", "audit", "--catalog", "lake", *arguments]
-    done = dql(*given)
+    done = dql(*given, *([] if "--run" in arguments else ["--unjudged"]))
     assert done.returncode == code, done.output
     assert "Traceback" not in done.output
     return " ".join(done.output.split())
@@ -65,11 +67,15 @@ def forward(*arguments: str, code: int = 0, name: str = TABLE) -> str:
 RUN_ID = "01939b7e-0000-7000-8000-000000000001"
 
 
+def reading(location: str, snapshot: int | None, branch: str | None = "audit") -> DatasetSnapshot:
+    """What a report says about an Iceberg table."""
+    return DatasetSnapshot("orders", location, "iceberg", snapshot=snapshot, branch=branch)
+
+
 def ran(table: Any, **changes: Any) -> str:
-    """The id of a run that read the table a minute ahead of now, as written to the store."""
-    at = datetime.now(timezone.utc) + timedelta(minutes=1)
-    read = DatasetSnapshot("orders", table.location(), "iceberg")
-    report = report_at(at, **{"datasets": (read,), "run_id": RUN_ID, **changes})
+    """The id of a run that read the branch, as written to the store."""
+    read = reading(table.location(), head(table, "audit"))
+    report = report_at(LONG_AGO, **{"datasets": (read,), "run_id": RUN_ID, **changes})
     ResultsStore("results").write(report)
     return report.run_id[:8]
 
@@ -149,29 +155,74 @@ def test_the_run_of_a_gate_vouches_for_the_branch(table: Any) -> None:
 
 
 def test_the_name_of_the_table_in_spark_is_known(table: Any) -> None:
-    named = (DatasetSnapshot("orders", "lake.sales.orders", "table"),)
-    forward("--run", ran(table, datasets=named), "--results", "results")
+    judged = head(table, "audit")
+    for name in ("lake.sales.orders", "lake.`sales`.orders", "lake.sales.orders.branch_audit"):
+        named = (reading(name, judged),)
+        forward("--run", ran(table, datasets=named), "--results", "results")
+
+
+def test_a_run_that_compares_both_branches_vouches_for_what_it_read(table: Any) -> None:
+    both = (reading(table.location(), head(table), "main"),)
+    table.append(rows(2), branch="audit")
+    both += (reading(table.location(), head(table, "audit")),)
+    forward("--run", ran(table, datasets=both), "--results", "results")
+    assert ids(table) == [1, 2]
+
+
+def test_a_write_after_the_run_is_not_published_with_it(table: Any) -> None:
+    table.append(rows(2), branch="audit")
+    run, judged = ran(table), head(table, "audit")
+    table.append(rows(3), branch="audit")
+    found = forward("--run", run, "--results", "results", code=1)
+    now = head(table, "audit")
+    assert f"has read snapshot {judged} of audit, and branch audit has snapshot {now}" in found
+    assert ids(table) == [1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ((), "no run says that a gate has judged the branch help: add --run RUN_ID, or --unjudged"),
+        (("--snapshot", "1"), "no run says that a gate has judged the branch"),
+        (("--run", "", "--results", "results"), "--run is empty"),
+        (("--run", " ", "--results", "results"), "--run is empty"),
+        (("--run", "", "--unjudged"), "--run is empty"),
+        (("--run", "f", "--unjudged"), "--run and --unjudged contradict each other"),
+    ],
+)
+def test_what_no_gate_judged_is_published_only_by_its_name(
+    table: Any, arguments: tuple[str, ...], expected: str
+) -> None:
+    table.append(rows(2), branch="audit")
+    done = dql("publish", TABLE, "--branch", "audit", "--catalog", "lake", *arguments)
+    assert done.returncode == 2
+    assert expected in " ".join(done.output.split())
+    assert ids(table) == [1]
 
 
 LONG_AGO = datetime(2024, 1, 1, 6, tzinfo=timezone.utc)
-OBJECTIONS: dict[str, tuple[Callable[[], dict[str, Any]], str]] = {
-    "blocked": (lambda: {"outcome": Outcome.BLOCKED}, "is blocked"),
-    "broken": (lambda: {"outcome": Outcome.BROKEN}, "is broken"),
+OBJECTIONS: dict[str, tuple[Callable[[Any], dict[str, Any]], str]] = {
+    "blocked": (lambda _: {"outcome": Outcome.BLOCKED}, "is blocked"),
+    "broken": (lambda _: {"outcome": Outcome.BROKEN}, "is broken"),
     "partial": (
-        lambda: {"partial": PartialRun(Selection(severity=Severity.P0), 1, 2)},
+        lambda _: {"partial": PartialRun(Selection(severity=Severity.P0), 1, 2)},
         "is passed, and partial",
     ),
     "of another table": (
-        lambda: {"datasets": (DatasetSnapshot("orders", "lake.presales.orders", "table"),)},
+        lambda table: {"datasets": (reading("lake.presales.orders", head(table, "audit")),)},
         "has not read sales.orders",
     ),
     "of another folder": (
-        lambda: {"datasets": (DatasetSnapshot("orders", "s3://lake/orders", "iceberg"),)},
+        lambda table: {"datasets": (reading("s3://lake/orders", head(table, "audit")),)},
         "has not read sales.orders",
     ),
-    "before the last write": (
-        lambda: {"started_at": LONG_AGO, "finished_at": LONG_AGO},
-        "began at 2024-01-01 06:00:00+00:00, before the last write at",
+    "of another branch": (
+        lambda table: {"datasets": (reading(table.location(), head(table), "main"),)},
+        r"has read snapshot \d+ of main, and branch audit has snapshot \d+",
+    ),
+    "of a snapshot that is not known": (
+        lambda table: {"datasets": (reading(table.location(), None, None),)},
+        "does not say which snapshot of sales.orders it has read: let the gate read",
     ),
 }
 
@@ -180,8 +231,8 @@ OBJECTIONS: dict[str, tuple[Callable[[], dict[str, Any]], str]] = {
 def test_a_run_that_does_not_vouch_is_a_refusal(table: Any, name: str) -> None:
     changes, expected = OBJECTIONS[name]
     table.append(rows(2), branch="audit")
-    found = forward("--run", ran(table, **changes()), "--results", "results", code=1)
-    assert found.startswith(f"refused: run 01939b7e {expected}")
+    found = forward("--run", ran(table, **changes(table)), "--results", "results", code=1)
+    assert re.match(f"refused: run 01939b7e {expected}", found), found
     assert ids(table) == [1]
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lake import request
+from pyiceberg.table import StaticTable
 
 from dqx_airflow.engine.job import run_gates
 from dqx_airflow.engine.scan.frames import rows_of
@@ -84,6 +85,24 @@ def iceberg(spark: Any, folder: Path) -> None:
     branch = replace(by_path, options=(("branch", "audit"),))
     assert value_and_origin(gate(spark, folder, branch)) == (8, "scan")
     assert value_and_origin(gate(spark, folder, by_path)) == (3, "scan")
+    refs = spark.sql("SELECT name, snapshot_id FROM lake.shop.orders.refs").collect()
+    heads = {row.name: row.snapshot_id for row in refs}
+    assert heads["main"] != heads["audit"]
+    newest = max((folder / "warehouse/shop/orders/metadata").glob("v*.metadata.json"))
+    known = StaticTable.from_metadata(str(newest)).refs()
+    assert {name: ref.snapshot_id for name, ref in known.items()} == heads
+    main, audit = (heads["main"], "main"), (heads["audit"], "audit")
+    for read, expected in (
+        (by_path, main),
+        (by_name, main),
+        (branch, audit),
+        (replace(by_name, options=(("branch", "audit"),)), audit),
+        (replace(by_name, table="lake.shop.orders.branch_audit"), audit),
+        (replace(by_path, options=(("versionAsOf", "audit"),)), audit),
+        (before, (snapshot, None)),
+    ):
+        (described,) = gate(spark, folder, read).datasets
+        assert (described.snapshot, described.branch) == expected, read
 
 
 def ids(spark: Any, ref: DatasetRef) -> list[int]:

@@ -66,7 +66,8 @@ class OpenDataset:
     which the values are cast, if any. `read_files` is set if some of the files can be read without
     the others. `last_commit` returns the time of the last commit that changed the data of a table,
     or None if no commit has it. `char_types` are the types of the columns whose values Spark pads
-    with spaces, such as `char(5)`; they are read without them. `notes` say what verdicts about a
+    with spaces, such as `char(5)`; they are read without them. `snapshot` and `branch` are those of
+    an Iceberg table. `notes` say what verdicts about a
     column do not show, or, under the empty name, verdicts about the columns of the dataset.
     """
 
@@ -83,6 +84,8 @@ class OpenDataset:
     last_commit: Callable[[], datetime | None] | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
     char_types: Mapping[str, str] = field(default_factory=dict)
+    snapshot: int | None = None
+    branch: str | None = None
 
     @property
     def fields(self) -> tuple[DatasetField, ...]:

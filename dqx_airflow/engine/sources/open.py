@@ -25,7 +25,7 @@ from dqx_airflow.engine.session import sail
 from dqx_airflow.engine.session.sail import INSTEAD, sail_version
 from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.engine.session.spark_versions import condition_of
-from dqx_airflow.engine.sources import dataset, footers, listing, text_files
+from dqx_airflow.engine.sources import dataset, footers, iceberg, listing, text_files
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.delta_files import COMMITS_READ, KEEP_THE_DATA
 from dqx_airflow.engine.sources.delta_table import (
@@ -148,6 +148,10 @@ def open_table(spark: SparkSession, ref: DatasetRef, table: str) -> dataset.Open
         options = {**_STRICT, **options}
     _require_strict_views(spark, ref, about)
     reader = spark.read.options(**options)
+    # Before the table is read: whoever writes later writes another snapshot.
+    snapshot, branch = None, None
+    if provider == "iceberg":
+        snapshot, branch = iceberg.snapshot_read(spark, ref, table)
     frame = reader.table(table)
     if provider != "delta":
         if ref.version is not None or ref.timestamp is not None:
@@ -156,7 +160,8 @@ def open_table(spark: SparkSession, ref: DatasetRef, table: str) -> dataset.Open
                 "versions",
                 "leave out version and timestamp",
             )
-        return dataset.OpenDataset.of_frame(ref, frame, table)
+        opened = dataset.OpenDataset.of_frame(ref, frame, table)
+        return replace(opened, snapshot=snapshot, branch=branch)
     if ref.options:
         wrong = of_delta_table(ref.options[0][0])
         raise DatasetError(f"dataset '{ref.name}' {wrong.problem}", wrong.hint)
@@ -313,7 +318,10 @@ def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> dataset.OpenD
         opened = dataset.OpenDataset(ref, struct, lambda _: frame, path, dates, texts=kept)
         opened = replace(opened, notes={"": _SAMPLED} if kept.is_sampled else {})
     else:
-        opened = _open_columns(source, unseen)
+        snapshot, branch = None, None
+        if ref.format == "iceberg":
+            snapshot, branch = iceberg.snapshot_read(spark, ref, path)
+        opened = replace(_open_columns(source, unseen), snapshot=snapshot, branch=branch)
     if ref.schema is not None and not (of_sail or opened.read(()).inputFiles()):
         raise dataset.nothing_there(ref, path)
     notes = _folder_notes(ref, opened.struct, source)
