@@ -25,7 +25,7 @@ from pyarrow import orc
 
 from dqx_airflow.engine.job import run_gates
 from dqx_airflow.engine.sources.open import open_dataset
-from dqx_airflow.values import DatasetRef, GateReport, Outcome
+from dqx_airflow.values import Attempt, DatasetRef, GateReport, Outcome
 
 pytestmark = pytest.mark.spark
 
@@ -220,6 +220,27 @@ def test_a_time_in_the_name_of_a_folder_is_in_utc_in_every_session(
     assert not notes(report)
 
 
+@pytest.mark.parametrize("by", ["table", "query"])
+def test_a_table_of_the_catalog_with_times_in_its_partitions_needs_a_session_in_utc(
+    spark: Any, run: Run, tmp_path: Path, by: str
+) -> None:
+    name = f"hours_by_{by}"
+    spark.sql(f"CREATE TABLE {name} (id INT, at TIMESTAMP) USING parquet PARTITIONED BY (at)")
+    spark.sql(f"INSERT INTO {name} VALUES (1, TIMESTAMP'2024-03-02 12:00:00Z')")
+    source = {"table": name} if by == "table" else {"query": f"SELECT * FROM {name}"}
+    gate = request(
+        tmp_path, 'assert maximum(at) == "2024-03-02T12:00:00Z"', [DatasetRef("orders", **source)]
+    )
+    try:
+        assert run(gate).outcome is Outcome.PASSED
+        with zone(spark, "Europe/Zurich"):
+            report = run(replace(gate, attempt=Attempt(2, "2")))
+    finally:
+        spark.sql(f"DROP TABLE {name}")
+    assert report.outcome is Outcome.BROKEN
+    assert f"{name} is partitioned by 'at', whose timestamps have no time zone" in reasons(report)
+
+
 def test_values_of_text_files_keep_their_zone_beside_folders(
     spark: Any, run: Run, tmp_path: Path
 ) -> None:
@@ -411,6 +432,24 @@ def test_what_stands_in_a_target_is_what_was_judged_for_many_rows(
     spark: Any, tmp_path: Path, case: Any
 ) -> None:
     check_promotion(spark, tmp_path / str(next(NUMBERS)), case)
+
+
+@pytest.mark.parametrize("kind", ["timestamp", *sorted(TYPES.keys() - {"string", "timestamp"})])
+@pytest.mark.few(2)
+@pytest.mark.since_spark("4.0", "collects Arrow tables")
+def test_folders_of_declared_types_have_the_same_values_in_every_session(
+    spark: Any, tmp_path: Path, kind: str
+) -> None:
+    held, values = TYPES[kind]
+    table = pa.table({"id": pa.array(range(len(values)), pa.int64()), "p": pa.array(values, held)})
+    orders = str(tmp_path / "orders")
+    write_deltalake(str(tmp_path / "unpartitioned"), table)
+    rows = open_dataset(spark, DatasetRef("orders", str(tmp_path / "unpartitioned"))).read([None])
+    rows.write.partitionBy("p").parquet(orders)
+    struct = ", ".join(f"{name} {type_}" for name, type_ in rows.dtypes)
+    with zone(spark, "America/New_York"):
+        opened = open_dataset(spark, DatasetRef("orders", orders, format="parquet", schema=struct))
+        assert exact_rows(opened.read([None]).toArrow()) == exact_rows(table)
 
 
 @pytest.mark.parametrize("kind", UNHELD)

@@ -424,7 +424,7 @@ def files_now(dataset: OpenDataset) -> Sequence[DataFile] | None:
     return None if dataset.files is None else files_at(dataset.location)
 
 
-STATE_FORMAT = 3
+STATE_FORMAT = 4
 """Incremented whenever a state of the same aggregate and files changes its form or meaning."""
 
 WITHOUT_EFFECT: dict[str, str] = dict(table_rows(__package__, "states.txt", "without effect"))

@@ -320,9 +320,15 @@ class DeltaLog:
             engine = str(commit.info.get("engineInfo") or commit.info.get("clientVersion") or "")
             for path in commit.added.keys() & files:
                 values = commit.added[path].get("partitionValues") or {}
-                texts = (f"{name}={values.get(name) or ''}" for name in self.moments)
-                found |= {text: engine for text in texts if not has_zone(text.partition("=")[2])}
+                for name in self.moments:
+                    text = values.get(self._physical(name)) or ""
+                    if not has_zone(text):
+                        found[f"{name}={text}"] = engine
         return found
+
+    def _physical(self, name: str) -> str:
+        """The name of a column in the log, which column mapping may make another one."""
+        return str(self.schema[name].metadata.get("delta.columnMapping.physicalName", name))
 
     @cached_property
     def _files(self) -> list[dict[str, Any]]:

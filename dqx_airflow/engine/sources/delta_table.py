@@ -135,9 +135,7 @@ def require_moments(ref: DatasetRef, log: DeltaLog) -> None:
             )
 
 
-def require_moments_of_table(
-    spark: SparkSession, ref: DatasetRef, table: str, version: int
-) -> None:
+def require_moments_of_table(spark: SparkSession, ref: DatasetRef, table: str) -> None:
     """Rejects timestamps in partitions of a table of the catalog that Spark's Delta source would
     read in another time zone, or whose time zone nothing records.
 
@@ -151,7 +149,7 @@ def require_moments_of_table(
         return
     path = absolute(detail[1])
     try:
-        stored = DeltaTable(path, version)
+        stored = DeltaTable(path)
         log = DeltaLog(stored, path, struct_of(stored), None)
         require_moments(ref, log)
         require_moments_of_session(spark, ref, log)

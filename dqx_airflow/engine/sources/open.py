@@ -24,6 +24,7 @@ from dqx_airflow.dql.checks import call_arguments
 from dqx_airflow.engine.session import sail
 from dqx_airflow.engine.session.sail import INSTEAD, sail_version
 from dqx_airflow.engine.session.spark_errors import spark_failures
+from dqx_airflow.engine.session.spark_session import TIME_ZONE, is_in_utc
 from dqx_airflow.engine.session.spark_versions import condition_of
 from dqx_airflow.engine.sources import dataset, footers, iceberg, listing, text_files
 from dqx_airflow.engine.sources.date_column import DateColumn
@@ -153,6 +154,7 @@ def open_table(spark: SparkSession, ref: DatasetRef, table: str) -> dataset.Open
     if provider == "iceberg":
         snapshot, branch = iceberg.snapshot_read(spark, ref, table)
     frame = reader.table(table)
+    _require_moments(spark, ref, table, provider)
     if provider != "delta":
         if ref.version is not None or ref.timestamp is not None:
             raise DatasetError(
@@ -170,8 +172,6 @@ def open_table(spark: SparkSession, ref: DatasetRef, table: str) -> dataset.Open
     if location and listing.is_local(location):
         with deltalake_failures(ref, location):
             require_whole_commits(location, version)
-    if any(kind == "timestamp" for _, kind in frame.dtypes):
-        require_moments_of_table(spark, ref, table, version)
     opened = dataset.OpenDataset.of_frame(
         ref, reader.option("versionAsOf", version).table(table), table
     )
@@ -212,7 +212,30 @@ def _require_strict(spark: SparkSession, ref: DatasetRef, table: str, depth: int
             "of what does not fit its columns",
             f"ALTER TABLE {table} SET SERDEPROPERTIES ({properties}), or make {table} the dataset",
         )
+    _require_moments(spark, ref, table, about.get("Provider", "").lower())
     _require_strict_views(spark, ref, about, depth)
+
+
+def _require_moments(spark: SparkSession, ref: DatasetRef, table: str, provider: str) -> None:
+    """Rejects a table of the catalog whose partitions are named by timestamps without a time zone,
+    if this session would read them in another zone than UTC.
+
+    :raises DatasetError: there is one.
+    """
+    if provider in ("", "iceberg") or "timestamp" not in dict(spark.table(table).dtypes).values():
+        return
+    if provider == "delta":
+        require_moments_of_table(spark, ref, table)
+        return
+    if is_in_utc(spark):
+        return
+    for column in spark.catalog.listColumns(table):
+        if column.isPartition and column.dataType == "timestamp":
+            raise DatasetError(
+                f"dataset '{ref.name}': {table} is partitioned by '{column.name}', whose "
+                "timestamps have no time zone: this Spark session would read them in its own",
+                f"set {TIME_ZONE}=UTC, at least for the gate",
+            )
 
 
 def _require_strict_views(
