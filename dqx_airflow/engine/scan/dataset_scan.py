@@ -30,6 +30,7 @@ from dqx_airflow.engine.scan.rows import DatasetRows, limits_of, log_passes
 from dqx_airflow.engine.scan.states import PartialState, StateCache, added_file_passes, complete
 from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
 from dqx_airflow.engine.session.spark_errors import explain, spark_failures
+from dqx_airflow.engine.sources.broken_lines import located
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.footers import NO_DRIFT, SchemaDrift, drift_of
 from dqx_airflow.errors import DatasetError
@@ -188,11 +189,12 @@ def _run_without_lookups(
     """Adds the results of the aggregates without lookups, which may be the cause of an error, and
     the error of the others."""
     independent = []
+    problem = located(rows.dataset.ref, error.in_one_line)
     for request in (request for scan_pass in passes for request in scan_pass.aggregates):
         if rows.lookups and not request.looks_into:
             independent.append(request)
         else:
-            results.broken[request.aggregate.sql] = error.in_one_line
+            results.broken[request.aggregate.sql] = problem
     if independent:
         alone = replace(rows, lookups=())
         again = passes_for(needed, independent, rows.dataset, limits_of(rows.spark))

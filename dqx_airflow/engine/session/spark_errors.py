@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 
 from dqx_airflow.engine.session.sail import without_plan
 from dqx_airflow.engine.session.spark_versions import condition_of, with_newer
-from dqx_airflow.engine.sources.text_files import RAISED, header_fault
+from dqx_airflow.engine.sources.text_files import RAISED, SOME_LINE, header_fault
 from dqx_airflow.errors import SparkError, first_line
 
 __all__ = ["Py4JError", "Py4JJavaError"]
@@ -56,7 +56,10 @@ _DETAILS = re.compile(r'^\s*details = "(.+)"$', re.M)
 _NOT_CONNECTED = re.compile(
     r"failed to connect to all addresses; last error: (?:[A-Z_]+: )?(?:ipv[46]:)?(.+)"
 )
-_SOME_RECORD = "a record does not match the schema; set mode=PERMISSIVE to read mismatches as NULL"
+_SOME_RECORD = (
+    f'{SOME_LINE}; set multiLine="true" if values have line breaks, or declare the columns with '
+    'schema="...", with which such a line is a failing row'
+)
 _JAVA_CLASS = re.compile(r"^(\w+\.)+\w+: ")
 
 

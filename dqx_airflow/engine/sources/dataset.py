@@ -22,6 +22,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 from dqx_airflow.datasets.settings import format_of
 from dqx_airflow.engine.session import spark_versions
 from dqx_airflow.engine.session.spark_errors import explain
+from dqx_airflow.engine.sources.broken_lines import located
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.delta_files import DeltaLog
 from dqx_airflow.engine.sources.guessed_types import TextColumns
@@ -352,9 +353,8 @@ def unreadable(spark: SparkSession, ref: DatasetRef, error: PySparkException) ->
             f"dataset '{ref.name}' has a duplicate column '{column}' (names are case-insensitive)",
             "rename one of them, or set spark.sql.caseSensitive=true",
         )
-    return DatasetError(
-        f"dataset '{ref.name}' cannot be read: {explain(error)}", f"check {ref.location}"
-    )
+    problem = located(ref, explain(error))
+    return DatasetError(f"dataset '{ref.name}' cannot be read: {problem}", f"check {ref.location}")
 
 
 def package_for(spark: SparkSession, kind: str) -> str:

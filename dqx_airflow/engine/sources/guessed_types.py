@@ -119,6 +119,10 @@ def read_texts(
             frame = text_files.with_faults_as_lines(frame, besides, faults, _LINE)
         else:
             frame = text_files.with_faults_raised(frame, besides, faults)
+    keeps_lines = ref.format == "csv" and declared.has_lines and not is_sent
+    if keeps_lines and (open_lines := open_lines_of(source, len(strings.columns))):
+        texts = source.texts(declared.in_folders)
+        frame = text_files.with_faults_as_lines(frame, texts, open_lines, _LINE)
     frame, kept = declared.cast(frame, strings.columns)
     return frame, replace(kept, is_sampled=is_sampled)
 
@@ -266,6 +270,18 @@ def faults_of(ref: DatasetRef, struct: T.StructType, *, is_sampled: bool = False
     if ref.format == "csv" and is_on(ref, "multiLine"):
         return text_files.csv_faults(given_options(ref))
     return {}
+
+
+def open_lines_of(source: DatasetFiles, columns: int) -> dict[str, str]:
+    """The fault of a line of CSV that ends within quotes, with its condition, if it may occur."""
+    ref = source.ref
+    if ref.is_lenient or is_on(ref, "multiLine"):
+        return {}
+    faults = text_files.open_line_faults(given_options(ref), columns)
+    quote = option_of(ref, "quote") or '"'
+    if not faults or not text_files.may_contain(source.path, source.listed, quote):
+        return {}
+    return faults
 
 
 def _with_safe_lines(frame: DataFrame, column: str) -> DataFrame:

@@ -35,7 +35,13 @@ from dqx_airflow.engine.sources.delta_table import (
     require_moments_of_table,
 )
 from dqx_airflow.engine.sources.footers import UNREADABLE, merges_schemas
-from dqx_airflow.engine.sources.guessed_types import faults_of, guess_csv, guess_json, read_texts
+from dqx_airflow.engine.sources.guessed_types import (
+    faults_of,
+    guess_csv,
+    guess_json,
+    open_lines_of,
+    read_texts,
+)
 from dqx_airflow.engine.sources.jdbc import open_database_table
 from dqx_airflow.engine.sources.listing import GLOB, DataFile, DatasetFiles, absolute, paths_of
 from dqx_airflow.engine.sources.partition_values import NO_VALUE, has_zone, moment_in_utc
@@ -425,7 +431,7 @@ def _open_columns(source: DatasetFiles, unseen: Mapping[str, str]) -> dataset.Op
         if ref.format == "csv" and text_files.has_header(ref):
             names = [name for name in struct.names if name not in source.folders]
             text_files.require_names(ref, names, path, source.folders)
-        if faults := {**unseen, **({} if ref.is_lenient else faults_of(ref, struct))}:
+        if faults := {**unseen, **_faults_of_texts(source, struct)}:
             frame = text_files.with_faults_raised(frame, source.texts(), faults)
     opened = dataset.OpenDataset.of_frame(ref, frame, path)
     if guessed:
@@ -489,6 +495,17 @@ def _with_folders_in_utc(
     ]
     texts = reader.schema(StructType(fields)).load(source.place)
     return texts.withColumns({name: F.expr(moment_in_utc(name)) for name in moments})
+
+
+def _faults_of_texts(source: DatasetFiles, struct: StructType) -> dict[str, str]:
+    """What Spark's reader would not notice in text files, each with its condition."""
+    if source.ref.is_lenient:
+        return {}
+    faults = faults_of(source.ref, struct)
+    if source.ref.format == "csv":
+        in_files = [name for name in struct.names if name not in source.folders]
+        faults |= open_lines_of(source, len(in_files))
+    return faults
 
 
 def _schema_as_written(source: DatasetFiles) -> StructType | None:

@@ -390,7 +390,7 @@ _PARSING = (
     "allowUnquotedFieldNames",
 )
 _DEEPEST = 6
-_MORE, _TWICE = "a line has more than one JSON value", "a JSON object has a duplicate field"
+MORE, TWICE = "a line has more than one JSON value", "a JSON object has a duplicate field"
 _OPEN = "an unclosed quote, or one closed in the middle of a value"
 
 
@@ -419,7 +419,7 @@ def json_faults(
     corrupt = _map({**parsing, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": "c"})
     # Spark itself reports text that is not JSON from the beginning.
     begins = f"from_json({value}, 'array<struct<c:string>>', {corrupt}) IS NOT NULL"
-    conditions = {_MORE: f"(NOT {is_flat} AND NOT {is_alone} AND {begins})"}
+    conditions = {MORE: f"(NOT {is_flat} AND NOT {is_alone} AND {begins})"}
     if is_inferred:
         return conditions
     deeper, nested = [], f"array({value})"
@@ -427,7 +427,7 @@ def json_faults(
         nested = _nested(nested, permissive)
         deeper.append(f"exists({nested}, text -> {_repeats('text', permissive)})")
     names_twice = f"({_repeats(value, permissive)} OR (NOT {is_flat} AND ({' OR '.join(deeper)})))"
-    return {**conditions, _TWICE: names_twice}
+    return {**conditions, TWICE: names_twice}
 
 
 def csv_faults(options: Mapping[str, str]) -> dict[str, str]:
@@ -459,6 +459,54 @@ def csv_faults(options: Mapping[str, str]) -> dict[str, str]:
     )
     whole = rf"\A(?:{lines}(?:{value})(?:{between}|{break_}))*+{lines}(?:{value})\z"
     return {_OPEN: f"NOT ({_text(options)} RLIKE {quote_literal(whole)})"}
+
+
+SOME_LINE = "a line does not match the columns"
+LINE_ENDS_IN_QUOTES = "a line ends within a value in quotes"
+
+
+def open_line_faults(options: Mapping[str, str], columns: int) -> dict[str, str]:
+    """Lines of CSV that end within a value in quotes although they have as many values as there
+    are columns, with the condition as Spark SQL: Spark would close the quotes there.
+
+    Others are malformed to Spark, too. With another `unescapedQuoteHandling`, it decides.
+    """
+    by_name = {name.lower(): text for name, text in options.items()}
+    quote, escape = by_name.get("quote", '"'), by_name.get("escape", "\\")
+    if quote in ("", "\x00") or "unescapedquotehandling" in by_name:
+        return {}
+    quoted, escaping = re.escape(quote), re.escape(escape or quote)
+    between = re.escape(_unescaped(by_name.get("sep", by_name.get("delimiter", ","))))
+    blanks = "[ \\t]*+"
+    leading = blanks if by_name.get("ignoreleadingwhitespace", "").lower() == "true" else ""
+    is_own = escape not in ("", quote)
+    special = _in_class(quote + (escape if is_own else ""))
+    inside = rf"(?:[^{special}]{f'|{escaping}.' if is_own else ''}|{quoted}{quoted})*+"
+    rest = rf"(?:(?!{between}).)*+"
+    value = rf"(?:{leading}{quoted}{inside}{quoted}{rest}|(?!{leading}{quoted}){rest})"
+    lone = rf"{escaping}?+" if is_own else ""
+    open_line = rf"\A(?:{value}{between}){{{columns - 1}}}{leading}{quoted}{inside}{lone}\z"
+    text = _text(options)
+    conditions = [f"instr({text}, {quote_literal(quote)}) > 0"]
+    if comment := by_name.get("comment"):
+        conditions.append(f"NOT startswith({text}, {quote_literal(comment)})")
+    conditions.append(f"{text} RLIKE {quote_literal(open_line)}")
+    return {LINE_ENDS_IN_QUOTES: f"({' AND '.join(conditions)})"}
+
+
+def may_contain(location: str, files: Sequence[DataFile], text: str) -> bool:
+    """False only if all files are small and none of them contains a text of ASCII."""
+    wanted = text.encode()
+
+    def look(system: FileSystem, file: DataFile) -> bool:
+        with system.open_input_stream(file.path) as stream:  # which decompresses by the file name
+            head = bytes(stream.read(_MOST_BYTES))
+        return len(head) == _MOST_BYTES or wanted in head
+
+    try:
+        return not files or any(read_each(location, files, look))
+    except (OSError, ValueError):
+        return True
 
 
 def with_faults_raised(frame: DataFrame, texts: DataFrame, faults: Mapping[str, str]) -> DataFrame:
