@@ -9,13 +9,14 @@ import sys
 
 
 def main() -> int:
+    taken = None
     try:
         from dqx_airflow.engine.session.launch import collect_rarely
 
         collect_rarely()
         from dqx_airflow.engine.session.launch import job_arguments, start_spark
 
-        arguments = job_arguments(sys.argv[1:])
+        arguments, taken = job_arguments(sys.argv[1:])
         open_session = start_spark(arguments)
         from dqx_airflow.engine.job import main as run
     except ModuleNotFoundError as error:
@@ -25,8 +26,10 @@ def main() -> int:
             "that has it, or add the zip of `dql package` to py_files",
             file=sys.stderr,
         )
+        if taken is not None:
+            taken.end(4, f"the Python of its driver has no module '{error.name}'")
         return 4
-    return run(arguments, open_session)
+    return run(arguments, open_session, taken)
 
 
 def gate_job() -> None:

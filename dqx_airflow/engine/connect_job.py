@@ -18,11 +18,12 @@ from typing import IO
 from pyspark.sql import SparkSession
 
 from dqx_airflow.datasets.connections import Connection, connection_of
-from dqx_airflow.engine.job import EXIT_INFRASTRUCTURE, run_gates, run_job
-from dqx_airflow.engine.session.concurrency import JobEnding
+from dqx_airflow.engine.job import run_gates, run_job
 from dqx_airflow.engine.session.connection import open_session, spark_errors_explained
+from dqx_airflow.engine.session.job_ending import JobEnding
 from dqx_airflow.errors import DqxError
 from dqx_airflow.values import GateReport, GateRequest
+from dqx_airflow.values.json_form import EXIT_INFRASTRUCTURE
 
 _REFUSED = re.compile(r"Failed to set (\S+) to ")
 

@@ -37,7 +37,8 @@ from dqx_airflow.engine.outputs.samples import with_failing_rows
 from dqx_airflow.engine.proof.engine_key import KnownEngine, known_engine
 from dqx_airflow.engine.scan.frames import condition_of
 from dqx_airflow.engine.scan.states import StateCache, StateStore, fingerprint_of
-from dqx_airflow.engine.session.concurrency import JobEnding, do_meanwhile
+from dqx_airflow.engine.session.concurrency import do_meanwhile
+from dqx_airflow.engine.session.job_ending import JobEnding, signs_of_life
 from dqx_airflow.engine.session.sail import require_spark
 from dqx_airflow.engine.session.spark_session import (
     create_session,
@@ -46,7 +47,7 @@ from dqx_airflow.engine.session.spark_session import (
     without_log,
 )
 from dqx_airflow.engine.sources.dataset import OpenDataset
-from dqx_airflow.errors import DeadlineError, DqxError, RequestError, SourceError
+from dqx_airflow.errors import DeadlineError, DqxError, RequestError, SourceError, first_line
 from dqx_airflow.lineage import is_configured
 from dqx_airflow.lineage import spool as spools
 from dqx_airflow.metrics.drift import DRIFT_SUMMARY
@@ -76,13 +77,21 @@ from dqx_airflow.results.receipts import ReceiptWriter, signing_key
 from dqx_airflow.results.schema import digests_of
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import GateReport, GateRequest, Outcome, Verdict
-from dqx_airflow.values.json_form import EXIT_TIMED_OUT, from_arguments, storage_options_of
+from dqx_airflow.values.json_form import (
+    EXIT_INFRASTRUCTURE,
+    EXIT_REPORTED,
+    EXIT_SOURCE,
+    EXIT_TIMED_OUT,
+    from_arguments,
+    storage_options_of,
+)
 from dqx_airflow.values.redact import redact_urls
 from dqx_airflow.values.report import Acceptance, Decisions
 from dqx_airflow.values.request import require_whole_run
 
 if TYPE_CHECKING:
     from dqx_airflow.lineage.emitter import LineageEmitter
+    from dqx_airflow.results.stored_requests import TakenRequest
 
 
 @contextmanager
@@ -155,22 +164,29 @@ def _spool(store: ResultsStore) -> Path | None:
     return spools.beside(location.root) if location.is_local else None
 
 
-EXIT_REPORTED, EXIT_SOURCE, EXIT_INFRASTRUCTURE = 0, 2, 4
-
+_LONGEST_REASON = 300
 _log = logging.getLogger("dqx.gate")
 
 
 def main(
-    arguments: Sequence[str], open_session: Callable[[str], SparkSession] = create_session
+    arguments: Sequence[str],
+    open_session: Callable[[str], SparkSession] = create_session,
+    taken: TakenRequest | None = None,
 ) -> int:
-    """Runs the gate that the arguments describe, prints its verdicts, returns the exit code."""
+    """Runs the gate that the arguments describe, prints its verdicts, returns the exit code.
+
+    :param taken: the stored request that the arguments come from.
+    """
     ending = JobEnding()
     opening = ending.opening(open_session)
 
     def run(request: GateRequest) -> tuple[GateReport, ...]:
         return run_gates(request.parts, lambda name: without_log(opening(name), request.datasets))
 
-    return run_job(arguments, run, ending)
+    with signs_of_life(taken, ending) as note:
+        code = run_job(arguments, run, ending)
+        note(code)
+    return code
 
 
 def run_job(
@@ -191,7 +207,12 @@ def run_job(
         reports = run(request)
     except Exception as error:
         # Any error of a job that was ended is a consequence, and the reason has been reported.
-        return _report_failure(error, request) if ending.code is None else ending.code
+        if ending.code is not None:
+            return ending.code
+        ending.reason = _reason(error, request)
+        return _report_failure(error, request)
+    finally:
+        ending.finish()
     for report in reports:
         print(draw_report(report, root=request.results_root), flush=True)
     return EXIT_REPORTED
@@ -654,6 +675,14 @@ def _require_time(request: GateRequest, started: datetime) -> None:
     """
     if request.timeout_s is not None and (_now() - started).total_seconds() > request.timeout_s:
         raise DeadlineError(f"the gate took longer than {request.timeout_s:g} seconds")
+
+
+def _reason(error: Exception, request: GateRequest | None) -> str:
+    """Why there is no report, in one line, for a gate that waits for this job."""
+    if isinstance(error, DqxError):
+        return redact_urls(first_line(error))[:_LONGEST_REASON]
+    quoted = _quoted(error, [request] if request is not None else [])
+    return redact_urls(quoted.splitlines()[0])[:_LONGEST_REASON]
 
 
 def _report_failure(error: Exception, request: GateRequest | None) -> int:

@@ -417,12 +417,6 @@ class GateOperator(SparkJobOperator, gate_arguments.GateArguments):
             self._discard(job.request)
         return ending_of_event(event, request.timeout_s)
 
-    def _discard(self, stored_request: str) -> None:
-        """Deletes the request of a job that has ended, so that no other job finds it."""
-        from dqx_airflow.results.store import discard_request
-
-        discard_request(stored_request, self._results_location.storage_options)
-
     @_without_frames
     def execute_complete(self, context: Any, event: dict[str, Any]) -> str:
         """Continues a deferred gate when its driver has ended; returns and raises as `execute`."""

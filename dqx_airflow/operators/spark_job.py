@@ -51,6 +51,7 @@ class SparkJobOperator(SparkSubmitOperator):
     name: str | None
     deferrable: bool
     driver: Driver | None = None
+    _results_location: ResultsLocation
     submit: Submitter | None
     env_vars: dict[str, Any] | None
     _connect_job: ConnectJob | None = None
@@ -163,16 +164,30 @@ class SparkJobOperator(SparkSubmitOperator):
     def _cancel(self, driver: Driver) -> None:
         """Cancels a driver on another thread: Airflow gives connections to one thread at a time,
         which is perhaps the one that was interrupted."""
+        from dqx_airflow.operators.submitters import SubmittedJob
 
         def cancel() -> None:
             try:
                 driver.cancel()
             except Exception as error:  # of the service, of the network
                 self.log.warning("the job %s may keep running: %s", driver.id, error)
+            if isinstance(driver, SubmittedJob):
+                self._discard(driver.request)
 
         thread = threading.Thread(target=cancel, daemon=True)
         thread.start()
         thread.join(_LONGEST_CANCEL_S)
+
+    def _discard(self, stored_request: str) -> None:
+        """Deletes the request of a job that has ended: no other job finds it, and one that has
+        taken it ends."""
+        from dqx_airflow.errors import StoreError
+        from dqx_airflow.results.stored_requests import discard_request
+
+        try:
+            discard_request(stored_request, self._results_location.storage_options)
+        except StoreError as error:
+            self.log.warning("the request of this gate stays in the store: %s", error)
 
     def _run_over_connect(
         self, request: GateRequest, connection: Any, spark_log: SparkLog

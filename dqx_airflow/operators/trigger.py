@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -257,6 +257,68 @@ def require_reports(
     )
 
 
+_MOST_MISSED_SIGNS = 6
+
+
+class TakerWatch:
+    """Follows the job that took a stored request, after the job that was followed has ended.
+
+    A service may start a job twice, and name only the second one, which finds the request taken.
+    The first one is then known only by its name and its signs of life in the store.
+
+    :param options: returns the storage options of the store.
+    :param tell: writes a line into a log.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        options: Callable[[], Mapping[str, str] | None],
+        tell: Callable[..., object],
+    ) -> None:
+        self.driver_end: DriverEnd | None = None
+        self._address = address
+        self._options = options
+        self._tell = tell
+        self._sign: str | None = None
+        self._seen_at = 0.0
+
+    def ended(self) -> DriverEnd | None:
+        """The end of the job that was followed, if no other one judges the request; else that of
+        the other one; None while it gives signs of life.
+
+        :raises DriverUnknownError: the store does not answer.
+        """
+        from dqx_airflow.results.stored_requests import request_state
+
+        assert self.driver_end is not None
+        try:
+            state = request_state(self._address, self._options())
+        except (StoreError, AirflowException) as error:
+            raise DriverUnknownError(str(error)) from None
+        if state.taker is None:
+            return self.driver_end
+        how = self.driver_end.how
+        if state.code is not None:
+            if state.reason and state.reason not in how:
+                how = f"{how}; {state.taker.name} ended: {state.reason}"
+            return DriverEnd(how, state.code)
+        now = time.monotonic()
+        if self._sign is None:
+            self._tell("%s; waiting for the job that took its request: %s", how, state.taker)
+        if state.sign != self._sign:
+            self._sign = state.sign
+            self._seen_at = now
+        silent_s = now - self._seen_at
+        if silent_s < _MOST_MISSED_SIGNS * state.every_s:
+            return None
+        return DriverEnd(
+            f"{how}; its request was taken by {state.taker}, which has given no sign of life for "
+            f"{silent_s:.0f} seconds",
+            self.driver_end.code,
+        )
+
+
 _FIRST_WAIT_S = 1.0
 _LEAST_POLL_S = 10
 _MOST_SILENCES = 10
@@ -291,8 +353,10 @@ class GateTrigger(BaseTrigger):
     def __post_init__(self) -> None:
         super().__init__()
         self._driver: Driver
+        self._taker: TakerWatch | None = None
         if self.job is not None:
-            self._driver = submitters.described_job(self.job, self.driver_id)
+            self._driver = job = submitters.described_job(self.job, self.driver_id)
+            self._taker = TakerWatch(job.request, self._storage_options, self.log.info)
         else:
             self._driver = DRIVERS[self.kind](self.driver_id, self.conn_id)
 
@@ -310,7 +374,7 @@ class GateTrigger(BaseTrigger):
         while True:
             end = None
             try:
-                end = await asyncio.to_thread(self._driver.ended)
+                end = await asyncio.to_thread(self._ended)
                 silences = 0
             except DriverUnknownError as unknown:
                 silences += 1
@@ -332,10 +396,42 @@ class GateTrigger(BaseTrigger):
 
     async def on_kill(self) -> None:
         """Cancels the driver. Airflow calls this since 3.3, if a user ends the task."""
-        try:
-            await asyncio.to_thread(self._driver.cancel)
-        except Exception as error:
-            self.log.warning("cannot cancel %s: %s", self.driver_id, error)
+        for end in (self._driver.cancel, self._discard):
+            try:
+                await asyncio.to_thread(end)
+            except Exception as error:
+                self.log.warning("cannot cancel %s: %s", self.driver_id, error)
+
+    def _ended(self) -> DriverEnd | None:
+        """The end of the driver, or of another job that has taken its request; None while one of
+        them runs.
+
+        :raises DriverUnknownError: that is currently unknown.
+        """
+        if self._taker is None:
+            return self._driver.ended()
+        if self._taker.driver_end is None:
+            self._taker.driver_end = self._driver.ended()
+        if self._taker.driver_end is None:
+            return None
+        return self._driver_end_or(self._taker)
+
+    def _driver_end_or(self, taker: TakerWatch) -> DriverEnd | None:
+        if taker.driver_end is not None and taker.driver_end.code == 0 and self._has_report():
+            return taker.driver_end
+        return taker.ended()
+
+    def _discard(self) -> None:
+        """Deletes the request, so that a job of it that is not known here ends, too."""
+        if isinstance(self._driver, submitters.SubmittedJob):
+            from dqx_airflow.results.stored_requests import discard_request
+
+            discard_request(self._driver.request, self._storage_options())
+
+    def _storage_options(self) -> Mapping[str, str] | None:
+        root = from_json(GateRequest, self.request).results_root
+        location = results_location_of(root, self.results_conn_id)
+        return location.storage_options if location else None
 
     def _event(self, end: DriverEnd, *, is_late: bool = False) -> TriggerEvent:
         told = {"request": self.request, "how": end.how, "code": end.code, "is_late": is_late}
@@ -349,10 +445,8 @@ class GateTrigger(BaseTrigger):
         request = from_json(GateRequest, self.request)
         keys, attempt = request.run_keys, request.attempt.id
         try:
-            location = results_location_of(request.results_root, self.results_conn_id)
-            options = location.storage_options if location else None
-            results = StoredResults(request.results_root, options)
-            reports = read_reports(results, keys, attempt)
+            results = StoredResults(request.results_root, self._storage_options())
+            reports = read_reports(results, keys, attempt, request.answered)
         except (StoreError, AirflowException) as error:
             self.log.warning("%s", error)
             return False

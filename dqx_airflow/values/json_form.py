@@ -126,6 +126,14 @@ STORAGE_VARIABLE = "DQX_RESULTS_STORAGE"
 secret, so they are not part of the request."""
 
 
+EXIT_REPORTED = 0
+"""The exit code of a job that has written its report, whatever that says."""
+EXIT_SOURCE = 2
+"""The exit code of a job whose suite has errors."""
+EXIT_INFRASTRUCTURE = 4
+"""The exit code of a job without a report, because something failed."""
+EXIT_TAKEN = 5
+"""The exit code of a job that did nothing, because another one has taken its request."""
 EXIT_TIMED_OUT = 124
 """The exit code of a job that exceeded its time limit, that of `timeout(1)`."""
 

@@ -27,8 +27,8 @@ from dqx_airflow.cli.reports import write_reports
 from dqx_airflow.datasets.dqx_toml import Output
 from dqx_airflow.diagnostics.verdicts import draw_report
 from dqx_airflow.engine.job import run_gates, run_job
-from dqx_airflow.engine.session.concurrency import JobEnding
 from dqx_airflow.engine.session.java import java_environment
+from dqx_airflow.engine.session.job_ending import JobEnding
 from dqx_airflow.engine.session.spark_session import conf_of, without_log
 from dqx_airflow.values import DatasetRef, GateReport, GateRequest, to_json
 from dqx_airflow.values.json_form import to_arguments

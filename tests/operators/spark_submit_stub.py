@@ -13,7 +13,8 @@ import uuid
 from dataclasses import replace
 from datetime import datetime, timezone
 
-from dqx_airflow.results.store import ResultsStore, take_request
+from dqx_airflow.results.store import ResultsStore
+from dqx_airflow.results.stored_requests import take_request
 from dqx_airflow.values import (
     Attempt,
     DatasetSnapshot,
@@ -25,7 +26,7 @@ from dqx_airflow.values import (
     Status,
     Verdict,
 )
-from dqx_airflow.values.json_form import FILE_FLAG, FLAG, from_arguments
+from dqx_airflow.values.json_form import EXIT_REPORTED, FILE_FLAG, FLAG, from_arguments
 
 
 def verdict(name: str, severity: Severity, status: Status, reason: str | None = None) -> Verdict:
@@ -100,8 +101,10 @@ def canned_report(request: GateRequest, action: str) -> GateReport:
 
 
 def main(action: str, arguments: list[str]) -> None:
+    taken = None
     if FILE_FLAG in arguments:
-        arguments = take_request(arguments[arguments.index(FILE_FLAG) + 1], None)
+        taken = take_request(arguments[arguments.index(FILE_FLAG) + 1], None)
+        arguments = taken.arguments
     request = from_arguments(arguments[arguments.index(FLAG) :])
     if action == "by_dataset":
         action = request.datasets[0].location.rpartition("/")[2]
@@ -116,4 +119,6 @@ def main(action: str, arguments: list[str]) -> None:
         ]
     reports = [canned_report(*part) for part in zip(request.parts, actions, strict=True)]
     ResultsStore(request.results_root).write_all([(report, ()) for report in reports])
+    if taken is not None:
+        taken.end(EXIT_REPORTED, "")
     print(f"the job wrote a report: {action}")

@@ -27,7 +27,13 @@ from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.delta_files import DeltaLog, loose_files, struct_of
 from dqx_airflow.errors import StoreError
 from dqx_airflow.results.query import list_runs, read_report
-from dqx_airflow.results.store import ResultsStore, store_request, take_request
+from dqx_airflow.results.store import ResultsStore
+from dqx_airflow.results.stored_requests import (
+    RequestTakenError,
+    discard_request,
+    store_request,
+    take_request,
+)
 from dqx_airflow.results.tables import locate, open_table
 from dqx_airflow.values.json_form import from_arguments
 
@@ -132,7 +138,10 @@ def test_states_are_stored_and_read_back() -> None:
 def test_a_request_beside_the_results_is_read_once() -> None:
     address = store_request(locate(ROOT, None), sample_request(ROOT))
     assert address.startswith(f"{ROOT}/_dqx_requests/")
-    assert from_arguments(take_request(address, None)) == sample_request(ROOT)
+    assert from_arguments(take_request(address, None).arguments) == sample_request(ROOT)
+    with pytest.raises(RequestTakenError, match="was taken by another job: process"):
+        take_request(address, None)
+    discard_request(address, None)
     with pytest.raises(StoreError, match="is gone"):
         take_request(address, None)
 

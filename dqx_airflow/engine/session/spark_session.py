@@ -18,7 +18,12 @@ from pyspark.sql import SparkSession
 from dqx_airflow.engine.session.engines import switches_in, versions_of
 from dqx_airflow.engine.session.sail import INSTEAD, engine_version, sail_version
 from dqx_airflow.engine.session.spark_errors import spark_failures
-from dqx_airflow.engine.session.spark_versions import context_of, require_supported, settings_set
+from dqx_airflow.engine.session.spark_versions import (
+    context_of,
+    require_supported,
+    running_sparks,
+    settings_set,
+)
 from dqx_airflow.plan.passes import MOST_COMPILED
 from dqx_airflow.values import DatasetRef
 from dqx_airflow.values.request import ANSI
@@ -124,10 +129,22 @@ def create_session(name: str, settings: Mapping[str, str] = MappingProxyType({})
 
 
 def start_context(name: str) -> None:
-    """Starts the Spark that the next `create_session` with this name uses."""
+    """Starts the Spark that the next `create_session` with this name uses, for the job of this
+    process; on a cluster whose tasks share a Spark, there is one already."""
     from pyspark import SparkContext  # a client of Spark Connect has none
 
-    SparkContext.getOrCreate(conf_of(name))
+    earlier = running_sparks()
+    context = SparkContext.getOrCreate(conf_of(name))
+    if not any(context is one for one in earlier):
+        _for_the_job.append(context)
+
+
+_for_the_job: list[Any] = []
+
+
+def earlier_sparks() -> list[Any]:
+    """The Sparks that this process uses already, without the one that was started for its job."""
+    return [one for one in running_sparks() if not any(one is own for own in _for_the_job)]
 
 
 def conf_of(name: str, settings: Mapping[str, str] = MappingProxyType({})) -> SparkConf:

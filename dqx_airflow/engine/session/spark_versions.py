@@ -7,6 +7,7 @@ what a gate needs, the error names those that can.
 from __future__ import annotations
 
 import re
+import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -198,7 +199,17 @@ def inheriting(spark: SparkSession, work: Callable[[T], R]) -> Callable[[T], R]:
     if python_release() >= (4, 0):
         inherited: Callable[[T], R] = inheritable_thread_target(spark)(work)
         return inherited
-    return work if context_of(spark) is None else inheritable_thread_target(work)
+    if context_of(spark) is not None:
+        with_properties: Callable[[T], R] = inheritable_thread_target(work)
+        return with_properties
+    tags = spark.getTags()
+
+    def with_tags(item: T) -> R:
+        for tag in tags:
+            spark.addTag(tag)
+        return work(item)
+
+    return with_tags
 
 
 def context_of(spark: SparkSession) -> Any | None:
@@ -216,6 +227,48 @@ def interrupt(spark: SparkSession) -> None:
         context.cancelAllJobs()
     else:
         spark.interruptAll()
+
+
+def tag_jobs(spark: SparkSession, tag: str) -> None:
+    """Gives a tag to the jobs that this thread starts from now on, and to those of threads that
+    inherit from it."""
+    context = context_of(spark)
+    if context is not None:
+        context.addJobTag(tag)
+    else:
+        spark.addTag(tag)
+
+
+def untag_jobs(spark: SparkSession, tag: str) -> None:
+    """Takes a tag off the jobs that this thread starts from now on."""
+    context = context_of(spark)
+    if context is not None:
+        context.removeJobTag(tag)
+    else:
+        spark.removeTag(tag)
+
+
+def interrupt_tag(spark: SparkSession, tag: str) -> None:
+    """Cancels the running jobs with a tag."""
+    context = context_of(spark)
+    if context is not None:
+        context.cancelJobsWithTag(tag)
+    else:
+        spark.interruptTag(tag)
+
+
+def running_sparks() -> list[Any]:
+    """What this process uses of Spark now: the context, and the sessions of servers."""
+    import pyspark
+
+    found: list[Any] = []
+    if (classic := getattr(pyspark, "SparkContext", None)) is not None:
+        found.append(classic._active_spark_context)
+    if (connect := sys.modules.get("pyspark.sql.connect.session")) is not None:
+        remote = connect.SparkSession
+        found.append(getattr(remote, "_default_session", None))
+        found.append(getattr(getattr(remote, "_active_session", None), "session", None))
+    return [one for one in found if one is not None]
 
 
 @contextmanager

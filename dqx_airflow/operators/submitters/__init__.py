@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -186,7 +187,7 @@ def submit_job(
     """
     from dqx_airflow.errors import StoreError
     from dqx_airflow.operators.exceptions import GateInfrastructureError
-    from dqx_airflow.results.store import checksum_of, discard_request, store_request
+    from dqx_airflow.results.stored_requests import checksum_of, discard_request, store_request
     from dqx_airflow.results.tables import locate
     from dqx_airflow.values.json_form import FILE_FLAG
     from dqx_airflow.values.redact import redact_urls
@@ -204,8 +205,10 @@ def submit_job(
     try:
         return SubmittedJob(submitter, address, submitter.submit(job))
     except BaseException as error:
-        # The service may have started it all the same: without its request it does nothing.
-        discard_request(address, location.storage_options)
+        # The service may have started it all the same: without its request it does nothing, or
+        # ends.
+        with suppress(StoreError):
+            discard_request(address, location.storage_options)
         if not isinstance(error, Exception):
             raise
         message = redact_urls(" ".join(str(error).split()))[: 2 * _LONGEST_CAUSE]
