@@ -28,6 +28,7 @@ from dqx_airflow.tuning.suite_file import SuiteFile
 from dqx_airflow.values import Outcome, Status
 
 _SESSION = pytest.StashKey[Any]()
+_WORK = pytest.StashKey[Any]()
 _IMPLICIT = "implicit assertions"
 
 
@@ -165,16 +166,20 @@ def _session(config: pytest.Config, settings: Settings) -> Any:
     """The Spark session of the run, opened when the first suite needs it."""
     if _SESSION not in config.stash:
         from dqx_airflow.engine.session.connection import open_session
+        from dqx_airflow.engine.session.job_ending import SparkWork
+        from dqx_airflow.engine.session.spark_session import earlier_sparks
 
         session = {**settings.defaults.session_settings, **settings.session}
         address = os.environ.get("DQX_CONNECTION")
         connection = connection_of(address) if address else settings.connection
-        config.stash[_SESSION] = open_session(connection, "pytest", session)
+        earlier = earlier_sparks()
+        config.stash[_SESSION] = spark = open_session(connection, "pytest", session)
+        config.stash[_WORK] = SparkWork(spark, earlier)
     return config.stash[_SESSION]
 
 
 def close_session(config: pytest.Config) -> None:
-    """Stops the Spark session of the run, if there is one."""
-    session = config.stash.get(_SESSION, None)
-    if session is not None:
-        session.stop()
+    """Stops the Spark of the run, if there is one, unless the tests had started it before."""
+    work = config.stash.get(_WORK, None)
+    if work is not None:
+        work.close()

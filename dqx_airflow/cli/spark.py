@@ -27,7 +27,8 @@ from dqx_airflow.engine.session.connection import (
     open_session,
     spark_errors_explained,
 )
-from dqx_airflow.engine.session.spark_session import without_log
+from dqx_airflow.engine.session.job_ending import SparkWork
+from dqx_airflow.engine.session.spark_session import earlier_sparks, without_log
 from dqx_airflow.engine.session.spark_versions import arrow_table
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.metrics.sql import quote_name
@@ -46,6 +47,7 @@ class Spark:
     connection: Connection
     settings: Mapping[str, str]
     _session: SparkSession | None = field(default=None, compare=False)
+    _work: SparkWork | None = field(default=None, compare=False)
 
     def run(self, requests: Sequence[GateRequest]) -> tuple[GateReport, ...]:
         """The reports of requests that share a scan, stored if these have a results root.
@@ -91,9 +93,9 @@ class Spark:
             check_file_systems(self.connection, self.settings, refs)
 
     def close(self) -> None:
-        if self._session is not None:
-            self._session.stop()
-            self._session = None
+        if self._work is not None:
+            self._work.close()
+            self._session = self._work = None
 
     def _open(self) -> SparkSession:
         if self._session is None:
@@ -101,8 +103,10 @@ class Spark:
             if is_seen:
                 sys.stderr.write(f"starting Spark: {self.connection} ...")
                 sys.stderr.flush()
+            earlier = earlier_sparks()
             try:
                 self._session = open_session(self.connection, "dql run", self.settings)
+                self._work = SparkWork(self._session, earlier)
             finally:
                 if is_seen:
                     sys.stderr.write("\r\033[K")
@@ -153,16 +157,18 @@ def observe_table(spark: SparkSession, table: str, masked: tuple[str, ...] = ())
 def session_over(
     connection: Connection, settings: Mapping[str, str], title: str
 ) -> Iterator[SparkSession]:
-    """A session of its own, which ends with the block.
+    """A session whose work ends with the block, and the Spark that was started for it.
 
     :raises SparkError: Spark cannot be reached.
     """
+    earlier = earlier_sparks()
     spark = open_session(connection, title, settings)
+    work = SparkWork(spark, earlier)
     try:
         with spark_errors_explained(connection):
             yield spark
     finally:
-        spark.stop()
+        work.close()
 
 
 def columns_of(spark: SparkSession, table: str) -> ColumnTable:
