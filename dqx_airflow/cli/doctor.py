@@ -105,6 +105,7 @@ def all_checks(
         f"connection {connection}": partial(airflow.connection, connection, env),
         "entry points": partial(airflow.entry_points, env),
         "results store": partial(airflow.results_store, results_root, env),
+        "webhooks": partial(airflow.webhooks, env),
         "lineage": airflow.lineage,
     }
 

@@ -469,7 +469,7 @@ class GateOperator(SparkJobOperator, gate_arguments.GateArguments):
         return list(self.datasets.items()) if isinstance(self.datasets, Mapping) else []
 
     def _end_task(self, reports: Sequence[GateReport], context: Any) -> str:
-        from dqx_airflow.operators import gate_request, notices, outcome
+        from dqx_airflow.operators import gate_request, notices, outcome, webhooks
         from dqx_airflow.values import Outcome
 
         gate = self.gate or f"{context['ti'].dag_id}.{context['ti'].task_id}"
@@ -483,7 +483,7 @@ class GateOperator(SparkJobOperator, gate_arguments.GateArguments):
         context["ti"].xcom_push(key=outcome.XCOM_KEY, value=content)
         outcome.emit_metrics(gate, context, report)
         outcome.emit_open_slices(gate, context, reports, self._results_location)
-        notices.send_after(self, notices.sender(reports, self._results_location))
+        webhooks.send_after(self, webhooks.sender(reports, self._results_location))
         for line in outcome.part_lines(reports):
             self.log.info("%s", line)
         is_failing = report.outcome is Outcome.BLOCKED and self.on_violation == "fail"
@@ -517,7 +517,8 @@ class GateOperator(SparkJobOperator, gate_arguments.GateArguments):
         """
         from dqx_airflow.diagnostics.verdicts import headline
         from dqx_airflow.operators.ask import ask
-        from dqx_airflow.operators.notices import run_callbacks, sender
+        from dqx_airflow.operators.notices import run_callbacks
+        from dqx_airflow.operators.webhooks import sender
         from dqx_airflow.results.decisions import why_not_acceptable
         from dqx_airflow.values import Outcome
 

@@ -3,32 +3,18 @@ only when a slice begins to block, blocks for more, and recovers.
 
 For the callbacks of tasks: `on_failure_callback`, `on_retry_callback`, `on_skipped_callback`,
 `on_success_callback`, and `on_warning` of a gate.
-
-Incidents are also events for other systems: a slice begins to block, changes, is accepted, waived,
-or good again. Each is posted to the connections in `webhook_conn_id` of section `[dqx]`. Airflow
-runs callbacks when it knows the state of the task, so that no other task waits for them. An event
-is signed as https://www.standardwebhooks.com says, repeated until it is taken, or given up.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
-import json
 import logging
 import re
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
-from functools import partial
-from string import Template
 from typing import Any, TypeAlias
 from urllib.parse import urlencode
-from uuid import NAMESPACE_URL, uuid5
 
-from airflow.providers.common.compat.sdk import BaseHook
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 
 from dqx_airflow.diagnostics.diagnostic import listed
@@ -37,8 +23,8 @@ from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.diagnostics.verdicts import format_like_limit, found_text
 from dqx_airflow.operators.links import GateReportLink
 from dqx_airflow.operators.outcome import NO_REPORT, XCOM_KEY, cut
-from dqx_airflow.operators.results_location import ResultsLocation, results_location_of
-from dqx_airflow.values import GateReport, Outcome
+from dqx_airflow.operators.results_location import results_location_of
+from dqx_airflow.values import Outcome
 
 Callback: TypeAlias = Callable[[Any], Any]
 
@@ -51,15 +37,6 @@ _PROMOTIONS = {
 }
 # What chats read as a mention or a link: `<!channel>`, `<@U1>`, `<https://...|text>`.
 _OPENS_TAG = re.compile(r"<(?=[!@#/\w])")
-
-TIME_BUDGET_S = 15.0
-"""The total time for posting. Airflow ends a task 20 seconds after its success
-(`task_success_overtime`)."""
-
-_EACH_S = 4.0
-_RETRIES: dict[str, Any] = {"total": 4, "backoff_factor": 0.5, "allowed_methods": None}
-_REFUSALS: dict[str, Any] = {"raise_on_status": False, "respect_retry_after_header": False}
-_TRY_AGAIN = (408, 425, 429, 500, 502, 503, 504)
 
 log = logging.getLogger(__name__)
 
@@ -466,121 +443,3 @@ def stored_faults(select: Any, run_id: str, fail_on: str) -> set[tuple[str, str,
     ]
     rows = select(RESULTS, ["suite", "name", "status"], where)
     return {(str(row["suite"]), str(row["name"]), str(row["status"])) for row in rows}
-
-
-def send_after(task: Any, send: Callable[[Any], None]) -> None:
-    """Has a callback called after the task, however it ends; also if a policy retries it."""
-    for end in ("success", "failure", "skipped", "retry"):
-        name = f"on_{end}_callback"
-        setattr(task, name, [*(getattr(task, name) or ()), send])
-
-
-def sender(reports: Sequence[GateReport], location: ResultsLocation) -> Callable[[Any], None]:
-    """The callback that posts the events about the reports of a task, and logs what is not
-    taken."""
-    return partial(_send_events, reports=reports, location=location)
-
-
-def _send_events(context: Any, reports: Sequence[GateReport], location: ResultsLocation) -> None:
-    from dqx_airflow.lineage.transport import TimeBudget
-
-    names = airflow_conf.get("dqx", "webhook_conn_id", fallback=None) or ""
-    conn_ids = [name.strip() for name in names.split(",") if name.strip()]
-    events = [*_events(context, reports, location)] if conn_ids else []
-    logging.getLogger("urllib3").setLevel(logging.ERROR)  # it names paths, which may be secrets
-    budget = TimeBudget(TIME_BUDGET_S)
-    for number, conn_id in enumerate(conn_ids if events else ()):
-        try:
-            post = partial(_post, BaseHook.get_connection(conn_id), events)
-            budget.wait_for(post, share=1 / (len(conn_ids) - number))
-        except Exception as error:
-            # Not the message, which names the address: it may be a secret.
-            status = getattr(getattr(error, "response", None), "status_code", None)
-            reason = f"HTTP {status}" if status else type(error).__name__
-            log.warning("the webhook %s did not take an event: %s", conn_id, reason)
-
-
-def _events(
-    context: Any, reports: Sequence[GateReport], location: ResultsLocation
-) -> Iterator[dict[str, Any]]:
-    """The events about the slices that the reports have changed."""
-    from dqx_airflow.results.incidents import stored_incidents
-    from dqx_airflow.results.query import RunsWanted, StoredResults
-
-    keys = [report.run_key for report in reports]
-    gates, dates = {key.gate for key in keys}, [key.date for key in keys]
-    index = keys[0].map_index if keys[0].map_index >= 0 else None
-    wanted = RunsWanted(gates, since=min(dates), until=max(dates), map_index=index)
-    results = StoredResults(location.root, location.storage_options)
-    for incident in stored_incidents(results, wanted):
-        if change := _change_by(incident, {report.run_id: report for report in reports}, results):
-            on, is_over = incident.date.isoformat(), not incident.is_open
-            notice = gate_notice(context, is_recovery=is_over, on=on)
-            data = {**notice.payload, "markdown": notice.markdown, "incident": incident.id}
-            data |= {"date": on, "action": "resolve" if is_over else "trigger"}
-            at = datetime.now(timezone.utc).isoformat()
-            yield {"type": f"incident.{change}", "timestamp": at, "data": data}
-
-
-def _change_by(incident: Any, own: dict[str, GateReport], results: Any) -> str | None:
-    """What the reports of a task, by their ids, have changed about an incident."""
-    if incident.repair is not None:
-        good = own.get(incident.repair.run_id)
-        ending = "waived" if good and good.waived else "recovered"
-        return None if good is None else "accepted" if good.accepted else ending
-    if incident.id in own:
-        return "opened"
-    faults = partial(stored_faults, results.select)
-    last = {(run.run_id in own, run.run_key.gate): run for run in reversed(incident.runs)}
-    pairs = [(run, last.get((False, gate))) for (is_own, gate), run in last.items() if is_own]
-    is_other = any(
-        before is None or faults(before.run_id, before.fail_on) != faults(run.run_id, run.fail_on)
-        for run, before in pairs
-    )
-    return "changed" if is_other else None
-
-
-def _post(connection: Any, events: Sequence[dict[str, Any]]) -> None:
-    """Posts events, one after the other, each until it is taken or refused.
-
-    :raises Exception: one was refused, or is given up.
-    """
-    import requests
-    from urllib3.util import Retry
-
-    from dqx_airflow.lineage.transport import StatusOnly
-
-    template, secret = connection.extra_dejson.get("body"), connection.password or ""
-    again = Retry(**_RETRIES, **_REFUSALS, status_forcelist=_TRY_AGAIN)
-    session = requests.Session()
-    session.max_redirects = 0  # another host gets neither the event nor a secret in it
-    for scheme in ("http://", "https://"):
-        session.mount(scheme, StatusOnly(max_retries=again))
-    answers = []
-    for event in events:
-        body = json.dumps(template or event)
-        if template:
-            texts = {**event["data"], "type": event["type"], "password": secret}
-            body = Template(body).safe_substitute({name: _in_json(texts[name]) for name in texts})
-        headers = _headers(event, body.encode(), "" if template else secret)
-        address = connection.host or secret
-        answers.append(session.post(address, body, headers=headers, timeout=_EACH_S))
-    for answer in answers:
-        answer.raise_for_status()
-
-
-def _in_json(value: object) -> str:
-    """A value inside a string of JSON."""
-    return json.dumps("" if value is None else str(value))[1:-1]
-
-
-def _headers(event: dict[str, Any], body: bytes, secret: str) -> dict[str, str]:
-    """The headers of a request, with the signature over its id, its time and its body."""
-    own_id = str(uuid5(NAMESPACE_URL, json.dumps(event)))
-    at = str(int(time.time()))
-    headers = {"content-type": "application/json", "webhook-id": own_id, "webhook-timestamp": at}
-    if secret:
-        key = base64.b64decode(secret.removeprefix("whsec_"))
-        digest = hmac.new(key, f"{own_id}.{at}.".encode() + body, hashlib.sha256).digest()
-        headers["webhook-signature"] = f"v1,{base64.b64encode(digest).decode()}"
-    return headers

@@ -86,9 +86,9 @@ class SummaryTask(FakeTask):
 @pytest.fixture
 def ended(operators: ModuleType, tmp_path: Path) -> Callable[..., None]:
     """Ends a task of the gate with reports, as its callback sees it."""
-    from dqx_airflow.operators.notices import sender
     from dqx_airflow.operators.outcome import combined_report, summaries_of_parts, summary
     from dqx_airflow.operators.results_location import ResultsLocation
+    from dqx_airflow.operators.webhooks import sender
 
     def end(*reports: GateReport) -> None:
         for report in reports:
@@ -220,7 +220,7 @@ def test_what_is_not_taken_is_given_up_and_logged_without_the_address(
     reason: str,
     most: int,
 ) -> None:
-    monkeypatch.setattr("dqx_airflow.operators.notices.TIME_BUDGET_S", 2.0)
+    monkeypatch.setattr("dqx_airflow.operators.webhooks.TIME_BUDGET_S", 2.0)
     hook.statuses = [status]
     with caplog.at_level(logging.WARNING):
         ended(report_of(1, "a"))
@@ -229,13 +229,166 @@ def test_what_is_not_taken_is_given_up_and_logged_without_the_address(
     assert 1 <= len(hook.posted) <= most
 
 
+def connection_of(monkeypatch: pytest.MonkeyPatch, given: dict[str, Any] | str) -> Any:
+    """The connection that a task gets, of a URI or of fields."""
+    from airflow.providers.common.compat.sdk import BaseHook
+
+    text = given if isinstance(given, str) else json.dumps({"conn_type": "http", **given})
+    monkeypatch.setenv("AIRFLOW_CONN_HOOK", text)
+    return BaseHook.get_connection("hook")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"host": "https://quality.example.com/hook"},
+        {"host": "quality.example.com"},
+        {"host": "quality.example.com", "schema": "https"},
+        {"host": "quality.example.com", "schema": "https", "port": 8443},
+        {"host": "https://quality.example.com", "port": 8443},
+        {"host": "quality.example.com/hook", "schema": "https"},
+        {"host": "http://[::1]", "port": 8080},
+        "http://https%3A%2F%2Fquality.example.com%2Fhook",
+        "http://:secret@quality.example.com:8443/https",
+        "https://quality.example.com/https",
+    ],
+)
+def test_the_address_is_the_one_that_airflow_makes_of_a_connection(
+    operators: ModuleType, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any] | str
+) -> None:
+    http = pytest.importorskip("airflow.providers.http.hooks.http")
+    from dqx_airflow.operators.webhook_address import address_of
+
+    connection = connection_of(monkeypatch, given)
+    hook = http.HttpHook(http_conn_id="hook")
+    hook._set_base_url(connection)
+    assert address_of(connection) == hook.base_url
+
+
+def secret_of(size: int) -> str:
+    return "whsec_" + base64.b64encode(b"x" * size).decode()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("https://:hush@quality.example.com/hook", "its schema is neither http nor https"),
+        ({"host": "https://a/hook", "port": 8443}, "it has a port behind the path"),
+        ({"host": "https://"}, "its host is not an address"),
+        ({"host": "ftp://a/hook"}, "its host is not an address"),
+        ({"host": "a:b:c"}, "its host is not an address"),
+        ({}, "it has no host: write the address there"),
+        ({"password": "hush"}, "its password, which is the address"),
+        ({"host": "https://a", "extra": {"body": {}}}, "the body in its extra is empty"),
+        ({"host": "https://a", "password": ""}, "is an empty secret: write whsec_ and the base64"),
+        ({"host": "https://a", "password": "   "}, "is an empty secret"),
+        ({"host": "https://a", "password": "whsec_"}, "is an empty secret"),
+        ({"host": "https://a", "password": "whsec_===="}, "is no base64"),
+        ({"host": "https://a", "password": "****"}, "is no base64"),
+        ({"host": "https://a", "password": "whsec_!!!"}, "is no base64"),
+        ({"host": "https://a", "password": "a secret of this hook"}, "is no base64"),
+        ({"host": "https://a", "password": "hush"}, "is a secret of 3 bytes"),
+        ({"host": "https://a", "password": secret_of(23)}, "is a secret of 23 bytes"),
+        ({"host": "https://a", "password": secret_of(65)}, "is a secret of 65 bytes"),
+        ({"host": "https://a", "password": "whsec_" + "a" * 33}, "is no base64"),
+        ({"host": "https://a", "password": "whsec_" + "ab+/ab-_" * 5}, "is no base64"),
+    ],
+)
+def test_a_connection_that_loses_events_is_an_error_that_says_what_to_write(
+    operators: ModuleType,
+    monkeypatch: pytest.MonkeyPatch,
+    given: dict[str, Any] | str,
+    message: str,
+) -> None:
+    from dqx_airflow.operators.webhook_address import WebhookMistake, webhook_of
+
+    with pytest.raises(WebhookMistake, match=message) as raised:
+        webhook_of(connection_of(monkeypatch, given))
+    assert "hush" not in str(raised.value)
+
+
+@pytest.mark.parametrize("size", [24, 32, 64])
+@pytest.mark.parametrize("has_prefix", [True, False])
+def test_a_secret_is_base64_in_either_alphabet_with_or_without_padding(
+    operators: ModuleType, size: int, has_prefix: bool
+) -> None:
+    from dqx_airflow.operators.webhook_address import key_of
+
+    key = bytes(range(255, 255 - size, -1))  # has the digits that differ
+    for encoded in (base64.b64encode(key), base64.urlsafe_b64encode(key)):
+        for text in (encoded.decode(), encoded.decode().rstrip("=")):
+            assert key_of(f"whsec_{text}" if has_prefix else text) == key
+
+
+def test_the_receiver_of_the_page_knows_the_secrets_for_urls(
+    hook: Hook, ended: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = base64.urlsafe_b64encode(b"\xff\xef" * 16).decode().rstrip("=")
+    assert {"-", "_"} & set(secret)
+    connected(monkeypatch, hook.address, password=secret)
+    ended(report_of(1, "a"))
+    ((headers, body),) = hook.posted
+    scope: dict[str, Any] = {}
+    (receiver,) = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
+    exec(receiver, scope)
+    assert scope["is_genuine"](headers, body, secret)
+
+
+def test_an_event_over_such_a_connection_is_not_lost_in_silence(
+    hook: Hook,
+    ended: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    from dqx_airflow.operators.webhooks import webhook_mistakes
+
+    counted: list[tuple[str, Any]] = []
+    monkeypatch.setattr(
+        "dqx_airflow.operators.webhooks.Stats.incr",
+        lambda name, **given: counted.append((name, given["tags"])),
+    )
+    connected(monkeypatch, hook.address, password="****")
+    with caplog.at_level(logging.ERROR):
+        ended(report_of(1, "a"))
+    assert hook.posted == [], "never with an empty key"
+    assert "the webhook hook did not take an event: its password is no base64" in caplog.text
+    assert "(incident.opened)" in caplog.text
+    assert "****" not in caplog.text
+    assert counted == [
+        ("dqx.webhook.lost", {"dag_id": "lake", "task_id": "gate", "webhook": "hook"})
+    ]
+    (mistake,) = webhook_mistakes().values()
+    assert str(mistake).startswith("its password is no base64")
+
+
+@pytest.mark.parametrize(
+    ("password", "level", "found"),
+    [("****", "problem", "hook: its password is no base64"), (SECRET, "ok", "hook")],
+)
+def test_the_doctor_finds_webhooks_that_lose_events(
+    hook: Hook,
+    airflow_database: None,
+    monkeypatch: pytest.MonkeyPatch,
+    password: str,
+    level: str,
+    found: str,
+) -> None:
+    from dqx_airflow.cli.doctor_checks.airflow import webhooks
+
+    connected(monkeypatch, hook.address, password=password)
+    answer = webhooks()
+    assert answer[0].value == level, answer
+    assert answer[1].startswith(found)
+    assert password not in answer[1]
+
+
 def test_a_dead_webhook_takes_nothing_from_the_others(
     hook: Hook,
     ended: Callable[..., None],
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("dqx_airflow.operators.notices.TIME_BUDGET_S", 8.0)
+    monkeypatch.setattr("dqx_airflow.operators.webhooks.TIME_BUDGET_S", 8.0)
     with socket.create_server(("127.0.0.1", 0)) as full:
         refused = {"conn_type": "http", "host": f"http://127.0.0.1:{full.getsockname()[1]}/secret"}
     monkeypatch.setenv("AIRFLOW_CONN_DEAD", json.dumps(refused))
@@ -284,7 +437,7 @@ def test_a_question_tells_only_if_it_is_shown(
 
 
 def test_a_try_that_a_policy_repeats_tells_too(operators: ModuleType) -> None:
-    from dqx_airflow.operators.notices import send_after
+    from dqx_airflow.operators.webhooks import send_after
 
     task, told = SimpleNamespace(on_failure_callback=[print]), list[object]()
     for end in ("success", "retry", "skipped"):

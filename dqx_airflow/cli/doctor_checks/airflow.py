@@ -313,6 +313,28 @@ def ask(
     return Reply(done.returncode, done.stdout, done.stderr)
 
 
+def webhooks(env: Mapping[str, str] = os.environ) -> Answer:
+    """Can events be delivered over the connections in `webhook_conn_id`?"""
+    if finding.installed_version("apache-airflow") is None or not is_set_up(env):
+        return finding.ok("not checked: Airflow is not set up here")
+    program = (
+        "import json; from dqx_airflow.operators.webhooks import webhook_mistakes; "
+        f"print({_MARK!r} + json.dumps(webhook_mistakes()))"
+    )
+    reply = ask([sys.executable, "-c", program], env)
+    answers = [line for line in reply.out.splitlines() if line.startswith(_MARK)]
+    if not answers:
+        cause = f"no response within {TIMEOUT_S:g} s" if reply.code is None else reply.last_line
+        return warning(f"Airflow could not be asked: {cause}", "run dql doctor again on a worker")
+    mistakes: dict[str, str | None] = json.loads(answers[-1].removeprefix(_MARK))
+    if not mistakes:
+        return finding.ok("none: webhook_conn_id in section [dqx] is not set")
+    wrong = [f"{conn_id}: {mistake}" for conn_id, mistake in mistakes.items() if mistake]
+    if wrong:
+        return problem("; ".join(wrong), "gates lose their events until the connection is mended")
+    return finding.ok(", ".join(mistakes))
+
+
 def results_store(given: str | None, env: Mapping[str, str] = os.environ) -> Answer:
     """Can the results be written where gates write them?
 

@@ -1,0 +1,191 @@
+"""Webhooks: the incidents of gates as events for other systems.
+
+A slice begins to block, changes, is accepted, waived, or good again. Each is posted to the
+connections in `webhook_conn_id` of section `[dqx]`. Airflow runs callbacks when it knows the state
+of the task, so that no other task waits for them. An event is signed as
+https://www.standardwebhooks.com says, repeated until it is taken, or given up.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+from functools import partial
+from string import Template
+from typing import Any
+from uuid import NAMESPACE_URL, uuid5
+
+from airflow.providers.common.compat.sdk import BaseHook, Stats
+from airflow.providers.common.compat.sdk import conf as airflow_conf
+
+from dqx_airflow.operators.notices import gate_notice, stored_faults
+from dqx_airflow.operators.results_location import ResultsLocation
+from dqx_airflow.operators.webhook_address import Webhook, WebhookMistake, webhook_of
+from dqx_airflow.values import GateReport
+
+TIME_BUDGET_S = 15.0
+"""The total time for posting. Airflow ends a task 20 seconds after its success
+(`task_success_overtime`)."""
+
+_EACH_S = 4.0
+_RETRIES: dict[str, Any] = {"total": 4, "backoff_factor": 0.5, "allowed_methods": None}
+_REFUSALS: dict[str, Any] = {"raise_on_status": False, "respect_retry_after_header": False}
+_TRY_AGAIN = (408, 425, 429, 500, 502, 503, 504)
+
+log = logging.getLogger(__name__)
+
+
+def webhook_conn_ids() -> list[str]:
+    """The connections that get the events of all gates."""
+    names = airflow_conf.get("dqx", "webhook_conn_id", fallback=None) or ""
+    return [name.strip() for name in names.split(",") if name.strip()]
+
+
+def webhook_mistakes() -> dict[str, str | None]:
+    """By connection, why no event can be delivered over it; None if nothing is wrong with it."""
+    from airflow.models.connection import Connection
+
+    found: dict[str, str | None] = {}
+    for conn_id in webhook_conn_ids():
+        try:
+            webhook_of(Connection.get_connection_from_secrets(conn_id))
+            found[conn_id] = None
+        except WebhookMistake as mistake:
+            found[conn_id] = str(mistake)
+        except Exception as error:  # of a secrets backend, or there is no such connection
+            found[conn_id] = f"Airflow does not give the connection: {type(error).__name__}"
+    return found
+
+
+def send_after(task: Any, send: Callable[[Any], None]) -> None:
+    """Has a callback called after the task, however it ends; also if a policy retries it."""
+    for end in ("success", "failure", "skipped", "retry"):
+        name = f"on_{end}_callback"
+        setattr(task, name, [*(getattr(task, name) or ()), send])
+
+
+def sender(reports: Sequence[GateReport], location: ResultsLocation) -> Callable[[Any], None]:
+    """The callback that posts the events about the reports of a task, and logs what is not
+    taken."""
+    return partial(_send_events, reports=reports, location=location)
+
+
+def _send_events(context: Any, reports: Sequence[GateReport], location: ResultsLocation) -> None:
+    from dqx_airflow.lineage.transport import TimeBudget
+
+    conn_ids = webhook_conn_ids()
+    events = [*_events(context, reports, location)] if conn_ids else []
+    logging.getLogger("urllib3").setLevel(logging.ERROR)  # it names paths, which may be secrets
+    budget = TimeBudget(TIME_BUDGET_S)
+    for number, conn_id in enumerate(conn_ids if events else ()):
+        try:
+            webhook = webhook_of(BaseHook.get_connection(conn_id))
+            post = partial(_post, webhook, events)
+            budget.wait_for(post, share=1 / (len(conn_ids) - number))
+        except WebhookMistake as mistake:
+            _tell_loss(context, conn_id, events, str(mistake))
+        except Exception as error:
+            # Not the message, which names the address: it may be a secret.
+            status = getattr(getattr(error, "response", None), "status_code", None)
+            _tell_loss(
+                context, conn_id, events, f"HTTP {status}" if status else type(error).__name__
+            )
+
+
+def _tell_loss(
+    context: Any, conn_id: str, events: Sequence[Mapping[str, Any]], reason: str
+) -> None:
+    """Reports events that a webhook did not take, to the log of the task and to the metrics."""
+    kinds = ", ".join(dict.fromkeys(str(event["type"]) for event in events))
+    log.error("the webhook %s did not take an event: %s (%s)", conn_id, reason, kinds)
+    tags = {"dag_id": context["ti"].dag_id, "task_id": context["ti"].task_id, "webhook": conn_id}
+    Stats.incr("dqx.webhook.lost", tags=tags)
+
+
+def _events(
+    context: Any, reports: Sequence[GateReport], location: ResultsLocation
+) -> Iterator[dict[str, Any]]:
+    """The events about the slices that the reports have changed."""
+    from dqx_airflow.results.incidents import stored_incidents
+    from dqx_airflow.results.query import RunsWanted, StoredResults
+
+    keys = [report.run_key for report in reports]
+    gates, dates = {key.gate for key in keys}, [key.date for key in keys]
+    index = keys[0].map_index if keys[0].map_index >= 0 else None
+    wanted = RunsWanted(gates, since=min(dates), until=max(dates), map_index=index)
+    results = StoredResults(location.root, location.storage_options)
+    for incident in stored_incidents(results, wanted):
+        if change := _change_by(incident, {report.run_id: report for report in reports}, results):
+            on, is_over = incident.date.isoformat(), not incident.is_open
+            notice = gate_notice(context, is_recovery=is_over, on=on)
+            data = {**notice.payload, "markdown": notice.markdown, "incident": incident.id}
+            data |= {"date": on, "action": "resolve" if is_over else "trigger"}
+            at = datetime.now(timezone.utc).isoformat()
+            yield {"type": f"incident.{change}", "timestamp": at, "data": data}
+
+
+def _change_by(incident: Any, own: dict[str, GateReport], results: Any) -> str | None:
+    """What the reports of a task, by their ids, have changed about an incident."""
+    if incident.repair is not None:
+        good = own.get(incident.repair.run_id)
+        ending = "waived" if good and good.waived else "recovered"
+        return None if good is None else "accepted" if good.accepted else ending
+    if incident.id in own:
+        return "opened"
+    faults = partial(stored_faults, results.select)
+    last = {(run.run_id in own, run.run_key.gate): run for run in reversed(incident.runs)}
+    pairs = [(run, last.get((False, gate))) for (is_own, gate), run in last.items() if is_own]
+    is_other = any(
+        before is None or faults(before.run_id, before.fail_on) != faults(run.run_id, run.fail_on)
+        for run, before in pairs
+    )
+    return "changed" if is_other else None
+
+
+def _post(webhook: Webhook, events: Sequence[dict[str, Any]]) -> None:
+    """Posts events, one after the other, each until it is taken or refused.
+
+    :raises Exception: one was refused, or is given up.
+    """
+    import requests
+    from urllib3.util import Retry
+
+    from dqx_airflow.lineage.transport import StatusOnly
+
+    again = Retry(**_RETRIES, **_REFUSALS, status_forcelist=_TRY_AGAIN)
+    session = requests.Session()
+    session.max_redirects = 0  # another host gets neither the event nor a secret in it
+    for scheme in ("http://", "https://"):
+        session.mount(scheme, StatusOnly(max_retries=again))
+    answers = []
+    for event in events:
+        body = json.dumps(webhook.template or event)
+        if webhook.template:
+            texts = {**event["data"], "type": event["type"], "password": webhook.password}
+            body = Template(body).safe_substitute({name: _in_json(texts[name]) for name in texts})
+        headers = _headers(event, body.encode(), webhook.key)
+        answers.append(session.post(webhook.address, body, headers=headers, timeout=_EACH_S))
+    for answer in answers:
+        answer.raise_for_status()
+
+
+def _in_json(value: object) -> str:
+    """A value inside a string of JSON."""
+    return json.dumps("" if value is None else str(value))[1:-1]
+
+
+def _headers(event: dict[str, Any], body: bytes, key: bytes | None) -> dict[str, str]:
+    """The headers of a request, with the signature over its id, its time and its body."""
+    own_id = str(uuid5(NAMESPACE_URL, json.dumps(event)))
+    at = str(int(time.time()))
+    headers = {"content-type": "application/json", "webhook-id": own_id, "webhook-timestamp": at}
+    if key is not None:
+        digest = hmac.new(key, f"{own_id}.{at}.".encode() + body, hashlib.sha256).digest()
+        headers["webhook-signature"] = f"v1,{base64.b64encode(digest).decode()}"
+    return headers
