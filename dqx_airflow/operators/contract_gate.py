@@ -48,7 +48,8 @@ class ContractGateOperator(GateOperator):
     :param server: the server of the contract to read the data from; required if the contract has
         several. (templated)
     :param expect_version: the version that this gate relies on: `2`, `2.3` or `2.3.0`. Any other
-        version fails the task before any data is read. (templated)
+        version fails the task before any data is read, and so does a template without a result.
+        (templated)
     :param models: the model or models to enforce; by default all of them.
     :param strict: treats columns that are not in the contract as violations, even if the contract
         does not require it.
