@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import random
 import re
+import string
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from dqx_airflow.contracts.compile.suite import compile_contract
 from dqx_airflow.contracts.document import FolderReader, Mapping, Node, Sequence
 from dqx_airflow.contracts.enforcement.lint import RULES, lint
 from dqx_airflow.contracts.model import UnknownKey
@@ -150,7 +153,6 @@ regular_expression: a | nullability: not_null | mode: REQUIRED | presence: manda
 sign: positive
 foo: 3 | foo: [1] | foo: {a: 1} | foo: on | foo: a = 1 | foo: "> 3"
 """
-OF_OPEN_DIALECTS = ("requried", "uniqe", "mininum", "constraints", "logicalTypeOptions")
 REMARKS = """\
 x-range: [0, 1] | tags: [a] | owner: shop | comment: as told | source_system: SAP | example: 3
 foo: bar
@@ -178,11 +180,169 @@ def test_a_key_that_may_state_a_constraint_breaks_lint_and_the_gate(dialect: str
     assert {key: got for key, got in remarks.items() if got - {"W021"}} == {}
 
 
-def test_a_dialect_that_allows_additional_keys_refuses_typos_and_constraints_of_odcs() -> None:
-    for key in _keys_of(CONSTRAINTS)[:10]:
-        is_typo = key.startswith(OF_OPEN_DIALECTS)
-        assert _codes("dcs", key) == ({"E428", "broken"} if is_typo else set()), key
-    assert all(_codes("dcs", key) == set() for key in _keys_of(REMARKS) if "comment" not in key)
+OF_OPEN_DIALECTS = """\
+requried: true | uniqe: true | mininum: 0 | constraints: [not_null]
+logicalTypeOptions: {minimum: 0}
+positive: true | range: [0, 1] | check: n > 0 | greaterThan: 0 | properties: {a: {type: int}}
+dataType: int | physicalType: int | logicalType: integer | Type: int | types: int | guards: [a]
+mapping: {a: 1} | meta: {required: true} | metadata: [{metric: rowCount}] | feilds: {a: {type: int}}
+"""
+OPEN_REMARKS = """\
+x-range: [0, 1] | tags: [a] | owner: shop | source_system: SAP | example: 3 | foo: bar | foo: 3
+meta: {owner: shop, pii: true} | labels: [a] | team: checkout | comment: as told | sourceColumn: a b
+"""
+
+
+def test_a_dialect_that_allows_additional_keys_refuses_those_that_may_hold_checks() -> None:
+    codes = {key: _codes("dcs", key) for key in _keys_of(OF_OPEN_DIALECTS)}
+    assert {key: got for key, got in codes.items() if got != {"E428", "broken"}} == {}
+    remarks = {key: _codes("dcs", key) for key in _keys_of(OPEN_REMARKS)}
+    assert {key: got for key, got in remarks.items() if got - {"W021"}} == {}
+
+
+OPEN = {
+    "odcs": """\
+apiVersion: v3.0.2
+kind: DataContract
+id: o
+version: 1.0.0
+status: active
+schema:
+  - name: o
+    properties:
+      - {name: id, logicalType: integer, physicalType: bigint, required: true}
+      - {name: ts, logicalType: timestamp, physicalType: timestamp}
+      - {name: part, logicalType: object, properties: [{name: city, required: true}]}
+      - {name: list, logicalType: array, items: {logicalType: string, required: true}}
+    quality: [{metric: rowCount, mustBeGreaterThan: 10}]
+slaProperties: [{property: freshness, value: 1, unit: d, element: o.ts}]
+""",
+    "dcs": """\
+dataContractSpecification: 1.2.1
+id: o
+info: {title: o, version: 1.0.0}
+models:
+  o:
+    fields:
+      id: {type: long, required: true}
+      ts: {type: timestamp}
+      part: {type: struct, fields: {city: {type: string, required: true}}}
+      list: {type: array, items: {type: string, required: true}}
+    quality: [{metric: rowCount, mustBeGreaterThan: 10}]
+servicelevels: {freshness: {threshold: 3d, timestampField: o.ts}}
+""",
+}
+RENAMED = """\
+odcs | slaProperties | sla slas slaProperty slaPropertes slaProps serviceLevels servicelevels
+odcs | quality | rules qualities dataQuality validations qualty checks guards metadata
+odcs | object, properties | fields columns property propertes children
+odcs | items | item Items itmes elements
+odcs | integer, physicalType | physcalType
+odcs | id, logicalType | logcalType type typ dataType
+odcs | metric | ruel metrics
+odcs | mustBeGreaterThan | mustBeGreatrThan mustBeGreater
+odcs | schema | shcema tables columns
+dcs | servicelevels | sla slas slaProperties serviceLevels service_levels
+dcs | quality | rules qualities dataQuality validations
+dcs | struct, fields | properties columns feilds field
+dcs | items | item itmes
+dcs | id: {type | tpye Type typ types tyyp dataType logicalType physicalType
+dcs | metric | ruel metrics
+dcs | models | modles tables model
+dcs | threshold | treshold
+"""
+"""The dialect, a key with what is before it, and other names for it."""
+
+
+@pytest.mark.parametrize("row", RENAMED.splitlines())
+def test_a_part_under_another_name_is_an_error_and_breaks_the_gate(row: str) -> None:
+    dialect, written, names = row.split(" | ")
+    before = written.removesuffix(re.split(r"[ {]", written)[-1])
+    for name in names.split():
+        text = OPEN[dialect].replace(f"{written}:", f"{before}{name}:", 1)
+        assert text != OPEN[dialect], row
+        found = _read(Path("contract.yaml"), text)
+        assert found.contract is not None
+        assert not found.errors, (name, found.errors)
+        assert any(note.promise is not None for note in found.contract.notes), name
+        errors = [item.message for item in lint(found.contract) if item.code == "E428"]
+        assert [message.split("'")[1] for message in errors] == [name]
+
+
+_LABELS = ("#", "suite ", "check ", "name ", "tags ")
+
+
+def _claims(found: ReadContract) -> list[str]:
+    """The assertions of a contract without names and tags. A dataset of another name is missing."""
+    assert found.contract is not None
+    lines = (line.strip() for line in compile_contract(found.contract).text.splitlines())
+    return [line for line in lines if line and not line.startswith(_LABELS)]
+
+
+def _typos(key: str, draw: random.Random) -> Iterator[str]:
+    """Spellings of a key with a letter left out, swapped, twice or wrong, in another case, in the
+    other number, and with two of these."""
+    at, pair = draw.randrange(len(key)), draw.randrange(max(1, len(key) - 1))
+    left_out = key[:at] + key[at + 1 :]
+    yield left_out
+    yield key[:pair] + key[pair + 1 : pair + 2] + key[pair] + key[pair + 2 :]
+    yield key[:at] + key[at] + key[at:]
+    yield key[:at] + draw.choice(string.ascii_lowercase) + key[at + 1 :]
+    yield key[0].swapcase() + key[1:]
+    yield key.removesuffix("s") if key.endswith("s") else f"{key}s"
+    if left_out:
+        second = draw.randrange(len(left_out))
+        yield left_out[:second] + left_out[second] + left_out[second:]
+
+
+def _losses(path: Path, draw: random.Random, most: int) -> list[str]:
+    """The typos in the keys of a contract after which something is not checked, without an error
+    that breaks the gate."""
+    text = path.read_text(encoding="utf-8")
+    right = _read(path, text)
+    assert right.contract is not None
+    assert right.document.root is not None
+    claims = _claims(right)
+    promised = {note.promise for note in right.contract.notes}
+    typos = []
+    for key, line, column in _keys(right.document.root):
+        row = text.split("\n")[line - 1]
+        start = column - 1 + (row[column - 1] == '"')
+        if row.startswith(key, start):
+            typos += [
+                (key, line, start, typo) for typo in _typos(key, draw) if typo not in ("", key)
+            ]
+    lost = []
+    for key, line, start, typo in draw.sample(typos, min(most, len(typos))):
+        rows = text.split("\n")
+        row = rows[line - 1]
+        rows[line - 1] = row[:start] + typo + row[start + len(key) :]
+        found = _read(path, "\n".join(rows))
+        if found.contract is None or found.errors:
+            continue
+        is_broken = {note.promise for note in found.contract.notes} - promised
+        if not is_broken and _claims(found) != claims:
+            lost.append(f"{line}: {key} as {typo}")
+    return lost
+
+
+WITH_OTHERS = [
+    *EXAMPLES,
+    *sorted(HERE.rglob("*.json")),
+    *sorted((HERE.parents[2] / "dags_examples" / "contracts").glob("*.yaml")),
+]
+
+
+@pytest.mark.parametrize("path", WITH_OTHERS, ids=lambda path: path.name)
+def test_no_typo_in_a_key_drops_a_check_silently(path: Path) -> None:
+    assert _losses(path, random.Random(1), most=6) == []
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("path", WITH_OTHERS, ids=lambda path: path.name)
+def test_no_new_typo_in_a_key_drops_a_check_silently(path: Path) -> None:
+    seed = random.SystemRandom().randrange(2**32)
+    assert _losses(path, random.Random(seed), most=200) == [], f"seed {seed}"
 
 
 @pytest.mark.parametrize(
