@@ -37,6 +37,7 @@ from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.contracts.registry import Publication, registry_at
 from dqx_airflow.diagnostics.diagnostic import did_you_mean, listed
 from dqx_airflow.diagnostics.renderers import draw, drawn_error
+from dqx_airflow.diagnostics.verdicts import finding
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import DqxError, RegistryError, RequestError, SourceError
 from dqx_airflow.plan.evaluate import decide, with_clauses
@@ -590,7 +591,7 @@ def _validation(results: Results, contract: Contract, model: Model) -> Validatio
 def _line(verdict: Verdict) -> str:
     if verdict.reason:
         return f"{verdict.name}: {verdict.reason}"
-    return f"{verdict.name}: is {verdict.value}, expected {verdict.expected}"
+    return f"{verdict.name}: {finding(verdict)}"
 
 
 def _field_of(verdict: Verdict, model: Model) -> str | None:

@@ -193,7 +193,7 @@ def _case(verdict: Verdict, report: GateReport) -> _Case:
     drawing = _in_xml(words.draw_verdict(verdict, report, all_rows=True))
     if not verdict.can_block(report.fail_on):
         return _Case(verdict, "system-out", text=drawing)
-    message = f"{words.format_value(verdict.scaled_value)}, expected {verdict.expected}"
+    message = words.finding(verdict)
     if verdict.status is Status.FAILED:
         return _Case(verdict, "failure", message, drawing)
     return _Case(verdict, "error", reason or message, drawing)

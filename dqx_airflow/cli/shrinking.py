@@ -28,7 +28,7 @@ from dqx_airflow.cli.mutation import MOST_ROWS, as_read, request_of
 from dqx_airflow.cli.reports import printable
 from dqx_airflow.cli.stores import find_run
 from dqx_airflow.contracts.dialects.clause_reader import slug
-from dqx_airflow.diagnostics.verdicts import format_value
+from dqx_airflow.diagnostics.verdicts import finding
 from dqx_airflow.dql.check import Checked
 from dqx_airflow.dql.checks.suite import IMPLICIT_CHECK
 from dqx_airflow.errors import DatasetError, RequestError
@@ -93,8 +93,7 @@ def shrink(
     shrinker = _Shrinker(checked_suite(request), on, dates, failed, alone)
     read = {ref.name: _rows_of(ref, on) for ref in refs}
     tables = shrinker.fewest(read, {ref.name: ref.masked for ref in refs})
-    judged = f"{format_value(failed.value)}, expected {failed.expected}"
-    about = printable(f"{failed.name} of run {report.run_id} on {on}: {judged}.")
+    about = printable(f"{failed.name} of run {report.run_id} on {on}: {finding(failed)}.")
     written = "\n".join(f"        {name!r}: {_python(tables[name])}," for name in tables)
     imports = [line for word, line in _IMPORTS.items() if re.search(word, written)]
     text = template("shrunk_test.txt").format(

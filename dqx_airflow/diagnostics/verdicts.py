@@ -297,7 +297,7 @@ def _shadow_change(gate: Verdict | None, shadow: Verdict | None) -> str:
         where = "only in the shadow" if gate is None else "not in the shadow"
         return f"{verdict.name}: {where}, {verdict.status.value}"
     expected = f"{gate.expected}, in the shadow {shadow.expected}"
-    found = found_text(scaled_text(shadow), shadow.worst_group, expected)
+    found = found_text(shadow.expression, expected, scaled_text(shadow), shadow.worst_group)
     return f"{gate.name}: {gate.status.value} -> {shadow.status.value}; {found}"
 
 
@@ -374,18 +374,87 @@ def headline(report: GateReport) -> str:
     line += f"; worst: {verdict.name} ({verdict.severity.value})"
     if verdict.status is not Status.FAILED:
         return printable(f"{line}: {verdict.reason}")
-    return printable(f"{line} {finding(verdict)}")
+    return printable(f"{line}: {finding(verdict)}")
+
+
+_LONGEST_CLAIM = 100
+_COUNTED = {
+    "violating rows": ("row", "rows"),
+    "rows that differ": ("row", "rows"),
+    "columns that differ": ("column", "columns"),
+    "nulls": ("NULL", "NULLs"),
+    "duplicates": ("duplicate", "duplicates"),
+    "decreases": ("decrease", "decreases"),
+    "values": ("value", "values"),
+}
+"""What is counted of a claim that permits none, one and several of them."""
+_NONE_OF = re.compile(rf"== 0 ({'|'.join(_COUNTED)})( for .*)?", re.DOTALL)
+_EACH_ROW = re.compile(r"each row: (.*)", re.DOTALL)
+_SHARE_OF_ROWS = re.compile(r"\S+% of rows: (.*)", re.DOTALL)
+_WRONG_ROWS = re.compile(r'sql\("count_if\(NOT \((.*)\)\)"\)', re.DOTALL)
+_COLUMN = re.compile(r"(column .+?) (?:exists|type .*|fits .*)", re.DOTALL)
+_CLAIMS_HOLD = re.compile(r"(?:at least one of|all) \d+ claims (?:is|are) true")
 
 
 def finding(verdict: Verdict) -> str:
-    """What was found and what was expected, as in `is 0 for "basel", expected > 0`."""
-    return found_text(scaled_text(verdict), verdict.worst_group, verdict.expected)
+    """What was found and what was expected, as in `num_rows() is 0 for "basel", expected > 0`, and
+    `3 rows violate "price > 0"`."""
+    shown = scaled_text(verdict)
+    return found_text(verdict.expression, verdict.expected, shown, verdict.worst_group)
 
 
-def found_text(shown: str, group: str | None, expected: str) -> str:
-    """A value as text, the group that it is of, if any, and what was expected."""
-    verb, of_group = "has" if shown == _NO_VALUE else "is", f" for {group}" if group else ""
-    return f"{verb} {shown}{of_group}, expected {expected}"
+def found_text(expression: str, expected: str, shown: str, group: str | None = None) -> str:
+    """What a number says: the rows that violate a claim about rows, or the value of a metric with
+    what was expected.
+
+    :param shown: the value as text; `group` is the group that it is of, if any.
+    """
+    of_group = f" for {group}" if group else ""
+    if shown == _NO_VALUE:
+        is_missing = expected == "exists" and (column := _COLUMN.fullmatch(expression))
+        if is_missing and column:
+            return f"{column[1]} does not exist{of_group}"
+        return f"{_claim(expression)} has no value{of_group}, expected {expected}"
+    if (none_of := _NONE_OF.fullmatch(expected)) is not None:
+        groups = f", expected none{none_of[2]}" if none_of[2] else ""
+        each = _EACH_ROW.fullmatch(expression)
+        claim = each[1] if each else expression
+        return f"{_violating(shown, none_of[1], claim)}{of_group}{groups}"
+    if expected == "== 0" and (wrong := _WRONG_ROWS.fullmatch(expression)) is not None:
+        predicate = wrong[1].replace('\\"', '"').replace("\\\\", "\\")
+        return f"{_violating(shown, 'violating rows', predicate)}{of_group}"
+    if (share := _SHARE_OF_ROWS.fullmatch(expression)) is not None:
+        return f"{shown} of the rows satisfy `{_claim(share[1])}`{of_group}, expected {expected}"
+    if expression.startswith("rows of "):
+        return f"{shown} of the rows violate `{_claim(expression)}`{of_group}, expected {expected}"
+    if expected.startswith("matches {"):
+        return f"a share differs by {shown}{of_group}, expected {expected}"
+    if expected.startswith("in ["):
+        return f"{_violating(shown, 'values', expression)}{of_group}"
+    if expected.startswith("minimum "):
+        bare = expected.removeprefix("minimum ")
+        return f"the minimum is {shown}{of_group}, expected {bare}"
+    if _CLAIMS_HOLD.match(expected):
+        verb = "claim holds" if shown == "1" else "claims hold"
+        return f"{shown} {verb}{of_group}, expected that {expected}"
+    if expected.startswith("the claim is true"):
+        return f"`{_claim(expression)}` is false{of_group}"
+    column = _COLUMN.fullmatch(expression)
+    subject = column[1] if column else _claim(expression) or "the value"
+    return f"{subject} is {shown}{of_group}, expected {expected}"
+
+
+def _violating(shown: str, counted: str, claim: str) -> str:
+    """`1 row violates "price > 0"`"""
+    one, several = _COUNTED[counted]
+    counts = f"{one} violates" if shown == "1" else f"{several} violate"
+    return f"{shown} {counts} `{_claim(claim)}`"
+
+
+def _claim(text: str) -> str:
+    """A claim, or what it measures, on one line of limited length."""
+    line = text.replace("\n", " ")
+    return line if len(line) <= _LONGEST_CLAIM else f"{line[: _LONGEST_CLAIM - 3].rstrip()}..."
 
 
 def scaled_text(verdict: Verdict) -> str:

@@ -226,7 +226,7 @@ def _verdict_line(verdict: Mapping[str, Any]) -> str:
     waived = verdict.get("waived_by")
     until = f", {cut(_text(waived), _LONGEST_NAME)}" if waived else ""
     group = cut(_text(verdict.get("worst_group")), _LONGEST_VALUE)
-    return found_text(value, group, cut(expected, _LONGEST_NAME)) + until
+    return found_text(expression, cut(expected, _LONGEST_NAME), value, group) + until
 
 
 def _to_do(report: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -390,12 +390,12 @@ def limit_of(verdict: Verdict) -> str:
 
 
 def fault_of(verdict: Verdict) -> str:
-    """What is wrong, on one line: `orders.id is 3, expected == 0`, or why it is unknown."""
+    """What is wrong, on one line: `orders.id: null_count(id) is 3, expected == 0`, or why it is unknown."""
     if verdict.status is Status.ERROR:
         return f"{verdict.name}: {verdict.reason or 'could not be evaluated'}"
     if verdict.status is Status.SKIPPED:
         return f"{verdict.name}: not evaluated, {verdict.reason}"
-    return f"{verdict.name} {finding(verdict)}"
+    return f"{verdict.name}: {finding(verdict)}"
 
 
 _MOST = 40

@@ -54,7 +54,7 @@ def test_of_a_blocked_gate_the_violation_is_the_worst() -> None:
     blocked = report(TEXT.replace("> 3", "> 300"))
     assert blocked.outcome is Outcome.BLOCKED
     assert headline(blocked).startswith("blocked: gate Orders")
-    assert "worst: rows (P1) is 4, expected > 300" in headline(blocked)
+    assert "worst: rows (P1): num_rows() is 4, expected > 300" in headline(blocked)
     assert named(blocked) == "rows"
 
 
@@ -84,7 +84,7 @@ def test_a_scaled_value_and_its_limit_are_shown_with_their_raw_values() -> None:
     text = TEXT.replace("}\n}", '} profile "P" { from 2000-01-01 to 2100-01-01 %s } }')
     scaled = report(text.replace("> 3", "> 300") % 'scale assertion "rows" in "Basic" by 1.5x')
     verdict = next(candidate for candidate in scaled.verdicts if candidate.name == "rows")
-    assert "worst: rows (P1) is 6 (4 x 1.5), expected > 300" in headline(scaled)
+    assert "worst: rows (P1): num_rows() is 6 (4 x 1.5), expected > 300" in headline(scaled)
     drawn = draw_verdict(verdict, scaled)
     assert "scaled value: 6 (4 x 1.5)" in drawn
     assert "limit: 300, for the metric value 200" in drawn

@@ -286,7 +286,9 @@ def test_a_shadow_is_shown_and_does_not_affect_the_outcome(
     done = run_here("sound.dql", "--shadow", "next.dql")
     assert done.returncode == 0, done.stderr
     assert "shadow next.dql: would be blocked, the gate is passed" in done.stdout
-    assert "rows: passed -> failed; is 3, expected > 0, in the shadow > 100" in done.stdout
+    assert (
+        "rows: passed -> failed; num_rows() is 3, expected > 0, in the shadow > 100" in done.stdout
+    )
     (lake / "next.dql").write_text("suite {")
     done = run_here("sound.dql", "--shadow", "next.dql", "--output", "summary")
     assert done.returncode == 0, done.stderr
@@ -335,7 +337,7 @@ def test_junit_counts_match_the_outcome(lake: Path, run_here: Callable[..., Call
     found = {case.get("name"): case for case in root.iter("testcase")}
     failure = found["price is filled"].find("failure")
     assert failure is not None
-    assert failure.get("message") == "1, expected == 0"
+    assert failure.get("message") == "null_count(price) is 1, expected == 0"
     assert "use filled(price)" in (failure.text or "")
     skipped = found["stable"].find("skipped")
     assert skipped is not None

@@ -150,10 +150,12 @@ UNEQUAL = 'assert null_count(amount) == 0 name "nulls"\nassert null_count(amount
             "mean is not about single rows of a promoted dataset",
             marks=pytest.mark.slow,
         ),
-        (f"{AMOUNT}\n{TOO_FEW}", "without the bad rows, enough is 98, expected > 98"),
+        (f"{AMOUNT}\n{TOO_FEW}", "without the bad rows, enough: num_rows() is 98, expected > 98"),
         pytest.param(f"{AMOUNT}\n{BROKEN}", "gone could not be evaluated", marks=pytest.mark.slow),
         pytest.param(
-            UNEQUAL, "without the bad rows, some is 0, expected != 0", marks=pytest.mark.slow
+            UNEQUAL,
+            "without the bad rows, some: null_count(amount) is 0, expected != 0",
+            marks=pytest.mark.slow,
         ),
         pytest.param(
             'assert unique(number) name "n"\nassert each row: number < 0 name "all"',

@@ -73,7 +73,7 @@ def test_one_scan_serves_gate_and_shadow_and_the_gate_is_unchanged(
     assert read_report(both.results_root, both.run_key, both.attempt.id) == report
     drawn = draw_report(report)
     assert "shadow next.dql: would be blocked, the gate is passed; 3 verdicts differ" in drawn
-    assert "rows: passed -> failed; is 6, expected >= 4, in the shadow >= 7" in drawn
+    assert "rows: passed -> failed; num_rows() is 6, expected >= 4, in the shadow >= 7" in drawn
     assert "most: only in the shadow, passed" in drawn
 
 

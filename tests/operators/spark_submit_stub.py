@@ -35,7 +35,7 @@ def verdict(name: str, severity: Severity, status: Status, reason: str | None = 
         name=name,
         check="Completeness",
         datasets=("orders",),
-        expression="null_count(id) == 0",
+        expression="null_count(id)",
         expected="== 0",
         severity=severity,
         status=status,

@@ -151,7 +151,7 @@ def test_accepted_data_is_promoted_and_announced(stand: Stand) -> None:
     assert question["options"] == ["Accept this data", "Keep blocked"]
     assert question["subject"].startswith("blocked: no rows promoted (orders); gate accepted.gate")
     assert "`orders.id`" in question["body"]
-    assert "is 1, expected == 0" in question["body"]
+    assert "null_count(id) is 1, expected == 0" in question["body"]
     assert "orders.id: id=NULL" in question["body"]
     assert stand.silver("accepted") is None
     assert stand.state("accepted", run_id, "next") is None

@@ -44,7 +44,8 @@ FAILED = {
     "status": "failed",
     "severity": "P0",
     "value": 3,
-    "expected": "== 0",
+    "expression": "each row: customer_id > 0",
+    "expected": "== 0 violating rows",
 }
 BLOCKED = {
     "outcome": "blocked",
@@ -95,7 +96,7 @@ def test_a_notice_has_the_failures_and_links(notice_for: Notice) -> None:
     page = (DOCS / "notices.md").read_text(encoding="utf-8")
     (shown,) = re.findall(r"^```text\n(.*?)^```$", page, re.M | re.S)
     assert f"{notice.markdown}\n" == shown
-    assert "<b>orders.customer_id.present</b> is 3, expected == 0" in notice.html
+    assert "<b>orders.customer_id.present</b> 3 rows violate `customer_id &gt; 0`" in notice.html
     assert notice.payload["outcome"] == "blocked"
     assert notice.payload["report"] == BLOCKED
     assert notice.payload["url"].endswith("/dags/lake/runs/manual__1/tasks/gate/plugin/dqx-gate")
@@ -107,10 +108,13 @@ def test_a_notice_has_the_failures_and_links(notice_for: Notice) -> None:
 def test_a_notice_names_the_group_and_says_in_words_that_there_is_no_value(
     notice_for: Notice,
 ) -> None:
-    of_group = {**FAILED, "value": 0, "expected": "> 0 for each store", "worst_group": '"basel"'}
+    rows = {**FAILED, "expression": "num_rows()", "value": 0, "expected": "> 0 for each store"}
+    of_group = {**rows, "worst_group": '"basel"'}
     notice = notice_for({**BLOCKED, "verdicts": [of_group, {**FAILED, "value": None}]})
-    assert '`is 0 for "basel", expected > 0 for each store`' in notice.markdown
-    assert "`has no value, expected == 0`" in notice.markdown
+    assert '`num_rows() is 0 for "basel", expected > 0 for each store`' in notice.markdown
+    assert (
+        "`each row: customer_id > 0 has no value, expected == 0 violating rows`" in notice.markdown
+    )
 
 
 def test_a_notice_has_the_contacts_of_the_contract(notice_for: Notice) -> None:
@@ -156,7 +160,7 @@ def test_an_unreadable_summary_still_gives_a_notice(notice_for: Notice) -> None:
 def test_the_worst_failures_are_listed_and_the_rest_counted(notice_for: Notice) -> None:
     many = {**BLOCKED, "verdicts": [{**FAILED, "name": f"a{n}"} for n in range(20)]}
     notice = notice_for({**many, "more_verdicts": 7})
-    assert "- P0 `a4` `is 3, expected == 0`\n- and 22 more\n" in notice.markdown
+    assert "- P0 `a4` `3 rows violate 'customer_id > 0'`\n- and 22 more\n" in notice.markdown
     assert "<li>and 22 more</li>" in notice.html
 
 

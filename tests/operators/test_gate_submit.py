@@ -307,7 +307,7 @@ def test_the_verdict_is_the_last_line_of_the_log(
     assert last["event"] == str(raised)
     assert str(raised) == (
         "blocked: gate lake.gate, dataset orders, date 2024-05-17: 2 of 2 assertions failed; "
-        "worst: orders.id (P0) is 12, expected == 0"
+        "worst: orders.id (P0): null_count(id) is 12, expected == 0"
     )
     # Milder failures would not have blocked it.
     assert ["orders.note" in line for line in log.at("warning")] == [True]

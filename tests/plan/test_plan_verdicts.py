@@ -4,7 +4,8 @@ A case is a suite (or bare assertions, on `orders`), a block of metric values, a
 The options behind `dql`: `date`, `skip` (dates), `fail_on`, `implicit` (show the assertions that
 every dataset has), `require_history`, `undated` (datasets without dates), `time_zone` (of the
 datasets), `skew` (`max_clock_skew_hours`), `requests` (show what has to be computed), `now` (when
-the gate runs, in UTC, or `unknown`; else noon of 2024-11-29).
+the gate runs, in UTC, or `unknown`; else noon of 2024-11-29), `findings` (show each verdict as a
+headline does).
 
 A line of values is `[dataset:] metric(arguments) [@ date] = value`; `no value` stands for a metric
 without one and `error: reason` for one that could not be computed, `NaN` for one whose
@@ -25,7 +26,7 @@ import pytest
 from markdown_cases import Block, Case, cases
 from sound_suites import sound_suite
 
-from dqx_airflow.diagnostics.verdicts import format_value
+from dqx_airflow.diagnostics.verdicts import finding, format_value
 from dqx_airflow.dql.checks.assertions import datasets_of
 from dqx_airflow.dql.printer import show
 from dqx_airflow.metrics.builtin import METRICS
@@ -61,7 +62,10 @@ def test_the_verdicts_are_those_of_the_case(case: Case) -> None:
     if block.has("requests"):
         lines += [f"computes {_name_of(request, plan)}" for request in plan.requests]
     shown = [v for v in verdicts if block.has("implicit") or v.check != "implicit"]
-    lines += [line for verdict in shown for line in _describe(verdict)]
+    if block.has("findings"):
+        lines += [f"{verdict.name}: {finding(verdict)}" for verdict in shown]
+    else:
+        lines += [line for verdict in shown for line in _describe(verdict)]
     case.expect("\n".join([*lines, f"outcome: {outcome.value}"]))
 
 

@@ -124,6 +124,6 @@ def test_an_age_is_a_duration_in_tables_and_headlines(
 def test_a_finding_names_the_worst_group_and_says_that_there_is_no_value() -> None:
     plan = planned("assert average(price) > 1")
     verdict = next(one for one in evaluate(plan, found(plan, None)) if one.check == "C")
-    assert finding(verdict) == "has no value, expected > 1"
+    assert finding(verdict) == "average(price) has no value, expected > 1"
     of_group = replace(verdict, scaled_value=0, worst_group='"basel"')
-    assert finding(of_group) == 'is 0 for "basel", expected > 1'
+    assert finding(of_group) == 'average(price) is 0 for "basel", expected > 1'

@@ -143,7 +143,7 @@ def test_pytest_runs_what_was_written_and_finds_a_weaker_rule(lake: Path) -> Non
     output = lake / "tests" / "test_incident.py"
     shrink("maximum(amount) <= 100", arguments=("--output", str(output)))
     text = output.read_text()
-    assert "4711, expected <= 100" in text
+    assert "maximum(amount) is 4711, expected <= 100" in text
 
     def run() -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"]

@@ -94,7 +94,9 @@ def test_gates_are_listed_with_the_outcome_of_each_dataset(get: Get, scene: Scen
     report = under(50, BROKEN, returns, dag_id="shop", datasets=datasets)
     scene.ran(report, dag_id="shop", number=50)
     page = Html(get("contract", id="orders").text)
-    assert "✕ blocked lake.gate orders.id.null_share is 50%" in page.text
+    assert (
+        "✕ blocked lake.gate orders.id.null_share: null_count(id) / num_rows() is 50%" in page.text
+    )
     assert "orders 1 of 1 failed returns 0 of 1 failed" in page.text
     assert "✕ blocked lake.gate" in Html(get(page.links["lake.gate"]).text).text
     assert "Dataset returns" in Html(get(page.links["returns"]).text).text

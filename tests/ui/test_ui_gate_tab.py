@@ -27,7 +27,10 @@ def test_the_tab_shows_the_outcome_and_every_assertion(tab: Get, scene: Scene) -
     report = scene.ran(report_of())
     page = Html(tab().text)
     assert "✕ blocked lake.gate data of 2024-03-20" in page.text
-    assert "1 of 2 assertions failed; worst: orders.id.null_share (P0) is 50%" in page.text
+    assert (
+        "1 of 2 assertions failed; worst: orders.id.null_share (P0): null_count(id) / num_rows() is 50%"
+        in page.text
+    )
     assert "✕ failed P0 orders.id.null_share null_count(id) / num_rows() 50%" in page.text
     assert "✓ passed P1 orders.not_empty num_rows() 5000 > 0" in page.text
     assert "source of the value scan" in page.text
@@ -257,7 +260,7 @@ def test_instances_of_a_mapped_gate_are_chosen_from(tab: Get, scene: Scene) -> N
     page = Html(tab().text)
     assert "A mapped task: 2 instances" in page.text
     assert "0 ✓ passed" in page.text
-    assert "1 ✕ blocked orders.id.null_share is 50%" in page.text
+    assert "1 ✕ blocked orders.id.null_share: null_count(id) / num_rows() is 50%" in page.text
     assert "map_index=1" in page.links["1"]
     assert "✕ blocked lake.gate" in Html(tab(map_index="1").text).text
 

@@ -37,7 +37,8 @@ def test_the_whole_suite_is_shown_with_its_failures(tab: Get, scene: Scene) -> N
         'orders.dql 1 suite "Orders" { 2 const MAX_NULLS = 10% '
         '3 4 check "Completeness" on orders { '
         "5 assert null_count(id) / num_rows() < MAX_NULLS (failed) "
-        "orders.id.null_share is 50%, expected < MAX_NULLS (10%) 6 } 7 }" in page.text
+        "orders.id.null_share: null_count(id) / num_rows() is 50%, expected < MAX_NULLS (10%) 6 } 7 }"
+        in page.text
     )
     assert len(page.all("div", class_="at failed")) == 1
     assert "<mark>null_count(id) / num_rows()</mark>" in tab().text
@@ -86,7 +87,10 @@ def test_failures_are_shown_below_their_line_for_every_assertion(tab: Get, scene
     verdicts = (*(replace(BAD_NULLS, name=f"of_macro_{n}") for n in range(1, 9)), broken)
     scene.ran(report_of(verdicts=verdicts), sources=(SUITE,))
     text = Html(tab().text).text
-    assert "of_macro_5 is 50%, expected < MAX_NULLS (10%) and 4 more 6 }" in text
+    assert (
+        "of_macro_5: null_count(id) / num_rows() is 50%, expected < MAX_NULLS (10%) and 4 more 6 }"
+        in text
+    )
 
 
 def test_an_assertion_of_several_lines_is_marked_to_its_end(tab: Get, scene: Scene) -> None:
@@ -104,7 +108,7 @@ def test_a_huge_source_is_cut_around_the_failures(tab: Get, scene: Scene) -> Non
     scene.ran(report_of(verdicts=(at(BAD_NULLS, 90_000),)), sources=(huge,))
     answer = tab()
     text = Html(answer.text).text
-    assert "90000 x (failed) orders.id.null_share is 50%" in text
+    assert "90000 x (failed) orders.id.null_share: null_count(id) / num_rows() is 50%" in text
     assert "⋯ 88003 lines" in text
     assert len(answer.text) < 400_000
 
@@ -115,7 +119,7 @@ def test_without_sources_the_lines_of_the_assertions_are_shown(tab: Get, scene: 
     text = Html(tab().text).text
     assert (
         "orders.dql 5 assert null_count(id) / num_rows() < MAX_NULLS (failed) "
-        "orders.id.null_share is 50%, expected < MAX_NULLS (10%) ⋯ 3 lines 9 assert num_rows() > 0"
+        "orders.id.null_share: null_count(id) / num_rows() is 50%, expected < MAX_NULLS (10%) ⋯ 3 lines 9 assert num_rows() > 0"
         in text
     )
 

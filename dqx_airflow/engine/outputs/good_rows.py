@@ -194,7 +194,7 @@ def _objection_to_rest(
             if verdict.status is Status.ERROR:
                 return f"{verdict.name} could not be evaluated for the other rows"
             if verdict.status is Status.FAILED:
-                return f"without the bad rows, {verdict.name} {finding(verdict)}"
+                return f"without the bad rows, {verdict.name}: {finding(verdict)}"
     return None
 
 
@@ -468,4 +468,4 @@ def _require_passed(part: Judged) -> None:
     for one in part.verdicts:
         if one.can_block(part.request.fail_on) and one.status in (Status.FAILED, Status.ERROR):
             what = one.reason if one.status is Status.ERROR else finding(one)
-            raise HeldRowsError(f"nothing is released: with the rows that pass, {one.name} {what}")
+            raise HeldRowsError(f"nothing is released: with the rows that pass, {one.name}: {what}")
