@@ -18,7 +18,8 @@ import typer
 from rich.text import Text
 
 from dqx_airflow.cli import arguments
-from dqx_airflow.cli.command import TableFormatOption, object_of, of_spark, print_or_write
+from dqx_airflow.cli.command import TableFormatOption, of_spark, print_or_write
+from dqx_airflow.cli.json_objects import compared_assertion_object
 from dqx_airflow.cli.reports import console_for, print_table, printable, table_of
 from dqx_airflow.diagnostics import renderers
 from dqx_airflow.diagnostics.diagnostic import listed
@@ -179,9 +180,7 @@ def _comparison_fields(comparison: BacktestComparison) -> dict[str, Any]:
             "proposed": dict(comparison.values_after),
         },
         "summary": {"today": asdict(comparison.before), "proposed": asdict(comparison.after)},
-        "assertions": [
-            object_of("assertion of a backtest", assertion) for assertion in comparison.assertions
-        ],
+        "assertions": [compared_assertion_object(assertion) for assertion in comparison.assertions],
     }
 
 

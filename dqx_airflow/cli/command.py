@@ -15,9 +15,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import fields
-from datetime import date, timedelta
-from enum import Enum
-from functools import reduce, wraps
+from functools import wraps
 from importlib import import_module
 from inspect import Parameter, Signature, cleandoc, get_annotations, getdoc, signature
 from pathlib import Path
@@ -66,46 +64,6 @@ def write_text(path: Path, text: str) -> None:
 def template(name: str) -> str:
     """A text of this room; in some, `format` replaces names."""
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
-
-
-def object_of(kind: str, value: object) -> dict[str, Any]:
-    """The keys and values of an object in JSON, as `objects.txt` lists them for its kind."""
-    from dqx_airflow.values.files import table_rows
-
-    return {
-        key: _in_json(reduce(_part, place.split("."), value), instead, *of)
-        for key, where, *of in table_rows(__package__, "objects.txt", kind)
-        for place, _, instead in [where.partition(" ?")]
-    }
-
-
-def _part(value: Any, name: str) -> Any:
-    if isinstance(value, dict):
-        return value[name]
-    return None if value is None else getattr(value, name)
-
-
-def _in_json(value: Any, instead: str, kind: str | None = None) -> Any:
-    from fractions import Fraction
-
-    from dqx_airflow.values.exact import nearest_float
-
-    match value:
-        case tuple() | list():
-            return [_in_json(one, "", kind) for one in value]
-        case _ if kind is not None and value is not None:
-            return object_of(kind, value)
-        case Enum():
-            return value.value
-        case date():
-            return value.isoformat()
-        case timedelta():
-            return value.total_seconds()
-        case Fraction():
-            return nearest_float(value)
-        case None | "":
-            return None if instead == "null" else instead or value
-    return value
 
 
 def json_if(output: str, value: object) -> str | None:
@@ -223,17 +181,26 @@ class Commands(typer.Typer):
         )
 
 
-class _Verbs(UserDict[str, Any]):
-    """The commands by name; each is imported when it is looked up."""
+Command: TypeAlias = "Callable[..., None] | typer.Typer"
+"""The function of a command, or an application with commands of its own."""
+
+
+class _LazyCommands(UserDict[str, Any]):
+    """The commands of a group by name; each is imported when it is looked up."""
+
+    def __init__(self, names: Iterable[str], command_of: Callable[[str], Command]) -> None:
+        super().__init__(dict.fromkeys(names))
+        self.command_of = command_of
 
     def __getitem__(self, name: str) -> Any:
-        module, attribute = self.data[name].split(":")
-        verb = getattr(import_module(f"{__package__}.{module}"), attribute)
+        if name not in self.data:
+            raise KeyError(name)
+        command = self.command_of(name)
         alone = typer.Typer()
-        if isinstance(verb, typer.Typer):
-            alone.add_typer(verb, name=name)
+        if isinstance(command, typer.Typer):
+            alone.add_typer(command, name=name)
         else:
-            alone.command(name)(documented(verb))
+            alone.command(name)(documented(command))
         return _completed(get_group(alone).commands[name])
 
 
@@ -280,18 +247,19 @@ def _name_of(parameter: Any) -> str:
     return str(parameter.human_readable_name)
 
 
-def verbs_in(file: str) -> dict[str, str]:
-    """The verbs in a file of this room, as `module:attribute` by name."""
-    return dict(line.split() for line in template(file).splitlines() if not line.startswith("#"))
+def group_of(
+    names: Iterable[str], command_of: Callable[[str], Command], kind: type[TyperGroup] = TyperGroup
+) -> type[TyperGroup]:
+    """The class of a group of a kind whose commands are imported when they are called.
 
-
-def group_of(file: str, kind: type[TyperGroup] = TyperGroup) -> type[TyperGroup]:
-    """The class of a group of a kind with the verbs in a file."""
+    :param names: of the commands, in the order of the help.
+    :param command_of: imports the command of a name.
+    """
 
     class LazyGroup(kind):  # type: ignore[valid-type,misc]
         def __init__(self, **settings: Any) -> None:
             super().__init__(**settings)
-            self.commands = _Verbs(verbs_in(file))
+            self.commands = _LazyCommands(names, command_of)
 
     return LazyGroup
 

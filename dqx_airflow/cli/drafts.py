@@ -14,6 +14,7 @@ import typer
 
 from dqx_airflow.cli import command
 from dqx_airflow.cli.arguments import ConnectionOption
+from dqx_airflow.cli.json_objects import imported_rule_object
 from dqx_airflow.datasets.reader_options import with_default_options
 from dqx_airflow.datasets.settings import datasets_of_arguments, format_of, settings_of
 from dqx_airflow.diagnostics.renderers import json_text
@@ -186,7 +187,7 @@ def import_rules(
     suite = suite_of(name or files[0].stem, f"Imported from {', '.join(origins)}", rules)
     command.print_or_write(suite.text, output)
     if format == "json":
-        objects = [command.object_of("imported rule", rule) for rule in suite.rules]
+        objects = [imported_rule_object(rule) for rule in suite.rules]
         typer.echo(json_text(objects), err=True)
     else:
         counts = [*outcome_counts(suite.rules)]

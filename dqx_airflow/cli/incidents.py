@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.command import RootOption, TextFormatOption, json_if, object_of, print_list
+from dqx_airflow.cli.command import RootOption, TextFormatOption, json_if, print_list
+from dqx_airflow.cli.json_objects import incident_object
 from dqx_airflow.cli.stores import results_under
 from dqx_airflow.errors import RequestError
 
@@ -62,10 +63,7 @@ def incidents(
         shown = [incident_called(found, show)]
     changes = changes_before(results, shown[0]) if show is not None else ()
     lacking = lacking_rows(results, shown)
-    facts = [
-        object_of("incident", {"incident": one, "lacking": lacking.get(one.id, ())})
-        for one in shown
-    ]
+    facts = [incident_object(one, lacking.get(one.id, ())) for one in shown]
     if changes:
         facts[0]["changes"] = dict(changes)
     rows = [_row(one, lacking.get(one.id, ())) for one in shown]

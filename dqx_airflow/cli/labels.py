@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dqx_airflow.cli import arguments
-from dqx_airflow.cli.command import SheetFormat, object_of, print_list
+from dqx_airflow.cli.command import SheetFormat, print_list
+from dqx_airflow.cli.json_objects import alert_object
 from dqx_airflow.diagnostics import diagnostic
 from dqx_airflow.diagnostics.renderers import json_text
 from dqx_airflow.errors import RequestError
@@ -65,7 +66,7 @@ def alerts(
             typer.echo(nothing, err=True)
     text = None
     if output == "json":
-        text = json_text([object_of("alert", alert) for alert in listed])
+        text = json_text([alert_object(alert) for alert in listed])
     elif output == "csv":
         text = _alerts_csv(listed)
     print_list(text, *_alerts_table(listed), nothing)
@@ -84,7 +85,7 @@ def _newest_before(results: StoredResults, wanted: RunsWanted) -> date | None:
 
 def _shown_fields(alert: Alert) -> dict[str, str]:
     """The fields of an alert for people; empty if there are none."""
-    fields = {name: str(value or "") for name, value in object_of("alert", alert).items()}
+    fields = {name: str(value or "") for name, value in alert_object(alert).items()}
     instance = str(alert.map_index) if alert.map_index >= 0 else ""
     return {**fields, "value": compared_value(alert), "map_index": instance, "instance": instance}
 

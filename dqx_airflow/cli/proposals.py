@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from dqx_airflow.cli import arguments, command
+from dqx_airflow.cli.json_objects import tuned_object
 from dqx_airflow.cli.suites import count_text
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.renderers import draw, json_text
@@ -176,7 +177,7 @@ def _file_name(proposal: Proposal) -> str:
 def _fields_of(tuned: Tuned, applied: Sequence[Proposal]) -> dict[str, object]:
     proposal = tuned.proposal
     return {
-        **command.object_of("tuned value", tuned),
+        **tuned_object(tuned),
         "proposal": json.loads(proposal.to_json()) if proposal else None,
         "applied": proposal is not None and _change_of(proposal) in map(_change_of, applied),
     }

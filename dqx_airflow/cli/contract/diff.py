@@ -14,9 +14,10 @@ import typer
 from rich.text import Text
 
 from dqx_airflow.cli.arguments import GateOption, ResultsOption, SinceOption, UntilOption
-from dqx_airflow.cli.command import EXIT_FAILED, EXIT_WRONG, TextFormatOption, TextOrJson, object_of
+from dqx_airflow.cli.command import EXIT_FAILED, EXIT_WRONG, TextFormatOption, TextOrJson
 from dqx_airflow.cli.contract.versions import ContractPair, contract_pairs, read_versions
 from dqx_airflow.cli.diff import DiffFormat, PastWanted, suite_diff, written
+from dqx_airflow.cli.json_objects import contract_diff_object, impact_object
 from dqx_airflow.cli.reports import console_for, markdown_cell, printable, table_of
 from dqx_airflow.cli.suites import count_text, emit_block_events, files_at
 from dqx_airflow.contracts.compile.suite import compile_contract
@@ -150,7 +151,7 @@ def _print_release(release: ReleasedContracts, format: DiffFormat, *, is_alone: 
             for line in lines:
                 typer.echo(printable(line))
         case "json":
-            plain = [object_of("diff of a contract", diff) for diff in release.diffs]
+            plain = [contract_diff_object(diff) for diff in release.diffs]
             facts = (remark.facts for remark in release.remarks)
             typer.echo(json_text(plain[0] if is_alone else [*plain, *facts]))
         case "markdown":
@@ -282,6 +283,6 @@ def _manifest(path: Path) -> Manifest | None:
 
 def _written(impacts: list[Impact], format: TextOrJson) -> str:
     if format == "json":
-        return json_text([object_of("affected block", affected) for affected in impacts])
+        return json_text([impact_object(affected) for affected in impacts])
     broken = sum(affected.is_breaking for affected in impacts)
     return filled(__package__, "impact.txt", impacts=impacts, broken=broken).rstrip("\n")

@@ -24,6 +24,7 @@ from dqx_airflow.cli.contract.versions import (
     read_place,
     read_versions,
 )
+from dqx_airflow.cli.json_objects import covered_contract_object
 from dqx_airflow.cli.reports import console_for, printable, table_of
 from dqx_airflow.cli.suites import DiagnosticFormat, Findings, count_text
 from dqx_airflow.contracts.compile.suite import compile_contract
@@ -163,7 +164,7 @@ def coverage(
         covered.append(Covered(contract.id, contract.span.file, clauses, counted))
     match format:
         case "json":
-            typer.echo(json_text([command.object_of("contract", contract) for contract in covered]))
+            typer.echo(json_text([covered_contract_object(contract) for contract in covered]))
         case "markdown":
             typer.echo("\n\n".join(map(_as_markdown, covered)))
         case "table":

@@ -17,6 +17,7 @@ from dqx_airflow.cli.contract.versions import (
     model_of,
     read_versions,
 )
+from dqx_airflow.cli.json_objects import consumer_object, published_version_object
 from dqx_airflow.contracts.document import FolderReader
 from dqx_airflow.contracts.model import Contract, end_of_period
 from dqx_airflow.contracts.publishing import PublishedVersion, codeowners_line, newest_of, rfc_draft
@@ -145,7 +146,7 @@ def consumers(
 
         relying = reliances(versions_of(registry_at(place), contract_id), day, uses)
     shown = [reliance for reliance in relying if reliance.concern or not outdated]
-    text = json_text([command.object_of("consumer", one) for one in shown]) if as_json else None
+    text = json_text([consumer_object(one) for one in shown]) if as_json else None
     head = ("consumer", "pin", "version", "use", "state")
     unknown = f"no consumers of {contract_id} are known"
     nothing = "no outdated consumers" if outdated else unknown
@@ -329,7 +330,7 @@ def _state(published: PublishedVersion, day: date) -> str:
 
 
 def _facts(published: PublishedVersion, day: date) -> dict[str, object]:
-    return {**command.object_of("published version", published), "state": _state(published, day)}
+    return {**published_version_object(published), "state": _state(published, day)}
 
 
 _FACTS_OF_COLUMNS = {"contract": "id", "published": "published_on"}

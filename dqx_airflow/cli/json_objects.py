@@ -1,0 +1,236 @@
+"""The objects that commands print as JSON, one function each: their keys in order, and the values
+in the types of JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, timedelta
+from enum import Enum
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from dqx_airflow.cli.contract.documents import Covered
+    from dqx_airflow.contracts.datalex_binding import Impact
+    from dqx_airflow.contracts.diff.kinds import Change, Diff
+    from dqx_airflow.contracts.enforcement.enforced_contract import ClauseCoverage
+    from dqx_airflow.contracts.publishing import PublishedVersion
+    from dqx_airflow.contracts.uses import Reliance
+    from dqx_airflow.importing.tools import ImportedRule
+    from dqx_airflow.results.alerts import Alert
+    from dqx_airflow.results.incidents import Incident, IncidentNote, LackingRows
+    from dqx_airflow.tuning.comparison import ComparedAssertion, ComparedDay
+    from dqx_airflow.tuning.tuner import Tuned
+    from dqx_airflow.values import Span
+
+JsonObject: TypeAlias = "dict[str, Any]"
+
+
+def alert_object(alert: Alert) -> JsonObject:
+    """A failure of a past day, with its label."""
+    verdict, label = alert.verdict, alert.label
+    return _object(
+        date=alert.date,
+        gate=alert.gate,
+        map_index=alert.map_index,
+        check=verdict.check,
+        assertion=verdict.name,
+        severity=verdict.severity,
+        value=verdict.scaled_value,
+        expected=verdict.expected,
+        status=verdict.status,
+        reason=verdict.reason,
+        run_id=alert.run_id,
+        label=alert.label_kind,
+        labelled_by=None if label is None else label.author,
+        label_reason=None if label is None else label.reason,
+    )
+
+
+def impact_object(impact: Impact) -> JsonObject:
+    """A block of DataLex that a change of its contract affects."""
+    return _object(
+        block=impact.block,
+        contract=impact.contract,
+        breaking=impact.is_breaking,
+        certified=impact.is_certified,
+        reasons=impact.reasons,
+        advice=impact.advice,
+        file=impact.span.file,
+        line=impact.span.line,
+    )
+
+
+def compared_assertion_object(compared: ComparedAssertion) -> JsonObject:
+    """An assertion of a backtest, with its days."""
+    return _object(
+        check=compared.check,
+        assertion=compared.name,
+        severity=compared.severity,
+        days=[_compared_day_object(day) for day in compared.days],
+    )
+
+
+def _compared_day_object(day: ComparedDay) -> JsonObject:
+    return _object(
+        date=day.date,
+        map_index=day.map_index,
+        today="unknown" if day.before is None else day.before,
+        proposed="unknown" if day.after is None else day.after,
+        label=day.label,
+        value=day.value,
+        unknown=day.unknown,
+    )
+
+
+def contract_diff_object(diff: Diff) -> JsonObject:
+    """The changes between two versions of a contract, and the bump that they require."""
+    return _object(
+        id=diff.new.id,
+        old_version=diff.old.version,
+        new_version=diff.new.version,
+        due=diff.due.word,
+        declared=None if diff.declared is None else diff.declared.word,
+        falls_short=diff.falls_short,
+        shortfall=diff.shortfall,
+        changes=[_change_object(change) for change in diff.changes],
+    )
+
+
+def _change_object(change: Change) -> JsonObject:
+    return {
+        "kind": change.kind.name,
+        "class": change.change_class,
+        **_object(
+            bump=change.bump.word,
+            breaks=change.breaks,
+            path=change.path,
+            message=change.message,
+            reason=change.kind.reason,
+            old=change.old,
+            new=change.new,
+            old_span=_span_object(change.old_span),
+            new_span=_span_object(change.new_span),
+        ),
+    }
+
+
+def _span_object(span: Span | None) -> JsonObject | None:
+    if span is None:
+        return None
+    return _object(file=span.file, line=span.line, column=span.column)
+
+
+def covered_contract_object(covered: Covered) -> JsonObject:
+    """A contract with the treatment of its clauses."""
+    clauses = [_clause_object(clause) for clause in covered.clauses]
+    return _object(contract=covered.id, counts=covered.counts, clauses=clauses)
+
+
+def _clause_object(clause: ClauseCoverage) -> JsonObject:
+    return _object(
+        path=clause.path,
+        file=clause.span.file,
+        line=clause.span.line,
+        treatment=clause.treatment,
+        reason=clause.reason,
+        assertions=clause.assertions,
+    )
+
+
+def consumer_object(reliance: Reliance) -> JsonObject:
+    """A consumer of a contract, and the version that it relies on."""
+    use = reliance.use
+    return _object(
+        consumer=use.name,
+        use_case=use.how,
+        pin=use.pin,
+        version=reliance.version,
+        concern=reliance.concern,
+        file=None if use.span is None else use.span.file,
+        line=None if use.span is None else use.span.line,
+    )
+
+
+def published_version_object(published: PublishedVersion) -> JsonObject:
+    """A published version of a contract."""
+    return _object(
+        id=published.contract.id,
+        version=published.contract.version,
+        published_on=published.on,
+        digest=published.digest,
+        owner=published.contract.owner,
+    )
+
+
+def imported_rule_object(imported: ImportedRule) -> JsonObject:
+    """A rule of another tool, and how it was translated."""
+    return _object(
+        dataset=imported.rule.dataset,
+        place=imported.rule.place,
+        rule=imported.rule.shown,
+        outcome=imported.outcome,
+        assertions=imported.names,
+        reason=imported.reason or None,
+    )
+
+
+def incident_object(incident: Incident, lacking: Sequence[LackingRows]) -> JsonObject:
+    """An incident, with the rows that were judged and not promoted."""
+    acknowledgement = incident.acknowledgement
+    return _object(
+        id=incident.id,
+        gate=incident.last.run_key.gate,
+        date=incident.last.run_key.date,
+        map_index=incident.map_index,
+        rows=incident.rows,
+        scheduler_run=incident.last.run_key.scheduler_run,
+        status=incident.status,
+        outcome=incident.last.outcome,
+        worst=incident.last.worst,
+        detected_at=incident.detected_at,
+        ended_at=incident.ended_at,
+        seconds_to_detect=incident.time_to_detect,
+        seconds_to_acknowledge=incident.time_to_acknowledge,
+        seconds_to_end=incident.time_to_end,
+        acknowledged_by=None if acknowledgement is None else acknowledgement.author,
+        not_promoted=[_lacking_rows_object(rows) for rows in lacking],
+        notes=[_note_object(note) for note in incident.notes],
+    )
+
+
+def _lacking_rows_object(lacking: LackingRows) -> JsonObject:
+    return _object(dataset=lacking.dataset, target=lacking.target or None, rows=lacking.rows)
+
+
+def _note_object(note: IncidentNote) -> JsonObject:
+    return _object(kind=note.kind, author=note.author, text=note.text, at=note.at)
+
+
+def tuned_object(tuned: Tuned) -> JsonObject:
+    """The result of tuning for some tunables, without its proposal."""
+    return _object(
+        about=tuned.about, reason=tuned.reason, labels=tuned.labels, lacking=tuned.lacking
+    )
+
+
+def _object(**values: Any) -> JsonObject:
+    return {key: _in_json(value) for key, value in values.items()}
+
+
+def _in_json(value: Any) -> Any:
+    """A value in the types of JSON."""
+    from dqx_airflow.values.exact import nearest_float
+
+    match value:
+        case tuple():
+            return [_in_json(item) for item in value]
+        case Enum():
+            return value.value
+        case date():
+            return value.isoformat()
+        case timedelta():
+            return value.total_seconds()
+        case Fraction():
+            return nearest_float(value)
+    return value
