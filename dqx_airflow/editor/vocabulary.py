@@ -8,7 +8,6 @@ parse table the possible next words: both come from the grammar itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -32,27 +31,56 @@ from dqx_airflow.dql.syntax.source_file import LARGEST_FILE
 from dqx_airflow.metrics.row_functions import QUANTIFIERS
 
 
-def _described() -> Iterator[dict[str, str]]:
-    """The words of each section of `words.md`, with their meaning."""
+def _described(heading: str) -> dict[str, str]:
+    """The words below a heading of `words.md`, with their meaning.
+
+    :raises ValueError: the page has no such heading.
+    """
     page = files("dqx_airflow.editor").joinpath("words.md").read_text(encoding="utf-8")
-    for section in page.split("\n## ")[1:]:
-        yield dict(re.findall(r"^- `([\w ]+)`: (.+)$", section, re.MULTILINE))
+    sections = re.split(r"^## (.+)$", page, flags=re.MULTILINE)
+    words = sections[sections.index(heading) + 1]
+    return dict(re.findall(r"^- `([\w ]+)`: (.+)$", words, re.MULTILINE))
 
 
-KEYWORDS, ANNOTATIONS, PROFILE_TYPES, PARAMETERS = _described()
-"""All keywords and annotations, the words that may follow `type` in a profile, and the named
-parameters of calls."""
+KEYWORDS = _described("Keywords")
+ANNOTATIONS = _described("Annotations")
+PROFILE_TYPES = _described("Words after `type` in a profile")
+"""The words that may follow `type` in a profile."""
+PARAMETERS = _described("Named parameters of calls")
+"""The named parameters of calls."""
 
 
-Slot = Enum(
-    "Slot",
-    "NOTHING MEASURE ASSERTED ROW COLUMN DATASET CONSTANT MACRO MACRO_ARGUMENT PARAMETER "
-    "LIST_PARAMETER OTHER_VALUES ANNOTATION ANNOTATION_ARGUMENT SEVERITY TAG FORMAT TYPE "
-    "FITTING_TYPE PROFILE_TYPE DATE DATE_ARGUMENT EXPORT PATH CHECK_TEXT TAG_TEXT "
-    "ASSERTION_TEXT CHECK_OF_ASSERTION_TEXT",
-)
-"""The kind of name that belongs to a position: `ASSERTED` to the first word after `assert`, a
-measure or a shortcut; `OTHER_VALUES`, those of another dataset, to that after `in`."""
+class Slot(Enum):
+    """The kind of name that belongs to a position."""
+
+    NOTHING = "no name"
+    MEASURE = "a metric or a function of metrics"
+    ASSERTED = "the first word after `assert`: a measure or a shortcut"
+    ROW = "a column or a function of a row"
+    COLUMN = "a column"
+    DATASET = "a dataset"
+    CONSTANT = "a constant"
+    MACRO = "a macro"
+    MACRO_ARGUMENT = "an argument of a macro"
+    PARAMETER = "a parameter of a macro"
+    LIST_PARAMETER = "a parameter of a macro over which a loop iterates"
+    OTHER_VALUES = "the values of another dataset, after `in`"
+    ANNOTATION = "an annotation"
+    ANNOTATION_ARGUMENT = "an argument of an annotation"
+    SEVERITY = "a severity"
+    TAG = "a tag"
+    FORMAT = "a format of strings, after `is`"
+    TYPE = "a type of columns"
+    FITTING_TYPE = "a type, after `fits`"
+    PROFILE_TYPE = "a type of profiles"
+    DATE = "a date"
+    DATE_ARGUMENT = "an argument of a function of dates"
+    EXPORT = "an export of an imported file"
+    PATH = "the path of a file, in quotes"
+    CHECK_TEXT = "the name of a check, in quotes"
+    TAG_TEXT = "a tag, in quotes"
+    ASSERTION_TEXT = "the name of an assertion, in quotes"
+    CHECK_OF_ASSERTION_TEXT = "the check of an assertion, in quotes"
 
 
 @dataclass(frozen=True, slots=True)
