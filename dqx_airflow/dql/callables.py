@@ -18,8 +18,17 @@ from dqx_airflow.metrics.drift import DRIFT_DOCS, DRIFT_PARAMETERS
 from dqx_airflow.metrics.metric import ArgumentKind, Metric, Scan
 from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS
 
-CallableKind = Enum("CallableKind", "METRIC EXTENDED FUNCTION SHORTCUT ROW_FUNCTION DATE")
-"""The kind of a callable: an extended metric is that of other days, a date that of a profile."""
+
+class CallableKind(Enum):
+    """The kind of a callable."""
+
+    METRIC = "a metric of a dataset"
+    EXTENDED = "a metric over several days, such as day_over_day"
+    FUNCTION = "a function of metric values"
+    SHORTCUT = "a claim in one word, such as unique"
+    ROW_FUNCTION = "a function of the values of a row"
+    DATE = "a function of dates in profiles"
+
 
 Taken: TypeAlias = tuple[tuple[str, ArgumentKind | None], ...]
 """The arguments of a callable by name, each with its kind: None for an expression."""

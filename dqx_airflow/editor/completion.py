@@ -29,8 +29,19 @@ _FROM = re.compile(r'[\w\s,]*\}\s*from\s*"([^"\n]*)"')
 _HOLE = re.compile(r"\{(\w*)\Z")
 
 
-Sort = Enum("Sort", "KEYWORD METRIC FUNCTION CONSTANT MACRO PARAMETER COLUMN DATASET VALUE FILE")
-"""The kind of an item, for the icon in the editor."""
+class Sort(Enum):
+    """The kind of an item, for the icon in the editor."""
+
+    KEYWORD = "keyword"
+    METRIC = "metric"
+    FUNCTION = "function"
+    CONSTANT = "constant"
+    MACRO = "macro"
+    PARAMETER = "parameter"
+    COLUMN = "column"
+    DATASET = "dataset"
+    VALUE = "value"
+    FILE = "file"
 
 
 @dataclass(frozen=True, slots=True)

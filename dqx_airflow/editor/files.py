@@ -173,8 +173,16 @@ def _ignore(_: object) -> None:
     """Diagnostics are left to `diagnosis`, which checks the file as a whole."""
 
 
-OutlineKind = Enum("OutlineKind", "SUITE CONSTANT MACRO CHECK ASSERTION USE PROFILE")
-"""The kind of an entry in an outline."""
+class OutlineKind(Enum):
+    """The kind of an entry in an outline."""
+
+    SUITE = "suite"
+    CONSTANT = "constant"
+    MACRO = "macro"
+    CHECK = "check"
+    ASSERTION = "assertion"
+    USE = "use"
+    PROFILE = "profile"
 
 
 @dataclass(frozen=True, slots=True)

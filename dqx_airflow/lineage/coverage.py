@@ -198,7 +198,9 @@ class Flow:
 
 def event_files(path: Path) -> list[Path]:
     """The files with events at a path: itself, or those in a folder; empty if there are none."""
-    return sorted(path.rglob("*.json*")) if path.is_dir() else [path] * path.exists()
+    if path.is_dir():
+        return sorted(path.rglob("*.json*"))
+    return [path] if path.exists() else []
 
 
 def jobs_of(event: Mapping[str, Any]) -> set[str]:

@@ -549,7 +549,9 @@ def find_report(results: StoredResults | str, run_id_prefix: str) -> GateReport 
         row["run_id"]: row for row in results.select(schema.RUNS, keys, where, 'ORDER BY "run_id"')
     }
     if len(by_id) > 1 and run_id_prefix not in by_id:
-        matches = [*by_id][:_SHOWN_MATCHES] + ["..."] * (len(by_id) > _SHOWN_MATCHES)
+        matches = [*by_id][:_SHOWN_MATCHES]
+        if len(by_id) > _SHOWN_MATCHES:
+            matches.append("...")
         raise RequestError(
             f"{len(by_id)} runs have an id that starts with {run_id_prefix}",
             f"give more characters: {', '.join(matches)}",

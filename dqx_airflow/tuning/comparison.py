@@ -110,10 +110,16 @@ class BacktestComparison:
 
     def _tally(self, *, after: bool) -> Tally:
         judged = [(day.after if after else day.before, day.label) for _, day in self._all()]
-        statuses = [status for status, _ in judged]
-        passed, failed, skipped, error, unknown = map(statuses.count, (*Status, None))
-        false_alarms, missed = map(judged.count, ((Status.FAILED, False), (Status.PASSED, True)))
-        return Tally(passed, failed, skipped, error, unknown, false_alarms, missed)
+        numbers = Counter(status for status, _ in judged)
+        return Tally(
+            passed=numbers[Status.PASSED],
+            failed=numbers[Status.FAILED],
+            skipped=numbers[Status.SKIPPED],
+            error=numbers[Status.ERROR],
+            unknown=numbers[None],
+            false_alarms=judged.count((Status.FAILED, False)),
+            missed=judged.count((Status.PASSED, True)),
+        )
 
 
 def compare_judged(
@@ -314,18 +320,21 @@ def _differences(old: Plan, new: Plan) -> Iterator[ChangedAssertion]:
 
 
 def _in_words(planned: PlannedAssertion, plan: Plan, *, shows_term: bool = False) -> str:
-    """What an assertion claims, with the values of constants: `num_rows() >= LEAST (10) (P1)`.
+    """The claim of an assertion with the values of constants: `num_rows() >= LEAST (10) (P1)`.
 
     :param shows_term: with the datasets and the filters in full, for a date of the plan.
     """
     words = [planned.severity.value, *(f"tag {tag}" for tag in planned.tags)]
-    costs = planned.cost.false_positive, planned.cost.false_negative
-    words += [f"costs {costs[0]:g} and {costs[1]:g}"] * (planned.cost != DEFAULT_COST)
-    words += ["required"] * (planned.is_protected and planned.severity is not Severity.P0)
+    cost = planned.cost
+    if cost != DEFAULT_COST:
+        words.append(f"costs {cost.false_positive:g} and {cost.false_negative:g}")
+    if planned.is_protected and planned.severity is not Severity.P0:
+        words.append("required")
     needs_past = any({one.date} - {None, plan.date} for one in planned.requests + planned.history)
     if needs_past and plan.availability_threshold != DEFAULT_AVAILABILITY_THRESHOLD:
         words.append(f"availability from {plan.availability_threshold:.0%}")
-    words += ["experimental"] * planned.is_experimental
+    if planned.is_experimental:
+        words.append("experimental")
     if planned.multiplier != 1:
         words.append(f"times {exact_text(planned.multiplier)} by {', '.join(planned.profiles)}")
     if planned.disabled_by:
