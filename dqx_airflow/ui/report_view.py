@@ -390,7 +390,8 @@ def limit_of(verdict: Verdict) -> str:
 
 
 def fault_of(verdict: Verdict) -> str:
-    """What is wrong, on one line: `orders.id: null_count(id) is 3, expected == 0`, or why it is unknown."""
+    """A failure on one line: `orders.id: null_count(id) is 3, expected == 0`, or why there is no
+    value."""
     if verdict.status is Status.ERROR:
         return f"{verdict.name}: {verdict.reason or 'could not be evaluated'}"
     if verdict.status is Status.SKIPPED:

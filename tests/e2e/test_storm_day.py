@@ -63,7 +63,8 @@ def test_the_log_of_the_blocked_task_ends_with_the_verdict(demo: Demo) -> None:
     log = demo.task_log(STORM, "bronze_gate")
     verdict = (
         "blocked: gate flights_medallion.bronze_gate, dataset flights, date 2013-02-08: 3 of 17 "
-        "assertions failed; worst: flights.completeness.cancelled (P0): null_count(dep_time) / num_rows() "
+        "assertions failed; worst: flights.completeness.cancelled (P0): "
+        "null_count(dep_time) / num_rows() "
         "is 50.8%, expected < MAX_CANCELLED (10%)"
     )
     assert "GateBlocked" in log

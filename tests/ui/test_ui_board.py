@@ -62,8 +62,8 @@ def test_failing_gates_are_on_top_with_their_worst_assertion(get: Get, scene: Sc
     text = Html(get("board").text).text
     assert text.index("b_bad.gate") < text.index("c_late.gate") < text.index("a_good.gate")
     assert (
-        "P0 orders.id.null_share: null_count(id) / num_rows() is 50%, expected < MAX_NULLS (10%) 1 of 2 failed"
-        in text
+        "P0 orders.id.null_share: null_count(id) / num_rows() is 50%, expected "
+        "< MAX_NULLS (10%) 1 of 2 failed" in text
     )
     assert "task failed: see its log" in text
 

@@ -28,8 +28,8 @@ def test_the_tab_shows_the_outcome_and_every_assertion(tab: Get, scene: Scene) -
     page = Html(tab().text)
     assert "✕ blocked lake.gate data of 2024-03-20" in page.text
     assert (
-        "1 of 2 assertions failed; worst: orders.id.null_share (P0): null_count(id) / num_rows() is 50%"
-        in page.text
+        "1 of 2 assertions failed; worst: orders.id.null_share (P0): "
+        "null_count(id) / num_rows() is 50%" in page.text
     )
     assert "✕ failed P0 orders.id.null_share null_count(id) / num_rows() 50%" in page.text
     assert "✓ passed P1 orders.not_empty num_rows() 5000 > 0" in page.text

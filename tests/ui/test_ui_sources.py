@@ -37,8 +37,8 @@ def test_the_whole_suite_is_shown_with_its_failures(tab: Get, scene: Scene) -> N
         'orders.dql 1 suite "Orders" { 2 const MAX_NULLS = 10% '
         '3 4 check "Completeness" on orders { '
         "5 assert null_count(id) / num_rows() < MAX_NULLS (failed) "
-        "orders.id.null_share: null_count(id) / num_rows() is 50%, expected < MAX_NULLS (10%) 6 } 7 }"
-        in page.text
+        "orders.id.null_share: null_count(id) / num_rows() is 50%, expected < "
+        "MAX_NULLS (10%) 6 } 7 }" in page.text
     )
     assert len(page.all("div", class_="at failed")) == 1
     assert "<mark>null_count(id) / num_rows()</mark>" in tab().text
@@ -119,8 +119,8 @@ def test_without_sources_the_lines_of_the_assertions_are_shown(tab: Get, scene: 
     text = Html(tab().text).text
     assert (
         "orders.dql 5 assert null_count(id) / num_rows() < MAX_NULLS (failed) "
-        "orders.id.null_share: null_count(id) / num_rows() is 50%, expected < MAX_NULLS (10%) ⋯ 3 lines 9 assert num_rows() > 0"
-        in text
+        "orders.id.null_share: null_count(id) / num_rows() is 50%, expected < "
+        "MAX_NULLS (10%) ⋯ 3 lines 9 assert num_rows() > 0" in text
     )
 
 
