@@ -14,6 +14,24 @@ DEFAULT_MOST_GROUPS = 10_000
 MOST_GROUPS = 1_000_000
 """The maximum for `@max_groups`: groups are judged in one process."""
 
+MOST_DAYS = 36_525
+"""The maximum for a number of days that someone writes, a century: dates end with the year 9999."""
+
+LONGEST_TIME_S = MOST_DAYS * 86_400
+"""The maximum for a time limit in seconds."""
+
+MOST_LISTED = 1_000_000
+"""The maximum for a number of rows to show or to sample."""
+
+LARGEST_ID = 2**63 - 1
+"""The maximum for numbers that name something, as Delta, Iceberg and databases store them."""
+
+LARGEST_MAP_INDEX = 999_999_999
+"""The maximum for the map index of a task instance."""
+
+MOST_CLOCK_SKEW_HOURS = MOST_DAYS * 24
+"""The maximum for `max_clock_skew_hours`."""
+
 DEFAULT_CLOCK_SKEW_HOURS = 24.0
 """How far in the future a timestamp may be that makes data fresh."""
 

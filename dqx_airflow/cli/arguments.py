@@ -16,9 +16,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from dqx_airflow.cli.command import ROOT_VARIABLES, parameters_of, storage_options, with_parameters
+from dqx_airflow.cli.command import (
+    ROOT_VARIABLES,
+    finite,
+    parameters_of,
+    storage_options,
+    with_parameters,
+)
 from dqx_airflow.datasets.dqx_toml import Output, Unsupported, find_settings, read_settings
 from dqx_airflow.errors import DqxError, RequestError
+from dqx_airflow.limits import LARGEST_MAP_INDEX, MOST_CLOCK_SKEW_HOURS
 from dqx_airflow.values import Selection, Severity
 from dqx_airflow.values.request import SETTABLE_OPTIONS, days_before, selection_of
 
@@ -150,6 +157,8 @@ def _run_options() -> Iterator[inspect.Parameter]:
         typed = typer.Option(
             f"--{flag}/--no-{flag}" if kind is bool else f"--{flag}",
             min=0 if kind is float else None,
+            max=MOST_CLOCK_SKEW_HOURS if kind is float else None,
+            callback=finite if kind is float else None,
             help=option.metadata["help"],
         )
         annotation = Annotated[kind | None, typed]  # type: ignore[valid-type]
@@ -172,7 +181,10 @@ GateOption: TypeAlias = Annotated[
     str | None, typer.Option("--gate", help="The gate, if several run the suite.")
 ]
 MapIndexOption: TypeAlias = Annotated[
-    int | None, typer.Option("--map-index", min=0, help="Only this instance of a mapped gate.")
+    int | None,
+    typer.Option(
+        "--map-index", min=0, max=LARGEST_MAP_INDEX, help="Only this instance of a mapped gate."
+    ),
 ]
 CheckOption: TypeAlias = Annotated[
     str | None,

@@ -6,6 +6,7 @@ the settings in `dqx.toml`, suites and contracts selected by paths, the results 
 from __future__ import annotations
 
 import errno
+import math
 import os
 import re
 import sys
@@ -392,6 +393,13 @@ def of_extra(user: str, extra: str, *packages: str) -> Iterator[None]:
             raise
         problem = f"{user} needs {packages[0]}, which is not installed"
         raise RequestError(problem, f"pip install 'dqx-airflow[{extra}]'") from None
+
+
+def finite(value: float | None) -> float | None:
+    """A number of the command line, which is also within its range: NaN would be in any."""
+    if value is not None and math.isnan(value):
+        raise typer.BadParameter("nan is not a number.")
+    return value
 
 
 TYPED_VARIABLES: ContextVar[tuple[str, ...]] = ContextVar("TYPED_VARIABLES", default=())

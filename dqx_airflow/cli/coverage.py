@@ -33,7 +33,9 @@ def coverage(
     results: Annotated[str | None, typer.Option(envvar=command.ROOT_VARIABLES)] = None,
     dataset: DatasetOption = None,
     config: ConfigOption = None,
-    least: Annotated[float, typer.Option("--min", min=0, max=100, metavar="PERCENT")] = 0,
+    least: Annotated[
+        float, typer.Option("--min", min=0, max=100, metavar="PERCENT", callback=command.finite)
+    ] = 0,
     output: command.TableOrJson = "table",
 ) -> None:
     """Show which tables and columns of a data flow no gate and no assertion sees.

@@ -20,6 +20,7 @@ from dqx_airflow.datasets.settings import datasets_of_arguments, format_of, sett
 from dqx_airflow.diagnostics.renderers import json_text
 from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.errors import NoCounterpartError, RequestError
+from dqx_airflow.limits import MOST_DAYS
 from dqx_airflow.values import DatasetRef
 
 if TYPE_CHECKING:
@@ -240,7 +241,7 @@ _TAKEN = (
 def suggest(
     *,
     dataset: Annotated[list[str], typer.Option(metavar="NAME=LOCATION[?KEY=VALUE&...]")],
-    days: Annotated[int, typer.Option(min=1)] = 30,
+    days: Annotated[int, typer.Option(min=1, max=MOST_DAYS)] = 30,
     name: str | None = None,
     output: Annotated[Path | None, typer.Option("--output", "-o")] = None,
     connection: ConnectionOption = None,

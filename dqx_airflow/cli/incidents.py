@@ -16,6 +16,7 @@ from dqx_airflow.cli.command import RootOption, TextFormatOption, json_if, print
 from dqx_airflow.cli.json_objects import incident_object
 from dqx_airflow.cli.stores import results_under
 from dqx_airflow.errors import RequestError
+from dqx_airflow.limits import MOST_DAYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -208,7 +209,7 @@ def waive(
     owner: Annotated[str, typer.Option()],
     below: Annotated[str | None, typer.Option(metavar="LIMIT")] = None,
     above: Annotated[str | None, typer.Option(metavar="LIMIT")] = None,
-    longest: Annotated[int, typer.Option(metavar="DAYS", min=1)] = 30,
+    longest: Annotated[int, typer.Option(metavar="DAYS", min=1, max=MOST_DAYS)] = 30,
     author: str | None = None,
     root: RootOption = None,
 ) -> None:

@@ -19,6 +19,7 @@ from dqx_airflow.cli.json_objects import alert_object
 from dqx_airflow.diagnostics import diagnostic
 from dqx_airflow.diagnostics.renderers import json_text
 from dqx_airflow.errors import RequestError
+from dqx_airflow.limits import MOST_DAYS
 from dqx_airflow.values import day_of_instance
 from dqx_airflow.values.request import days_before
 
@@ -32,7 +33,7 @@ def alerts(
     suite: arguments.SuiteArgument,
     *,
     unlabeled: bool = False,
-    days: Annotated[int, typer.Option(min=1)] = 7,
+    days: Annotated[int, typer.Option(min=1, max=MOST_DAYS)] = 7,
     until: Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"])] = None,
     gate: arguments.GateOption = None,
     map_index: arguments.MapIndexOption = None,

@@ -18,6 +18,7 @@ from dqx_airflow.datasets.dqx_toml import Output
 from dqx_airflow.diagnostics.renderers import json_text
 from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.errors import RequestError
+from dqx_airflow.limits import LARGEST_ID, MOST_LISTED
 from dqx_airflow.values import DatasetRef, GateReport, GateRequest, Outcome
 
 if TYPE_CHECKING:
@@ -36,9 +37,11 @@ def mutate(
     results: arguments.ResultsOption = None,
     dataset: arguments.DatasetOption = None,
     config: arguments.ConfigOption = None,
-    least: Annotated[float, typer.Option("--min", min=0, max=100, metavar="PERCENT")] = 0,
-    rows: Annotated[int, typer.Option(min=1)] = MOST_ROWS,
-    seed: int = 0,
+    least: Annotated[
+        float, typer.Option("--min", min=0, max=100, metavar="PERCENT", callback=command.finite)
+    ] = 0,
+    rows: Annotated[int, typer.Option(min=1, max=MOST_LISTED)] = MOST_ROWS,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_ID)] = 0,
     connection: arguments.ConnectionOption = None,
     output: Output = Output.TABLE,
     output_file: arguments.OutputFileOption = None,

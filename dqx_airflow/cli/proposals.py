@@ -20,6 +20,7 @@ from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.renderers import draw, json_text
 from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.errors import RequestError
+from dqx_airflow.limits import MOST_LISTED
 from dqx_airflow.values.exact import is_finite_number
 
 if TYPE_CHECKING:
@@ -43,8 +44,8 @@ def tune(
     since: arguments.SinceOption = None,
     until: arguments.UntilOption = None,
     profile_days: Literal["exclude", "include"] = "exclude",
-    max_move: Annotated[float, typer.Option(min=0.01, max=1)] = 0.25,
-    min_labels: Annotated[int, typer.Option(min=4)] = 4,
+    max_move: Annotated[float, typer.Option(min=0.01, max=1, callback=command.finite)] = 0.25,
+    min_labels: Annotated[int, typer.Option(min=4, max=MOST_LISTED)] = 4,
     holidays: Annotated[str | None, typer.Option(metavar="COUNTRY")] = None,
     propose: bool = False,
     output_dir: Path | None = None,

@@ -14,6 +14,7 @@ from dqx_airflow.cli.command import EXIT_FAILED, ROOT_VARIABLES
 from dqx_airflow.cli.stores import find_run
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.errors import DqxError, RequestError, first_line
+from dqx_airflow.limits import LARGEST_ID
 from dqx_airflow.lineage.names import location_of, trimmed_location
 from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome
 from dqx_airflow.values.redact import redact
@@ -30,7 +31,7 @@ def publish(
     catalog: str | None = None,
     run: str | None = None,
     unjudged: bool = False,
-    snapshot: int | None = None,
+    snapshot: Annotated[int | None, typer.Option(min=0, max=LARGEST_ID)] = None,
     results: Annotated[str | None, typer.Option(envvar=ROOT_VARIABLES)] = None,
 ) -> None:
     """Publish a branch of an Iceberg table: the branch from which it began gets its snapshots.

@@ -21,6 +21,7 @@ from dqx_airflow.cli.stores import days_in
 from dqx_airflow.datasets.dqx_toml import Output
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.errors import RequestError
+from dqx_airflow.limits import MOST_LISTED
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -63,7 +64,7 @@ def show(
     *,
     gate: str | None = None,
     on: _Day = None,
-    limit: Annotated[int, typer.Option(min=1)] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=MOST_LISTED)] = 20,
     masked: Annotated[list[str] | None, typer.Option(metavar="COLUMN")] = None,
     output: TextFormatOption = "text",
 ) -> None:

@@ -21,6 +21,7 @@ import typer
 
 from dqx_airflow.cli import command
 from dqx_airflow.errors import RequestError, StoreError, first_line
+from dqx_airflow.limits import LONGEST_TIME_S, MOST_LISTED
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -42,7 +43,7 @@ def list_(
     root: command.RootOption = None,
     gate: str | None = None,
     on: Annotated[datetime | None, typer.Option("--date", formats=["%Y-%m-%d"])] = None,
-    limit: Annotated[int, typer.Option(min=1)] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=MOST_LISTED)] = 20,
     all_attempts: bool = False,
     output: command.TextFormatOption = "text",
 ) -> None:
@@ -266,7 +267,9 @@ def flush(
     *,
     spool: Annotated[Path | None, typer.Option(envvar="DQX_LINEAGE_SPOOL")] = None,
     root: Annotated[str | None, typer.Option(envvar=command.ROOT_VARIABLES)] = None,
-    timeout: Annotated[float, typer.Option(min=0.1)] = 60.0,
+    timeout: Annotated[
+        float, typer.Option(min=0.1, max=LONGEST_TIME_S, callback=command.finite)
+    ] = 60.0,
     output: command.TextFormatOption = "text",
 ) -> None:
     """Send the lineage events that gates could not send, with OpenLineage's own configuration.

@@ -45,12 +45,13 @@ from dqx_airflow.datasets import connections, reader_options
 from dqx_airflow.datasets.settings import SETTINGS, dataset_ref, mistakes_in, paths_overlap
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean
 from dqx_airflow.errors import RequestError
+from dqx_airflow.limits import MOST_CLOCK_SKEW_HOURS
 from dqx_airflow.values import DatasetRef, RunOptions, Severity, Span
 from dqx_airflow.values.blank import is_blank
-from dqx_airflow.values.exact import MANY_DIGITS, TOO_LARGE, is_finite_number
+from dqx_airflow.values.exact import MANY_DIGITS, TOO_LARGE
 from dqx_airflow.values.json_form import setting_text
 from dqx_airflow.values.redact import may_be_secret
-from dqx_airflow.values.request import SETTABLE_OPTIONS, day_in
+from dqx_airflow.values.request import SETTABLE_OPTIONS, day_in, is_clock_skew
 from dqx_airflow.values.secret_forms import is_secret_setting
 
 Keys: TypeAlias = tuple[str, ...]
@@ -567,8 +568,8 @@ def _member(kind: type[Enum], value: Any) -> Enum | None:
 _OF_TYPE: Mapping[type, tuple[Callable[[Any], Any], str]] = {
     bool: (lambda value: value if isinstance(value, bool) else None, "write true or false"),
     float: (
-        lambda value: float(value) if is_finite_number(value) and value >= 0 else None,
-        "write a number of hours",
+        lambda value: float(value) if is_clock_skew(value) else None,
+        f"write a number of hours, from 0 to {MOST_CLOCK_SKEW_HOURS}",
     ),
     Severity: (partial(_member, Severity), 'write "P0", "P1", "P2" or "P3"'),
 }

@@ -5,7 +5,6 @@ Templates, and outputs of other tasks, are left to the run.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +18,7 @@ from airflow.sdk.definitions.asset import Asset, AssetRef, BaseAsset
 from dqx_airflow import values
 from dqx_airflow.datasets import settings as of_datasets
 from dqx_airflow.errors import RequestError
-from dqx_airflow.limits import MOST_SAMPLE_ROWS
+from dqx_airflow.limits import LONGEST_TIME_S, MOST_CLOCK_SKEW_HOURS, MOST_SAMPLE_ROWS
 from dqx_airflow.operators import gate_arguments, gate_request
 from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.gate_arguments import SELECTING, has_open, is_open, one_of
@@ -27,7 +26,8 @@ from dqx_airflow.operators.outcome import OnViolation
 from dqx_airflow.operators.submitters import submitter_mistake
 from dqx_airflow.values import Attempt, DatasetRef, RunKey, Selection, Severity, SourceFile
 from dqx_airflow.values.blank import blanks_in
-from dqx_airflow.values.request import require_whole_run
+from dqx_airflow.values.exact import is_finite_number
+from dqx_airflow.values.request import is_clock_skew, require_whole_run
 
 if TYPE_CHECKING:
     from dqx_airflow.dql import nodes
@@ -94,12 +94,15 @@ def setting_mistakes(gate: Any) -> Iterator[str]:
     if not isinstance(rows, int) or isinstance(rows, bool) or not 0 <= rows <= MOST_SAMPLE_ROWS:
         yield f"sample_rows={rows!r}: write a number from 0 to {MOST_SAMPLE_ROWS}"
     skew = gate.max_clock_skew_hours
-    if isinstance(skew, bool) or not isinstance(skew, int | float) or not skew >= 0:
-        yield f"max_clock_skew_hours={skew!r}: write a number of hours, 0 or more"
+    if not is_clock_skew(skew):
+        yield (
+            f"max_clock_skew_hours={skew!r}: write a number of hours, from 0 to "
+            f"{MOST_CLOCK_SKEW_HOURS}"
+        )
     if gate.timeout is not None and not _is_time(gate.timeout):
         yield (
-            f"timeout={gate.timeout!r}: write a timedelta, or seconds, of more than 0, such as "
-            "timedelta(minutes=10)"
+            f"timeout={gate.timeout!r}: write a timedelta, or seconds, of more than 0 and at "
+            "most a century, such as timedelta(minutes=10)"
         )
     yield from gate_arguments.spark_mistakes(gate)
     if gate.submit is not None and (mistake := submitter_mistake(gate.submit)):
@@ -193,7 +196,10 @@ def _ask_mistakes(gate: Any) -> Iterator[str]:
     yield from one_of("ask_default", gate.ask_default, ("block", "accept"))
     limit = gate.ask_timeout
     if limit is not None and not is_open(limit) and not _is_time(limit):
-        yield f"ask_timeout={limit!r}: write a timedelta, or seconds, of more than 0"
+        yield (
+            f"ask_timeout={limit!r}: write a timedelta, or seconds, of more than 0 and at most "
+            "a century"
+        )
     if gate.on_violation != "ask" and not is_open(gate.on_violation):
         for name, default in (("ask_timeout", None), ("ask_default", "block")):
             if getattr(gate, name) != default:
@@ -463,10 +469,8 @@ def _tried(check: Callable[[], object]) -> list[str]:
 
 def _is_time(given: object) -> bool:
     if isinstance(given, timedelta):
-        return given > timedelta(0)
-    if isinstance(given, bool) or not isinstance(given, int | float):
-        return False
-    return 0 < given < math.inf
+        return timedelta(0) < given <= timedelta(seconds=LONGEST_TIME_S)
+    return is_finite_number(given) and 0 < given <= LONGEST_TIME_S
 
 
 def _each(given: Any) -> list[Any]:

@@ -490,6 +490,8 @@ def with_waivers(
 def _waived(verdict: Verdict, waiver: Waiver) -> Verdict:
     if verdict.status is not Status.FAILED or verdict.waived_by is not None:
         return verdict
+    if waiver.rule not in (None, verdict.rule):
+        return noted(verdict, f"the waiver is for another rule, `{waiver.rule}`: {waiver}")
     if not verdict.is_protected and waiver.covers(verdict.scaled_value):
         return replace(verdict, waived_by=str(waiver))
     protected = "P0" if verdict.severity is Severity.P0 else "@required"
@@ -515,7 +517,8 @@ def with_acceptance(
     """The verdicts, with those accepted that block, if a person has accepted exactly this data; and
     the acceptance.
 
-    An acceptance is void if a fingerprint differs or is unknown, and if another assertion blocks.
+    An acceptance is void if a fingerprint differs or is unknown, and if another assertion, or
+    another rule of its name, blocks.
 
     :param fingerprints: returns those of the datasets.
     """
@@ -558,11 +561,17 @@ def _objection(
     changed = [name for name, own in fingerprints.items() if own is None or before.get(name) != own]
     if changed:
         return f"the data of {', '.join(changed)} has changed since, or cannot be identified"
-    new = [
-        verdict.name for verdict in blocking if (verdict.check, verdict.name) not in accepted.failed
-    ]
+    names = {(check, name) for check, name, _ in accepted.failed}
+    new = [verdict.name for verdict in blocking if (verdict.check, verdict.name) not in names]
     if new:
         return f"{', '.join(new)} had not failed"
+    others = [
+        verdict.name
+        for verdict in blocking
+        if (verdict.check, verdict.name, verdict.rule) not in accepted.failed
+    ]
+    if others:
+        return f"{', '.join(others)} was another rule"
     protected = [verdict.name for verdict in blocking if verdict.is_protected]
     if protected and not accept_required:
         return f"{', '.join(protected)} is P0 or @required, and accept_required is not set"

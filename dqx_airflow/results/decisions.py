@@ -71,7 +71,7 @@ def _accepted(results: StoredResults, note: IncidentNote) -> AcceptedData | None
     return AcceptedData(
         Acceptance(report.run_id, note.author, note.text, note.at),
         tuple((dataset.name, dataset.fingerprint) for dataset in report.datasets),
-        frozenset((verdict.check, verdict.name) for verdict in failed),
+        frozenset((verdict.check, verdict.name, verdict.rule) for verdict in failed),
     )
 
 
@@ -154,7 +154,9 @@ def gates_called(results: StoredResults, gate: str) -> list[str]:
     return own
 
 
-_LIMIT = re.compile(r"\s*(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))\s*(?P<unit>%|[a-z]*)\s*")
+_LIMIT = re.compile(
+    r"\s*(?P<number>[+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30}))\s*(?P<unit>%|[a-z]*)\s*", re.ASCII
+)
 _UNITS: Mapping[str, int | Fraction] = {
     "": 1,
     "%": Fraction(1, 100),
@@ -207,7 +209,7 @@ def new_waiver(
             f"{verdict.name} is {protected}, which no one can waive",
             "accept the data of one date instead: `dql accept`",
         )
-    least, most = _limit("above", above), _limit("below", below)
+    least, most = waiver_limit("above", above), waiver_limit("below", below)
     if (least or most) and isinstance(verdict.scaled_value, str):
         raise RequestError(f"the value of {verdict.name} is not a number", "leave out the limit")
     return Waiver(
@@ -220,10 +222,11 @@ def new_waiver(
         author,
         below=most,
         above=least,
+        rule=verdict.rule,
     )
 
 
-def _limit(name: str, text: str | None) -> str | None:
+def waiver_limit(name: str, text: str | None) -> str | None:
     """A limit as the exact number that values are compared with."""
     if text is None or not text.strip():
         return None

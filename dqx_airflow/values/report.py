@@ -3,6 +3,7 @@ decide about verdicts; and what the conformance cases found about an engine."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta, timezone
 from fractions import Fraction
@@ -37,7 +38,8 @@ class Waiver:
 
     `below` and `above` are the exact limits of the value, as strings: a value that reaches them is
     not waived. `owner` takes care of the cause, `author` wrote the waiver. `ended_by` is who ended
-    it early.
+    it early. `rule` is the `Verdict.rule` that it waives: another rule of this name is not waived.
+    It is None in waivers of version 0.2.
     """
 
     gate: str
@@ -52,6 +54,7 @@ class Waiver:
     at: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
     id: str = field(default_factory=lambda: str(uuid4()))
     ended_by: str | None = None
+    rule: str | None = None
 
     def is_active(self, now: datetime) -> bool:
         """Whether it has begun and has not ended."""
@@ -93,11 +96,11 @@ class Acceptance:
 @dataclass(frozen=True, slots=True)
 class AcceptedData:
     """The data that an acceptance is about: the fingerprint of each dataset, and the assertions, by
-    check and name, that did not hold."""
+    check, name and rule, that did not hold."""
 
     acceptance: Acceptance
     fingerprints: tuple[tuple[str, str | None], ...]
-    failed: frozenset[tuple[str, str]]
+    failed: frozenset[tuple[str, str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +195,15 @@ class Verdict:
     accepted_by: str | None = None
     rows_left_out: bool = False
 
+    @property
+    def rule(self) -> str:
+        """The metric and the condition as written, without the values of a day.
+
+        Who waives a failure, or accepts data despite it, decides about this rule: a name may stand
+        for another one later.
+        """
+        return f"{self.expression} {_without_values(self.expected)}"
+
     def can_block(self, fail_on: Severity) -> bool:
         """True if a gate is blocked when this fails, and broken when it cannot be evaluated."""
         decisions = self.let_by, self.waived_by, self.accepted_by
@@ -210,6 +222,15 @@ class Verdict:
         """
         is_chosen = self.disabled_by is not None or self.let_by is not None
         return self.status is Status.SKIPPED and not is_chosen
+
+
+_VALUES = re.compile(r"(?<=[\w)\]\"'`%}])(?<! and) \([^()]*(?:\([^()]*\)[^()]*)*\)(?=$| for )")
+"""The values of metrics behind a condition, as `plan.condition.expected_text` writes them:
+`<= maximum(b) (3)`. Parentheses behind an operator are part of the condition."""
+
+
+def _without_values(expected: str) -> str:
+    return _VALUES.sub("", expected)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from dqx_airflow.errors import RequestError
-from dqx_airflow.limits import DEFAULT_CLOCK_SKEW_HOURS, DEFAULT_SAMPLE_ROWS
+from dqx_airflow.limits import DEFAULT_CLOCK_SKEW_HOURS, DEFAULT_SAMPLE_ROWS, MOST_CLOCK_SKEW_HOURS
 from dqx_airflow.values.contracts import (
     EnforcedContract,
     ImportedFile,
@@ -22,6 +22,7 @@ from dqx_airflow.values.contracts import (
     SourceFile,
     SourceLocation,
 )
+from dqx_airflow.values.exact import is_finite_number
 from dqx_airflow.values.redact import redact_urls
 
 FORMATS = ("delta", "parquet", "csv", "json", "orc", "avro", "iceberg")
@@ -167,6 +168,14 @@ class RunOptions:
         },
     )
 
+    def __post_init__(self) -> None:
+        if not is_clock_skew(self.max_clock_skew_hours):
+            raise RequestError(
+                f"max_clock_skew_hours={self.max_clock_skew_hours!r} is no number of hours from 0 "
+                f"to {MOST_CLOCK_SKEW_HOURS:,}",
+                f"write it like {DEFAULT_CLOCK_SKEW_HOURS:g}",
+            )
+
     @property
     def session_settings(self) -> dict[str, str]:
         """The settings of a Spark session that is opened for the run; those of the user win."""
@@ -176,6 +185,11 @@ class RunOptions:
     def keywords(self) -> dict[str, Any]:
         """The options by name."""
         return {option.name: getattr(self, option.name) for option in fields(RunOptions)}
+
+
+def is_clock_skew(given: object) -> bool:
+    """True for a valid `max_clock_skew_hours`."""
+    return is_finite_number(given) and 0 <= given <= MOST_CLOCK_SKEW_HOURS
 
 
 SETTABLE_OPTIONS: dict[str, Field[Any]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, datetime, timezone
 from fractions import Fraction
 
@@ -45,6 +46,47 @@ def test_a_waiver_covers_values_within_its_limits(
     (found,) = with_waivers([verdict(value)], [waiver(below=below, above=above)], NOW)
     assert (found.waived_by is not None) is is_waived
     assert found.can_block(Severity.P1) is not is_waived
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_waived"),
+    [
+        ({}, True),
+        ({"expected": "<= maximum(b) (7)"}, True),  # the value of another day
+        ({"expected": "<= maximum(c) (3)"}, False),
+        ({"expected": "< maximum(b) (3)"}, False),
+        ({"expected": "<= 5 * (2 + 3)"}, False),
+        ({"expression": "null_count(x)"}, False),
+        ({"expected": "<= maximum(b) (3) for each country"}, False),
+    ],
+)
+def test_a_waiver_is_for_the_rule_that_had_this_name(
+    changes: dict[str, object], is_waived: bool
+) -> None:
+    rule = {"expression": "maximum(a)", "expected": "<= maximum(b) (3)"}
+    waived = replace(waiver(), rule=verdict(**rule).rule)
+    (found,) = with_waivers([verdict(**{**rule, **changes})], [waived], NOW)
+    assert (found.waived_by is not None) is is_waived
+    if not is_waived:
+        assert found.note is not None
+        assert "another rule, `maximum(a) <= maximum(b)`" in found.note
+    (before,) = with_waivers([verdict(**{**rule, **changes})], [waiver()], NOW)  # of version 0.2
+    assert before.waived_by is not None
+
+
+@pytest.mark.parametrize(
+    ("expected", "rule"),
+    [
+        ("== 0", "m == 0"),
+        ("<= (2 + 3)", "m <= (2 + 3)"),
+        ("<= 5 * (2 + 3)", "m <= 5 * (2 + 3)"),
+        ("within usual(m) (1 and 9: weekdays (5))", "m within usual(m)"),
+        ("== count(b) (3) for each country", "m == count(b) for each country"),
+        ("between lag(m, 1) and 9 (3 and 9)", "m between lag(m, 1) and 9"),
+    ],
+)
+def test_a_rule_has_no_values_of_a_day(expected: str, rule: str) -> None:
+    assert verdict(expression="m", expected=expected).rule == rule
 
 
 @pytest.mark.parametrize(
