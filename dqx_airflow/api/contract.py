@@ -322,15 +322,18 @@ def assert_contract(
     :raises ContractViolation: columns are missing or of another type.
     :raises SourceError: the contract cannot be read.
     :raises RequestError: it has another version than the reader relies on, is past its end, or
-        promises no columns.
+        promises no columns; or the frame is none of Spark.
     """
+    if not isinstance(contract, Contract | str | os.PathLike):
+        raise RequestError(
+            f"not a contract: {type(contract).__name__}",
+            "write assert_contract(frame, contract), with the path of the contract or a loaded one",
+        )
+    columns = _declared_columns(frame)
     if not isinstance(contract, Contract):
         contract = Contract.load(contract)
     narrowed = contract.of_schemas(model, version=version, strict=strict)
-    columns: Any = getattr(frame, "dtypes", None)
-    if columns is None:
-        raise RequestError(f"{type(frame).__name__} is not a DataFrame", "pass a Spark DataFrame")
-    table = Table(tuple(values.DatasetField(name, spark_type) for name, spark_type in columns), ())
+    table = Table(columns, ())
     (name,) = narrowed.models
     results = narrowed.run(MemoryDatabase({name: table}), date.today(), allow_empty=True)
     if not results.report.verdicts:
@@ -347,6 +350,19 @@ def assert_contract(
             tuple(broken),
         )
     return frame
+
+
+def _declared_columns(frame: object) -> tuple[values.DatasetField, ...]:
+    """The columns of a DataFrame of Spark, which has their names and types as pairs in `dtypes`."""
+    match getattr(frame, "dtypes", None):
+        case [*pairs] if all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
+            return tuple(values.DatasetField(name, kind) for name, kind in pairs)
+    name, library = type(frame).__name__, type(frame).__module__.partition(".")[0]
+    kind = name if library == "builtins" else f"{name} of {library}"
+    raise RequestError(
+        f"{kind} is not a DataFrame of Spark, whose columns have declared types",
+        "check the values of other frames: ContractValidator(contract).validate(frame)",
+    )
 
 
 def _of_contract(

@@ -512,13 +512,12 @@ class _CallReader:
         of_data, problems = datasets_of_arguments((f"{_DATA}={data}",))
         self.problems.add(problems, {"--dataset": f"{_DATA}={data}"})
         if len(models) != 1:
-            message = (
-                f"--data is for a contract with one model, but this one has {', '.join(models)}"
-            )
+            named = ", ".join(models) or "none"
+            message = f"--data is for a contract with one model, but this one has {named}"
             self.problems.wrong("--data", data, message, "write --dataset NAME=PATH for each")
             return {}
-        named = (replace(ref, name=models[0]) for ref in of_data.values())
-        return {ref.name: self.settings.with_masks(ref) for ref in named}
+        renamed = (replace(ref, name=models[0]) for ref in of_data.values())
+        return {ref.name: self.settings.with_masks(ref) for ref in renamed}
 
     def _warn_of_unused(self, given: Mapping[str, DatasetRef]) -> None:
         for line, name in enumerate(given, start=1):

@@ -189,6 +189,8 @@ class Field:
     contract states none, else a Spark type, or a word for several of them: `number`,
     `whole_number`, `text`, `any`; nested types are only `array`, `map` and `struct`, with their
     parts in `items`, `keys`, `values` and `fields`. `written_type` is as the document spells it.
+    `logical_type` is the logical type of ODCS beside a physical type that it agrees with: `integer`
+    for a decimal of 12 digits.
 
     `semantic` is the meaning of the field in words, `is_sensitive` masks its values. The
     `example_spans` are the positions of the `examples`, one for each. `id` is its identifier in the
@@ -218,6 +220,7 @@ class Field:
     example_spans: tuple[Span, ...] = field(default=(), compare=False)
     id: str | None = field(default=None, compare=False)
     inputs: tuple[FieldSource, ...] = ()
+    logical_type: str | None = field(default=None, compare=False)
 
     @property
     def is_nullable(self) -> bool:

@@ -370,7 +370,7 @@ def headline(report: GateReport) -> str:
         line += f", {skipped} skipped"
     verdict = report.worst
     if verdict is None:
-        return line + ("; nothing was checked" if report.outcome is Outcome.BROKEN else "")
+        return line + (f"; {report.nothing_checked}" if report.outcome is Outcome.BROKEN else "")
     line += f"; worst: {verdict.name} ({verdict.severity.value})"
     if verdict.status is not Status.FAILED:
         return printable(f"{line}: {verdict.reason}")

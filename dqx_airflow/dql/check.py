@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, errors_of
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.suite import check_constant, check_suite
-from dqx_airflow.dql.linking import Expander, Linker, Reader, no_imports
+from dqx_airflow.dql.linking import Expander, Linker, Reader, Scope, no_imports
 from dqx_airflow.dql.syntax.datalex_blocks import read_blocks
 from dqx_airflow.dql.syntax.grammar import gc_paused
 from dqx_airflow.dql.syntax.parser import Parsed, parse
@@ -179,6 +179,7 @@ def _check_file(
     suite = expander.expand(file.suite)
     used = expander.used
     diagnostics += check_suite(suite, used)
+    diagnostics[:] = [_with_import(diagnostic, scope) for diagnostic in diagnostics]
     for macro in file.all_macros:
         if not macro.is_exported and macro.name.text not in used:
             message = f"macro '{macro.name.text}' is never used"
@@ -191,6 +192,15 @@ def _check_file(
                 Diagnostic(message, statement.span, code="W007", help="remove the import")
             )
     return suite
+
+
+def _with_import(diagnostic: Diagnostic, scope: Scope) -> Diagnostic:
+    """The diagnostic of an unknown name, with the import that brings it, if there is one."""
+    if diagnostic.code not in ("E003", "E201") or diagnostic.span.file != scope.file:
+        return diagnostic
+    name = diagnostic.message.rpartition(" '")[2].removesuffix("'")
+    statement = scope.left_out.get(name)
+    return replace(diagnostic, help=f"import it, too: {statement}") if statement else diagnostic
 
 
 def _begins_in(

@@ -62,6 +62,8 @@ class Scope:
     constants: dict[str, nodes.Constant] = field(default_factory=dict)
     macros: dict[str, Defined] = field(default_factory=dict)
     imports: list[Brought] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
+    """Names that an import could have brought, and the import that brings them, too."""
 
 
 @dataclass(slots=True)
@@ -181,6 +183,9 @@ class Linker:
             if name in exporter.constants:
                 scope.constants[shown] = _renamed(exporter.constants[name], shown)
         scope.imports.append(Brought(statement, frozenset(visible), exporter.file))
+        for name in exported - wanted.keys() if statement.names else ():
+            names = ", ".join([*wanted, name])
+            scope.left_out.setdefault(name, f'import {{ {names} }} from "{statement.path.value}"')
 
     def _warn_of_second_import(
         self, statement: nodes.Import, name: str, exporter: Scope, scope: Scope

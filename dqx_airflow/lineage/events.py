@@ -229,7 +229,7 @@ def failure_message(report: GateReport) -> str:
         line += f", {lacking} not evaluated"
     worst = report.worst
     if worst is None:
-        return f"{line}; nothing was checked"
+        return f"{line}; {report.nothing_checked}"
     detail = worst.reason or f"expected {worst.expected}"
     line += f"; worst: {worst.name} ({worst.severity.value}): {detail}"
     responsible = report.contract.responsible if report.contract else None

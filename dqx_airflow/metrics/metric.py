@@ -296,6 +296,10 @@ class RowsBehind:
     repeated: tuple[str, ...] = ()
 
 
+NO_VALUE = "no rows, only NULL, or a division by zero"
+"""Why a metric has no value, unless it says so itself."""
+
+
 @dataclass(frozen=True, slots=True)
 class Metric:
     """A metric: its arguments, its documentation, and how Spark and Python compute it.
@@ -335,7 +339,7 @@ class Metric:
     """Named, optional arguments. In a request they follow the others, as None if not given."""
     scan: Scan = Scan.FLAT
     """What has to be read."""
-    no_value: str = "no rows, only NULL, or a division by zero"
+    no_value: str = NO_VALUE
     """When there is no value, for messages."""
     least: float | None = None
     """The lower bound of its values, if it differs from that of the unit."""

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.verdicts import format_like_limit, format_value, show_in_full
 from dqx_airflow.metrics.drift import DRIFT, NO_DRIFT
+from dqx_airflow.metrics.metric import NO_VALUE
 from dqx_airflow.metrics.spark_values import (
     COMPARATORS,
     metric_value,
@@ -564,7 +565,16 @@ def _no_value(term: model.Term) -> str:
         return term.request.definition.no_value
     if isinstance(term, model.Applied) and term.function in DRIFT:
         return NO_DRIFT
-    return "no rows, only NULL, or a division by zero"
+    reasons = dict.fromkeys(request.definition.no_value for request in model.requests_of(term))
+    if not reasons or _divides(term):
+        reasons[NO_VALUE] = None
+    return "; or ".join(reasons)
+
+
+def _divides(term: model.Term) -> bool:
+    if not isinstance(term, model.Applied):
+        return False
+    return term.function == "/" or any(map(_divides, term.terms))
 
 
 def _comparable(*values: str) -> tuple[Any, ...]:

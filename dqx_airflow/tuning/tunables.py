@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -28,10 +28,17 @@ K = TypeVar("K", bound="Tunable[Any]")
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*\Z")
 
 
-class Tunable(ABC, Generic[T]):
-    """A named value that can only be set to what its kind and its bounds allow."""
+class Tunable(Mapping[str, Any], Generic[T]):
+    """A named value that can only be set to what its kind and its bounds allow.
+
+    It is also a mapping of its properties: `dict(tunable)` has its name, type, value and bounds.
+    """
 
     type: str
+    facts: tuple[str, ...] = ("name", "type", "value", "bounds")
+    # A named value is equal to no other, as objects are; mappings would be compared by content.
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
 
     def __init__(self, name: str, value: T) -> None:
         if not _NAME.match(name):
@@ -71,9 +78,18 @@ class Tunable(ABC, Generic[T]):
 
         :raises KeyError: a tunable has no such property.
         """
-        if fact.startswith("_") or not hasattr(self, fact):
+        if not isinstance(fact, str) or fact.startswith("_") or not hasattr(self, fact):
             raise KeyError(fact)
         return getattr(self, fact)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.facts)
+
+    def __len__(self) -> int:
+        return len(self.facts)
+
+    def __contains__(self, fact: object) -> bool:
+        return fact in self.facts
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, value={self.value!r})"
@@ -182,10 +198,24 @@ class TunableChoice(Tunable[str]):
     """One of several strings: `TunableChoice("METHOD", value="mean", choices=("mean", "max"))`."""
 
     type = "choice"
+    facts = (*Tunable.facts, "choices")
 
     def __init__(self, name: str, value: str, choices: Sequence[str]) -> None:
         self.choices = tuple(choices)
         super().__init__(name, value)
+
+    @property
+    def bounds(self) -> tuple[str, str]:
+        """The first and the last choice, where `normalized_value` is 0 and 1."""
+        return self.choices[0], self.choices[-1]
+
+    @property
+    def min_bound(self) -> str:
+        return self.bounds[0]
+
+    @property
+    def max_bound(self) -> str:
+        return self.bounds[1]
 
     @property
     def normalized_value(self) -> float:

@@ -450,6 +450,15 @@ class GateReport:
         return tuple(verdict for verdict in self.verdicts if verdict.waived_by is not None)
 
     @property
+    def nothing_checked(self) -> str:
+        """Why a report without verdicts has none: `nothing was checked`, and what is missing."""
+        text = "nothing was checked"
+        if self.contract is None or self.contract.checked:
+            return text
+        promised = f"the contract {self.contract.id} promises nothing that data can break"
+        return f"{text}: {promised}; `dql contract lint` says what to add"
+
+    @property
     def let_through(self) -> tuple[Verdict, ...]:
         """The verdicts on contract clauses that cannot be enforced, and were accepted."""
         return tuple(verdict for verdict in self.verdicts if verdict.let_by is not None)

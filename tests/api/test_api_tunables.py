@@ -61,3 +61,16 @@ def test_an_invalid_value_or_bound_is_refused(kind: Any, value: Any, bounds: Any
 def test_a_tunable_has_the_name_of_a_constant() -> None:
     with pytest.raises(RequestError, match="invalid name of a tunable: 'MAX NULLS'"):
         TunableInt("MAX NULLS", value=1, bounds=(0, 2))
+
+
+def test_a_tunable_is_a_mapping_of_its_properties() -> None:
+    share = TunablePercent("MAX_NULLS", value=0.05, bounds=(0.0, 0.2))
+    facts = {"name": "MAX_NULLS", "type": "percent", "value": 0.05, "bounds": (0.0, 0.2)}
+    assert dict(share) == {**share} == facts
+    assert share.get("unknown") is None
+    assert "bounds" in share
+    method = TunableChoice("METHOD", value="max", choices=("mean", "median", "max"))
+    assert method["bounds"] == ("mean", "max") == (method.min_bound, method.max_bound)
+    assert dict(method)["choices"] == ("mean", "median", "max")
+    # It is still one object among others, not its content.
+    assert len({share, method, TunablePercent("MAX_NULLS", value=0.05, bounds=(0.0, 0.2))}) == 3

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from dqx_airflow import Contract, ContractViolation, MemoryDatabase, Status, assert_contract
@@ -154,5 +155,14 @@ def test_a_contract_without_columns_is_refused(tmp_path: Path) -> None:
 
 
 def test_anything_but_a_frame_is_refused(path: Path) -> None:
-    with pytest.raises(RequestError, match="list is not a DataFrame"):
+    with pytest.raises(RequestError, match="list is not a DataFrame of Spark"):
         assert_contract([1], path)
+    pandas = pytest.importorskip("pandas").DataFrame({"id": [1], "total": [1.5]})
+    arrow = pa.table({"id": [1], "total": [1.5]})
+    for given in (pandas, arrow, pandas["id"], {"orders": pandas}, None, "orders.csv"):
+        with pytest.raises(RequestError, match="not a DataFrame of Spark") as refused:
+            assert_contract(given, path)
+        assert "ContractValidator(contract).validate(frame)" in str(refused.value)
+        if not isinstance(given, str):
+            with pytest.raises(RequestError, match=r"write assert_contract\(frame, contract\)"):
+                assert_contract(path, given)  # type: ignore[arg-type]

@@ -107,7 +107,7 @@ def test_an_agent_checks_explains_and_judges_and_nothing_is_written(project: Pat
         }  # fmt: skip
         reading = {name for name, tool in tools.items() if tool.annotations.read_only_hint}
         assert reading == set(tools) - {"propose"}
-        assert all(tool.description for tool in tools.values())
+        assert {name for name, tool in tools.items() if not tool.description} == set()
 
         assert await ask("check", suite="orders.dql") == (False, "no errors")
         draft = SUITE.replace("null_count", "nul_count")

@@ -127,3 +127,38 @@ def test_every_rule_is_read_back_or_listed_as_lost(name: str) -> None:
         # The parts of a nested type that says no more are written as one type.
         is_part = item is not None and item not in model.fields
         assert found or path in lost or is_part, path
+
+
+@pytest.mark.parametrize(
+    ("logical", "physical", "written"),
+    [
+        ("integer", "NUMBER(12)", ("integer", "decimal(12,0)")),
+        ("integer", "decimal(38,0)", ("integer", "decimal(38,0)")),
+        ("integer", "NUMERIC(5)", ("integer", "decimal(5,0)")),
+        ("integer", "bigint", ("integer", "bigint")),
+        ("number", "NUMBER(12)", ("number", "decimal(12,0)")),
+        ("number", "NUMBER(12,2)", ("number", "decimal(12,2)")),
+        ("number", "double", ("number", "double")),
+        ("timestamp", "timestamp_ntz", ("timestamp", "timestamp_ntz")),
+        ("date", "DATE", ("date", "date")),
+        ("string", "varchar(5)", ("string", "string")),
+    ],
+)
+def test_the_logical_type_comes_back_as_it_was_written(
+    logical: str, physical: str, written: tuple[str, str]
+) -> None:
+    text = f"""
+apiVersion: v3.1.0
+kind: DataContract
+id: k
+version: 1.0.0
+status: active
+schema:
+  - {{name: t, properties: [{{name: a, logicalType: {logical}, physicalType: "{physical}"}}]}}
+"""
+    for _ in range(2):
+        contract = read_contract(SourceFile("k.yaml", text)).contract
+        assert contract is not None
+        text = FORMATS["odcs"].write(contract).text
+        (found,) = yaml.safe_load(text)["schema"][0]["properties"]
+        assert (found["logicalType"], found.get("physicalType", "string")) == written

@@ -700,10 +700,16 @@ def _broken_patterns(contract: elements.Contract) -> Iterator[tuple[elements.Rul
                 pass  # a pattern that Spark cannot match: coverage reports it
 
 
+_KEY_OF_MODELS = {elements.Dialect.ODCS: "schema", elements.Dialect.DCS: "models"}
+
+
 def _models(contract: elements.Contract) -> Iterator[Diagnostic]:
     if not contract.models:
         message = f"the contract {contract.id} has no models, so nothing can be checked"
-        yield Diagnostic(message, contract.span, "W036", help="add its tables with their fields")
+        help_line = "add its tables with their fields"
+        if (key := _KEY_OF_MODELS.get(contract.dialect)) is not None:
+            help_line += f", below `{key}:`"
+        yield Diagnostic(message, contract.span, "W036", help=help_line)
     for model in contract.models:
         if not model.fields:
             yield _finding("models", model.span, model=model)

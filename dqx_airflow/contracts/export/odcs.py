@@ -222,7 +222,8 @@ class SchemaWriter(export.ModelWriter):
         if item.is_sensitive and not is_sensitive(item.classification, tags):
             tags.append(_MARK)
         is_whole = item.type in ("array", "struct") and not _says_more(item)
-        logical = names_in("written to ODCS").get((item.type or "").partition("(")[0])
+        by_type = names_in("written to ODCS").get((item.type or "").partition("(")[0])
+        logical = item.logical_type or by_type
         if item.type == "map" and (item.keys is None or item.values is None):
             logical = None  # which requires its parts
         physical = None if item.type in (None, *_WORDS) else item.type

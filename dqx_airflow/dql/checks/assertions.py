@@ -239,7 +239,7 @@ class ClaimChecker:
             self.arguments.count(call, 0, 0, "not_empty()")
         elif self.arguments.count(call, 1, None, f"{name}(column)"):
             for argument in call.arguments:
-                self.arguments.check(COLUMN, argument)
+                self.arguments.check(COLUMN, argument, name)
 
     def _check_in_values(self, subject: nodes.Expression, condition: nodes.InValues) -> None:
         if isinstance(condition.choices, nodes.Listing):

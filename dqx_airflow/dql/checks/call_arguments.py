@@ -7,7 +7,7 @@ sqlglot parses it. It is imported only if a suite contains such SQL.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cache
@@ -65,6 +65,16 @@ def hint_without_where(name: str) -> str:
     return f'write it in the metric: {name}(average(price, where status == "paid"))'
 
 
+def _one_column_each(call: str, columns: Iterable[nodes.Expression]) -> str:
+    """What to write instead of a list where one column is expected."""
+    listed = ", ".join(map(show, columns))
+    if call == "unique":
+        return f"write duplicate_count([{listed}]) == 0"
+    if call in SHORTCUTS:
+        return f"write {call}({listed}), without brackets"
+    return "write an assertion for each column"
+
+
 def _as_written(call: nodes.Call, form: str | None = None) -> str | None:
     """The hint with the form of a call; None if that is unknown."""
     if (metric := METRICS.get(call.name.text)) is not None:
@@ -119,8 +129,8 @@ class ArgumentChecker:
                     return True
         return False
 
-    def check(self, argument: Argument, node: nodes.Expression) -> None:
-        """Checks that `node` is what the argument requires."""
+    def check(self, argument: Argument, node: nodes.Expression, call: str = "") -> None:
+        """Checks that `node` is what the argument of a call requires."""
         match argument.kind, node:
             case ArgumentKind.COLUMN | ArgumentKind.COLUMNS | ArgumentKind.NAMES, nodes.Name():
                 pass
@@ -141,7 +151,7 @@ class ArgumentChecker:
             case ArgumentKind.SQL, nodes.Text():
                 pass  # its content is checked by `check_sql`
             case _:
-                self._wrong_kind(argument, node)
+                self._wrong_kind(argument, node, call)
 
     def _share(self, node: nodes.Expression) -> None:
         share = self._folded(node)
@@ -162,9 +172,11 @@ class ArgumentChecker:
             self.used.add(node.text)
         return fold(node, self.constants)
 
-    def _wrong_kind(self, argument: Argument, node: nodes.Expression) -> None:
+    def _wrong_kind(self, argument: Argument, node: nodes.Expression, call: str) -> None:
         help_line = None
         match argument.kind, node:
+            case ArgumentKind.COLUMN, nodes.Listing(items=items) if items:
+                help_line = _one_column_each(call, items)
             case ArgumentKind.LITERALS, nodes.Name(text=name):
                 help_line = f'write strings in quotes: "{name}"'
             case kind, nodes.Text() if kind in _OF_COLUMNS:
@@ -344,7 +356,12 @@ class ArgumentChecker:
                 pass
             case _ if (where := node.where) is not None:
                 message = "the values of another dataset cannot be filtered"
-                help_line = "write the filter after the assertion, for the rows that are checked"
+                other = node.parameter("dataset")
+                name = show(other) if other is not None else "it"
+                help_line = (
+                    f"set the `filter` of dataset {name}: it selects the rows whose values are "
+                    "known (a filter after the assertion selects the rows that are checked)"
+                )
                 self.error("E121", message, where.span, help_line)
             case _:
                 message = "missing dataset for `values`"

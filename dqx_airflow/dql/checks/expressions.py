@@ -597,7 +597,7 @@ class MeasureChecker:
         is_complete = self.arguments.count(call, wanted, wanted)
         if is_complete:
             for argument, node in zip(metric.arguments, call.arguments, strict=True):
-                self.arguments.check(argument, node)
+                self.arguments.check(argument, node, metric.name)
         if metric.scan is Scan.QUERY:
             self.arguments.no_parameters(call)
         elif metric.scan is Scan.MATCH:

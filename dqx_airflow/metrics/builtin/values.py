@@ -315,6 +315,7 @@ VALUES = (
         value=lambda _, results: (
             results[0] if isinstance(results[1], int) and results[1] > 1 else None
         ),
+        no_value="fewer than two values",
         in_python=_sample_variance,
         is_void_with_nan=True,
         unit=MetricUnit.SQUARED,
@@ -331,6 +332,7 @@ STATISTICS = (
         _z_scores,
         value=_largest_z_score,
         least=0,
+        no_value="fewer than two values, or all values are equal",
         in_python=_z_score_in_python,
         is_void_with_nan=True,
         unit=MetricUnit.NUMBER,
@@ -376,6 +378,7 @@ STATISTICS = (
             None if results[0] is None else max(-1.0, min(1.0, float(results[0])))
         ),
         least=-1,
+        no_value="fewer than two rows with both values, or all values of a column are equal",
         in_python=_pearson,
         is_void_with_nan=True,
         unit=MetricUnit.SHARE,

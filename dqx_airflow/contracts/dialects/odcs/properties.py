@@ -356,6 +356,8 @@ def _typed(reading: service.OdcsReading, node: Mapping, item: Field) -> tuple[Fi
     if spark_type is None:
         return item, rules
     item = _with_parts(reading, node, item, spark_type)
+    if physical is not None and logical is not None and agrees(logical, spark_type):
+        item = replace(item, logical_type=logical)
     if any(mark is not None for mark in marks):
         rules.insert(0, reading.rule("type", demands.OfType(), *marks))
     if physical is not None and physical.most_characters is not None:
