@@ -22,6 +22,7 @@ import typer
 from dqx_airflow.cli import command
 from dqx_airflow.errors import RequestError, StoreError, first_line
 from dqx_airflow.limits import LONGEST_TIME_S, MOST_LISTED
+from dqx_airflow.values.files import local_path
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -282,12 +283,12 @@ def flush(
     """
     from dqx_airflow.lineage import spool as spools
 
-    if spool is None and (root is None or "://" in root.removeprefix("file://")):
+    if spool is None and (root is None or "://" in local_path(root)):
         raise RequestError(
             "no spool given",
             f"add --spool FOLDER, or --root with a local results store, or set {spools.VARIABLE}",
         )
-    folder = spool or spools.beside((root or "").removeprefix("file://"))
+    folder = spool or spools.beside(local_path(root or ""))
     folder = folder.expanduser()
     try:
         waiting = len(spools.kept(folder))

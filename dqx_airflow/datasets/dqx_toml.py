@@ -49,6 +49,7 @@ from dqx_airflow.limits import MOST_CLOCK_SKEW_HOURS
 from dqx_airflow.values import DatasetRef, RunOptions, Severity, Span
 from dqx_airflow.values.blank import is_blank
 from dqx_airflow.values.exact import MANY_DIGITS, TOO_LARGE
+from dqx_airflow.values.files import local_path
 from dqx_airflow.values.json_form import setting_text
 from dqx_airflow.values.redact import may_be_secret
 from dqx_airflow.values.request import SETTABLE_OPTIONS, day_in, is_clock_skew
@@ -241,6 +242,7 @@ class Settings:
 
     def _beside(self, path: str) -> str:
         """A relative path resolved against the file; a URI, and a path with `~`, unchanged."""
+        path = local_path(path)
         if self.path is None or "://" in path or path.startswith("~"):
             return path
         return str(self.path.absolute().parent / path)

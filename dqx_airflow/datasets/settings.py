@@ -23,6 +23,7 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, did_you_mean
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import FORMATS, JDBC, DatasetRef, GateRequest, Span
 from dqx_airflow.values.blank import has_blank, is_blank
+from dqx_airflow.values.files import local_path
 from dqx_airflow.values.json_form import iso_timestamp
 from dqx_airflow.values.redact import holds_credentials, may_be_secret, redact_urls
 from dqx_airflow.values.secret_forms import is_secret_setting
@@ -93,6 +94,8 @@ def spark_location(location: str, *, has_endpoint: bool = False) -> str:
 
     >>> spark_location("https://shop.blob.core.windows.net/lake/orders")
     'abfss://lake@shop.dfs.core.windows.net/orders'
+    >>> spark_location("file:/lake/orders")
+    '/lake/orders'
 
     :param has_endpoint: whether an S3 endpoint is set, which only S3A supports; without one, `s3`
         is left to the cluster.
@@ -101,6 +104,7 @@ def spark_location(location: str, *, has_endpoint: bool = False) -> str:
     if match := _AZURE.fullmatch(location) or _WITH_ACCOUNT.fullmatch(location):
         form = "abfss://{container}@{account}.dfs.core.windows.net/{path}"
         return form.format(**match.groupdict())
+    location = local_path(location)
     parts = _SCHEME.fullmatch(location)
     if parts is None:
         return location
@@ -133,7 +137,6 @@ _CREDENTIALS = (
 _NO_TEXT = (bool, int, float, bytes, list, tuple, set, dict)
 
 
-_FILE = re.compile(r"file:(//(localhost)?(?=/))?", re.IGNORECASE)
 _S3 = re.compile(r"s3[an]?://", re.IGNORECASE)
 _OF_CATALOG = re.compile(r"`|^`?spark_catalog`?\.(`?default`?\.)?|^`?default`?\.", re.IGNORECASE)
 """What may be left out of the name of a table, and quotes."""
@@ -436,8 +439,7 @@ def paths_overlap(path: str, other_path: str) -> bool:
 
 def _place(path: str) -> str:
     """A path or URI with a trailing slash, so that it is a prefix of everything within it."""
-    uri = _FILE.match(path)
-    path = _S3.sub("s3://", path) if uri is None else unquote(path[uri.end() :])
+    path = _S3.sub("s3://", local_path(path))
     if "://" not in path:
         path = os.path.realpath(os.path.expanduser(path))
     return path.rstrip("/") + "/"

@@ -21,6 +21,7 @@ from urllib.parse import quote
 
 from dqx_airflow.lineage import sanitize
 from dqx_airflow.values import DatasetSnapshot
+from dqx_airflow.values.files import local_path
 
 _GLOB = re.compile(r"[*?\[\]{}]")
 _DATES = (
@@ -136,6 +137,7 @@ def name_of_path(location: str) -> DatasetName:
     >>> name_of_path("s3a://lake/warehouse/orders/")
     DatasetName(namespace='s3://lake', name='warehouse/orders', uri='s3://lake/warehouse/orders')
     """
+    location = local_path(location)
     match = _URI.fullmatch(location)
     # A single letter is a drive, not a scheme.
     if match is None or len(match["scheme"]) == 1:

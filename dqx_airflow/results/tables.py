@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import unquote, urlsplit
 
 from deltalake import DeltaTable, PostCommitHookProperties
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
 from dqx_airflow.datasets.delta_log import require_whole_commits
 from dqx_airflow.errors import DqxError, StoreError
+from dqx_airflow.values.files import local_path
 
 T = TypeVar("T")
 
@@ -86,8 +86,7 @@ def locate(root: str, storage_options: Mapping[str, str] | None = None) -> Resul
     """
     if not root.strip():
         raise StoreError("the results root is empty", "give a path or URI")
-    if root.startswith("file://"):
-        root = unquote(urlsplit(root).path)
+    root = local_path(root)
     if _URI.match(root):
         return ResultsRoot(root, storage_options)
     path = os.path.abspath(os.path.expanduser(root))

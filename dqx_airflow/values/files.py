@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from dqx_airflow.values import SourceLocation
 from dqx_airflow.values.redact import redact_urls
@@ -136,6 +136,21 @@ def shipped(path: str) -> Path:
         if (home / path).exists():
             return home / path
     raise FileNotFoundError(f"{path} is missing: reinstall dqx-airflow")
+
+
+_FILE_URI = re.compile(r"file:(?://(?:localhost)?(?=/))?(?!//)", re.IGNORECASE)
+
+
+def local_path(location: str) -> str:
+    """The path that a `file:` URI names on this machine, decoded; any other location unchanged.
+
+    Spark prints `file:/lake`, Python and browsers write `file:///lake`.
+
+    >>> local_path("file:/lake/a%20b"), local_path("FILE:///lake"), local_path("s3://lake")
+    ('/lake/a b', '/lake', 's3://lake')
+    """
+    uri = _FILE_URI.match(location)
+    return location if uri is None else unquote(location[uri.end() :])
 
 
 @cache

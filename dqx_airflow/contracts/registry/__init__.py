@@ -23,13 +23,14 @@ from datetime import date
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
 from typing import Any, Protocol
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote
 
 from dqx_airflow.contracts.model import Contract
 from dqx_airflow.contracts.publishing import Blocker, PublishedVersion, objections
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.errors import RegistryError
 from dqx_airflow.values import SourceFile
+from dqx_airflow.values.files import local_path
 
 FORMAT = 1
 """The format of entries; other formats are not supported."""
@@ -304,8 +305,7 @@ def registry_at(place: str) -> Registry:
     path = place.removeprefix(_TABLE_MARK)
     if not path.strip():
         raise RegistryError("no registry given", "give a folder, delta:PATH, or a URL")
-    if path.startswith("file://"):
-        path = unquote(urlsplit(path).path)
+    path = local_path(path)
     is_url = "://" in path
     path = path if is_url else os.path.abspath(os.path.expanduser(path))
     if is_url or place.startswith(_TABLE_MARK) or Path(path, "_delta_log").is_dir():

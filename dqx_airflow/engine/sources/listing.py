@@ -23,6 +23,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from dqx_airflow.datasets.reader_options import given_options, is_on, option_of
 from dqx_airflow.engine.sources.partition_values import IN_UTC
 from dqx_airflow.values import DatasetRef
+from dqx_airflow.values.files import local_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,7 +33,6 @@ GLOB = re.compile(r"[*?\[\]{}\\]")
 """The characters that make a path a glob to Spark."""
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
-_FILE_URI = re.compile(r"file:(//(localhost)?(?=/))?", re.IGNORECASE)
 
 
 def absolute(path: str) -> str:
@@ -40,9 +40,7 @@ def absolute(path: str) -> str:
 
     `~` is the home of the user who runs the job. A file URI becomes a path: `%20` in it is a space.
     """
-    uri = _FILE_URI.match(path)
-    if uri is not None:
-        return os.path.abspath(unquote(path[uri.end() :]))
+    path = local_path(path)
     return os.path.abspath(os.path.expanduser(path)) if is_local(path) else path
 
 
