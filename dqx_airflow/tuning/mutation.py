@@ -7,10 +7,11 @@ rules about data.
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -46,8 +47,6 @@ _LOST = 0.3
 """The share of the rows that are lost."""
 _HIT = 0.1
 """The share of the rows that are repeated or late, or of whose values some are wrong."""
-_LEAST_HIT = 12
-"""How many rows Spark hits on average at least: by chance it may be fewer, but hardly ever none."""
 DAY = timedelta(days=1)
 _MOST_DAYS = 30
 """The days before the fine one on which a suggested line is tried."""
@@ -363,6 +362,7 @@ class _Planter:
         self.types = {column.name: column.type for column in self.table.fields}
         self.cells = dict(zip(self.types, zip(*self.table.rows, strict=True), strict=False))
         self.every = range(len(self.table.rows))
+        self.marks = [_marks(row, self.types.values()) for row in self.table.rows]
         self.key = [name for name in rows.ref.keys or rows.seen.key if name in self.cells]
         self.dated = rows.ref.date_column
         self.columns = [one for one in rows.seen.columns if one.name != self.dated]
@@ -409,6 +409,10 @@ class _Planter:
             known = [place for place in self.every if self.cells[clock][place] is not None]
             known.sort(key=self.cells[clock].__getitem__)
             late = known[round((1 - _HIT) * len(known)) :]
+            if late:
+                # By value, as in Spark: of rows of one time, some cannot be late.
+                since = self.cells[clock][late[0]]
+                late = [place for place in known if self.cells[clock][place] >= since]
             text = f"the last {_HIT:.0%} of the rows by {clock} are not there yet"
             first = self._literal(clock, self.cells[clock][late[0]] if late else None)
             hit = late, f"{quote_name(clock)} >= {first}"
@@ -553,13 +557,16 @@ class _Planter:
         return random.Random(f"{self.seed} {self.name} {what}")  # noqa: S311
 
     def _hit(self, what: str, places: Sequence[int], share: float = _HIT) -> _Hit:
-        """A share of all rows, of those at some places; of a whole day by their hash."""
-        wanted, types = share * len(self.every), self.types.items()
-        chosen = self._chance(what).sample(places, min(max(1, round(wanted)), len(places)))
-        names = [quote_name(it) for it, kind in types if family_of(kind) is not Family.OTHER]
-        hashed = ", ".join([quote_literal(f"{self.seed} {what}"), *names])
-        millionths = 10**6 * max(wanted, _LEAST_HIT) / max(1, len(places))
-        return chosen, f"pmod(xxhash64({hashed}), 1000000) < {millionths:.0f}"
+        """A share of all rows, of those at some places: those with the least hashes, which
+        memory and Spark compute alike. Equal rows are chosen together."""
+        salt = f"{self.seed} {what}"
+        hashes = {place: _hash(salt, self.marks[place]) for place in places}
+        if not hashes:
+            return (), "false"
+        wanted = min(max(1, round(share * len(self.every))), len(hashes))
+        limit = sorted(hashes.values())[wanted - 1]
+        chosen = [place for place in places if hashes[place] <= limit]
+        return chosen, f"{_hash_sql(salt, self.types)} <= {limit}"
 
     def _replaced(self, name: str, hit: _Hit, value: Any) -> str:
         column = quote_name(name)
@@ -568,6 +575,68 @@ class _Planter:
     def _literal(self, name: str, value: Any) -> str:
         text = "NULL" if value is None else quote_literal(str(value))
         return f"CAST({text} AS {self.types[name]})"
+
+
+def _marks(row: Sequence[Any], types: Iterable[str]) -> str:
+    """What tells a row from others, as text that does not depend on the engine."""
+    return "|".join(_mark(value, kind) for value, kind in zip(row, types, strict=True))
+
+
+def _mark(value: Any, kind: str) -> str:
+    if value is None or family_of(kind) is Family.OTHER:
+        return ""
+    match value:
+        case bool():
+            return str(value).lower()
+        case datetime():
+            zone = value.tzinfo or timezone.utc
+            return str((value.replace(tzinfo=zone) - _EPOCH) // timedelta(microseconds=1))
+        case date():
+            return value.isoformat()
+        case int():
+            return str(value)
+        case Decimal() | float() if -(2**63) <= value < 2**63:
+            return f"{int(value)}.{int((value - int(value)) * 1_000_000)}"
+        case str():
+            return value
+    return ""
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def _mark_sql(name: str, kind: str) -> str:
+    """`_mark` in Spark SQL."""
+    column = quote_name(name)
+    if family_of(kind) is Family.OTHER:
+        return "''"
+    if kind in ("float", "double") or kind.startswith("decimal"):
+        number = f"CAST({column} AS DOUBLE)" if kind == "float" else column
+        whole = f"try_cast({number} AS BIGINT)"
+        digits = f"try_cast(({number} - {whole}) * 1000000 AS BIGINT)"
+        mark = f"concat({whole}, '.', {digits})"
+    elif kind == "timestamp":
+        mark = f"CAST(unix_micros({column}) AS STRING)"
+    elif kind == "timestamp_ntz":
+        day = f"unix_date(CAST({column} AS DATE)) * 86400000000"
+        times = f"(hour({column}) * 60 + minute({column})) * 60000000L"
+        seconds = f"CAST(extract(SECOND FROM {column}) * 1000000 AS BIGINT)"
+        mark = f"CAST({day} + {times} + {seconds} AS STRING)"
+    else:
+        mark = f"CAST({column} AS STRING)"
+    return f"coalesce({mark}, '')"
+
+
+def _hash(salt: str, marks: str) -> int:
+    text = f"{salt}|{marks}"
+    return int(hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()[:8], 16)
+
+
+def _hash_sql(salt: str, types: Mapping[str, str]) -> str:
+    """`_hash` in Spark SQL, of a row with columns of these types."""
+    marks = ", ".join(_mark_sql(name, kind) for name, kind in types.items())
+    text = f"concat_ws('|', {quote_literal(salt)}, {marks})"
+    return f"CAST(conv(left(md5({text}), 8), 16, 10) AS BIGINT)"
 
 
 _GROWING = ("num_rows()", "unique_count(", "null_count(", "duplicate_count(", "sum(")

@@ -26,6 +26,7 @@ from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, SourceF
 
 FIRST, DAYS = date(2024, 5, 1), 10
 LAST = FIRST + timedelta(days=DAYS - 1)
+LAST_MOMENT = datetime(2024, 5, 10, 23, 59, 59, 999_999, tzinfo=timezone.utc)
 
 
 def orders(days: int = DAYS) -> list[dict[str, Any]]:
@@ -320,3 +321,46 @@ def test_spark_judges_all_rows_as_memory_does_and_what_only_spark_can(
         assert (fault.text, known) == (fault.text, in_memory[fault.text]["noticed_by"])
         assert "claim 7" in fault.noticed_by or fault.text != "amount is multiplied by 100"
         assert "claim 8" in fault.noticed_by or fault.kind != "lost rows"
+
+
+def test_memory_and_spark_hit_the_same_rows(spark: Any) -> None:
+    """Rows are chosen by their values, so that a score does not depend on the engine."""
+    moment = datetime(2024, 5, 1, 8, 30, 15, 250_000)
+    chance = random.Random(7)
+    columns = {
+        "id bigint": [None, 0, -5, 2**63 - 1, 42],
+        "small tinyint": [1, None, -128, 127, 0],
+        "name string": ["a|b", "", None, "zürich", "x'y"],
+        "day date": [date(1, 1, 1), date(9999, 12, 31), None, date(1969, 12, 31), FIRST],
+        "is_paid boolean": [True, False, None, True, False],
+        "amount double": [0.1, -0.5, float("nan"), 1e300, None],
+        "ratio float": [0.1, None, 3.3, -7.25, float("inf")],
+        "price decimal(12,2)": [Decimal("9.99"), Decimal("-0.05"), None, Decimal(0), Decimal(3)],
+        "at timestamp": [moment.replace(tzinfo=timezone.utc), None, *[LAST_MOMENT] * 3],
+        "local timestamp_ntz": [moment, None, moment.replace(year=1960), moment, moment],
+    }
+    types = {text.split()[0]: text.split()[1] for text in columns}
+    rows = [tuple(values[n] for values in columns.values()) for n in range(5)]
+    rows += [tuple(chance.choice(values) for values in columns.values()) for _ in range(40)]
+    frame = spark.createDataFrame(rows, ", ".join(columns))
+    hashes = mutation._hash_sql("0 it's", types)
+    in_spark = [row[0] for row in frame.selectExpr(hashes).collect()]
+    marks = [mutation._marks(row, types.values()) for row in rows]
+    assert [mutation._hash("0 it's", mark) for mark in marks] == in_spark
+    assert len({*in_spark}) > 40
+
+
+def test_rows_of_one_time_are_late_together(lake: Path) -> None:
+    """The last tenth by time ends between two times, as `updated_at >= ...` does in Spark."""
+    made = orders()
+    for row in made:
+        row["updated_at"] = row["updated_at"].replace(minute=row["updated_at"].minute // 10)
+    pq.write_table(pa.Table.from_pylist(made), "orders.parquet")
+    newest = [row for row in made if row["ds"] == LAST and row["updated_at"].minute >= 2]
+    rows = len([row for row in made if row["ds"] == LAST])
+    assert len(newest) > round(0.1 * rows)
+    left = rows - len(newest)
+    noticed = faults(suite(f"num_rows() == {rows}", f"num_rows() >= {left}"))
+    late = "the last 10% of the rows by updated_at are not there yet"
+    assert noticed[late]["noticed_by"] == ["claim 0"]
+    assert faults(suite(f"num_rows() > {left}"))[late]["noticed_by"] == ["claim 0"]

@@ -581,7 +581,8 @@ SEQUENCES = (
         _gap_aggregates,
         value=_gaps_of,
         parameters=(Argument("step", ArgumentKind.STEP),),
-        no_value="no values, or some are not a whole number of steps apart",
+        no_value="no values, or some are not a whole number of steps apart; midnights of a time "
+        "zone with summer time are 23 or 25 hours apart: count the gaps of a column of dates",
         in_python=_gaps,
         unit=MetricUnit.MISSING,
     ),
