@@ -23,9 +23,10 @@ from dqx_airflow.cli import command
 from dqx_airflow.cli.command import EXIT_FAILED, EXIT_WRONG, from_here, suite_files, what_to_give
 from dqx_airflow.diagnostics import renderers
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, errors_of
-from dqx_airflow.dql.syntax.source_file import Unreadable, read_source, source_of
+from dqx_airflow.dql.syntax.source_file import LARGEST_FILE, Unreadable, read_source, source_of
 from dqx_airflow.errors import SourceError
 from dqx_airflow.values import SourceFile
+from dqx_airflow.values.files import first_bytes
 
 if TYPE_CHECKING:
     from dqx_airflow.contracts.datalex_binding import Binding, CheckedBlocks
@@ -176,7 +177,10 @@ def _format(path: Path, *, is_dry: bool, shows_diff: bool) -> bool:
     """Formats one file; True if that changes it."""
     from dqx_airflow.dql.formatter import format_source
 
-    before = sys.stdin.buffer.read() if path == _STDIN else path.read_bytes()
+    if path == _STDIN:
+        before = sys.stdin.buffer.read(LARGEST_FILE + 1)
+    else:
+        before = first_bytes(path, LARGEST_FILE + 1)
     source = source_of(before, _name(path))
     if isinstance(source, Unreadable):
         raise source.error

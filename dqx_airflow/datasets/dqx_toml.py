@@ -49,7 +49,7 @@ from dqx_airflow.limits import MOST_CLOCK_SKEW_HOURS
 from dqx_airflow.values import DatasetRef, RunOptions, Severity, Span
 from dqx_airflow.values.blank import is_blank
 from dqx_airflow.values.exact import MANY_DIGITS, TOO_LARGE
-from dqx_airflow.values.files import local_path
+from dqx_airflow.values.files import first_bytes, local_path
 from dqx_airflow.values.json_form import setting_text
 from dqx_airflow.values.redact import may_be_secret
 from dqx_airflow.values.request import SETTABLE_OPTIONS, day_in, is_clock_skew
@@ -298,6 +298,9 @@ def find_settings(folder: Path) -> Path | None:
     return next(filter(Path.is_file, files), None)
 
 
+_LARGEST_FILE = 1_000_000
+
+
 def read_settings(path: Path, name: str | None = None) -> Settings:
     """The settings of a file. Everything that is wrong with it is in `problems`.
 
@@ -306,7 +309,11 @@ def read_settings(path: Path, name: str | None = None) -> Settings:
     name = name or str(path)
     first = Span(name, 1, 1, 1, 2)
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        content = first_bytes(path, _LARGEST_FILE + 1)
+        if len(content) > _LARGEST_FILE:
+            message = f"this file has more than {_LARGEST_FILE // 1_000_000} MB"
+            return Settings(path, problems=(Diagnostic(message, first),))
+        text = content.decode("utf-8-sig").replace("\r\n", "\n")
         document = tomllib.loads(text)
     except OSError as error:
         message = f"cannot read this file: {error.strerror or error}"

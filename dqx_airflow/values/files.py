@@ -7,7 +7,9 @@ Only reads Git's files, since a worker may not have the program `git`.
 from __future__ import annotations
 
 import configparser
+import os
 import re
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -151,6 +153,20 @@ def local_path(location: str) -> str:
     """
     uri = _FILE_URI.match(location)
     return location if uri is None else unquote(location[uri.end() :])
+
+
+def first_bytes(path: Path, most: int) -> bytes:
+    """The beginning of a regular file.
+
+    :param most: the maximum number of bytes.
+    :raises OSError: it cannot be read, or is no regular file: a pipe or a device may never end.
+    """
+    # Without blocking: opening a pipe would wait for someone who writes into it.
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError("not a regular file")
+        return file.read(most)
 
 
 @cache

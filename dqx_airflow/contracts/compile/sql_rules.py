@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _SPARK = "spark"
 _WINDOWED = "windowed"
+_TOO_DEEP = "the SQL is nested too deeply"
 
 
 class NotInDqlError(NoCounterpartError):
@@ -116,6 +117,8 @@ def parsed(sql: str, sql_dialect: str | None) -> Expr:
         raise NoCounterpartError(f"invalid SQL: {problem}") from error
     except ValueError as error:
         raise NoCounterpartError(f"invalid SQL: {error}") from error
+    except RecursionError:
+        raise NoCounterpartError(_TOO_DEEP) from None
     statements = [statement for statement in trees if statement is not None]
     if len(statements) != 1:
         raise NoCounterpartError("expected one statement")
@@ -141,7 +144,7 @@ def _meant(tree: Expr, sql_dialect: str | None, scope: claims.SqlScope) -> Expr:
     try:
         return exact(tree, sql_dialect, columns, scope.name)
     except RecursionError:
-        raise NoCounterpartError("the SQL is nested too deeply") from None
+        raise NoCounterpartError(_TOO_DEEP) from None
 
 
 def _in_spark(tree: Expr) -> str:
@@ -149,6 +152,8 @@ def _in_spark(tree: Expr) -> str:
         return tree.sql(dialect=_SPARK, unsupported_level=ErrorLevel.RAISE)
     except UnsupportedError as error:
         raise NoCounterpartError(f"Spark SQL has nothing for it: {error}") from error
+    except RecursionError:
+        raise NoCounterpartError(_TOO_DEEP) from None
 
 
 # Tables and columns ------------------------------------------------------------------------------

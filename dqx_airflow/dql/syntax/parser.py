@@ -41,6 +41,8 @@ DEEPEST_NESTING = 100
 """The maximum nesting of brackets: more is a mistake, or an attack on the stack."""
 MOST_OPERATORS = 200
 """The maximum number of operators in one statement; each of them deepens the tree."""
+DEEPEST_STACK = 700
+"""The maximum depth of the parser's stack, which grows with every form of nesting."""
 
 MOST_SYNTAX_ERRORS = 10_000
 """After this many errors the parser gives up: the file is no suite."""
@@ -394,7 +396,7 @@ def _terminal_of(text: str) -> str:
     raise KeyError(text)
 
 
-_OPERATORS = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "AND", "OR", "NOT"})
+_OPERATORS = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "AND", "OR", "NOT", "IF", "THEN"})
 _NUMBERS = frozenset({"NUMBER", "PERCENT", "FACTOR"})
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _STARTERS = frozenset(
@@ -580,7 +582,8 @@ class _FileParser:
             self._started = None
         self._depth += (token in _OPENING) - (token in _CLOSING)
         self._operators += token.type in _OPERATORS
-        if self._depth > DEEPEST_NESTING or self._operators > MOST_OPERATORS:
+        is_deep = self._depth > DEEPEST_NESTING or self._operators > MOST_OPERATORS
+        if is_deep or len(self._parser.parser_state.state_stack) > DEEPEST_STACK:
             raise _TooDeepError(token)
         if token.type in _NUMBERS and math.isinf(float(token.rstrip("%x").replace("_", ""))):
             self.diagnostics.append(too_large(token, self.source.name))

@@ -11,6 +11,7 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.renderers import drawn_error
 from dqx_airflow.errors import SourceError
 from dqx_airflow.values import SourceFile, Span
+from dqx_airflow.values.files import first_bytes
 
 LARGEST_FILE = 8_000_000
 """The maximum size of a file, in bytes."""
@@ -58,8 +59,7 @@ def read_source(path: Path, name: str) -> SourceFile | Unreadable:
     """The file as text."""
     start = Span(name, 1, 1, 1, 2)
     try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST_FILE + 1)
+        content = first_bytes(path, LARGEST_FILE + 1)
     except (FileNotFoundError, NotADirectoryError):
         return Unreadable(Diagnostic("file not found", start, code="E010"), is_missing=True)
     except (OSError, ValueError) as error:
