@@ -170,7 +170,7 @@ class SparkJobOperator(SparkSubmitOperator):
             try:
                 driver.cancel()
             except Exception as error:  # of the service, of the network
-                self.log.warning("the job %s may keep running: %s", driver.id, error)
+                self.log.error("the job %s may keep running: %s", driver.id, error)
             if isinstance(driver, SubmittedJob):
                 self._discard(driver.request)
 

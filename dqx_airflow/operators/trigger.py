@@ -400,7 +400,7 @@ class GateTrigger(BaseTrigger):
             try:
                 await asyncio.to_thread(end)
             except Exception as error:
-                self.log.warning("cannot cancel %s: %s", self.driver_id, error)
+                self.log.error("cannot cancel %s: %s", self.driver_id, error)
 
     def _ended(self) -> DriverEnd | None:
         """The end of the driver, or of another job that has taken its request; None while one of

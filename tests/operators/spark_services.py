@@ -68,6 +68,8 @@ class SparkService:
     asked: list[str] = field(default_factory=list)
     faults: list[int] = field(default_factory=list)
     waits: int = 0
+    refuses_to_cancel: bool = False
+    """Whether it says so in an answer of success, as services of AWS do."""
     spark_submit: str = "spark-submit"
     kind: ClassVar[str] = ""
     conn_type: ClassVar[str] = ""
@@ -139,6 +141,7 @@ class Livy(SparkService):
 
     kind = "livy"
     conn_type = "livy"
+    page = 500
 
     def submitter(self) -> Any:
         from dqx_airflow.operators.submitters import LivyBatches
@@ -154,7 +157,9 @@ class Livy(SparkService):
                 return 201, self._batch(number)
             case "GET", "batches":
                 batches = [self._batch(number) for number in range(len(self.jobs))]
-                return 200, {"from": 0, "total": len(batches), "sessions": batches}
+                start = int(body.get("from", 0))
+                page = batches[start : start + min(int(body.get("size", 100)), self.page)]
+                return 200, {"from": start, "total": len(batches), "sessions": page}
             case _, "batches", number if not self.knows(int(number)):
                 return 404, {"msg": f"Session '{number}' not found."}
             case "GET", "batches", number:
@@ -334,6 +339,9 @@ class Glue(Aws):
         number = int(run[3:])
         if not self.knows(number):
             return 400, {"__type": "EntityNotFoundException", "Message": f"Job run {run} not found"}
+        if action == "BatchStopJobRun" and self.refuses_to_cancel:
+            detail = {"ErrorCode": "AccessDenied", "ErrorMessage": "not yours"}
+            return 200, {"Errors": [{"JobName": "gates", "JobRunId": run, "ErrorDetail": detail}]}
         if action == "BatchStopJobRun":
             self.jobs[number].cancel()
             return 200, {"SuccessfulSubmissions": [{"JobName": "gates", "JobRunId": run}]}
@@ -367,6 +375,9 @@ class Emr(Aws):
         if not self.knows(number):
             message = f"Step id '{step}' is not valid."
             return 400, {"__type": "InvalidRequestException", "Message": message}
+        if action == "CancelSteps" and self.refuses_to_cancel:
+            refusal = {"StepId": step, "Status": "FAILED", "Reason": "AccessDenied: not yours"}
+            return 200, {"CancelStepsInfoList": [refusal]}
         if action == "CancelSteps":
             self.jobs[number].cancel()
             return 200, {"CancelStepsInfoList": [{"StepId": step, "Status": "SUBMITTED"}]}

@@ -6,9 +6,9 @@ The jobs are stubs that write a canned report; in the second lane they are real.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -429,8 +429,7 @@ def test_a_service_that_took_a_job_without_saying_so_gives_no_verdict(
         assert len(service.jobs) == 1
         return
     if service.kind in ("glue", "emr"):  # they ask again without a token: one of two jobs judges
-        with suppress(gate_there.operators.GateInfrastructureError):
-            assert gate_there.run() == "passed"
+        assert gate_there.run() == "passed"
         assert len(service.jobs) == 2
         wait_for(lambda: sorted(job.code != 0 for job in service.jobs) == [False, True])
         return
@@ -557,6 +556,73 @@ def test_airflow_ends_a_waiting_task_at_its_timeout_and_with_it_the_job(
     run = run_file(text, {"orders.dql": SUITE})
     assert (run["gate"], run["downstream"]) == ("failed", "upstream_failed")
     assert [job.is_cancelled for job in service.jobs] == [True]
+
+
+@pytest.mark.parametrize("kind", ["glue", "emr"])
+def test_a_cancel_that_is_refused_in_an_answer_of_success_is_an_error(
+    spark_submit: SparkSubmit,
+    gate: Gates,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    log: Log,
+    kind: str,
+) -> None:
+    pytest.importorskip(PROVIDERS[kind])
+    spark_submit.will("sleep")
+    with serving(SERVICES[kind](tmp_path)) as started:
+        monkeypatch.setenv("AIRFLOW_CONN_SERVICE", started.connection)
+        started.refuses_to_cancel = True
+        made = gate.rendered(submit=started.submitter(), deferrable=True)
+        gate.deferred(made)
+        made.on_kill()
+        assert not started.jobs[0].is_cancelled
+    assert "AWS refuses to end it" in "\n".join(log.at("error"))
+    assert "AccessDenied" in log.text
+
+
+def test_livy_finds_a_batch_on_any_page(
+    spark_submit: SparkSubmit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dqx_airflow.operators.submitters import Job
+
+    spark_submit.will("exit=0")
+    livy: Any = SERVICES["livy"](tmp_path)
+    with serving(livy) as started:
+        monkeypatch.setenv("AIRFLOW_CONN_SERVICE", started.connection)
+        livy.page = 2
+        submitter = started.submitter()
+        jobs = [Job(f"dqx-{n}", f"{n}" * 64, [FILE_FLAG, "/nowhere"], {}) for n in range(5)]
+        handles = [submitter.submit(job) for job in jobs]
+        assert [submitter.submit(job) for job in jobs] == handles
+
+
+def test_dataproc_finds_a_batch_whose_request_it_has_forgotten(
+    spark_submit: SparkSubmit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip(PROVIDERS["dataproc_batches"])
+    from dqx_airflow.operators.submitters import Job
+
+    spark_submit.will("exit=0")
+    with serving(SERVICES["dataproc_batches"](tmp_path)) as started:
+        monkeypatch.setenv("AIRFLOW_CONN_SERVICE", started.connection)
+        job = Job("dqx-gate-1", "f" * 64, [FILE_FLAG, "gs://lake"], {})
+        assert started.submitter().submit(job) == "dqx-gate-1"
+        started.jobs[0].body = {**started.jobs[0].body, "requestId": "another"}
+        assert started.submitter().submit(job) == "dqx-gate-1"
+        assert len(started.jobs) == 1
+
+
+@pytest.mark.parametrize("name", ["a", "orders_silver.validate_contract_of_orders", "受注", "-_-"])
+def test_the_name_of_a_job_leaves_room_for_what_the_spark_operator_appends(
+    gate_there: Gates, service: SparkService, name: str
+) -> None:
+    if service.kind != "livy":
+        pytest.skip("all services get the same name")
+    assert gate_there.run(gate=name) == "passed"
+    (given,) = [job.body["name"] for job in service.jobs]
+    assert len(given) <= 35
+    assert len(f"{given}-ui-svc") <= 63
+    assert re.fullmatch(r"dqx-([a-z0-9]([a-z0-9-]*[a-z0-9])?-)?[0-9a-f]{12}", given)
 
 
 def test_a_job_that_ended_itself_at_its_timeout_is_an_error_of_its_own(

@@ -46,7 +46,9 @@ _NAMES, __getattr__ = lazy_names(
 
 __all__ = ["DriverEnd", "Job", "Submitter", *_NAMES]  # noqa: PLE0604 (those of the table)
 
-_LONGEST_NAME = 40
+_LONGEST_NAME = 35
+"""That of a job, with its digest: the Spark operator appends to it, and has names of 63 letters."""
+_DIGEST = 12
 _LONGEST_CAUSE = 300
 _TO_START_S = 1800
 _TIMED_OUT = "error: the gate took longer than"
@@ -72,7 +74,7 @@ class Job:
     settings in `conf`.
 
     `name` is for people. It and `token`, 64 hexadecimal characters, are those of one request: a
-    service that has a job with this token or name must not start another one. `name` has at most 63
+    service that has a job with this token or name must not start another one. `name` has at most 35
     lowercase letters, digits and hyphens. `limit_s` are the seconds after which a service may
     cancel the job, with time to start; before, the job ends itself. None is no limit.
     """
@@ -200,7 +202,8 @@ def submit_job(
     slug = re.sub("[^a-z0-9]+", "-", request.job_key.gate.lower()).strip("-")
     settings = {key: str(value) for key, value in conf.items()}
     limit_s = None if request.timeout_s is None else int(request.timeout_s) + _TO_START_S
-    name = f"dqx-{slug[:_LONGEST_NAME]}-{token[:16]}"
+    slug = slug[: _LONGEST_NAME - _DIGEST - len("dqx--")].strip("-")
+    name = "-".join(filter(None, ("dqx", slug, token[:_DIGEST])))
     job = Job(name, token, [FILE_FLAG, address], settings, limit_s)
     try:
         return SubmittedJob(submitter, address, submitter.submit(job))

@@ -132,8 +132,15 @@ class GlueJobRuns(_OnAws):
         return run["JobRunState"], run.get("ErrorMessage")
 
     def cancel(self, handle: str) -> None:
-        """Stops the run."""
-        self._client.batch_stop_job_run(JobName=self.run["JobName"], JobRunIds=[handle])
+        """Stops the run.
+
+        :raises RuntimeError: Glue refuses, in an answer without an error.
+        """
+        given = {"JobName": self.run["JobName"], "JobRunIds": [handle]}
+        answer = self._client.batch_stop_job_run(**given)
+        for refusal in answer.get("Errors") or ():
+            detail = refusal.get("ErrorDetail", {})
+            raise _refused(detail.get("ErrorCode"), detail.get("ErrorMessage"))
 
     def logs_url(self, handle: str) -> str | None:
         """The page of the run in the console."""
@@ -176,9 +183,19 @@ class EmrSteps(_OnAws):
         return status["State"], status.get("FailureDetails", {}).get("Message")
 
     def cancel(self, handle: str) -> None:
-        """Cancels the step, also if it runs."""
+        """Cancels the step, also if it runs.
+
+        :raises RuntimeError: EMR refuses, in an answer without an error.
+        """
         how = {"StepCancellationOption": "SEND_INTERRUPT"}
-        self._client.cancel_steps(ClusterId=self.cluster_id, StepIds=[handle], **how)
+        answer = self._client.cancel_steps(ClusterId=self.cluster_id, StepIds=[handle], **how)
+        for step in answer.get("CancelStepsInfoList") or ():
+            if step.get("Status") == "FAILED":
+                raise _refused("FAILED", step.get("Reason"))
+
+
+def _refused(code: object, reason: object) -> RuntimeError:
+    return RuntimeError(f"AWS refuses to end it: {code}: {reason}")
 
 
 def _settings(job: Job) -> list[str]:

@@ -16,7 +16,7 @@ from dqx_airflow.operators.submitters import DriverEnd, Job, Submitter, job_end
 
 _SUCCEEDED = {"SUCCEEDED", "DONE"}
 _ENDED = {*_SUCCEEDED, "CANCELLED", "FAILED", "ERROR"}
-_NOT_FOUND = 404
+_NOT_FOUND, _CONFLICT = 404, 409
 _ASKED_AGAIN_ON = (429, 500, 502, 503, 504)
 _WHERE_THE_LOG_IS = ". Additional details can be found at:"
 _LONGEST_ID = 40
@@ -127,7 +127,9 @@ class DataprocBatches(_OnDataproc):
     page = "batches/{region}/{handle}/monitoring?"
 
     def submit(self, job: Job) -> str:
-        """The id of the batch: that of the first one with the same token."""
+        """The id of the batch: that of the first one with the same token, or of the same name."""
+        from requests import HTTPError
+
         given, environment = self.body, self.body.get("environmentConfig", {})
         runtime = given.get("runtimeConfig", {})
         properties = {**job.conf, **runtime.get("properties", {})}
@@ -140,7 +142,12 @@ class DataprocBatches(_OnDataproc):
             execution = {"ttl": f"{job.limit_s}s", **environment.get("executionConfig", {})}
             body["environmentConfig"] = {**environment, "executionConfig": execution}
         ids = {"batchId": job.name, "requestId": job.token[:_LONGEST_ID]}
-        self._ask("POST", f"{self._folder}/batches", body, **ids)
+        try:
+            self._ask("POST", f"{self._folder}/batches", body, **ids)
+        except HTTPError as error:
+            # The first answer was lost, and with it what Dataproc knew about the id of the request.
+            if error.response is None or error.response.status_code != _CONFLICT:
+                raise
         return job.name
 
     def _asked(self, handle: str) -> tuple[str, str]:

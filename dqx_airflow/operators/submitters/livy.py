@@ -19,6 +19,7 @@ _BAD_REQUEST = 400
 _TIMEOUT_S = 60
 _LONGEST_ANSWER = 300
 _MOST_LINES = 1000
+_PAGE = 500
 
 
 @dataclass(frozen=True)
@@ -45,10 +46,24 @@ class LivyBatches(Submitter):
         body["conf"] = {**job.conf, **body.get("conf", {})}
         answer = self._ask("POST", "/batches", json.dumps(body))
         if answer.status_code == _BAD_REQUEST and "uplicate session name" in answer.text:
-            batches = self._ask("GET", "/batches", {"size": 1000}).json()["sessions"]
-            return str(next(found["id"] for found in batches if found.get("name") == job.name))
+            return self._found(job.name)
         _require_success(answer)
         return str(answer.json()["id"])
+
+    def _found(self, name: str) -> str:
+        """The id of the batch of a name, on any page of the list.
+
+        :raises RuntimeError: it is on none: Livy has removed it meanwhile.
+        """
+        start = 0
+        while True:
+            page = self._ask("GET", "/batches", {"from": start, "size": _PAGE}).json()
+            for batch in page["sessions"]:
+                if batch.get("name") == name:
+                    return str(batch["id"])
+            start += len(page["sessions"])
+            if not page["sessions"] or start >= page["total"]:
+                raise RuntimeError(f"Livy refuses a second batch {name}, and lists no first one")
 
     def state(self, handle: str) -> DriverEnd | None:
         """How the batch ended, with the last error in its log."""
