@@ -477,7 +477,7 @@ class _CallReader:
         if options.data is not None:
             refs |= self._data_of(names, options.data)
         try:
-            settings = dataset_settings(contract, refs, options.server)
+            settings = dataset_settings(contract, refs, options.server, self.settings.reader)
             # What the contract says about its files takes precedence over the options of all files.
             datasets = self.settings.as_read(
                 {name: dataset_ref(name, dataset) for name, dataset in settings.items()}

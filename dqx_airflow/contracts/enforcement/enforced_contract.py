@@ -531,13 +531,18 @@ deep."""
 
 
 def dataset_settings(
-    contract: elements.Contract, given: Mapping[str, Any], server: str | None = None
+    contract: elements.Contract,
+    given: Mapping[str, Any],
+    server: str | None = None,
+    of_formats: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """The dataset settings of a contract, by the names in its suite.
 
     `given` settings win over the server; what only the contract knows (keys, the columns of text
     files) is added if it is not given. Columns that it masks stay masked.
 
+    :param of_formats: the options of all files of a format. For given files they win over the
+        options of a server that is elsewhere.
     :raises RequestError: the contract has no such server, or the location of a model is unknown.
     """
     chosen = _server(contract, server)
@@ -557,7 +562,7 @@ def dataset_settings(
     if missing:
         message = f"the location of {', '.join(missing)} is unknown"
         raise RequestError(message, _where_to_say_it(contract, chosen, missing[0]))
-    return _as_contract_says(contract, settings, chosen)
+    return _as_contract_says(contract, settings, chosen, of_formats, given)
 
 
 def datasets_as_contract_says(
@@ -575,10 +580,17 @@ def datasets_as_contract_says(
 
 
 def _as_contract_says(
-    contract: elements.Contract, given: Mapping[str, Any], server: elements.Server | None
+    contract: elements.Contract,
+    given: Mapping[str, Any],
+    server: elements.Server | None,
+    of_formats: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+    elsewhere: Collection[str] = (),
 ) -> dict[str, Any]:
     """The settings of datasets with what the contract knows beside them. This is the only place
-    that decides how the data of a contract is read: for gates, commands and Python."""
+    that decides how the data of a contract is read: for gates, commands and Python.
+
+    :param elsewhere: the datasets that are not on the server.
+    """
     settings = dict(given)
     for model in contract.models:
         stated = _as_settings(given.get(model.name))
@@ -590,7 +602,10 @@ def _as_contract_says(
         if masked := (*known.get("masked", ()), *_columns(stated.get("masked", ()))):
             # A gate may mask more than its contract, never less.
             settings[model.name]["masked"] = list(dict.fromkeys(masked))
-        defaults = {**known.get("options", {}), **_options_of(server, format_name)}
+        defaults = _options_of(server, format_name)
+        if model.name in elsewhere:
+            defaults |= of_formats.get(format_name or "", {})
+        defaults |= known.get("options", {})
         if defaults:
             settings[model.name]["options"] = beside(defaults, dict(stated.get("options", ())))
     return settings
