@@ -58,7 +58,7 @@ class PromotionError(DqxError):
 
 
 class UnverifiedError(DqxError):
-    """What is read is not what gates passed, as far as their receipts tell."""
+    """The receipts do not confirm that this version passed its gates."""
 
 
 class RegistryError(DqxError):
@@ -88,5 +88,5 @@ class UpstreamFailure(DqxError):  # noqa: N818 (as the language's own specificat
 
 
 class NoCounterpartError(DqxError):
-    """A rule, an expression or a file cannot be said in another language. `problem` says why, in
-    words that follow its name."""
+    """A rule, an expression or a file has no equivalent in the target language. `problem` says why,
+    in words that follow its name."""

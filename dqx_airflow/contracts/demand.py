@@ -1,4 +1,4 @@
-"""What a demand of a contract is: its words, its dimension, its order, its form elsewhere.
+"""Base class of the demands of contracts: wording, quality dimension, strictness, export.
 
 The kinds are in `contracts.demands`, each with all that its readers ask of it.
 """
@@ -105,8 +105,8 @@ def share_of_rows(share: float) -> str:
 
 
 class Order(Flag):
-    """What a new demand allows, compared with the old one. `OTHER`: neither allows everything that
-    both do."""
+    """How strict a new demand is, compared with the old one. `OTHER`: each accepts values that the
+    other rejects."""
 
     SAME = 0
     LOOSER = 1
@@ -115,8 +115,11 @@ class Order(Flag):
 
 
 def order_of(allows_more: bool, allows_less: bool) -> Order:
-    """The order of a new demand that allows something that the old one does not, and not something
-    that that one does."""
+    """The order of a new demand.
+
+    :param allows_more: the new demand accepts values that the old one rejected.
+    :param allows_less: the new demand rejects values that the old one accepted.
+    """
     return Order(allows_more + 2 * allows_less)
 
 

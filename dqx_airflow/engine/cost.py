@@ -30,8 +30,8 @@ _MOST_FOOTERS = 8
 
 @dataclass(frozen=True, slots=True)
 class AssertionCost:
-    """What an assertion makes a gate read: `bytes_read` on its own, in `passes` over `columns`, and
-    `bytes_more`, what the gate would not read without it.
+    """The read cost of one assertion: `bytes_read` alone, in `passes` over `columns`, and
+    `bytes_more` on top of the other assertions.
 
     `by_log` and `by_states` count the values that need no read.
     """

@@ -67,8 +67,10 @@ class Kind(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class DayBefore:
-    """What is known before a day: the values of the days before it, the last one yesterday's, and
-    the labelled ones, by the number of days before."""
+    """The history of a day: earlier values, oldest first, the last one yesterday's.
+
+    `issues` and `fine` are the labelled days, as numbers of days before.
+    """
 
     date: date
     values: Sequence[float | None]

@@ -51,7 +51,7 @@ _FAILURES = (GateBlocked, GateBroken, GateMisconfigured, GateInfrastructureError
 # runs. The task names the datasets only where its job sends no events: a catalog would otherwise
 # have two jobs with the same edges.
 class _Stated(list[Any]):
-    """Datasets as they are, even if there are none.
+    """A list that is true also when it is empty.
 
     Airflow's provider takes an empty list for an unknown one, and would name the outlets of the
     task as outputs, even for a run that blocked.
@@ -343,7 +343,7 @@ class GateOperator(SparkJobOperator, gate_arguments.GateArguments):
 
     @classmethod
     def partial(cls, **kwargs: Any) -> Any:
-        """As for every operator; also checks the arguments of all instances and of each.
+        """Like `BaseOperator.partial`; also checks the mapped arguments.
 
         :raises GateMisconfigured: there is a mistake that no template can correct.
         """

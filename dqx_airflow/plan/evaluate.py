@@ -118,7 +118,7 @@ _VerdictOf: TypeAlias = "Callable[[Status, str | None], Verdict]"
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Judges assertions by the results of a scan, and by what counts for them.
+    """Judges assertions from the results of a scan and the options of a run.
 
     `sample_rows` is the maximum number of failing groups to keep for an assertion.
     """

@@ -71,7 +71,7 @@ class Receipt:
 
     @property
     def digest(self) -> str:
-        """What the next receipt and the signature name."""
+        """The digest that the next receipt and the signature refer to."""
         return digest_of(_canonical([self.table_id, self.version, self.statement, self.files]))
 
     @property

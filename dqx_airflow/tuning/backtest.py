@@ -646,7 +646,7 @@ def _status(
     planned: model.PlannedAssertion,
     limits: Sequence[ComparedNumber | None],
 ) -> Status:
-    """That of a day, by the limits on it; a limit without a value does not hold."""
+    """The status of a day under its limits. A limit without a value counts as violated."""
     if None in limits:
         return Status.FAILED
     pairs = zip(planned.condition.comparators, limits, strict=True)

@@ -230,8 +230,10 @@ _ADDED = {"add_profile": "profile", "set_form": "claim", "undo": "name"}
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """The text of a suite without the forms and profiles that were added after a cut; by the
-    numbers of their entries what they are, and how the text was changed; what to do by hand."""
+    """A suite without the edits after an entry of its history.
+
+    `steps` are the undone edits by the number of their entry, each with its description.
+    """
 
     text: str
     suite: nodes.Suite

@@ -1,6 +1,5 @@
-"""What every page is made with: the parameters of its address, addresses of other pages, long lists
-on several pages, templates; and the guard of requests that change something. Everything is escaped,
-nothing may mislead the reader.
+"""Shared by all pages: query parameters, links, paging, templates, and the guard of requests that
+change something. Everything is escaped, nothing may mislead the reader.
 
 Airflow itself may live below a path of its host, so no address begins with a slash.
 

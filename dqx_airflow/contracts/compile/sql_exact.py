@@ -1,4 +1,4 @@
-"""SQL of another database in Spark SQL with the same value, or the reason why there is none.
+"""Translates SQL to Spark SQL if the value is provably the same; otherwise says why not.
 
 `sql_table.txt` lists the expressions that are translated, by dialect and with the types of their
 operands; every other one is refused. Here are the parts of queries, and what has no fixed shape.
@@ -402,7 +402,7 @@ class _Translation:
         return found
 
     def _kinds_in(self, node: Expr, scope: _Scope) -> tuple[Kind | None, ...]:
-        """Those of the columns, if some row has the shape of the expression."""
+        """The kinds of the columns, if a row of the table matches the shape of the expression."""
         rows = table(self.sql_dialect).get(type(node), ())
         is_listed = any(_matched(row.pattern, node, {}) for row in rows)
         columns = node.find_all(exp.Column) if is_listed else ()

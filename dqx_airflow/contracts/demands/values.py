@@ -33,7 +33,7 @@ class ValueDemand(base.Demand, dimension="conformity"):
     """Whether other values are compared in their form as strings."""
 
     def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
-        """A self on single values: on those of a column, or on those nested in it."""
+        """The claim about each value of the column, or each value nested in it."""
         share = context.rule.share
         kind = kind_of(context.item)
         if self.is_of_text and kind not in (ValueKind.TEXT, ValueKind.UNKNOWN):

@@ -489,7 +489,7 @@ def with_unique_names(rules: Iterable[Rule]) -> tuple[Rule, ...]:
 
 
 def unique_name(wanted: str, taken: set[str]) -> str:
-    """The name, with a number if it is taken already; it is added to those."""
+    """Returns `wanted`, or `wanted_2` and so on if it is taken, and adds it to `taken`."""
     name, number = wanted, 1
     while name in taken:
         number += 1

@@ -315,7 +315,7 @@ class _Quarantine:
         return [file for file in files if any(name.endswith(unquote(file.path)) for name in names)]
 
     def _read_again(self, rows: DataFrame) -> DataFrame:
-        """Those of the rows that this run reads, each once."""
+        """The quarantined rows that this run reads again, each once."""
         frame = rows_with_texts(self.dataset, {self.run_key.date})
         read = self._with_row(
             frame.select(*(F.expr(sql).alias(field.name) for field, sql in self._columns))

@@ -26,7 +26,7 @@ class LimitedRetries(DefaultPolicy):  # type: ignore[misc]
         return not self.is_lost and bool(super().can_retry(e))
 
     def to_state(self) -> RetryPolicyState:
-        """The retries of one call."""
+        """The state of one call: the attempts that are left, and the next delay."""
         return _RetriesOfCall(self)
 
 

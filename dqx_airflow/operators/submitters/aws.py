@@ -204,7 +204,7 @@ def _settings(job: Job) -> list[str]:
 
 
 def _settings_of(given: Mapping[str, str]) -> list[str]:
-    """Those in the arguments of a Glue job, which come last and win."""
+    """The Spark settings in the arguments of a Glue job; they override ours."""
     return [f"--conf {given['--conf']}"] if "--conf" in given else []
 
 

@@ -192,7 +192,7 @@ _TABLE_PARTS = ("project", "catalog", "database", "namespace", "dataset", "schem
 
 
 def read_servers(reading: clause_reader.ClauseReader) -> Iterator[Server]:
-    """The servers; data cannot violate anything about them."""
+    """Reads `servers`. They are never checked against data."""
     for server in reading.mappings(reading.root, "servers"):
         named = server.text("server")
         read = read_server(reading, server, named, server.span, _location, _options)
