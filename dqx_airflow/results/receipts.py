@@ -297,8 +297,16 @@ def shown_path(path: str, masked: Collection[str]) -> str:
 
 
 def identity_of(add: Mapping[str, Any]) -> list[Any]:
-    """What identifies a file in a log beside its path."""
-    return [add.get(key) for key in _OF_THE_FILE]
+    """What identifies a file in a log beside its path, and the digest of the values of its
+    partition, which only the log has."""
+    partition = digest_of(_canonical(add.get("partitionValues") or {}))
+    return [*(add.get(key) for key in _OF_THE_FILE), partition[:16]]
+
+
+def is_same_file(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    """Whether two identities at one path are of one file; a receipt of an earlier version does not
+    have the partition."""
+    return all(part == own for part, own in zip(one, other, strict=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +319,8 @@ class TableCommit(delta_log.Commit):
         :param columns: how the columns are read; None as in a receipt of an earlier version.
         """
         shown = partial(shown_path, masked=masked)
-        added = {shown(path): identity_of(add) for path, add in self.added.items()}
+        parts = len(_OF_THE_FILE) if columns is None else None
+        added = {shown(path): identity_of(add)[:parts] for path, add in self.added.items()}
         listed: dict[str, Any] = {"added": added, "removed": [*map(shown, self.removed)]}
         if columns is not None:
             listed[COLUMNS] = columns

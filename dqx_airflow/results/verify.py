@@ -36,6 +36,7 @@ from dqx_airflow.results.receipts import (
     columns_of,
     commits_in,
     identity_of,
+    is_same_file,
     key_at,
     receipts_of,
     shown_path,
@@ -374,7 +375,7 @@ class _Walk:
         removed = {path: self.files.pop(path) for path in commit.removed if path in self.files}
         if fault is None:
             self._promote(commit, removed)
-        elif commit.is_move and removed and commit.added and not commit.is_of_gate:
+        elif _has_moved(commit, removed):
             self._move(commit, removed)
         else:
             self._change(commit, removed, fault)
@@ -393,7 +394,9 @@ class _Walk:
         self._replace_lost(said)
         there = {self.shown(path): file for path, file in self.files.items()}
         added = listed.get("added", {})
-        is_there = all(path in there and there[path].identity == added[path] for path in added)
+        is_there = all(
+            path in there and is_same_file(there[path].identity, added[path]) for path in added
+        )
         if is_there and not any(path in there for path in listed.get("removed", ())):
             return
         judged = said.get("judged") or [{}]
@@ -427,6 +430,10 @@ class _Walk:
     def _move(self, commit: TableCommit, removed: Mapping[str, _File]) -> None:
         """Applies a commit that writes the same rows into other files."""
         inherited = next((file.fault for file in removed.values() if file.fault), None)
+        if inherited is not None:  # a later commit may bring back those that gates passed
+            passed = {path: file for path, file in removed.items() if file.fault is None}
+            lost = {self.shown(path): replace(one, fault=inherited) for path, one in passed.items()}
+            self.lost |= lost
         regions = {file.region for file in removed.values()}
         columns: dict[str, Any] = {}
         for file in removed.values():
@@ -445,10 +452,16 @@ class _Walk:
         for path, file in removed.items():
             if file.fault is None:
                 self.lost[self.shown(path)] = replace(file, fault=fault)
+        again = 0
         for path, add in commit.added.items():
             known = self.files.get(path)
-            if known is None or known.identity != identity_of(add):
+            if known is None or not is_same_file(known.identity, identity_of(add)):
                 self.files[path] = _File(identity_of(add), fault=fault)
+            else:
+                again += 1
+        if again > 0:
+            why = f"adds {again} files once more: readers skip rows by their new statistics"
+            self.notes.append(_made_by(commit, "metadata", why))
         self._find_again()
         if self.moves and commit.added:
             self._exchange([*reversed(self.moves)])
@@ -460,7 +473,7 @@ class _Walk:
             if file.fault is None:
                 continue
             known = self.lost.get(self.shown(path))
-            if known is not None and known.identity == file.identity:
+            if known is not None and is_same_file(known.identity, file.identity):
                 del self.lost[self.shown(path)]
                 self.files[path] = replace(known, fault=None)
 
@@ -474,7 +487,8 @@ class _Walk:
         others = lost.keys() - self.lost.keys()
         there = {self.shown(path): file for path, file in self.files.items()}
         if others and all(
-            path in there and there[path].identity == lost[path].identity for path in others
+            path in there and is_same_file(there[path].identity, lost[path].identity)
+            for path in others
         ):
             self.lost = lost
             self._find_again()
@@ -553,8 +567,18 @@ def _fit(receipt: Receipt, commit: TableCommit) -> int:
     if receipt.run_id == commit.info.get(RUN_ID):
         return 2
     masked, listed = receipt.said.get(MASKED, ()), receipt.listed
-    files = json.loads(commit.files(masked, None))
-    return int(files == {name: listed.get(name) for name in files})
+    return int(json.loads(commit.files(masked, listed.get(COLUMNS))) == listed)
+
+
+def _has_moved(commit: TableCommit, removed: Mapping[str, _File]) -> bool:
+    """Whether a commit that no gate passed writes the same rows into other files.
+
+    :param removed: the files that it takes away.
+    """
+    if not commit.is_move or commit.is_of_gate or not removed or not commit.added:
+        return False
+    # A file that stays has its rows; the log has new values for its partition, or statistics.
+    return removed.keys().isdisjoint(commit.added)
 
 
 def _put_back(receipts: Iterable[Receipt]) -> set[str]:

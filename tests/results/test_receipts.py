@@ -276,6 +276,22 @@ def commits(lake: Lake, **actions: dict[str, Any]) -> None:
     path.write_text(json.dumps({"commitInfo": info}) + "\n" + text)
 
 
+def once_more(lake: Lake, *, is_replaced: bool = False, **changes: Any) -> None:
+    """Someone adds a file again, with other values in the log."""
+    (add,) = (one["add"] for one in lake.commit(2)[1] if "add" in one)
+    is_new = {"dataChange": not is_replaced}
+    removed = {"remove": {"path": add["path"], **is_new}} if is_replaced else {}
+    commits(lake, **removed, add={**add, **is_new, **changes})
+
+
+def with_other_partition_in_commit(lake: Lake) -> None:
+    path, actions = lake.commit(2)
+    for action in actions:
+        if "add" in action:
+            action["add"]["partitionValues"] = {"ds": "2026-01-09"}
+    path.write_text("".join(json.dumps(one) + "\n" for one in actions))
+
+
 def metadata(lake: Lake, version: int = 0) -> dict[str, Any]:
     (found,) = (one["metaData"] for one in lake.commit(version)[1] if "metaData" in one)
     return dict(found)
@@ -522,6 +538,23 @@ CASES: dict[str, tuple[Callable[[Lake], object], list[tuple[int, str, str]]]] = 
         lambda lake: (append(lake), lake.table.delete("ds = '2026-01-02'"), lake.table.restore(2)),
         [],
     ),
+    "a restore of what was before an append and a compaction": (
+        lambda lake: (two_files(lake), lake.table.restore(2)),
+        [],
+    ),
+    "another value for the partition of a file": (
+        lambda lake: once_more(lake, partitionValues={"ds": "2026-01-09"}),
+        [(3, "foreign", "SET by ann")],
+    ),
+    "another value for the partition of a file, as a move": (
+        lambda lake: once_more(lake, is_replaced=True, partitionValues={"ds": "2026-01-09"}),
+        [(3, "foreign", "SET by ann")],
+    ),
+    "another value for a partition in the commit of a gate": (
+        with_other_partition_in_commit,
+        [(2, "receipt", "its files are not those of its receipt")],
+    ),
+    "a file that is added once more": (once_more, []),
     "a restore of what was before compactions": (
         lambda lake: (
             compacted(lake),
