@@ -156,22 +156,37 @@ def test_all_spellings_of_a_moment_in_a_log_are_read(
     [
         ("Apache-Spark/3.5.0 Delta-Lake/3.1.0", "2024-03-01 23:30:00", False),
         ("Databricks-Runtime/13.3", "2024-03-01 23:30:00", False),
+        (None, "2024-03-01 23:30:00", False),
         ("Apache-Spark/4.0.0 Delta-Lake/4.1.0", "2024-03-01T23:30:00.000000Z", True),
+        ("Apache-Spark/3.5.0 Delta-Lake/3.1.0", "2024-03-01 23:30:00.000000", True),  # a RESTORE
+        (None, "2024-03-01 23:30:00.000000", True),
     ],
 )
+@pytest.mark.parametrize("has_commit", [True, False])
+@pytest.mark.few(5)
 def test_a_time_in_the_zone_of_an_unknown_session_is_an_error(
-    spark: Any, run: Run, tmp_path: Path, engine: str, spelling: str, is_read: bool
+    spark: Any,
+    run: Run,
+    tmp_path: Path,
+    engine: str | None,
+    spelling: str,
+    is_read: bool,
+    has_commit: bool,
 ) -> None:
     path = tmp_path / "orders"
     write_deltalake(str(path), TWO_MOMENTS.slice(0, 1), partition_by=["at"])
 
     def by_spark(action: dict[str, Any]) -> None:
         if "commitInfo" in action:
-            action["commitInfo"]["engineInfo"] = engine
+            del action["commitInfo"]["engineInfo"], action["commitInfo"]["clientVersion"]
+            action["commitInfo"] |= {} if engine is None else {"engineInfo": engine}
         if "add" in action:
             action["add"]["partitionValues"]["at"] = spelling
 
     rewrite_log(path, by_spark)
+    if not has_commit:
+        DeltaTable(str(path)).create_checkpoint()
+        (path / "_delta_log" / f"{0:020}.json").unlink()
     report = run(request(tmp_path, "assert num_rows() == 1", [DatasetRef("orders", str(path))]))
     assert report.outcome is (Outcome.PASSED if is_read else Outcome.BROKEN)
     if not is_read:
@@ -269,6 +284,25 @@ def test_what_a_folder_is_named_by_and_is_not_read_as_is_said(run: Run, tmp_path
     again = run(request(tmp_path / "again", 'assert each row: code in ["007", "12"]', [declared]))
     assert again.outcome is Outcome.PASSED
     assert not notes(again)
+
+
+@pytest.mark.parametrize(
+    ("texts", "kind"),
+    [
+        (("1.10", "1.1"), "double"),
+        (("0.12345678901234567", "0.5"), "double"),
+        (("00012345678901234567890", "1"), "decimal"),
+        (("1e5", "7"), "decimal"),
+        (("1\N{ARABIC-INDIC DIGIT THREE}", "7"), "int"),
+    ],
+)
+@pytest.mark.few(2)
+def test_a_number_that_has_other_digits_than_its_folder_is_said(
+    run: Run, tmp_path: Path, texts: tuple[str, str], kind: str
+) -> None:
+    orders = in_folders(tmp_path / "orders", "parquet", *(f"v={text}" for text in texts))
+    report = run(request(tmp_path, "assert unique_count(v) <= 2", [orders]))
+    assert f"the folder v={texts[0]} is read as {kind}" in notes(report)
 
 
 def test_a_time_without_its_day_in_the_name_of_a_folder_is_an_error(

@@ -20,7 +20,7 @@ from datetime import date, datetime, timezone
 from functools import cached_property
 from itertools import repeat
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 import pyarrow
@@ -32,7 +32,7 @@ from deltalake.exceptions import DeltaError
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 from pyspark.sql.types import BinaryType, StructType, TimestampType
 
-from dqx_airflow.datasets.delta_log import commits_behind, log_files, table_files
+from dqx_airflow.datasets.delta_log import LogFiles, commits_behind, log_files, table_files
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.listing import DataFile, is_local
 from dqx_airflow.engine.sources.partition_values import as_bytes, has_zone, is_named
@@ -202,6 +202,50 @@ def _in_checkpoint(file: Any) -> set[str]:
     return paths
 
 
+def partitions_in_checkpoint(log: LogFiles) -> dict[str, Mapping[str, str | None]]:
+    """The values of the partitions of the files in the newest checkpoint of a log, by their decoded
+    paths.
+
+    :raises OSError: it cannot be read.
+    :raises ValueError: it is none.
+    """
+    found: dict[str, Mapping[str, str | None]] = {}
+    names = [*log.checkpoint]
+    while names:
+        name = names.pop()
+        with log.opened(name) as file:
+            added, sidecars = (_actions_of if name.endswith(".json") else _rows_of)(file)
+        names += [f"_sidecars/{sidecar['path']}" for sidecar in sidecars]
+        found |= {unquote(add["path"]): dict(add["partitionValues"] or {}) for add in added}
+    return found
+
+
+_Actions: TypeAlias = "list[dict[str, Any]]"
+
+
+def _actions_of(file: Any) -> tuple[_Actions, _Actions]:
+    """The files and the sidecars in a checkpoint in JSON."""
+    actions = [json.loads(line) for line in file.read().splitlines() if line.strip()]
+    return (
+        [action["add"] for action in actions if "add" in action],
+        [action["sidecar"] for action in actions if "sidecar" in action],
+    )
+
+
+def _rows_of(file: Any) -> tuple[_Actions, _Actions]:
+    """The files and the sidecars in a checkpoint in Parquet."""
+    parquet = pq.ParquetFile(file)
+    there = set(parquet.schema_arrow.names)
+    added = _rows_in(parquet, ["add.path", "add.partitionValues"]) if "add" in there else []
+    return added, _rows_in(parquet, ["sidecar.path"]) if "sidecar" in there else []
+
+
+def _rows_in(parquet: pq.ParquetFile, fields: Sequence[str]) -> _Actions:
+    """Some fields of the rows that have an action."""
+    rows: _Actions = parquet.read([*fields]).column(0).drop_null().to_pylist()
+    return [row for row in rows if row["path"] is not None]
+
+
 _READ_AS_PARQUET = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
 """Table features that require nothing from a reader of the files."""
 _LOCAL_URI = re.compile(r"^file:/+")
@@ -307,24 +351,36 @@ class DeltaLog:
         return bool(self.moments) or any(is_binary)
 
     @cached_property
-    def zoneless(self) -> Mapping[str, str]:
-        """Timestamps without a zone in partitions, each with the engine that wrote it. Files that
-        were added before the log begins are not looked at.
+    def zoneless(self) -> tuple[tuple[str, str], ...]:
+        """Timestamps without a zone in partitions, each with an engine that wrote it; the engine is
+        empty if no commit names it, as if only a checkpoint has the file.
 
         :raises OSError: the log cannot be read.
         :raises ValueError: as above.
         """
-        found: dict[str, str] = {}
         files = {unquote(row["path"]) for row in self._files} if self.moments else set[str]()
-        for commit in commits_behind(self.path, self.version, files) if files else ():
+        if not files:
+            return ()
+        found: list[tuple[str, str]] = []
+        unseen = set(files)
+        for commit in commits_behind(self.path, self.version, files):
             engine = str(commit.info.get("engineInfo") or commit.info.get("clientVersion") or "")
             for path in commit.added.keys() & files:
-                values = commit.added[path].get("partitionValues") or {}
-                for name in self.moments:
-                    text = values.get(self._physical(name)) or ""
-                    if not has_zone(text):
-                        found[f"{name}={text}"] = engine
-        return found
+                unseen.discard(path)
+                partition = commit.added[path].get("partitionValues")
+                found += ((text, engine) for text in self._bare(partition))
+        if unseen:
+            partitions = partitions_in_checkpoint(log_files(self.path, self.version))
+            for path in unseen & partitions.keys():
+                found += ((text, "") for text in self._bare(partitions[path]))
+        return tuple(dict.fromkeys(found))
+
+    def _bare(self, partition: Mapping[str, str | None] | None) -> Iterator[str]:
+        """The timestamps without a zone among the values of a partition, as `at=...`."""
+        for name in self.moments:
+            text = (partition or {}).get(self._physical(name)) or ""
+            if not has_zone(text):
+                yield f"{name}={text}"
 
     def _physical(self, name: str) -> str:
         """The name of a column in the log, which column mapping may make another one."""

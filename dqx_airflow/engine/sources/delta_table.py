@@ -114,23 +114,31 @@ def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> dataset.OpenD
 
 _IN_ITS_SESSION = re.compile("spark|databricks", re.IGNORECASE)
 """Engines that wrote timestamps in the zone of their session, before Delta 4."""
+_NOT_OF_SPARK = re.compile(r"\.\d*0$")
+"""How other engines spell a timestamp: Spark drops the zeros at the end of its fraction."""
 
 
 def require_moments(ref: DatasetRef, log: DeltaLog) -> None:
-    """Rejects timestamps in partitions whose time zone nothing records; those of other writers are
-    in UTC.
+    """Rejects timestamps in partitions whose time zone nothing records; those of writers other than
+    Spark are in UTC.
 
     :raises DatasetError: there is one.
     """
-    for text, engine in log.zoneless.items():
-        if _IN_ITS_SESSION.search(engine):
+    for text, engine in log.zoneless:
+        may_be_of_spark = not engine or _IN_ITS_SESSION.search(engine) is not None
+        if may_be_of_spark and not _NOT_OF_SPARK.search(text):
             name = text.partition("=")[0]
             shown = f"{name}={MASK}" if is_masked(name, ref.masked) else text
             column = quote_name(name)
             statement = f"UPDATE delta.{quote_name(log.path)} SET {column} = {column}"  # noqa: S608
+            whose = (
+                f"that of a session of {engine}, which the log does not have"
+                if engine
+                else "UTC, or in that of a session of Spark: the log does not have its writer"
+            )
             raise DatasetError(
                 f"dataset '{ref.name}': the partition {shown} of {log.path} has no time zone: it "
-                f"is in that of a session of {engine}, which the log does not have",
+                f"is in {whose}",
                 f"in that time zone, run with Delta 4.1 or newer, which writes UTC: {statement}",
             )
 

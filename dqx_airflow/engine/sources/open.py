@@ -357,11 +357,14 @@ def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> dataset.OpenD
     return replace(opened, files=files, notes={**opened.notes, **notes})
 
 
+_WHOLE = re.compile(r"0|-?[1-9]\d*", re.ASCII)
 _AS_WRITTEN = {
-    "int": re.compile(r"0|-?[1-9]\d*"),
-    "bigint": re.compile(r"0|-?[1-9]\d*"),
-    "date": re.compile(r"\d{4}-\d\d-\d\d"),
-    "double": re.compile(r"-?(0|[1-9]\d*)(\.\d+)?"),
+    "int": _WHOLE,
+    "bigint": _WHOLE,
+    "decimal": _WHOLE,
+    "date": re.compile(r"\d{4}-\d\d-\d\d", re.ASCII),
+    # A double has 15 digits, and does not tell 1.1 from 1.10.
+    "double": re.compile(r"(?!-?[\d.]{17})-?(0|[1-9]\d*)(\.\d*[1-9])?", re.ASCII),
 }
 """What has the form of a guessed type: of `007` it would be another one."""
 _HAS_DAY = re.compile(r"[+-]?\d{4,7}(-|$)")
@@ -393,7 +396,7 @@ def _folder_notes(ref: DatasetRef, struct: StructType, source: DatasetFiles) -> 
                     f"the names of its folders have no time zone: {column} is read in UTC, unless "
                     "the option timeZone says otherwise"
                 )
-        form = _AS_WRITTEN.get(kind) if ref.schema is None else None
+        form = _AS_WRITTEN.get(kind.partition("(")[0]) if ref.schema is None else None
         other = [text for text in texts if form and text != NO_VALUE and not form.fullmatch(text)]
         if other:
             notes[column] = (
