@@ -1,7 +1,7 @@
 """The exceptions of the project: one base class, few subclasses, each carrying data.
 
 Diagnostics about sources are values (see `diagnostics`), not exceptions. An exception stops a gate.
-The operators convert these exceptions to those of Airflow.
+The operators convert these exceptions to exceptions of Airflow.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Default and maximum numbers of what is kept and displayed."""
+"""Default and maximum numbers: rows kept and displayed, groups, days, durations, ids."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_GROUPS = 1_000_000
 """The maximum for `@max_groups`: groups are judged in one process."""
 
 MOST_DAYS = 36_525
-"""The maximum for a number of days that someone writes, a century: dates end with the year 9999."""
+"""The maximum for a number of days in settings, a century: dates end with the year 9999."""
 
 LONGEST_TIME_S = MOST_DAYS * 86_400
 """The maximum for a time limit in seconds."""
@@ -24,7 +24,7 @@ MOST_LISTED = 1_000_000
 """The maximum for a number of rows to show or to sample."""
 
 LARGEST_ID = 2**63 - 1
-"""The maximum for numbers that name something, as Delta, Iceberg and databases store them."""
+"""The maximum for numeric ids, as Delta, Iceberg and databases store them."""
 
 LARGEST_MAP_INDEX = 999_999_999
 """The maximum for the map index of a task instance."""

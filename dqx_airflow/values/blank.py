@@ -1,6 +1,6 @@
-"""Texts that are given and empty: a variable that is not set, or a template without a result.
+"""Finds options that are set to an empty string, as by a variable or a template without a value.
 
-An option that protects would be off without a word, so an empty text is never taken for none.
+An option that protects would be off silently, so an empty string is never treated as missing.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from dqx_airflow.errors import RequestError
 
 
 def is_blank(value: object) -> bool:
-    """Whether a value is a text of nothing but white space."""
+    """True for a string that is empty or only white space."""
     return isinstance(value, str) and not value.strip()
 
 
 def has_blank(value: object) -> bool:
-    """Whether a value is an empty text, or a list, a set or a mapping that holds one."""
+    """True for an empty string, and for a list, a set or a mapping that contains one."""
     if isinstance(value, Mapping):
         return any(map(has_blank, (*value, *value.values())))
     if isinstance(value, list | tuple | set | frozenset):
@@ -25,14 +25,14 @@ def has_blank(value: object) -> bool:
 
 
 def blanks_in(given: Mapping[str, object]) -> Iterator[str]:
-    """The names of the values that are, or hold, an empty text."""
+    """The names of the values that are, or contain, an empty string."""
     for name, value in given.items():
         if has_blank(value):
             yield name
 
 
 def require_no_blank(given: Mapping[str, object]) -> None:
-    """Rejects texts that are empty, all at once.
+    """Raises one error for all values that are, or contain, an empty string.
 
     :param given: the values by the names that a message gives them.
     :raises RequestError: there is one.

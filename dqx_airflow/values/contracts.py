@@ -1,5 +1,5 @@
 """Source texts and positions in them, the results of assertions and gates in one word each, and
-what a gate has to know about the contract of a dataset.
+the facts that a gate needs about the contract of a dataset.
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ def worst_outcome(outcomes: Iterable[Outcome]) -> Outcome:
 @dataclass(frozen=True, slots=True)
 class EnforcedClause:
     """The clause of a contract that an assertion enforces: its path, position and line; from its
-    rule, the id and the tags as written, and the quality dimension. `element_ids` are those of the
-    field and the model that it is about."""
+    rule, the id and the tags as written, and the quality dimension. `element_ids` are the ids of
+    the field and the model that it is about."""
 
     assertion: str
     path: str
@@ -167,7 +167,7 @@ class EnforcedContract:
     on (`2`, `2.3` or `2.3.0`), None for any. `unenforced` are the clauses that state a check and
     cannot be enforced: their verdicts are errors unless they are accepted. `not_understood` are
     clauses that have no meaning here and state no check. `name`, `description` and `status`
-    (`active`) are those of the document.
+    (`active`) are copied from the document.
     """
 
     id: str
@@ -218,7 +218,7 @@ class FieldDescription:
 
 @dataclass(frozen=True, slots=True)
 class ContractDescription:
-    """What a table's properties say about its contract."""
+    """The description of a contract that the properties of its table contain."""
 
     id: str
     version: str | None

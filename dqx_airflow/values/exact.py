@@ -20,7 +20,7 @@ NUMBERS = (int, Fraction, float)
 """The types of numbers, for `isinstance`."""
 
 MANY_DIGITS = re.compile(r"\d{1000}")
-"""A version, size or literal has fewer digits, and Python converts at most 4,300."""
+"""Matches 1,000 digits: a version, size or literal has fewer, and Python converts at most 4,300."""
 TOO_LARGE = "the number is larger than every double: 1.8e308"
 
 _MOST_BITS = 3000
@@ -45,7 +45,7 @@ class WrittenFloat(float):
         return made
 
     def __getnewargs__(self) -> tuple[str]:  # type: ignore[override]
-        """The arguments to copy it."""
+        """The arguments of `__new__` for copies and pickles."""
         return (self.digits,)
 
 
@@ -121,7 +121,7 @@ def is_finite_number(value: object) -> TypeGuard[int | float]:
 
 
 def finite_number(text: str) -> int | float | None:
-    """The finite number that a text is; None if it is none.
+    """Parses a finite number; None if the text is none.
 
     >>> finite_number("10"), finite_number("0.5"), finite_number("1" * 320), finite_number("inf")
     (10, 0.5, None, None)

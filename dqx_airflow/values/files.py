@@ -54,7 +54,7 @@ def _in_checkout(path: str, git: Path) -> SourceLocation | None:
 
 
 def _git_folder(git: Path) -> Path:
-    """A worktree and a submodule have a file that points to their folder."""
+    """The Git folder behind `.git`: in a worktree or submodule, that is a file with its path."""
     if git.is_dir():
         return git
     named = git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
@@ -68,7 +68,7 @@ def _common(git: Path) -> Path:
 
 
 def _origin(git: Path) -> str:
-    """The address of the remote; for the clone of a local repository, the remote of that."""
+    """The address of `origin`; if that is a local repository, the address of its own `origin`."""
     for _ in range(_MOST_CLONES):
         config = configparser.RawConfigParser(strict=False, allow_no_value=True)
         config.read_string((_common(git) / "config").read_text(encoding="utf-8"))
@@ -116,8 +116,8 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A place for a new file, which takes that of the path at the end of the block, atomically:
-    others see the old file or the new one.
+    """Yields the path of a temporary file, which replaces `path` atomically at the end of the
+    block: others see the old file or the new one.
 
     :raises OSError: it cannot be written; then the old one stays.
     """

@@ -26,7 +26,7 @@ from dqx_airflow.values.request import GateRequest
 T = TypeVar("T")
 
 PART_OF_SECOND = re.compile(r"(?<=:[0-9]{2})[.,]([0-9]+)")
-"""Behind the seconds of a timestamp."""
+"""Matches the fraction of a second in a timestamp, with its point or comma."""
 
 
 def to_json(value: Any) -> str:
@@ -70,7 +70,8 @@ def _converter() -> Any:
 
 
 def _with_exact_strings(converter: Any, kind: type, names: tuple[str, ...]) -> None:
-    """A fraction is a JSON number, which may be rounded, together with an exact string."""
+    """Makes `converter` write fractions as a JSON number, which may be rounded, and as an exact
+    string under a second key."""
     from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn
 
     unstructure: Any = make_dict_unstructure_fn(kind, converter)
@@ -127,7 +128,7 @@ secret, so they are not part of the request."""
 
 
 EXIT_REPORTED = 0
-"""The exit code of a job that has written its report, whatever that says."""
+"""The exit code of a job that has written its report, whatever the outcome."""
 EXIT_SOURCE = 2
 """The exit code of a job whose suite has errors."""
 EXIT_INFRASTRUCTURE = 4
@@ -135,7 +136,7 @@ EXIT_INFRASTRUCTURE = 4
 EXIT_TAKEN = 5
 """The exit code of a job that did nothing, because another one has taken its request."""
 EXIT_TIMED_OUT = 124
-"""The exit code of a job that exceeded its time limit, that of `timeout(1)`."""
+"""The exit code of a job that exceeded its time limit, the same as from `timeout(1)`."""
 
 _LONGEST_ARGUMENT = 500
 _LARGEST_REQUEST = 64 * 2**20
@@ -172,7 +173,7 @@ def from_arguments(arguments: Sequence[str]) -> GateRequest:
 
 
 def storage_text(options: Mapping[str, str]) -> str:
-    """The value of the variable for these storage options."""
+    """The value of `DQX_RESULTS_STORAGE` for these storage options."""
     return json.dumps({**options})
 
 

@@ -29,7 +29,7 @@ from dqx_airflow.values.request import (
 )
 
 LONGEST_WAIVER = timedelta(days=30)
-"""The longest time of a waiver, unless its author asks for more."""
+"""The maximum duration of a waiver, unless its author requests more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Waiver:
 
     @property
     def terms(self) -> str:
-        """How long and how far it goes: `waived until 2026-11-27, below 0.1`."""
+        """The end and the limits of the waiver: `waived until 2026-11-27, below 0.1`."""
         limits = [f"below {self.below}"] if self.below else []
         limits += [f"above {self.above}"] if self.above else []
         return ", ".join([f"waived until {self.until}", *limits])
@@ -259,12 +259,13 @@ class Promotion:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """What brought rows of a slice, or changed its dataset: a commit of a Delta table, or a file.
+    """A commit of a Delta table, or a file, that added rows to a slice or changed its dataset.
 
     `name` is the version of the commit, or the path of the file, and `at` its time. `by` is what
-    the log says about the writer: the operation, the user, the job or the run. `files` and `rows`
-    are those that it added to the slice and that are still there; a commit without such files
-    changed other rows. `removed` are all files that it removed, `size` that of a file in bytes.
+    the log records about the writer: the operation, the user, the job or the run. `files` and
+    `rows` are the numbers of files and rows that it added to the slice and that are still there; a
+    commit without such files changed other rows. `removed` is the number of all files that it
+    removed, `size` the size of a file in bytes.
     """
 
     name: str
@@ -284,7 +285,7 @@ class DatasetSnapshot:
     Iceberg table, `snapshot` is the id of the one that was read, and `branch` the branch or the tag
     that led to it; None if they are not known.
 
-    A location never contains credentials: a gate refuses such a one, and its report names it.
+    A location never contains credentials: a gate refuses one that does, and its report names it.
     """
 
     name: str
@@ -340,7 +341,7 @@ class GateReport:
     :param accepted: who accepted the data of a gate that would be blocked.
     :param accept_required: whether a person may accept data that violates P0 and `@required`.
     :param answered: when the answer came that the run follows, if the task had asked for one.
-    :param spark_version: that of the session; None without Spark.
+    :param spark_version: the version of Spark in the session; None without Spark.
     :param ansi: whether SQL was evaluated in Spark's ANSI mode; None if unknown.
     :param engine_proof: what `dql doctor --prove` found about the engine; None without.
     """
@@ -398,8 +399,8 @@ class GateReport:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """Of each dataset that was promoted without its bad rows, how many these are: `3 of 97 rows
-        of orders`."""
+        """The number of rows left out, for each dataset promoted without its bad rows: `3 of 97
+        rows of orders`."""
         return tuple(
             f"{done.left_out} of {done.left_out + done.rows} rows of {dataset.name}"
             for dataset in self.datasets
@@ -451,7 +452,7 @@ class GateReport:
 
     @property
     def nothing_checked(self) -> str:
-        """Why a report without verdicts has none: `nothing was checked`, and what is missing."""
+        """The reason why a report has no verdicts: `nothing was checked`, and what is missing."""
         text = "nothing was checked"
         if self.contract is None or self.contract.checked:
             return text
@@ -484,12 +485,12 @@ class GateReport:
 
 
 ERROR = "error: "
-"""How the value of a claim begins that is an error."""
+"""The prefix of the value of a claim that ended in an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A claim of a case whose value on an engine is not the one that is due."""
+    """A claim of a conformance case whose value on an engine differs from the expected one."""
 
     case: str
     claim: str
@@ -498,12 +499,12 @@ class Difference:
 
     @property
     def is_error(self) -> bool:
-        """True if the engine has an error for a value: it would judge nothing."""
+        """True if the engine returned an error instead of a value, so that no verdict is wrong."""
         return self.found.startswith(ERROR)
 
 
 PROVE_AGAIN = "prove again"
-"""The words of a mark of an engine of which there is only a proof of something else."""
+"""The label of an engine whose stored proof is about another version or other settings."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
-"""What a gate asks of its job, the locations of datasets, and what users select: assertions by
-their words, ranges of dates.
+"""The request of a gate to its job, the locations of datasets, and selections by users:
+assertions by name, tag or severity, and ranges of dates.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class DatasetRef:
         it, the whole dataset belongs to every date, and metrics cannot be lagged.
     :param date_format: the Spark pattern of dates in strings, such as `yyyyMMdd`; ISO dates by
         default.
-    :param time_zone: the time zone of the days of timestamps, by default that of the session.
+    :param time_zone: the time zone of the days of timestamps, by default the session's.
     :param filter: a Spark SQL predicate that selects rows.
     :param options: options of Spark's reader, as pairs.
     :param schema: the columns of files with their types, `id bigint, price double`; inferred by
@@ -178,7 +178,7 @@ class RunOptions:
 
     @property
     def session_settings(self) -> dict[str, str]:
-        """The settings of a Spark session that is opened for the run; those of the user win."""
+        """The settings of a Spark session that is opened for the run; settings of the user win."""
         return {} if self.ansi else {ANSI: "false"}
 
     @property
@@ -251,7 +251,7 @@ class RunKey:
 
 
 def day_of_instance(on: date, map_index: int) -> str:
-    """A day, distinguished from that of other instances of a mapped task: `2024-03-20[3]`."""
+    """A day with the map index of a task instance, if it has one: `2024-03-20[3]`."""
     return f"{on.isoformat()}[{map_index}]" if map_index >= 0 else on.isoformat()
 
 
@@ -321,7 +321,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class PartialRun:
-    """What a run judged of its suite or contract: `selected` of `assertions`. `protected` are the
+    """The selected part of a run: it judged `selected` of `assertions`. `protected` are the
     names of excluded ones that are P0 or `@required`."""
 
     selection: Selection
@@ -332,8 +332,8 @@ class PartialRun:
 
 @dataclass(frozen=True, slots=True)
 class ShadowSuite:
-    """A suite that is judged next to that of a gate, by `name` in results. It never affects the
-    gate.
+    """A second suite that a gate judges next to its own, under `name` in results. It never affects
+    the gate.
 
     `problem` says why it cannot be judged; `suite` is then None.
     """
@@ -348,7 +348,7 @@ class ShadowSuite:
 class GatePart:
     """One more date, or one more suite, that a gate judges in the same scan.
 
-    Without a `suite` it is that of the request, with its imports, its contract, and its selection.
+    Without a `suite`, the suite of the request is judged, with its imports, contract and selection.
     """
 
     run_key: RunKey
@@ -360,7 +360,7 @@ class GatePart:
 
 @dataclass(frozen=True, slots=True)
 class GateRequest(RunOptions):
-    """Everything that the job needs to know. It contains the sources themselves, but no secrets.
+    """Everything that the job needs to run. It contains the sources themselves, but no secrets.
 
     Its `RunOptions` define how it judges.
 
@@ -368,7 +368,7 @@ class GateRequest(RunOptions):
     after which the job ends itself, since a Python driver may outlive the task that started it.
     `recompute` uses no stored states. `sample_rows` is the maximum number of failing rows of an
     assertion to keep. `quarantine` maps datasets to the paths of the Delta tables for their failing
-    rows; `promote_to` to the paths or names of those for all their rows on a pass, and
+    rows; `promote_to` to the paths or names of the tables for all their rows on a pass, and
     `promote_slice` columns to the single value, as a string, that these rows have: only such rows
     are replaced there. `contract` is the source of the suite, if it was compiled. `date_from`
     describes where the date comes from. `origin` is for lineage only: nothing is read there.
@@ -409,7 +409,7 @@ class GateRequest(RunOptions):
 
     @property
     def parts(self) -> tuple[GateRequest, ...]:
-        """A request for each report: its own first, then those of `more`."""
+        """A request for each report: first its own, then one for each part in `more`."""
         first = replace(self, more=())
         return (first, *(_part_of(first, part) for part in self.more))
 
@@ -495,7 +495,7 @@ def dates_of_range(text: str, read: Callable[[str], date | None]) -> tuple[date,
 
 
 def day_in(text: str) -> date | None:
-    """The date that a text in ISO form is; None for any other text."""
+    """Parses a date in ISO form; None for any other text."""
     try:
         return date.fromisoformat(text)
     except ValueError:
@@ -555,7 +555,7 @@ _LIMIT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,15})?)%|[0-9]{1,18}")
 
 
 def bad_rows_limit(given: object) -> str:
-    """How many rows may stay behind while others go on, a number or a share such as `1%`.
+    """The maximum of rows that a promotion may leave out, a number or a share such as `1%`.
 
     :raises RequestError: it is neither.
     """
@@ -571,7 +571,7 @@ def bad_rows_limit(given: object) -> str:
 
 
 def most_bad_rows(limit: str, rows: int) -> int:
-    """The largest number of rows that may stay behind, of a number of rows."""
+    """The maximum number of rows that a promotion of `rows` may leave out."""
     return int(Fraction(limit[:-1]) * rows / 100) if limit.endswith("%") else int(limit)
 
 

@@ -69,7 +69,7 @@ def is_secret_setting(name: str) -> bool:
 
 
 def find_token(text: str) -> re.Match[str] | None:
-    """The first key or token in a text that has the form of a vendor's, see `secret_forms.txt`."""
+    """The first match of a vendor's key or token in a text, see `secret_forms.txt`."""
     return tokens().search(text)
 
 
@@ -167,7 +167,7 @@ def _is_header(match: re.Match[str]) -> bool:
 
 
 def _is_random(text: str) -> bool:
-    """True for 40 characters as of a secret key of AWS; False for a hash or a path of words."""
+    """True for 40 characters that look like a secret key of AWS, not like a hash or a path."""
     kinds = (str.isupper, str.islower, str.isdigit)
     if not all(any(map(kind, text)) for kind in kinds):
         return False
