@@ -1,5 +1,5 @@
-"""What a dataset is as users write it: its settings, reader options, locations and databases.
+"""Datasets as users describe them: settings, reader options, locations and databases.
 
 `settings` turns the settings of a DAG, of `dqx.toml` or of Python into `DatasetRef`s, and finds
-mistakes in them; the other modules know one kind of setting each. Nothing here reads data.
+mistakes in them; each of the other modules covers one kind of setting. Nothing here reads data.
 """

@@ -31,7 +31,7 @@ from dqx_airflow.values.json_form import setting_text
 from dqx_airflow.values.secret_forms import is_secret_setting
 
 DRIVER_OPTIONS = "spark.driver.defaultJavaOptions"
-"""The Spark setting for them, which leaves `spark.driver.extraJavaOptions` to users."""
+"""The Spark setting for JVM options, which leaves `spark.driver.extraJavaOptions` to users."""
 
 SUBMIT_OPTIONS = "SPARK_SUBMIT_OPTS"
 """The variable from which spark-submit takes options of its JVM. All others come after them."""
@@ -46,7 +46,7 @@ _QUIET = "-Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off"
 
 
 def for_a_short_life(env: Mapping[str, str]) -> dict[str, str]:
-    """The variables to add for `spark-submit` so that its JVM only does what pays off.
+    """The environment variables to add for `spark-submit` so that its JVM starts fast.
 
     No option here can conflict with another one, and options of users come later and win.
     """
@@ -57,12 +57,12 @@ def for_a_short_life(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def with_archive(options: str, archive: str) -> str:
-    """These options with an archive; a user's archive wins, since it comes later."""
+    """JVM options with an archive of classes; a user's archive wins, since it comes later."""
     return f"-XX:SharedArchiveFile={shlex.quote(archive)} {_QUIET} {options}".rstrip()
 
 
 def while_archiving(archive: str) -> str:
-    """The options with which a JVM writes the archive when it ends."""
+    """The options with which a JVM writes the archive of its classes when it ends."""
     return f"-XX:ArchiveClassesAtExit={shlex.quote(archive)}"
 
 
@@ -89,8 +89,8 @@ class Connection:
     """A connection to Spark. Its string form is safe for messages: it omits what an address may
     hide.
 
-    `address` is for Spark; that of Spark Connect may contain a token. `servers` are the hosts and
-    ports behind it, if known.
+    `address` is for Spark; an address of Spark Connect may contain a token. `servers` are the hosts
+    and ports behind it, if known.
     """
 
     kind: ConnectionKind
@@ -115,7 +115,7 @@ def connection_of(address: str) -> Connection:
     """The connection of an address.
 
     `databricks://HOST/CLUSTER` names a cluster by its id, at the end of the path. Any other path,
-    such as that of an SQL warehouse, which runs no Spark programs, means serverless compute.
+    such as the path of an SQL warehouse, which runs no Spark programs, means serverless compute.
 
     :raises RequestError: it is not a valid address. The message does not repeat it.
     """
@@ -162,7 +162,7 @@ _FORM = "write postgres://USER:PASSWORD@HOST:PORT/DATABASE, or an Airflow connec
 
 @dataclass(frozen=True, slots=True)
 class DatabaseKind:
-    """A kind of database, from `databases.json`: `scheme` is that of its JDBC URLs, `quotes` are
+    """A kind of database, from `databases.json`: `scheme` begins its JDBC URLs, `quotes` are
     the two characters around a name, and `taken` the settings of an Airflow connection that its
     driver also has.
 
@@ -208,7 +208,7 @@ _JDBC_URL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class DatabaseConnection:
-    """How to reach a database. Its string form is safe for messages: it contains no secrets."""
+    """A connection to a database. Its string form is safe for messages: it contains no secrets."""
 
     conn_id: str
     database: DatabaseKind
@@ -379,7 +379,7 @@ def variables_set(variables: Mapping[str, str]) -> Iterator[None]:
 def with_lineage_names(
     refs: Iterable[DatasetRef], connections: Mapping[str, DatabaseConnection]
 ) -> tuple[DatasetRef, ...]:
-    """The datasets, with the names that database tables have in lineage.
+    """The datasets, with the lineage names of database tables set.
 
     :raises RequestError: a table has no valid name.
     """

@@ -1,8 +1,8 @@
-"""The files in the log of a Delta table, whether its commits are whole, and the transactions of
-applications in it.
+"""The files in the log of a Delta table, a check that its commits are complete, and the
+transactions that applications record in it.
 
-deltalake takes a commit that a crashed writer left empty, or cut off between two lines, for one
-that changes nothing. A commit holds one action per line (Delta protocol, "Delta Log Entries").
+deltalake treats a commit that a crashed writer left empty, or cut off between two lines, as one
+that changes nothing. A commit has one action per line (Delta protocol, "Delta Log Entries").
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _THREADS = 16
 _READ_AT_ONCE, _MOST_COMMITS = 32, 320
 _MOST_REMEMBERED = 10_000
 _whole: set[tuple[str, str, int, int]] = set()
-"""Commits that were read: they never change."""
+"""Commits found complete in this process, which never change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +137,8 @@ def require_whole_commits(
 ) -> None:
     """Rejects a table if one of the commits up to a version was not written completely.
 
-    Commits behind the newest checkpoint are read, once per process. Of those that it includes, only
-    the sizes are looked at: whoever wrote it may have taken an empty one for one without changes.
+    Commits after the newest checkpoint are read, once per process. Of the commits that it includes,
+    only the sizes are checked: its writer may have treated an empty one as one without changes.
 
     :raises ValueError: there is one.
     :raises OSError: the log cannot be read.
@@ -160,7 +160,7 @@ def require_whole_commits(
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit as the log has it: its `commitInfo`, the files that it adds, by their decoded paths,
+    """A commit in the log: its `commitInfo`, the files that it adds, by their decoded paths,
     and the paths that it removes. A move writes the same rows into other files. `metadata` and
     `protocol` are the actions of these names; None if it has none."""
 
@@ -253,7 +253,7 @@ def _incomplete(commit: LogFile, fault: str) -> str:
 
 
 def _fault(text: bytes) -> str | None:
-    """What a commit lacks; None if nothing is known to be missing.
+    """Describes what is missing in a commit; None if it appears to be complete.
 
     :param text: which deltalake accepts, so that its lines are JSON objects.
     """

@@ -128,8 +128,8 @@ def _path(keys: str) -> Keys:
 
 
 def _parts(keys: Iterable[str]) -> Keys:
-    """A path in which quoted keys are split at their dots like others: settings are written both
-    ways."""
+    """Splits quoted keys at their dots like unquoted ones: names of settings are written both
+    with quotes and without."""
     return tuple(part for key in keys for part in key.split("."))
 
 
@@ -151,7 +151,7 @@ class Output(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Defaults(RunOptions):
-    """The defaults of calls, including those of their `RunOptions`. `results` is the root of a
+    """The defaults of calls, including the defaults of `RunOptions`. `results` is the root of a
     results store, `date` None means today.
 
     Without `trust_log`, no dataset trusts the log of its table, whatever its own settings say.
@@ -170,8 +170,8 @@ class Settings:
 
     `datasets` are tables of settings as written, since Spark need not be able to read all of them:
     an editor only needs the columns. Invalid settings are left out, and their datasets are
-    `unsound`. `reader` are the options of datasets by format, `variables` those that contracts may
-    know: `NAME=VALUE`, or `NAME` for one of the environment.
+    `unsound`. `reader` are the options of datasets by format, `variables` the variables available
+    to contracts: `NAME=VALUE`, or `NAME` for a variable of the environment.
     """
 
     path: Path | None = None
@@ -208,7 +208,7 @@ class Settings:
         }
 
     def with_masks(self, ref: DatasetRef) -> DatasetRef:
-        """The dataset with what is masked under its name, or in the same files or table, too."""
+        """The dataset, also with the masks set for its name, its files or its table."""
         return self.with_given({ref.name: ref})[ref.name]
 
     def with_given(self, given: Mapping[str, DatasetRef]) -> dict[str, DatasetRef]:
@@ -284,7 +284,7 @@ _OPTIONS = ("option", "options")
 """The keys of a dataset's options: `[reader.csv]` has them without such a table."""
 
 _COLUMNS = "columns"
-"""What an editor takes for the columns of a dataset; a run reads the data."""
+"""The setting with the columns of a dataset for editors; a run reads them from the data."""
 
 _SECRET = re.compile(r"token|password|secret", re.IGNORECASE)
 
@@ -474,7 +474,7 @@ class _SettingsReader:
         return Defaults(**valid)
 
     def variables(self) -> Iterator[str]:
-        """The variables that contracts may know, see `Settings`."""
+        """The variables available to contracts, see `Settings`."""
         table = self.table(self.document, "contracts")
         self.keys(("contracts",), table, ("environment", "variables"))
         names = table.get("environment", [])
@@ -559,7 +559,7 @@ class _SettingsReader:
     def _wrong(
         self, message: str, *path: str, hint: str | None = None, is_key: bool = False
     ) -> None:
-        """Reports a value, or its key."""
+        """Reports an error in a value, or in its key."""
         span = self.positions.key(*path) if is_key else self.positions.value(*path)
         self.problems.append(Diagnostic(message, span, help=hint or None))
 

@@ -23,7 +23,7 @@ _CHECKS: Mapping[str, Callable[[str], bool]] = {
     "2024-05-17T06:00:00": lambda value: _TIME.fullmatch(value) is not None,
     "a number above 0, up to 1": lambda value: _SHARE.fullmatch(value) is not None,
 }
-"""Whether a value is one, as `reader_options.md` names them."""
+"""The tests for values of each type in `reader_options.md`."""
 
 
 def _rows() -> Iterator[list[str]]:
@@ -74,7 +74,7 @@ _TRUE_ANYWAY = (("header", "true"),)
 """Options that are accepted for any format, and are true where files name their columns
 themselves."""
 _PASSES_OVER = ("ignorecorruptfiles", "ignoremissingfiles", "ignoreinvalidpartitionpaths")
-"""Options by which Spark reads nothing instead of failing."""
+"""Options with which Spark skips unreadable files instead of failing."""
 _HADOOP = re.compile(r"(?!spark\.)\w[\w-]*\.")
 """Settings of file systems and codecs, which readers accept as options: `fs.s3a.endpoint`."""
 
@@ -148,7 +148,7 @@ def with_default_options(ref: DatasetRef, defaults: Mapping[str, Mapping[str, st
 
 
 def beside(defaults: Mapping[str, str], stated: Mapping[str, str]) -> dict[str, str]:
-    """The options, with the default ones that they do not state under any of their names."""
+    """The stated options, with the defaults of all others; synonyms count as the same option."""
     meanings = {_meaning(name) for name in stated}
     missing = {name: text for name, text in defaults.items() if _meaning(name) not in meanings}
     return {**missing, **stated}

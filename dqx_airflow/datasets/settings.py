@@ -1,5 +1,5 @@
-"""What a user writes about a dataset: location, format, dates; and the errors in it, each with its
-key.
+"""Reads the settings of a dataset, such as location, format and dates, and reports each error
+with its key.
 
 On a command line a dataset is `NAME=LOCATION?key=value&...`: a path, `table:catalog.schema.t`, or
 `query:SELECT ...`.
@@ -139,7 +139,7 @@ _NO_TEXT = (bool, int, float, bytes, list, tuple, set, dict)
 
 _S3 = re.compile(r"s3[an]?://", re.IGNORECASE)
 _OF_CATALOG = re.compile(r"`|^`?spark_catalog`?\.(`?default`?\.)?|^`?default`?\.", re.IGNORECASE)
-"""What may be left out of the name of a table, and quotes."""
+"""The optional parts of the name of a table: default catalog, default schema, quotes."""
 _ONE_SLASH = re.compile(r"(s3[an]?|gs|az|adl|abfss?|wasbs?):/(?!/)")
 _CONNECTION_ID = re.compile(r"[\w.#/-]{1,200}")
 _FORMAT_OF_SUFFIX = {name: name for name in FORMATS} | dict.fromkeys(("jsonl", "ndjson"), "json")
@@ -180,8 +180,8 @@ def dataset_ref(name: str, given: DatasetSetting) -> DatasetRef:
 
 
 def _wrong_setting(key: str, value: Any) -> str | None:
-    """What is wrong with the form of a setting. An empty one is a template without a result: left
-    out, it would select other rows."""
+    """Describes what is wrong with the form of a setting, if anything. An empty one is an error: it
+    comes from a template without a result, and without it other rows would be selected."""
     if is_blank(value):
         return f"has an empty {key}: remove it, or write a value"
     if key not in _OF_OTHER_FORM and isinstance(value, _NO_TEXT):
@@ -346,10 +346,10 @@ def settings_of(ref: DatasetRef) -> dict[str, Any]:
 
 
 def check_quarantine(request: GateRequest) -> None:
-    """Rejects a quarantine below the results, where unmasked rows have no place, in a dataset, or
+    """Rejects a quarantine below the results, where unmasked rows must not be, in a dataset, or
     in the quarantine of another one, whose rows it would replace.
 
-    :raises RequestError: a request asks for one.
+    :raises RequestError: the request has such a quarantine.
     """
     if not request.quarantine:
         return
@@ -369,7 +369,7 @@ def check_promotion(request: GateRequest, dates: Collection[date] = ()) -> None:
     """Rejects a promotion of a dataset without versions, one into a location that is in use, and
     one of a dataset without dates for several dates.
 
-    :raises RequestError: a request asks for one.
+    :raises RequestError: the request has such a promotion.
     """
     if request.promote_slice and not request.promote_to:
         message = "promote_slice requires promote_to"
@@ -502,12 +502,12 @@ _OF_OTHER_FORM: Mapping[str, Callable[[str, Any], Any]] = {
     "masked": partial(_columns, "masked"),
     "trust_log": _truth,
 }
-"""How the settings that are not strings are read."""
+"""The functions that read settings which are not strings, by setting."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """What is wrong with a setting of a dataset; with all of them together if `key` is empty."""
+    """An error in one setting of a dataset, or in all of them together if `key` is empty."""
 
     key: str
     message: str
@@ -541,7 +541,7 @@ def _checked_ref(name: str, settings: Mapping[str, Any]) -> tuple[DatasetRef | N
 
 
 def _mistake_of(name: str, key: str, value: Any) -> Mistake | None:
-    """What is wrong with one setting, independently of the others."""
+    """The error in one setting, checked independently of the others; None if it is valid."""
     known = (*FORMATS, JDBC)
     if key == "format" and value not in known:
         return Mistake(key, f"unknown format '{value}'", did_you_mean(str(value), known))
