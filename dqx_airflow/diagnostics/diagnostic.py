@@ -55,7 +55,7 @@ class Diagnostic:
 
 
 def errors_of(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Those that are errors, in order."""
+    """The diagnostics that are errors, in order."""
     return tuple(diagnostic for diagnostic in diagnostics if diagnostic.level is Level.ERROR)
 
 
@@ -66,8 +66,8 @@ _PAGES = files("dqx_airflow") / "docs" / "codes"
 
 @cache
 def codes() -> tuple[str, ...]:
-    """All codes in order. The pages are not among what `dql package` packs, so that nothing may ask
-    for them on import."""
+    """All codes in order. Archives of `dql package` do not contain the pages, so that no import may
+    read them."""
     return tuple(sorted(file.name.removesuffix(".md") for file in _PAGES.iterdir()))
 
 
@@ -77,12 +77,12 @@ def page(code: str) -> str:
 
 
 def title(code: str) -> str:
-    """What is wrong, in a few words: the heading of the page."""
+    """The title of a code, in a few words: the heading of its page."""
     return page(code).partition("\n")[0].removeprefix(f"# {code}: ")
 
 
 def reason(code: str) -> str:
-    """The opening of the page, on one line: the purpose of the rule."""
+    """The purpose of the rule behind a code: the first paragraph of its page, on one line."""
     opening = page(code).split("\n## ", 1)[0]
     _, text = opening.split("\n", 1)
     return " ".join(text.split())
@@ -133,10 +133,10 @@ def _abbreviates(word: str, name: str) -> bool:
 
 
 def slip_of(word: str, known: Collection[str]) -> str | None:
-    """The known word that another one is a slip of: in other letters, or with an edit or two.
+    """The known word of which `word` is a typo: other case or separators, or one or two edits.
 
-    Unlike `nearest`, it takes no word for a slip that may well be meant: of up to 2 letters none,
-    of up to 5 letters those with one edit, of longer ones those with two.
+    Stricter than `nearest`, which also accepts abbreviations: up to 2 letters allow no edit, up to
+    5 letters one, longer words two.
     """
     folded = folded_word(word)
     forms = {folded_word(name): name for name in reversed(list(known))}

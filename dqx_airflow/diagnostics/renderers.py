@@ -151,12 +151,12 @@ def _short(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """The text, one character for each: none of them moves the carets or controls a terminal."""
+    """The text with characters that would move carets or control a terminal replaced one by one."""
     return without_controls(text.replace("\t", " "))
 
 
 def without_controls(text: str, keep: str = "", instead: str = "\N{REPLACEMENT CHARACTER}") -> str:
-    """The text with another character for each that is invisible, but for those to keep."""
+    """Replaces each invisible character by `instead`, except for the characters in `keep`."""
     return "".join(sign if sign.isprintable() or sign in keep else instead for sign in text)
 
 

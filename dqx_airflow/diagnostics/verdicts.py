@@ -127,8 +127,8 @@ def format_row(failing: FailingRow, longest: int | None = None) -> str:
 
 
 def by_cause(verdicts: Iterable[Verdict]) -> list[tuple[Verdict, list[Verdict]]]:
-    """Each verdict with those of the same cause after it: they could not be evaluated for the same
-    reason, or failed like the implicit assertion that their dataset has rows."""
+    """Groups verdicts by cause, each first one with the others: assertions that could not be
+    evaluated for the same reason, or failed with the implicit one that their dataset has rows."""
     found: dict[object, list[Verdict]] = {}
     empty: dict[str, object] = {}
     for verdict in verdicts:
@@ -154,7 +154,7 @@ def draw_verdict(
 ) -> str:
     """A failed or unevaluated assertion in the form of seed 001; a warning below `fail_on`.
 
-    :param others: those of the same cause, see `by_cause`.
+    :param others: the other verdicts of the same cause, see `by_cause`.
     :param all_rows: displays all failing rows of its sample, in full.
     :param root: the results root, for the command that displays the rest.
     """
@@ -241,9 +241,8 @@ def draw_report(report: GateReport, *, colour: bool = False, root: str | None = 
 
 
 def account(report: GateReport) -> list[str]:
-    """The clauses of the contract that no assertion checked, and that are not errors: accepted, or
-    not understood; if SQL was evaluated without ANSI mode; and the proof of the engine. One line
-    each."""
+    """Notes on a report, one line each: clauses of the contract that no assertion checked and that
+    are no errors (accepted, or not understood), SQL without ANSI mode, the proof of the engine."""
     contract = report.contract
     accepted = [
         f"accepted: {verdict.clause or verdict.name} ({verdict.severity.value}): {verdict.reason}"
@@ -257,7 +256,7 @@ def account(report: GateReport) -> list[str]:
 
 
 def shadow_account(report: GateReport) -> list[str]:
-    """Where the verdicts of a gate's shadow suite differ, one line each; empty without a shadow."""
+    """The verdicts of a gate's shadow suite that differ, one line each; empty without a shadow."""
     shadow = report.shadow
     if shadow is None:
         return []
@@ -302,8 +301,8 @@ def _shadow_change(gate: Verdict | None, shadow: Verdict | None) -> str:
 
 
 def on_call(report: GateReport) -> str:
-    """Whom to contact and what to do about a gate that did not pass, according to its contract, on
-    one line; empty if unknown."""
+    """The contacts and instructions for a gate that did not pass, from its contract, on one line;
+    empty if unknown."""
     contract = report.contract
     if report.outcome is Outcome.PASSED or contract is None or contract.responsible is None:
         return ""
@@ -332,7 +331,7 @@ def not_evaluated(report: GateReport) -> str | None:
 
 
 def partial_text(partial: PartialRun) -> str:
-    """What a partial run judged and left out: `partial, 2 of 8 assertions selected (tag slow)`."""
+    """Describes the selection of a run: `partial, 2 of 8 assertions selected (tag slow)`."""
     text = f"partial, {partial.selected} of {partial.assertions} assertions selected"
     text += f" ({partial.selection})"
     if partial.protected:
@@ -387,7 +386,7 @@ _COUNTED = {
     "decreases": ("decrease", "decreases"),
     "values": ("value", "values"),
 }
-"""What is counted of a claim that permits none, one and several of them."""
+"""The singular and plural of violations, by the name of their count in a condition."""
 _NONE_OF = re.compile(rf"== 0 ({'|'.join(_COUNTED)})( for .*)?", re.DOTALL)
 _EACH_ROW = re.compile(r"each row: (.*)", re.DOTALL)
 _SHARE_OF_ROWS = re.compile(r"\S+% of rows: (.*)", re.DOTALL)
@@ -397,17 +396,18 @@ _CLAIMS_HOLD = re.compile(r"(?:at least one of|all) \d+ claims (?:is|are) true")
 
 
 def finding(verdict: Verdict) -> str:
-    """What was found and what was expected, as in `num_rows() is 0 for "basel", expected > 0`, and
+    """The finding of a verdict in words: `num_rows() is 0 for "basel", expected > 0`, or
     `3 rows violate "price > 0"`."""
     shown = scaled_text(verdict)
     return found_text(verdict.expression, verdict.expected, shown, verdict.worst_group)
 
 
 def found_text(expression: str, expected: str, shown: str, group: str | None = None) -> str:
-    """What a number says: the rows that violate a claim about rows, or the value of a metric with
-    what was expected.
+    """The finding behind a value in words: the number of rows that violate a claim about rows, or
+    the value of a metric with its condition.
 
-    :param shown: the value as text; `group` is the group that it is of, if any.
+    :param shown: the value as text.
+    :param group: the group that has the value, if any.
     """
     of_group = f" for {group}" if group else ""
     if shown == _NO_VALUE:
