@@ -189,7 +189,7 @@ class _Finder:
             yield Suggestion(name, Sort.PARAMETER, text=f"{name}=")
 
     def parts_of_dates(self) -> Iterator[Suggestion]:
-        """What may be an argument of a date of a profile."""
+        """The possible arguments of a date of a profile."""
         words = {"weekday": WEEKDAYS, "nth_weekday": (*MONTHS, *WEEKDAYS)}.get(self.place.call)
         if words is None:
             return iter([Suggestion("year", Sort.VALUE, "the year of the run")])
@@ -244,7 +244,7 @@ class _Finder:
 
 
 _COMPARED = [it for it in MEASURES.values() if it.group is not CallableKind.SHORTCUT]
-"""What a condition follows; shortcuts are complete assertions."""
+"""Measures that need a condition; shortcuts are complete assertions."""
 
 _Source: TypeAlias = Callable[[_Finder], Iterable[Suggestion]]
 
@@ -277,7 +277,7 @@ _SOURCES: Mapping[Slot, tuple[_Source, ...]] = {
     Slot.DATE_ARGUMENT: (_Finder.parts_of_dates,),
     Slot.EXPORT: (_Finder.exports,),
 }
-"""What each position may have, in the order of display."""
+"""The sources of suggestions for each kind of position, in the order of display."""
 
 _WITHOUT_KEYWORDS = frozenset(
     {Slot.COLUMN, Slot.DATASET, Slot.MACRO_ARGUMENT, Slot.DATE, Slot.DATE_ARGUMENT}

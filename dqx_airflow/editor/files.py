@@ -170,7 +170,7 @@ def parsed_file(source: SourceFile, reader: Reader, encoding: str = "utf-16") ->
 
 
 def _ignore(_: object) -> None:
-    """Diagnostics are left to `diagnosis`, which checks the file as a whole."""
+    """Drops a diagnostic: `diagnosis` checks the whole file."""
 
 
 class OutlineKind(Enum):
@@ -187,7 +187,8 @@ class OutlineKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """An entry: `span` is all of it, `name_span` is selected, `detail` a few words."""
+    """An entry of an outline: `span` covers all of it, an editor selects `name_span`, and `detail`
+    is a few words."""
 
     entry: OutlineKind
     name: str
@@ -198,7 +199,7 @@ class Symbol:
 
 
 def outline(reading: ParsedFile) -> tuple[Symbol, ...]:
-    """The symbols of a file in source order, with those of a suite nested in it."""
+    """The symbols of a file in source order, the contents of a suite nested in it."""
     file = reading.file
     symbols = [*_definitions(file.constants, file.macros)]
     for suite in file.suites:
@@ -443,7 +444,7 @@ def _delta_columns(place: Path) -> tuple[KnownColumn, ...]:
 
 
 def _parquet_columns(place: Path) -> tuple[KnownColumn, ...]:
-    """The columns of the first file, and those of the partitions that it is in."""
+    """The columns of the first file, and the partition columns in its path."""
     from pyarrow import parquet
 
     first = place if place.is_file() else next(iter(place.rglob("*.parquet")), None)

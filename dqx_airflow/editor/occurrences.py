@@ -1,5 +1,5 @@
-"""The names of a file, in their places: what each is, where it is defined, how it is renamed, and
-what a quick fix puts in its place."""
+"""The occurrences of names in a file: the kind and the definitions of each, the edits that rename
+it, and the edit of a quick fix."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ SymbolKind = Enum(
     "CONSTANT MACRO PARAMETER ALIAS PATH CHECK ASSERTION TAG DATASET COLUMN CALL ROW_CALL ITEM "
     "ANNOTATION",
 )
-"""What a name stands for: `ROW_CALL` is one in a row predicate, `ITEM` that of an array."""
+"""The kind of a name: `ROW_CALL` is a call in a row predicate, `ITEM` an item of an array."""
 
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """A name in its place. `definitions` are where it is defined: none, one, or many for a tag.
+    """A name at a position. `definitions` are where it is defined: none, one, or many for a tag.
 
     `datasets` are the datasets of the check around it, `use` the use of a macro that it names,
     `array` the array that it is an item of.
@@ -51,7 +51,7 @@ class Occurrence:
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """What a part of the tree stands in: the parameters of a macro, a check, a row, an array."""
+    """The context of a node in the tree: parameters of a macro, a check, a row, an array."""
 
     parameters: Mapping[str, Span]
     datasets: tuple[str, ...] = ()
@@ -311,7 +311,7 @@ def _annotated(annotations: tuple[nodes.Annotation, ...]) -> Iterator[Occurrence
 
 
 def _selected(selector: nodes.Selector, checks: tuple[nodes.Check, ...]) -> Iterator[Occurrence]:
-    """What the texts of a selector name."""
+    """The names in the strings of a selector."""
     name, check = selector.name, selector.check
     named = [item for item in checks if check is None or item.name.value == check.value]
     assertions = [assertion for item in named for assertion in item.assertions]
@@ -415,7 +415,7 @@ def _applied(reading: ParsedFile, edits: list[Edit]) -> str:
 def _check_meaning(
     reading: ParsedFile, edits: list[Edit], changed: Mapping[str, str], name: str
 ) -> None:
-    """Raises if a file would have another meaning after the edits."""
+    """Raises RequestError if names would refer to something else after the edits."""
 
     def reader(importer: str, path: str) -> SourceFile | str:
         source = reading.reader(importer, path)
@@ -436,7 +436,7 @@ def _check_meaning(
 def _meaning(
     reading: ParsedFile, renamed: Collection[Span], name: str
 ) -> list[tuple[SymbolKind, str, tuple[int | str, ...]]]:
-    """What each name of a file refers to, regardless of positions."""
+    """The target of each name in a file, regardless of positions."""
     before = occurrences(reading)
     numbers = {item.span: number for number, item in enumerate(before)}
     return [

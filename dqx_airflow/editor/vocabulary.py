@@ -88,8 +88,8 @@ class CompletionContext:
     """A position in a text, and its context.
 
     `words` are the possible keywords. `call` is the enclosing call, if a new argument may begin
-    here. `datasets` are those of the check, `parameters` those of the macro, `lists` those of them
-    that a loop can iterate over. `assertion` is the selected one. `has_item` is set if `item` is an
+    here. `datasets` belong to the check, `parameters` to the macro; a loop can iterate over the
+    parameters in `lists`. `assertion` is the selected one. `has_item` is set if `item` is an
     item of an array. `annotated` is the statement below an annotation.
     """
 
@@ -230,7 +230,8 @@ class _Read:
     def _argument(
         self, statement: str, bracket: int, is_new: bool, before: str
     ) -> tuple[Slot, str]:
-        """What may come among the arguments in parentheses; `is_new` if one may begin."""
+        """The kind of argument that may be at the position, and the enclosing call; `is_new` if an
+        argument may begin there."""
         call = str(self.items[bracket - 1]) if self.words[bracket - 1] == "IDENT" else ""
         called = MEASURES.get(call)
         if statement == "macro":
@@ -357,7 +358,7 @@ def _parse(before: str) -> tuple[InteractiveParser, bool]:
 
 
 def _expected_by_statement(parser: InteractiveParser) -> set[str]:
-    """What may follow when the current statement is finished, or abandoned."""
+    """The terminals that may follow when the current statement is finished, or abandoned."""
     states, values = parser.parser_state.state_stack, parser.parser_state.value_stack
     while values:
         expected = expected_terminals(parser)
