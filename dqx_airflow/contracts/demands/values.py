@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from math import floor
@@ -12,6 +13,7 @@ from dqx_airflow.contracts.compile import claims, terms
 from dqx_airflow.contracts.compile.ecma_regex import java_pattern
 from dqx_airflow.contracts.compile.terms import ValueKind, kind_of
 from dqx_airflow.contracts.model import Field, parts_of
+from dqx_airflow.contracts.time_texts import TimeFormat, iso_value_sql, literal_sql
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.dql import nodes
 from dqx_airflow.errors import NoCounterpartError
@@ -23,6 +25,7 @@ from dqx_airflow.values.exact import is_finite_number
 from dqx_airflow.values.json_form import iso_timestamp
 
 _NUMBERS = ("integer", "number")
+_TIMES = ("date", "timestamp", "time")
 _KEYWORDS = {">=": "minimum", ">": "exclusiveMinimum", "<=": "maximum", "<": "exclusiveMaximum"}
 
 
@@ -194,6 +197,80 @@ def _comparable(value: base.Literal) -> Any:
     except ValueError:
         return None
     return timestamp.replace(tzinfo=None) - (timestamp.utcoffset() or timestamp - timestamp)
+
+
+class _OfMoment(ValueDemand):
+    """A demand on the moment that a string stands for."""
+
+    def holds(self, text: str) -> str:
+        """The predicate over a string, given as SQL; NULL or false if it is no moment."""
+        raise NotImplementedError
+
+    def predicate(self, operand: nodes.Expression, item: Field | None) -> nodes.Expression:
+        raise NoCounterpartError("only SQL reads times in strings")
+
+    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
+        share = context.rule.share
+        if context.is_reachable and context.item is not None:
+            return claims.satisfied(self.holds(terms.sql_name(context.item.path)), share)
+        wrong = f"NOT ({self.holds(quote_name(claims.ITEM.text))})"
+        return claims.no_rows(claims.rows_with(context.way, wrong), share)
+
+    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
+        return _without(place, f"NOT ({self.holds(place.sql_column)})")
+
+
+class TimeText(_OfMoment, words="a time of the format {format}", odcs_types=_TIMES):
+    """The string is a date or a time of a format of Spark; a time of day if it `is_time`."""
+
+    format: str
+    is_time: bool = False
+
+    def keywords(self, *, is_array: bool) -> dict[str, Any]:
+        return {"format": self.format}
+
+    def holds(self, text: str) -> str:
+        return f"{text} IS NULL OR {TimeFormat(self.format).value_sql(text)} IS NOT NULL"
+
+
+class TimeBound(_OfMoment, words="{op} {value}", odcs_types=_TIMES):
+    """The moment in a string satisfies a comparison: op is one of > >= < <=.
+
+    `value` is a timestamp in UTC, of 1970-01-01 for a time of day. Without a format, strings are in
+    ISO form. A string that is no moment violates it if it `is_alone`: no other rule reports it.
+    """
+
+    op: str
+    value: str
+    format: str | None = None
+    is_time: bool = False
+    is_alone: bool = False
+
+    @property
+    def text(self) -> str:
+        return f"{self.op} {self._shown}"
+
+    @property
+    def _shown(self) -> str:
+        return self.value.partition("T")[2] if self.is_time else self.value
+
+    def keywords(self, *, is_array: bool) -> dict[str, Any]:
+        return {_KEYWORDS[self.op]: self._shown}
+
+    @property
+    def subject(self) -> tuple[Any, ...]:
+        return (type(self), self.op[0])
+
+    def order(self, new: Any, *, is_whole: bool = False) -> base.Order:
+        return Bound(self.op, self.value).order(Bound(new.op, new.value))
+
+    def holds(self, text: str) -> str:
+        if self.format is None:
+            moment = iso_value_sql(text, is_time=self.is_time)
+        else:
+            moment = TimeFormat(self.format).value_sql(text)
+        compared = f"{moment} {self.op} {literal_sql(datetime.fromisoformat(self.value))}"
+        return f"{text} IS NULL OR coalesce({compared}, false)" if self.is_alone else compared
 
 
 class Length(_Limit, words="length {op} {count}", odcs_types=("string", "array")):

@@ -65,6 +65,7 @@ from dqx_airflow.contracts.model import (
     column_path,
     dotted_path,
 )
+from dqx_airflow.contracts.time_texts import BoundError, bound_moment, iso_moment
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean, nearest, slip_of
 from dqx_airflow.metrics import types
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
@@ -72,9 +73,6 @@ from dqx_airflow.values.exact import finite_number
 from dqx_airflow.values.files import table_rows
 
 NUMBER_WORDS = ("number", "whole_number")
-_ISO_TIME = re.compile(
-    r"\d{4}-\d\d-\d\d([T ]\d\d(:?\d\d(:?\d\d(\.\d+)?)?)?\s*(Z|[+-]\d\d:?\d\d)?)?"
-)
 
 
 def spark_type_of(text: str) -> str | None:
@@ -376,11 +374,19 @@ class ClauseReader:
             self.report(mistake("unknown_type", node.span, written=node.text, hint=hint))
 
     def bound_rule(
-        self, owner: Mapping, key: str, name: str, op: str, field_type: str | None
+        self,
+        owner: Mapping,
+        key: str,
+        name: str,
+        op: str,
+        field_type: str | None,
+        pattern: str | None = None,
     ) -> Rule | None:
         """The rule for a bound of a field: a number for numeric fields, a string for dates.
 
         A bound that is not a value of the field's type is reported.
+
+        :param pattern: the format in which dates may be written, too.
         """
         node = owner.get(key)
         if not isinstance(node, Scalar) or node.value is None:
@@ -389,10 +395,11 @@ class ClauseReader:
         number = owner.number(key)
         bound: Literal = node.text
         if family is types.Family.TIME:
-            if not _ISO_TIME.fullmatch(node.text.strip()):
-                parts = {"bound": node.text, "type": field_type}
-                self.report(mistake("bound_is_no_date", node.span, **parts))
+            moment = self.bound_moment(node, pattern)
+            if moment is None:
                 return None
+            if iso_moment(node.text.strip()) is None:
+                bound = moment.isoformat() if moment.time() != time() else moment.date().isoformat()
         elif number is not None and family is not types.Family.TEXT:
             bound = number
         elif family is types.Family.NUMBER or field_type in NUMBER_WORDS:
@@ -400,6 +407,17 @@ class ClauseReader:
             self.report(mistake("bound_is_no_number", node.span, **parts))
             return None
         return self.rule(name, Bound(op, bound), node)
+
+    def bound_moment(
+        self, node: Scalar, pattern: str | None, *, is_time: bool = False
+    ) -> datetime | None:
+        """The moment of a bound; None for one that is reported: no time, or one of two."""
+        try:
+            return bound_moment(node.text, pattern, is_time=is_time)
+        except BoundError as error:
+            parts = {"reason": str(error), "wanted": error.help}
+            self.report(mistake("bound_is_no_time", node.span, **parts))
+            return None
 
     def bound_rules(
         self, owner: Mapping, least: str, most: str, field_type: str | None

@@ -231,6 +231,7 @@ class SchemaWriter(export.ModelWriter):
             physical = spark_type(item) if is_whole and _is_known(item) else None
         if item.type == "struct" and not item.fields:
             physical = "struct"  # an undescribed object may also be JSON
+        logical = _logical_of_text(item) or logical
         plain: dict[str, Any] = {
             "businessName": item.title,
             "description": (item.semantic or "").strip(),
@@ -276,6 +277,8 @@ class SchemaWriter(export.ModelWriter):
         demand = rule.demand
         match demand:
             case demands.Presence() | demands.OfType():
+                return "property", {}
+            case demands.OfFormat(name=name) if name == logical:
                 return "property", {}
             case demands.Required():
                 return "property", {"required": True}
@@ -403,6 +406,14 @@ def _duration(seconds: float) -> tuple[int | float, str]:
 
 
 _NUMBERS, _TIMES = ("integer", "number"), ("date", "timestamp")
+
+
+def _logical_of_text(item: Field) -> str | None:
+    """The logical type of strings that stand for times; None for other values."""
+    for rule in item.rules:
+        if isinstance(rule.demand, demands.TimeBound | demands.TimeText):
+            return "time" if rule.demand.is_time else "timestamp"
+    return None
 
 
 def _options(logical: str | None, demand: demands.Demand) -> dict[str, Any] | None:

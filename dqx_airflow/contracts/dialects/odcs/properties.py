@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from datetime import datetime, time
 from typing import TypeAlias
 
 from dqx_airflow.contracts import demands
@@ -22,8 +23,8 @@ from dqx_airflow.contracts.dialects.odcs import service
 from dqx_airflow.contracts.document import NOTHING, Mapping, Node, Scalar, Sequence, plain_value
 from dqx_airflow.contracts.field_types import types_named
 from dqx_airflow.contracts.model import Field, Rule, column_path
+from dqx_airflow.contracts.time_texts import TimeFormat
 from dqx_airflow.errors import NoCounterpartError
-from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 from dqx_airflow.metrics.types import LONGEST_DECIMAL, Family, family_of, parts_of
 
@@ -166,17 +167,31 @@ def _bounds(
     reading: ClauseReader, options: Mapping, item: Field, logical: str | None
 ) -> Iterator[Rule]:
     written = options.text("format")
-    meant = _meant(item, logical, written)
+    meant = _number_in(item, logical)
 
     def bound(key: str, name: str, op: str) -> Rule | None:
-        limit = options.text(key)
+        limit, node = options.text(key), options.get(key)
         if logical in _NUMBERS and options.number(key) is None:
             return None  # it does not fit the schema, which was reported
+        if logical in _TIMES and _is_text(item, logical):
+            if not isinstance(node, Scalar) or node.value is None:
+                return None
+            if (problem := _broken_format(written)) is not None:
+                reading.unsupported(node, problem)
+                return None
+            is_time = logical == "time"
+            moment = reading.bound_moment(node, written, is_time=is_time)
+            if moment is None:
+                return None
+            if written == _ISO_DATE or (written is None and logical == "date"):
+                return reading.rule(name, _bound_of_days(op, moment), node)
+            shown, is_alone = moment.isoformat(), item.type is None
+            in_text = demands.TimeBound(op, shown, written, is_time=is_time, is_alone=is_alone)
+            return reading.rule(name, in_text, node)
         if meant is not None and limit is not None:
-            shown = limit if logical in _NUMBERS else f"CAST({quote_literal(limit)} AS TIMESTAMP)"
-            demand = demands.RowsSatisfy(f"{meant} {op} {shown}", "spark")
-            return reading.rule(name, demand, options.get(key))
-        return reading.bound_rule(options, key, name, op, item.type)
+            return reading.rule(name, demands.RowsSatisfy(f"{meant} {op} {limit}", "spark"), node)
+        pattern = written if logical in ("date", "timestamp") else None
+        return reading.bound_rule(options, key, name, op, item.type, pattern)
 
     for key, exclusive, inclusive, strict in (
         ("minimum", "exclusiveMinimum", ">=", ">"),
@@ -234,9 +249,13 @@ def _format(
         case "date" | "timestamp" | "time", _ if written == _ISO_DATE:
             yield reading.rule("date_format", demands.OfFormat("date"), node)
         case "date" | "timestamp" | "time", _:  # of a date that is stored as a string
-            can_be_read = f"{_meant(item, 'timestamp', written)} IS NOT NULL"
-            demand = demands.RowsSatisfy(f"{sql_name(item.path)} IS NULL OR {can_be_read}", "spark")
-            yield reading.rule("date_format", demand, node)
+            problem = _broken_format(written)
+            if problem is not None:
+                reading.unsupported(node, problem, "E422")
+            else:
+                yield reading.rule(
+                    "date_format", demands.TimeText(written, logical == "time"), node
+                )
         case _, name if name in _FORMATS:
             yield reading.rule("format", demands.OfFormat(_FORMATS[name]), node)
         case _, "byte":
@@ -259,16 +278,31 @@ def _bits(reading: ClauseReader, written: str, node: Node) -> Iterator[Rule]:
     reading.documented(node, "every Spark integer is valid")
 
 
-def _meant(item: Field, logical: str | None, written: str | None) -> str | None:
-    """The number or timestamp in a string, as SQL; None if strings are in the right order
-    themselves, like ISO dates."""
-    if item.type != "string":
-        return None
-    if logical in _NUMBERS:
+def _number_in(item: Field, logical: str | None) -> str | None:
+    """The number in a string, as SQL; None for other fields."""
+    if item.type == "string" and logical in _NUMBERS:
         return f"try_cast({sql_name(item.path)} AS DOUBLE)"
-    if logical in _TIMES and written not in (None, _ISO_DATE):
-        return f"try_to_timestamp({sql_name(item.path)}, {quote_literal(str(written))})"
     return None
+
+
+def _bound_of_days(op: str, moment: datetime) -> demands.Bound:
+    """The bound of days in ISO form, which are in the right order as strings."""
+    day = moment.date().isoformat()
+    if moment.time() == time():
+        return demands.Bound(op, day)
+    # Within a day: what is before it is this day, at the latest.
+    return demands.Bound("<=" if op[0] == "<" else ">", day)
+
+
+def _is_text(item: Field, logical: str | None) -> bool:
+    """Whether the values of a date, a timestamp or a time are strings. Spark has no type for times
+    that all versions can read."""
+    return item.type == "string" or (logical == "time" and item.type is None)
+
+
+def _broken_format(written: str | None) -> str | None:
+    """Why Spark cannot read a format; None if it can, or if there is none."""
+    return None if written is None else TimeFormat(written).problem
 
 
 _IN_TEXT = ("date", "timestamp", "time", "integer", "number")
