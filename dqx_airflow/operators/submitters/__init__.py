@@ -44,10 +44,11 @@ _NAMES, __getattr__ = lazy_names(
     },
 )
 
-__all__ = ["DriverEnd", "Job", "Submitter", *_NAMES]  # noqa: PLE0604 (those of the table)
+__all__ = ["DriverEnd", "Job", "Submitter", *_NAMES]  # noqa: PLE0604 (the names of the table)
 
 _LONGEST_NAME = 35
-"""That of a job, with its digest: the Spark operator appends to it, and has names of 63 letters."""
+"""The longest name of a job, with its digest: the Spark operator appends to it, at most up to 63
+characters."""
 _DIGEST = 12
 _LONGEST_CAUSE = 300
 _TO_START_S = 1800
@@ -111,17 +112,17 @@ class Submitter(ABC):
         return None
 
 
-def job_end(what: str, said: str = "", *, has_succeeded: bool = False) -> DriverEnd:
-    """The end of a job, with the last error and the exit code in what the service says about it.
+def job_end(what: str, reported: str = "", *, has_succeeded: bool = False) -> DriverEnd:
+    """The end of a job, with the last error and the exit code in the text from the service.
 
     :param what: such as "batch 7 ended as dead".
-    :param said: the end of its log, or a message.
+    :param reported: the end of its log, or a message.
     """
     if has_succeeded:
         return DriverEnd(what, 0)
-    codes = _EXIT_CODE.findall(said)
-    code = 124 if _TIMED_OUT in said else int(codes[-1]) if codes else None
-    causes = _CAUSE.findall(said) or said.strip().splitlines()
+    codes = _EXIT_CODE.findall(reported)
+    code = 124 if _TIMED_OUT in reported else int(codes[-1]) if codes else None
+    causes = _CAUSE.findall(reported) or reported.strip().splitlines()
     how = f"{what}: {causes[-1].strip()[:_LONGEST_CAUSE]}" if causes else what
     return DriverEnd(how, code)
 
@@ -155,7 +156,7 @@ class SubmittedJob:
         self.submitter.cancel(self.id)
 
     def logs(self) -> str | None:
-        """The page with its log; None if the service does not say."""
+        """The page with the log of the job; None if the service has none."""
         try:
             return self.submitter.logs_url(self.id)
         except Exception:
@@ -221,7 +222,7 @@ def submit_job(
 
 
 def submitter_mistake(given: object) -> str | None:
-    """What is wrong with the argument `submit` of a gate, if anything."""
+    """The mistake in the argument `submit` of a gate; None if it is valid."""
     example = "write a submitter, such as LivyBatches({'file': 's3://lake/dqx/gate_job.py'})"
     if not isinstance(given, Submitter):
         return f"submit={given!r}: {example}"

@@ -31,12 +31,12 @@ class _OnAws(Submitter):
 
     @abstractmethod
     def _asked(self, handle: str) -> tuple[str, str | None]:
-        """The state of a job, and what the service says about it."""
+        """Requests the state of a job, and the message of the service about it."""
 
     def state(self, handle: str) -> DriverEnd | None:
-        """How the job ended, with what the service says about it."""
+        """How the job ended, with the message of the service; None while it runs."""
         try:
-            state, said = self._asked(handle)
+            state, message = self._asked(handle)
         except Exception as error:  # botocore makes the classes of its errors when it runs
             answer: Any = getattr(error, "response", {})
             if answer.get("Error", {}).get("Code") in _NOT_FOUND:
@@ -46,7 +46,7 @@ class _OnAws(Submitter):
             return None
         has_succeeded = state in _SUCCEEDED
         return job_end(
-            f"{self.what} {handle} ended as {state}", said or "", has_succeeded=has_succeeded
+            f"{self.what} {handle} ended as {state}", message or "", has_succeeded=has_succeeded
         )
 
     @cached_property
@@ -209,5 +209,5 @@ def _settings_of(given: Mapping[str, str]) -> list[str]:
 
 
 def _limit(job: Job, name: str) -> dict[str, int]:
-    """The limit in minutes, by the name that a service has for it."""
+    """The time limit of a job in minutes, as the argument `name` of a service; empty without."""
     return {} if job.limit_s is None else {name: job.limit_s // 60 + 1}

@@ -73,11 +73,11 @@ class DatabricksRuns(Submitter):
         what = f"the run {handle} ended as {result}"
         if result == "SUCCESS":
             return job_end(what, has_succeeded=True)
-        said = [state.get("state_message", "")]
+        messages = [state.get("state_message", "")]
         with suppress(Exception):  # a run that has not begun has no output
             output = self._hook.get_run_output(run["tasks"][0]["run_id"])
-            said += [output.get("logs", ""), output.get("error", "")]
-        return job_end(what, "\n".join(filter(None, said)))
+            messages += [output.get("logs", ""), output.get("error", "")]
+        return job_end(what, "\n".join(filter(None, messages)))
 
     def cancel(self, handle: str) -> None:
         """Cancels the run, without waiting for its end."""

@@ -36,21 +36,21 @@ class _OnDataproc(Submitter):
 
     @abstractmethod
     def _asked(self, handle: str) -> tuple[str, str]:
-        """The state of a job, and what Dataproc says about it."""
+        """Requests the state of a job, and the message of Dataproc about it."""
 
     def state(self, handle: str) -> DriverEnd | None:
-        """How the job ended, with what Dataproc says about it."""
+        """How the job ended, with the message of Dataproc; None while it runs."""
         from requests import HTTPError
 
         try:
-            state, said = self._asked(handle)
+            state, message = self._asked(handle)
         except HTTPError as error:
             if error.response is not None and error.response.status_code == _NOT_FOUND:
                 return DriverEnd(f"Dataproc no longer knows {self.what} {handle}")
             raise
         if state not in _ENDED:
             return None
-        cause = said.partition(_WHERE_THE_LOG_IS)[0].partition("\n")[0]
+        cause = message.partition(_WHERE_THE_LOG_IS)[0].partition("\n")[0]
         how = f"{self.what} {handle} ended as {state}"
         return job_end(how, cause, has_succeeded=state in _SUCCEEDED)
 
@@ -60,7 +60,7 @@ class _OnDataproc(Submitter):
         return f"https://console.cloud.google.com/dataproc/{page}project={self._project}"
 
     def _ask(self, method: str, place: str, body: Any = None, **parameters: str) -> Any:
-        """An answer of the API; `place` is the name of a resource.
+        """Sends a request to the API, and returns the answer; `place` is the name of a resource.
 
         :raises requests.HTTPError: Dataproc refuses, with its message.
         """
@@ -93,7 +93,7 @@ class _OnDataproc(Submitter):
 
     @cached_property
     def _session(self) -> Any:
-        """Also repeats what starts a job: each has an id of its own."""
+        """An HTTP session that also repeats requests that start a job: each has a unique id."""
         from google.auth.transport.requests import AuthorizedSession
         from requests.adapters import HTTPAdapter
         from urllib3.util import Retry
