@@ -35,4 +35,4 @@ _NAMES, __getattr__ = lazy_names(
     },
 )
 
-__all__ = [*_NAMES]  # noqa: PLE0604 (the names are those of the table)
+__all__ = [*_NAMES]  # noqa: PLE0604 (the names of the table)

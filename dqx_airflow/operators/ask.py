@@ -28,7 +28,7 @@ _MOST_ROWS, _LONGEST_ROW, _LONGEST_SUBJECT = 5, 200, 255
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a person answered, or the default after the timeout."""
+    """The answer of a person, or the default after the timeout."""
 
     accepts: bool
     author: str
@@ -48,9 +48,9 @@ def ask(
     before: Callback | Sequence[Callback] = (),
 ) -> None:
     """Parks the task until someone answers; it goes on with `answered`. Returns if Airflow would
-    not show this question: it keeps that of the first try of a task, whatever a later one asks.
+    not show this question: it keeps the question of the first try of a task.
 
-    :param before: what to call before the task is parked.
+    :param before: callbacks for the time before the task is parked.
     :raises TaskAwaitingInput: Airflow parks the task; before Airflow 3.3 it is deferred.
     :raises TaskDeferred: as above.
     """
@@ -100,7 +100,7 @@ def ask(
 
 
 def _failing_rows(reports: Sequence[GateReport]) -> str:
-    """A few failing rows of what blocks, as they are in the report."""
+    """A few failing rows of the blocking assertions, masked as in the report."""
     rows = [
         f"{verdict.name}: {format_row(row, _LONGEST_ROW)}"
         for report in reports

@@ -119,7 +119,7 @@ class ContractGateOperator(GateOperator):
         return enforcement.source
 
     def _enforced(self, source: FoundSource, on: date | None) -> Enforcement:
-        """What can be enforced; the version is only pinned if it is known."""
+        """Compiles the contract for a date; pins the version only if it is known."""
         from dqx_airflow.contracts.document import FolderReader, no_files
         from dqx_airflow.contracts.enforcement.enforced_contract import enforce
         from dqx_airflow.values import SourceFile
@@ -141,7 +141,10 @@ class ContractGateOperator(GateOperator):
         )
 
     def _known_variables(self) -> dict[str, str]:
-        """:raises GateMisconfigured: one is invalid, or may be a secret."""
+        """The values of `variables`, without those that are open until the run.
+
+        :raises GateMisconfigured: one is invalid, or may be a secret.
+        """
         from dqx_airflow.contracts.document import given_variables
 
         given = self.variables or {}

@@ -131,8 +131,8 @@ class DqlGateOperator(GateOperator):
     def _chosen(
         self, request: GateRequest, checked: Sequence[Checked]
     ) -> list[tuple[Suite | None, Selection | None]]:
-        """What is left of each suite after its part of the selection; none if that is empty. A
-        suite with errors is unchanged.
+        """Each suite reduced to its selected assertions, with its part of the selection; None for
+        a suite without any. If a suite has errors, nothing is selected.
 
         :raises GateMisconfigured: nothing is selected, or something that does not exist.
         """
@@ -149,7 +149,7 @@ class DqlGateOperator(GateOperator):
         return selected_suites(request, list(zip(sound, sources, strict=True)))
 
     def _shadow(self, datasets: Sequence[DatasetRef]) -> ShadowSuite | None:
-        """The shadow; one that cannot be judged gives the reason, and stops nothing."""
+        """The shadow suite, None without one. If it cannot be judged, `problem` has the reason."""
         if self.shadow is None:
             return None
         from dqx_airflow.operators.gate_request import find_source
@@ -160,7 +160,7 @@ class DqlGateOperator(GateOperator):
             source = find_source(self.shadow, self._folder, kind="shadow", signs=_SIGNS)
             name = os.path.basename(source.source.name)
             shadow = shadow_suite(source.source, _reader(source), datasets, name)
-        except Exception as error:  # nothing about a shadow may stop a gate
+        except Exception as error:  # an error in a shadow never stops a gate
             shadow = ShadowSuite(os.path.basename(str(self.shadow))[:80], problem=str(error))
         if shadow.problem is not None:
             self.log.warning("shadow %s cannot be judged: %s", shadow.name, shadow.problem)
@@ -218,7 +218,7 @@ def suites_of(
     given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
 ) -> tuple[str | os.PathLike[str], ...]:
     """The suites in an argument, one or several."""
-    # What is neither is left to whoever looks for the file.
+    # Other types are rejected by the search for the file.
     return tuple(given) if isinstance(given, list | tuple) else (cast("str", given),)
 
 

@@ -51,10 +51,10 @@ _FAILURES = (GateBlocked, GateBroken, GateMisconfigured, GateInfrastructureError
 # runs. The task names the datasets only where its job sends no events: a catalog would otherwise
 # have two jobs with the same edges.
 class _Stated(list[Any]):
-    """A list that is true also when it is empty.
+    """A list that is truthy even if it is empty.
 
-    Airflow's provider takes an empty list for an unknown one, and would name the outlets of the
-    task as outputs, even for a run that blocked.
+    Airflow's provider treats an empty list as unknown, and would report the outlets of the task as
+    outputs, even for a run that blocked.
     """
 
     def __bool__(self) -> bool:
@@ -62,7 +62,8 @@ class _Stated(list[Any]):
 
 
 def _refs(settings: Iterable[tuple[str, DatasetSetting]]) -> tuple[DatasetRef, ...]:
-    """Without any `DatasetRef`: its templates are rendered when the gate begins."""
+    """The datasets in these settings, without each `DatasetRef`, whose templates are rendered when
+    the gate begins, and without invalid ones."""
     from dqx_airflow.datasets.settings import dataset_ref
     from dqx_airflow.errors import RequestError
     from dqx_airflow.values import DatasetRef
@@ -73,13 +74,13 @@ def _refs(settings: Iterable[tuple[str, DatasetSetting]]) -> tuple[DatasetRef, .
             try:
                 refs.append(dataset_ref(str(name), setting))
             except RequestError:
-                continue  # the gate will report it
+                continue  # the gate reports it when it runs
     return tuple(refs)
 
 
 def _without_frames(run: Callable[..., str]) -> Callable[..., str]:
-    """A method that ends a task, without our frames in its errors, which Airflow would print
-    although their message is complete.
+    """Decorates a method that ends a task: removes our frames from its errors, which Airflow would
+    print although their message is complete.
 
     Stores in XCom why there is no report, for notices, the UI and downstream tasks.
     """
@@ -313,7 +314,7 @@ class GateOperator(SparkJobOperator, gate_arguments.GateArguments):
 
     @abstractmethod
     def check_source(self, request: GateRequest) -> GateRequest:
-        """Logs the findings about the source; returns the request with everything that it imports.
+        """Logs the diagnostics of the source; returns the request with all imported files.
 
         :raises GateMisconfigured: the source has errors.
         """
@@ -325,7 +326,7 @@ class GateOperator(SparkJobOperator, gate_arguments.GateArguments):
         """Mistakes in the source when the DAG is parsed, and the files that were searched.
 
         :param folder: the folder of the DAG's file.
-        :param datasets: those of the gate, as far as they are known; None if they are not.
+        :param datasets: the datasets of the gate, as far as they are known; None if they are not.
         """
 
     def own_mistakes(self) -> Iterator[str]:
@@ -397,7 +398,7 @@ class GateOperator(SparkJobOperator, gate_arguments.GateArguments):
     def _run_on_service(
         self, submitter: Submitter, request: GateRequest, context: Any, started: float
     ) -> Ending:
-        """How the job ended that a service runs; a deferred task is continued instead."""
+        """Runs the job on a service and returns how it ended; with `deferrable` defers the task."""
         from dqx_airflow.operators.trigger import ending_of_event, wait_here
 
         values = {
@@ -494,26 +495,26 @@ class GateOperator(SparkJobOperator, gate_arguments.GateArguments):
             self._ask(reports, context)
         ending = outcome.end_task(report, self.on_violation)
         is_whole = self.request is None or self.request.selection is None
-        is_told = is_whole or self.promote_partial
+        is_announced = is_whole or self.promote_partial
         keys: list[str] = []
-        told = report
+        announced = report
         if self.certify_partitions and self.request is not None:
             certified = [one for one in reports if outcome.is_certified(one.run_key.date, reports)]
             keys = gate_request.partition_keys(
                 self.request, [one.run_key.date for one in certified]
             )
-            told = outcome.combined_report(certified, gate) if certified else report
+            announced = outcome.combined_report(certified, gate) if certified else report
         self.outlets = outcome.announce(
-            told, self.outlets, context, is_told=is_told, partitions=keys
+            announced, self.outlets, context, is_announced=is_announced, partitions=keys
         )
         if report.outcome is not Outcome.PASSED:
             notices.run_callbacks(self.on_warning, context)
         return ending
 
     def _ask(self, reports: Sequence[GateReport], context: Any, *, is_again: bool = False) -> None:
-        """Parks the task until a person answers; returns if no one could accept the data.
+        """Parks the task until a person answers; returns if nobody could accept the data.
 
-        :raises GateBlocked: a person has answered, or is shown a question, about other data.
+        :raises GateBlocked: a person has answered, or Airflow shows, a question about other data.
         """
         from dqx_airflow.diagnostics.verdicts import headline
         from dqx_airflow.operators.ask import ask
@@ -523,10 +524,10 @@ class GateOperator(SparkJobOperator, gate_arguments.GateArguments):
         from dqx_airflow.values import Outcome
 
         blocked = [report for report in reports if report.outcome is Outcome.BLOCKED]
-        told = headline(self.report) if self.report is not None else ""
+        summary = headline(self.report) if self.report is not None else ""
         if any(report.answered for report in blocked):
             raise GateBlocked(
-                f"the answer is void, since data or rules have changed: {_ELSEWHERE}; {told}"
+                f"the answer is void, since data or rules have changed: {_ELSEWHERE}; {summary}"
             )
         if objections := [*filter(None, map(why_not_acceptable, blocked))]:
             self.log.warning("no one is asked: %s", "; ".join(dict.fromkeys(objections)))
@@ -537,7 +538,7 @@ class GateOperator(SparkJobOperator, gate_arguments.GateArguments):
         ask(reports, context, timeout=self._ask_timeout, default=self.ask_default, before=before)
         raise GateBlocked(
             "Airflow shows the question that an earlier try has asked, about other data: "
-            f"{_ELSEWHERE}; {told}"
+            f"{_ELSEWHERE}; {summary}"
         )
 
     @property

@@ -198,13 +198,13 @@ class GateArguments:
 
 _TYPES: Mapping[str, str] = GateArguments.__annotations__
 ARGUMENTS = tuple(_TYPES)
-"""Their names."""
+"""The names of all arguments of `GateArguments`."""
 TRUE_OR_FALSE = tuple(name for name, type_name in _TYPES.items() if type_name == "bool")
-"""The names of those that are booleans."""
+"""The names of the boolean arguments."""
 SELECTING = ("only", "tags", "exclude_tags", "severity", "dimensions")
-"""The names of those that select assertions: an empty one selects them all."""
+"""The names of the arguments that select assertions; empty ones select all of them."""
 TEMPLATED = tuple(name for name, type_name in _TYPES.items() if type_name.startswith("Templated["))
-"""The names of those that Airflow renders."""
+"""The names of the arguments that Airflow renders as templates."""
 
 
 def given_fields(*names: str) -> Sequence[str]:
@@ -228,7 +228,7 @@ class _GivenFields:
 
 _IN_SINGLE_BRACES = re.compile(r"(?<!\{)\{\s*(\w+)\s*\}(?!\})")
 _LEFT_TO_THE_RUN = re.compile(r"\b(default|defined|undefined|set|for|macro|import|include)\b")
-"""What may give a name its value, or test it without one."""
+"""Words of a template that may define a name, or allow for an undefined one."""
 
 
 def template_mistakes(gate: Any, dag: Any) -> Iterator[str]:
@@ -253,7 +253,7 @@ def template_mistakes(gate: Any, dag: Any) -> Iterator[str]:
 
 
 def _strings(given: Any) -> Iterator[str]:
-    """The strings in a value, without those of a suite that is written in the DAG."""
+    """The strings in a value, except the source of a suite that is written in the DAG."""
     if isinstance(given, str):
         if "\n" not in given and not given.lstrip().startswith("suite "):
             yield given

@@ -174,7 +174,7 @@ def _day_in(text: str) -> date | None:
 
 
 def _day_of_key(key: object) -> date | None:
-    """The day that a partition key is; None for a month, a week, or several segments."""
+    """The day in a partition key; None for a month, a week, or several segments."""
     return _day_in(str(key)) if _STARTS_WITH_DAY.match(str(key)) else None
 
 
@@ -442,7 +442,7 @@ def run_key_of(context: Any, gate: str | None, on: date) -> values.RunKey:
 
 
 def attempt_of(context: Any) -> values.Attempt:
-    """Airflow gives each try of a task instance an id of its own, also after a clear."""
+    """The attempt of a task run: the id that Airflow gives each try, also after a clear."""
     ti = context["ti"]
     return values.Attempt(int(ti.try_number), str(ti.id))
 
@@ -483,7 +483,7 @@ def origin_of(task: Any, source: Path | None) -> values.GateOrigin:
 
 
 def data_date(given: object, template: object, context: Any, log: Any) -> DataDate:
-    """The date of the data, which is also the first thing in the log.
+    """Determines the date of the data, and logs it first.
 
     :param given: the argument `date`, rendered; a value may render to nothing.
     :param template: the argument as written in the DAG.
@@ -510,9 +510,9 @@ class FoundSource:
 
 
 def find_source(given: Any, folder: Path | None, *, kind: str, signs: str) -> FoundSource:
-    """The source of an operator's argument: a path, or the text itself.
+    """Finds the source in an operator's argument, which is a path or the text itself.
 
-    :param folder: that of the DAG's file.
+    :param folder: the folder of the DAG's file.
     :param kind: "suite" or "contract", the argument and its word in messages.
     :param signs: a substring of every such text, and of no path.
     :raises GateMisconfigured: the file does not exist, or it cannot be read.
@@ -539,7 +539,7 @@ def find_source(given: Any, folder: Path | None, *, kind: str, signs: str) -> Fo
 
 
 def _meant(paths: Iterable[Path]) -> str:
-    """A question with the name of a similar file next to a missing one, if there is one."""
+    """The hint "did you mean" with a similar file next to a missing one; empty without one."""
     for path in paths:
         with suppress(OSError, ValueError):
             names = [file.name for file in path.parent.iterdir() if file.suffix == path.suffix]
@@ -557,9 +557,9 @@ def possible_paths(text: str, folder: Path | None) -> list[Path]:
 def errors_in(
     diagnostics: Iterable[Diagnostic], sources: Mapping[str, str], name: str
 ) -> list[str]:
-    """The errors of a source, drawn, as one mistake; none if it has none.
+    """The errors of a source, with its lines, as one mistake; empty without errors.
 
-    :param name: the source, as messages name it.
+    :param name: the name of the source in messages.
     """
     errors = errors_of(diagnostics)
     if not errors:
@@ -596,9 +596,10 @@ def log_diagnostics(
 
 
 def selected_suite(request: GateRequest, suite: nodes.Suite) -> nodes.Suite:
-    """What the selection of a request leaves of its suite.
+    """Reduces the suite of a request to its selected assertions.
 
-    :raises GateMisconfigured: it leaves nothing, or names something that does not exist.
+    :raises GateMisconfigured: no assertion is selected, or the selection refers to something that
+        does not exist.
     """
     selected, _ = selected_suites(request, [(suite, request.suite)])[0]
     assert selected is not None
@@ -608,11 +609,13 @@ def selected_suite(request: GateRequest, suite: nodes.Suite) -> nodes.Suite:
 def selected_suites(
     request: GateRequest, suites: Sequence[tuple[nodes.Suite, SourceFile]]
 ) -> list[tuple[nodes.Suite | None, Selection | None]]:
-    """What the selection of a request leaves of each suite, with its words that match there; no
-    suite if nothing is left.
+    """Reduces each suite to its selected assertions.
 
-    :raises GateMisconfigured: it leaves nothing at all, or names something that does not exist; or
-        it excludes a P0 or required assertion from a gate that promotes.
+    Returns for each the suite, None if nothing of it is selected, and the part of the selection
+    that matches in it.
+
+    :raises GateMisconfigured: no assertion is selected at all, or the selection refers to something
+        that does not exist; or it excludes a P0 or required assertion from a gate that promotes.
     """
     if request.selection is None:
         return [(suite, None) for suite, _ in suites]

@@ -124,11 +124,12 @@ _CHECKED_ELSEWHERE = (
     *("datasets", "date", "quarantine", "promote_to", "promote_slice", "promote_valid", "outlets"),
     *("fail_on", "on_violation", "ask_default", "unsupported", "severity", "conf", "variables"),
 )
-"""The arguments with a check of their own, or in whose parts an empty text has a meaning."""
+"""The arguments with a separate check, or in which an empty string has a meaning."""
 
 
 def _blank_mistakes(gate: Any) -> Iterator[str]:
-    """Empty texts: mostly templates without a result, which would turn the argument off."""
+    """Mistakes for empty strings, mostly templates without a result, which would disable the
+    argument."""
     given = {
         name: getattr(gate, name)
         for name in gate.checked_arguments
@@ -139,7 +140,7 @@ def _blank_mistakes(gate: Any) -> Iterator[str]:
 
 
 def lost_mistakes(gate: Any, given: Iterable[str]) -> Iterator[str]:
-    """Arguments that have become None, by a template or the output of a task.
+    """Mistakes for arguments that a template or the output of a task has turned into None.
 
     :param given: the names of the templated arguments in the DAG.
     """
@@ -150,8 +151,7 @@ def lost_mistakes(gate: Any, given: Iterable[str]) -> Iterator[str]:
 
 
 def _promotion_mistakes(gate: Any) -> Iterator[str]:
-    """A task that does not fail lets others run, without the rows of a blocked gate: only by
-    choice."""
+    """Mistakes in `promote_blocked`, required if a blocked gate lets the next tasks run."""
     choice, promotes = gate.promote_blocked, bool(gate.promote_to)
     # By value: an enumeration may hold the word.
     goes_on = next((why for word, why in _GOES_ON.items() if gate.on_violation == word), None)
@@ -173,7 +173,7 @@ def _promotion_mistakes(gate: Any) -> Iterator[str]:
 
 
 def _valid_mistakes(gate: Any) -> Iterator[str]:
-    """Good rows go on only to a target, beside a quarantine for the others."""
+    """Mistakes in `promote_valid`, which requires a promotion target and a quarantine."""
     if gate.promote_valid is None:
         return
     yield from _tried(lambda: gate_request.max_bad_rows(gate.promote_valid))
@@ -218,7 +218,10 @@ def known_selection(gate: Any) -> Selection | None:
 
 
 def _selection_before(gate: Any) -> Selection | None:
-    """:raises GateMisconfigured: it is invalid."""
+    """The selection of a gate; None if there is none, or part of it is open until the run.
+
+    :raises GateMisconfigured: it is invalid.
+    """
     given = (gate.only, gate.tags, gate.exclude_tags, gate.severity, gate.dimensions)
     selection: Selection | None = None if any(map(has_open, given)) else gate.selection
     return selection
@@ -226,14 +229,14 @@ def _selection_before(gate: Any) -> Selection | None:
 
 def _selection_mistakes(gate: Any) -> Iterator[str]:
     targets = (gate.promote_to,) if gate.promote_to else ()
-    is_told = gate.promote_partial is True
+    is_allowed = gate.promote_partial is True
     yield from _tried(
-        lambda: require_whole_run(_selection_before(gate), targets, promote_partial=is_told)
+        lambda: require_whole_run(_selection_before(gate), targets, promote_partial=is_allowed)
     )
 
 
 def _outlet_mistakes(gate: Any) -> Iterator[str]:
-    """An outlet that is not an asset, or a selection that is not a template, never updates one."""
+    """Mistakes in `outlets`, such as one that is not an asset, or that no run would update."""
     outlets = gate_arguments.as_written(_each(gate.outlets))
     for outlet in [outlets] if isinstance(outlets, str) else outlets:
         if isinstance(outlet, str):
@@ -270,8 +273,10 @@ def selectable_suites(
     datasets: Sequence[DatasetRef],
     contract: values.EnforcedContract | None = None,
 ) -> tuple[list[nodes.Suite | None], list[str]]:
-    """What a selection leaves of each suite for any date, and mistakes in it: with profiles, the
-    severity of an assertion depends on the day."""
+    """Reduces each suite to its selected assertions, for any date; also returns mistakes.
+
+    With profiles the severity of an assertion depends on the date, so it is not compared then.
+    """
     everything: list[nodes.Suite | None] = [suite for suite, _ in suites]
     has_profiles = any(suite.profiles for suite, _ in suites)
     undated = replace(selection, severity=None) if has_profiles else selection
@@ -324,7 +329,7 @@ def data_mistakes(gate: Any) -> tuple[list[str], tuple[DatasetRef, ...] | None]:
 def location_mistakes(gate: Any, refs: Sequence[DatasetRef]) -> list[str]:
     """Mistakes in the targets of the rows of all the datasets of a gate.
 
-    Templates with the same text lead to the same place, so they are compared unrendered.
+    Templates with the same text render to the same target, so they are compared unrendered.
     """
     mistakes: list[str] = []
     names = tuple(ref.name for ref in refs)
@@ -457,7 +462,7 @@ def _schema_mistakes(name: str, schema: object) -> Iterator[str]:
 
 
 def _tried(check: Callable[[], object]) -> list[str]:
-    """The objection of a check."""
+    """The mistake that a check raises, as a list; empty if it raises none."""
     try:
         check()
     except RequestError as error:

@@ -90,7 +90,7 @@ def gate_notice(context: Any, *, is_recovery: bool = False, on: str | None = "")
         text = cut(f"recovered, {text}", _LONGEST_TEXT)
     state = f"recovered, {outcome}" if is_recovery else outcome
     faults, more = _faults(report)
-    told = {
+    fields = {
         "outcome": state,
         "gate": gate,
         "title": _title(report, error),
@@ -100,8 +100,8 @@ def gate_notice(context: Any, *, is_recovery: bool = False, on: str | None = "")
         "url": url,
         "incident": incident,
     }
-    markdown = filled(__package__, "notice.md", code=_code, plain=_plain, **told).rstrip("\n")
-    html = filled(__package__, "notice.html", **told)
+    markdown = filled(__package__, "notice.md", code=_code, plain=_plain, **fields).rstrip("\n")
+    html = filled(__package__, "notice.html", **fields)
     payload = {
         "outcome": outcome,
         "recovered": is_recovery,
@@ -182,7 +182,7 @@ def summary_of(ti: Any) -> Mapping[str, Any]:
 
 
 def _title(report: Mapping[str, Any], error: str) -> str:
-    """The part after the outcome and the gate."""
+    """The title of the notice without the outcome and the gate."""
     if not report:
         return cut(error, _LONGEST_TEXT) or "see its log"
     counts = report.get("counts") or {}
@@ -202,8 +202,8 @@ def _title(report: Mapping[str, Any], error: str) -> str:
 
 
 def _faults(report: Mapping[str, Any]) -> tuple[list[tuple[str, str, str]], int]:
-    """The worst assertions that did not pass, each with its severity and what was found, and the
-    number of the others."""
+    """The worst assertions that did not pass, as severity, name and finding; and the number of
+    further ones."""
     verdicts = report.get("verdicts") or []
     faults = [
         (_text(verdict.get("severity")), _text(verdict.get("name")), _verdict_line(verdict))
@@ -239,7 +239,7 @@ def _to_do(report: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _code(text: str) -> str:
-    """A name or a value: in a span of code nothing is a mention, a link or emphasis."""
+    """A name or a value as a Markdown code span, without mentions, links or emphasis."""
     return f"`{_plain(cut(text, 2 * _LONGEST_NAME)) or ' '}`"
 
 
@@ -258,7 +258,7 @@ _REPORTS_AGAIN = "recovered from a failure without a report"
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """What has changed since the attempts before, such as "recovered", and for which date."""
+    """A change since the earlier attempts, such as "recovered", and its date."""
 
     kind: str
     on: str = ""
@@ -298,7 +298,7 @@ def notify_on_change(make: Callable[[GateNotice], Any]) -> Callback:
 
 
 def _change(context: Any, report: Mapping[str, Any]) -> _Change | None:
-    """What has changed since the attempts before; None if nothing has."""
+    """The change since the earlier attempts; None without any."""
     if not report.get("run_id"):
         return _Change("no report")
     is_bad = report.get("outcome") in _BAD
@@ -323,7 +323,7 @@ def _change(context: Any, report: Mapping[str, Any]) -> _Change | None:
             return None if is_bad else _Change("recovered", recovered)
         runs = _runs_until(select, context["ti"], report)
         return _Change(_REPORTS_AGAIN) if _failed_without_report(context, report, runs) else None
-    except Exception:  # a notice too many is better than none
+    except Exception:  # a superfluous notice is better than a missing one
         log.exception("the earlier state of gate %s is unknown", report.get("gate"))
         return _Change("unknown")
 
@@ -353,7 +353,7 @@ def _own_runs(report: Mapping[str, Any]) -> set[str]:
 def _runs_until(
     select: Any, ti: Any, report: Mapping[str, Any], dates: Sequence[date] = ()
 ) -> Sequence[Mapping[str, Any]]:
-    """The runs of the gate up to this one, newest first; for several suites those of each.
+    """The runs of the gate up to this one, newest first; with several suites, the runs of each.
 
     :param dates: only runs on the days from the first to the last of these dates.
     """
@@ -383,8 +383,11 @@ def _runs_until(
 def _bad_before(
     runs: Sequence[Mapping[str, Any]], own: Mapping[str, Any], own_ids: set[str]
 ) -> Mapping[str, Any] | None:
-    """The last run of an earlier attempt on the same slice, or of this one before an answer,
-    ignoring a partial one that passed, if it was bad."""
+    """The previous run on the same slice if it was blocked or broken, else None.
+
+    It belongs to an earlier attempt, or to this attempt before an answer. Partial runs that passed
+    are ignored.
+    """
     from dqx_airflow.results.incidents import same_slice
     from dqx_airflow.results.query import PARTIAL
 
@@ -407,14 +410,14 @@ def _bad_before(
 def _failed_without_report(
     context: Any, report: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]
 ) -> bool:
-    """True if the task failed, by what Airflow knows, after the last report before this one."""
+    """True if Airflow recorded a failure of the task after the last report before this one."""
     from dqx_airflow.results.schema import as_utc
 
     ti = context["ti"]
     reported = {(run["scheduler_run"], run["attempt"]) for run in runs}
     own = _own_runs(report)
     scheduler_runs = {run["scheduler_run"] for run in runs if str(run["run_id"]) in own}
-    # Clearing a task allows it all its retries again, after the tries that it has had.
+    # Clearing a task grants it all its retries again, in addition to its previous tries.
     retries = getattr(context.get("task"), "retries", None) or 0
     cleared = (getattr(ti, "max_tries", None) or 0) - retries
     if cleared > 0:

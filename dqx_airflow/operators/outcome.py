@@ -36,21 +36,21 @@ def announce(
     outlets: Sequence[Any],
     context: Any,
     *,
-    is_told: bool = True,
+    is_announced: bool = True,
     partitions: Sequence[str] = (),
 ) -> list[Any]:
-    """The outlets for which Airflow emits an update, with the extra of the event.
+    """Sets the extra of asset events; returns the outlets for which Airflow emits an update.
 
     Assets, references to assets and aliases are left out if the data did not pass: a gate that only
     warns lets the task succeed, but nothing was validated, unless it promotes although it is
     blocked: the extra says so. After a pass, an alias is left to the
     code that adds assets to it.
 
-    :param is_told: False for a run that left assertions out, and must not announce the data.
+    :param is_announced: False for a run that left assertions out, and must not update assets.
     :param partitions: the keys of the partitions of the assets that are updated; none if the
         assets as a whole are.
     """
-    if not is_told or not report.is_released:
+    if not is_announced or not report.is_released:
         return [outlet for outlet in outlets if not isinstance(outlet, BaseAsset)]
     for outlet in outlets:
         if isinstance(outlet, Asset | AssetRef):
@@ -59,7 +59,7 @@ def announce(
             if partitions:
                 update.extra["partitions"] = [*partitions]
                 update.add_partitions([*partitions])
-            if len(partitions) > 1:  # between the first and the last may be others
+            if len(partitions) > 1:  # the dates need not be consecutive
                 update.extra["date"] = None
     return list(outlets)
 
@@ -96,7 +96,7 @@ def emit_open_slices(
 ) -> None:
     """Reports how many slices of a gate are still blocked or broken, of all dates and map indexes.
 
-    The results store is only asked, for the runs of this gate, if Airflow sends metrics somewhere.
+    The results store is only queried, for the runs of this gate, if Airflow sends metrics.
     """
     from dqx_airflow.results.incidents import open_slices
     from dqx_airflow.results.query import StoredResults
@@ -183,7 +183,7 @@ TEXTS_OF_A_VERDICT = (
 )
 TEXTS_OF_A_CONTRACT = ("id", "version", "dialect", "pin", "name", "description", "status")
 COUNTS_OF_A_CONTRACT = ("checked", "documented", "unsupported", "accepted")
-"""What a summary repeats of a verdict and of a contract."""
+"""The fields of a verdict and of a contract that a summary contains."""
 
 _MOST_VERDICTS = 20
 _MOST_DATASETS = 25
@@ -261,7 +261,7 @@ def summary(report: GateReport) -> dict[str, Any]:
 
 
 def failure_summary(error: Exception, gate: str, key: values.RunKey | None) -> dict[str, Any]:
-    """Why there is no report, for XCom: `error` is the exception and `error_type` its name.
+    """The XCom summary of a gate without a report: `error` is the exception, `error_type` its name.
 
     :param key: the run of the gate, None if it is not known yet.
     """
@@ -327,22 +327,22 @@ def _by_dataset(report: GateReport, fact: Callable[[DatasetSnapshot], object]) -
 
 
 def _texts(value: object, names: Sequence[str]) -> dict[str, str | None]:
-    """Some texts of a verdict or a contract; None for one that is missing."""
+    """Some string fields of a verdict or a contract, shortened; None for empty ones."""
     texts = {name: getattr(value, name) for name in names}
     return {name: cut(text) if text else None for name, text in texts.items()}
 
 
 def cut(text: str, longest: int = _LONGEST_TEXT) -> str:
-    """A text, shortened to its first characters and three dots."""
+    """A string of at most `longest` characters; a longer one ends in three dots."""
     return text if len(text) <= longest else text[: longest - 3] + "..."
 
 
 def _cut_value(value: values.MetricValue) -> values.MetricValue:
-    """A JSON value; the exact text if a float would round it."""
+    """A value for JSON: a fraction as a float, or as its exact text if that would round it."""
     if isinstance(value, Fraction):
         near = nearest_float(value)
-        is_told = math.isfinite(near) and (exact_as_written(near) == value or not is_decimal(value))
-        return near if is_told else cut(exact_text(value))
+        is_kept = math.isfinite(near) and (exact_as_written(near) == value or not is_decimal(value))
+        return near if is_kept else cut(exact_text(value))
     return cut(value) if isinstance(value, str) else value
 
 
@@ -355,7 +355,7 @@ _BAD = (Outcome.BLOCKED, Outcome.BROKEN)
 def combined_report(reports: Sequence[GateReport], gate: str) -> GateReport:
     """The reports as one, whose assertions are named after their date and their suite.
 
-    Its outcome is the worst, and its run that of the first report with this outcome.
+    Its outcome is the worst, and its run is the run of the first report with this outcome.
 
     :param gate: the name of the gate as a whole.
     """
@@ -392,7 +392,7 @@ def combined_report(reports: Sequence[GateReport], gate: str) -> GateReport:
 
 
 def summaries_of_parts(reports: Sequence[GateReport]) -> dict[str, Any]:
-    """The part of the XCom summary about each report; empty for a single one."""
+    """The key `parts` of the XCom summary, with an entry for each report; empty for one report."""
     if len(reports) == 1:
         return {}
     ranked = sorted(reports, key=lambda report: report.outcome not in _BAD)
@@ -487,12 +487,12 @@ class LogEntry:
 
 
 def report_entries(report: GateReport, root: str, *, fails: bool) -> list[LogEntry]:
-    """What the log of a task says about a report, in about `MOST_LINES` lines; the headline last.
+    """The log entries of a task about its report, about `MOST_LINES` lines; the headline is last.
 
-    The worst assertions are drawn, others are named or counted.
+    The worst assertions are shown in full, others by a line each or by their number.
 
     :param root: the results root, for the command that shows the rest.
-    :param fails: the task fails because of what the report says.
+    :param fails: the task fails because of the outcome of the report.
     """
     lacking = report.not_evaluated
     level: Level = "error" if report.outcome is Outcome.BROKEN else "warning"
@@ -523,7 +523,7 @@ def report_entries(report: GateReport, root: str, *, fails: bool) -> list[LogEnt
 
 
 def _drawn(report: GateReport, root: str, room: int, *, fails: bool) -> list[LogEntry]:
-    """The assertions that failed or were not evaluated: as many as there is room for, drawn."""
+    """Entries in full for the assertions that failed or were not evaluated, within `room` lines."""
     failing = [*report.with_status(Status.ERROR), *report.with_status(Status.FAILED)]
     failing.sort(key=lambda verdict: not verdict.can_block(report.fail_on))
     entries: list[LogEntry] = []

@@ -40,7 +40,7 @@ class GatePartial(OperatorPartial):
     """The result of `partial` of a gate."""
 
     def expand(self, **mapped_kwargs: Any) -> MappedOperator:
-        """As for every operator; each value of a list in the DAG is checked.
+        """Like `OperatorPartial.expand`; also checks each value of a list in the DAG.
 
         :raises GateMisconfigured: there is a mistake that no template can correct.
         """
@@ -56,7 +56,7 @@ class GatePartial(OperatorPartial):
         return mapped
 
     def expand_kwargs(self, kwargs: Any, *, strict: bool = True) -> MappedOperator:
-        """As for every operator; each mapping in the DAG is checked.
+        """Like `OperatorPartial.expand_kwargs`; also checks each mapping in the DAG.
 
         :raises GateMisconfigured: there is a mistake that no template can correct.
         """
@@ -68,7 +68,7 @@ class GatePartial(OperatorPartial):
 
 
 def checked_partial(partial: OperatorPartial) -> GatePartial:
-    """A partial gate that checks what it is expanded over."""
+    """Wraps a partial operator so that the arguments of `expand` are checked."""
     partial._expand_called = True  # otherwise Airflow warns that it was never expanded
     return GatePartial(
         operator_class=partial.operator_class, kwargs=partial.kwargs, params=partial.params
@@ -76,7 +76,7 @@ def checked_partial(partial: OperatorPartial) -> GatePartial:
 
 
 def _instances(mapped: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The known instances: for several arguments each value by itself, as all are combined."""
+    """The instances known from the DAG: with several arguments, one for each value of each."""
     later = dict.fromkeys(mapped, LATER)
     for name, given in mapped.items():
         for value in _values(given):
@@ -84,7 +84,7 @@ def _instances(mapped: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _combined(mapped: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The instances with all their values: every combination of the arguments' values."""
+    """The instances for every combination of the arguments' values."""
     for combination in product(*(_values(given) or [LATER] for given in mapped.values())):
         yield dict(zip(mapped, combination, strict=True))
 
@@ -112,7 +112,7 @@ _Statuses = list[tuple[str, int, int]]
 """Files with their modification time and size; -1 and -1 for a missing one."""
 
 _notes: dict[Path, dict[str, _Statuses]] = {}
-"""What this process has read, by the file of the notes."""
+"""The notes that this process has read, by their file."""
 
 
 class _Later:
@@ -186,12 +186,12 @@ def require_sound_instances(
 
 
 _DIFFERS = re.compile(r"\b(ti|task_instance|map_index|task|expanded_ti_count|macros)\b")
-"""What may make a template differ between instances."""
+"""Names in a template that may render differently for each mapped instance."""
 
 
 def target_mistakes(instances: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The first two instances that promote to the same place for the same date: the second of them
-    would be refused when it runs.
+    """A mistake for the first two instances that promote to the same target for the same date: the
+    second of them would be refused when it runs.
 
     :param instances: the arguments of each instance.
     """
@@ -212,7 +212,7 @@ def target_mistakes(instances: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _targets(value: Any) -> list[str]:
-    """The places that are the same text in each instance."""
+    """The promotion targets in a value that are the same text in each instance."""
     places = value.values() if isinstance(value, Mapping) else [value]
     paths = [os.fspath(place) for place in places if isinstance(place, str | os.PathLike)]
     return [place for place in paths if place and not _DIFFERS.search(place)]
@@ -322,8 +322,12 @@ def _default(kind: type[Any], name: str) -> Any:
 
 
 def _require_none(mistakes: Mapping[str, Sequence[str]]) -> None:
-    """:raises GateMisconfigured: there are mistakes in some gates, by task: one line, or one line
-    for each and one before them."""
+    """Checks that no gate has mistakes.
+
+    :param mistakes: the mistakes by task.
+    :raises GateMisconfigured: there are mistakes: one in a single line, several in a line each
+        after a first one.
+    """
     lines = [f"gate {task}: {mistake}" for task, own in mistakes.items() for mistake in own]
     if lines:
         before = [f"{len(lines)} mistakes"] if len(lines) > 1 else []

@@ -30,7 +30,7 @@ _LOGIN_OF = {
     "az": ("azure_storage_account_name", "azure_storage_account_key"),
     "gs": ("", "google_service_account_key"),
 }
-"""By the storage, the options that the login and the password of a connection stand for."""
+"""The storage options that the login and the password of a connection set, by storage."""
 
 _STORAGE_OF = {"s3": "s3", "s3a": "s3", "gs": "gs"}
 _STORAGE_OF |= dict.fromkeys(("az", "azure", "abfs", "abfss", "adl"), "az")
@@ -115,7 +115,7 @@ def location_of_connection(connection: Any, root: str | None = None) -> ResultsL
 
 
 def _options_of_this_process() -> dict[str, str] | None:
-    """The options that a job would find here."""
+    """The storage options in the environment of this process; None without any."""
     try:
         return storage_options_of(os.environ)
     except RequestError as error:

@@ -35,14 +35,14 @@ _OF_SUBMISSION = (
     *("num_executors", "keytab", "principal", "proxy_user", "properties_file", "yarn_queue"),
     *("post_submit_commands", "deploy_mode"),
 )
-"""The arguments that have no effect on a server, which has its Spark already."""
+"""The arguments without effect on a Spark Connect server, whose session exists already."""
 
 
 class SparkJobOperator(SparkSubmitOperator):
     """Runs a request over its Spark connection, and returns how it ended.
 
-    `driver` is that of a submitted job that continues without this worker. With `deferrable` the
-    task does not wait for it.
+    `driver` is the driver of a submitted job that continues without this worker. With `deferrable`
+    the task does not wait for it.
     """
 
     # Airflow wraps every __init__ and every assignment of an attribute, which is slow with hundreds
@@ -62,7 +62,7 @@ class SparkJobOperator(SparkSubmitOperator):
     _knows_resource_manager = False
 
     def run_job(self, request: GateRequest, connection: Any, context: Any) -> Ending | None:
-        """How the job ended; None if it continues, as `driver` in a cluster.
+        """Runs the job, and returns how it ended; None if it continues, as `driver` in a cluster.
 
         :raises GateMisconfigured: it cannot be run with these settings.
         """
@@ -106,7 +106,7 @@ class SparkJobOperator(SparkSubmitOperator):
         return job
 
     def _open_spark_log(self, context: Any) -> SparkLog:
-        """The destination of Spark's output: with `verbose` the log of the task."""
+        """Opens the destination of Spark's output: a file, or with `verbose` the task log."""
         from dqx_airflow.operators.spark_processes import SparkLog, spark_log_path
 
         path = None if self._verbose else spark_log_path(context["ti"])
@@ -121,7 +121,7 @@ class SparkJobOperator(SparkSubmitOperator):
         return spark_log
 
     def execute_resumable(self, context: Any) -> Any:
-        """Where the provider would submit and wait, a deferrable gate only submits."""
+        """Submits the job as the provider does, but a deferrable gate does not wait for it."""
         if not self.deferrable:
             return super().execute_resumable(context)
         from dqx_airflow.operators.trigger import KubernetesPod, YarnApplication
@@ -163,7 +163,7 @@ class SparkJobOperator(SparkSubmitOperator):
 
     def _cancel(self, driver: Driver) -> None:
         """Cancels a driver on another thread: Airflow gives connections to one thread at a time,
-        which is perhaps the one that was interrupted."""
+        perhaps to the thread that was interrupted."""
         from dqx_airflow.operators.submitters import SubmittedJob
 
         def cancel() -> None:
@@ -179,8 +179,8 @@ class SparkJobOperator(SparkSubmitOperator):
         thread.join(_LONGEST_CANCEL_S)
 
     def _discard(self, stored_request: str) -> None:
-        """Deletes the request of a job that has ended: no other job finds it, and one that has
-        taken it ends."""
+        """Deletes the request of a job that has ended: no other job can take it, and a job that
+        has taken it ends."""
         from dqx_airflow.errors import StoreError
         from dqx_airflow.results.stored_requests import discard_request
 
@@ -247,7 +247,7 @@ class SparkJobOperator(SparkSubmitOperator):
         except (AirflowException, RuntimeError, OSError) as caught:
             error = caught
         except ValueError as unfit:
-            # Errors of the hook about settings that it cannot use, including those of the
+            # Errors of the hook about settings that it cannot use, including settings of the
             # connection.
             raise GateMisconfigured(f"the Spark job cannot be submitted: {unfit}") from None
         finally:
@@ -257,7 +257,7 @@ class SparkJobOperator(SparkSubmitOperator):
     def _require_driver_to_follow(self, connection: Any) -> None:
         """Prepares the submission of a driver that the triggerer can follow.
 
-        :raises GateMisconfigured: these settings allow no such driver.
+        :raises GateMisconfigured: with these settings the driver cannot be followed.
         """
         master = "Spark Connect" if is_connect(connection) else master_of(connection)
         is_yarn, is_kubernetes = "yarn" in master, "k8s" in master
@@ -311,9 +311,9 @@ class SparkJobOperator(SparkSubmitOperator):
         return hook
 
     def _is_driver_here(self, extra: Mapping[str, Any]) -> bool:
-        """In client mode the driver runs on this worker.
+        """True if the driver runs on this worker, as in client mode.
 
-        :param extra: that of the Spark connection.
+        :param extra: the extra of the Spark connection.
         """
         modes = (
             self._deploy_mode,
@@ -324,7 +324,7 @@ class SparkJobOperator(SparkSubmitOperator):
 
 
 def _name_driver_pod(hook: Any) -> None:
-    """Names the pod of the driver, like Spark, so that the hook knows it whatever Spark logs.
+    """Sets the name of the driver's pod, so that the hook has it even if Spark does not log it.
 
     (The provider finds the name in the log of Spark 4 only for the namespace `spark`.)
     """
@@ -337,7 +337,7 @@ def _name_driver_pod(hook: Any) -> None:
 
 
 def _without_request(command: str | list[str]) -> str | list[str]:
-    """A command without the request, which is long and packed."""
+    """The command without its request, which is long and compressed."""
     from dqx_airflow.values.json_form import FLAG
 
     if isinstance(command, str) or FLAG not in command:
@@ -346,8 +346,7 @@ def _without_request(command: str | list[str]) -> str | list[str]:
 
 
 def _noting_exit_code(hook: Any, lines: Iterator[Any]) -> Iterator[Any]:
-    """The output of `spark-submit`; the hook receives what YARN reports there about the driver's
-    end.
+    """Yields the output of `spark-submit`, and gives the hook the exit code of a driver on YARN.
 
     (The provider only looks for the exit code of a driver on Kubernetes.)
     """

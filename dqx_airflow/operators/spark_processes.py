@@ -28,7 +28,7 @@ from dqx_airflow.values.redact import HIDDEN, redact_urls
 def local_driver_conf(
     conf: Mapping[str, str], env_vars: Mapping[str, Any] | None, log: Logger
 ) -> dict[str, str]:
-    """`conf` with these settings; existing ones, or those of the environment, win."""
+    """`conf` for a driver on this worker: adds its Python and a class archive, unless set."""
     return {**_python(conf, env_vars or {}), **conf, **_jvm(conf, log)}
 
 
@@ -41,7 +41,7 @@ def local_driver_env(env_vars: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _python(conf: Mapping[str, str], env_vars: Mapping[str, Any]) -> dict[str, str]:
-    """The Python of this worker, unless another one is set."""
+    """The setting for the Python of this worker; empty if another one is set."""
     variables = {**os.environ, **env_vars}
     if variables.keys() & {"PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"}:
         return {}
@@ -51,7 +51,7 @@ def _python(conf: Mapping[str, str], env_vars: Mapping[str, Any]) -> dict[str, s
 
 
 def _jvm(conf: Mapping[str, str], log: Logger) -> dict[str, str]:
-    """The class archive with which the JVM of a driver starts faster, if there is one."""
+    """Settings for the class archive with which the driver's JVM starts faster, if configured."""
     from dqx_airflow.datasets.connections import DRIVER_OPTIONS, with_archive
 
     archive = airflow_conf.get("dqx", "jvm_archive", fallback=None)
@@ -113,7 +113,9 @@ class ConnectJob:
         if self._is_let_go:  # while the process was being started
             self.end()
         try:
-            with suppress(BrokenPipeError, ValueError):  # its output says why it does not listen
+            with suppress(
+                BrokenPipeError, ValueError
+            ):  # its output explains why it does not listen
                 process.stdin.write(f"{json.dumps(self._opening)}\n".encode())
             number = process.stdout.fileno()
             with open(number, encoding="utf-8", errors="replace", closefd=False) as output:
@@ -130,7 +132,7 @@ class ConnectJob:
             process.stdout.close()
 
     def end(self) -> None:
-        """Releases the job without waiting for its end: safe in a signal handler."""
+        """Closes the pipe to the job, which then ends; does not wait, for signal handlers."""
         self._is_let_go = True
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
@@ -184,8 +186,8 @@ class SparkLog:
 
     @property
     def cause(self) -> str:
-        """The last error in the output: that of the job itself, or else of Java or Python, or else
-        of spark-submit; empty if there is none."""
+        """The last error in the output: from the job itself, or else from Java or Python, or else
+        from spark-submit; empty if there is none."""
         if not self._causes:
             return ""
         cause = self._causes[min(self._causes)]
@@ -206,7 +208,7 @@ class SparkLog:
             self._file.close()
 
     def add(self, line: str) -> None:
-        """Adds a line, without secrets that Airflow knows."""
+        """Adds a line, with the secrets that Airflow masks in its logs removed."""
         line = str(redact(line.rstrip("\r\n")))
         if line.strip():
             self._tail.append(line)
@@ -245,7 +247,7 @@ class SubmissionLog:
         return getattr(self._log, name)
 
     def info(self, message: object, *values: object) -> None:
-        """Logs the hook's own messages: for a state that it polls, each change."""
+        """Logs a message of the hook; a polled state only when it has changed."""
         if not values and message == self._line:
             return
         if (message, *values) != self._last:
@@ -253,7 +255,7 @@ class SubmissionLog:
             self._log.info(message, *values)
 
     def reading(self, lines: Iterator[Any]) -> Iterator[Any]:
-        """The lines of Spark, each of which is stored before the hook reads it."""
+        """Yields the lines of Spark to the hook, after storing each."""
         for line in lines:
             self._spark.add(str(line))
             self._line = str(line).strip()

@@ -34,9 +34,9 @@ _OUTPUT = "see its output"
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a job ended, what to do if it left no report, and whether its time was up.
+    """How a job ended, what to do if it left no report, and whether it reached its time limit.
 
-    `last_lines` are the last ones of its output, if the task log does not have them.
+    `last_lines` are the last lines of its output, unless the task log contains them.
     """
 
     how: str
@@ -143,7 +143,7 @@ class YarnApplication:
     def cancel(self) -> None:
         """Ends the application."""
         manager = self._manager()
-        manager._yarn_application_id = self.id  # what the hook kills
+        manager._yarn_application_id = self.id  # the hook kills this id
         manager.on_kill()
 
     def _manager(self) -> Any:
@@ -240,7 +240,7 @@ def stored_reports(
 def require_reports(
     request: GateRequest, location: ResultsLocation, ending: Ending, log: Any
 ) -> tuple[GateReport, ...]:
-    """The reports that the job has left.
+    """The reports of the job from the results store.
 
     :raises GateInfrastructureError: there are none; the error says how the job ended.
     """
@@ -284,8 +284,8 @@ class TakerWatch:
         self._seen_at = 0.0
 
     def ended(self) -> DriverEnd | None:
-        """The end of the job that was followed, if no other one judges the request; else that of
-        the other one; None while it gives signs of life.
+        """The end of the job that judges the request: the job that was followed, unless another one
+        took the request. None while that one gives signs of life.
 
         :raises DriverUnknownError: the store does not answer.
         """
@@ -366,7 +366,7 @@ class GateTrigger(BaseTrigger):
         return f"{__name__}.{type(self).__name__}", arguments
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """One event: the driver ended, or its time is over.
+        """Yields one event: the driver ended, or was cancelled at the deadline.
 
         The driver is polled at growing intervals, up to `longest_wait_s` seconds.
         """
@@ -403,10 +403,10 @@ class GateTrigger(BaseTrigger):
                 self.log.error("cannot cancel %s: %s", self.driver_id, error)
 
     def _ended(self) -> DriverEnd | None:
-        """The end of the driver, or of another job that has taken its request; None while one of
-        them runs.
+        """The end of the driver, or of another job that has taken its request; None while either
+        runs.
 
-        :raises DriverUnknownError: that is currently unknown.
+        :raises DriverUnknownError: the state is currently unknown.
         """
         if self._taker is None:
             return self._driver.ended()
@@ -422,7 +422,7 @@ class GateTrigger(BaseTrigger):
         return taker.ended()
 
     def _discard(self) -> None:
-        """Deletes the request, so that a job of it that is not known here ends, too."""
+        """Deletes the stored request, so that an unknown job that has taken it ends as well."""
         if isinstance(self._driver, submitters.SubmittedJob):
             from dqx_airflow.results.stored_requests import discard_request
 
@@ -434,10 +434,10 @@ class GateTrigger(BaseTrigger):
         return location.storage_options if location else None
 
     def _event(self, end: DriverEnd, *, is_late: bool = False) -> TriggerEvent:
-        told = {"request": self.request, "how": end.how, "code": end.code, "is_late": is_late}
+        payload = {"request": self.request, "how": end.how, "code": end.code, "is_late": is_late}
         if isinstance(self._driver, submitters.SubmittedJob):
-            told |= {"logs": self._driver.logs(), "stored": self._driver.request}
-        return TriggerEvent(told)
+            payload |= {"logs": self._driver.logs(), "stored": self._driver.request}
+        return TriggerEvent(payload)
 
     def _has_report(self) -> bool:
         from dqx_airflow.results.query import StoredResults, read_reports
@@ -482,7 +482,7 @@ def trigger_of(
 
 
 def wait_here(trigger: GateTrigger) -> dict[str, Any]:
-    """The event of a trigger, waited for in this process."""
+    """Runs a trigger in this process and returns its event."""
 
     async def first() -> dict[str, Any]:
         event = await anext(trigger.run())

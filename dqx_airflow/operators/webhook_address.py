@@ -20,12 +20,12 @@ _SCHEMES = ("http", "https")
 
 
 class WebhookMistake(Exception):  # noqa: N818 - a mistake of a user, in one line
-    """Why no event can be delivered over a connection, without its secrets."""
+    """An event cannot be delivered over a connection; the message contains no secrets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """Where events go, and how.
+    """The address for events, and the form in which they are sent.
 
     `key` signs them; None if they are not signed. `template` is sent instead of an event, with its
     fields, and `password`, filled in.
@@ -40,7 +40,8 @@ class Webhook:
 def webhook_of(connection: Any) -> Webhook:
     """The webhook that a connection of Airflow describes.
 
-    Without a host the password is the address, and nothing is signed; nor is a body of one's own.
+    Without a host, the password is the address, and events are not signed. A body from the
+    connection is not signed either.
 
     :raises WebhookMistake: the connection cannot be used.
     """
@@ -61,9 +62,9 @@ def webhook_of(connection: Any) -> Webhook:
 
 
 def address_of(connection: Any) -> str:
-    """The address that Airflow's `HttpHook` makes of the host, the schema and the port.
+    """The address that Airflow's `HttpHook` builds from the host, the schema and the port.
 
-    :raises WebhookMistake: it makes none that events can be posted to.
+    :raises WebhookMistake: events cannot be posted to this address.
     """
     host = str(connection.host)
     schema = str(connection.schema or "")
@@ -91,8 +92,7 @@ def address_of(connection: Any) -> str:
 
 
 def key_of(secret: str) -> bytes:
-    """The key of a secret of Standard Webhooks: base64, also the form for URLs, and its padding may
-    be missing.
+    """Decodes a secret of Standard Webhooks, base64 or URL-safe base64; padding may be missing.
 
     https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
 
@@ -111,7 +111,7 @@ def key_of(secret: str) -> bytes:
 
 
 def _body_of(connection: Any) -> Any:
-    """The body that is sent instead of events; None without one."""
+    """The body in the connection that replaces the event; None without one."""
     extra = connection.extra_dejson
     if not isinstance(extra, Mapping) or "body" not in extra:
         return None

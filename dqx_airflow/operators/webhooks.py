@@ -42,13 +42,13 @@ log = logging.getLogger(__name__)
 
 
 def webhook_conn_ids() -> list[str]:
-    """The connections that get the events of all gates."""
+    """The connection IDs in `webhook_conn_id`, which receive the events of all gates."""
     names = airflow_conf.get("dqx", "webhook_conn_id", fallback=None) or ""
     return [name.strip() for name in names.split(",") if name.strip()]
 
 
 def webhook_mistakes() -> dict[str, str | None]:
-    """By connection, why no event can be delivered over it; None if nothing is wrong with it."""
+    """The reason why a connection cannot deliver events, None if it can, by connection ID."""
     from airflow.models.connection import Connection
 
     found: dict[str, str | None] = {}
@@ -64,7 +64,7 @@ def webhook_mistakes() -> dict[str, str | None]:
 
 
 def send_after(task: Any, send: Callable[[Any], None]) -> None:
-    """Has a callback called after the task, however it ends; also if a policy retries it."""
+    """Registers a callback for the end of the task in any state, also before a retry."""
     for end in ("success", "failure", "skipped", "retry"):
         name = f"on_{end}_callback"
         setattr(task, name, [*(getattr(task, name) or ()), send])
@@ -81,7 +81,7 @@ def _send_events(context: Any, reports: Sequence[GateReport], location: ResultsL
 
     conn_ids = webhook_conn_ids()
     events = [*_events(context, reports, location)] if conn_ids else []
-    logging.getLogger("urllib3").setLevel(logging.ERROR)  # it names paths, which may be secrets
+    logging.getLogger("urllib3").setLevel(logging.ERROR)  # it contains paths, which may be secrets
     budget = TimeBudget(TIME_BUDGET_S)
     for number, conn_id in enumerate(conn_ids if events else ()):
         try:
@@ -91,7 +91,7 @@ def _send_events(context: Any, reports: Sequence[GateReport], location: ResultsL
         except WebhookMistake as mistake:
             _tell_loss(context, conn_id, events, str(mistake))
         except Exception as error:
-            # Not the message, which names the address: it may be a secret.
+            # Not the message: it contains the address, which may be a secret.
             status = getattr(getattr(error, "response", None), "status_code", None)
             _tell_loss(
                 context, conn_id, events, f"HTTP {status}" if status else type(error).__name__
@@ -131,7 +131,10 @@ def _events(
 
 
 def _change_by(incident: Any, own: dict[str, GateReport], results: Any) -> str | None:
-    """What the reports of a task, by their ids, have changed about an incident."""
+    """The change of an incident by the reports of a task, such as "opened"; None without any.
+
+    :param own: the reports of the task, by the ids of their runs.
+    """
     if incident.repair is not None:
         good = own.get(incident.repair.run_id)
         ending = "waived" if good and good.waived else "recovered"
@@ -176,7 +179,7 @@ def _post(webhook: Webhook, events: Sequence[dict[str, Any]]) -> None:
 
 
 def _in_json(value: object) -> str:
-    """A value inside a string of JSON."""
+    """A value escaped for use inside a JSON string."""
     return json.dumps("" if value is None else str(value))[1:-1]
 
 

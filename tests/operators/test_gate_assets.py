@@ -222,4 +222,4 @@ def test_a_partial_run_updates_no_asset(operators: ModuleType) -> None:
 
     at = datetime(2024, 5, 17, tzinfo=timezone.utc)
     report = report_at(at, partial=PartialRun(Selection(only=("id",)), 1, 2))
-    assert announce(report, [Asset("orders"), "a table"], {}, is_told=False) == ["a table"]
+    assert announce(report, [Asset("orders"), "a table"], {}, is_announced=False) == ["a table"]
