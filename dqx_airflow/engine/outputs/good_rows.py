@@ -1,13 +1,13 @@
-"""Rows that go on although others are bad: all but those in quarantine, at once (`promote_valid`)
-or when they are released.
+"""Promotes good rows of a blocked gate: all rows that are not in quarantine, immediately
+(`promote_valid`), or quarantined rows when they are released.
 
-At once: the rows are judged again before they are promoted, so that the target holds what every
-assertion that blocks is true of, whatever its severity.
+Immediately: the rows are judged again before they are promoted, so that every blocking assertion of
+any severity holds for the target.
 
-Released: they return from a quarantine to the target of their gate, once the rules hold for them.
+Released: rows move from a quarantine to the target of their gate, once the rules hold for them.
 First the rows are marked in the quarantine with the id of the release, then one commit adds them to
-the target and records the id there, then they leave the quarantine. What was killed in between is
-resumed by the next release: marked rows whose id the target knows have been released.
+the target and records the id there, then they leave the quarantine. The next release resumes one
+that was killed in between: marked rows whose id is in the target have been released.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class JudgedSuite:
         return [verdict for verdict in failed if verdict.can_block(self.report.fail_on)]
 
     def with_blocking(self, change: Callable[[Verdict], Verdict]) -> GateReport:
-        """The report with a change of the verdicts that block."""
+        """The report with each blocking verdict replaced by `change(verdict)`."""
         blocking = self.blocking
         verdicts = (change(one) if one in blocking else one for one in self.report.verdicts)
         return replace(self.report, verdicts=tuple(verdicts))
@@ -91,9 +91,10 @@ class JudgedSuite:
 
 @dataclass(frozen=True, slots=True)
 class GoodRows:
-    """The reports of the suites of a date, in their order. If the good rows go on, what blocked is
-    marked there, `datasets` are those with bad rows, without them, and `left_out` is how many rows
-    each has that stay behind. Else a note says why."""
+    """The reports of the suites of a date, in the order of the suites. If the good rows are
+    promoted, the reports mark the verdicts that blocked, `datasets` are the datasets that had bad
+    rows, without these, and `left_out` is the number of bad rows of each. Otherwise a note of the
+    blocking verdicts has the reason."""
 
     reports: tuple[GateReport, ...] = ()
     datasets: Mapping[str, OpenDataset] = field(default_factory=dict)
@@ -103,7 +104,7 @@ class GoodRows:
 def good_rows(
     spark: SparkSession, opened: Mapping[str, OpenDataset], suites: Sequence[JudgedSuite]
 ) -> GoodRows:
-    """What goes on of the data of a date for which a suite blocks."""
+    """Decides which rows are promoted for a date on which a suite blocks."""
     references = ReferenceTables(opened, suites[0].plan.date)
     judged = [suite.judged for suite in suites]
     blamed = {name: [fault for *_, fault in blamed_in(judged, name)] for name in opened}
@@ -130,7 +131,8 @@ def good_rows(
 def _objection(
     suites: Sequence[JudgedSuite], references: ReferenceTables, bad: Mapping[str, int]
 ) -> str | None:
-    """Why no row goes on, as far as it is known without reading the rows again."""
+    """The reason for promoting no row that is known without judging the rows again; None without
+    one."""
     request = suites[0].judged.request
     places = dict(request.promote_to).keys() & dict(request.quarantine).keys()
     for suite in suites:
@@ -159,7 +161,7 @@ def _objection(
 
 
 def _without(references: ReferenceTables, name: str, faults: Sequence[FailingRows]) -> OpenDataset:
-    """A dataset without the rows of faults; it has only the rows of the date."""
+    """The dataset reduced to the rows of the date that have none of the faults."""
     dataset = references.opened[name]
     frame, conditions = with_conditions(dataset, references, [*dict.fromkeys(faults)])
     is_bad = " OR ".join(f"({condition})" for condition in conditions.values())
@@ -174,7 +176,8 @@ def _objection_to_rest(
     reduced: Mapping[str, OpenDataset],
     suite: JudgedSuite,
 ) -> str | None:
-    """What does not hold for the rows that are left, or is not known."""
+    """The first blocking assertion that fails or cannot be evaluated for the good rows, as a
+    reason; None if there is none."""
     request, plan, fail_on = suite.judged.request, suite.plan, suite.report.fail_on
     started = suite.report.started_at
     asked = {
@@ -199,14 +202,14 @@ def _objection_to_rest(
 
 
 def _reads(request: MetricRequest, datasets: Mapping[str, object]) -> bool:
-    """Whether a request may have another value without some rows of datasets."""
+    """True if the value of a request may change when rows of these datasets are removed."""
     looked_up = (lookup.reference for lookup in lookups_of(request))
     is_any = request.definition.scan is Scan.QUERY  # it sees all datasets
     return is_any or not datasets.keys().isdisjoint((*request.datasets, *looked_up))
 
 
 def _scanned_whole(dataset: OpenDataset) -> OpenDataset:
-    """The dataset without what would answer for its rows without reading them."""
+    """The dataset without its log and its list of files, so that a scan reads all of its rows."""
     committed = dataset.log.committed_at if dataset.log is not None else dataset.last_commit
     return replace(dataset, log=None, read_files=None, last_commit=committed)
 
@@ -221,12 +224,12 @@ class HeldRowsError(RequestError):
 
 @dataclass(frozen=True)
 class Release:
-    """The rows of a run of a gate in a quarantine, and where they go.
+    """A release of the quarantined rows of one run key of a gate into its target.
 
-    :param name: the dataset.
+    :param name: the name of the dataset.
     :param suites: a request and its plan for each suite of the gate.
-    :param waivers: those of all gates.
-    :param facts: who releases the rows and why, for the commits.
+    :param waivers: the waivers of all gates.
+    :param facts: the author and the reason of the release, recorded in the commits.
     :param receipts: writes the receipt of the commit.
     """
 
@@ -244,7 +247,7 @@ class Release:
 
         :raises RequestError: the gate has not promoted the date.
         :raises HeldRowsError: the rules do not hold for the target with these rows.
-        :raises PromotionError: the target does not take them.
+        :raises PromotionError: the target rejects them.
         """
         require_spark(spark, "no rows are released")
         if is_table(self.target):
@@ -288,7 +291,7 @@ class Release:
         return marked
 
     def _promoted(self, to: PromotionTarget) -> list[str]:
-        """The ids of the releases into the target.
+        """The ids of the releases recorded in the target.
 
         :raises RequestError: the gate has not promoted these rows' date there.
         """
@@ -309,7 +312,7 @@ class Release:
     # The quarantine
 
     def _held(self, spark: SparkSession) -> tuple[DataFrame, list[DataFile]]:
-        """The rows of the run key, and their files."""
+        """The quarantined rows of the run key, and the files that contain them."""
         table = DeltaTable(self.quarantine)
         if RELEASE not in {column.name for column in table.schema().fields}:
             table.alter.add_columns([Field(RELEASE, "string")])
@@ -328,8 +331,8 @@ class Release:
         count_if: str = "false",
         at_least: int = 0,
     ) -> promotion.WrittenFiles:
-        """Replaces the rows of the run key by what a function makes of them, in one commit, if this
-        changes them."""
+        """Replaces the rows of the run key by `change(rows)`, in one commit, if that changes
+        them."""
         rows, own = self._held(spark)
         table = DeltaTable(self.quarantine)
         changed = change(rows).drop(RUN_KEY)
@@ -356,7 +359,8 @@ class Release:
     def _marked(
         self, rows: DataFrame, opened: Mapping[str, OpenDataset], to: PromotionTarget
     ) -> DataFrame:
-        """The rows of the quarantine, those marked that pass together with the target.
+        """The quarantined rows, with a mark on those that pass together with the rows of the
+        target.
 
         :raises HeldRowsError: the rules do not hold for the target with them.
         """
@@ -429,8 +433,9 @@ class Release:
 
 
 def _typed(rows: DataFrame, to: PromotionTarget) -> tuple[DataFrame, str]:
-    """Rows of the quarantine as those of the dataset, and Spark SQL for whether a row is one of the
-    date with all its values: those cast from strings are kept as strings."""
+    """Casts quarantined rows to the types of the dataset; values cast from strings were kept as
+    strings. Also returns a Spark SQL condition: the row is of the date, and no value was lost in
+    the cast."""
     held, origin = {one.name: one.dataType for one in rows.schema}, quote_name(_ORIGIN)
     broken, columns = [f"NOT coalesce({to.replaced.condition or 'true'}, false)"], []
     if LINE in held:
@@ -452,7 +457,7 @@ def _is_not_of(releases: Sequence[str]) -> str:
 
 
 def _with_rows(to: PromotionTarget, rows: DataFrame) -> OpenDataset:
-    """The target with other rows of the date."""
+    """The target dataset with `rows` as the rows of the date."""
     dataset, is_other = to.dataset, f"NOT coalesce({to.replaced.of_date or 'true'}, false)"
 
     def read(dates: Collection[date | None]) -> DataFrame:
@@ -464,7 +469,10 @@ def _with_rows(to: PromotionTarget, rows: DataFrame) -> OpenDataset:
 
 
 def _require_passed(part: Judged) -> None:
-    """:raises HeldRowsError: an assertion that blocks does not hold, or could not be evaluated."""
+    """Rejects a suite that blocks.
+
+    :raises HeldRowsError: a blocking assertion does not hold, or could not be evaluated.
+    """
     for one in part.verdicts:
         if one.can_block(part.request.fail_on) and one.status in (Status.FAILED, Status.ERROR):
             what = one.reason if one.status is Status.ERROR else finding(one)

@@ -1,5 +1,5 @@
-"""Which gate promoted which rows of a table, recorded in the table itself: no gate replaces the
-rows of another.
+"""Records in a table which gate promoted which of its rows, so that no gate replaces the rows of
+another.
 
 A region is recorded by value: the canonical values of columns, and the moments that a date covers.
 The records are the versions of application transactions in the log of the table. They outlive the
@@ -44,7 +44,7 @@ class Slice:
 
     @property
     def day(self) -> int:
-        """The number of the date; 0 without one."""
+        """The proleptic ordinal of the date; 0 without a date."""
         return self.on.toordinal() if self.on else 0
 
     def __str__(self) -> str:
@@ -55,7 +55,7 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """The rows with certain values in some columns; all rows, without any.
+    """The rows with certain values in some columns; all rows if there are no columns.
 
     `is_known` is false for a date whose column, time zone or format is unknown.
     """
@@ -72,12 +72,12 @@ class Region:
         return json.dumps(dict(self.bounds), ensure_ascii=False)
 
     def is_apart(self, other: Region) -> bool:
-        """True if no row can be in both."""
+        """True if no row can be in both regions."""
         own = dict(self.bounds)
         return any(column in own and _are_apart(own[column], at) for column, at in other.bounds)
 
     def is_within(self, other: Region) -> bool:
-        """True if every row of this one is in the other."""
+        """True if every row of this region is in the other."""
         own = dict(self.bounds)
         return all(_is_within(own.get(column), at) for column, at in other.bounds)
 
@@ -92,10 +92,10 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What is known about the last promotion of a region.
+    """The recorded facts about the last promotion of a region.
 
-    :param name: the region as it was recorded.
-    :param notes: numbers by their kind.
+    :param name: the name of the region as recorded.
+    :param notes: numbers by name: `promote`, `date`, `gate`, `run`, `index`, `source`.
     """
 
     name: str
@@ -104,12 +104,12 @@ class Record:
 
     @property
     def gate(self) -> int | None:
-        """The number of the gate; None if an early version did not record it."""
+        """The number that stands for the gate; None if an early version did not record it."""
         return self.notes.get("gate")
 
     @property
     def order(self) -> int:
-        """When the run started."""
+        """The start of the run, in milliseconds since 1970; 0 if it was not recorded."""
         return self.notes.get("promote", 0)
 
     def __str__(self) -> str:
@@ -131,12 +131,14 @@ class Objection:
 
 
 def claim(gate: str, region: Region) -> str:
-    """The single transaction that Spark's Delta source can write: its number is the order."""
+    """The name of the transaction with which Spark's Delta source, which writes only one, records a
+    promotion. Its number is `Record.order`."""
     return f"{_BY}{json.dumps([gate, region.name], ensure_ascii=False)}"
 
 
 def with_claims(numbers: Mapping[str, int]) -> dict[str, int]:
-    """The transactions of a table, and those that each claim stands for."""
+    """The transactions of a table, with the transactions that deltalake would have written for each
+    claim."""
     found = dict(numbers)
     for name, order in numbers.items():
         if name.startswith(_BY):
@@ -157,8 +159,8 @@ def recorded(numbers: Mapping[str, int]) -> dict[str, dict[str, int]]:
 
 
 def spelled(name: str) -> tuple[date | None, dict[str, Bounds]]:
-    """The region of a name, as it was written: columns with their bounds. Earlier versions
-    recorded a date without its column, and values as they were spelled."""
+    """Parses the name of a region into a date without a column, or None, and the bounds by column.
+    Earlier versions recorded such a date, and values as the user spelled them."""
     if name.startswith("{"):
         bounds: dict[str, Any] = json.loads(name)
         return None, {key: tuple(at) if isinstance(at, list) else at for key, at in bounds.items()}
@@ -173,7 +175,7 @@ def adoption(gate: str, owner: str) -> str:
 
 
 def adopted_by(gate: str, properties: Mapping[str, str]) -> dict[str, int]:
-    """Until when a gate may replace the rows of others, by their names."""
+    """The latest `Record.order` that a gate may replace, by the name of the owner of the rows."""
     found: dict[str, int] = {}
     for name, until in properties.items():
         if name.startswith(_ADOPTED):
@@ -195,7 +197,7 @@ def has_promoted(gate: str, numbers: Mapping[str, int]) -> bool:
 
 
 def gate_of(number: int | None, numbers: Mapping[str, int]) -> str | None:
-    """The name of a gate that is recorded as a number; None if an early version did not have it."""
+    """The name of the gate that a number stands for; None if an early version did not record it."""
     names = (name for name, known in numbers.items() if known == number)
     return next((name[len(_NAMED) :] for name in names if name.startswith(_NAMED)), None)
 
@@ -204,7 +206,7 @@ def gate_of(number: int | None, numbers: Mapping[str, int]) -> str | None:
 class Promoter:
     """The author of a promotion: a gate, in a scheduler run, possibly an instance of a mapped task.
 
-    :param source: the path or table that it reads.
+    :param source: the path or table that the gate reads.
     """
 
     gate: str
@@ -221,10 +223,10 @@ class Promoter:
     def notes(
         self, asked: Slice, region: Region, order: int, numbers: Mapping[str, int]
     ) -> dict[str, int]:
-        """The transactions of a commit that promotes a region, by name.
+        """The transactions to write in a commit that promotes a region: numbers by name.
 
-        :param numbers: those of the table. One that is the same for all regions is written only
-            once: writing it again would conflict with the other regions.
+        :param numbers: the transactions of the table. The transaction that is the same for all
+            regions is written only once: writing it again would conflict with the other regions.
         """
         notes = {
             "promote": order,
@@ -249,12 +251,12 @@ class Promoter:
         adopted: Mapping[str, int],
         has_rows: Callable[[], bool],
     ) -> Objection | None:
-        """Why this gate must not replace a region; None if it may.
+        """The objection to replacing a region by this gate; None if it may.
 
-        :param asked: the region as the user writes it.
+        :param asked: the date and the values to replace, as the user wrote them.
         :param records: the promotions into the table.
-        :param adopted: until when this gate may replace the rows of others, by their names.
-        :param has_rows: whether the table has rows in the region.
+        :param adopted: the latest `Record.order` that this gate may replace, by owner.
+        :param has_rows: returns true if the table has rows in the region.
         """
         until: dict[int | None, int] = {_number(gate): end for gate, end in adopted.items()}
         until[None] = adopted.get(self.gate, -1)  # rows without a recorded owner
@@ -288,7 +290,7 @@ class Promoter:
         return None
 
     def _may_replace(self, asked: Slice, region: Region, record: Record) -> bool:
-        """True if all rows of the region are those of the record, or some of its own date."""
+        """True if the region equals the recorded one, or belongs to it and to the same date."""
         if not self.owns(record):
             return record.region == region
         has_same_day = record.notes.get("date", asked.day) == asked.day
@@ -338,7 +340,7 @@ _AS_BEFORE = (
 
 
 def advice_of(objection: Objection, target: str, gate: str, owner: str) -> str:
-    """The advice, with the command that is to be typed."""
+    """The advice of an objection, with the command to type."""
     names = {"target": target, "gate": gate, "owner": owner}
     return objection.advice.format_map({key: shlex.quote(name) for key, name in names.items()})
 
@@ -364,7 +366,10 @@ def _is_within(bounds: Bounds, others: Bounds) -> bool:
 
 
 def _moments(bounds: Bounds) -> tuple[datetime, datetime]:
-    """:raises ValueError: they are not moments."""
+    """The first moment within bounds, and the first moment after them.
+
+    :raises ValueError: the bounds are not moments.
+    """
     if isinstance(bounds, tuple):
         return datetime.fromisoformat(bounds[0]), datetime.fromisoformat(bounds[1])
     moment = datetime.fromisoformat(bounds or "")
@@ -372,6 +377,6 @@ def _moments(bounds: Bounds) -> tuple[datetime, datetime]:
 
 
 def _number(*texts: str) -> int:
-    """A 62-bit integer that identifies strings."""
+    """A 62-bit integer from the digest of some strings."""
     digest = hashlib.sha256("\0".join(texts).encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 2 | 1

@@ -1,8 +1,8 @@
-"""Promotes the rows of a gate that passed into their target, in one commit.
+"""Promotes the rows that a gate has validated into their target, in one commit.
 
 deltalake commits them: no row passes through the driver, and the session needs no Delta source.
-Files that no commit adds are invisible to readers, and VACUUM removes them. The actions and their
-statistics are those of the Delta protocol, "Add File and Remove File".
+Files that no commit adds are invisible to readers, and VACUUM removes them. Source of the actions
+and their statistics: the Delta protocol, "Add File and Remove File".
 
 For a dataset with dates, its date is replaced in the target, or else everything in the target; with
 `promote_slice`, only the rows of either with its values. What another gate, or another map index,
@@ -97,7 +97,8 @@ def demands_of(table: DeltaTable) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class WrittenFiles:
-    """Files for a commit, the number of their rows, and of those that satisfied a condition."""
+    """Files for a commit, the number of their rows, and the number of rows that satisfied a
+    condition."""
 
     adds: tuple[AddAction, ...] = ()
     rows: int = 0
@@ -175,7 +176,8 @@ _OF_FILE = ("dqx: file", "dqx: size", "dqx: modified")
 
 
 def _as_written(files: DataFrame, divided: Mapping[str, str]) -> DataFrame:
-    """The rows of files with the values that their folders are named by, each with its file.
+    """The rows of written files with the values in the names of their folders, and the file of each
+    row.
 
     :param divided: the types of the partition columns.
     """
@@ -204,15 +206,17 @@ def _statistics(rows: int, columns: Iterable[tuple[str, Any, Any, int]]) -> dict
 
 
 def nullable(struct: StructType) -> StructType:
-    """The columns without the metadata of their source; each may be missing in an older file."""
+    """The columns, all nullable because an older file may lack them, without the metadata of their
+    source."""
     return StructType([StructField(field.name, field.dataType) for field in struct.fields])
 
 
 def promote_by_spark(target: PromotionTarget) -> Promotion:
-    """Spark writes and commits.
+    """Promotes the rows with Spark's Delta source, which writes and commits.
 
-    :raises RefusedPromotionError: the target does not take the rows.
-    :raises PromotionError: they cannot be promoted as it is now.
+    :raises RefusedPromotionError: the target rejects the rows.
+    :raises PromotionError: the promotion fails now, but may succeed later.
+
     """
     place, region = target.named, target.replaced.region
     is_there = target.is_there()
@@ -259,10 +263,11 @@ def promote_by_spark(target: PromotionTarget) -> Promotion:
 
 
 def promote_by_files(target: PromotionTarget) -> Promotion:
-    """Spark writes the files, deltalake commits them.
+    """Promotes the rows in files that Spark writes and deltalake commits.
 
-    :raises RefusedPromotionError: the target does not take the rows.
-    :raises PromotionError: they cannot be promoted as it is now.
+    :raises RefusedPromotionError: the target rejects the rows.
+    :raises PromotionError: the promotion fails now, but may succeed later.
+
     """
     before = target.table()
     since = -1 if before is None else int(before.version())
@@ -277,7 +282,8 @@ def promote_by_files(target: PromotionTarget) -> Promotion:
 
 
 def _commit(target: PromotionTarget, folder: str) -> None:
-    """Commits once. The commit detects any concurrent change of the target.
+    """Writes the files and commits them, without a retry. The commit detects any concurrent change
+    of the target.
 
     :raises CommitFailedError: another writer was first.
     """
@@ -360,9 +366,10 @@ def _create(target: PromotionTarget, folder: str) -> None:
 def write_promoted(
     target: PromotionTarget, frame: DataFrame, folder: str, columns: Sequence[str]
 ) -> WrittenFiles:
-    """Writes rows of a target.
+    """Writes the files for a target, and counts the rows that `replaced.condition` would not find.
 
-    :raises RefusedPromotionError: its partitions cannot hold their values.
+    :raises RefusedPromotionError: a partition of the target cannot hold a value.
+
     """
     dates, condition = target.dataset.dates, target.replaced.condition
     try:
@@ -384,7 +391,7 @@ def write_promoted(
 
 
 def _checked(target: PromotionTarget, files: WrittenFiles) -> WrittenFiles:
-    """The files, if they contain exactly what was validated."""
+    """Returns the files if they contain exactly the validated rows, and raises otherwise."""
     change = target.dataset.change
     change = change or target.objection_to(files.rows)
     if change is not None:
@@ -458,10 +465,12 @@ def promote(
     before the one that promoted last promotes nothing. Nothing is promoted either if a target is
     known to reject its rows: a verdict gives the reason.
 
-    :param report: that of the rows.
+    :param report: the report on the rows.
     :param is_blocked: the gate is blocked: commits and results say so.
-    :param accepted: who has accepted the data of a gate that would be: commits name them.
-    :param left_out: how many of the validated rows a dataset lacks: commits and results say so.
+    :param accepted: the acceptance of the data of a gate that would be blocked: commits name its
+        author.
+    :param left_out: the number of validated rows that are not promoted, by dataset: commits and
+        results record it.
     :param receipts: writes a receipt of each promotion.
     :raises PromotionError: a dataset cannot be promoted as it is now.
     """
@@ -507,9 +516,9 @@ def promote(
 
 
 def _check(target: PromotionTarget) -> None:
-    """Detects without a write what the target would reject.
+    """Detects without a write that the target would reject the rows.
 
-    :raises RefusedPromotionError: the target does not take the rows.
+    :raises RefusedPromotionError: the target rejects the rows.
     :raises PromotionError: the target cannot be read.
     """
     if target.dataset.version is None and target.dataset.files is None:
@@ -530,10 +539,11 @@ def _check(target: PromotionTarget) -> None:
 
 
 def _promote(target: PromotionTarget, receipts: ReceiptWriter) -> Promotion:
-    """The result of a promotion: the new version and the number of rows.
+    """Promotes the rows, and returns the new version and the number of rows.
 
-    :raises RefusedPromotionError: the target does not take the rows.
-    :raises PromotionError: they cannot be promoted as it is now.
+    :raises RefusedPromotionError: the target rejects the rows.
+    :raises PromotionError: the promotion fails now, but may succeed later.
+
     """
     with failures(target):
         target = target.with_statement(receipts, {})
@@ -561,7 +571,7 @@ def failures(target: PromotionTarget) -> Iterator[None]:
 def _is_by_spark(target: PromotionTarget) -> bool:
     """True if Spark's Delta source has to write the target, because files and a log are not enough.
 
-    :raises RefusedPromotionError: this session does not have it.
+    :raises RefusedPromotionError: this session does not have that source.
     """
     needs = _needs_spark(target)
     if needs and not has_delta(target.spark):
@@ -570,7 +580,8 @@ def _is_by_spark(target: PromotionTarget) -> bool:
 
 
 def _needs_spark(target: PromotionTarget) -> str | None:
-    """Why Spark's Delta source has to write the target; None if files and a log are enough."""
+    """The reason for writing the target with Spark's Delta source; None if files and a log are
+    enough."""
     if is_table(target.location):
         return "Spark's Delta source writes catalog tables"
     table = target.table()

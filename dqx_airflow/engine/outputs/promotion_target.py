@@ -66,7 +66,8 @@ class RefusedPromotionError(DqxError):
 
 @dataclass(frozen=True)
 class ReplacedRows:
-    """The rows of a date, of a slice, of both, or all of a dataset and of its target."""
+    """The rows to replace, in a dataset and in its target: of a date, of a slice, of both, or
+    all."""
 
     spark: SparkSession
     dataset: OpenDataset
@@ -78,7 +79,7 @@ class ReplacedRows:
         return self.slice.on
 
     def frame(self) -> DataFrame:
-        """The rows that go to the target.
+        """The rows of the dataset that are promoted to the target.
 
         A row whose date cannot be read is validated with every date, and replaced with none: it
         stays behind, and the numbers of rows then differ.
@@ -88,14 +89,15 @@ class ReplacedRows:
 
     @property
     def of_date(self) -> str | None:
-        """The rows of the date, as Spark SQL; None if the dataset has no dates."""
+        """A Spark SQL condition for the rows of the date; None if the dataset has no dates."""
         if self.dataset.dates is None or self.on is None:
             return None
         return self.dataset.dates.filter({self.on})
 
     @property
     def of_slice(self) -> str | None:
-        """The rows with the values of the slice, as Spark SQL; None if it has none."""
+        """A Spark SQL condition for the rows with the values of the slice; None if it has no
+        values."""
         parts = []
         for name, text in self.canonical.items():
             # The spaces at the end of char(n) may or may not be there.
@@ -106,14 +108,15 @@ class ReplacedRows:
 
     @property
     def condition(self) -> str | None:
-        """The rows replaced in the target, as Spark SQL; None if it is everything."""
+        """A Spark SQL condition for the replaced rows of the target; None if all rows are
+        replaced."""
         parts = [f"({part})" for part in (self.of_date, self.of_slice) if part is not None]
         return " AND ".join(parts) or None
 
     @property
     def values(self) -> dict[str, Any]:
-        """The values of the slice, as the log of a target has them, as far as they can be
-        compared with it."""
+        """The values of the slice by column, in the form of the log of a target, without the values
+        that cannot be compared with it."""
         kinds = {name: self._kind(name).partition("(")[0] for name in self.canonical}
         return {
             name: _IN_LOGS[kind](self.canonical[name])
@@ -129,7 +132,7 @@ class ReplacedRows:
 
     @property
     def date_value(self) -> date | str | int:
-        """The date as a value of that column."""
+        """The date as a value of the date column."""
         assert self.dataset.dates is not None
         assert self.on is not None
         return self.dataset.dates.value(self.on)
@@ -138,7 +141,7 @@ class ReplacedRows:
     def canonical(self) -> dict[str, str]:
         """The values of the slice, in the canonical form of their type, by column.
 
-        :raises RefusedPromotionError: a column is missing, or one is not a value of its type.
+        :raises RefusedPromotionError: a column is missing, or a string is not a value of its type.
         """
         found = {}
         for name, text in self.slice.values:
@@ -158,13 +161,13 @@ class ReplacedRows:
 
     @cached_property
     def region(self) -> Region:
-        """The rows that are replaced, by value."""
+        """The region of the replaced rows."""
         day = {} if self.of_date is None else {self.date_column: self.day}
         return Region.of({**day, **self.canonical})
 
     @cached_property
     def day(self) -> promoted_slices.Bounds:
-        """What the date covers in the date column: a value, or moments."""
+        """The bounds of the date in the date column: a value, or two moments."""
         column = self.dataset.dates
         assert column is not None
         assert self.on is not None
@@ -177,8 +180,8 @@ class ReplacedRows:
         return _moment(row[0]) or "", _moment(row[1]) or ""
 
     def check_values(self) -> None:
-        """Rejects a slice by a missing column or by a value of another type, and dates that a
-        target would not have as the dataset has them."""
+        """Rejects a slice with a missing column or a value of another type, and a date column of
+        strings that a target would compare in another way."""
         dates = self.dataset.dates
         if self.of_date is not None and dates is not None and not dates.is_timestamp:
             name, text = self.date_column, str(self.date_value)
@@ -192,8 +195,8 @@ class ReplacedRows:
         _ = self.canonical  # rejects what is not a value of its column
 
     def canonical_of(self, name: str, text: str, *, is_recorded: bool = False) -> str | None:
-        """A string in the canonical form of the type of a column; None for what is not a value of
-        it, or cannot be compared."""
+        """A string in the canonical form of the type of a column; None if it is not a value of that
+        type, or cannot be compared."""
         kind = self._kind(name) if name in self.dataset.struct.names else _NO_VALUES[0]
         if kind.startswith(_NO_VALUES) or " collate " in kind:
             return None
@@ -214,7 +217,7 @@ class ReplacedRows:
         return str(self.dataset.struct[name].dataType.simpleString())
 
     def has_statistics(self, name: str) -> bool:
-        """Whether the log keeps the extremes of a column."""
+        """True if the log records the minimum and maximum of a column."""
         return self._kind(name) in _WITH_STATISTICS
 
 
@@ -233,14 +236,14 @@ NOTES = "dqx_notes"
 
 @dataclass(frozen=True)
 class PromotionTarget:
-    """The target of one dataset.
+    """The target of the promotion of one dataset.
 
     :param location: the path of a Delta table, or the name of a catalog table.
     :param slice: the rows to replace.
     :param by: the gate that replaces them.
     :param rows: the number of validated rows, if known.
-    :param left_out: how many of them do not go there.
-    :param statement: what its receipt says before the commit, which names it.
+    :param left_out: the number of validated rows that are not promoted.
+    :param statement: the statement of its receipt, written before the commit, which refers to it.
     """
 
     spark: SparkSession
@@ -259,7 +262,7 @@ class PromotionTarget:
     def with_statement(self, receipts: ReceiptWriter, facts: Mapping[str, str]) -> PromotionTarget:
         """The target with the statement of its receipt.
 
-        :param facts: more entries of the commit.
+        :param facts: additional entries of the commit.
         """
         about = {**self.facts, **facts, "target": self.location, "spark": self.spark.version}
         about["read"] = [self.dataset.location, self.dataset.version]
@@ -269,12 +272,12 @@ class PromotionTarget:
 
     @cached_property
     def replaced(self) -> ReplacedRows:
-        """The rows that are replaced in the target, and those that replace them."""
+        """The rows that are replaced in the target, and the rows that replace them."""
         return ReplacedRows(self.spark, self.dataset, self.slice)
 
     @property
     def order(self) -> int:
-        """Of two runs, the one that started later wins, in whatever order they end."""
+        """The start of the run, in milliseconds since 1970: the run that started later wins."""
         return int(self.started.timestamp() * 1000)
 
     def failed(self, reason: str, hint: str = "") -> PromotionError:
@@ -286,14 +289,15 @@ class PromotionTarget:
         )
 
     def objection_to(self, rows: int) -> str | None:
-        """Why a number of rows to be promoted is not what was validated."""
+        """The objection to promoting this number of rows, if other rows were validated; None
+        without one."""
         if self.rows is None or rows == self.rows - self.left_out:
             return None
         without = f", {self.left_out} of them are in quarantine" if self.left_out else ""
         return f"{self.rows} rows were validated{without}, and {rows} of them have the date"
 
     def late(self) -> PromotionError:
-        """The error of a run that a later one has overtaken."""
+        """The error of a run that started before the run that promoted last."""
         return self.failed("a run of a gate that started later has already promoted")
 
     def outside(self, how_many: str) -> RefusedPromotionError:
@@ -309,9 +313,10 @@ class PromotionTarget:
         )
 
     def check_partitions(self) -> None:
-        """Rejects rows whose values Spark's Delta source would change, as values of partitions.
+        """Rejects rows with values in partition columns that Spark's Delta source would change.
 
-        :raises RefusedPromotionError: there are some.
+        :raises RefusedPromotionError: there are such rows.
+
         """
         columns = self.partition_columns
         if self.is_there():
@@ -347,7 +352,8 @@ class PromotionTarget:
         )
 
     def _shown_row(self, rows: DataFrame, column: str) -> str:
-        """The keys of one of some rows, or else its columns, without the one at fault."""
+        """The first row for a message: its keys, or else its columns, without the column at
+        fault."""
         ref, schema = self.dataset.ref, self.dataset.schema
         places = {name: schema.find(name) for name in ref.keys or self.dataset.struct.names}
         cells = [
@@ -363,7 +369,10 @@ class PromotionTarget:
         return f": {found[0][0]}" if found else ""
 
     def check_columns(self, struct: StructType) -> None:
-        """:raises RefusedPromotionError: the target has other columns than the dataset."""
+        """Rejects other columns in the target than in the dataset.
+
+        :raises RefusedPromotionError: the columns differ.
+        """
         wanted = {field.name: field.dataType.simpleString() for field in self.dataset.struct}
         types = {field.name: field.dataType.simpleString() for field in struct}
         differing = [name for name in {**wanted, **types} if wanted.get(name) != types.get(name)]
@@ -375,8 +384,8 @@ class PromotionTarget:
             )
 
     def check_slice(self, table: DeltaTable | None) -> Mapping[str, int]:
-        """Rejects a replacement of what another gate, or another map index, has promoted, or of
-        other rows of this one.
+        """Rejects the replacement of rows that another gate or another map index has promoted, or
+        this gate for another date or slice.
 
         :param table: the target; None if only Spark can read it.
         :return: the numbers that promotions have recorded in the target, by name.
@@ -401,10 +410,12 @@ class PromotionTarget:
         return numbers
 
     def check_since(self, version: int, own: int) -> None:
-        """Spark commits whatever other gates have promoted since the check: it must be known.
+        """Detects promotions of other gates between the check and the commit, which Spark does not
+        detect.
 
-        :param version: that of the target at the check; `own` is that of the commit.
-        :raises PromotionError: another gate has promoted rows in between that were replaced.
+        :param version: the version of the target at the check.
+        :param own: the version of the commit.
+        :raises PromotionError: the commit replaced rows that another gate has promoted in between.
         """
         for commit in self._commits(self.log()):
             if version < commit["version"] < own and commit.get(GATE, self.by.gate) != self.by.gate:
@@ -417,7 +428,7 @@ class PromotionTarget:
                     )
 
     def spark_version(self) -> int:
-        """The newest version, as Spark reads it."""
+        """The newest version of the target according to Spark."""
         history = self.spark.sql(f"DESCRIBE HISTORY {self.named} LIMIT 1").select("version")
         return int(history.collect()[0][0])
 
@@ -470,8 +481,9 @@ class PromotionTarget:
         return records
 
     def _is_of_these_days(self, day: date, predicate: str | None, *, is_own: bool) -> bool:
-        """Whether a date that was recorded without its column is one of this date column: its
-        commit says so; without the commit, this gate is taken at its word."""
+        """True if a date that was recorded without its column is a date of this date column:
+        according to the predicate of its commit or, without the commit, if this gate recorded
+        it."""
         if self.dataset.dates is None:
             return False
         if predicate is None or predicate == "None":
@@ -479,7 +491,7 @@ class PromotionTarget:
         return predicate.startswith(f"({self.dataset.dates.filter({day})})")
 
     def _has_rows(self, table: DeltaTable | None) -> bool:
-        """Whether the target has rows that would be replaced."""
+        """True if the target has rows that would be replaced."""
         rows = self.replaced
         if table is None:
             frame = self.spark.table(self.named)
@@ -490,7 +502,7 @@ class PromotionTarget:
         return not frame.where(rows.condition or "true").isEmpty()
 
     def _adopted(self, log: DeltaTable | None) -> Mapping[str, int]:
-        """Until when this gate may replace the rows of others, by their names."""
+        """The latest `Record.order` that this gate may replace, by the name of the owner."""
         if log is not None:
             properties = log.metadata().configuration
         else:
@@ -512,7 +524,7 @@ class PromotionTarget:
         """The numbers that promotions have recorded as transactions.
 
         :raises ValueError: the log is not complete.
-        :raises OSError: it cannot be read.
+        :raises OSError: the log cannot be read.
         """
         if log is None:
             return {}
@@ -555,14 +567,14 @@ class PromotionTarget:
         return self.location if is_table(self.location) else f"delta.{quote_name(self.location)}"
 
     def is_there(self) -> bool:
-        """Whether the target exists."""
+        """True if the target exists."""
         if is_table(self.location):
             return bool(self.spark.catalog.tableExists(self.location))
         return self.table() is not None
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The information of a commit for readers of the table history."""
+        """The entries of a commit for readers of the table history."""
         index = self.by.map_index
         return {
             RUN_ID: self.run_id,
@@ -601,7 +613,7 @@ def existing_table(path: str) -> DeltaTable | None:
 
 
 def _user_metadata(commit: Mapping[str, Any]) -> dict[str, Any]:
-    """What a promotion by Spark has recorded in a commit."""
+    """The entries that a promotion by Spark has recorded in a commit."""
     text = str(commit.get("userMetadata"))
     return json.loads(text) if f'"{RUN_ID}"' in text else {}
 
@@ -609,7 +621,7 @@ def _user_metadata(commit: Mapping[str, Any]) -> dict[str, Any]:
 def _newer_notes(
     commits: Sequence[Mapping[str, Any]], numbers: Mapping[str, int]
 ) -> dict[str, int]:
-    """The notes of commits by Spark, unless there are newer ones on their region."""
+    """The transactions in commits by Spark, without the regions that have newer transactions."""
     newer: dict[str, int] = {}
     for commit in reversed(commits):
         notes: dict[str, int] = commit.get(NOTES, {})

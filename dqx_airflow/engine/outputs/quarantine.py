@@ -1,7 +1,7 @@
 """Quarantine: the complete, unmasked failing rows of a dataset, in a Delta table of its own.
 
-A row stands there once per gate and date, with the reasons of all suites. A run replaces what it
-judged: the reasons of its assertions, in the rows that it read.
+A row is stored once per gate and date, with the reasons of all suites. A run replaces the reasons
+of the assertions that it judged, in the rows that it read.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ _EVERY_DIGIT = {
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The verdicts on a request, and the faults behind each. `is_partial` if assertions, or
-    suites, were left out."""
+    """The verdicts on a request, and the faults that explain each. `is_partial` is true if
+    assertions or suites were left out."""
 
     request: GateRequest
     run_id: str
@@ -91,7 +91,7 @@ def quarantine_rows(
     worse, each once, with the names of all such assertions of all suites: the remaining rows of the
     dataset are valid. They replace those of earlier runs for the date, also if there are none.
 
-    :param judged: everything that the job judges: suites and dates of one gate.
+    :param judged: the verdicts of all suites and dates of one gate that the job judges.
     :raises StoreError: a quarantine cannot be written.
     """
     run_ids = frozenset(part.run_id for part in judged)
@@ -125,8 +125,8 @@ def blamed_in(
 
 
 class _File(NamedTuple):
-    """A file of a quarantine, its run key, and the first and the last slice of its rows: None for
-    one of an earlier version."""
+    """A file of a quarantine, its run key, and the first and the last slice of its rows: None for a
+    file of an earlier version."""
 
     path: str
     size: int
@@ -135,7 +135,7 @@ class _File(NamedTuple):
     last: str | None
 
     def may_have(self, name: str) -> bool:
-        """True if a row may be of a slice."""
+        """True if a row of the file may belong to a slice."""
         return self.first is not None and self.last is not None and self.first <= name <= self.last
 
 
@@ -143,7 +143,7 @@ class _File(NamedTuple):
 class _Quarantine:
     """The quarantine of one dataset, as filled by the parts of a job for one date.
 
-    :param run_ids: those of the whole job, which may judge the same rows for several dates.
+    :param run_ids: the ids of all runs of the job, which may judge the same rows for several dates.
     """
 
     spark: SparkSession
@@ -190,7 +190,7 @@ class _Quarantine:
         )
 
     def _commit(self, blamed: Sequence[tuple[FailingRows, str]], attempt: int) -> int:
-        """Replaces what was judged by the failing rows, in one commit, and returns their number.
+        """Replaces the judged rows by the failing rows, in one commit, and returns their number.
 
         :raises CommitFailedError: another run of the gate was first.
         """
@@ -237,8 +237,9 @@ class _Quarantine:
 
     @cached_property
     def _source(self) -> tuple[str, str]:
-        """Identifies what the rows are read from, and how. Spellings of one value of a slice are
-        one; another spelling of a path or a filter only costs a comparison of rows."""
+        """Digests of the location of the rows and of the settings for reading them. Different
+        spellings of a value of a slice give the same digest; another spelling of a path or a filter
+        only costs a comparison of rows."""
         ref, pairs = self.dataset.ref, self.parts[0].request.promote_slice
         rows = ReplacedRows(self.spark, self.dataset, Slice(None, pairs))
         values = (f"{name}={rows.canonical_of(name, text) or text}" for name, text in pairs)
@@ -247,14 +248,15 @@ class _Quarantine:
 
     @cached_property
     def _slice(self) -> str:
-        """The slice of the rows that have the date; without dates those of the scheduler run."""
+        """The name of the slice of the rows on the date; without dates, of the rows of the
+        scheduler run."""
         run = self.run_key.scheduler_run
         on = self.run_key.date.isoformat() if self.dataset.dates is not None else _digest(run)
         return f"{self._lost}{on}"
 
     @property
     def _lost(self) -> str:
-        """The slice of the rows whose date cannot be read: every run reads them."""
+        """The name of the slice of the rows whose date cannot be read: every run reads them."""
         return f"{''.join(self._source)}/"
 
     @property
@@ -262,7 +264,7 @@ class _Quarantine:
         return (self._lost, self._slice)
 
     def _own_files(self, table: DeltaTable) -> list[_File]:
-        """The files with rows of the gate, or of the same instance of a mapped task."""
+        """The files with rows of this gate or, for a mapped task, of the same instance."""
         actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
         files = [
             _File(
@@ -277,8 +279,8 @@ class _Quarantine:
         return [file for file in files if self._date_of(file.key) is not None]
 
     def _date_of(self, key: str) -> str | None:
-        """The date of a run key of the gate, or of a suite of it as in earlier versions; None for
-        one of another gate."""
+        """The date in a run key of the gate, or of one of its suites as in earlier versions; None
+        in a run key of another gate."""
         match = re.fullmatch(rf"{re.escape(self.run_key.gate)}(?:/.+?)?/({DAY})/(.+)", key, re.S)
         is_own = match and RunKey("", date.min, match[2]).map_index == self.run_key.map_index
         return match[1] if match and is_own else None
@@ -287,7 +289,7 @@ class _Quarantine:
         return key.endswith(f"/{self.run_key.date.isoformat()}/{self.run_key.scheduler_run}")
 
     def _is_replaced(self, file: _File) -> bool:
-        """True if all rows of a file are judged again."""
+        """True if this run judges all rows of a file again."""
         is_of_slice = file.first == file.last and file.first in self._slices
         return is_of_slice or self._is_of_this_run(file.key)
 
@@ -315,7 +317,7 @@ class _Quarantine:
         return [file for file in files if any(name.endswith(unquote(file.path)) for name in names)]
 
     def _read_again(self, rows: DataFrame) -> DataFrame:
-        """The quarantined rows that this run reads again, each once."""
+        """Quarantined rows that this run reads again, without duplicates."""
         frame = rows_with_texts(self.dataset, {self.run_key.date})
         read = self._with_row(
             frame.select(*(F.expr(sql).alias(field.name) for field, sql in self._columns))
@@ -331,7 +333,8 @@ class _Quarantine:
 
     @cached_property
     def _kept(self) -> str:
-        """Spark SQL for the assertions of a row, `assertions`, that were not judged."""
+        """A Spark SQL lambda over the entries of `assertions`, true for the assertions that were
+        not judged."""
         is_partial = any(part.is_partial for part in self.parts)
         named = ", ".join(
             _assertion_sql(part, verdict)
@@ -344,14 +347,15 @@ class _Quarantine:
         return f"one -> {'NOT ' if is_partial else ''}{is_named}"
 
     def _keeps_reasons(self, files: Sequence[_File]) -> bool:
-        """True if replaced rows may keep reasons."""
+        """True if replaced rows may keep reasons of assertions that were not judged."""
         elsewhere = tuple(f"run-{run_id}/" for run_id in self.run_ids - {self.run_id})
         return self._kept != "one -> false" or any(
             file.path.startswith(elsewhere) for file in files
         )
 
     def _old_rows(self, log: DeltaLog, files: Sequence[_File], read: Sequence[_File]) -> DataFrame:
-        """Rows of the table, whether they were judged, and the assertions that were not."""
+        """Rows of the table, each with a flag (this run judged it) and the assertions that were not
+        judged."""
         parts = log.parts_with(map(_as_listed, files))
         rows = self._with_row(frame_of_parts(self.spark, log, parts))
         slices = ", ".join(map(quote_literal, self._slices))
@@ -375,9 +379,10 @@ class _Quarantine:
         )
 
     def _merged(self, old: DataFrame, new: DataFrame | None) -> DataFrame:
-        """The judged rows: each once, with all its reasons, if it still has one.
+        """Merges judged rows: each row once, with all its reasons; rows without a reason are
+        dropped.
 
-        Rows that are equal are counted: of three there remain three.
+        Equal rows are counted: three equal rows remain three rows.
         """
         rows = old.where(quote_name(_IS_JUDGED))
         if new is not None:
@@ -398,9 +403,9 @@ class _Quarantine:
         return rows.withColumn(REASONS, F.expr(_REASONS_OF))
 
     def _frame(self, blamed: Sequence[tuple[FailingRows, str]]) -> DataFrame:
-        """The failing rows, with the columns of the quarantine before their own.
+        """The failing rows, with the columns of the quarantine before the columns of the dataset.
 
-        :param blamed: faults, each with its assertion as Spark SQL.
+        :param blamed: pairs of a fault and its assertion as Spark SQL.
         """
         faults = list(dict.fromkeys(fault for fault, _ in blamed))
         frame, conditions = with_conditions(self.dataset, self.references, faults)
@@ -422,7 +427,8 @@ class _Quarantine:
 
     @property
     def _columns(self) -> list[tuple[StructField, str]]:
-        """The columns to keep, as Spark SQL: values cast from strings are kept as written."""
+        """The columns to store, each with its Spark SQL: values cast from strings are stored as
+        written."""
         fields, texts = self.dataset.struct.fields, self.dataset.texts
         if texts is None:
             return [(field, quote_name(field.name)) for field in fields]
@@ -436,7 +442,7 @@ class _Quarantine:
     def _fitting_table(self) -> DeltaTable:
         """The table, with the current columns of the dataset.
 
-        :raises ValueError: it is not a quarantine, or has other types.
+        :raises ValueError: the table is not a quarantine, or has other types.
         """
         struct = StructType([*_OWN_COLUMNS, *(field for field, _ in self._columns)])
         wanted = Schema.from_json(nullable(struct).json())

@@ -1,7 +1,7 @@
 """Samples of failing rows, bounded and masked.
 
-All faults of a dataset share the pass. It keeps only the wanted rows of each, and no value of a
-masked column leaves Spark.
+All faults of a dataset share one pass. It keeps only the first rows of each fault, and no value of
+a masked column leaves Spark.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LONGEST_BINARY = 32
 
 
 def shown_cell(value: str, spark_type: str, *, is_masked: bool) -> str:
-    """The display of a value of a type."""
+    """A Spark SQL expression for the displayed form of a value."""
     if is_masked:
         return f"CASE WHEN {value} IS NOT NULL THEN {quote_literal(MASK)} END"
     match family_of(spark_type):
@@ -58,7 +58,7 @@ def shown_cell(value: str, spark_type: str, *, is_masked: bool) -> str:
 
 
 def cut(text: str) -> str:
-    """The string, or its beginning."""
+    """A Spark SQL expression that truncates a long string."""
     beginning = f"concat(left({text}, {_LONGEST_TEXT - 1}), '\N{HORIZONTAL ELLIPSIS}')"
     return f"CASE WHEN char_length({text}) > {_LONGEST_TEXT} THEN {beginning} ELSE {text} END"
 
@@ -79,8 +79,8 @@ def with_malformed_texts(
     FailingRow(dataset='orders', reason='amount is malformed: amount is NULL', \
 row='{"id":1.10,"amount":"twelve"}')
 
-    :param columns: those at fault: the reason names the malformed ones.
-    :param texts: those of the malformed columns; for a malformed line, the line.
+    :param columns: the columns at fault: the reason contains the malformed ones.
+    :param texts: the original strings by malformed column; for a malformed line, the line.
     """
     row = failing.row
     for column, text in texts.items():
@@ -160,7 +160,7 @@ def _cell(pair: ColumnPair, values: Sequence[str], masked: Sequence[str]) -> str
 
 
 def _failing_rows_of(dataset: str, reference: str, row: Row) -> Iterator[tuple[str, FailingRow]]:
-    """The rows of one key, each with its kind."""
+    """The failing rows of one key, each with the name of its difference."""
     key = json.loads(row["key"])
     for left, right, differing in zip_longest(row["lefts"], row["rights"], row["differing"]):
         if right is None:
@@ -202,7 +202,7 @@ def with_failing_rows(
 
     An error here does not change a verdict: its note reports the error.
 
-    :param faults: those of each verdict.
+    :param faults: the faults of each verdict.
     """
     # Equal faults of several assertions count as one.
     distinct = (
@@ -229,7 +229,7 @@ def with_failing_rows(
 def rows_with_faults(
     dataset: OpenDataset, references: ReferenceTables, faults: Sequence[FailingRows]
 ) -> DataFrame:
-    """The rows of the target date, with all columns that the conditions of the faults name."""
+    """The rows of the target date, with all columns that the conditions of the faults refer to."""
     requests = [fault.request for fault in faults]
     frame = frames.rows_with_texts(dataset, {references.date})
     return frames.with_named_columns(frame, dataset, requests, lookups_of(*requests), references)
@@ -238,7 +238,8 @@ def rows_with_faults(
 def with_conditions(
     dataset: OpenDataset, references: ReferenceTables, faults: Sequence[FailingRows]
 ) -> tuple[DataFrame, dict[FailingRows, str]]:
-    """The rows of the target date, and Spark SQL for those that each fault is about."""
+    """The rows of the target date, and for each fault the Spark SQL condition of its failing
+    rows."""
     frame = rows_with_faults(dataset, references, faults)
     conditions = {}
     for number, fault in enumerate(faults):
@@ -270,7 +271,8 @@ def _with_sample(verdict: Verdict, samples: Sequence[_Sample], most: int) -> Ver
 def _differing(
     spark: SparkSession, fault: FailingRows, references: ReferenceTables, plan: Plan, most: int
 ) -> _Sample:
-    """The rows of two datasets that differ; an error does not change the verdict."""
+    """A sample of the rows that differ between two datasets; an error does not change the
+    verdict."""
     for name in fault.request.datasets:
         sampler = _Sampler(spark, references.opened[name], references, most)
         objection = sampler.objection()
@@ -288,7 +290,7 @@ def _reason(error: Exception) -> str:
 
 
 def _failed(dataset: str, reason: str, masked: Sequence[str]) -> _Sample:
-    """A sample without rows, and the reason: it changes no verdict."""
+    """A sample without rows, with the reason: it changes no verdict."""
     reason = without_values(reason, masked)
     _log.warning("cannot show failing rows of dataset '%s': %s", dataset, reason)
     return _Sample(note=f"failing rows cannot be shown: {reason}")
@@ -319,7 +321,8 @@ class _Sampler:
         return samples
 
     def objection(self) -> str | None:
-        """A mask for a missing column may be a typo that leaves another column unmasked."""
+        """The reason for taking no samples: a masked column is missing, which may be a typo that
+        leaves another column unmasked. None without one."""
         schema, ref = self.dataset.schema, self.dataset.ref
         for purpose, columns in (("to mask", ref.masked), ("for the keys of rows", ref.keys)):
             for column in columns:
@@ -432,15 +435,15 @@ class _Sampler:
         return f"to_json(named_struct({', '.join([*pairs, whole])}))"
 
     def _line(self, text_columns: TextColumns) -> str:
-        """The display of a line that is malformed as a whole; it may contain masked values."""
+        """The displayed form of a malformed line, which may contain masked values."""
         line = quote_literal(MASK) if self.dataset.ref.masked else cut(text_columns.line)
         return f"CASE WHEN {text_columns.line} IS NOT NULL THEN {line} END"
 
     def _malformed(self, faults: Sequence[FailingRows]) -> str:
         """The malformed strings of the displayed columns, as JSON: their values are NULL.
 
-        For a line that is malformed as a whole it is the line. NULL if there is neither, and for
-        faults that display strings anyway.
+        For a malformed line, the line. NULL if nothing is malformed, and for faults that display
+        strings anyway.
         """
         texts, fault = self.dataset.texts, quote_name(_FAULT)
         if texts is None:
@@ -477,7 +480,8 @@ class _Sampler:
         return shown_cell(name, spark_type, is_masked=is_hidden)
 
     def _order(self) -> str:
-        """By the keys, or else by the whole row, so that equal data give the same sample."""
+        """The order of failing rows as Spark SQL: by the keys, or else by all columns, so that
+        equal data give the same sample."""
         schema = self.dataset.schema
         keys = [key for key in self.dataset.ref.keys if _is_simple(self._place(key).type)]
         if keys:
