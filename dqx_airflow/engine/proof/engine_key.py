@@ -136,7 +136,7 @@ def _known_by(spark: SparkSession, proofs: Sequence[EngineProof]) -> KnownEngine
     proven = _engine_of(nearest[0])
     if not doubts and _distance(engine, proven) == _OTHER:
         return KnownEngine()
-    outlived = _told_difference(proven, engine)
+    outlived = _difference_between(proven, engine)
     held = f"; until then these stay in doubt: {', '.join(doubts)}" if doubts else ""
     return KnownEngine(doubts, f"{outlived}: {PROVE_AGAIN}{held}", outlived)
 
@@ -198,7 +198,7 @@ def _switches(engine: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in parts.items() if name not in VERSIONS}
 
 
-def _told_difference(proven: Mapping[str, Any], engine: Mapping[str, Any]) -> str:
+def _difference_between(proven: Mapping[str, Any], engine: Mapping[str, Any]) -> str:
     """`proven for dqx_airflow 0.3.0, not for dqx_airflow 0.4.0`"""
     pairs = [
         (f"{name} {proven.get(part)}", f"{name} {engine.get(part)}")
@@ -213,7 +213,7 @@ def _told_difference(proven: Mapping[str, Any], engine: Mapping[str, Any]) -> st
             if part == "engine" and part not in proven:
                 now = _switches(engine)
             pairs += [
-                (_told_setting(name, before), _told_setting(name, now))
+                (_shown_setting(name, before), _shown_setting(name, now))
                 for name in sorted({*before, *now})
                 if before.get(name) != now.get(name)
             ]
@@ -227,7 +227,7 @@ def _told_difference(proven: Mapping[str, Any], engine: Mapping[str, Any]) -> st
     return f"proven for {befores}{rest}, not for {nows}{rest}"
 
 
-def _told_setting(name: str, settings: Mapping[str, Any]) -> str:
+def _shown_setting(name: str, settings: Mapping[str, Any]) -> str:
     if name not in settings:
         return f"{name} not set"
     value = str(settings[name])

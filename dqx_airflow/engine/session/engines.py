@@ -93,20 +93,20 @@ def versions_of(spark: SparkSession, settings: Mapping[str, str]) -> dict[str, s
 
     :param settings: those of the session.
     """
-    versions = {BUILD: told_version(spark), RUNTIME: _runtime_of(spark, settings)}
+    versions = {BUILD: reported_version(spark), RUNTIME: _runtime_of(spark, settings)}
     versions[JARS] = " ".join(sorted(set(_jars_in(settings))))
     return {name: text for name, text in versions.items() if text}
 
 
-_told: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+_reported: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
 
-def told_version(spark: SparkSession) -> str:
+def reported_version(spark: SparkSession) -> str:
     """What `version()` says: the version and revision of a Spark, or those of another engine."""
-    if spark not in _told:
+    if spark not in _reported:
         # A table in the query spares Spark a job.
-        _told[spark] = str(spark.sql("SELECT version() FROM VALUES (0)").collect()[0][0])
-    return _told[spark]
+        _reported[spark] = str(spark.sql("SELECT version() FROM VALUES (0)").collect()[0][0])
+    return _reported[spark]
 
 
 _runtimes: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
@@ -117,7 +117,7 @@ def _runtime_of(spark: SparkSession, settings: Mapping[str, str]) -> str:
     of_driver = os.environ.get("DATABRICKS_RUNTIME_VERSION", "") if context_of(spark) else ""
     is_databricks = any(name.startswith(_OF_DATABRICKS) for name in settings)
     # Its builds have no revision.
-    if not (of_driver or is_databricks or re.search(r"\b0{40}\b", told_version(spark))):
+    if not (of_driver or is_databricks or re.search(r"\b0{40}\b", reported_version(spark))):
         return ""
     if spark not in _runtimes:
         _runtimes[spark] = of_driver

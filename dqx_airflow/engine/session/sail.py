@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 from pyspark.errors import PySparkException
 
 from dqx_airflow.datasets.connections import Connection, connection_of
-from dqx_airflow.engine.session.engines import told_version
+from dqx_airflow.engine.session.engines import reported_version
 from dqx_airflow.engine.session.spark_versions import context_of, is_version_of_spark
 from dqx_airflow.errors import RequestError, SparkError
 from dqx_airflow.metrics.patterns.bounds import without_java
@@ -76,7 +76,7 @@ def sail_version(spark: SparkSession) -> str | None:
 def _asked(spark: Any) -> str | None:
     if context_of(spark) is not None:
         return None
-    version = told_version(spark)
+    version = reported_version(spark)
     if is_version_of_spark(version):
         return None
     _write_in_dialect(spark.client)
