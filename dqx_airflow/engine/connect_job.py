@@ -29,7 +29,7 @@ _REFUSED = re.compile(r"Failed to set (\S+) to ")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Like `main` of the gate job, with the session of a server."""
+    """Runs the gate job over a session of a Spark Connect server, and returns the exit code."""
     # The reading thread must not hold a buffer lock when the process ends.
     task = open(0, "rb", buffering=0, closefd=False)  # noqa: SIM115
     message = json.loads(task.readline())

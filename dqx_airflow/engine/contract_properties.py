@@ -1,4 +1,5 @@
-"""A contract in the properties and comments of a Delta table, where every catalog shows it."""
+"""Publishes a contract in the properties and comments of a Delta table, where every catalog shows
+it."""
 
 from __future__ import annotations
 
@@ -81,7 +82,8 @@ def publish(contract: ContractDescription, path: str, *, is_dry: bool = False) -
 
 
 def properties_of(contract: ContractDescription) -> dict[str, str]:
-    """The properties of a table with a contract, as far as the contract states them."""
+    """Table properties with the id, version and owner of a contract, without those that it
+    lacks."""
     owner = contract.owners[0] if contract.owners else None
     properties = {ID: contract.id, VERSION: contract.version, OWNER: owner}
     return {key: value for key, value in properties.items() if value is not None}
@@ -96,7 +98,7 @@ def published_in(properties: Mapping[str, str]) -> tuple[str, str | None] | None
 def statements(contract: ContractDescription, table: str) -> Iterator[str]:
     """The equivalent Spark SQL statements, for a catalog table.
 
-    :param table: its name, as SQL writes it.
+    :param table: the name of the table, quoted for SQL.
     """
     pairs = ", ".join(
         f"{_text(key)} = {_text(value)}" for key, value in properties_of(contract).items()
@@ -132,7 +134,7 @@ def published_contracts(
 ) -> dict[str, tuple[str, str | None]]:
     """The id and version of the contract of each dataset, without a Spark job.
 
-    For a catalog table they are read from its newest version.
+    For a catalog table, the properties of its newest version are read.
     """
     contracts = {}
     for name, dataset in opened.items():

@@ -1,5 +1,5 @@
-"""What the assertions of a plan would read: an estimate from the sizes of files, the Delta log and
-the footers of Parquet files. No rows are read, and no JVM is started."""
+"""Estimates how much the assertions of a plan would read, from the sizes of files, the Delta log
+and the footers of Parquet files. No rows are read, and no JVM is started."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class AssertionCost:
 
 
 def _bytes_of(scan_pass: Pass, dataset: UnopenedDataset) -> float:
-    """The size of what a pass reads."""
+    """The number of bytes that a pass reads."""
     files = dataset.files_on(scan_pass.dates or (None,))
     size = sum(file.size for file in files)
     named = {*columns_read(scan_pass), *filter(None, [dataset.ref.date_column])}
@@ -61,8 +61,8 @@ def _bytes_of(scan_pass: Pass, dataset: UnopenedDataset) -> float:
 def _share(
     dataset: UnopenedDataset, files: Collection[DataFile], columns: Collection[str]
 ) -> float:
-    """The share of the bytes of Parquet files that some columns have, by the footers of the
-    largest ones; 1 for other formats, whose rows are read as a whole."""
+    """The share of the bytes of Parquet files that belongs to some columns, from the footers of the
+    largest files; 1 for other formats, where all columns are read."""
     if dataset.ref.format not in ("delta", "parquet"):
         return 1.0
     largest = sorted(files, key=lambda file: -file.size)[:_MOST_FOOTERS]
@@ -75,7 +75,7 @@ def _share(
 def _column_sizes(root: str, file_format: str, path: str) -> Counter[str]:
     """The compressed bytes of each column of a Parquet file below a root.
 
-    :raises DatasetError: it has no footer.
+    :raises DatasetError: the file has no footer.
     """
     system = table_files(root) if file_format == "delta" else FileSystem.from_uri(root)[0]
     sizes = Counter[str]()
@@ -89,8 +89,8 @@ def _column_sizes(root: str, file_format: str, path: str) -> Counter[str]:
 
 
 def costs_of(plan: Plan, refs: Iterable[DatasetRef]) -> tuple[int, tuple[AssertionCost, ...]]:
-    """The bytes that a gate reads on an ordinary day, and the cost of each assertion: the states of
-    earlier runs answer what is needed from days before, whose files are assumed to be as they were.
+    """The bytes that a gate reads on an ordinary day, and the cost of each assertion. Values of
+    earlier days are assumed to come from the states of earlier runs, with unchanged files.
     Datasets without a path have no known size, and count as empty.
 
     :raises DatasetError: a Delta table does not exist, or its log is broken.
@@ -109,7 +109,8 @@ def costs_of(plan: Plan, refs: Iterable[DatasetRef]) -> tuple[int, tuple[Asserti
     stored = {request for request in plan.requests if request.date and request.date < plan.date}
 
     def reading(requests: Iterable[MetricRequest]) -> tuple[int, int, tuple[str, ...]]:
-        """The bytes, the passes and the columns for some requests together."""
+        """The number of bytes, the number of passes and the columns that some requests need
+        together."""
         left = [request for request in requests if request not in in_log | stored]
         size, passes, columns = 0.0, 0, set[str]()
         for name in {request.dataset for request in left}:

@@ -1,5 +1,5 @@
-"""Judges planted faults with Spark: all of one kind in one scan, in which each fault has a date of
-its own."""
+"""Judges planted faults with Spark: one scan for all faults of a kind, with a separate date for
+each fault."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _FAULT, _FIRST = quote_name("dqx: fault"), date(2000, 1, 1)
 def read_days(
     spark: SparkSession, ref: DatasetRef, on: date, *, days: int, most: int, seed: int
 ) -> DayRows:
-    """The rows as from `tuning.mutation.read_days`, of all that Spark reads; of a larger day, and
-    of the day before it, samples.
+    """Reads the days like `tuning.mutation.read_days`, but any dataset that Spark reads. If the day
+    has more than `most` rows, reads samples of it and of the day before.
 
-    :raises DatasetError: they cannot be read.
+    :raises DatasetError: the rows cannot be read.
     """
     opened = open_dataset(spark, ref)
     rows = rows_of(opened, on).count()
@@ -59,19 +59,20 @@ def read_days(
 
 @dataclass(frozen=True, slots=True)
 class SparkJudge(MemoryJudge):
-    """Judges suites over all rows of a day. The lines for missed faults are tried in memory."""
+    """Judges suites over all rows of a day. The suggested lines for missed faults are tried in
+    memory."""
 
     spark: SparkSession
     is_of_samples: ClassVar[bool] = False
 
     def fine(self, plan: Plan) -> Scanned:
-        """The values of the requests of a plan without faults."""
+        """Measures the requests of a plan without faults."""
         return measure(self.spark, self.request.datasets, plan)[1]
 
     def with_faults(
         self, plan: Plan, planted: Iterable[Planted], fine: Scanned
     ) -> Iterator[tuple[Planted, Scanned]]:
-        """Each of some faults, and the values with it; those of one kind are measured together."""
+        """Yields each fault with the values measured with it. Faults of one kind share a scan."""
         opened = {ref.name: open_dataset(self.spark, ref) for ref in self.request.datasets}
 
         def kind(one: Planted) -> tuple[str, str]:
@@ -84,8 +85,8 @@ class SparkJudge(MemoryJudge):
     def _scan(
         self, plan: Plan, opened: dict[str, OpenDataset], batch: list[Planted], fine: Scanned
     ) -> Iterator[Scanned]:
-        """The values with each fault of a kind. What fails or cannot be measured for several faults
-        in one scan is measured for each alone."""
+        """Measures the requests with each fault of a kind. Requests that fail or cannot be measured
+        for several faults in one scan are measured for each fault alone."""
         name = batch[0].fault.dataset
         asked = [
             request
@@ -114,7 +115,7 @@ class SparkJudge(MemoryJudge):
 
 
 def _with_faults(dataset: OpenDataset, on: date, batch: Sequence[Planted]) -> OpenDataset:
-    """The rows of a date with each of some faults, each at a date of its own."""
+    """A dataset with a copy of the rows of a date for each fault, at a separate date."""
     changes = [one.change for one in batch]
     rows = rows_of(dataset, on - changes[0].is_of_day_before * DAY)
     columns = [
@@ -141,6 +142,6 @@ def _with_faults(dataset: OpenDataset, on: date, batch: Sequence[Planted]) -> Op
 
 
 def _by_fault(sql: Sequence[str]) -> str:
-    """Spark SQL that differs between faults."""
+    """A Spark SQL expression that has the value of `sql[n]` in the rows of fault number n."""
     cases = " ".join(f"WHEN {number} THEN {text}" for number, text in enumerate(sql))
     return f"CASE {_FAULT} {cases} END" if len(set(sql)) > 1 else sql[0]

@@ -137,7 +137,8 @@ def run_events(
 
 
 def _quoted(error: BaseException, requests: Iterable[GateRequest]) -> str:
-    """An error that ends a run, without Spark's quotes of the data if columns are masked."""
+    """The message of an error that ends a run; if columns are masked, without data that Spark
+    quotes."""
     masked = [column for request in requests for ref in request.datasets for column in ref.masked]
     return without_values(f"{type(error).__name__}: {error}", masked)
 
@@ -153,10 +154,9 @@ def _emitter(spool: Path | None) -> LineageEmitter | None:
 
 
 def _spool(store: ResultsStore) -> Path | None:
-    """The spool of unsent events: where the environment says, or beside the results if these are
-    files.
+    """The folder for unsent events: from the environment, or beside the results if they are files.
 
-    Otherwise events go whole into the log of the job.
+    None if there is no folder: complete events are then written to the log of the job.
     """
     if spool := os.environ.get(spools.VARIABLE):
         return Path(spool).expanduser()
@@ -175,7 +175,7 @@ def main(
 ) -> int:
     """Runs the gate that the arguments describe, prints its verdicts, returns the exit code.
 
-    :param taken: the stored request that the arguments come from.
+    :param taken: the stored request with these arguments.
     """
     ending = JobEnding()
     opening = ending.opening(open_session)
@@ -194,7 +194,7 @@ def run_job(
     run: Callable[[GateRequest], tuple[GateReport, ...]],
     ending: JobEnding,
 ) -> int:
-    """Like `main`, for any kind of session and of `JobEnding`."""
+    """Runs the gate like `main`, with a given function for the gate and a given `JobEnding`."""
     # Spark and its gateway are verbose; our messages, and events for the console, are worth a line.
     logging.basicConfig(format="%(name)s: %(message)s", stream=sys.stderr)
     quiet_pyspark()
@@ -224,10 +224,10 @@ def run_gates(
     """Checks, scans once, judges each request, and writes the reports, between lineage events.
 
     Either all reports are written at the end, or none. A dataset is promoted if no request for the
-    date is blocked or broken; with `promote_blocked`, see `GateRequest`.
+    date is blocked or broken; for `promote_blocked`, see `GateRequest`.
 
-    :param requests: those of one gate, or of one call: they share the results store, and datasets
-        with the same name.
+    :param requests: the requests of one gate, or of one call. They share the results store, and
+        datasets with the same name.
     :param session: returns the Spark session for an application name. Called after the suites and
         the results store were checked.
     :raises SourceError: a suite has errors.
@@ -283,7 +283,7 @@ def try_gates(
 
     :param session: as for `run_gates`.
     :raises SourceError: a suite has errors.
-    :raises RequestError: one selects something that does not exist.
+    :raises RequestError: a request selects something that does not exist.
     """
     parts = _parts_of(requests)
     spark = session(requests[0].run_key.gate)
@@ -298,11 +298,14 @@ def plan_gate(request: GateRequest) -> Plan:
     :raises SourceError: the suite has errors, by itself or with these datasets.
     :raises RequestError: it selects nothing, or something that does not exist.
     """
-    return plan_of(request, _sound_suite(request))
+    return plan_of(request, _valid_suite(request))
 
 
-def _sound_suite(request: GateRequest) -> Checked:
-    """:raises SourceError: the suite has errors."""
+def _valid_suite(request: GateRequest) -> Checked:
+    """The checked suite of a request.
+
+    :raises SourceError: the suite has errors.
+    """
     checked = checked_suite(request)
     if checked.errors or checked.suite is None:
         raise drawn_error(checked.errors, checked.sources)
@@ -337,7 +340,7 @@ class _JobPart:
 
     @property
     def plans(self) -> tuple[Plan, ...]:
-        """Its plan, and that of the shadow if there is one: one scan serves both."""
+        """The plan of the request, and the shadow plan if there is one. One scan serves both."""
         shadow = self.shadow[0]
         return (self.plan,) if shadow is None else (self.plan, shadow)
 
@@ -366,7 +369,7 @@ class _JobPart:
     def fingerprints(
         self, opened: Mapping[str, OpenDataset], started: datetime
     ) -> dict[str, str | None]:
-        """What identifies the judged rows of each dataset."""
+        """Fingerprints of the judged rows by dataset; None if unknown."""
         on = self.plan.date
         return {
             ref.name: fingerprint_of(opened[ref.name], on, started) if ref.name in opened else None
@@ -375,7 +378,7 @@ class _JobPart:
 
 
 def _with_labels(part: _JobPart, results: StoredResults) -> _JobPart:
-    """The part with the labels of the days that tell what is usual."""
+    """The part with the labels of the days from which usual limits are computed."""
     (shadow, problem), plan, key = part.shadow, part.plan, part.request.run_key
     assertions = [one for known_plan in part.plans for one in known_plan.assertions]
     days = [
@@ -402,10 +405,12 @@ def _with_labels(part: _JobPart, results: StoredResults) -> _JobPart:
 def _parts_of(
     requests: Sequence[GateRequest], columns: Mapping[str, Iterable[Watched]] = _NO_COLUMNS
 ) -> tuple[_JobPart, ...]:
-    """:param columns: as for `plan_of`.
+    """Plans each request, and returns one part for each.
+
+    :param columns: as for `plan_of`.
     :raises SourceError: a suite has errors.
-    :raises RequestError: one selects something that does not exist, or two have different datasets
-        with the same name.
+    :raises RequestError: a request selects something that does not exist, or two requests have
+        different datasets with the same name.
     """
     suites: dict[tuple[Any, ...], Checked] = {}
     parts = []
@@ -413,7 +418,7 @@ def _parts_of(
         # A suite is read once for all dates.
         key = request.suite, request.imports
         if key not in suites:
-            suites[key] = _sound_suite(request)
+            suites[key] = _valid_suite(request)
         plan, shadow = plan_of(request, suites[key], columns), shadow_plan(request, columns)
         parts.append(_JobPart(_read_by(plan, request), plan, shadow, str(uuid.uuid4())))
     _require_same_datasets(parts)
@@ -423,8 +428,8 @@ def _parts_of(
 def _watching(
     parts: Sequence[_JobPart], requests: Sequence[GateRequest], spark: SparkSession
 ) -> tuple[_JobPart, ...]:
-    """The parts with what is claimed of the columns of watched datasets, now that they can be
-    opened."""
+    """Replans the parts with assertions about the columns of watched datasets, which are known only
+    with a session."""
     watched = {name for part in parts for plan in part.plans for name in plan.watched}
     if not watched:
         return tuple(parts)
@@ -437,7 +442,10 @@ def _watching(
 
 
 def _require_same_datasets(parts: Sequence[_JobPart]) -> None:
-    """:raises RequestError: a name is that of two datasets, of which only one would be read."""
+    """Rejects two datasets with one name: only one of them would be read.
+
+    :raises RequestError: there are such datasets.
+    """
     by_name: dict[str, values.DatasetRef] = {}
     for ref in (ref for part in parts for ref in part.request.datasets):
         first = by_name.setdefault(ref.name, ref)
@@ -449,7 +457,7 @@ def _require_same_datasets(parts: Sequence[_JobPart]) -> None:
 
 
 def _shown(ref: values.DatasetRef, *refs: values.DatasetRef) -> str:
-    """The settings of a dataset that are not the same in both."""
+    """The settings of `ref` that differ between the two `refs`."""
     settings, other_settings = map(asdict, refs)
     keys = [
         key
@@ -496,7 +504,7 @@ def _validate(
 def _with_notes(
     opened: Mapping[str, OpenDataset], assertion: PlannedAssertion, verdict: Verdict
 ) -> Verdict:
-    """The verdict with the notes of its datasets on the columns that the assertion names."""
+    """The verdict with notes about the columns in the assertion, taken from the datasets."""
     about_columns = any(r.definition.scan is Scan.SCHEMA for r in assertion.requests)
     notes = [
         note
@@ -515,7 +523,7 @@ def _with_notes(
 def _judge(
     part: _JobPart, opened: Mapping[str, OpenDataset], scanned: Scanned, started: datetime
 ) -> Judged:
-    """The verdicts of a part, and the rows behind them."""
+    """Judges a part: its verdicts, and the failing rows for each."""
     request, plan = part.request, part.plan
     scanned = scanned.of(plan.requests)
     verdicts = evaluate(
@@ -545,7 +553,7 @@ def _report(
     quarantined: Mapping[tuple[date, str], int],
     started: datetime,
 ) -> GateReport:
-    """The report of a part, before anything is promoted."""
+    """Builds the report of a part, before anything is promoted."""
     request, plan = part.request, part.plan
     names = {ref.name for ref in request.datasets}
     opened = {name: dataset for name, dataset in all_opened.items() if name in names}
@@ -607,8 +615,8 @@ def _promoted(
     opened: Mapping[str, OpenDataset],
     receipts: ReceiptWriter,
 ) -> tuple[GateReport, ...]:
-    """The reports, after the rows of each date were promoted for which all suites passed, or may be
-    promoted although blocked."""
+    """Promotes the rows of each date for which all suites passed, or may be promoted although
+    blocked, and returns the reports with the results."""
     by_date: dict[date, list[int]] = {}
     for number, suite in enumerate(suites):
         by_date.setdefault(suite.report.run_key.date, []).append(number)
@@ -652,8 +660,8 @@ def _promoted(
 
 
 def _may_promote(part: _JobPart, report: GateReport) -> bool:
-    """True if the gate passed; or if it is blocked, the request lets that pass, and nothing is
-    violated that a setting must not let pass."""
+    """True if the gate is neither blocked nor broken; or if it is blocked, the request has
+    `promote_blocked`, and no P0, protected or implicit assertion blocks it."""
     if report.outcome is not Outcome.BLOCKED:
         return report.outcome is not Outcome.BROKEN
     kept = {
@@ -671,14 +679,15 @@ def _may_promote(part: _JobPart, report: GateReport) -> bool:
 def _require_time(request: GateRequest, started: datetime) -> None:
     """Rejects the result of a driver that was suspended for too long.
 
-    :raises DeadlineError: the gate took longer than it may.
+    :raises DeadlineError: the gate took longer than its timeout.
     """
     if request.timeout_s is not None and (_now() - started).total_seconds() > request.timeout_s:
         raise DeadlineError(f"the gate took longer than {request.timeout_s:g} seconds")
 
 
 def _reason(error: Exception, request: GateRequest | None) -> str:
-    """Why there is no report, in one line, for a gate that waits for this job."""
+    """The reason for the missing report, in one line, for the gate operator that waits for this
+    job."""
     if isinstance(error, DqxError):
         return redact_urls(first_line(error))[:_LONGEST_REASON]
     quoted = _quoted(error, [request] if request is not None else [])

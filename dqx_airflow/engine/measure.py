@@ -60,9 +60,9 @@ def measure_together(
 
     :param refs: the datasets of all plans.
     :param cache: as for `measure`.
-    :param engine: what is known about this engine: requests with traits that are in doubt are not
-        measured. None for what the package knows.
-    :raises SparkError: nothing is, and this engine is not trusted without.
+    :param engine: the proofs for this engine: requests with traits in doubt are not measured. None
+        for the proofs in the package.
+    :raises SparkError: there is no proof, and this engine needs one.
     """
     engine = engine or known_engine(spark)
     objection = objection_to_sql(spark, ansi=plans[0].ansi)
@@ -133,7 +133,7 @@ def measure_alone(
     known: Scanned,
     cache: StateCache | None,
 ) -> Scanned:
-    """The requests of a plan for one date.
+    """Measures the requests of a plan for one date.
 
     :param known: results found before.
     """
@@ -168,7 +168,7 @@ def measure_alone(
 
 
 def _rows_on_the_date(plan: Plan, measured: Scanned) -> dict[str, int]:
-    """The number of rows of datasets on the date, if known."""
+    """The number of rows on the judged date, by dataset, where it is known."""
     return {
         request.dataset: value
         for request, value in measured.values.items()
@@ -178,7 +178,7 @@ def _rows_on_the_date(plan: Plan, measured: Scanned) -> dict[str, int]:
 
 
 def _distrust_changed(dataset: OpenDataset, scanned: Iterable[Scanned]) -> None:
-    """Discards the results of files that have changed since."""
+    """Discards the results of a dataset whose files have changed since it was opened."""
     change = dataset.change
     if change is None:
         return
@@ -196,7 +196,8 @@ def _distrust_changed(dataset: OpenDataset, scanned: Iterable[Scanned]) -> None:
 def watched_columns(
     spark: SparkSession, refs: Iterable[DatasetRef]
 ) -> dict[str, tuple[Watched, ...]]:
-    """What is claimed of the columns of watched datasets that can be read."""
+    """The assertions of `watch` on columns, by dataset, for the watched datasets that can be
+    read."""
     columns = {}
     for ref in refs:
         if ref.name not in columns:
@@ -229,9 +230,9 @@ def snapshots(
 def _open_all(
     spark: SparkSession, refs: Sequence[DatasetRef], objection: str | None
 ) -> tuple[dict[str, OpenDataset], dict[str, str]]:
-    """The datasets that could be opened, and why the others could not.
+    """The datasets that could be opened, and the reasons for the others, both by name.
 
-    :param objection: why SQL that a user wrote is not evaluated, if it is not.
+    :param objection: the reason for not evaluating SQL that a user wrote; None if it is evaluated.
     """
     opened, unreadable = {}, {}
     for ref in refs:
