@@ -13,6 +13,7 @@ from decimal import Decimal
 from itertools import count
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -312,6 +313,28 @@ def test_a_time_without_its_day_in_the_name_of_a_folder_is_an_error(
     orders = replace(orders, schema="id bigint, at timestamp")
     report = run(request(tmp_path, "assert num_rows() == 1", [orders]))
     assert "the folder at=23:30 has a time without its day" in reasons(report)
+
+
+@pytest.mark.parametrize("other", ["2024-3-2", "2024-03-2", "20240302", "2024/3/2"])
+@pytest.mark.parametrize("format", ["parquet", "csv", "delta"])
+@pytest.mark.few(2)
+def test_two_spellings_of_a_date_in_partitions_are_an_error(
+    run: Run, tmp_path: Path, format: str, other: str
+) -> None:
+    path = tmp_path / "orders"
+    if format == "delta":
+        table = pa.table({"id": [1, 2, 3], "ds": ["2024-03-02", other, "2024-03-01"]})
+        write_deltalake(str(path), table, partition_by=["ds"])
+        orders = DatasetRef("orders", str(path))
+    else:
+        folders = (f"ds={quote(text, safe='')}" for text in ("2024-03-02", other, "2024-03-01"))
+        orders = in_folders(path, format, *folders)
+    orders = replace(orders, date_column="ds")
+    report = run(request(tmp_path, "assert num_rows() == 1", [orders], on=DAY))
+    assert report.outcome is Outcome.BROKEN
+    assert f"the partition ds={other} is 2024-03-02 in another form" in reasons(report)
+    before = request(tmp_path / "before", "assert num_rows() == 1", [orders], on=date(2024, 3, 1))
+    assert run(before).outcome is Outcome.PASSED
 
 
 # Random rows: what stands in a target is what was judged

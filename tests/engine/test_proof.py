@@ -437,3 +437,14 @@ def test_cases_of_files_are_not_tried_where_spark_sees_no_folder(spark: Any) -> 
     proof = prove(spark, None, lambda *_: None, of_files)
     assert proof.untried == (("Spark sees no folder of this machine", len(of_files[0].lines)),)
     assert "were not tried" in replace(proof, agreeing=1).mark
+
+
+@pytest.mark.parametrize("part", ["engine", "settings"])
+@pytest.mark.parametrize("other", [None, [], "x", 1])
+@pytest.mark.few(2)
+def test_a_proof_with_odd_parts_keeps_its_doubts(spark: Any, part: str, other: object) -> None:
+    _, engine = engine_key(spark)
+    text = json.dumps({**engine, part: other})
+    at = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    proof = EngineProof("other", text, str(spark.version), at, 1, (), ("round over double",))
+    assert known_engine(spark, [proof]).doubts == ("rounding over double",)

@@ -147,7 +147,12 @@ def _engine_of(proof: EngineProof) -> dict[str, Any]:
         engine = json.loads(proof.engine)
     except ValueError:
         engine = None
-    return {"spark": proof.spark_version, **(engine if isinstance(engine, dict) else {})}
+    parts = engine if isinstance(engine, dict) else {}
+    # Whatever a store has there, its doubts count.
+    for name in ("engine", "settings"):
+        if not isinstance(parts.get(name), dict):
+            parts.pop(name, None)
+    return {"spark": proof.spark_version, **parts}
 
 
 _SAME, _ALIKE, _OTHER = range(3)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -154,6 +155,28 @@ class DateColumn:
         folder = re.search(rf"/{re.escape(self.name)}=([^/]*)/", path, re.IGNORECASE)
         return folder is None or not self._is_elsewhere(on, unquote(folder[1]))
 
+    def is_misspelled(self, on: date, text: str) -> bool:
+        """True if a string is a date in another form than that of the column, as `2024-3-2`: no
+        date would have its rows."""
+        if self.is_time or self.is_number or text == self.value(on):
+            return False
+        return on in self.dates_in(text)
+
+    def dates_in(self, text: str) -> set[date]:
+        """The dates that a string may be: of its three numbers, in the order of the pattern or that
+        of ISO 8601, or of its eight digits."""
+        parts = re.findall(r"\d+", text, re.ASCII)
+        if len(parts) == 1 and len(text) == 8:
+            parts = [text[:4], text[4:6], text[6:]]
+        found = set[date]()
+        if len(parts) != 3 or max(map(len, parts)) > 4:
+            return found
+        for order in ("".join(dict.fromkeys(re.findall("[yMd]", self.pattern))), "yMd"):
+            numbers = dict(zip(order, map(int, parts), strict=False))
+            with suppress(KeyError, ValueError):
+                found.add(date(numbers["y"], numbers["M"], numbers["d"]))
+        return found
+
     def _is_elsewhere(self, on: date, folder: str) -> bool:
         """True if the value in the name of a partition folder is certainly not the date."""
         if self.is_timestamp:
@@ -166,7 +189,7 @@ class DateColumn:
                 return False
         if isinstance(wanted, int):
             return folder.isdecimal() and int(folder) != wanted
-        return folder != wanted
+        return folder != wanted and not self.is_misspelled(on, folder)
 
 
 def _sorted(dates: Collection[date | None]) -> list[date]:

@@ -410,6 +410,21 @@ class DeltaLog:
             return False
         return self.dates.name in self.partitioned_by
 
+    @cached_property
+    def partition_dates(self) -> frozenset[Any]:
+        """The values of the date column that the log has as partitions."""
+        if not self.is_partitioned_by_date or self.dates is None:
+            return frozenset()
+        return frozenset(row[f"partition.{self.dates.name}"] for row in self._files)
+
+    def _is_misspelled(self, on: date | None) -> bool:
+        """True if a partition is the date in another form, which reading the table rejects."""
+        column = self.dates
+        if column is None or on is None:
+            return False
+        texts = (text for text in self.partition_dates if isinstance(text, str))
+        return any(column.is_misspelled(on, text) for text in texts)
+
     def parts_of(self, dates: Collection[date | None]) -> list[FileGroup]:
         """The files that may hold rows of the dates, by partition or else by their statistics."""
         return self._parts(
@@ -497,7 +512,7 @@ class DeltaLog:
         """The files that may hold rows of the date, as storage has them; None if they differ from
         the log's entries."""
         files = self._stored(self._rows_of_date(on))
-        if files is None or self._lost_file(on) is not None:
+        if files is None or self._lost_file(on) is not None or self._is_misspelled(on):
             return None
         return [
             replace(file, changed_ns=stored_file.changed_ns, inode=stored_file.inode)
@@ -513,7 +528,7 @@ class DeltaLog:
     def _are_as_written(self, on: date | None) -> bool:
         rows = self._rows_of_date(on)
         files = self._stored(rows)
-        if files is None or self._lost_file(on) is not None:
+        if files is None or self._lost_file(on) is not None or self._is_misspelled(on):
             return False
         files_as_stored = (
             (row["modification_time"], files[self._uri(row["path"])]) for row in rows

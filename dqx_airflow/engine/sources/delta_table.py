@@ -59,8 +59,10 @@ def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> dataset.OpenD
     def check_files(dates: Collection[date | None]) -> None:
         with deltalake_failures(ref, path):
             lost = log.lost_file(dates)
+            texts = log.partition_dates
         if lost is not None:
             raise dataset.lost_file(ref, lost)
+        dataset.require_one_spelling(ref, log.dates, dates, texts)
 
     def read_parts(file_groups: Callable[[], list[FileGroup]]) -> DataFrame:
         with deltalake_failures(ref, path):

@@ -354,7 +354,26 @@ def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> dataset.OpenD
     if ref.schema is not None and not (of_sail or opened.read(()).inputFiles()):
         raise dataset.nothing_there(ref, path)
     notes = _folder_notes(ref, opened.struct, source)
+    opened = _with_dates_in_one_form(opened, source)
     return replace(opened, files=files, notes={**opened.notes, **notes})
+
+
+def _with_dates_in_one_form(
+    opened: dataset.OpenDataset, source: DatasetFiles
+) -> dataset.OpenDataset:
+    """Rejects folders that name a requested date in another form than that of the date column."""
+    column, own = opened.dates, opened.read
+    if column is None:
+        return opened
+    texts = listing.partition_texts(source.listed).get(column.name, ())
+
+    def read(dates: Collection[date | None]) -> DataFrame:
+        dataset.require_one_spelling(source.ref, column, dates, texts)
+        return own(dates)
+
+    # Files that are new beside a stored state are read without a date.
+    is_odd = any(column.is_misspelled(on, text) for text in texts for on in column.dates_in(text))
+    return replace(opened, read=read, read_files=None if is_odd else opened.read_files)
 
 
 _WHOLE = re.compile(r"0|-?[1-9]\d*", re.ASCII)
