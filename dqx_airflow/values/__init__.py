@@ -1,9 +1,9 @@
-"""The plain values that travel between the packages, each with a JSON form.
+"""The values that travel between the packages, each with a JSON form.
 
-A `GateRequest` (`request`) goes in, a `GateReport` (`report`) comes out; `datasets`, `contracts`
-and `sources` hold what both refer to, `outcomes` the words for results. Everything here is frozen,
-contains only strings, numbers, dates and tuples of such values, and uses only the standard library
-(the JSON form uses cattrs, imported on first use).
+A `GateRequest` (`request`) goes in, a `GateReport` (`report`) comes out; `contracts` has the
+sources, statuses and facts about contracts that both refer to. Everything here is frozen, contains
+only strings, numbers, dates and tuples of such values, and uses only the standard library (the JSON
+form uses cattrs, imported on first use).
 """
 
 from __future__ import annotations

@@ -340,7 +340,7 @@ class GateReport:
         values of `promote_slice`. None from an earlier version.
     :param accepted: who accepted the data of a gate that would be blocked.
     :param accept_required: whether a person may accept data that violates P0 and `@required`.
-    :param answered: when the answer came that the run follows, if the task had asked for one.
+    :param answered: the time of the answer that the run follows, if the task had requested one.
     :param spark_version: the version of Spark in the session; None without Spark.
     :param ansi: whether SQL was evaluated in Spark's ANSI mode; None if unknown.
     :param engine_proof: what `dql doctor --prove` found about the engine; None without.
