@@ -17,7 +17,7 @@
     date_column = "ds"
 
     [contracts]
-    environment = ["REGION"]        # variables of the environment that contracts may know
+    environment = ["REGION"]        # variables of the environment that contracts may use
 
     [contracts.variables]           # other values of `${NAME}` in contracts
     LAKE = "s3://lake"
@@ -225,7 +225,8 @@ class Settings:
 
     @property
     def session(self) -> Mapping[str, str]:
-        """The settings of the Spark session, with the archive for a JVM that we start."""
+        """The settings of the Spark session, with the class archive if this process starts the
+        JVM."""
         if self.jvm_archive is None or self.connection.kind not in (
             connections.ConnectionKind.LOCAL,
             connections.ConnectionKind.STANDALONE,
