@@ -256,9 +256,10 @@ def answer_rename(ls: DqlServer, params: types.RenameParams) -> types.WorkspaceE
     return types.WorkspaceEdit(changes)
 
 
-def _or_refuse(ask: Callable[[], T]) -> T:
+def _or_refuse(respond: Callable[[], T]) -> T:
+    """The response, or the error of the protocol if the request is refused."""
     try:
-        return ask()
+        return respond()
     except RequestError as error:
         code = types.LSPErrorCodes.RequestFailed.value
         raise JsonRpcException(error.problem, code) from error

@@ -120,7 +120,7 @@ class Shortcut(Protocol):
     """An answer to an aggregate without reading the rows."""
 
     @property
-    def asks(self) -> tuple[Aggregate, ...]:
+    def needs(self) -> tuple[Aggregate, ...]:
         """The aggregates that it needs."""
 
     def fits(self, type_of: TypeOf) -> bool:

@@ -268,7 +268,7 @@ class WithinRanges:
     ranges: tuple[tuple[ValueBound, ...], ...]
 
     @property
-    def asks(self) -> tuple[Aggregate, ...]:
+    def needs(self) -> tuple[Aggregate, ...]:
         """The aggregates that answer it."""
         return _extremes_of(self.column)
 
@@ -310,7 +310,7 @@ class NeverNan:
     column: str
 
     @property
-    def asks(self) -> tuple[Aggregate, ...]:
+    def needs(self) -> tuple[Aggregate, ...]:
         """The aggregates that answer it."""
         return _extremes_of(self.column)[1:]
 

@@ -172,7 +172,7 @@ class GroupsJudgement:
 
     assertion: model.PlannedAssertion
     plan: model.Plan
-    asked: model.JudgedGroups
+    requirement: model.JudgedGroups
     judged: Mapping[model.Group, EvaluatedCondition]
 
     def verdict(self, most_rows: int) -> GroupsVerdict:
@@ -218,7 +218,7 @@ class GroupsJudgement:
         )
 
     def _suffices(self, passed: int) -> bool:
-        return Fraction(passed, len(self.judged)) >= self.asked.share
+        return Fraction(passed, len(self.judged)) >= self.requirement.share
 
     def _nearest(self, groups: Sequence[model.Group]) -> list[model.Group]:
         """The group that is nearest to its limit, if there is one."""
@@ -259,7 +259,7 @@ class GroupsJudgement:
         return any(
             is_masked(column, masked.get(name, ()))
             for name in self.assertion.datasets
-            for column in self.asked.columns
+            for column in self.requirement.columns
         )
 
     @cached_property
@@ -285,8 +285,8 @@ class GroupsJudgement:
     def _count(self, failed: Sequence[model.Group]) -> str:
         """The number of failed groups, and the worst with its value."""
         text = f"{len(failed)} of {len(self.judged)} groups failed"
-        if self.asked.share != 1:
-            text += f", at least {100 * float(self.asked.share):.6g}% have to pass"
+        if self.requirement.share != 1:
+            text += f", at least {100 * float(self.requirement.share):.6g}% have to pass"
         worst = self.judged[failed[0]]
         shown = "" if worst.scaled is None or self._hides_values else f" with {self._value(worst)}"
         name = self._name(failed[0])
@@ -301,7 +301,7 @@ class GroupsJudgement:
     def _row(self, group: model.Group, judged: EvaluatedCondition) -> FailingRow:
         """A group with its value, and the limit that it violates."""
         values = [MASK if self._hides_groups and value is not None else value for value in group]
-        cells = dict(zip(self.asked.columns, map(_cell, values), strict=True))
+        cells = dict(zip(self.requirement.columns, map(_cell, values), strict=True))
         is_hidden = self._hides_values and judged.scaled is not None
         cells[self._measured_name] = MASK if is_hidden else _cell(judged.scaled)
         limit = expected_text(self.assertion.condition, judged.bounds, is_hidden=self._hides_values)

@@ -150,9 +150,9 @@ _FEW = f"with up to {MOST_ROWS_FUSED:,} rows, metrics share a pass"
 def _details(scan_pass: Pass, plan: model.Plan) -> Iterator[str]:
     why = LATE if scan_pass.is_late else scan_pass.kind.value
     yield f"    why: {why}"
-    asking = list(_asking_for_earlier_days(plan, scan_pass))
-    if asking:
-        yield f"    days before {plan.date.isoformat()}: for {listed(asking)}"
+    needing = list(_needing_earlier_days(plan, scan_pass))
+    if needing:
+        yield f"    days before {plan.date.isoformat()}: for {listed(needing)}"
     yield f"    after an append: {_read_after_an_append(scan_pass)}"
     names = [*columns_read(scan_pass)]
     if has_sql(scan_pass):
@@ -177,7 +177,7 @@ def _read_after_an_append(scan_pass: Pass) -> str:
     return "only the new files"
 
 
-def _asking_for_earlier_days(plan: model.Plan, scan_pass: Pass) -> Iterator[str]:
+def _needing_earlier_days(plan: model.Plan, scan_pass: Pass) -> Iterator[str]:
     """The assertions that need values of days before the date of the plan from a pass."""
     earlier = {one.aggregate.sql for one in scan_pass.aggregates if _is_before(one.date, plan)}
     for assertion in plan.assertions:

@@ -193,7 +193,7 @@ class Judge:
         measured, requests = self.measured, assertion.requests
         answered = measured.with_answers(assertion)
         gap = measured.gap(answered.requests)
-        if gap is not None and (gap.is_asked_for or not assertion.condition.is_about_none):
+        if gap is not None and (gap.is_requested or not assertion.condition.is_about_none):
             return condition.EvaluatedCondition(Status.SKIPPED, gap.reason)
         usual = measured.usual_behind_bounds(answered)
         if usual is not None and usual.limits is None:

@@ -281,16 +281,16 @@ def _needed(
         for request in requests
         if request.where is not None
     }
-    asked_by: dict[AggregateRequest, dict[MetricRequest, None]] = {}
+    needed_by: dict[AggregateRequest, dict[MetricRequest, None]] = {}
     for request in requests:
         for part in (*parts[request], *filters.get(request, ())):
             aggregate = _with_valid_shortcut(part, types)
             if grouping is not None:
                 key = state_key(grouping, part.sql, known)
                 aggregate = replace(aggregate, sql=key, merge=None, shortcut=None)
-            asked = AggregateRequest.of(request, aggregate, ref)
-            asked_by.setdefault(asked, {})[request] = None
-    requests_of = {asked: tuple(asking) for asked, asking in asked_by.items()}
+            needed = AggregateRequest.of(request, aggregate, ref)
+            needed_by.setdefault(needed, {})[request] = None
+    requests_of = {needed: tuple(metrics) for needed, metrics in needed_by.items()}
     return Needed(ref.name, grouping, known, parts, filters, requests_of)
 
 
@@ -442,10 +442,10 @@ def reads_of(
     for needed in collect(dataset.ref, computable, types):
         results = AggregateResults()
         if needed.grouping is None:
-            ask_log(dataset, needed.aggregate_requests, results)
+            answer_from_log(dataset, needed.aggregate_requests, results)
         passes += plan_passes(needed, dataset, results, type_of)
-        asked = {one.aggregate.sql for one in needed.requests_of}
-        answered |= dict.fromkeys(sql for _, sql in results.values if sql in asked)
+        wanted = {one.aggregate.sql for one in needed.requests_of}
+        answered |= dict.fromkeys(sql for _, sql in results.values if sql in wanted)
     return DatasetReads(dataset, tuple(passes), tuple(answered))
 
 
@@ -502,7 +502,7 @@ def match_passes(requests: Iterable[MetricRequest], on: date, dataset: DatasetRe
     ]
 
 
-def ask_log(
+def answer_from_log(
     dataset: KnownDataset, requests: Iterable[AggregateRequest], results: AggregateResults
 ) -> None:
     """Adds the results that the transaction log has exactly."""
@@ -521,12 +521,14 @@ def take_shortcuts(
         shortcut = request.aggregate.shortcut
         if shortcut is None:
             continue
-        asks = [aggregate.sql for aggregate in shortcut.asks]
-        if any((request.date, sql) not in results.values for sql in asks):
+        needed = [aggregate.sql for aggregate in shortcut.needs]
+        if any((request.date, sql) not in results.values for sql in needed):
             continue
-        answer = shortcut.answer(tuple(results.values[request.date, sql] for sql in asks), type_of)
+        answer = shortcut.answer(
+            tuple(results.values[request.date, sql] for sql in needed), type_of
+        )
         if answer is not None:
-            origin = results.origin(request.date, asks)
+            origin = results.origin(request.date, needed)
             results.add(request.date, {request.aggregate.sql: answer}, origin)
 
 
@@ -540,19 +542,19 @@ def _try_shortcuts(
 
     Returns the aggregates behind shortcuts that have been tried: there is no use to wait for them.
     """
-    asks = dict.fromkeys(ask for request in requests for ask in _asks_of(request))
-    ask_log(dataset, asks, results)
+    needed = dict.fromkeys(one for request in requests for one in _needed_by_shortcut(request))
+    answer_from_log(dataset, needed, results)
     if type_of is not None:
         take_shortcuts(requests, type_of, results)
-    return frozenset(ask for ask in asks if ask in results)
+    return frozenset(one for one in needed if one in results)
 
 
-def _asks_of(request: AggregateRequest) -> list[AggregateRequest]:
+def _needed_by_shortcut(request: AggregateRequest) -> list[AggregateRequest]:
     """The aggregates that the shortcut of a request needs; none without a shortcut."""
     shortcut = request.aggregate.shortcut
     if shortcut is None:
         return []
-    return [AggregateRequest(request.date, ask, is_storable=False) for ask in shortcut.asks]
+    return [AggregateRequest(request.date, one, is_storable=False) for one in shortcut.needs]
 
 
 def _deferred(
@@ -585,7 +587,7 @@ def _deferred(
 def _waiting(request: AggregateRequest, tried: AbstractSet[AggregateRequest]) -> Aggregate:
     """The aggregate, without its shortcut once that has been tried."""
     aggregate = request.aggregate
-    if aggregate.shortcut is not None and tried >= set(_asks_of(request)):
+    if aggregate.shortcut is not None and tried >= set(_needed_by_shortcut(request)):
         return replace(aggregate, shortcut=None)
     return aggregate
 
@@ -608,13 +610,13 @@ def defer_answerable(aggregates: Iterable[Aggregate]) -> Deferral:
     waiting: dict[tuple[Aggregate, ...], list[Aggregate]] = {}
     for aggregate in requested:
         if aggregate.shortcut is not None:
-            waiting.setdefault(aggregate.shortcut.asks, []).append(aggregate)
+            waiting.setdefault(aggregate.shortcut.needs, []).append(aggregate)
     later: list[Aggregate] = []
     extra: dict[Aggregate, None] = {}
-    for asks, items in waiting.items():
-        if len(items) > sum(_buffer(aggregate) not in buffers for aggregate in asks):
+    for needed, items in waiting.items():
+        if len(items) > sum(_buffer(aggregate) not in buffers for aggregate in needed):
             later += items
-            extra |= dict.fromkeys(asked for asked in asks if asked not in requested)
+            extra |= dict.fromkeys(one for one in needed if one not in requested)
     return Deferral(frozenset(later), tuple(extra))
 
 
@@ -630,19 +632,19 @@ def passes_for(
     limits: EngineLimits = SPARK,
 ) -> list[Pass]:
     """The passes for some of the aggregates, none of which waits for a shortcut."""
-    asking = dict(needed.requests_of)
+    metrics_of = dict(needed.requests_of)
     for request, requests in needed.requests_of.items():
-        for ask in _asks_of(request):
-            asking[ask] = tuple(dict.fromkeys((*asking.get(ask, ()), *requests)))
+        for one in _needed_by_shortcut(request):
+            metrics_of[one] = tuple(dict.fromkeys((*metrics_of.get(one, ()), *requests)))
     prefix = "" if needed.grouping is None else state_prefix(needed.grouping, needed.types)
     passes = []
     for part in split_into_passes(dataset, aggregates, limits):
         kind = kind_of([request.aggregate for request in part])
         reading = dict.fromkeys(
-            asked
+            metric
             for request in part
             if request.aggregate.statistic is not Statistic.ROWS
-            for asked in asking.get(request, ())
+            for metric in metrics_of.get(request, ())
         )
         dates = _dates(request.date for request in part)
         texts = dict.fromkeys(request.aggregate.sql.removeprefix(prefix) for request in part)

@@ -398,10 +398,10 @@ def groupings_of(
     return {
         columns: model.Grouping(
             columns,
-            _only(columns, [groups for groups, _ in asked], constants),
-            max(most for _, most in asked),
+            _only(columns, [groups for groups, _ in clauses], constants),
+            max(most for _, most in clauses),
         )
-        for columns, asked in by_columns.items()
+        for columns, clauses in by_columns.items()
     }
 
 

@@ -412,7 +412,7 @@ UNKNOWN = "void"
 """The type of NULL, and of unknown values."""
 
 _TRY = {"+": "try_add", "-": "try_subtract", "*": "try_multiply", "/": "try_divide"}
-_TOLD = ("decimal", "interval", "timestamp")
+_CAST_EXPLICITLY = ("decimal", "interval", "timestamp")
 _INFINITY = "double('infinity')"
 _FIRST_DAY, _LAST_DAY = -719162, 2932896
 """0001-01-01 and 9999-12-31, in days since 1970-01-01."""
@@ -548,7 +548,7 @@ def _tried(op: str, first: str, second: str, types: tuple[str, str]) -> str:
         left = right = widest(left, right, "timestamp_ntz")
     elif "date" in types:
         left, right = (kind.replace("date", "timestamp") for kind in types)
-    if left.startswith(_TOLD) and right.startswith(_TOLD):
+    if left.startswith(_CAST_EXPLICITLY) and right.startswith(_CAST_EXPLICITLY):
         first, second = f"CAST({first} AS {left.upper()})", f"CAST({second} AS {right.upper()})"
     return f"{_TRY[op]}({first}, {second})"
 

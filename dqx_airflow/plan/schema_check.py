@@ -129,15 +129,15 @@ def nan_detail(counts: Mapping[str, int]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedTexts:
+class StringColumns:
     """The columns whose strings a request is about, and whether it counts malformed lines."""
 
     columns: tuple[str, ...]
     has_lines: bool
 
 
-def texts_of(request: MetricRequest, schema: Schema, columns: Sequence[str]) -> AskedTexts:
-    """What a request needs to know about strings, given the columns that are cast from them.
+def texts_of(request: MetricRequest, schema: Schema, columns: Sequence[str]) -> StringColumns:
+    """The strings that a request is about, given the columns that are cast from strings.
 
     If it is about all columns except for some, malformed lines count with them.
     """
@@ -146,7 +146,7 @@ def texts_of(request: MetricRequest, schema: Schema, columns: Sequence[str]) -> 
     named = {place.path[0] for place in places if place is not None}
     is_besides = argument.kind is ArgumentKind.NAMES
     concerned = tuple(column for column in columns if (column in named) != is_besides)
-    return AskedTexts(concerned, not (is_besides and given))
+    return StringColumns(concerned, not (is_besides and given))
 
 
 def objection_to_lookup(lookup: Lookup, schema: Schema, reference: Schema | None) -> str | None:

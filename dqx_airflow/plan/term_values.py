@@ -250,11 +250,11 @@ def keys_of(requests: Iterable[model.MetricRequest], on: date) -> dict[model.Met
 
 @dataclass(frozen=True, slots=True)
 class DataGap:
-    """Too few of the dates that a value needs have data. `is_asked_for` is set if the request skips
+    """Too few of the dates that a value needs have data. `is_requested` is set if the request skips
     one of them."""
 
     reason: str
-    is_asked_for: bool
+    is_requested: bool
 
 
 @dataclass(frozen=True, slots=True)

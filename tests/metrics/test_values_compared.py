@@ -469,5 +469,5 @@ def test_the_maximum_shows_whether_there_is_nan() -> None:
     assert never.fits(kinds)
     assert [never.answer((largest_,), kinds) for largest_ in ("1.0", "Infinity", None)] == [0] * 3
     assert never.answer(("NaN",), kinds) is None
-    (asked,) = never.asks
+    (asked,) = never.needs
     assert asked.sql == "CAST(max(`x`) AS STRING)"

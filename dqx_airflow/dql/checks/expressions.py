@@ -276,7 +276,7 @@ class GroupChecker:
 
     def _blind(self, claim: nodes.Claim, for_each: nodes.ForEach) -> None:
         """Reports a claim that only groups without rows violate, which do not exist."""
-        if _asks_for_rows_alone(claim, self.arguments.constants):
+        if _requires_rows_alone(claim, self.arguments.constants):
             columns = show_columns(for_each.columns)
             listed = ", ".join([_example(len(for_each.columns)), "..."])
             self.arguments.error(
@@ -328,7 +328,7 @@ def _objections(claim: nodes.Claim) -> Iterator[tuple[str, Span, str | None]]:
                 yield f"{name} cannot be computed for each group", part.span, help_line
 
 
-def _asks_for_rows_alone(claim: nodes.Claim, constants: nodes.Constants) -> bool:
+def _requires_rows_alone(claim: nodes.Claim, constants: nodes.Constants) -> bool:
     """True for `num_rows() > 0` and its equivalents, which hold for every existing group."""
     match claim:
         case nodes.Measure(expression=nodes.Call(name=nodes.Name(text="not_empty"))):

@@ -43,7 +43,7 @@ from dqx_airflow.plan.passes import (
     AggregateResults,
     Needed,
     Pass,
-    ask_log,
+    answer_from_log,
     collect,
     dates_of,
     passes_for,
@@ -123,7 +123,7 @@ def _scan_rows(
     """Adds the values of requests without a grouping."""
     dataset, results = rows.dataset, AggregateResults()
     partial_states: dict[AggregateRequest, PartialState] = {}
-    ask_log(dataset, needed.aggregate_requests, results)
+    answer_from_log(dataset, needed.aggregate_requests, results)
     if cache is not None:
         wanted = needed.aggregate_requests
         partial_states = cache.recall(dataset, rows.references, wanted, results)

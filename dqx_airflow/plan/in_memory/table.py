@@ -352,8 +352,8 @@ def _as_wanted(cells: Sequence[Any], wanted: str, column: str) -> list[Any] | No
 
 
 def _as_written(cell: Any, wanted: str) -> Any:
-    """A value of a type that has to stand for another one: pandas has neither decimals, dates nor
-    integers with NULL, and Python no sizes of numbers. Also within a nested value.
+    """Converts a value to the type that was wanted, also within a nested value: pandas has neither
+    decimals, dates nor integers with NULL, and Python no sizes of numbers.
 
     :raises TableError: another number would stand for it.
     """
