@@ -29,12 +29,12 @@ def measure_elsewhere(name: str, column: str = "column") -> str | None:
 
 
 def assertion_elsewhere(name: str, column: str = "column") -> str | None:
-    """The same for whole assertions only."""
+    """The DQL equivalent of a whole assertion that has this name elsewhere."""
     return _written_as(_ASSERTIONS, name, column)
 
 
 def function_elsewhere(name: str, column: str = "column") -> str | None:
-    """The same for row functions and conditions."""
+    """The DQL equivalent of a row function or condition that has this name elsewhere."""
     return _written_as(_FUNCTIONS, name, column)
 
 

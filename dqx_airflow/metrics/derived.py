@@ -115,8 +115,8 @@ def _usual_limit(end: str, *values: MetricValue) -> MetricValue:
 
 @lru_cache(maxsize=64)
 def usual_behind(values: Numbers) -> UsualLimits | None:
-    """What is usual, from the operands of a limit: what is known of the date and of labels
-    (`known_text`), the kind, the country, today's value, and those of the days before it."""
+    """The usual limits, from the operands of a limit: the date and labels (`known_text`), the kind,
+    the country, today's value, and the values of the days before."""
     known, kind, country, _, *history = values
     (found,) = usual_limits(
         [day_before(str(known), [*map(as_float, history)])],
@@ -127,7 +127,7 @@ def usual_behind(values: Numbers) -> UsualLimits | None:
 
 
 def as_float(value: MetricValue) -> float | None:
-    """A number of the past; None if it is none."""
+    """A value of an earlier day as a float; None if it is not a number."""
     return nearest_float(value) if isinstance(value, NUMBERS) else None
 
 
@@ -170,7 +170,7 @@ def _midnight(newest: MetricValue, zone: MetricValue) -> MetricValue:
 
 
 def _deadline(newest: MetricValue, clock: MetricValue, zone: MetricValue) -> MetricValue:
-    """The given time on the day after that of `newest`, both in the time zone."""
+    """The given time on the day after `newest`, both in the time zone."""
     place = _zone(zone)
     day = _timestamp(newest, place).astimezone(place).date()
     deadline = datetime.combine(day + timedelta(days=1), time.fromisoformat(str(clock)), place)
@@ -241,7 +241,7 @@ WINDOW_DOCS: dict[str, str] = dict(table_rows(__package__, "functions.txt", "win
 
 
 HOLIDAYS = "holidays"
-"""The parameter of the country whose public holidays `within usual` knows: `holidays "DE-BY"`."""
+"""The parameter with the country whose public holidays `within usual` uses: `holidays "DE-BY"`."""
 
 
 def window_parameters(window: str) -> tuple[str, ...]:

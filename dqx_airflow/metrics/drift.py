@@ -1,7 +1,7 @@
-"""How far the distribution of a column on a day is from that of earlier days.
+"""Drift: the distance between the distributions of a column on a day and on earlier days.
 
-What is kept of a column on a day is a *summary*, a JSON string: the rows of each value and those
-that are NULL. Up to `MOST_STEPS` different numbers are kept exactly. Of more, the values are kept
+A column on a day is stored as a *summary*, a JSON string: the number of rows of each value, and of
+NULL. Up to `MOST_STEPS` different numbers are kept exactly. Of more, the values are kept
 at which the number of rows up to them passes another 1/`MOST_STEPS` of all: between them, the
 number of rows up to a value is known to that share. So the summary of a day depends on nothing but
 its rows: it is stored once, serves as the day itself and as the reference of any later day, and
@@ -36,13 +36,13 @@ BINS = 10
 """Numbers are compared in this many bins, with equally many rows of the reference in each."""
 
 SMALLEST_SHARE = 0.0001
-"""What `psi` takes for the share of a category or bin that is smaller, or has no rows."""
+"""The share that `psi` assumes for a category or bin that is smaller, or has no rows."""
 
 NO_DRIFT = (
     f"no rows on one of the days, nothing but NULL for `ks`, or more than {MOST_CATEGORIES:,} "
     "different strings"
 )
-"""When drift has no value."""
+"""The cases in which drift has no value, for messages."""
 
 Rows: TypeAlias = "Counter[Any]"
 """The number of rows by value: of numbers or of strings, and of None for NULL."""
@@ -127,10 +127,10 @@ def _ks(day: Rows, reference: Rows) -> float | None:
 
 
 def _between(compare: Callable[[Rows, Rows], float | None]) -> Callable[..., MetricValue]:
-    """The drift between the summary of a day and the rows of earlier ones together. Earlier days
-    without rows do not count."""
+    """Returns a function that compares the summary of a day with the rows of all earlier days
+    together. Earlier days without rows do not count."""
 
-    @lru_cache(maxsize=512)  # what is usual of the drift of a day is that of the days before it
+    @lru_cache(maxsize=512)  # usual limits of drift compute the drift of each earlier day again
     def drift(day: MetricValue, *earlier: MetricValue) -> MetricValue:
         known = [str(text) for text in (day, *earlier) if text is not None]
         if day is None or len(known) < 2 or _TOO_MANY in known:
@@ -149,7 +149,7 @@ DRIFT: Mapping[str, Callable[..., MetricValue]] = {
     "js": _between(_js),
     "ks": _between(_ks),
 }
-"""The drift between the summary of a day and those of earlier days."""
+"""The functions that compute drift from the summaries of a day and of earlier days, by name."""
 
 DRIFT_SUMMARY = {"psi": "value_summary", "js": "value_summary", "ks": "number_summary"}
 """The metric whose values are the summaries."""
@@ -158,7 +158,7 @@ LARGEST_DRIFT = {"psi": math.inf, "js": 1, "ks": 1}
 """The largest values; the smallest one is 0."""
 
 DRIFT_DOCS: dict[str, str] = dict(table_rows(__package__, "functions.txt", "drift"))
-"""What each returns, of a column on a day and on earlier ones."""
+"""The description of each kind of drift, by name."""
 
 EARLIER_DAYS = "usual n"
 """The parameter with the number of days before the date whose rows, together, are compared with."""

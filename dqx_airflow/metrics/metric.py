@@ -1,8 +1,8 @@
 """The definition of a metric: the one entry behind argument checks, hints, docs and the scan.
 
-A result over some rows is merged with one over others. Results are plain metric values, as in
-states. A merged value equals that of one pass over all rows; results that do not determine it are
-not merged.
+A result over some rows is merged with one over others. Results are metric values, as in stored
+states. A merged value equals the value of one pass over all rows; results that do not determine it
+are not merged.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class ArgumentKind(str, Enum):
 
 
 class Scan(str, Enum):
-    """What has to be read for a metric."""
+    """The kind of read that a metric needs."""
 
     FLAT = "one aggregate, together with all others of the dataset"
     SCHEMA = "nothing but the schema"
@@ -103,12 +103,12 @@ class Scan(str, Enum):
 
     @property
     def has_dates(self) -> bool:
-        """True if what is read belongs to a date, so that the metric can be lagged."""
+        """True if the rows that are read belong to a date, so that the metric can be lagged."""
         return self not in (Scan.SCHEMA, Scan.LOG, Scan.MATCH)
 
 
 class Statistic(str, Enum):
-    """What the transaction log of a Delta table may know about each file."""
+    """The statistics of each file that the log of a Delta table may contain."""
 
     ROWS = "the number of rows"
     VALUES = "the number of rows in which a column is not NULL"
@@ -127,7 +127,7 @@ class Shortcut(Protocol):
         """True if the types of the columns allow it."""
 
     def answer(self, results: tuple[MetricValue, ...], type_of: TypeOf) -> MetricValue:
-        """The value of the aggregate, from the results of what it `asks`; None if they do not
+        """The value of the aggregate, from the results of what it `needs`; None if they do not
         determine it."""
 
 
@@ -142,8 +142,8 @@ class Frequencies:
     `sql` aggregates over them: `VALUE` is the value of a single column, `COPIES` the number of its
     rows, NULL for NULL and for a combination of NULLs only. If they are `ranked`, `RANK` is one
     more than the number of values that are more common. If they are `running`, `UP_TO` is the
-    number of rows with this value or a smaller one, `PRESENT` that of all with a value, `DIFFERENT`
-    the number of values.
+    number of rows with this value or a smaller one, `PRESENT` the number of all rows with a value,
+    `DIFFERENT` the number of values.
     """
 
     columns: tuple[str, ...]
@@ -179,7 +179,7 @@ class Aggregate:
     skips_null: bool = False
     """Whether combinations with a NULL do not count."""
     statistic: Statistic | None = None
-    """What the transaction log may answer instead."""
+    """The statistic by which a transaction log may answer it instead."""
     column: str | None = None
     """The column of the statistic, or of the values that are merged."""
     merge: Merge | None = None
@@ -191,7 +191,7 @@ class Aggregate:
     where: str | None = None
     """A condition on its rows, as Spark SQL."""
     over: Frequencies | Steps | None = None
-    """What it aggregates instead of the rows themselves, in a pass of its own."""
+    """The values or steps that it aggregates instead of the rows, in a separate pass."""
 
     def of_type(self, spark_type: str) -> Aggregate:
         """The aggregate for a column of a type."""
@@ -297,7 +297,7 @@ class RowsBehind:
 
 
 NO_VALUE = "no rows, only NULL, or a division by zero"
-"""Why a metric has no value, unless it says so itself."""
+"""The reason why a metric has no value, unless its entry has another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,11 +324,11 @@ class Metric:
     arguments: tuple[Argument, ...]
     unit: MetricUnit = field(kw_only=True)
     doc: str
-    """What is measured, in one or two sentences: the text of pages, completions and hovers."""
+    """The description in one or two sentences: the text of pages, completions and hovers."""
     example: str
     """An assertion that uses it."""
     aggregates: Callable[[Arguments], tuple[Aggregate, ...]] = lambda _: ()
-    """What Spark computes for the arguments; names are quoted with `metrics.sql.quote_name`."""
+    """The aggregates for the arguments; names are quoted with `metrics.sql.quote_name`."""
     value: Callable[[Arguments, tuple[MetricValue, ...]], MetricValue] = lambda _, found: found[0]
     """The value of the metric, from the results of the aggregates in the same order."""
     empty: MetricValue = None
@@ -338,16 +338,17 @@ class Metric:
     parameters: tuple[Argument, ...] = ()
     """Named, optional arguments. In a request they follow the others, as None if not given."""
     scan: Scan = Scan.FLAT
-    """What has to be read."""
+    """The kind of read that it needs."""
     no_value: str = NO_VALUE
-    """When there is no value, for messages."""
+    """The cases in which it has no value, for messages."""
     least: float | None = None
-    """The lower bound of its values, if it differs from that of the unit."""
+    """The lower bound of its values, if it differs from the bound of the unit."""
     most: float | None = None
-    """The upper bound of its values, if it differs from that of the unit."""
+    """The upper bound of its values, if it differs from the bound of the unit."""
     in_python: Callable[..., Any] | None = None
-    """The same without Spark, for the reference engine: from `metrics.spark_values.ColumnValues`,
-    one for each column among the arguments, or from the rows if there are no arguments.
+    """Computes the value without Spark, for the reference engine: from
+    `metrics.spark_values.ColumnValues`, one for each column among the arguments, or from the rows
+    if there are no arguments.
 
     None if only Spark can compute it."""
     raised_by: Callable[[Arguments], RowsBehind] | None = None
@@ -355,7 +356,7 @@ class Metric:
     lowered_by: Callable[[Arguments], RowsBehind] | None = None
     """The rows that make the value smaller."""
     of_schema: Callable[[Arguments, Mapping[str, str]], tuple[MetricValue, str]] | None = None
-    """The value from the types of the columns by name, with details if the value alone says
+    """The value from the types of the columns by name, with details if a number alone explains
     little; for metrics of `Scan.SCHEMA`."""
     is_of_texts: bool = False
     """Whether it is about the strings of a file before they are cast. Its aggregates read

@@ -26,12 +26,12 @@ class RowFunction:
     arguments.
 
     The first argument is of the families in `accepts`, any if there are none, and the others are
-    comparable with it; those from `literals` on must be literals. `type_of` returns the type of the
-    result for those of the arguments, and for the text of such literals, `in_python` the result for
-    their values. If one of these is NULL, so is the result, unless the function `takes_null`.
-    `of_bigint` is the SQL for integers, which are cast to bigint before, `of_floats` that for an
-    array of floating-point numbers, `of_decimal` that for a decimal, its type and the other
-    arguments. `lost` says why there is no result although the arguments have values, which is
+    comparable with it; from the index `literals` on, they must be literals. `type_of` returns the
+    type of the result for the types of the arguments, and for the text of such literals;
+    `in_python` the result for their values. If one of these is NULL, so is the result, unless the
+    function `takes_null`. `of_bigint` is the SQL for integers, cast to bigint before, `of_floats`
+    the SQL for an array of floating-point numbers, `of_decimal` for a decimal, its type and the
+    other arguments. `lost` is the reason for no result although the arguments have values, which is
     possible only for the types in `loses`. A function `gives_own_type` if its SQL has to be cast to
     a decimal of the size that `type_of` returns: Spark's own size also depends on the values of
     arguments.
@@ -136,7 +136,7 @@ def _rounded(number: str, digits: str = "0") -> str:
         return _widened(number)
     precision, scale = types.decimal_size(number)
     if precision == types.LONGEST_DECIMAL and int(digits) < scale:
-        # There is no room for one more digit but that of those that are rounded.
+        # There is no room for one more digit, except where rounding removes digits.
         return f"decimal({types.LONGEST_DECIMAL},{max(0, int(digits))})"
     return f"decimal({min(precision + 1, types.LONGEST_DECIMAL)},{scale})"
 
@@ -227,7 +227,7 @@ _ENTRIES = (
         frozenset({types.Family.ARRAY}),
         type_of=lambda array: array,
         in_python=_distinct,
-        # Spark 3.5 tells 0.0 from -0.0 there, and their sum is 0.0.
+        # Spark 3.5 distinguishes 0.0 from -0.0 there, and their sum is 0.0.
         of_floats=lambda items: f"array_distinct(transform({items}, x -> x + CAST(0 AS FLOAT)))",
     ),
     RowFunction(

@@ -287,7 +287,7 @@ def is_finite(value: Any) -> bool:
 
 
 def metric_value(value: Any) -> MetricValue:
-    """A value of a dataset as a plain metric value; None for NaN, infinite and nested values.
+    """Converts a value of a dataset to a metric value; None for NaN, infinite and nested values.
 
     Decimals and integers are exact, whatever their size. Timestamps are in UTC, or have no time
     zone.
@@ -368,7 +368,7 @@ def step_of(given: Any, kind: str) -> Fraction:
 
 
 def objection_to_step(given: Any, column: str, kind: str) -> str | None:
-    """Why a step is invalid for a column of a type; None if it is valid."""
+    """The reason why a step is invalid for a column of a type; None if it is valid."""
     if given is None:
         return None
     is_time = family_of(kind) is Family.TIME

@@ -125,7 +125,7 @@ def cast_sql(text: str, spark_type: str, options: Mapping[str, str]) -> str:
     """The value of a string as Spark SQL, NULL if it is malformed.
 
     :param text: the string as Spark SQL.
-    :param options: those of the file, in any case.
+    :param options: the options of the file, with names in any case.
     """
     kind = spark_type.split("(", 1)[0]
     value = f"TRY_CAST({text} AS {spark_type})"
@@ -174,7 +174,7 @@ _TOKEN = re.compile(
 def filtered(item: Aggregate, condition: str) -> Aggregate:
     """The aggregate over the rows for which a condition, in Spark SQL, is true.
 
-    What a transaction log knows is about all rows, so that it cannot answer it.
+    A transaction log contains facts about all rows only, so that it cannot answer this aggregate.
     """
     if item.over is not None:
         return replace(item, sql=f"{item.sql} where {condition}", where=condition)
@@ -285,7 +285,7 @@ class WithinRanges:
     def answer(self, results: tuple[MetricValue, ...], type_of: TypeOf) -> MetricValue:
         """0, or None if the rows have to be counted.
 
-        :param results: those of what it `asks`.
+        :param results: the results of the aggregates that it `needs`.
         """
         if results == (None, None):
             return 0

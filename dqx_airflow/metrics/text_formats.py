@@ -33,7 +33,7 @@ _rows = partial(table_rows, __package__, "text_formats.txt")
 _PARTS: dict[str, str] = dict(_rows("parts"))
 # Java's matcher uses a stack frame for each repetition of a group: long strings are rejected first.
 SHORT = _PARTS["short"]
-"""How patterns begin of strings with at most 254 characters."""
+"""The prefix of patterns for strings with at most 254 characters."""
 CODES = json.loads(files(__package__).joinpath("standard_codes.json").read_text(encoding="utf-8"))
 """The lists of codes by name, and the releases of their sources."""
 
@@ -52,7 +52,7 @@ class CheckDigits:
 
 
 def _folded(text: str, start: str, step: str) -> str:
-    """The result `r` of a step for each character `c`."""
+    """Spark SQL that folds a string: `step` computes a new `r` from `r` and each character `c`."""
     return f"aggregate(split({text}, '(?!$)'), {start}, (r, c) -> {step})"
 
 
@@ -72,7 +72,8 @@ def _is_1_modulo_97(text: str) -> str:
 
 
 def _is_0_modulo_10(text: str, weighted: str) -> str:
-    """The sum of the digits, of which every second one from the right is weighted.
+    """Spark SQL that is true if the sum of the digits, every second one from the right weighted,
+    is divisible by 10.
 
     The thousands of `r` are the sum if the last digit so far is not weighted, the rest if it is.
     """
@@ -111,7 +112,7 @@ def _one_of(codes: Iterable[str]) -> str:
 
 
 def _ibans() -> str:
-    """The account numbers of each country have a structure such as `4!n12!c`."""
+    """The expression for IBANs, from the structure of each country's accounts: `4!n12!c`."""
     classes = {"n": "[0-9]", "a": "[A-Z]", "c": "[A-Z0-9]"}
     return "|".join(
         f"{country}<97>"

@@ -24,19 +24,20 @@ from dqx_airflow.values.files import table_rows
 
 @dataclass(frozen=True, slots=True)
 class ColumnPath:
-    """What a name refers to: the columns and fields on the path, and the type at its end."""
+    """The column or field that a name refers to: its path, and the type at the end of it."""
 
     path: tuple[str, ...]
     type: str
 
 
 def find_column_path(name: str, types: Mapping[str, str]) -> ColumnPath | None:
-    """What a name refers to among columns with their types; None if nothing."""
+    """The column or field that a name refers to, given all columns and types; None if there is
+    none."""
     return next(find_column_paths(name, types), None)
 
 
 def find_column_paths(name: str, types: Mapping[str, str]) -> Iterator[ColumnPath]:
-    """Everything a name may refer to: a column, and struct fields that its dots lead to."""
+    """All columns and struct fields that a name with dots may refer to."""
     column = spelled_like(name, types)
     if column is not None:
         yield ColumnPath((column,), types[column])
@@ -144,7 +145,7 @@ _TOKEN = re.compile(r"`[^`]+`|\w+|[<>(),:]")
 
 
 class TypeTextError(ValueError):
-    """`text` is the part of a type that is not a type."""
+    """A text is not a type of Spark; `text` is the wrong part of it."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -382,7 +383,7 @@ def spark_type_of_arrow(arrow: Any, *, has_zone: bool = False, of_nulls: str = "
 
 _COLUMN = re.compile(r"(?:`(?:[^`]|``)+`|\w+)[\s:]+(\w+)")
 _RARE = ("void", "null", "time", "geometry", "geography", "character", "numeric")
-"""Names of types that Spark knows, and that resemble typos of others."""
+"""Names of types that Spark supports, and that resemble typos of others."""
 
 
 def slip_in_schema(schema: str) -> tuple[str, str] | None:

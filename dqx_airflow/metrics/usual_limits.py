@@ -3,12 +3,12 @@
 The expected value is level x weekday x day of the month or holiday, fitted by medians, so that a
 few incidents do not move it. For volumes the factors multiply; shares and small counts are added up
 on the scale of their square roots, where their noise is about the same at every size. The level is
-the median of the last four weeks. A volume may as well be at that of its last three days: a shift
-or a campaign alarms twice, and the way back not at all. The limits are as far away as fine days are
-from their own forecast: five standard deviations, or more where the tail of these errors is heavy.
-Shares of few rows have the noise of counting these.
+the median of the last four weeks. A volume may as well be at the median of its last three days: a
+shift or a campaign alarms twice, and the way back not at all. The distance of the limits comes from
+the errors of the forecast on days without an issue: five standard deviations, or more where the
+tail of these errors is heavy. Shares of few rows have the noise of counting these.
 
-numpy computes many days at once: a backtest asks for all days of an assertion together.
+numpy computes many days at once: a backtest requests all days of an assertion together.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 DEFAULT_DAYS = 126
-"""The days before the date that are looked at: 18 weeks, with four ends of a month."""
+"""The default number of days before the date to compute limits from: 18 weeks, with four ends of a
+month."""
 
 FEWEST_KNOWN = 14
-"""With fewer known days before it, nothing is usual."""
+"""The minimum number of known earlier days: with fewer, there are no usual limits."""
 
 MOST_LOAD = 1.9
 """A volume that is this many times as large as expected, or as many times smaller, always fails, so
@@ -45,13 +46,15 @@ _SIGMAS, _RETURN_DAYS, _TAIL = 5.0, 10_000, 0.8
 _MOST_SIGMAS_OF_OTHERS = 8.0
 _NO_ROW, _LEAST_WITHOUT, _FEWEST_WITH_SOME = 1e-12, 0.1, 10
 _MOST_ROWS, _LEAST_CHANCE = 2.5, 0.6
-"""A share is taken for that of few rows only if enough days are without and with some, by chance: a
-single leak must not look like a row, and hide the next one."""
+"""Bounds to treat the smallest share as the share of one row: the median of the others is at most
+this many rows, and days differ from each other this often, relative to pure chance. A single leak
+must not look like a row, and hide the next one."""
 _COUNTING, _COUNTING_SIGMAS = 1.3, 4.0
-"""Errors of up to 1.3 standard deviations of counting are those of counting, without a tail."""
+"""Errors of up to 1.3 standard deviations of counting are treated as noise of counting, without a
+heavy tail: the limits are then four standard deviations away."""
 _FEWEST_WEEKS = 2
 _GROSS = 6.0
-"""Errors of more standard deviations are of incidents and campaigns, unless a label says fine."""
+"""Errors of more standard deviations come from incidents and campaigns, unless labelled as fine."""
 _SIGMA_OF_MEDIAN = 1.4826
 _CLEAR, _DOUBT, _MOST_SEEN = 4.0, 2.0, 8
 """The fewest standard errors of a factor of the calendar that counts."""
@@ -59,7 +62,7 @@ _MOST_REPEATED, _LEAST_REPEATED = 3, 100.0
 
 
 class Kind(str, Enum):
-    """What a metric measures: a volume grows and shifts with the business; a share has a level."""
+    """The kind of a metric: a volume grows and shifts with the business; a share has a level."""
 
     VOLUME = "volume"
     OTHER = "other"
@@ -80,8 +83,8 @@ class DayBefore:
 
 @dataclass(frozen=True, slots=True)
 class UsualLimits:
-    """`repeated` is yesterday's value if no other day had the value of the day before: the same
-    value again is that of the same delivery."""
+    """The usual limits of a day. `repeated` is yesterday's value if no other day had the value of
+    the day before: the same value again probably means that the same delivery was read again."""
 
     low: float
     high: float
@@ -135,7 +138,7 @@ def usual_limits(
 
     :param days: with equally many values.
     :param country: whose public holidays count, such as US or DE-BY.
-    :raises RequestError: the holidays of the country are not known here.
+    :raises RequestError: the holidays of the country are not available.
     """
     import numpy as np
 
@@ -175,8 +178,8 @@ def _limits(days: Sequence[DayBefore], kind: Kind, country: str | None) -> list[
 
 
 def _without_other_weekdays(values: Floats) -> Floats:
-    """Where a volume is zero on most days of this weekday, such as of a shop that is closed on
-    Sundays, the other weekdays say nothing about it."""
+    """Values without the other weekdays where a volume is zero on most days of this weekday, such
+    as the sales of a shop that is closed on Sundays."""
     import numpy as np
 
     same = np.arange(values.shape[1]) % 7 == 0  # whole weeks, so that the first day is one of them
@@ -206,7 +209,7 @@ def _scales(values: Floats, kind: Kind) -> list[_Scale]:
 
 
 def _repeated(values: Floats, kind: Kind) -> list[float | None]:
-    """Yesterday's value if it would be strange to see it again."""
+    """Yesterday's value for each row, if the same value again would be unusual; otherwise None."""
     pairs, size = (values[:, 1:] == values[:, :-1]).sum(1), _median(values)
     is_strange = (pairs <= _MOST_REPEATED) & (size >= _LEAST_REPEATED)
     return [
@@ -244,9 +247,9 @@ _LOG = _Scale(_logarithm, _exponential, 0.06, is_log=True)
 
 
 def _share(values: Floats, is_complement: bool) -> _Scale:
-    """Where a share is none, or all, on many days by chance, its smallest other value is that of a
-    row. The square root then has the noise of a count: F. J. Anscombe, The transformation of
-    Poisson, binomial and negative-binomial data, 1948."""
+    """The scale of a share. If it is none, or all, on many days by chance, its smallest other value
+    is the share of one row, and the square root has the noise of a count: F. J. Anscombe, The
+    transformation of Poisson, binomial and negative-binomial data, 1948."""
     import numpy as np
 
     parts = 1 - values if is_complement else values
@@ -262,8 +265,8 @@ def _share(values: Floats, is_complement: bool) -> _Scale:
 
 
 def _is_chance(has_some: NDArray[np.bool_], known: NDArray[np.bool_]) -> bool:
-    """Whether a day says little of the next one, and of that a week later: neither a weekday, nor
-    an incident, nor a change for good decides whether there is some."""
+    """True if zero and non-zero days occur by chance: a day predicts neither the next one nor
+    the same weekday, as it would with a weekly pattern, an incident or a lasting change."""
     import numpy as np
 
     share = has_some.sum() / known.sum()
@@ -339,7 +342,8 @@ class _Fit:
         return _median(self.level_days[:, -_LONG:]) + self.weekdays + self.events
 
     def reaches(self, kind: Kind, fine: NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:
-        """How far the limits are from what is expected, and the least and the largest that is."""
+        """The distances of the limits from the expected values, and the smallest and the largest of
+        these values."""
         import numpy as np
 
         scale, known, length = self.scale, self.level_days, self.level_days.shape[1]
@@ -362,7 +366,7 @@ class _Fit:
             half = np.minimum(half, math.log(MOST_LOAD))
         expected, *short = (level[:, length] for level in levels)
         yesterday = np.where(fine[:, -1], self.adjusted[:, -1], np.nan)
-        # a level that a person accepted, until it is that of four weeks
+        # a level that a person accepted, until it is the median of four weeks
         is_accepted = (is_gross & is_fine)[:, -(_LONG // 2 + 1) :].any(1)
         accepted = np.where(is_accepted, _median(known[:, -_SHORT:]), np.nan)
         now = np.array([expected, *short, yesterday, accepted])
@@ -399,8 +403,8 @@ class _Fit:
 
 
 def _before(known: Floats, length: int, every: int = 1) -> Floats:
-    """The median of that many known days before each position, and after the last one; looked at
-    again only after `every` days."""
+    """The median of the last `length` known days before each position, and after the last one;
+    computed again only after `every` days."""
     import numpy as np
 
     columns = known.shape[1]
@@ -466,8 +470,8 @@ class _Events:
         return cls(parts)
 
     def effects(self, errors: Floats) -> tuple[Floats, Floats, list[str | None]]:
-        """The effect of the calendar on each column, how uncertain that of the last one is, and the
-        name of that."""
+        """The effect of the calendar on each column; for the last column, also its uncertainty and
+        its name."""
         import numpy as np
 
         rows, length = errors.shape
@@ -542,7 +546,7 @@ def holidays_of(country: str, first: date, last: date) -> Mapping[date, str]:
     """The public holidays of a country, such as US or DE-BY, in the years of some days and in the
     following year, from the package `holidays`.
 
-    :raises RequestError: the package is not installed, or does not know the country.
+    :raises RequestError: the package is not installed, or does not contain the country.
     """
     try:
         import holidays

@@ -143,7 +143,7 @@ def _longest_by_time(tree: Node) -> int | None:
 
 
 def _fallible(node: Node) -> Node:
-    """A part at the end of an expression without what matches there in any case."""
+    """The node at the end of an expression, without the parts that always match there."""
     match node:
         case Concatenation(items=items):
             while items:
@@ -164,7 +164,8 @@ def _fallible(node: Node) -> Node:
 
 
 def _ways(node: Node, rest: _Rest) -> tuple[int, int]:
-    """In how many ways a part may match at one position: at most `ways * length ** power`.
+    """A bound on the number of ways to match at one position: `ways`, `power` stand for `ways *
+    length ** power`.
 
     The matcher tries several ways only where the next character does not decide.
 
@@ -215,7 +216,7 @@ def _ways(node: Node, rest: _Rest) -> tuple[int, int]:
 
 
 def _ways_out(repeat: Repeat, rest: _Rest) -> tuple[int, int]:
-    """In how many ways a repetition may be left, of which none has failed.
+    """A bound on the number of ways to leave a repetition that have not failed, as for `_ways`.
 
     For each later way out, an earlier one has to match one more iteration, and what follows it at
     a fixed distance. If it can match only some characters that these need, the others have failed.
@@ -230,7 +231,7 @@ def _ways_out(repeat: Repeat, rest: _Rest) -> tuple[int, int]:
 
 
 def _most(node: Node, characters: Characters) -> float:
-    """How many characters of a set a part can take at most."""
+    """The maximum number of characters of a set that a node can match."""
     match node:
         case One(characters=own):
             return int(bool(own & characters))
@@ -252,7 +253,7 @@ def _is_opaque(node: Node) -> bool:
 
 
 def _refuse_ambiguous(repeat: Repeat) -> None:
-    """Two runs of a repetition over one string must not part and meet again.
+    """Rejects a repetition of which two runs over one string may part and meet again.
 
     :raises PatternError: they do, or may do.
     """
@@ -382,7 +383,7 @@ def _characters_in(node: Node) -> Characters:
 
 @cache
 def ended(pattern: str) -> str:
-    """One of our expressions, which are fast as written, with `$` as the end."""
+    """An expression of the package, fast as written, with `$` meaning the end of the string."""
     for start, stop in sorted(_ends(pattern_tree(pattern)), reverse=True):
         pattern = f"{pattern[:start]}\\z{pattern[stop:]}"
     return pattern
@@ -415,7 +416,7 @@ def _ends(tree: Node) -> list[tuple[int, int]]:
 
 
 def _size(node: Node) -> int:
-    """At least the number of frames of one iteration, which tries a single branch of a choice."""
+    """A bound on the stack frames of one iteration, which tries a single branch of a choice."""
     sizes = {Concatenation: 0, Group: 2, Choice: 2, Repeat: 3}
     of_one = sum(isinstance(part, Repeat) and isinstance(part.body, One) for part in parts_of(node))
     return sum(sizes.get(type(part), 1) for part in parts_of(node)) - 3 * of_one
@@ -590,7 +591,7 @@ def _written(node: Node, pattern: str, follow: Characters) -> str:
 
 
 def _is_certain(before: Node, node: Node) -> bool:
-    """True for what must not follow at the end of the string, where nothing follows."""
+    """True for a negative lookahead behind the end of the string, where it always holds."""
     match before, node:
         case End(), Group(opening="?!", body=body):
             return not _is_empty(body)

@@ -1,6 +1,6 @@
 """Regular expressions of Java: sets of characters, the tree, and the parser that builds it.
 
-The syntax is that of `java.util.regex.Pattern`. Anything unknown is rejected, so that no result is
+The syntax follows `java.util.regex.Pattern`. Anything unknown is rejected, so that no result is
 ever about another expression than Java's. What only Unicode's tables could decide is overestimated:
 a set may contain more than the class.
 """
@@ -30,7 +30,7 @@ class One:
 
 @dataclass(frozen=True, slots=True)
 class Concatenation:
-    """One after the other; without items, nothing."""
+    """Nodes one after the other; without items, the empty string."""
 
     items: tuple[Node, ...]
 
@@ -42,7 +42,8 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """`end` is where its quantifier ends in the text, without the sign of its mode."""
+    """A repeated node. `end` is the position in the text after its quantifier, before the sign of
+    its mode."""
 
     body: Node
     low: int
@@ -87,9 +88,9 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Anything:
-    """A string that is not known: what a group took, by its number, or a cluster of characters.
+    """An unknown string: the text that a group matched, or a cluster of characters.
 
-    `length` is how many characters it has, None where that is not known.
+    `length` is its number of characters, None if unknown.
     """
 
     group: int | None
@@ -298,7 +299,7 @@ _CLASSES = {
 
 
 class PatternError(ValueError):
-    """What is wrong with an expression, and what to write instead, if known."""
+    """A regular expression is invalid or not supported: the mistake, and a hint if there is one."""
 
     def __init__(self, problem: str, hint: str | None = None) -> None:
         super().__init__(problem)
@@ -567,7 +568,7 @@ class _PatternReader:
         return characters.inverted() if is_inverted else characters
 
     def _rest_of_class(self, *, is_start: bool = False) -> Characters:
-        """What follows the start or `&&`, up to the bracket that closes the class."""
+        """The characters of a class after its start or `&&`, up to its closing bracket."""
         characters = NO_CHARACTERS
         while is_start or not self._sees("]"):
             if self.position == len(self.pattern):
