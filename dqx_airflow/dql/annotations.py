@@ -32,7 +32,7 @@ MODIFIERS: Mapping[str, str] = {
 
 
 def check_annotation(annotation: nodes.Annotation, annotated: str) -> Iterator[Diagnostic]:
-    """What is wrong with an annotation.
+    """Reports the mistakes in an annotation.
 
     :param annotated: the kind of statement below it, a key of `ANNOTATED`.
     """
@@ -64,7 +64,7 @@ def check_annotation(annotation: nodes.Annotation, annotated: str) -> Iterator[D
 
 
 def modifier_hint(word: str) -> str:
-    """What to write instead of an annotation with the name of a modifier, a key of `MODIFIERS`."""
+    """The hint for an annotation with the name of a modifier, a key of `MODIFIERS`."""
     return f"write `{MODIFIERS[word]}` after the assertion"
 
 

@@ -41,7 +41,7 @@ class Called:
     """A callable.
 
     `repeats` is set if the last of its arguments may be repeated. `parameters` are the named ones,
-    `column_parameters` those of them that take a column.
+    `column_parameters` the ones among them that take a column.
     """
 
     name: str

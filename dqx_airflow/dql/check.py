@@ -130,7 +130,7 @@ def _checked_blocks(source: SourceFile, needs_suite: bool) -> Checked:
 def _without_consequences(
     found: list[Diagnostic], parsed: Parsed, source: SourceFile
 ) -> list[Diagnostic]:
-    """What was found in a file, without the consequences of its syntax errors."""
+    """The diagnostics of a file, without the consequences of its syntax errors."""
     hidden = _cascades_of(parsed, source)
     stretches = {(stretch.line, stretch.column): stretch for stretch in parsed.broken}
     starts = sorted(stretches)
@@ -159,7 +159,7 @@ def _cascades_of(parsed: Parsed, source: SourceFile) -> frozenset[str]:
 def _check_file(
     file: nodes.File, source: SourceFile, linker: Linker, diagnostics: list[Diagnostic]
 ) -> nodes.Suite | None:
-    """Links, expands and checks; the expanded suite, None for a library file."""
+    """Links, expands and checks a file. Returns the expanded suite; None for a library file."""
     scope = linker.link(file, source.name)
     expander = Expander(scope, diagnostics.append)
     expander.check_macros()

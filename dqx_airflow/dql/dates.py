@@ -88,7 +88,7 @@ def _periods(
 ) -> Iterator[tuple[date, date]]:
     """The periods of the years around `year`.
 
-    If the month of the end is before that of the start, it belongs to the following year. If only
+    If the end has an earlier month than the start, it belongs to the following year. If only
     one of the two has an explicit year, it fixes the year of the other.
     """
     start_month, end_month = _month(start), _month(end)
@@ -190,7 +190,7 @@ def _year_argument(node: nodes.Expression) -> nodes.Expression | None:
 
 
 def _names_year(node: nodes.Expression) -> bool:
-    """True if the year is explicit: no rollover into the next one."""
+    """True if an expression has an explicit year, so that it never rolls over into the next one."""
     return _fixed_year(node) is not None or _year_argument(node) is not None
 
 
@@ -205,7 +205,7 @@ def _fixed_year(node: nodes.Expression) -> int | None:
 
 
 def check_date(node: nodes.Expression) -> Iterator[Diagnostic]:
-    """What is wrong with a date expression."""
+    """Reports the mistakes in a date expression."""
     match node:
         case nodes.Day():
             return

@@ -28,7 +28,7 @@ def difference(
     """The range of `left - right` wherever it has a value: a single number, all numbers that are
     not negative or not positive, or all numbers.
 
-    :param is_part: whether the rows that one call counts are among those of another.
+    :param is_part: whether the rows that one call counts are among the rows of another.
     """
     symbols: dict[nodes.Call, Any] = {}
     try:

@@ -71,8 +71,8 @@ class Word:
 class Part:
     """A part of a group, and how it follows the previous one: after spaces, or on a new line.
 
-    Its lines are indented `depth` levels deeper than those of its group. The comments before a part
-    that `closes` belong to the closed block, and are indented one level deeper.
+    Its lines are indented `depth` levels deeper than the lines of its group. The comments before a
+    part that `closes` belong to the closed block, and are indented one level deeper.
     """
 
     content: LineGroup

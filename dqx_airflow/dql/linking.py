@@ -3,7 +3,7 @@ each assertion with the `use`s that it came from.
 
 The reading function is an argument, so that linking is the same in the job, whose request contains
 all sources, and on a worker, which reads them from disk. Macros are scoped lexically: a constant
-in the body of a macro is that of the macro's own file. The size of the expansion is bounded.
+in the body of a macro belongs to the macro's own file. The size of the expansion is bounded.
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ def _renamed(constant: nodes.Constant, name: str) -> nodes.Constant:
 
 
 def no_imports(importer: str, path: str) -> str:
-    """The reader if there is nothing to read from."""
+    """Rejects every import: the reader for a source without a location."""
     return "imports need a file: this suite was not read from a file"
 
 
@@ -259,7 +259,7 @@ class FileReader:
 
     @cached_property
     def _folders(self) -> tuple[Path, ...]:
-        """Searched once something is imported."""
+        """The folders to search for imports, looked up once something is imported."""
         homes = (self._root,) if self._project is None else (self._project, self._root)
         return (*homes, *(folder.resolve() for folder in self._search_path))
 
@@ -323,7 +323,7 @@ class _TooMuchError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """What is around an expanded node: the visible names, the arguments of parameters, the macros,
+    """The context of an expanded node: the visible names, the arguments of parameters, the macros,
     and the uses that led there."""
 
     scope: Scope

@@ -21,7 +21,7 @@ _DAY = re.compile(r"([0-9]+)-([0-9]+)-([0-9]+)")
 _LIKE_A_MOMENT = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([ T][0-9].*)?", re.ASCII)
 _YEAR_DIGITS, _MONTH_DIGITS = 4, 2
 _MOST_DIGITS = 20
-"""More than a year, a month or a day has."""
+"""The maximum number of digits to parse, more than any year, month or day has."""
 _MONTHS = [name.capitalize() for name in MONTHS]
 _EXAMPLE = 'write dates as 2024-03-31, timestamps as "2024-03-31T20:00:00Z"'
 
@@ -86,14 +86,14 @@ def _numbers(text: str) -> tuple[int, int, int]:
 
 
 def _is_month_of_a_year(text: str) -> bool:
-    """True for a text that cannot be meant as a difference: it begins with a year and a month, each
-    with all its digits."""
+    """True for a text that cannot be a subtraction: it begins with a year and a month, each with
+    all its digits."""
     year, month, _ = text.split("-")
     return len(year) == _YEAR_DIGITS and len(month) == _MONTH_DIGITS and 1 <= int(month) <= 12
 
 
 def _objection_to_day(text: str) -> tuple[str, str] | None:
-    """Why a text with the form of a date is none, and how to mend it."""
+    """The reason why a text with the form of a date is none, and a hint; None if it is a date."""
     if is_day(text):
         return None
     year, month, day = _numbers(text)

@@ -18,7 +18,7 @@ from dqx_airflow.metrics.derived import USUAL, USUAL_LIMITS
 from dqx_airflow.values import Severity, Span
 
 NOWHERE = Span("", 1, 1, 1, 1)
-"""Nodes that are not in a text have no position until they are printed."""
+"""The span of nodes that are not in a text: they have no position until they are printed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class Text(ExpressionNode):
 
 
 class Unit(str, Enum):
-    """The notation of a number: plain, `5%` or `2 hours`."""
+    """The notation of a number: without a unit, `5%` or `2 hours`."""
 
     PLAIN = "plain"
     PERCENT = "percent"
@@ -245,7 +245,8 @@ Expression: TypeAlias = Value | Predicate
 
 
 def operands_of(test: Expression) -> tuple[Expression, ...]:
-    """What a test is about, and what that is compared with; of a lookup only the column."""
+    """The operands of a test: its subject, then the compared expressions; for a lookup, the column
+    alone."""
     match test:
         case Compare(left=left, right=right):
             return left, right
@@ -675,15 +676,15 @@ class File:
 
     @property
     def all_imports(self) -> tuple[Import, ...]:
-        """Its imports, then those of its suite."""
+        """The imports of the file, then of its suite."""
         return (*self.imports, *(self.suite.imports if self.suite else ()))
 
     @property
     def all_constants(self) -> tuple[Constant, ...]:
-        """Its constants, then those of its suite."""
+        """The constants of the file, then of its suite."""
         return (*self.constants, *(self.suite.constants if self.suite else ()))
 
     @property
     def all_macros(self) -> tuple[Macro, ...]:
-        """Its macros, then those of its suite."""
+        """The macros of the file, then of its suite."""
         return (*self.macros, *(self.suite.macros if self.suite else ()))

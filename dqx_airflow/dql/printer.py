@@ -15,7 +15,7 @@ from dqx_airflow.values.exact import exact, exact_text, is_decimal, nearest_floa
 
 
 class Rung(IntEnum):
-    """An operator needs parentheses where a higher rung is required."""
+    """The precedence of an operator, which needs parentheses where a higher one is required."""
 
     OR = 0
     AND = 1
@@ -36,7 +36,7 @@ RUNG_OF = {
     "*": Rung.PRODUCT,
     "/": Rung.PRODUCT,
 }
-"""The rungs of the binary operators, and of `not`."""
+"""The precedence of the binary operators, and of `not`."""
 
 
 _WORDS = """
@@ -48,7 +48,7 @@ RESERVED = frozenset(_WORDS.split())
 """Names that need backticks as the name of a column or dataset."""
 
 _PLAIN_BELOW = 1e15
-"""Smaller integers that were written with a decimal point are shown as `1.0`."""
+"""The limit below which integers written with a decimal point are shown as `1.0`."""
 _PLAIN = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*(\.[a-zA-Z_][a-zA-Z0-9_]*)*\Z")
 _PLAIN_TYPE = re.compile(r"[a-zA-Z_]\w*(\(\d+(,\d+)*\))?\Z", re.ASCII)
 _NEGATED_WITHIN = (
@@ -72,7 +72,7 @@ def show_name(name: str) -> str:
 
 
 def show_text(text: str) -> str:
-    """A string in quotes. Escapes that the language does not know stay as they are."""
+    """A string in quotes. Escapes that the language does not define stay as they are."""
     return '"' + "".join(_ESCAPES.get(character, character) for character in text) + '"'
 
 
@@ -386,7 +386,7 @@ def _show_profile(profile: nodes.Profile) -> list[str]:
 
 
 def show_selector(selector: nodes.Selector) -> str:
-    """What a rule of a profile is about: `assertion "rows" in "Volume"`."""
+    """The selector of a rule in a profile as text: `assertion "rows" in "Volume"`."""
     text = f"{selector.kind} {show_text(selector.name.value)}"
     return f"{text} in {show_text(selector.check.value)}" if selector.check else text
 

@@ -39,7 +39,7 @@ from dqx_airflow.values.exact import NUMBERS, Number, bounded, magnitude, neares
 _INFINITY = math.inf
 
 _SLACK = 1e-12
-"""More than rounding, `log`, `exp` and means of many days change a value, relative to its size."""
+"""A bound on relative rounding errors, including `log`, `exp` and means of many days."""
 
 _EXACT = 2**40
 """Sums of integers up to this size over a window of days are exact in floating point."""
@@ -284,7 +284,7 @@ def check_measure(
     surroundings: Surroundings,
     questions_left: Iterator[int],
 ) -> Iterator[Diagnostic]:
-    """What is certain about a valid assertion over metrics; nothing about other kinds of claims.
+    """Reports a valid assertion over metrics whose outcome is certain; no other kinds of claims.
 
     :param questions_left: as many numbers as assertions that may still be given to sympy, which
         takes 20 ms for each.
@@ -310,7 +310,7 @@ def check_measure(
 
 @dataclass(frozen=True, slots=True)
 class _Certain:
-    """Whether something always or never holds if there are values, and why."""
+    """The certain result of a condition if there are values, always or never, with the reason."""
 
     holds: bool
     why: str
@@ -337,7 +337,7 @@ class _Side:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """Can an expression fail its condition, and can it pass?"""
+    """A valid condition, for which `answer` tries to prove that it always or never holds."""
 
     expression: nodes.Expression
     condition: nodes.Comparison | nodes.Between | nodes.NotBetween | nodes.Is
@@ -503,7 +503,7 @@ def _counts_in(sides: tuple[nodes.Expression, ...]) -> list[nodes.Call]:
 
 def _is_open(left: nodes.Expression, right: nodes.Expression) -> bool:
     """True if counts of no and of all rows give differences of both signs, so that nothing is
-    certain, and sympy need not be asked."""
+    certain, and sympy need not be called."""
     difference = nodes.Arithmetic("-", left, right, span=left.span)
     return {-1, 1} <= {_sign(_counted(difference, share)) for share in (0, 1)}
 
@@ -533,7 +533,7 @@ def _distance(subject: _Side, other: _Side, low: Number, high: Number) -> str:
 
 
 def _relation(smaller: _Side, larger: _Side) -> str:
-    """Why one is at most the other, or both are the same."""
+    """The reason in words why one side is at most the other, or both are the same."""
     if smaller.node == larger.node:
         return "both sides are the same"
     if smaller.range.high > larger.range.low:
@@ -558,8 +558,8 @@ def check_rows(
     *,
     is_filter: bool = False,
 ) -> Iterator[Diagnostic]:
-    """What is certain about a valid predicate: of an assertion, or of a filter, of which an
-    assertion is about no row if none matches."""
+    """Reports a valid predicate, of an assertion or of a filter, whose result is certain: a filter
+    that matches no row leaves an assertion about nothing."""
     what, otherwise = ("this filter", "") if is_filter else ("this", ", or remove the assertion")
     reader = _TestReader(constants)
     parts = list(expressions_in(predicate))

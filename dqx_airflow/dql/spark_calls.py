@@ -1,5 +1,5 @@
-"""What Spark SQL in suites may call, from Spark's own tokens: functions, patterns, sizes of
-values.
+"""Decides which calls Spark SQL in suites may contain, from Spark's own tokens: functions,
+patterns, sizes of values.
 
 The built-in functions of Spark are reviewed one by one. This is an allowlist. A test compares it
 with the running Spark (`SHOW SYSTEM FUNCTIONS`), so a function of a new version is rejected until
@@ -12,7 +12,7 @@ rejected if they read files, call an address or code, or reveal the session.
 Checks that must not be bypassed read the tokens that Spark's lexer sees, however another parser
 reads the text. Anything that Spark might split in another way (nested comments, characters outside
 of SQL) is rejected. A name before a parenthesis is a call, a keyword, or the name of a table with
-its columns. A name that is not certainly one of the latter two counts as a call, and is rejected
+its columns. A name that is not certainly a keyword or a table counts as a call, and is rejected
 unless the function is allowed.
 
 Spark gets regular expressions as they are written, so none of them may need rewriting. An
@@ -68,7 +68,7 @@ REVIEWED = frozenset({*_KNOWN, *_REASONS})
 
 
 def objection_to_call(name: str) -> str | None:
-    """Why SQL of a suite may not call a function; None if it may.
+    """The reason why SQL of a suite may not call a function; None if it may.
 
     >>> objection_to_call("xpath_int")
     'xpath_int() may open files and URLs named in its XML'
@@ -83,7 +83,8 @@ def objection_to_call(name: str) -> str | None:
 
 
 def objection_to_word(name: str) -> str | None:
-    """Why SQL of a suite may not contain a word that Spark takes for a call; None if it may."""
+    """The reason why SQL of a suite may not contain a word that Spark treats as a call; None if it
+    may."""
     return objection_to_call(name) if name in _BARE else None
 
 
@@ -104,7 +105,7 @@ _CONTROLS = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 
 
 class UnreadableError(ValueError):
-    """Why a text is not Spark SQL, or is ambiguous."""
+    """A text is not Spark SQL, or is ambiguous; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +200,7 @@ _GO_ON = frozenset({"||", "+", "-", "*", "/", "%", ".", "[", "::", "&", "^", "|"
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """A pattern: its tokens, and those of the value that it is matched with, if known."""
+    """A pattern: its tokens, and the tokens of the value that it is matched with, if known."""
 
     pattern: Sequence[Token]
     before: Sequence[Token]
@@ -207,7 +208,7 @@ class _Use:
 
 
 def objection_to_patterns(tokens: Sequence[Token]) -> str | None:
-    """Why the patterns in a text are not allowed; None if they are."""
+    """The reason why the patterns in a text are not allowed; None if they are."""
     for at in range(len(tokens)):
         for use in _uses(tokens, at):
             objection = _objection_to_pattern(use)
@@ -281,7 +282,7 @@ def _objection_to_pattern(use: _Use) -> str | None:
 
 @cache
 def _formats() -> frozenset[str]:
-    """The expressions of our formats, which reject long strings first, as contracts do."""
+    """The expressions of the formats in DQL, which reject long strings first, as contracts do."""
     written = {whole(entry.pattern) for entry in TEXT_FORMATS.values()}
     return frozenset({*written, *map(ended, written)})
 
@@ -318,7 +319,7 @@ _SCALARS = """
 
 
 def objection_to_sizes(tokens: Sequence[Token]) -> str | None:
-    """Why values that a text builds may be too large; None if they are not."""
+    """The reason why values that a text builds may be too large; None if they cannot be."""
     for at, token in enumerate(tokens[:-1]):
         if token.kind == "sign" or tokens[at + 1].text != "(":
             continue
@@ -409,7 +410,7 @@ def _is_short_format(arguments: Sequence[Sequence[Token]]) -> bool:
 
 
 def objection_to_calls(text: str) -> str | None:
-    """Why SQL may not run because of its calls; None if it may.
+    """The reason why SQL may not run because of its calls; None if it may.
 
     >>> objection_to_calls("max(xpath_int(document, 'a'))")
     'xpath_int() may open files and URLs named in its XML'

@@ -1,19 +1,19 @@
-"""What `watch orders` claims: that everything about a dataset is usual.
+"""The claims behind `watch orders`: that everything about a dataset is usual.
 
     watch orders
     watch orders drift holidays "US"
 
-The number of rows is claimed as soon as the line is read. What is claimed of columns follows from
+The number of rows is claimed as soon as the line is read. The claims about columns follow from
 their types, which are known once the data was opened, or from the names of stored verdicts. All
-claims are `@experimental`. One that the check states under the same name is that of the check: so
-a claim is promoted.
+claims are `@experimental`. An assertion that the check states under the same name replaces the
+claim: this is how a claim is promoted.
 
 One cause alarms once: what follows from other claims is not claimed again. A sum is the number of
 rows, less the NULLs, times the mean; the distinct values of a key are a share of the rows.
 
 Drift is claimed on request, since its groups are read in a pass for each column. Its limit is far
-above the noise of counting, about the number of categories by that of rows, and above what the
-column itself is used to: there are columns whose values are new every day, or week.
+above the noise of counting, which is about the number of categories divided by the number of rows,
+and above the usual drift of the column: there are columns whose values are new every day, or week.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from dqx_airflow.values import DatasetRef
 
 Kind: TypeAlias = str
 Watched: TypeAlias = tuple[Kind, str]
-"""What is claimed of a column: one of `KINDS`, and the column."""
+"""A claim about a column: its kind, a key of `KINDS`, and the column."""
 
 ROWS = "rows"
 KINDS: Mapping[Kind, str] = {
@@ -73,7 +73,7 @@ def clock_among(times: Collection[str]) -> str | None:
 
 
 def claims_on(types: Mapping[str, str], ref: DatasetRef) -> tuple[Watched, ...]:
-    """What is claimed of the columns of a dataset, by their types in Spark."""
+    """The claims about the columns of a dataset, derived from their types in Spark."""
     masked = frozenset(map(str.lower, ref.masked))
     return tuple(_claims_on(types, (ref.date_column or "").lower(), masked))
 
@@ -99,7 +99,7 @@ def _claims_on(
 
 
 def claims_named(names: Iterable[str]) -> dict[str, tuple[Watched, ...]]:
-    """By dataset, the claims that assertions of these names make."""
+    """The claims by dataset, recovered from the names of their assertions."""
     found: dict[str, dict[Watched, None]] = {}
     for name in names:
         dataset, mark, rest = name.partition(_MARK)
@@ -112,7 +112,7 @@ def claims_named(names: Iterable[str]) -> dict[str, tuple[Watched, ...]]:
 def with_columns(suite: nodes.Suite, known: Mapping[str, Iterable[Watched]]) -> nodes.Suite:
     """The suite with the claims about the columns of watched datasets.
 
-    :param known: by dataset what is claimed of its columns; others stay watched.
+    :param known: the claims about columns by dataset; other datasets stay watched.
     """
     checks = []
     for check in suite.checks:

@@ -1,8 +1,8 @@
 """Checks the claims of assertions, determines their datasets, infers the units of both sides of a
 comparison, and whether they match.
 
-A percentage is not a number of rows, and hours are not a plain number. An unknown unit, such as
-that of a column, matches every other.
+A percentage is not a number of rows, and hours are not a number without a unit. An unknown unit,
+such as the unit of a column, matches every other.
 """
 
 from __future__ import annotations
@@ -409,7 +409,7 @@ def _takes_tolerance(claim: nodes.Claim) -> bool:
 
 
 def datasets_of(checks: Sequence[nodes.Check]) -> tuple[str, ...]:
-    """The datasets that a suite needs: first those of its checks, then those of lookups."""
+    """The datasets that a suite needs: first the ones of its checks, then the ones of lookups."""
     names = dict.fromkeys(name.text for check in checks for name in check.datasets)
     for check in checks:
         for assertion in check.assertions:
@@ -428,7 +428,7 @@ def datasets_of(checks: Sequence[nodes.Check]) -> tuple[str, ...]:
 
 
 def _compared_with(claim: nodes.Claim) -> Iterator[str]:
-    """The datasets that those of the check are compared with."""
+    """The datasets with which a claim compares the datasets of its check."""
     match claim:
         case nodes.RowsMatch(reference=nodes.Name(text=name)):
             yield name

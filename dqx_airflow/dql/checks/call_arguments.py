@@ -51,7 +51,7 @@ def takes_where(name: str) -> bool:
 
 
 def hint_without_where(name: str) -> str:
-    """What to write instead of a filter in a call that takes none."""
+    """The hint for a filter in a call that takes none."""
     if name == "sql":
         return "write it in the SQL, as in sum(amount) FILTER (WHERE status = 'paid')"
     if name == "query":
@@ -66,7 +66,7 @@ def hint_without_where(name: str) -> str:
 
 
 def _one_column_each(call: str, columns: Iterable[nodes.Expression]) -> str:
-    """What to write instead of a list where one column is expected."""
+    """The hint for a list where one column is expected: a call for each column."""
     listed = ", ".join(map(show, columns))
     if call == "unique":
         return f"write duplicate_count([{listed}]) == 0"
@@ -105,7 +105,7 @@ class ArgumentChecker:
     ) -> bool:
         """False if the call has too few or too many arguments.
 
-        :param form: how to write it; that of a metric is known.
+        :param form: how to write the call; by default, the form of the metric.
         """
         given = len(call.arguments)
         if given >= fewest and (most is None or given <= most):
@@ -400,7 +400,7 @@ _READ_ONLY = {
 
 
 class _RefusedSqlError(Exception):
-    """Why SQL is rejected, and what to write instead, if more is known than the form of all SQL."""
+    """SQL is rejected: the reason and, if more specific than the form of all SQL, a hint."""
 
     def __init__(self, problem: str, hint: str | None = None) -> None:
         super().__init__(problem)
@@ -420,7 +420,7 @@ def check_sql(kind: str, text: nodes.Text, arguments: ArgumentChecker) -> None:
 
 
 def objection_to_select(text: str) -> str | None:
-    """Why SQL is not a single read-only query over catalog tables; None if it is."""
+    """The reason why SQL is not a single read-only query over catalog tables; None if it is."""
     try:
         for table in _tables_in(_query(text)):
             parts = [part.name for part in table.parts]
@@ -445,7 +445,7 @@ def tables_of_select(text: str) -> list[str]:
 
 
 def objection_to_filter(text: str) -> str | None:
-    """Why SQL is not a predicate that depends on its rows only; None if it is."""
+    """The reason why SQL is not a predicate that depends on its rows only; None if it is."""
     try:
         _only(f"SELECT 1 WHERE {text}")
     except _RefusedSqlError as refused:
@@ -559,7 +559,7 @@ def _moment_in(node: Expr) -> str | None:
 
 
 def _only(text: str) -> Expr:
-    """The single statement of a text, if it neither writes nor leaves Spark SQL."""
+    """Parses the single statement of a text, which must neither write nor leave Spark SQL."""
     import sqlglot
     from sqlglot import exp
     from sqlglot.errors import ParseError, SqlglotError

@@ -354,7 +354,7 @@ def is_about_share(claim: nodes.Claim, constants: nodes.Constants, dataset: str)
     numbers; also a single metric in the unit of its column, or `sql` or `query`, if it is compared
     with a percentage.
 
-    :param constants: those of the suite, evaluated.
+    :param constants: the constants of the suite, evaluated.
     :param dataset: the default dataset of calls.
     """
     match claim:

@@ -47,7 +47,7 @@ class SelectableAssertions:
         return self._selected.get(_handle(selector), [])
 
     def required(self, selector: nodes.Selector) -> list[nodes.Assertion]:
-        """Those of them that a rule must not change."""
+        """The assertions behind a selector that a rule must not change, see `is_required`."""
         return [*filter(is_required, self.of(selector))]
 
     def names(self, kind: str) -> Collection[str]:
@@ -61,7 +61,8 @@ def selects(selector: nodes.Selector, check: nodes.Check, assertion: nodes.Asser
 
 
 def is_required(assertion: nodes.Assertion) -> bool:
-    """`@required`, or P0 and not `@experimental`: algorithms and profiles must not change it."""
+    """True for `@required`, and for P0 unless it is `@experimental`: algorithms and profiles must
+    not change such an assertion."""
     if assertion.is_annotated("required"):
         return True
     is_p0 = assertion.severity is not None and assertion.severity.text == "P0"
@@ -186,7 +187,7 @@ def _check_muted(
     shares: Collection[int],
     factors: dict[int, Exact],
 ) -> Iterator[Diagnostic]:
-    """Reports what a rule mutes although it is required.
+    """Reports required assertions that a rule mutes.
 
     :param factors: collects the product of all factors of the profile for each assertion.
     """
@@ -448,7 +449,8 @@ def _unfilled(hole: nodes.Placeholder, uses: tuple[Span, ...]) -> Diagnostic:
 def _reporter(
     diagnostics: list[Diagnostic], uses: tuple[Span, ...]
 ) -> Callable[[Diagnostic], None]:
-    """Adds the enclosing uses to diagnostics in the body of a macro."""
+    """Returns a function that collects diagnostics, with the enclosing uses added to the ones in
+    the body of a macro."""
     if not uses:
         return diagnostics.append
 

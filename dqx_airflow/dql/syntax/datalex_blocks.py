@@ -73,7 +73,7 @@ class Block:
         return setting.value if setting is not None and isinstance(setting.value, str) else None
 
     def span_of(self, key: str) -> Span:
-        """The position of the value of a setting; that of the block's name if it has none."""
+        """The position of the value of a setting; of the block's name if there is none."""
         setting = self.settings.get(key)
         return setting.span if setting is not None else self.span
 
@@ -110,7 +110,7 @@ class _BlockReader:
         return BlockFile(tuple(blocks.values()), tuple(self._found))
 
     def _tree(self) -> Tree[Token]:
-        """The sound blocks of the file, with their sound statements."""
+        """The blocks of the file without syntax errors, with their valid statements."""
         parser = _parser().parse_interactive(self._source.text)
         while True:
             try:
@@ -139,7 +139,7 @@ class _BlockReader:
         text, state = self._source.text, parser.lexer_thread.state
         assert state is not None
         is_outside = "$END" in expected_terminals(parser)
-        # Keys of objects may be strings, those of statements are not.
+        # Keys of objects may be strings, keys of statements are not.
         is_statement = not is_outside and unwind(parser, "RBRACE", unless="TEXT")
         if not is_statement:
             unwind(parser, "$END")
@@ -151,7 +151,7 @@ class _BlockReader:
         move_lexer(state.line_ctr, text, match.start() if match else len(text))
 
     def _closed(self, parser: InteractiveParser) -> Tree[Token]:
-        """What was read of a file that ends too early."""
+        """The tree of the blocks before the end of a file that ends too early."""
         if unwind(parser, "RBRACE", unless="TEXT"):
             parser.feed_token(Token("RBRACE", "}"))
         unwind(parser, "$END")
@@ -199,7 +199,7 @@ class _BlockReader:
 
 
 def _wanted(parser: InteractiveParser, token: Token) -> tuple[str, str | None]:
-    """What may come instead of a token, and how to write it."""
+    """The label that says what may come instead of a token, and a hint how to write it."""
     expected = expected_terminals(parser)
     values = parser.parser_state.value_stack
     keys = [str(value) for value in values if isinstance(value, Token) and value.type in _KEYS]

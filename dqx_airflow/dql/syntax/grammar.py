@@ -1,4 +1,4 @@
-"""The grammar, what the parser knows about the language beyond it, and its LALR(1) parse tables,
+"""The grammar, the facts about the language that it does not contain, and its LALR(1) parse tables,
 generated when the package is built or installed.
 
 Generating them takes lark longer than checking a suite. A seal identifies the grammar and the
@@ -36,7 +36,7 @@ def seal_tables(grammar: str) -> bytes:
 
 
 def open_tables(sealed: bytes, grammar: str) -> Lark | None:
-    """The parser with these tables; None if they are not those of the grammar."""
+    """The parser with these tables; None if they were generated from another grammar or lark."""
     seal, tables = sealed[:_SEAL_LENGTH], sealed[_SEAL_LENGTH:]
     return Lark.load(BytesIO(tables)) if seal == _seal(grammar, tables) else None
 
@@ -89,8 +89,8 @@ def grammar() -> Lark:
 
 
 def scanners() -> list[Any]:
-    """The scanners of all contexts. lark compiles each on its first use: whoever forks a process
-    for each file does so once for all of them."""
+    """The scanners of all contexts. lark compiles each on its first use: a program that forks a
+    process for each file compiles them once before."""
     return [lexer.scanner for lexer in grammar().parser.lexer.lexers.values()]
 
 

@@ -63,7 +63,7 @@ _MODIFIER = re.compile(r"\b(name|severity|tags)\s*\Z")
 """A modifier before an error: it was read as a name, since something is missing before it."""
 
 _AFTER_CLAIMS = frozenset({"assert", "name", "severity", "tags", "}"})
-"""What follows a claim and, like a comparison, is never inside its parentheses."""
+"""The tokens that may follow a claim and, like a comparison, are never inside its parentheses."""
 
 _SELDOM = frozenset({"LBRACE", "DOT"})
 _OTHER_SPELLINGS = {"+/-": "tolerance", "±": "tolerance"}
@@ -140,7 +140,7 @@ def _line_around(text: str, position: int) -> tuple[str, str]:
 
 
 def _foreign(character: str) -> str | None:
-    """What to type for a character that only looks like one of ours."""
+    """The hint for a character that only looks like one of the language."""
     name = unicodedata.name(character, "")
     plain = {"Zs": "a space", "Cf": "nothing", "Pi": '`"`', "Pf": '`"`', "Pd": "`-`"}
     instead = plain.get(unicodedata.category(character))
@@ -197,7 +197,7 @@ def too_many(last: Span) -> Diagnostic:
 
 
 def _expectation(word: str, expected: set[str]) -> str:
-    """What is expected; only the nearest keyword if `word` looks like a typo of it."""
+    """The expected tokens in words; only the nearest keyword if `word` looks like a typo of it."""
     if "MINUS" in expected and "PLUS" not in expected:
         expected = expected - {"MINUS"}  # a sign, not an operator
     if len(expected) > 1:
@@ -246,7 +246,7 @@ _FOLLOWERS = {
     **dict.fromkeys(("suite", "check", "profile", "import"), re.compile(r'\s*"')),
     "export": re.compile(r"\s+(const|macro)\b"),
 }
-"""What follows a keyword that opens a block, to recognise a misspelled one."""
+"""Patterns of the text after a keyword that opens a block, to recognise a misspelled one."""
 
 
 def skip_to_next_statement(
@@ -285,7 +285,7 @@ def mend_keyword(
 ) -> Token | None:
     """Replaces a misspelled `suite` or `check`, so that its contents are still parsed.
 
-    The token that the parser was given, None if it is not such a typo.
+    Returns the token that the parser was given; None if there is no such typo.
     """
     words = [word for word in _FOLLOWERS if _terminal_of(word) in expected]
     near = get_close_matches(token[:LONGEST_KEYWORD].lower(), words, n=1, cutoff=NEAR)
@@ -371,7 +371,7 @@ def expected_terminals(parser: InteractiveParser) -> set[str]:
 def _may_follow(parser: InteractiveParser, terminal: str) -> bool:
     """True if the parser would accept the terminal next, after the reductions that it triggers.
 
-    A row of the table is not enough: its lookaheads are those of several merged contexts. Lark's
+    A row of the table is not enough: its lookaheads belong to several merged contexts. Lark's
     own `accepts` copies the whole parser for every terminal.
     """
     configuration = parser.parser_state.parse_conf

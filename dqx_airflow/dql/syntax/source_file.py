@@ -31,7 +31,7 @@ _BEGINS_WITH_BLOCK = re.compile(r"(?:\s|//[^\n]*(?:\n|\Z)|#[^\n]*(?:\n|\Z))*bloc
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Why a file is not a source. `text` is the displayable part of it."""
+    """The diagnostic of a file that cannot be read as a source; `text` is its displayable part."""
 
     diagnostic: Diagnostic
     text: str = ""

@@ -34,7 +34,7 @@ _Setting: TypeAlias = tuple[str, Any, Span]
 """A modifier of an assertion, or a setting of a profile: its kind, its value and its place."""
 
 _ALL = object()
-"""Stands for `all` in `comparing all`."""
+"""The marker for `all` in `comparing all`."""
 
 
 def build_file(tree: Tree[Token], file: str) -> nodes.File:
@@ -122,7 +122,7 @@ def _of_kind(kind: Any, children: list[Any]) -> tuple[Any, ...]:
 
 
 def _given(children: list[Any]) -> list[Any]:
-    """Without the None that lark has for each optional part that is missing."""
+    """The children without None, which lark adds for each optional part that is missing."""
     return [child for child in children if child is not None]
 
 
