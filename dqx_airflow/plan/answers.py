@@ -13,7 +13,7 @@ from dqx_airflow.values import MetricValue
 
 
 def answer(needed: Needed, results: AggregateResults, scanned: Scanned) -> None:
-    """Adds the value of each request without a grouping, or why it has none."""
+    """Adds the value of each request without a grouping, or the reason why it has none."""
     for request in needed.parts:
         _answer(request, needed, results, scanned)
 
@@ -49,9 +49,9 @@ def _answer(
 def value_of(
     request: MetricRequest, results: Sequence[MetricValue], voids: Sequence[str]
 ) -> tuple[MetricValue, str | None]:
-    """The value of a request, and why it has none if NaN or infinity is the reason.
+    """The value of a request; if NaN or infinity leaves it without one, the reason.
 
-    :param results: of its aggregates, and of the counts of NaN in the columns `voids`.
+    :param results: the results of its aggregates, and the counts of NaN in the columns `voids`.
     """
     width = len(results) - len(voids)
     pairs = zip(voids, results[width:], strict=True)

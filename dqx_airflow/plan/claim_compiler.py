@@ -114,8 +114,8 @@ class TermCompiler:
         return Applied(call.name.text, tuple(summaries))
 
     def _usual_limit(self, call: nodes.Call, lag: int) -> Term:
-        """What is known of the day, the kind of metric, the country, and the values of the day and
-        of the days before it, the first one first."""
+        """The term of a usual limit. Its operands: the facts known about the day, the kind of
+        metric, the country, and the values of the day and of the days before it, earliest first."""
         (measured,) = call.arguments
         today = self.term(measured, lag)
         dataset = next((request.dataset for request in requests_of(today)), "")
@@ -160,7 +160,7 @@ class TermCompiler:
     def measured(
         self, metric: str, arguments: Arguments, call: nodes.Call | None = None, lag: int = 0
     ) -> Measured:
-        """The request of a call, about its own dataset or that of the check."""
+        """The request of a call, about its own dataset or the dataset of the check."""
         name = self._dataset(call)
         is_dated = METRICS[metric].scan.has_dates
         on = date_in(self.refs[name], self.on) if is_dated else None
@@ -197,7 +197,7 @@ _VOLUMES = frozenset({"num_rows", "sum", "count", "null_count", "unique_count", 
 
 
 def is_volume(measured: nodes.Expression) -> bool:
-    """Counts and sums are volumes; anything else, such as a share or a mean, has a level."""
+    """True for counts and sums; anything else, such as a share or a mean, has a level."""
     return isinstance(measured, nodes.Call) and measured.name.text in _VOLUMES
 
 
@@ -318,7 +318,8 @@ class ClaimCompiler:
         return term, PlannedCondition("==", (ConstantTerm(wanted),), f"type {wanted}")
 
     def _composite(self, claim: nodes.Composite) -> _TermAndCondition:
-        """The parts, each under the filters around it; profiles do not scale them."""
+        """The claims of a composite as one term and condition, each claim under the filters around
+        it; profiles do not scale them."""
         parts = tuple(map(self._part, claim.parts))
         text = _HOLDING[claim.junctor].format(len(parts))
         return Claimed(claim.junctor, parts), PlannedCondition("hold", (), text)
@@ -374,7 +375,7 @@ class ClaimCompiler:
         return term, PlannedCondition("<=", (ConstantTerm(most),), text)
 
     def _within(self, metric: nodes.Expression, within: nodes.WithinStddev) -> PlannedCondition:
-        """Near the mean of the days before the target date, which is not one of them."""
+        """The condition that a metric is near the mean of the days before the target date."""
         days = window_days(within)
         window = tuple(self.terms.term(metric, day) for day in range(1, days + 1))
         mean, count = Applied("mean", window), self.terms.term(within.count)

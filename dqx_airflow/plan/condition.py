@@ -45,7 +45,7 @@ _NO_GROUP = "no groups to judge: no rows"
 
 
 class EvaluatedCondition(NamedTuple):
-    """Whether a condition holds for all rows or a group, if not why, and what was compared."""
+    """The result of a condition for all rows or a group, its reason, and the compared values."""
 
     status: Status
     reason: str | None = None
@@ -94,7 +94,7 @@ class GroupView:
         )
 
     def of(self, group: model.Group) -> model.Scanned:
-        """The values of a group: without rows, those of an empty dataset."""
+        """The values of a group: without rows, the values of an empty dataset."""
         values = dict(self._row_counts)
         details: dict[model.MetricRequest, str] = {}
         for request, group_values, empty in self._known:
@@ -113,7 +113,7 @@ class GroupView:
 
     @cached_property
     def _row_counts(self) -> dict[model.MetricRequest, MetricValue]:
-        """The numbers of rows of the datasets, which tell whether there was data."""
+        """The numbers of rows of the datasets, which show whether there was data."""
         requests = (*self.assertion.requests, *self.assertion.history)
         counts = {model.row_count(request.dataset, request.date) for request in requests}
         return {count: self.found.values.get(count) for count in counts}
@@ -318,7 +318,7 @@ def expected_text(
 ) -> str:
     """The condition as text, with the values of its metrics, if known.
 
-    :param factors: why just these are usual.
+    :param factors: the factors that make the limits usual, such as `Tuesday x 1.02`.
     """
     if not bounds or not any(True for bound in condition.bounds for _ in model.requests_of(bound)):
         return condition.text
@@ -338,7 +338,7 @@ def _cell(value: MetricValue) -> int | float | str | None:
 
 
 def _order(group: model.Group) -> tuple[tuple[int, float, str], ...]:
-    """Numbers by size, then strings, NULL last."""
+    """A sort key for groups: numbers by size, then strings, NULL last."""
     return tuple(
         (2, 0.0, "")
         if value is None
@@ -419,7 +419,7 @@ class Side:
         return cls(value, not is_scaled and _picks(term), is_written)
 
     def beside(self, other: Side) -> Side:
-        """The side as the other one can be compared with it.
+        """The side in the form that is compared with the other one.
 
         A number written with a decimal point is replaced by the nearest float: no column of floats
         holds 0.1 itself.
@@ -431,8 +431,8 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """`order` is negative, 0 or positive if the left number is smaller, equal or larger;
-    `exact_order` is the same without the tolerance."""
+    """The result of comparing two numbers: `order` is negative, 0 or positive if the left number is
+    smaller, equal or larger; `exact_order` is the same without the tolerance."""
 
     order: int
     exact_order: int

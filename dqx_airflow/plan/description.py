@@ -44,9 +44,9 @@ def title_of(scan_pass: Pass) -> str:
 
 
 def columns_read(scan_pass: Pass) -> tuple[str, ...]:
-    """The columns that a pass reads by their names, `all` for those of a comparison without a list.
+    """The names of the columns that a pass reads, `all` for a comparison without a list of columns.
 
-    Spark SQL of the suite may name others: see `has_sql`.
+    Spark SQL of the suite may read others: see `has_sql`.
     """
     names: set[str] = set()
     for request in scan_pass.reading:
@@ -76,7 +76,7 @@ def _columns_of(request: model.MetricRequest) -> Iterator[str]:
 
 
 def _columns_in(node: nodes.Expression) -> list[str]:
-    """The columns of the dataset that a predicate names, except those that a lookup looks into."""
+    """The columns of the dataset in a predicate, without the reference columns of lookups."""
     reasons: list[str] = []
 
     def note(part: object) -> object:
@@ -96,7 +96,7 @@ def describe_plans(
 ) -> str:
     """The passes over the datasets for the plans of some dates, then the assertions in order.
 
-    :param datasets: those of which more is known than the name.
+    :param datasets: the datasets with known facts, such as their size.
     """
     together = model.joined(plans)
     lines = [f"suite {together.suite}", f"date  {_stretches([plan.date for plan in plans])}", ""]
@@ -118,7 +118,7 @@ def planned_reads(
     plans: Sequence[model.Plan],
     datasets: Mapping[str, KnownDataset] = MappingProxyType({}),
 ) -> Iterator[DatasetReads]:
-    """The reads of a dataset: those for all dates together, then those for each date alone."""
+    """The reads of a dataset: first for all dates together, then for each date alone."""
     date_columns = {name: known.ref.date_column for name, known in datasets.items()}
     shared = shared_requests(plans, date_columns)
     if shared:

@@ -1,5 +1,5 @@
-"""From metric values to verdicts, also on a compiled contract: each named after the clause that it
-enforces; with what people have decided about them; and from verdicts to the outcome."""
+"""From metric values to verdicts, also on the clauses of a contract; applies waivers and
+acceptances to them; and from verdicts to the outcome."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from dqx_airflow.values.report import Acceptance, AcceptedData, Decisions, Waive
 def not_promoted(
     dataset: str, target: str, reason: str, severity: Severity, *, is_blocked: bool
 ) -> Verdict:
-    """The rows may be promoted, but the target does not take them.
+    """The verdict on rows that may be promoted, but that the target does not accept.
 
     :param severity: one that fails the gate, which must not be green.
     """
@@ -62,7 +62,7 @@ def evaluate(
 ) -> tuple[Verdict, ...]:
     """The verdict of every assertion, in the order of the plan, without masked values.
 
-    :param scanned: the value of each request, or why it has none.
+    :param scanned: the value of each request, or the reason why it has none.
     :param now: when the gate runs, with a time zone; without it nothing has an age.
     :param sample_rows: the maximum number of failing groups to keep for an assertion.
     """
@@ -287,7 +287,7 @@ class Judge:
         return replace(verdict(status, "; ".join(words)), value=counted, scaled_value=counted)
 
     def _negated_status(self, part: model.PlannedAssertion) -> Status:
-        """The negation of a claim's result. If a metric has no value, neither holds."""
+        """The status of the negated claim. If a metric has no value, neither claim holds."""
         if isinstance(part.term, model.Claimed):
             junctor, parts = part.term.junctor, part.term.parts
             if junctor is nodes.Junctor.IF:
@@ -395,8 +395,8 @@ def _verdict_without_values(
 
 
 def with_clauses(verdicts: Iterable[Verdict], contract: EnforcedContract) -> tuple[Verdict, ...]:
-    """The verdicts, with the paths and positions of their clauses in a contract; then those on its
-    clauses that no assertion checks."""
+    """The verdicts, with the paths and positions of their clauses in a contract; then the verdicts
+    on clauses that no assertion checks."""
     clauses = {clause.assertion: clause for clause in contract.clauses}
     on_clauses = (
         replace(verdict, clause=clause.path, span=clause.span, source_line=clause.line)
@@ -410,12 +410,12 @@ def with_clauses(verdicts: Iterable[Verdict], contract: EnforcedContract) -> tup
 def verdicts_on_tables(
     contract: EnforcedContract, published: Mapping[str, tuple[str, str | None]]
 ) -> tuple[Verdict, ...]:
-    """Whether tables that name this contract in their properties name this very version of it.
+    """The verdicts on tables whose properties refer to this contract: is it the same version?
 
-    A table that names another version was written under another promise. That is a warning, since
-    its data may satisfy the contract all the same.
+    A table that refers to another version was written under another promise. That is a warning,
+    since its data may satisfy the contract all the same.
 
-    :param published: the id and version that tables name, by dataset.
+    :param published: the id and version in the properties of tables, by dataset.
     """
     return tuple(
         Verdict(
@@ -476,8 +476,8 @@ def _reason(clause: UnenforcedClause) -> str:
 def with_waivers(
     verdicts: Iterable[Verdict], waivers: Sequence[Waiver], now: datetime
 ) -> tuple[Verdict, ...]:
-    """The verdicts, those waived that failed within the limits of a waiver; a waiver that does not
-    apply is noted. It never applies to P0 and `@required`."""
+    """Marks verdicts as waived that failed within the limits of a waiver, and adds a note where a
+    waiver does not apply. It never applies to P0 and `@required`."""
     active = {(waiver.check, waiver.name): waiver for waiver in waivers if waiver.is_active(now)}
     return tuple(
         _waived(verdict, active[verdict.check, verdict.name])
@@ -514,13 +514,13 @@ def with_acceptance(
     *,
     accept_required: bool,
 ) -> tuple[tuple[Verdict, ...], Acceptance | None]:
-    """The verdicts, with those accepted that block, if a person has accepted exactly this data; and
-    the acceptance.
+    """Marks blocking verdicts as accepted if a person has accepted exactly this data, otherwise
+    notes why not; also returns the acceptance, None if it does not apply.
 
     An acceptance is void if a fingerprint differs or is unknown, and if another assertion, or
     another rule of its name, blocks.
 
-    :param fingerprints: returns those of the datasets.
+    :param fingerprints: returns the fingerprint of each dataset.
     """
     # More verdicts may have come since the first time.
     verdicts = [replace(verdict, accepted_by=None) for verdict in verdicts]
@@ -556,7 +556,7 @@ def _objection(
     *,
     accept_required: bool,
 ) -> str:
-    """Why an acceptance does not apply; empty if it does."""
+    """The reason why an acceptance does not apply; empty if it does."""
     before = dict(accepted.fingerprints)
     changed = [name for name, own in fingerprints.items() if own is None or before.get(name) != own]
     if changed:

@@ -67,7 +67,7 @@ def faults_of(
 ) -> tuple[tuple[FailingRows, ...], ...]:
     """The faults behind each verdict of a plan; none if it did not fail, or failed in groups.
 
-    :param schemas: those of the datasets that could be read.
+    :param schemas: the schemas of the datasets that could be read.
     :param skip_dates: dates that count as missing, as in `evaluate`.
     :param now: when the gate runs, as in `evaluate`.
     """
@@ -83,7 +83,7 @@ def faults_of(
 
 @dataclass(frozen=True, slots=True)
 class _Excess:
-    """How a value violated its condition: it is beyond the `limit` of the comparison `op`."""
+    """A violation of a condition: the value is beyond the `limit` of the comparison `op`."""
 
     is_above: bool
     op: str
@@ -92,7 +92,7 @@ class _Excess:
 
 @dataclass(frozen=True, slots=True)
 class _FaultFinder:
-    """Finds the rows at fault by the judge of a plan; `schemas` are those of its datasets."""
+    """Finds the rows at fault by the judge of a plan; `schemas` are the schemas of its datasets."""
 
     judge: Judge
     schemas: Mapping[str, Schema]
@@ -184,7 +184,8 @@ _BEYOND = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 def _excess(
     condition: model.PlannedCondition, value: MetricValue, bounds: Sequence[MetricValue]
 ) -> _Excess | None:
-    """None if a value is neither too large nor too small, for example with `!=`."""
+    """The violated limit of a condition; None if a value is neither too large nor too small, for
+    example with `!=`."""
     limit = bounds[0]
     match condition.kind:
         case "<" | "<=" | ">" | ">=" as op:

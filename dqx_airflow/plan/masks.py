@@ -1,7 +1,7 @@
-"""What may be shown of masked columns, and of the datasets of a run.
+"""Hides the values of masked columns in results, and describes the datasets of a run.
 
-Whether a request reveals values is decided in `reveals` alone, for verdicts, for what is stored of
-them, for stored states and for lineage.
+Whether a request reveals values is decided in `reveals` alone, for verdicts, for their stored
+measurements, for stored states and for lineage.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from dqx_airflow.plan import model
 def snapshot_of(
     ref: values.DatasetRef, plan: model.Plan, scanned: model.Scanned
 ) -> values.DatasetSnapshot:
-    """The snapshot of a dataset on the date of the plan, without what only who read it knows: the
-    version and the fields."""
+    """The snapshot of a dataset on the date of the plan, without its version and fields, which only
+    the engine that read it can add."""
     on = plan.date if ref.date_column else None
     rows = scanned.values.get(model.row_count(ref.name, on))
     return values.DatasetSnapshot(
@@ -98,7 +98,7 @@ def reveals(request: model.MetricRequest, masked: Masked) -> bool:
 
 
 def reveals_parts(request: model.MetricRequest, masked: Masked) -> bool:
-    """True if what a value is computed from reveals values of a masked column: a number of gaps
+    """True if the aggregates behind a value reveal values of a masked column: a number of gaps
     reveals none, the extremes between which they are counted do."""
     unit, hidden = request.definition.unit, masked.get(request.dataset, ())
     is_of_counts = unit.is_part_of_rows or unit is MetricUnit.CHARACTERS
@@ -156,8 +156,8 @@ def masked_verdict(
 
 
 def without_values(reason: str, masked: Collection[str]) -> str:
-    """Why something failed. If columns are masked, then without Spark's quotes of the data: only
-    its error condition."""
+    """The reason of a failure. If columns are masked, only the error condition of Spark remains,
+    without its quotes of the data."""
     if not masked:
         return reason
     reason = without_folders(reason, masked)

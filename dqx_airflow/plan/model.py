@@ -155,7 +155,7 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """How claims combine: `any` of them must hold, or `all`, or the second `if` the first does."""
+    """A combination of claims: `any` must hold, or `all`, or the second `if` the first one does."""
 
     junctor: nodes.Junctor
     parts: tuple[PlannedAssertion, ...]
@@ -179,7 +179,7 @@ class PlannedCondition:
 
     @property
     def comparators(self) -> tuple[str, ...]:
-        """How the value is compared with each bound."""
+        """The comparison operator for each bound."""
         match self.kind:
             case "between":
                 return (">=", "<=")
@@ -189,7 +189,7 @@ class PlannedCondition:
                 return (self.kind,)
 
     def holds(self, comparisons: Iterable[bool]) -> bool:
-        """Whether the condition holds, by whether each of its comparisons does."""
+        """Whether the condition holds, given the results of its comparisons."""
         return any(comparisons) if self.kind == "not between" else all(comparisons)
 
     @property
@@ -207,7 +207,7 @@ class Cost:
 
 
 DEFAULT_COST = Cost()
-"""That of an assertion without `@cost`."""
+"""The cost of an assertion without `@cost`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,9 +232,8 @@ class PlannedAssertion:
 
     `disabled_by` names the profile that disabled it. `is_implicit` marks the assertions that every
     dataset of a gate has, `is_experimental` those that never block, `is_protected` those that are
-    P0 or `@required`. `requests` are those of both
-    sides of its condition, and those that find its groups; `history` are those of the days before
-    that tell what is usual.
+    P0 or `@required`. `requests` are needed for both sides of its condition, and to find its
+    groups; `history` are the requests for earlier days from which the usual value is computed.
     """
 
     name: str
@@ -275,8 +274,8 @@ DaysLabelled: TypeAlias = Mapping[date, bool]
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What a selection leaves of a suite: its checks, the assertions `kept` of all that it
-    `stated`, and the datasets that they read. `partial` describes what was left out, or is None."""
+    """The selected part of a suite: its checks, the assertions `kept` of all that it `stated`, and
+    the datasets that they read. `partial` describes what was left out, or is None."""
 
     suite: nodes.Suite
     stated: tuple[PlannedAssertion, ...]
@@ -287,15 +286,15 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a gate computes and decides for one date.
+    """The metrics and assertions that a gate computes and decides for one date.
 
-    `requests` are distinct, in a stable order; `lookups` are those that their predicates use.
+    `requests` are distinct, in a stable order; `lookups` are used by their predicates.
     `masked` are the columns of each dataset whose values must be hidden. `require_history` is set
-    if the suite asks that a gate is broken when an assertion lacks data of other dates. `reads`
+    if the suite requires that a gate is broken when an assertion lacks data of other dates. `reads`
     identify how each dataset is read, see `plan.term_values`. `partial` describes the selection if
-    assertions were left out. `labels` tell by dataset on which days before there was an issue.
+    assertions were left out. `labels` mark, by dataset, the earlier days with and without an issue.
     `watched` are the datasets whose columns were unknown, so that nothing is claimed of them.
-    `ansi` and `max_clock_skew_hours` are those of the `RunOptions`.
+    `ansi` and `max_clock_skew_hours` are copied from the `RunOptions`.
     """
 
     suite: str
@@ -329,7 +328,7 @@ def joined(plans: Sequence[Plan]) -> Plan:
 class GroupValues:
     """The value of a request in each group that has rows; `details` explain some of them.
 
-    `types` are those of the grouping columns, if known.
+    `types` are the types of the grouping columns, if known.
     """
 
     values: dict[Group, MetricValue] = field(default_factory=dict)
@@ -349,9 +348,9 @@ def renamed(results: Mapping[Old, Result], names: Iterable[tuple[Old, New]]) -> 
 
 @dataclass(slots=True)
 class Scanned:
-    """The results of requests: the value of each, or why it has none.
+    """The results of requests: the value of each, or the reason why it has none.
 
-    `details` explain a value in words if a number alone says little. `groups` are the values of
+    `details` explain a value in words if a number alone explains little. `groups` are the values of
     grouped requests.
     """
 
@@ -369,7 +368,7 @@ class Scanned:
         return self.moved([(request, request) for request in requests])
 
     def moved(self, pairs: Collection[tuple[MetricRequest, MetricRequest]]) -> Scanned:
-        """The results of the first requests of pairs, as those of the second ones."""
+        """The results under other requests: in each pair, the first is renamed to the second."""
         return Scanned(*(renamed(part, pairs) for part in self._parts))
 
     def add(self, other: Scanned) -> None:
@@ -392,8 +391,8 @@ def usual_limits_in(term: Term) -> Iterator[Applied]:
 
 
 def history_of(term: Term) -> Iterator[MetricRequest]:
-    """The requests of the days before, by which it is known what is usual: without some of them, a
-    verdict is possible."""
+    """The requests for earlier days from which the usual value is computed: a verdict is possible
+    without some of them."""
     if isinstance(term, Claimed):
         for part in term.parts:
             yield from part.history
@@ -418,5 +417,5 @@ def requests_of(term: Term) -> Iterator[MetricRequest]:
 
 
 def row_count(dataset: str, on: date | None, where: RowPredicate | None = None) -> MetricRequest:
-    """The request for the number of rows, which tells whether there is data."""
+    """The request for the number of rows, which shows whether there is data."""
     return MetricRequest(dataset, "num_rows", (), on, where)

@@ -84,7 +84,7 @@ def are_small(size: int) -> bool:
 
 
 class PassKind(Enum):
-    """The kind of a pass; its value says why it is a pass of its own."""
+    """The kind of a pass; its value is the reason for a separate pass."""
 
     ROWS = "each row is read once, for all metrics that need single rows"
     EVERYTHING = "few rows: all metrics share one pass, also those that count distinct values"
@@ -104,7 +104,7 @@ class KnownDataset(Protocol):
 
     @property
     def ref(self) -> DatasetRef:
-        """The dataset, as the gate names it."""
+        """The reference to the dataset in the gate."""
 
     @property
     def schema(self) -> Schema | None:
@@ -234,9 +234,9 @@ class Needed:
     """The aggregates that requests of one dataset with one grouping need, for columns of some
     `types`.
 
-    `parts` are those of each request; `filters` count, for a request with a filter, the rows that
-    decide whether the filter is sound. `requests_of` has each aggregate once, with the requests
-    that need it.
+    `parts` are the aggregates of each request; `filters` count, for a request with a filter, the
+    rows that show whether the filter selects any row and can decide all of them. `requests_of` has
+    each aggregate once, with the requests that need it.
     """
 
     dataset: str
@@ -295,8 +295,8 @@ def _needed(
 
 
 def _filter_counts(request: MetricRequest, types: RowTypes) -> Iterator[Aggregate]:
-    """Counts that tell whether the filter of a request is sound: in groups, of the rows that it
-    selects; and of the rows that it cannot decide."""
+    """Counts that validate the filter of a request: in groups, of the rows that it selects; and of
+    the rows that it cannot decide."""
     assert request.where is not None
     if request.grouping is not None:
         yield rows_where(predicate_sql(request.where.node, types))
@@ -313,8 +313,8 @@ def _with_valid_shortcut(aggregate: Aggregate, types: RowTypes | None) -> Aggreg
 
 
 def state_key(grouping: Grouping, sql: str, types: RowTypes) -> str:
-    """The name of an aggregate in groups: its SQL, behind the columns and the rows of the groups.
-    Results of earlier runs are found by it."""
+    """The key of stored results of an aggregate in groups: the columns and rows of the groups, then
+    its SQL."""
     return f"{state_prefix(grouping, types)}{sql}"
 
 
@@ -364,7 +364,7 @@ def plan_passes(
 
     Adds to the results whatever the log of the dataset and shortcuts answer.
 
-    :param results: those known, such as the stored ones of earlier runs.
+    :param results: the known results, such as the stored ones of earlier runs.
     :param type_of: the types of the columns; None if they are not known: no shortcut is taken yet.
     """
     unknown = _unknown(needed.aggregate_requests, results)
@@ -403,7 +403,7 @@ def plan_late_passes(
 ) -> list[Pass]:
     """The late passes once more, for the aggregates that shortcuts have not answered either.
 
-    :param results: also those of the first passes; the answers of shortcuts are added.
+    :param results: the results so far, of the first passes too; answers of shortcuts are added.
     """
     wanted = [request for one in late for request in one.aggregates]
     take_shortcuts(wanted, type_of, results)
@@ -480,7 +480,7 @@ def query_passes(requests: Iterable[MetricRequest]) -> list[Pass]:
 
 
 def match_passes(requests: Iterable[MetricRequest], on: date, dataset: DatasetRef) -> list[Pass]:
-    """The passes over a dataset that compare its rows with those of another one.
+    """The passes over a dataset that compare its rows with the rows of another one.
 
     :param on: the judged date, on which the rows of a dataset with dates are compared.
     """
@@ -505,7 +505,7 @@ def match_passes(requests: Iterable[MetricRequest], on: date, dataset: DatasetRe
 def answer_from_log(
     dataset: KnownDataset, requests: Iterable[AggregateRequest], results: AggregateResults
 ) -> None:
-    """Adds the results that the transaction log has exactly."""
+    """Adds the results that the transaction log of the dataset answers exactly."""
     by_date: dict[date | None, list[Aggregate]] = {}
     for request in requests:
         by_date.setdefault(request.date, []).append(request.aggregate)
@@ -560,8 +560,8 @@ def _needed_by_shortcut(request: AggregateRequest) -> list[AggregateRequest]:
 def _deferred(
     requests: Iterable[AggregateRequest], tried: AbstractSet[AggregateRequest]
 ) -> tuple[list[AggregateRequest], list[AggregateRequest]]:
-    """The aggregates to read first, with those that shortcuts need, and those the shortcuts may
-    answer then.
+    """The aggregates to read first, including all that shortcuts need; and the aggregates that
+    shortcuts may answer then.
 
     :param tried: aggregates whose results are known, and whose shortcuts found no answer.
     """
@@ -594,7 +594,8 @@ def _waiting(request: AggregateRequest, tried: AbstractSet[AggregateRequest]) ->
 
 @dataclass(frozen=True, slots=True)
 class Deferral:
-    """Aggregates that shortcuts may answer come `later`, if at all; `extra` is what these need."""
+    """The aggregates to read `later`, only if shortcuts do not answer them; `extra` are the ones
+    that these shortcuts need."""
 
     later: frozenset[Aggregate]
     extra: tuple[Aggregate, ...]
@@ -621,7 +622,7 @@ def defer_answerable(aggregates: Iterable[Aggregate]) -> Deferral:
 
 
 def _buffer(aggregate: Aggregate) -> object:
-    """What Spark keeps while it reads rows: equal for an extreme and for its string."""
+    """The identity of Spark's aggregation buffer: equal for an extreme and for its string."""
     return (aggregate.statistic, aggregate.column) if aggregate.statistic else aggregate.sql
 
 
@@ -711,7 +712,8 @@ def split_into_passes(
 
 
 def pass_key(aggregate: Aggregate) -> object:
-    """Equal for aggregates that one reshaping of the rows answers; None for those over the rows."""
+    """A key that aggregates share if one reshaping of the rows answers them; None for aggregates
+    over the rows themselves."""
     match aggregate.over:
         case None:
             return None
@@ -722,7 +724,7 @@ def pass_key(aggregate: Aggregate) -> object:
 
 
 def _by_day(requests: list[AggregateRequest]) -> Iterator[list[AggregateRequest]]:
-    """All aggregates at once, or those of the day with the most of them apart from the others."""
+    """All aggregates at once, or separately the ones of the day that has most of them."""
     by_date: dict[date | None, list[AggregateRequest]] = {}
     for request in requests:
         by_date.setdefault(request.date, []).append(request)

@@ -88,7 +88,7 @@ def _limit(node: nodes.Expression) -> sql.Limit | None:
 
 
 UNTYPED = row_values.RowTypes(lambda _: row_values.UNKNOWN)
-"""For a plan whose datasets have not been opened yet."""
+"""Unknown types, for a plan whose datasets have not been opened yet."""
 
 _ITEM = sql.quote_name(ITEM)
 
@@ -268,7 +268,7 @@ class _PredicateWriter:
         return row_values.value_of(node, self.types)
 
     def _test(self, node: nodes.Expression) -> tuple[str, Sequence[row_values.Cause]]:
-        """A test as Spark SQL, and why it may have no answer."""
+        """A test as Spark SQL, and the causes for which it may have no answer."""
         parts = nodes.operands_of(node)
         values = [*map(self._value, parts)]
         value, text = values[0], values[0].sql
@@ -307,7 +307,7 @@ class _PredicateWriter:
 def _causes(
     parts: Sequence[nodes.Expression], values: Sequence[row_values.RowValue]
 ) -> list[row_values.Cause]:
-    """Failures while computing the compared values, and which of these are NaN."""
+    """The causes for which compared values are missing or NaN."""
     causes = [cause for value in values for cause in value.causes]
     is_number = any(value.is_number for value in values)
     for part, value in zip(parts, values, strict=True):
@@ -324,7 +324,7 @@ def _causes(
 
 
 def _matches(operand: nodes.Expression, text: str, pattern: str) -> str:
-    """Faster tests come first, and the pattern itself only if they are negative."""
+    """The SQL of a match: faster tests come first, the pattern itself only if they are negative."""
     quick = quick_pattern(pattern)
     plain = f"{text} RLIKE {sql.quote_literal(quick)}"
     first = quicker(text, quick) if isinstance(operand, nodes.Name) else None
@@ -366,7 +366,7 @@ def undecided_rows(where: model.RowPredicate, types: row_values.RowTypes) -> Agg
 def fail_undecided(
     request: model.MetricRequest, count: int, types: row_values.RowTypes, scanned: model.Scanned
 ) -> None:
-    """Leaves a request without a value, because its filter cannot decide this many rows."""
+    """Records that a request has no value, because its filter cannot decide this many rows."""
     assert request.where is not None
     causes = dict.fromkeys(cause.words for cause in causes_of(request.where.node, types))
     rows = "1 row" if count == 1 else f"{count} rows"
@@ -388,7 +388,7 @@ def groupings_of(
 
     If all of them list their groups, other rows are not grouped.
 
-    :param constants: those of the suite, evaluated.
+    :param constants: the constants of the suite, evaluated.
     """
     by_columns: dict[tuple[str, ...], list[tuple[nodes.ForEach, int]]] = {}
     for check in suite.checks:
@@ -408,7 +408,7 @@ def groupings_of(
 def judged_groups(for_each: nodes.ForEach, constants: nodes.Constants) -> model.JudgedGroups:
     """The groups that an assertion is judged for.
 
-    :param constants: those of the suite, evaluated.
+    :param constants: the constants of the suite, evaluated.
     """
     listed = None
     if for_each.groups is not None:
@@ -443,9 +443,10 @@ def only_listed(grouping: model.Grouping, types: row_values.RowTypes) -> model.R
 
 
 def misfit(judged: model.JudgedGroups, types: Mapping[str, tuple[str, ...]]) -> str | None:
-    """Why listed groups, or those of two datasets, can never be equal; None if they can.
+    """The reason why listed groups, or the groups of two datasets, can never be equal; None if they
+    can.
 
-    :param types: by dataset, those of the columns; empty if unknown.
+    :param types: the types of the grouping columns by dataset; empty if unknown.
     """
     for group in judged.listed or ():
         for dataset, kinds in types.items():

@@ -66,7 +66,7 @@ def adjust(
 ) -> Adjustment:
     """Applies all rules of the profiles in definition order. A share is not scaled.
 
-    :param constants: those of the suite, evaluated.
+    :param constants: the constants of the suite, evaluated.
     :raises RequestError: together they nearly disable a required assertion.
     """
     severity = Severity(assertion.severity.text) if assertion.severity else nodes.DEFAULT_SEVERITY
@@ -174,12 +174,12 @@ def _first_mention(suite: nodes.Suite, dataset: str) -> Span:
 DEFAULT_AVAILABILITY_THRESHOLD = 0.9
 DEFAULT_OPTIONS = RunOptions()
 QUIET = RunOptions(allow_empty=True)
-"""Without the implicit assertions that datasets have rows."""
+"""Run options without the implicit assertions that datasets have rows."""
 
 _LONGEST_WORDS = 80
 
 _FIRST_DATE, _LAST_DATE = date(1000, 1, 1), date(9000, 12, 31)
-"""Between them there is room for all dates that an assertion may compare with."""
+"""The bounds of the target date, far enough from Python's for all dates of lagged metrics."""
 
 
 def resolve(
@@ -192,8 +192,8 @@ def resolve(
     sources: Mapping[str, str] = MappingProxyType({}),
     chosen: model.Chosen | None = None,
 ) -> model.Plan:
-    """The plan of a suite without errors, over datasets that `check_datasets` accepted. That of a
-    request is `plan_of`.
+    """The plan of a suite without errors, over datasets that `check_datasets` accepted. For a
+    request, call `plan_of`.
 
     :param sources: the contents of further files that contain assertions, by name.
     :param chosen: the result of a selection: only the datasets that it reads are needed.

@@ -1,5 +1,5 @@
-"""The types in a row predicate, what no engine can compute with them, and row values as Spark SQL:
-nothing in it raises, and nothing is lost without a trace.
+"""Checks the types in row predicates, and translates row values to Spark SQL that never raises and
+that detects every operation without a result.
 
 Spark would detect most errors of types too, but late and only in ANSI mode: there the scan ends at
 the first string that is not a number, and elsewhere the string silently becomes NULL.
@@ -152,12 +152,12 @@ _DAY_COUNTS = ("tinyint", "smallint", "int", "bigint")
 
 
 class TypeObjection(Exception):  # noqa: N818 - it carries a message, nothing went wrong
-    """Why something cannot be computed, according to the types."""
+    """The types of operands rule out a computation; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowTypes:
-    """The types in the scope of a predicate: those of columns, and that of an enclosing item."""
+    """The types in the scope of a predicate: of the columns, and of the enclosing item."""
 
     of_column: ColumnTypes
     of_item: str = "void"
@@ -329,7 +329,8 @@ def operand_types(node: nodes.Arithmetic, left: str, right: str) -> tuple[str, s
 
 
 def _type_of_digits(node: nodes.Expression, node_type: str) -> str:
-    """Next to a decimal, Spark gives an integer literal exactly its digits."""
+    """The type of an operand next to a decimal, where Spark gives an integer literal its exact
+    number of digits."""
     match node:
         case nodes.Number(value=int() as value):
             return f"decimal({len(str(abs(value)))},0)"
@@ -342,7 +343,7 @@ def is_duration(spark_type: str) -> bool:
 
 
 def objection_to_comparison(left: str, right: str, text: str | None = None) -> str | None:
-    """Why values of two types cannot be compared, in a few words; None if they can.
+    """The reason why values of two types cannot be compared; None if they can.
 
     :param text: the string, if one of them is a literal.
     """
@@ -424,8 +425,8 @@ _AFTER_LAST = {
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why a predicate cannot be true for a row: in words, and as Spark SQL that is true for such
-    rows and never NULL."""
+    """A reason why a predicate cannot be true for a row: in words, and as Spark SQL that is true
+    for such rows and never NULL."""
 
     words: str
     sql: str
@@ -541,8 +542,8 @@ def _arithmetic(node: nodes.Arithmetic, left: RowValue, right: RowValue) -> RowV
 
 
 def _tried(op: str, first: str, second: str, types: tuple[str, str]) -> str:
-    """An operation that gives NULL where it has no result. Its decimals and moments are cast to the
-    types that they have, which Spark leaves out: other engines are thereby told the types."""
+    """The SQL of an operation that is NULL where it has no result. Decimals, dates, timestamps and
+    intervals are cast explicitly: Spark leaves that out, other engines need it."""
     left, right = types
     if _is_timestamp(left) and _is_timestamp(right):
         left = right = widest(left, right, "timestamp_ntz")
@@ -599,7 +600,7 @@ def _days_away(op: str, left: RowValue, right: RowValue, words: str) -> RowValue
 def _losses(
     op: str, left: RowValue, right: RowValue, result: RowValue, words: str
 ) -> Iterator[Cause]:
-    """Why an operation may have no result."""
+    """The causes for which an operation may have no result."""
     if op == "/":
         yield Cause(
             f"division by zero in {words}",
@@ -614,7 +615,7 @@ def _losses(
 
 
 def _lost(problem: str, words: str, result: str, *operands: RowValue) -> Cause:
-    """True if there is no result although all operands have values."""
+    """The cause that an operation has no result although all operands have values."""
     given = (f"{side.sql} IS NOT NULL" for side in operands if not side.is_literal)
     return Cause(f"{problem} in {words}", f"({' AND '.join((*given, f'{result} IS NULL'))})")
 
@@ -670,7 +671,7 @@ def _held(values: list[RowValue], words: str) -> list[RowValue]:
 
 
 def _reached(arguments: list[RowValue]) -> Iterator[Cause]:
-    """The causes in arguments of which the first one that is not NULL counts."""
+    """The causes in the arguments of `coalesce`, up to the first one that is not NULL."""
     before: list[str] = []
     for argument in arguments:
         for cause in argument.causes:

@@ -1,5 +1,5 @@
-"""What the schema of a dataset implies for requests, before anything is scanned; and what is
-compared between two datasets.
+"""Checks and answers requests by the schema of a dataset, before anything is scanned; and pairs the
+columns that are compared between two datasets.
 
 Rows match by their keys: NULL matches NULL, NaN matches NaN, and -0.0 equals 0.0. If a key occurs
 several times, as many rows match as both sides have; the remaining ones are missing or extra.
@@ -36,7 +36,8 @@ from dqx_airflow.values import DatasetField
 from dqx_airflow.values.exact import Number
 
 INFINITE = "its result is infinite"
-"""Why there is no value if a floating-point result overflows, or the data contain an infinity."""
+"""The reason for a missing value if a floating-point result overflows, or the data contain an
+infinity."""
 
 _COLUMNS = (ArgumentKind.COLUMN, ArgumentKind.COLUMNS)
 _GROUPED = frozenset(
@@ -59,7 +60,7 @@ class Schema:
         return cls(dataset, {field.name: field.type for field in fields})
 
     def find(self, name: str) -> ColumnPath | None:
-        """What a name refers to; None if nothing."""
+        """The column or field that a name refers to; None if there is none."""
         return find_column_path(name, self.types)
 
     def type_of(self, name: str) -> str:
@@ -89,7 +90,8 @@ class Schema:
 def places_of(
     requests: Iterable[MetricRequest], lookups: Iterable[Lookup], schema: Schema
 ) -> dict[str, ColumnPath]:
-    """What names in valid requests and lookups refer to if no column is spelled like that."""
+    """The column or field for each name in valid requests and lookups that is not spelled exactly
+    like a column."""
     names = [name for request in requests for name in columns_of(request, schema)]
     for lookup in lookups:
         names += [lookup.column] if lookup.dataset == schema.dataset else []
@@ -150,7 +152,7 @@ def texts_of(request: MetricRequest, schema: Schema, columns: Sequence[str]) -> 
 
 
 def objection_to_lookup(lookup: Lookup, schema: Schema, reference: Schema | None) -> str | None:
-    """Why a lookup is not possible; None if it is.
+    """The reason why a lookup is not possible; None if it is.
 
     :param reference: None if the dataset that it looks into could not be read.
     """
@@ -172,7 +174,7 @@ def objection_to_lookup(lookup: Lookup, schema: Schema, reference: Schema | None
 def objection_to(
     request: MetricRequest, schema: Schema, unusable: Mapping[Lookup, str]
 ) -> str | None:
-    """Why a request cannot be computed; None if it can.
+    """The reason why a request cannot be computed; None if it can.
 
     :param unusable: the reasons why some lookups are not possible.
     """
@@ -264,7 +266,7 @@ def _check_literals(column: str, literals: Sequence[object], schema: Schema) -> 
 
 
 def columns_of(request: MetricRequest, schema: Schema) -> Iterator[str]:
-    """The columns that a valid request names, as it spells them; those of its filter last."""
+    """The names of columns in a valid request, as it spells them; last the ones in its filter."""
     yield from request.columns
     for predicate in request.predicates:
         yield from _columns_in(predicate, schema)
@@ -297,7 +299,7 @@ MOST_NEAR = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The rows of a dataset beside those of a reference. `compared` is None for all columns."""
+    """A comparison of the rows of two datasets. `compared` is None for all columns."""
 
     dataset: str
     reference: str
@@ -345,7 +347,7 @@ class ColumnPair:
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """The number of rows that differ, and of those in the dataset."""
+    """The numbers of missing, extra and changed rows, and of all rows in the dataset."""
 
     missing: int
     extra: int

@@ -1,7 +1,7 @@
 """The assertions that a selection keeps, and its words that match nothing.
 
-From a request to its plan, also that of a shadow suite: judged beside the suite of a gate, in the
-same scan, without affecting the outcome.
+Also makes the plan of a request, and the plan of its shadow suite, which is judged in the same scan
+without affecting the outcome.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ _OTHER_CHARACTERS = re.compile(r"[^a-zA-Z0-9_]+")
 @dataclass(frozen=True, slots=True)
 class Selectable:
     """The properties by which an assertion, or a clause of a contract, can be selected. `tags` are
-    in lower case, `paths` lead to what it enforces: selecting an enclosing element selects it as
-    well. `ids` are those of its rule, its field and its model in the contract."""
+    in lower case, `paths` lead to the clause that it enforces: selecting an enclosing element
+    selects it as well. `ids` identify its rule, its field and its model in the contract."""
 
     name: str
     check: str
@@ -87,11 +87,11 @@ def checked_suite(request: GateRequest) -> Checked:
 def plan_of(
     request: GateRequest, checked: Checked, columns: Mapping[str, Iterable[Watched]] = _NO_COLUMNS
 ) -> Plan:
-    """The plan of a request, whoever asks: a gate, its shadow, `dql run` and `dql explain`, a
-    backtest, or Python.
+    """The plan of a request, the same for every caller: a gate, its shadow, `dql run` and
+    `dql explain`, a backtest, or Python.
 
     :param checked: its suite, without errors.
-    :param columns: by watched dataset what is claimed of its columns, as far as they are known.
+    :param columns: the claims about the columns of each watched dataset, as far as they are known.
     :raises SourceError: its datasets lack what the suite needs.
     :raises RequestError: it selects nothing, or something that does not exist.
     """
@@ -113,7 +113,7 @@ def plan_of(
 def chosen_of(
     request: GateRequest, suite: nodes.Suite, sources: Mapping[str, str] = MappingProxyType({})
 ) -> Chosen | None:
-    """What the selection of a request leaves of its suite; None if it has no selection.
+    """The part of its suite that a request selects; None if it has no selection.
 
     :raises RequestError: it leaves nothing, or names something that does not exist; or it excludes
         a P0 or required assertion from a gate that promotes.
@@ -175,7 +175,7 @@ def choose(
     *,
     sources: Mapping[str, str] = MappingProxyType({}),
 ) -> Chosen:
-    """What a selection leaves of a suite without errors.
+    """The selected part of a suite without errors.
 
     :param datasets: the known ones; a suite may use others, which need not exist.
     :param contract: the contract that the suite was compiled from.
@@ -416,7 +416,7 @@ def shadow_suite(
 ) -> ShadowSuite:
     """A shadow for a request, with its imports; an error in it becomes its `problem`.
 
-    :param datasets: those of the gate: a shadow must not use others.
+    :param datasets: the datasets of the gate: a shadow must not use others.
     :param name: its name in results.
     """
     if isinstance(source, Unreadable):
@@ -431,7 +431,8 @@ def shadow_suite(
 def shadow_plan(
     request: GateRequest, columns: Mapping[str, Iterable[Watched]] = _NO_COLUMNS
 ) -> tuple[Plan | None, str | None]:
-    """The plan of the shadow of a request, or why it has none; neither without a shadow."""
+    """The plan of the shadow of a request, or the reason why it has none; neither without a
+    shadow."""
     shadow = request.shadow
     if shadow is None:
         return None, None

@@ -54,7 +54,7 @@ class Measurements:
         return Measurements(*(getattr(self, name) | getattr(other, name) for name in names))
 
     def gap(self, key: str) -> str:
-        """Why there is no value of a key: of `null_count(email) of 'orders', 7 days before`."""
+        """The reason why a key, `null_count(email) of 'orders', 7 days before`, has no value."""
         dataset, metric, arguments, lag, *_ = json.loads(key)
         shown = ", ".join(one if isinstance(one, str) else json.dumps(one) for one in arguments)
         before = f", {lag} day{'' if lag == 1 else 's'} before" if lag else ""
@@ -89,9 +89,9 @@ def request_key(request: model.MetricRequest, on: date) -> str:
 def requests_behind(
     assertion: model.PlannedAssertion, *, with_history: bool = False
 ) -> tuple[model.MetricRequest, ...]:
-    """The requests of an assertion, and the row counts that tell whether other dates had data.
+    """The requests of an assertion, and the row counts that show whether other dates had data.
 
-    :param with_history: also those that tell what is usual, which are stored with their own days.
+    :param with_history: also the requests for usual values, which are stored with their own days.
     """
     requests = (*assertion.requests, *(assertion.history if with_history else ()))
     counts = (
@@ -181,8 +181,8 @@ def measurements_from(text: str | None) -> Measurements:
 
 
 def reading_of(ref: DatasetRef, on: date) -> str:
-    """A short hash of how a dataset is read: place, filter, columns, options. A date in a path, or
-    in a filter, does not matter."""
+    """A short hash of how a dataset is read: location, filter, columns, options. A date in a path,
+    or in a filter, does not matter."""
     place = (ref.path, ref.table, ref.query, ref.filter, *filter(None, (ref.conn_id,)))
     days = (ref.date_column, ref.date_format, ref.time_zone)
     parts = (*place, *days, ref.format, ref.schema, str(sorted(ref.options)))
@@ -226,7 +226,7 @@ def _read_groups(rows: Iterable[Any], types: Iterable[str]) -> model.GroupValues
 
 
 def _plain(value: Any) -> Any:
-    """A value that no number of JSON says exactly, as an object.
+    """A value that a JSON number cannot hold exactly, as an object.
 
     :raises TypeError: it is another one.
     """
@@ -259,14 +259,14 @@ class DataGap:
 
 @dataclass(frozen=True, slots=True)
 class UsualBehind:
-    """What is usual for the subject of a condition; None, and a `gap`, if too little is known."""
+    """The usual limits for the value of a condition; None, and a `gap`, if too little is known."""
 
     limits: UsualLimits | None
     gap: str
     is_of_subject: bool
 
     def repeats(self, value: MetricValue) -> bool:
-        """True if the value is exactly that of the day before, which no other day repeated."""
+        """True if the value is exactly yesterday's, and no other day repeated the day before."""
         last = self.limits.repeated if self.limits is not None else None
         return self.is_of_subject and last is not None and derived.as_float(value) == last
 
@@ -283,7 +283,7 @@ class KnownValues:
     plan: model.Plan
     skip_dates: frozenset[date]
     on: date | None = None
-    """The date that counts for the calendar, if it is not that of the plan."""
+    """The date that counts for the calendar, if it is not the date of the plan."""
 
     def has_data(self, request: model.MetricRequest) -> bool:
         """False if the date of a request is unavailable.
@@ -305,7 +305,7 @@ class KnownValues:
         return None
 
     def gap(self, requests: Iterable[model.MetricRequest]) -> DataGap | None:
-        """What is missing if too few of the dates that the requests need have data, else None."""
+        """The missing dates if too few of the dates that the requests need have data, else None."""
         least = self.plan.availability_threshold
         needed = {(request.dataset, request.date): request for request in requests}
         missing = [key for key, request in needed.items() if not self.has_data(request)]
@@ -323,7 +323,7 @@ class KnownValues:
         )
 
     def _fine(self, days: Sequence[model.Term]) -> Sequence[model.Term]:
-        """The values of earlier days without those that are labelled as issues, unless all are."""
+        """The values of earlier days without the days labelled as issues, unless all are."""
 
         def is_fine(term: model.Term) -> bool:
             request = next(model.requests_of(term))
@@ -358,7 +358,7 @@ class KnownValues:
         return tuple(map(self.value_of, terms))
 
     def usual_behind_bounds(self, assertion: model.PlannedAssertion) -> UsualBehind | None:
-        """What is usual, if a limit of the assertion says so."""
+        """The usual limits, if the assertion is compared with any."""
         for bound in assertion.condition.bounds:
             for limit in model.usual_limits_in(bound):
                 values = self.values_of(limit.terms)

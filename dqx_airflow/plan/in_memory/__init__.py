@@ -1,4 +1,4 @@
-"""The reference engine: plans computed in plain Python over small tables in memory.
+"""The reference engine: plans computed in Python, without Spark, over small tables in memory.
 
-It is slow and simple on purpose. Its results equal those of Spark; the tests check both.
+It is slow and simple on purpose. Its results equal Spark's; the tests check both.
 """

@@ -142,7 +142,8 @@ class _Measuring:
                     failures[request] = f"a regular expression needs Spark: {error}"
 
     def _with_lookups(self, dataset: _Dataset) -> tuple[_Dataset, dict[model.Lookup, str]]:
-        """The dataset with what its lookups find; and those that find nothing, and why."""
+        """The dataset with the values for its lookups; and the lookups that are not possible, with
+        the reasons."""
         known: dict[model.Lookup, Known] = {}
         unusable: dict[model.Lookup, str] = {}
         for lookup in self.plan.lookups:
@@ -187,8 +188,8 @@ class _Measuring:
 
 @dataclass(frozen=True, slots=True)
 class _Dataset:
-    """A table, the values of other tables that lookups find there, and its rows by date, as far as
-    they were asked for."""
+    """A table, the values of other tables that its lookups need, and its rows by date, as far as
+    they were requested."""
 
     ref: DatasetRef
     table: Table

@@ -2,8 +2,8 @@
 Python's `re`.
 
 The tree of a regular expression is rewritten: every character as a set of characters, so that line
-ends, flags and classes are those of Java; `$` is the end of the string. What Python does not
-support is rejected.
+ends, flags and classes mean the same as in Java; `$` is the end of the string. An expression that
+Python does not support is rejected.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _set(characters: syntax.Characters) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The values of a column into which another column is looked up."""
+    """The values of a reference column, among which a lookup searches values of another column."""
 
     own: str
     other: str
@@ -128,7 +128,8 @@ class EvaluatedRow:
     def holds(self, node: nodes.Expression, *, is_opposite: bool = False) -> bool | None:
         """Whether a predicate that `RowTypes.check` accepted is true for the row.
 
-        Neither it nor its negation is true if a tested value is NaN, or was lost on the way.
+        Neither it nor its negation is true if a tested value is NaN, or has no result although its
+        operands have values.
         """
         match node:
             case nodes.Junction(op=op, left=left, right=right):
@@ -190,7 +191,7 @@ class EvaluatedRow:
         return _not(_all(map(_not, truths)))
 
     def _is_sound(self, test: nodes.Expression) -> bool:
-        """False if the result is unknown: a tested value was lost, or is NaN."""
+        """False if the result of a test is unknown: a value is NaN, or `is_lost`."""
         parts, may_be_nan = nodes.operands_of(test), isinstance(test, nodes.IsNull | nodes.IsNan)
         return not any(
             self.is_lost(part) or (not may_be_nan and _has_nan(self.value(part))) for part in parts
@@ -216,7 +217,7 @@ class EvaluatedRow:
                 return False
 
     def _is_any_lost(self, call: nodes.Call) -> bool:
-        """The same for arguments of which the first one that is not NULL counts."""
+        """True if an argument of `coalesce` is lost before one that is not NULL."""
         for argument in call.arguments:
             if self.is_lost(argument):
                 return True

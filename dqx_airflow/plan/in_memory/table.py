@@ -1,5 +1,5 @@
-"""Small tables in memory, with Spark's types; their strings cast like those of files with declared
-columns, their numbers computed like Spark's `try_` functions: NULL, never an error."""
+"""Small tables in memory, with Spark's types. Strings are cast like the values of files with
+declared columns, numbers computed like Spark's `try_` functions: NULL, never an error."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ class TableError(ValueError):
 class Table:
     """Columns with their types, and rows in their order; None stands for NULL.
 
-    Timestamps are held in UTC, those of type timestamp_ntz without a time zone, arrays as tuples,
+    Timestamps are held in UTC, or without a time zone for the type timestamp_ntz, arrays as tuples,
     structs as dicts, maps as tuples of pairs ordered by key.
 
     If the values were cast from strings, `texts` are the columns concerned. The values of a row are
@@ -355,7 +355,7 @@ def _as_written(cell: Any, wanted: str) -> Any:
     """Converts a value to the type that was wanted, also within a nested value: pandas has neither
     decimals, dates nor integers with NULL, and Python no sizes of numbers.
 
-    :raises TableError: another number would stand for it.
+    :raises TableError: the value would become another number.
     """
     if wanted in WHOLE_SIZES and _is_whole(cell):
         return int(cell)
@@ -385,7 +385,7 @@ def _is_whole(cell: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """A value of NumPy or pandas as one of Python; their missing values as NULL."""
+    """Converts a value of NumPy or pandas to Python; their missing values to NULL."""
     package = type(value).__module__.partition(".")[0]
     if package == "pandas" and type(value).__name__ in ("NAType", "NaTType"):
         return None
@@ -401,7 +401,7 @@ def _plain(value: Any) -> Any:
 
 
 def _fitted(value: Any, spark_type: str, row: int, column: str) -> Any:
-    """The value in its form in a column of the type."""
+    """The value as a column of the type holds it."""
     if value is None:
         return None
     try:
