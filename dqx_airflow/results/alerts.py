@@ -1,5 +1,4 @@
-"""The failures of past days, and their labels: of a suite, or those of the last weeks by gate, from
-an open store, for pages."""
+"""The failures of past days with their labels: of one suite, or recent ones of several gates."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ AssertionOfGate: TypeAlias = tuple[str, int, str, str]
 
 
 class LabelKind(str, Enum):
-    """What a label can say about a verdict."""
+    """The meaning of a label: whether the verdict was right."""
 
     FALSE_POSITIVE = "false positive"
     TRUE_POSITIVE = "true positive"
@@ -55,9 +54,11 @@ class LabelKind(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """A verdict of a past day, with its label if it has one. `map_index` is that of an instance of
-    a mapped gate, -1 for others; `attempt_id` is the scheduler's. `explains` are the other failures
-    of a dataset, if this one is that it has no rows."""
+    """A verdict of a past day, with its label if it has one.
+
+    `map_index` is the index of the instance of a mapped gate, -1 if the gate is not mapped.
+    `attempt_id` is the id of the scheduler's attempt. If the failure is a dataset without rows,
+    `explains` are the names of the other failures on that dataset."""
 
     gate: str
     date: date
@@ -76,7 +77,7 @@ class Alert:
 
     @property
     def label_kind(self) -> LabelKind | None:
-        """What its label says about the verdict; None without a label."""
+        """The meaning of the label for this verdict; None without a label."""
         if self.label is None:
             return None
         failed = self.verdict.status is Status.FAILED
@@ -98,7 +99,7 @@ def alerts(
 
     :param suite: the name of the suite, as in its file.
     :param map_index: only this instance of a mapped gate.
-    :param unlabelled: only those without a label.
+    :param unlabelled: only failures without a label.
     :raises StoreError: the store exists and cannot be read.
     """
     results = opened(results)
@@ -129,8 +130,8 @@ def alerts_among(runs: Iterable[PastRun], labels: Iterable[Label]) -> tuple[Aler
 
 @dataclass(frozen=True, slots=True)
 class NewLabel:
-    """A user's judgement on one verdict. `map_index` is that of an instance of a mapped gate; None
-    if it is not given."""
+    """A user's judgement on one verdict. `map_index` is the index of an instance of a mapped gate;
+    None if it is not given."""
 
     date: date
     assertion: str
@@ -148,7 +149,7 @@ def labels_for(
     *,
     gate: str | None = None,
 ) -> tuple[tuple[Label, ...], tuple[str, ...]]:
-    """The labels for judgements, and the errors of those without one.
+    """Creates labels for judgements; returns the labels, and the errors of invalid judgements.
 
     :raises RequestError: several gates run the suite, and none is named.
     :raises StoreError: the store exists and cannot be read.
@@ -229,14 +230,14 @@ def _of_instance(
 
 
 DAYS = 30
-"""An alert is recent if it is about one of the last days of its gate's data."""
+"""An alert is recent if its date is among this many last days of the gate's data."""
 
 _FAILED = f"\"status\" = '{Status.FAILED.value}'"
 
 
 def recent_alerts(results: StoredResults, gates: Collection[str]) -> tuple[Alert, ...]:
-    """The failures of some gates in the last 30 days of data, oldest day first. Of a dataset
-    without rows, only that is one.
+    """The failures of some gates in the last 30 days of data, oldest day first. A dataset without
+    rows counts as one failure, which explains the others.
 
     :raises StoreError: the store exists and cannot be read.
     """
@@ -249,8 +250,8 @@ def recent_alerts(results: StoredResults, gates: Collection[str]) -> tuple[Alert
 
 
 def _causes(failures: Sequence[schema.Row]) -> Mapping[tuple[str, str], Sequence[str]]:
-    """The failures of a run, each with the names of those that it explains: of a dataset without
-    rows, the implicit assertion explains all others."""
+    """The failures of a run, each with the names of the failures that it explains: if a dataset has
+    no rows, its implicit assertion explains all others."""
     empty = {
         row["datasets"][0]: (row["check"], row["name"])
         for row in failures

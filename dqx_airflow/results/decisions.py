@@ -31,7 +31,7 @@ def write_waivers(results: StoredResults, waivers: Iterable[Waiver]) -> None:
 def waivers_of(
     results: StoredResults | str, gates: Collection[str] | None = None
 ) -> tuple[Waiver, ...]:
-    """The waivers of gates, also those that have ended, oldest first.
+    """The waivers of gates, including ended ones, oldest first.
 
     :raises StoreError: the store exists and cannot be read.
     """
@@ -48,7 +48,7 @@ def waivers_of(
 
 
 def decisions_on(results: StoredResults, key: RunKey, slice: str) -> Decisions:
-    """What people have decided about a gate and a slice.
+    """The waivers of a gate, and the data of a slice that people accepted.
 
     :raises StoreError: the store exists and cannot be read.
     """
@@ -87,7 +87,7 @@ def judged(results: StoredResults, gate: str, on: date, run_id: str) -> GateRepo
 
 
 def why_not_acceptable(report: GateReport) -> str:
-    """Why no one can accept the data of a report; empty if someone can."""
+    """The reason why the data of a report cannot be accepted; empty if it can."""
     if report.outcome is not Outcome.BLOCKED:
         return f"it is {report.outcome}: only the data of a blocked gate can be accepted"
     unknown = [dataset.name for dataset in report.datasets if dataset.fingerprint is None]
@@ -141,7 +141,8 @@ def acceptance_of(report: GateReport, author: str, reason: str) -> IncidentNote:
 
 
 def gates_called(results: StoredResults, gate: str) -> list[str]:
-    """The names in the results of a gate, which are those of its suites if it has several.
+    """The names under which the results of a gate are stored: a gate with several suites has one
+    for each suite.
 
     :raises RequestError: there are none.
     :raises StoreError: the store cannot be read.

@@ -4,10 +4,10 @@ or a person closes them; and users' notes on them, which are append-only.
 A slice is what one run of a gate is about: a date of its datasets, of one instance of a mapped
 task, of the rows in `promote_slice`.
 
-What changed between the last good run of a gate and a bad one is told in words: for the page of an
-incident, the tab of a gate and the terminal. Only the reports of both are compared, in which masked
-values are hidden; neither the data nor its log is read. The failing rows are those that are stored:
-the first ones, not a random sample.
+The changes between the last good run of a gate and a bad one are described in words: for the page
+of an incident, the tab of a gate and the terminal. Only the reports of both runs are compared, in
+which masked values are hidden; neither the data nor its log is read. The failing rows are the
+stored ones: the first rows that failed, not a random sample.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class IncidentNote:
 
     `kind` is `acknowledged` (the author takes care of it), `comment`, `closed` (the author ends the
     incident, for the reason in `text`), or `accepted` (the author accepts the data that the run
-    `run_id` judged, for that reason). `map_index` is that of an instance of a mapped gate, -1
-    for others; `slice` is that of the run. `at` is in UTC.
+    `run_id` judged, for that reason). `map_index` is the index of the instance of a mapped gate, -1
+    if the gate is not mapped; `slice` is the slice of the run. `at` is in UTC.
     """
 
     gate: str
@@ -63,8 +63,8 @@ class IncidentNote:
 @dataclass(frozen=True, slots=True)
 class Incident:
     """A slice that was blocked or broken. `runs` are its bad runs, of all attempts and of each
-    suite of the gate, the last one first; `repair` is the run that left nothing bad, and `notes`
-    are those of people, oldest first."""
+    suite of the gate, the last one first; `repair` is the run that left nothing bad; `notes` are
+    written by people, oldest first."""
 
     runs: tuple[RunRow, ...]
     repair: RunRow | None = None
@@ -82,7 +82,7 @@ class Incident:
 
     @property
     def id(self) -> str:
-        """What identifies it for ever: the id of its first run."""
+        """The permanent id of the incident: the id of its first run."""
         return self.first.run_id
 
     @property
@@ -108,13 +108,13 @@ class Incident:
 
     @property
     def closing(self) -> IncidentNote | None:
-        """The note that closed it; a bad run after it opens it again."""
+        """The note that closed the incident; None if a bad run has opened it again since."""
         closed = [note for note in self.notes if note.kind == CLOSED]
         return next((note for note in closed if note.at >= self.last.finished_at), None)
 
     @property
     def acknowledgement(self) -> IncidentNote | None:
-        """The first note of the person who takes care of it."""
+        """The first acknowledgement of the incident; None without one."""
         return next((note for note in self.notes if note.kind == ACKNOWLEDGED), None)
 
     @property
@@ -124,7 +124,7 @@ class Incident:
 
     @property
     def status(self) -> str:
-        """How it stands: `blocked`, `broken`, `repaired`, `accepted` or `closed`."""
+        """The status: `blocked`, `broken`, `repaired`, `accepted` or `closed`."""
         if self.repair is not None:
             is_accepted = self.repair.outcome is Outcome.ACCEPTED
             return ACCEPTED if is_accepted else "repaired"
@@ -139,7 +139,7 @@ class Incident:
 
     @property
     def ended_at(self) -> datetime | None:
-        """The time of the good verdict, or of the closing; None while it lasts."""
+        """The time of the good run or of the closing note; None while the incident is open."""
         if self.repair is not None:
             return self.repair.finished_at
         return self.closing.at if self.closing else None
@@ -159,7 +159,7 @@ class Incident:
 
     @property
     def time_to_end(self) -> timedelta | None:
-        """The time from the first verdict to the end; None while it lasts."""
+        """The time from the first verdict to the end; None while the incident is open."""
         return self.ended_at - self.detected_at if self.ended_at else None
 
 
@@ -193,7 +193,9 @@ def incidents_of(
 
 
 def _of_one_place(runs: Sequence[RunRow]) -> list[Incident]:
-    """The incidents of one date and map index, of the runs in the order of their start."""
+    """The incidents of one date and map index.
+
+    :param runs: in the order of their start."""
     ended: list[Incident] = []
     bad: dict[int, list[RunRow]] = {}
     unsettled: dict[int, list[RunRow]] = {}
@@ -212,8 +214,9 @@ def _of_one_place(runs: Sequence[RunRow]) -> list[Incident]:
 
 
 def same_slice(one: str | None, other: str | None) -> bool:
-    """Whether two runs on the same date are about the same rows, by their `slice`: each dataset
-    that both read is at the same place. A run of an earlier version does not say."""
+    """Whether two runs on the same date judged the same rows, by their `slice`: each dataset that
+    both read has the same location. A run of an earlier version has no `slice`, and counts as
+    equal."""
     if one is None or other is None or one == other:
         return True
     first, second = _slice_of(one), _slice_of(other)
@@ -257,7 +260,7 @@ def _is_about(note: IncidentNote, incident: Incident, until: datetime | None) ->
 
 
 def groups_of(incidents: Iterable[Incident]) -> tuple[tuple[Incident, ...], ...]:
-    """Incidents, those of neighbouring dates in one group, newest data first."""
+    """Groups incidents of neighbouring dates, newest data first."""
     newest_first = sorted(incidents, key=lambda incident: incident.date, reverse=True)
     groups: list[list[Incident]] = []
     for incident in newest_first:
@@ -277,8 +280,8 @@ _MOST_RUNS = 20_000
 
 
 def stored_incidents(results: StoredResults | str, wanted: RunsWanted) -> tuple[Incident, ...]:
-    """The incidents of gates in the store, newest data first; suites that one task judges have
-    theirs together.
+    """The incidents of gates in the store, newest data first; suites of the same task share an
+    incident.
 
     :raises StoreError: the store exists and cannot be read.
     """
@@ -321,7 +324,7 @@ def open_slices(
 
 
 def _tasks_among(runs: Iterable[RunRow]) -> dict[str, str]:
-    """For the name of each gate, that of the first suite which the same task judges."""
+    """Maps the name of each gate to the name of the first suite of the same task."""
     tasks: dict[str, str] = {}
     by_attempt: dict[str, set[str]] = {}
     for run in runs:
@@ -344,7 +347,7 @@ class LackingRows:
 def lacking_rows(
     results: StoredResults | str, incidents: Collection[Incident]
 ) -> Mapping[str, tuple[LackingRows, ...]]:
-    """What the targets lack, by the id of the incident.
+    """The rows that are missing from the targets, by the id of the incident.
 
     :raises StoreError: the store exists and cannot be read.
     """
@@ -397,12 +400,12 @@ _SEVERAL = re.compile(r"\d+ rows")
 
 
 Changes: TypeAlias = Mapping[str, Sequence[str]]
-"""What changed in words: lines about each topic."""
+"""Descriptions of changes: lines of text by topic."""
 
 
 def changes_before(results: StoredResults, incident: Incident) -> tuple[tuple[str, Changes], ...]:
-    """What changed before the first bad run of an incident, by the name of the gate: one for each
-    suite that was bad.
+    """The changes before the first bad run of an incident, with the name of the gate: one entry for
+    each suite that was bad.
 
     :raises StoreError: the store exists and cannot be read.
     """
@@ -433,7 +436,7 @@ def is_good_before(run: RunRow | GateReport, bad: RunRow | GateReport) -> bool:
 
 
 def what_changed(judged: Sequence[GateReport], good: GateReport | None) -> Changes:
-    """What changed from a good report to a bad one; without a good one, what the bad one says.
+    """Describes the changes from a good report to a bad one; without a good one, the bad report.
 
     :param judged: the bad reports on the slice, the first one first.
     """
@@ -537,7 +540,7 @@ def _rows_by_value(report: GateReport) -> dict[tuple[str, str], dict[str, int]]:
 
 
 def _differences(bad: GateReport, good: GateReport) -> list[str]:
-    """What the reports say differently, apart from what failed: facts, then values that moved."""
+    """The differences between two reports apart from failures: facts, then changed values."""
     read = [{one.name for one in report.datasets if one.fields} for report in (bad, good)]
     new, old = (_facts(report, read[0] & read[1]) for report in (bad, good))
     changed = [fact for fact in {**new, **old} if new.get(fact) != old.get(fact)][:_MOST_LINES]
@@ -554,7 +557,7 @@ def _differences(bad: GateReport, good: GateReport) -> list[str]:
 
 
 def _facts(report: GateReport, readable: Collection[str]) -> dict[str, str]:
-    """What a report says besides values, by its label."""
+    """The facts in a report other than measured values, by their labels."""
     facts = {"blocks from": report.fail_on.value, "Spark": report.spark_version or "unknown"}
     for one in report.datasets:
         facts[f"rows of {one.name}"] = "unknown" if one.rows is None else f"{one.rows:,}"
@@ -582,7 +585,7 @@ def _measured(report: GateReport) -> dict[str, tuple[float, str]]:
     for verdict in report.with_status(Status.PASSED):
         value, name = verdict.scaled_value, ", ".join(verdict.datasets)
         nulls = f"NULL share of {name}.{verdict.column}"
-        is_said = nulls in found and "null_count(" in verdict.expression
-        if isinstance(value, NUMBERS) and verdict.groups is None and not is_said:
+        is_shown = nulls in found and "null_count(" in verdict.expression
+        if isinstance(value, NUMBERS) and verdict.groups is None and not is_shown:
             found[verdict.name] = float(value), format_in_unit(value, verdict)
     return found

@@ -23,8 +23,8 @@ _STATUS = {"passed": "pass", "failed": "fail", "skipped": "skip", "error": "erro
 def oors_message(report: GateReport) -> dict[str, Any]:
     """The message about a run, with a result for each assertion.
 
-    What failed and cannot block is `warn`. There is no `status` of the whole, which the standard
-    derives from the results, and a gate does not.
+    A failed assertion that cannot block is `warn`. The message has no `status` of the run: the
+    standard derives it from the results, and a gate does not.
     """
     key, contract = report.run_key, report.contract
     of_contract = contract and {"contractId": contract.id, "version": contract.version}
@@ -60,10 +60,11 @@ def _result(report: GateReport, verdict: Verdict) -> dict[str, Any]:
 
 
 def send_message(message: dict[str, Any], url: str, token: str | None = None) -> None:
-    """Posts a message as JSON, again if the server is busy or cannot be reached: receivers know one
-    that arrives twice by its id. Of the URL only the host is named, since the rest may be a secret.
+    """Posts a message as JSON, again if the server is busy or cannot be reached: receivers
+    recognise a message that arrives twice by its id. Errors contain only the host of the URL, since
+    the rest may be a secret.
 
-    :param token: for `Authorization: Bearer`; without one, as `.netrc` says.
+    :param token: for `Authorization: Bearer`; by default the credentials in `.netrc`.
     :raises RequestError: the server refuses the message, or the address is invalid.
     :raises DqxError: the server failed, or was not reached.
     """

@@ -1,6 +1,6 @@
-"""The past of a gate: its days with what was measured, judged and labelled on them, one run for
-each day and instance of a mapped gate. Alerts, labels and backtests begin here, and comparisons
-with shadow suites. `results` is a root, or results with their storage options.
+"""The past of a gate: measurements, verdicts and labels by day, from one run for each day and
+instance of a mapped gate. Alerts, labels, backtests and comparisons with shadow suites use it.
+`results` is a root, or results with their storage options.
 
 Users' labels of verdicts say whether there was a real issue. Append-only; the last one counts. Any
 number of processes may write concurrently, and be killed: a label is stored once, or not at all.
@@ -30,8 +30,8 @@ AssertionKey: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class StoredVerdict:
-    """A gate's verdict on an assertion on a day. `expression` is what it measured, and `value` the
-    result, before profiles."""
+    """A gate's verdict on an assertion on a day. `expression` is the measured expression, and
+    `value` its result, before profiles."""
 
     status: Status
     expression: str
@@ -40,9 +40,10 @@ class StoredVerdict:
 
 @dataclass(frozen=True, slots=True)
 class PastDay:
-    """The facts about one day, or about an instance of a mapped gate on it, by its map index. `now`
-    is when the gate ran. Verdicts and labels are by check and name; a label is True if there was a
-    real issue."""
+    """The measurements, verdicts and labels of one day, or of one instance of a mapped gate on it.
+
+    `map_index` is the index of the instance. `now` is the time at which the gate ran. Verdicts and
+    labels are by check and name; a label is True if there was a real issue."""
 
     date: date
     measured: Measurements
@@ -53,8 +54,8 @@ class PastDay:
 
     @property
     def instance(self) -> Hashable:
-        """What identifies an instance of a mapped gate on all days: the data that it reads. Its map
-        index may belong to other data on another day."""
+        """The identity of an instance of a mapped gate across days: the data that it reads. Its map
+        index may belong to other data on another day. None if the gate is not mapped."""
         if self.map_index < 0:
             return None
         return frozenset(self.measured.reads.items()) or self.map_index
@@ -63,8 +64,8 @@ class PastDay:
 @dataclass(frozen=True, slots=True)
 class ShadowDay:
     """A day on which a gate, or an instance of a mapped gate, had a shadow. Statuses and labels are
-    by check and name; a label is True if there was a real issue. `problem` says why the shadow was
-    not judged."""
+    by check and name; a label is True if there was a real issue. `problem` is the reason why the
+    shadow was not judged."""
 
     date: date
     shadow: str
@@ -88,7 +89,8 @@ _VIEW = files(__package__).joinpath("dql_results.sql").read_text(encoding="utf-8
 @dataclass(frozen=True, slots=True)
 class PastRun:
     """A run that counts for a gate, a date and a map index, -1 if the gate is not mapped. `rows`
-    are those of its assertions, `attempt_id` is the scheduler's."""
+    are the rows of its assertions in `results`, `attempt_id` is the id of the scheduler's attempt.
+    """
 
     run_id: str
     gate: str
@@ -109,9 +111,9 @@ def past_runs(
     """The last run of each gate, date and map index, oldest first, with these columns of the rows
     of its assertions. A missing store has no runs.
 
-    Attempts that a later one supersedes do not count. If several scheduler runs were about one
-    date, the one that was started last counts: for each instance of a mapped gate its own. A
-    partial run counts if there is no other, or if it was blocked or broken.
+    Attempts that a later attempt supersedes do not count. If several scheduler runs had the same
+    date, the last started run counts, separately for each instance of a mapped gate. A partial run
+    counts if there is no complete run, or if it was blocked or broken.
 
     :param wanted: if `failing`, the runs in which no assertion failed are left out.
     :param row_conditions: conditions on the rows, as SQL.
@@ -340,8 +342,8 @@ class Label:
     """Whether there was a real issue in what an assertion of a gate checked on a date.
 
     With `ground_truth` False, a failure was a false alarm; with True, a pass missed an issue.
-    `run_id` is the run whose verdict the author saw, `map_index` that of an instance of a mapped
-    gate, -1 for others. `at` is in UTC.
+    `run_id` is the run whose verdict the author saw, `map_index` the index of the instance of a
+    mapped gate, -1 if the gate is not mapped. `at` is in UTC.
     """
 
     gate: str
@@ -371,8 +373,8 @@ class Label:
 def write_labels(results: StoredResults | str, labels: Iterable[Label]) -> tuple[Label, ...]:
     """Appends labels in one commit, and returns those that were appended.
 
-    A label that repeats the last one for the same verdict is not appended. So it is safe to repeat
-    a call of which it is unknown whether it was finished.
+    A label that repeats the last label of the same verdict is not appended. So an interrupted call
+    can be repeated safely.
 
     :raises StoreError: the store cannot be written.
     """
@@ -401,9 +403,9 @@ def read_labels(
 ) -> tuple[Label, ...]:
     """The labels of some gates on data of some days, oldest label first.
 
-    A label of an older version has no map index: its instance is that of the run that was labelled.
+    A label of an older version has no map index: it belongs to the instance of the labelled run.
 
-    :param all_versions: also those that a later one replaces.
+    :param all_versions: also labels that a later label replaces.
     :raises StoreError: the store exists and cannot be read.
     """
     results, wanted = opened(results), RunsWanted(gates, since=since, until=until)
@@ -431,8 +433,8 @@ def contradictions(
     since: date | None = None,
     until: date | None = None,
 ) -> tuple[tuple[Label, Label], ...]:
-    """The labels that count and say the opposite of what another person said about the same
-    verdict, each with the last label of that person.
+    """The labels that count and contradict the label of another person for the same verdict, each
+    with the last label of that person.
 
     :raises StoreError: the store exists and cannot be read.
     """

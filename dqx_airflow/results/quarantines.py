@@ -1,6 +1,6 @@
-"""What is in a quarantine, a Delta table of bad rows, and how it is discarded; without Spark.
+"""Lists, shows and discards the rows of a quarantine, a Delta table of bad rows, without Spark.
 
-The columns of a gate are before those of the dataset.
+The columns that the gate adds come before the columns of the dataset.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ RUN_ID, RUN_KEY, DATE, REASONS = "dqx_run_id", "dqx_run_key", "dqx_date", "dqx_r
 ASSERTIONS = "dqx_assertions"
 """The assertions behind the reasons: suites may have assertions of the same name."""
 SLICE = "dqx_slice"
-"""Identifies what a row was read from, and the date or the run that it belongs to."""
+"""The identity of the data that a row was read from, with the date or the run."""
 LINE = "dqx_line"
-"""The line of a CSV or JSON file that is malformed as a whole."""
+"""The text of a CSV or JSON line that could not be parsed at all."""
 RELEASE = "dqx_release"
-"""The ids of the releases that a row was to return with, the last one at the end."""
+"""The ids of the releases that selected a row for its return, the last one at the end."""
 MASKED = "dqx.masked"
 """The table property with the columns, as JSON, whose values are masked elsewhere."""
 
@@ -39,8 +39,9 @@ _KEY = re.compile(rf"(.*?)/({DAY})/(.+)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class QuarantinedRows:
-    """The rows of a gate, or an instance of a mapped one, and a date. `reasons` are their numbers
-    by assertion, `keys` the run keys of their runs."""
+    """The quarantined rows of one gate, or of one instance of a mapped gate, and one date.
+
+    `reasons` are the numbers of rows by assertion, `keys` the run keys of the runs."""
 
     gate: str
     date: date
@@ -50,7 +51,7 @@ class QuarantinedRows:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What commands print as JSON."""
+        """The entries that commands print as JSON."""
         return {"gate": self.gate, "date": self.date, "rows": self.rows, "reasons": self.reasons}
 
 
@@ -73,7 +74,7 @@ def quarantine_at(path: str, options: Mapping[str, str] | None) -> DeltaTable:
 def quarantined(
     table: DeltaTable, gate: str | None = None, on: date | None = None, before: date | None = None
 ) -> list[QuarantinedRows]:
-    """What is in a quarantine, oldest dates first.
+    """The rows in a quarantine, grouped by gate and date, oldest dates first.
 
     :param before: only rows of dates before this one.
     """
@@ -100,7 +101,8 @@ def quarantined(
 def shown_rows(
     table: DeltaTable, groups: Sequence[QuarantinedRows], masked: Sequence[str], most: int
 ) -> list[dict[str, Any]]:
-    """Rows with their values masked; of a line that is malformed as a whole, nothing is known."""
+    """At most `most` rows of these groups, with masked values hidden. The text of a line that could
+    not be parsed is hidden if any column is masked."""
     hidden = (*masked, LINE) if masked else ()
     keys = [str(key) for group in groups for key in group.keys]
     chosen = table.to_pyarrow_dataset().scanner(filter=pc.field(RUN_KEY).isin(keys))
@@ -120,7 +122,8 @@ def masked_in(table: DeltaTable) -> list[str] | None:
 
 
 def discard(table: DeltaTable, groups: Sequence[QuarantinedRows], author: str, reason: str) -> None:
-    """Deletes rows in one commit, which names the author. It conflicts with a run of their gate."""
+    """Deletes rows in one commit that records the author and the reason. It conflicts with a
+    concurrent run of the gate."""
     keys = [str(key).replace("'", "''") for group in groups for key in group.keys]
     gates = sorted({group.gate for group in groups})
     table.delete(
@@ -133,7 +136,7 @@ def discard(table: DeltaTable, groups: Sequence[QuarantinedRows], author: str, r
 
 
 def next_change(table: DeltaTable, gate: str) -> Transaction:
-    """What a commit records that changes the rows of a gate, or of an instance of a mapped one: of
-    two at the same time one fails."""
+    """The transaction identifier for a commit that changes the quarantined rows of a gate or of an
+    instance of a mapped gate: one of two concurrent commits fails."""
     name = f"dqx:quarantine:{gate}"
     return Transaction(name, (table.transaction_version(name) or 0) + 1)

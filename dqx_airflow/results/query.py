@@ -1,5 +1,5 @@
-"""The results below a root, for any number of queries: which rows of which table, which runs, which
-attempts count. All readers ask here; reports, runs and gates are read here too. Only runs with a
+"""Queries of the results below a root: which rows of which table, which runs, which attempts count.
+All readers query through this module; reports, runs and gates are read here too. Only runs with a
 row in `runs` exist.
 
 Queries are in SQL, for the query engine inside deltalake. It skips files by the statistics of the
@@ -57,7 +57,7 @@ _MOST_REPORTS = 2_000
 
 
 def literal(value: str | date) -> str:
-    """A string, whatever it contains, or a date."""
+    """A string or a date as an SQL literal; the string may contain anything."""
     if isinstance(value, date):
         return f"DATE '{value.isoformat()}'"
     return "'" + value.replace("'", "''") + "'"
@@ -69,7 +69,7 @@ def equals(column: str, value: str | date) -> str:
 
 
 def is_in(column: str, values: Iterable[str]) -> str:
-    """The column has one of these values."""
+    """The SQL condition that a column has one of these values."""
     return f'"{column}" IN ({", ".join(sorted(set(map(literal, values))))})'
 
 
@@ -95,10 +95,10 @@ def of_instance(map_index: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunsWanted:
-    """Which runs: of some gates, attempts, or a suite; on data of some days; of an instance of a
-    mapped task; that enforced a contract; `failing`, on data of which an attempt had failures. Of
-    these attempts, those with an outcome, and only partial ones, or none of them. None means
-    all."""
+    """A filter of runs: by gates, attempts or a suite; by days of data; by an instance of a mapped
+    task; by a contract that they enforced. `failing` selects data on which any attempt had
+    failures. Of the selected attempts, `outcome` and `is_partial` keep a subset. None means no
+    restriction."""
 
     gates: Collection[str] | None = None
     outcome: Outcome | None = None
@@ -118,7 +118,7 @@ class RunsWanted:
 
     @property
     def conditions(self) -> list[str]:
-        """SQL conditions on all attempts of such a run: without the outcome."""
+        """SQL conditions on all attempts of the wanted runs, without the outcome."""
         one_of = {"gate": self.gates, "attempt_id": self.attempt_ids}
         exactly = {"suite": self.suite, "contract_id": self.contract_id}
         wanted = [
@@ -133,7 +133,7 @@ class RunsWanted:
     def of_attempt(self, columns: Container[str], *, with_outcome: bool = True) -> str:
         """SQL conditions on the attempt that counts.
 
-        :param columns: those of the table: an older one has no partial runs.
+        :param columns: the columns of the table: an older table has no partial runs.
         """
         conditions = []
         if self.outcome and with_outcome:
@@ -159,8 +159,8 @@ class StoredResults:
     """The results below a root, their tables opened once and then updated with what was appended.
 
     Threads may share it; a missing store or table counts as empty. Every method raises StoreError
-    if the store exists and cannot be read. Where several attempts were made of a run, `last` ones
-    are those that no later attempt supersedes.
+    if the store exists and cannot be read. The `last` attempt of a run is the attempt that no later
+    attempt supersedes.
     """
 
     root: str
@@ -242,7 +242,9 @@ class StoredResults:
         return []
 
     def rows(self, sql: str, **tables: DeltaTable) -> list[dict[str, Any]]:
-        """The rows of a SELECT over some tables, by the names that it gives them."""
+        """The rows of a SELECT over some tables.
+
+        :param tables: the tables by their names in the SELECT."""
         with store_errors(self.location, "read"):
             builder = QueryBuilder()
             for name, table in tables.items():
@@ -261,7 +263,7 @@ class StoredResults:
         ResultsStore(self.root, self.storage_options).append_rows({table: rows})
 
     def read(self, kind: type[T], table: str, where: Sequence[str], order: str) -> list[T]:
-        """What people have written into a table."""
+        """The entries of a table that people write, such as labels, as objects of class `kind`."""
         columns = schema.TABLES[table].columns
         rows = self.select(table, [column.name for column in columns], where, order)
         return [kind(**schema.fields_of(columns, row)) for row in rows]
@@ -269,7 +271,7 @@ class StoredResults:
     def run_rows(
         self, wanted: RunsWanted, columns: Iterable[str], order: str = "", *, last: bool = False
     ) -> list[dict[str, Any]]:
-        """Some columns of runs; of `last` attempts only those with the wanted outcome."""
+        """Some columns of the wanted runs; with `last`, only of last attempts with the outcome."""
         if wanted.is_nothing:
             return []
         of_attempt = wanted.of_attempt(self.columns(schema.RUNS)) if last else ""
@@ -289,7 +291,7 @@ class StoredResults:
         return tuple((attempt, found[0]["location"]) for attempt, found in datasets if found)
 
     def runs(self, wanted: RunsWanted, most: int = 50, skip: int = 0) -> tuple[RunRow, ...]:
-        """The last runs, newest data first: `most` of them after the first `skip`. One of an
+        """The last runs, newest data first: `most` of them after the first `skip`. A run of an
         incompatible newer version is left out."""
         order = f"{NEWEST_DATA_FIRST} LIMIT {most} OFFSET {skip}"
         runs = []
@@ -348,8 +350,8 @@ class StoredResults:
     def _reports(
         self, wanted: RunsWanted, most: int, *, last: bool = False
     ) -> tuple[GateReport, ...]:
-        """The reports of runs, newest data first; a gap where rows were partly deleted, or are of a
-        newer version. Those of the last attempts have no failing rows."""
+        """The reports of runs, newest data first. A report is missing if its rows were partly
+        deleted, or are of a newer version. With `last`, the reports have no failing rows."""
         order = f"{NEWEST_DATA_FIRST} LIMIT {most}"
         runs = self.run_rows(wanted, schema.RUNS_SCHEMA.names, order, last=last)
         if not runs:
@@ -362,7 +364,7 @@ class StoredResults:
     def reports_behind(
         self, runs: Sequence[schema.Row], where: Sequence[str], *, only_verdicts: bool = False
     ) -> list[GateReport | Exception]:
-        """The report of each run, or why its rows are none. One query for each table.
+        """The report of each run, or the error if its rows form no report. One query per table.
 
         :param where: conditions that all rows of the runs satisfy, to skip files.
         :param only_verdicts: without failing rows and shadows.
@@ -433,7 +435,7 @@ class StoredResults:
 
 
 def opened(results: StoredResults | str) -> StoredResults:
-    """The results, or those below a root that needs no storage options."""
+    """Opens the results below a root, without storage options; returns open results unchanged."""
     return StoredResults(results) if isinstance(results, str) else results
 
 
@@ -450,7 +452,7 @@ def last_first(columns: Container[str]) -> str:
     """The order in which the run that counts comes first: the last one that was started, but after
     all others a partial run that stopped nothing.
 
-    :param columns: those of the table: an older one has no partial runs.
+    :param columns: the columns of the table: an older table has no partial runs.
     """
     last = '"started_at" DESC'
     if PARTIAL not in columns:
@@ -506,7 +508,7 @@ def read_reports(
     answered: str | None = None,
 ) -> tuple[GateReport, ...] | None:
     """The complete reports of exactly this attempt, one for each run key; None if one of them does
-    not exist (yet). Those that followed an answer replace the ones before.
+    not exist (yet). Reports that followed an answer replace the earlier ones.
 
     :param answered: only reports that followed this answer.
     :raises StoreError: the store exists and cannot be read.
@@ -604,9 +606,9 @@ def _not_superseded(
 ) -> Sequence[dict[str, Any]]:
     """The newest runs that no later attempt supersedes.
 
-    Whether one is superseded depends only on the runs of its key. So the newest few are read first,
-    some of which may be superseded, and then all runs of their keys, rather than those of the whole
-    store.
+    Whether a run is superseded depends only on the runs with its key. So the newest few runs are
+    read first, some of which may be superseded, and then all runs with their keys, rather than all
+    runs in the store.
     """
     looked_at = 2 * limit + _SHOWN_RUNS
     while looked_at <= _MOST_LOOKED_AT:
@@ -646,7 +648,7 @@ def _newest(
 
 
 def _timestamp_before(results: StoredResults, limit: int) -> datetime | None:
-    """A timestamp since which at least this many runs finished; None if the log does not say."""
+    """A timestamp since which at least this many runs finished; None without statistics of it."""
     runs = results.table(schema.RUNS)
     if runs is None:
         return None
@@ -673,7 +675,7 @@ def _reports(
     """The reports of some runs.
 
     :param where: conditions that all rows of the runs satisfy, to skip files.
-    :raises StoreError: the rows are not those of a report.
+    :raises StoreError: the rows of a run do not form a report.
     """
     reports = []
     for run, report in zip(runs, results.reports_behind(runs, where), strict=True):

@@ -1,8 +1,9 @@
 """Receipts of promotions, their chain and their signatures.
 
-A commit carries the digest of what was known before it, the statement: the rules, the verdicts, who
-accepted what. The receipt, written after it, adds the version and the files. Each names the one
-before it of the same table, so that none can be taken away, and may be signed (RFC 8032, Ed25519).
+A commit carries the digest of its statement, which is written before it: the rules, the verdicts,
+who accepted which data. The receipt, written after it, adds the version and the files. Each receipt
+contains the digest of the previous receipt of the table, so that none can be removed unnoticed, and
+may be signed (RFC 8032, Ed25519).
 `results/verify.py` compares them with the log of a table.
 """
 
@@ -32,7 +33,7 @@ from dqx_airflow.values import GateRequest, Verdict
 from dqx_airflow.values.blank import require_no_blank
 
 Key: TypeAlias = Any
-"""An Ed25519 key of the package cryptography, which is imported only if there is one."""
+"""An Ed25519 key of the package cryptography, which is imported only if a key is configured."""
 KEY = "DQX_RECEIPT_KEY"
 """The environment variable of a driver with the path of the private key that signs receipts."""
 RECEIPT = "dqx_receipt"
@@ -44,9 +45,9 @@ COLUMNS = "columns"
 they were read."""
 RUN_ID = "dqx_run_id"
 _OF_THE_FILE = ("size", "modificationTime", "deletionVector")
-"""What identifies a file beside its path."""
+"""The keys of an `add` action that identify a file together with its path."""
 _DER_OF_ED25519 = bytes.fromhex("302a300506032b6570032100")
-"""What precedes the 32 bytes of a public key in DER (RFC 8410, section 4)."""
+"""The bytes before the 32 bytes of a public key in DER (RFC 8410, section 4)."""
 _RECENT = 50
 """The commit that a gate has just made is among at most these newest ones."""
 _OF_VERDICTS = ("check", "name", "status", "severity", "let_by", "waived_by", "accepted_by")
@@ -75,19 +76,19 @@ class Receipt:
         return digest_of(_canonical([self.table_id, self.version, self.statement, self.files]))
 
     @property
-    def said(self) -> dict[str, Any]:
-        """The statement; empty if it was changed into something else."""
+    def entries(self) -> dict[str, Any]:
+        """The entries of the statement; empty if it was tampered with and is no JSON object."""
         return _object_in(self.statement)
 
     @property
     def listed(self) -> dict[str, Any]:
-        """The files that the commit added and removed, and the columns of the table; empty if they
-        were changed into something else."""
+        """The files that the commit added and removed, and the columns of the table; empty if the
+        stored text was tampered with and is no JSON object."""
         return _object_in(self.files)
 
     @property
     def fingerprint(self) -> str | None:
-        """The fingerprint of the key that it names; None without a signature."""
+        """The fingerprint of the public key in the receipt; None without a signature."""
         return fingerprint_of(self.public_key or "") if self.signature is not None else None
 
     def signed(self, key: Key) -> Receipt:
@@ -95,9 +96,9 @@ class Receipt:
         return replace(self, signature=key.sign(self.digest.encode()).hex(), public_key=public)
 
     def is_signed(self, key: Key | None) -> bool:
-        """Whether a key has signed it.
+        """Whether the receipt has a valid signature.
 
-        :param key: the key that must have; None for the one that it names.
+        :param key: the key that must have signed it; None for the public key in the receipt.
         :raises RequestError: the package is missing that verifies signatures.
         """
         try:
@@ -158,7 +159,7 @@ class ReceiptWriter:
     judged: Sequence[tuple[GateRequest, Sequence[Verdict]]] = ()
 
     def statement(self, facts: Mapping[str, Any], table: DeltaTable | None) -> str:
-        """What a receipt says before its commit.
+        """The statement of a receipt, as canonical JSON: its contents that precede the commit.
 
         :param facts: where the rows come from and go to.
         :param table: the target; None before its first version.
@@ -186,7 +187,7 @@ class ReceiptWriter:
 
         :param table: the target in its newest version.
         :raises OSError: its log cannot be read.
-        :raises ValueError: no commit names the statement.
+        :raises ValueError: no commit has the digest of the statement.
         :raises StoreError: the store cannot be written.
         """
         log, named = log_files(table.table_uri, int(table.version())), digest_of(statement)
@@ -196,9 +197,9 @@ class ReceiptWriter:
             raise ValueError("the commit that a receipt is about cannot be found")
         if commit.version != table.version():  # another writer was as fast
             table.load_as_version(commit.version)
-        said, table_id = json.loads(statement), str(table.metadata().id)
-        files = commit.files(said[MASKED], columns_of(table))
-        receipt = Receipt(said[RUN_ID], table_id, commit.version, statement, files)
+        entries, table_id = json.loads(statement), str(table.metadata().id)
+        files = commit.files(entries[MASKED], columns_of(table))
+        receipt = Receipt(entries[RUN_ID], table_id, commit.version, statement, files)
         receipt = receipt.signed(self.key) if self.key is not None else receipt
         self.results.write(schema.RECEIPTS, {named: receipt})
 
@@ -213,7 +214,7 @@ def signing_key(environment: Mapping[str, str] = os.environ) -> Key | None:
 
 
 def key_at(path: str, kind: str, named: str) -> Key:
-    """A key in a file in the form PEM.
+    """Reads a key from a PEM file.
 
     :param kind: `Ed25519PrivateKey` or `Ed25519PublicKey`.
     :param named: the option or the variable with the path.
@@ -242,7 +243,7 @@ def key_at(path: str, kind: str, named: str) -> Key:
 
 
 def columns_of(table: DeltaTable) -> dict[str, Any]:
-    """How the columns of a table in a version are read, by name."""
+    """Descriptions of how the columns of a table are read in its loaded version, by name."""
     metadata = table.metadata()
     schema_of_table = json.loads(table.schema().to_json())
     return columns_in(schema_of_table, metadata.partition_columns, metadata.configuration)
@@ -251,9 +252,9 @@ def columns_of(table: DeltaTable) -> dict[str, Any]:
 def columns_in(
     struct: Mapping[str, Any], partitioned_by: Collection[str], settings: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """How columns are read, by name: the type, whether the log has the values, and the name or the
-    number in files, if a table maps it (Delta protocol, "Schema Serialization Format" and "Column
-    Mapping")."""
+    """Descriptions of how columns are read, by name: the type, whether the column is a partition,
+    and its name or number in files if the table maps it (Delta protocol, "Schema Serialization
+    Format" and "Column Mapping")."""
     mode = settings.get("delta.columnMapping.mode", "none")
     found = {}
     for column in struct["fields"]:
@@ -297,15 +298,15 @@ def shown_path(path: str, masked: Collection[str]) -> str:
 
 
 def identity_of(add: Mapping[str, Any]) -> list[Any]:
-    """What identifies a file in a log beside its path, and the digest of the values of its
-    partition, which only the log has."""
+    """The size, modification time and deletion vector of a file, from its `add` action, and the
+    digest of its partition values, which only the log contains."""
     partition = digest_of(_canonical(add.get("partitionValues") or {}))
     return [*(add.get(key) for key in _OF_THE_FILE), partition[:16]]
 
 
 def is_same_file(one: Sequence[Any], other: Sequence[Any]) -> bool:
-    """Whether two identities at one path are of one file; a receipt of an earlier version does not
-    have the partition."""
+    """Whether two identities at the same path belong to the same file. A receipt of an earlier
+    version does not have the partition."""
     return all(part == own for part, own in zip(one, other, strict=False))
 
 
@@ -334,8 +335,8 @@ class TableCommit(delta_log.Commit):
 def commits_in(log: delta_log.LogFiles, versions: Sequence[int]) -> Iterator[TableCommit]:
     """Commits of a log, in order.
 
-    :raises OSError: one cannot be read.
-    :raises ValueError: one is none.
+    :raises OSError: an entry of the log cannot be read.
+    :raises ValueError: an entry of the log is not a commit.
     """
     texts = log.texts(log.commits[version] for version in versions)
     return map(TableCommit.of, versions, texts)

@@ -38,8 +38,8 @@ Row: TypeAlias = Mapping[str, Any]
 
 
 class Source(NamedTuple):
-    """The source of a row: a report, one of its verdicts, one of the failing rows of that; for a
-    verdict of its shadow, the name of the shadow."""
+    """The source of a row: a report, one of its verdicts, one failing row of the verdict; for a
+    verdict of a shadow, the name of the shadow."""
 
     report: values.GateReport
     position: int = 0
@@ -51,11 +51,12 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column. `get` returns its value for a row of a report, or is the path of attributes to it:
-    `verdict.span.line`, which is None where one of them is; None if something else writes it.
+    """A column of a table.
 
-    `fills` is the field of `Verdict`, or of what a user writes, that it fills when it is read;
-    `read` returns the value of that field for a row.
+    `get` returns its value for the source of a row, or is the path of attributes to the value, such
+    as `verdict.span.line` (None if one of the attributes is None); None if the column is written
+    elsewhere. `fills` is the field of `Verdict`, or of an entry by a user, that the column fills
+    when it is read; `read` returns the value of that field for a row.
     """
 
     name: str
@@ -66,7 +67,7 @@ class Column:
     read: Callable[[Row], Any]
 
     def value(self, source: object) -> Any:
-        """Its value in the row of a source."""
+        """The value of the column in the row of a source."""
         if not isinstance(self.get, str):
             return self.get(source) if self.get is not None else None
         value: Any = source
@@ -78,9 +79,9 @@ class Column:
 
 
 def written(columns: tuple[Column, ...], source: object) -> dict[str, Any]:
-    """A row as it is written.
+    """The row of a source, by the names of columns.
 
-    :param source: a `Source`, or what a user writes.
+    :param source: a `Source`, or an entry by a user, such as a label.
     """
     return {column.name: column.value(source) for column in columns if column.get is not None}
 
@@ -91,7 +92,7 @@ def fields_of(columns: tuple[Column, ...], row: Row) -> dict[str, Any]:
 
 
 def as_utc(at: datetime) -> datetime:
-    """The time with `timezone.utc` itself; one without a time zone is in UTC."""
+    """The time with `timezone.utc` itself; a time without a time zone is in UTC."""
     if at.tzinfo is None:
         return at.replace(tzinfo=timezone.utc)
     return at.astimezone(timezone.utc)
@@ -105,7 +106,7 @@ _KINDS = "`integer`, `decimal`, `fraction` (such as `1/3`), `number` (a float) o
 
 
 def _split(value: values.MetricValue) -> tuple[float | None, str | None, str | None]:
-    """A value as a double, as text, and its kind."""
+    """The value as a double, the value as a string, and its type (see `_KINDS`)."""
     if value is None:
         return None, None, None
     if isinstance(value, str):
@@ -185,13 +186,13 @@ _MADE: Mapping[str, Callable[[Any], Any]] = {
     "proofs.differences": lambda value: values.from_json(tuple[values.Difference, ...], value),
     "proofs.untried": lambda value: values.from_json(tuple[tuple[str, int], ...], value),
 }
-"""How the values of some columns become those of fields."""
+"""Functions that convert values of some columns to values of fields."""
 
 _READ: Mapping[str, Callable[[Row], Any]] = {
     "results.span_file": _span,
     "results.disabled_by": _disabled_by,
 }
-"""The fields that more than one column fills."""
+"""Functions that read fields which more than one column fills."""
 
 _TYPES: Mapping[str, tuple[DataType, Callable[[Any], Any] | None]] = {
     "text": (DataType.string(), None),
@@ -203,7 +204,7 @@ _TYPES: Mapping[str, tuple[DataType, Callable[[Any], Any] | None]] = {
     "date": (DataType.date32(), None),
     "time": (DataType.timestamp("us", tz="UTC"), as_utc),
 }
-"""The types of columns, and how their values become those of fields."""
+"""The types of columns, and functions that convert their values to values of fields."""
 
 
 def _column(table: str, name: str, kind: str, path: str, meaning: str) -> Column:
@@ -372,7 +373,7 @@ PROPOSALS_SCHEMA = TABLES[PROPOSALS].schema
 class RunRow:
     """A run in a list of runs. `assertions` counts all of them, `errors` those that could not be
     evaluated; `worst` is None if everything passed or was skipped. `partial` describes the
-    selection, None if nothing was left out. `slice` is that of the report."""
+    selection, None if nothing was left out. `slice` is the slice in the report."""
 
     run_id: str
     run_key: values.RunKey
@@ -422,14 +423,14 @@ def failing_rows(report: values.GateReport) -> list[Row]:
 
 
 def run_row(report: values.GateReport) -> Row:
-    """The one row of the table `runs`."""
+    """The row of a report in the table `runs`."""
     return written(RUNS_COLUMNS, Source(report))
 
 
 def report_from_rows(
     run: Row, results: Iterable[Row], failing: Iterable[Row] = (), shadow: Iterable[Row] = ()
 ) -> values.GateReport:
-    """The report whose row in `runs` is `run`. The others are its rows, in any order.
+    """Builds a report from its row in `runs` and its rows in the other tables, in any order.
 
     A repeated row counts once.
 

@@ -57,7 +57,7 @@ class ResultsStore:
         return locate(self.root, self.storage_options)
 
     def write(self, report: GateReport, sources: Iterable[SourceFile] = ()) -> None:
-        """Appends the report: the rows of its assertions, failing rows, and finally that of the
+        """Appends the report: the rows of its assertions, failing rows, and finally the row of the
         run.
 
         :param sources: the sources whose digests the report contains.

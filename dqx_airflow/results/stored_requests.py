@@ -58,7 +58,7 @@ class RequestTakenError(DqxError):
 
 @dataclass(frozen=True, slots=True)
 class Taker:
-    """The job that has taken a request: its name for people, and when it did."""
+    """The job that has taken a request: its id, its readable name, and the time."""
 
     id: str
     name: str
@@ -70,10 +70,10 @@ class Taker:
 
 @dataclass(frozen=True, slots=True)
 class RequestState:
-    """What the store knows about a request: who has taken it, and how that job is.
+    """The state of a stored request: the job that has taken it, and the state of this job.
 
-    `sign` is its last sign of life, another one every `every_s` seconds. `code` and `reason` say
-    how it ended; they are None while it runs, and if it was killed.
+    `sign` is the last sign of life of the job, which changes every `every_s` seconds. `code` and
+    `reason` are its exit code and message; None while it runs, and if it was killed.
     """
 
     taker: Taker | None
@@ -87,7 +87,7 @@ class RequestState:
 class TakenRequest:
     """A request that this process has taken, with the arguments of its job.
 
-    `warning` is what could not be done about it, if anything.
+    `warning` reports a step that failed without harm to the job; None if there was none.
     """
 
     arguments: list[str]
@@ -97,7 +97,7 @@ class TakenRequest:
     _signs: int = 0
 
     def sign(self) -> None:
-        """Gives a sign of life, for a gate that waits for this job without knowing it.
+        """Writes a sign of life, for a gate that waits for this job without any other contact.
 
         :raises StoreError: the store cannot be written.
         """
@@ -105,7 +105,7 @@ class TakenRequest:
         self._write({"sign": self._signs, "every_s": SIGN_EVERY_S})
 
     def end(self, code: int, reason: str) -> None:
-        """Notes how the job ended, as far as the store can be written."""
+        """Records the exit code and message of the job, if the store can be written."""
         with suppress(StoreError):
             self._write({"sign": self._signs + 1, "code": code, "reason": reason})
 
@@ -123,7 +123,7 @@ class TakenRequest:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The location of a stored request, and of what lies beside it."""
+    """The location of a stored request and of the files beside it."""
 
     location: ResultsRoot
     path: str
@@ -179,7 +179,7 @@ class _Place:
             return Taker(**json.loads(described))
 
     def claim(self, taker: Taker) -> Taker:
-        """Names a job as the one that takes the request; returns the one that was named first.
+        """Records that a job takes the request; returns the job that was recorded first.
 
         Only the first commit counts: deltalake lets another process, which creates the same table
         at the same time, add a second one.
@@ -233,10 +233,10 @@ def take_request(
 ) -> TakenRequest:
     """Takes a stored request for this process: of all jobs that try, one gets it.
 
-    :param name: that of this job, for people.
-    :raises RequestTakenError: another job has taken it; the message says which.
+    :param name: the readable name of this job.
+    :raises RequestTakenError: another job has taken it; the message names the job.
     :raises StoreError: the store cannot be used, or the request is gone.
-    :raises RequestError: it is another one than the address says.
+    :raises RequestError: the content of the request does not match its address.
     """
     place = _place(address, options)
     is_there = place.read() is not None
@@ -271,9 +271,10 @@ def take_request(
 
 
 def discard_request(address: str, options: Mapping[str, str] | None) -> None:
-    """Deletes a stored request, and what jobs have left beside it. A job that judges it ends.
+    """Deletes a stored request and the files that jobs have left beside it. Its running job ends.
 
-    The name of the job that took it stays if the request does: so no other job can take that.
+    If the request cannot be deleted, the record of the job that took it stays, so that no other
+    job can take the request.
 
     :raises StoreError: something cannot be deleted.
     """
@@ -284,7 +285,7 @@ def discard_request(address: str, options: Mapping[str, str] | None) -> None:
 
 
 def request_state(address: str, options: Mapping[str, str] | None) -> RequestState:
-    """Who has taken a stored request, and how that job is.
+    """Reads the state of a stored request and of the job that has taken it.
 
     :raises StoreError: the store cannot be read.
     """

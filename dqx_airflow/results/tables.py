@@ -49,10 +49,10 @@ _PERCENT_ENCODED = re.compile(r"%[0-9A-Fa-f]{2}")
 _LONGEST_CAUSE = 400
 
 _OURS = {"run_id", "event_id", "engine_key"}
-"""Each of our tables has one of these columns."""
+"""Columns that identify a table of a results store: each has one of them."""
 
 NO_LOG_CLEANUP = PostCommitHookProperties(create_checkpoint=True, cleanup_expired_logs=False)
-"""For commits: by default each of them lists the whole log to find expired entries."""
+"""Properties that keep a commit from listing the whole log to find expired entries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,8 @@ def locate(root: str, storage_options: Mapping[str, str] | None = None) -> Resul
 def open_table(location: ResultsRoot, name: str) -> DeltaTable | None:
     """The newest state of the table, or None if there is no table yet.
 
-    :raises StoreError: something exists, but it is not our table, or it cannot be read.
+    :raises StoreError: something else than a table of a results store exists there, or the table
+        cannot be read.
     """
     uri = location.table(name)
     with store_errors(location, "read"):
@@ -145,8 +146,8 @@ def store_errors(location: ResultsRoot, doing: str) -> Iterator[None]:
 
 
 def _has_local_log(location: ResultsRoot, name: str) -> bool:
-    """True if there is a Delta log to read. deltalake itself says "not found" for a file in the
-    way, for a missing permission and for a missing table."""
+    """True if there is a Delta log to read. deltalake itself reports "not found" for a file at this
+    path, for a missing permission and for a missing table."""
     root, table = Path(location.root), Path(location.table(name))
     for path in (root, table, table / "_delta_log"):
         try:

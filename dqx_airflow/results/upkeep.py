@@ -98,11 +98,11 @@ class TableFiles:
 
     @property
     def layout_commit(self) -> CommitProperties:
-        """For commits that change the set of files: one of two concurrent ones fails."""
+        """Properties of commits that change the set of files: of two concurrent ones, one fails."""
         return CommitProperties(app_transactions=[Transaction(_LAYOUT, self.table.version())])
 
     def require_plain(self) -> None:
-        """Returns if every row of every file counts as it is.
+        """Checks that no other tool has added deletion vectors or renamed columns.
 
         :raises StoreError: another tool added deletion vectors or renamed columns.
         """
@@ -235,7 +235,7 @@ class TableFiles:
         )
 
     def _newest(self, rows: pa.Table) -> pa.Table:
-        """The rows without those that a newer one among them replaces."""
+        """Drops rows that a newer row replaces, by the columns `newest_of`."""
         unique, clock = self.definition.newest_of, self.definition.clock
         if not unique:
             return rows
@@ -248,7 +248,7 @@ class TableFiles:
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """How much is merged at once, which limits the time and memory of a merge.
+    """The largest amount of data that is merged at once, which limits the time and memory.
 
     Files with less than half of the rows and the bytes count as small. They are merged if there are
     at least `fewest_files` of them in a month.

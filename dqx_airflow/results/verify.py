@@ -49,15 +49,15 @@ _RELEASED_BY = "dqx_released_by"
 _TARGETS = """SELECT DISTINCT "table_id",
     regexp_match("statement", '"target":("(?:[^"\\\\]|\\\\.)*")')[1] AS "target"
     FROM stored"""
-"""The places to which receipts promoted, as JSON, by the ids of their tables."""
+"""Selects the promotion targets in all receipts, as JSON strings, with the ids of their tables."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Difference:
-    """Why a version is not what gates passed, or what else others have changed.
+    """A difference between a version of a table and the data that gates passed, or a note.
 
-    `version` is that of the commit or the receipt which is responsible, `kind` is `foreign`,
-    `receipt`, `blocked`, `columns`, `unknown`, `lost`, `file` or, of a note, `metadata`.
+    `version` is the version of the commit or receipt that is responsible. `kind` is `foreign`,
+    `receipt`, `blocked`, `columns`, `unknown`, `lost`, `file` or, for a note, `metadata`.
     """
 
     version: int
@@ -67,11 +67,12 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Whether a version of a table is what gates passed: what the last receipt up to then says, and
-    what no gate passed.
+    """The result of comparing a version of a table with the receipts of its promotions.
 
-    `notes` are what others have changed since, without an effect on rows. `signed_by` are the
-    fingerprints of the keys of the receipts that count, each with the number of its receipts.
+    `last` is the statement of the last promotion up to this version, with its version and key; None
+    without one. `differences` are rows, files and columns that no gate passed. `notes` are changes
+    since the last promotion that affect no rows. `signed_by` maps the fingerprint of each key to
+    the number of receipts that it signed.
     """
 
     table: str
@@ -105,7 +106,7 @@ def _signed_by(fingerprint: str | None) -> str:
 def verify_table(
     results: StoredResults, location: str, version: int | None = None, public_key: str | None = None
 ) -> Verification:
-    """What a version of a table consists of, and what of it no gate passed.
+    """Compares a version of a Delta table with the receipts of its promotions.
 
     :param location: the path or URI of a Delta table, with the storage options of the results.
     :param version: by default the newest.
@@ -161,14 +162,13 @@ def verify_table(
 
 
 def _all_receipts(results: StoredResults, table: DeltaTable) -> tuple[Receipt, ...]:
-    """The receipts of a table, and those of tables that were at its place before, in the order in
-    which they were written."""
+    """The receipts of a table and of earlier tables at the same location, oldest first."""
     table_id = str(table.metadata().id)
     own = receipts_of(results, table_id)
     stored = results.table(schema.RECEIPTS)
     if stored is None:
         return own
-    named = {one.said.get("target") for one in own}
+    named = {one.entries.get("target") for one in own}
     tables = [place for place in named if isinstance(place, str) and is_table(place)]
     others = set()
     for row in results.rows(_TARGETS, stored=stored):
@@ -189,18 +189,18 @@ def _all_receipts(results: StoredResults, table: DeltaTable) -> tuple[Receipt, .
     before = [
         one
         for one in before
-        if began is None or one.written_at < began or not is_table(str(one.said.get("target")))
+        if began is None or one.written_at < began or not is_table(str(one.entries.get("target")))
     ]
     return tuple(sorted((*own, *before), key=lambda one: (one.written_at, one.version)))
 
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A file of a version, and what is wrong with it.
+    """A data file of a version, and the difference that it causes, if any.
 
-    `identity` is what a log says of it beside its path. `region` is what the gate replaces together
-    with it; None if it may have rows of others. `columns` is how they were read when a gate passed
-    it.
+    `identity` is the result of `identity_of`. `region` is the slice
+    that the gate replaces together with it; None if it may have rows of other slices. `columns`
+    describes how its columns were read when a gate passed it.
     """
 
     identity: list[Any]
@@ -213,14 +213,16 @@ class _File:
         return int(self.identity[0])
 
     def is_replaced(self, by: Mapping[str, Any]) -> bool:
-        """Whether a promotion with these entries replaces it."""
+        """Whether a promotion with these entries replaces this file."""
         return _RELEASED_BY not in by and by.get(_SLICE) in (_WHOLE_TABLE, self.region)
 
 
 @dataclass(frozen=True, slots=True)
 class _About:
-    """What a log says about the table itself: how its columns are read, its properties, and what
-    its readers and writers must know. None before the first commit, or if it is not known."""
+    """The columns, properties and protocol of a table, as its Delta log declares them.
+
+    `columns` describes how each column is read; None before the first commit. `protocol` is None
+    until a commit declares it."""
 
     columns: Mapping[str, Any] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -228,11 +230,11 @@ class _About:
 
     @classmethod
     def of(cls, table: DeltaTable) -> _About:
-        """What holds for a table in a version."""
+        """Returns the columns and properties of a table in its loaded version."""
         return cls(columns_of(table), table.metadata().configuration)
 
     def after(self, commit: TableCommit) -> _About:
-        """What holds after a commit."""
+        """Returns the columns, properties and protocol after a commit."""
         columns, settings, protocol = self.columns, self.settings, self.protocol
         if (metadata := commit.metadata) is not None:
             settings = metadata.get("configuration") or {}
@@ -245,7 +247,7 @@ class _About:
 
 @dataclass(frozen=True, slots=True)
 class _Move:
-    """Files with the same rows: those of before, and those into which they were written."""
+    """Files that were rewritten without a change of rows: before and after, by their paths."""
 
     before: Mapping[str, _File]
     after: Mapping[str, _File]
@@ -253,12 +255,12 @@ class _Move:
 
 @dataclass(slots=True)
 class _Walk:
-    """The files of a table, from commit to commit.
+    """The files of a table, followed from commit to commit.
 
-    `lost` are those that gates passed and that are not there, with the fault, by their shown paths;
-    and promotions that are not in the log, by the digests of their receipts. `of_commits` are the
-    receipts of the commits in the log, `pending` those that belong to none of them, in the order in
-    which they were written.
+    `lost` are files that gates passed and that are missing, with the difference, by their shown
+    paths; and promotions that are missing from the log, by the digests of their receipts.
+    `of_commits` are the receipts of the commits in the log, by version; `pending` are receipts
+    without a commit, oldest first.
     """
 
     receipts: Sequence[Receipt]
@@ -278,7 +280,7 @@ class _Walk:
     digests: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        columns = (name for one in self.receipts for name in one.said.get(MASKED, ()))
+        columns = (name for one in self.receipts for name in one.entries.get(MASKED, ()))
         self.masked = frozenset(columns)
         self.digests = frozenset(one.digest for one in self.receipts)
 
@@ -295,7 +297,7 @@ class _Walk:
             return None
         key = last.public_key if last.signature is not None else None
         about = {"version": last.version, "public_key": key, "fingerprint": last.fingerprint}
-        return {**about, **last.said}
+        return {**about, **last.entries}
 
     @property
     def signed_by(self) -> dict[str, int]:
@@ -321,15 +323,17 @@ class _Walk:
                 continue
             self.counted.append(one)
             if self._fault_of(one) is None:
-                listed, said = one.listed, one.said
-                self._replace_lost(said)
-                passed = {path: file for path, file in passed.items() if not file.is_replaced(said)}
+                listed, entries = one.listed, one.entries
+                self._replace_lost(entries)
+                passed = {
+                    path: file for path, file in passed.items() if not file.is_replaced(entries)
+                }
                 for path in listed.get("removed", ()):
                     passed.pop(self.shown(path), None)
                 for path, identity in listed.get("added", {}).items():
                     parts = (unquote(part) for part in path.split("/") if "=" in part)
                     within = dict(part.split("=", 1) for part in parts)
-                    region = _region_of(path, within, [said.get(_SLICE)])
+                    region = _region_of(path, within, [entries.get(_SLICE)])
                     columns = listed.get(COLUMNS, {})
                     passed[self.shown(path)] = _File(identity, region, columns=columns)
         self.about = _About.of(table)
@@ -344,8 +348,10 @@ class _Walk:
         self.lost |= {path: replace(file, fault=gone) for path, file in passed.items()}
 
     def match(self, commits: Sequence[TableCommit], first: int) -> None:
-        """Finds the receipt of each commit of the log, from the first one on: the one that it
-        names, or else that of its run or of its files, which was changed."""
+        """Finds the receipt of each commit of the log, from version `first` on.
+
+        It is the receipt whose digest the commit contains. Without one, it is the changed receipt
+        with the same run or the same files."""
         by_version: dict[int, list[Receipt]] = {}
         for one in self.receipts:
             by_version.setdefault(one.version, []).append(one)
@@ -388,10 +394,10 @@ class _Walk:
 
     def _lose(self, receipt: Receipt) -> None:
         """Notes a promotion that is not in the log, unless its files are there all the same."""
-        said, listed = receipt.said, receipt.listed
-        if said.get("dqx_outcome") == "blocked":
+        entries, listed = receipt.entries, receipt.listed
+        if entries.get("dqx_outcome") == "blocked":
             return
-        self._replace_lost(said)
+        self._replace_lost(entries)
         there = {self.shown(path): file for path, file in self.files.items()}
         added = listed.get("added", {})
         is_there = all(
@@ -399,8 +405,8 @@ class _Walk:
         )
         if is_there and not any(path in there for path in listed.get("removed", ())):
             return
-        judged = said.get("judged") or [{}]
-        who = judged[0].get("run_key") or said.get("dqx_gate") or receipt.run_id
+        judged = entries.get("judged") or [{}]
+        who = judged[0].get("run_key") or entries.get("dqx_gate") or receipt.run_id
         why = "the log has another commit of this version"
         if receipt.table_id != self.table_id:
             why = "the table was made anew since"
@@ -408,12 +414,12 @@ class _Walk:
             why = f"the log ends at version {self.version}"
         problem = f"the promotion of {who} is not in the table: {why}; run the gate again"
         gone = Difference(receipt.version, "lost", f"{problem} for its date")
-        self.lost[receipt.digest] = _File([0, None, None], said.get(_SLICE), gone)
+        self.lost[receipt.digest] = _File([0, None, None], entries.get(_SLICE), gone)
 
-    def _replace_lost(self, said: Mapping[str, Any]) -> None:
-        """What a gate has replaced is no longer missing."""
+    def _replace_lost(self, entries: Mapping[str, Any]) -> None:
+        """Removes the lost files that a promotion with these entries replaces."""
         lost = self.lost.items()
-        self.lost = {path: file for path, file in lost if not file.is_replaced(said)}
+        self.lost = {path: file for path, file in lost if not file.is_replaced(entries)}
 
     def _promote(self, commit: TableCommit, removed: Mapping[str, _File]) -> None:
         """Applies a commit that a gate passed."""
@@ -448,7 +454,7 @@ class _Walk:
             self.moves.append(_Move(before, after))
 
     def _change(self, commit: TableCommit, removed: Mapping[str, _File], fault: Difference) -> None:
-        """Applies a commit that no gate passed: files that come back are those of before."""
+        """Applies a commit that no gate passed. Files that it restores count as passed again."""
         for path, file in removed.items():
             if file.fault is None:
                 self.lost[self.shown(path)] = replace(file, fault=fault)
@@ -468,7 +474,7 @@ class _Walk:
             self._exchange([_Move(one.after, one.before) for one in self.moves])
 
     def _find_again(self) -> None:
-        """Files that were lost and have come back are what gates passed."""
+        """Counts files that were lost and have come back as passed."""
         for path, file in self.files.items():
             if file.fault is None:
                 continue
@@ -478,7 +484,8 @@ class _Walk:
                 self.files[path] = replace(known, fault=None)
 
     def _exchange(self, moves: Iterable[_Move]) -> None:
-        """Lost files may have come back as those with the same rows, of before some moves."""
+        """Finds lost files that have come back as the files from before some moves, which have the
+        same rows."""
         lost = dict(self.lost)
         for move in moves:
             if move.after.keys() <= lost.keys():
@@ -510,7 +517,8 @@ class _Walk:
             self.notes.append(_made_by(commit, "metadata", f"changes the protocol to {now}"))
 
     def fault_of_columns(self, version: int, names: Sequence[str]) -> Difference | None:
-        """Why the columns of a version are not those that gates passed; None if they are."""
+        """The difference between the columns of a version and the columns that gates passed; None
+        if they are equal."""
         last = self.last
         if last is None:
             return None
@@ -519,7 +527,7 @@ class _Walk:
         is_read_otherwise = any(
             now.get(name) != read_as for columns in passed for name, read_as in columns.items()
         )
-        if not is_read_otherwise and last.said.get(COLUMNS) == [*names]:
+        if not is_read_otherwise and last.entries.get(COLUMNS) == [*names]:
             return None
         why = f"other columns than those of the promotion in version {last.version}"
         if self.changed is None:
@@ -529,7 +537,7 @@ class _Walk:
     def _fault_in(
         self, commit: TableCommit, receipt: Receipt | None, about: _About
     ) -> Difference | None:
-        """Why the files of a commit are not those that a gate passed."""
+        """The difference of a commit whose files no gate passed; None if a gate passed them."""
         if not commit.is_of_gate:
             numbers = f"files added: {len(commit.added)}, removed: {len(commit.removed)}"
             return _made_by(commit, "foreign", f"{numbers}; no gate passed that")
@@ -540,20 +548,21 @@ class _Walk:
                 "there is no receipt; run the gate again for its date, unless another store has it"
             )
             return _made_by(commit, "receipt", why)
-        said = receipt.said
-        own = {key: one for key, one in said.items() if key.startswith("dqx_")}
+        entries = receipt.entries
+        own = {key: one for key, one in entries.items() if key.startswith("dqx_")}
         own[RECEIPT] = digest_of(receipt.statement)
         columns = about.columns if COLUMNS in receipt.listed else None
         fault = self._fault_of(receipt)
         if own != {key: commit.info.get(key) for key in own}:
             fault = "its entries are not those of its receipt"
-        elif receipt.files != commit.files(said.get(MASKED, ()), columns):
+        elif receipt.files != commit.files(entries.get(MASKED, ()), columns):
             fault = "its files are not those of its receipt"
         return _made_by(commit, "receipt", fault) if fault else None
 
     def _fault_of(self, receipt: Receipt) -> str | None:
-        """What is wrong with a receipt by itself."""
-        if (before := receipt.said.get("previous")) and str(before) not in self.digests:
+        """The defect of a receipt: its predecessor is missing, or it is unsigned or has a wrong
+        signature; None if it has none."""
+        if (before := receipt.entries.get("previous")) and str(before) not in self.digests:
             return "the receipt before its own is missing, or was changed"
         if receipt.signature is None:
             return None if self.key is None else "its receipt is not signed"
@@ -561,19 +570,19 @@ class _Walk:
 
 
 def _fit(receipt: Receipt, commit: TableCommit) -> int:
-    """How well a receipt fits a commit of its version: 0 if it belongs to another one."""
+    """How well a receipt matches a commit of its version, from 3 (by digest) to 0 (not at all)."""
     if digest_of(receipt.statement) == commit.info.get(RECEIPT):
         return 3
     if receipt.run_id == commit.info.get(RUN_ID):
         return 2
-    masked, listed = receipt.said.get(MASKED, ()), receipt.listed
+    masked, listed = receipt.entries.get(MASKED, ()), receipt.listed
     return int(json.loads(commit.files(masked, listed.get(COLUMNS))) == listed)
 
 
 def _has_moved(commit: TableCommit, removed: Mapping[str, _File]) -> bool:
     """Whether a commit that no gate passed writes the same rows into other files.
 
-    :param removed: the files that it takes away.
+    :param removed: the files that the commit removes.
     """
     if not commit.is_move or commit.is_of_gate or not removed or not commit.added:
         return False
@@ -582,10 +591,10 @@ def _has_moved(commit: TableCommit, removed: Mapping[str, _File]) -> bool:
 
 
 def _put_back(receipts: Iterable[Receipt]) -> set[str]:
-    """The digests of the receipts that a table had before it was put back to an older version: two
-    of them have the same version.
+    """The digests of receipts whose versions were undone when the table was restored to an older
+    version: later receipts have the same versions again.
 
-    :param receipts: those of a table, in the order in which they were written.
+    :param receipts: the receipts of a table, in the order in which they were written.
     """
     found: set[str] = set()
     now: dict[int, Receipt] = {}
@@ -598,7 +607,7 @@ def _put_back(receipts: Iterable[Receipt]) -> set[str]:
 
 
 def _made_by(commit: TableCommit, kind: str, problem: str) -> Difference:
-    """The difference that a commit makes, with who made it."""
+    """The difference that a commit makes; the problem names the operation and the author."""
     info = commit.info
     user = info.get("userName") or info.get("userId") or "an unknown user"
     by = f"{user} ({info.get('engineInfo') or 'unknown engine'})"
@@ -607,7 +616,7 @@ def _made_by(commit: TableCommit, kind: str, problem: str) -> Difference:
 
 
 def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
-    """What changes in the columns of a table, by name."""
+    """Describes the changes in the columns of a table: one text for each column."""
     for name, read_as in before.items():
         if name not in after:
             yield f"column {name} is gone"
@@ -629,9 +638,10 @@ def _written(read_as: Mapping[str, Any]) -> str:
 
 
 def _region_of(path: str, values: Mapping[str, Any], regions: Iterable[str | None]) -> str | None:
-    """That of some regions which has all rows of a file, by its partition; None if none is known.
+    """The first region that contains all rows of a file, by the file's partition; None without one.
 
-    :param regions: what the gate promoted, or what the files were from which this one was made.
+    :param values: the partition values of the file.
+    :param regions: the slice that a gate promoted, or the regions of the files that were merged.
     """
 
     def is_in(region: str) -> bool:

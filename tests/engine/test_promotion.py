@@ -254,7 +254,7 @@ def test_a_promotion_leaves_a_receipt_that_a_reader_verifies(
     first, _ = run(gate), run(of_yesterday)
     table_id = str(DeltaTable(target).metadata().id)
     known = receipts_of(StoredResults(gate.results_root), table_id)
-    receipt, other = known[0].said, known[1].said
+    receipt, other = known[0].entries, known[1].entries
     assert receipt["read"] == [gate.datasets[0].path, 0]
     (judged,) = receipt["judged"]
     assert {one["status"] for one in judged["verdicts"]} == {"passed"}

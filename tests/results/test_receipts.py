@@ -147,8 +147,12 @@ def test_what_gates_promoted_is_verified_and_the_receipts_say_why(lake: Lake) ->
     assert found.differences == ()
     assert (found.version, found.last and found.last["version"]) == (2, 2)
     known = lake.receipts
-    assert [known[at].said["previous"] for at in known] == [None, known[0].digest, known[1].digest]
-    (judged,) = known[2].said["judged"]
+    assert [known[at].entries["previous"] for at in known] == [
+        None,
+        known[0].digest,
+        known[1].digest,
+    ]
+    (judged,) = known[2].entries["judged"]
     assert judged["sources"] == {"orders.dql": digest_of(SUITE.text)}
     assert [one["status"] for one in judged["verdicts"]] == ["passed", "failed"]
     assert judged["verdicts"][1]["waived_by"] == "until 2026-02-01: known"
