@@ -18,12 +18,13 @@ from dqx_airflow.values import GateReport
 
 @dataclass(slots=True, eq=False)
 class Table:
-    """What is known of a table, as collected.
+    """The facts about a table, as collected from events and reports.
 
-    `columns` are those of its schemas; columns downstream are derived from those that are `read`.
-    `asserted` is what assertions name, which may be more than columns. The latter two are as Spark
-    compares them. `checks` are the gates and suites with such assertions, each with the day of its
-    last run; empty if none is known. `readers` are the jobs that read it, other than gates.
+    `columns` are the columns in its schemas. `read` are the columns from which columns downstream
+    are derived. `asserted` are the names in assertions, which may be more than columns. `read` and
+    `asserted` are folded as Spark compares names. `checks` are the gates and suites with such
+    assertions, each with the day of its last run; empty if no run is known. `readers` are the jobs
+    other than gates that read the table.
     """
 
     columns: set[str] = field(default_factory=set)
@@ -39,15 +40,15 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class TableCoverage:
-    """How a table is covered; columns in lower case.
+    """The coverage of a table by assertions; columns in lower case.
 
-    `unseen` are the columns that no assertion reads, and `unseen_but_read` those of them from which
-    columns downstream are derived.
+    `unseen` are the columns that no assertion reads. `unseen_but_read` are the unseen columns from
+    which columns downstream are derived.
 
     :param last_run: the day of the last run of a check, `2026-11-23`; empty if none is known.
     :param columns: the number of its known columns.
-    :param readers: the number of jobs that read the table, or what is derived from it, without a
-        gate in between.
+    :param readers: the number of jobs that read the table, or data derived from it, without a gate
+        in between.
     """
 
     location: str
@@ -74,7 +75,8 @@ class Flow:
         return table
 
     def at(self, place: str) -> Table:
-        """The table at a path; or of a name in a catalog: the only one of that name so far."""
+        """The table at a path, or with a name in a catalog. The name selects a table of earlier
+        events if exactly one has it."""
         if is_path(place):
             named = name_of_data(place)
             return self._tables[named.namespace, named.name]
@@ -88,7 +90,7 @@ class Flow:
         is_wanted: Callable[[Mapping[str, Any]], bool] = lambda _: True,
         most_bytes: int | None = None,
     ) -> list[int]:
-        """Adds the events in a file: one in each of its lines, or one that is the whole content.
+        """Adds the events in a file of JSON lines, or the single event of a JSON file.
 
         :param is_wanted: whether an event counts.
         :param most_bytes: of a longer file only the events in this many bytes at its end are added.
@@ -112,7 +114,7 @@ class Flow:
         return wrong
 
     def add_report(self, report: GateReport) -> None:
-        """Adds the datasets of a run, and what it promoted."""
+        """Adds the datasets of a run, and the tables to which it promoted rows."""
         gate, day = report.run_key.gate, f"{report.finished_at:%Y-%m-%d}"
         for found in report.datasets:
             if found.format != "query":
@@ -123,7 +125,7 @@ class Flow:
                     table.add_check(gate, day, columns)
 
     def add_event(self, event: Mapping[str, Any]) -> None:
-        """Adds what an event says, of a run, a job or a dataset.
+        """Adds the datasets and columns in a run event, a job event or a dataset event.
 
         :raises (AttributeError, KeyError, TypeError): it is not an event.
         """
@@ -163,7 +165,7 @@ class Flow:
         return table
 
     def coverage(self) -> list[TableCoverage]:
-        """All tables: those without a check first, and of these the ones that most jobs read."""
+        """The coverage of all tables: tables without a check first, then by number of readers."""
         covered = []
         for (namespace, name), table in self._tables.items():
             columns = table.read | _folded(table.columns)
@@ -182,7 +184,7 @@ class Flow:
         return sorted(covered, key=lambda one: (bool(one.checked_by), -one.readers, one.location))
 
     def _jobs_behind(self, table: Table) -> set[tuple[str, str]]:
-        """The jobs that read a table, or what is derived from it before the next check."""
+        """The jobs that read a table, or data derived from it before the next check."""
         jobs, found, left = set[tuple[str, str]](), {table}, [table]
         while left:
             at = left.pop()
@@ -197,14 +199,14 @@ class Flow:
 
 
 def event_files(path: Path) -> list[Path]:
-    """The files with events at a path: itself, or those in a folder; empty if there are none."""
+    """The files with events at a path: the file itself, or the files in a folder; may be empty."""
     if path.is_dir():
         return sorted(path.rglob("*.json*"))
     return [path] if path.exists() else []
 
 
 def jobs_of(event: Mapping[str, Any]) -> set[str]:
-    """The names of the job of an event and of those that started it; empty if it has none.
+    """The names of the job of an event and of the jobs that started it; empty if it has no job.
 
     :raises (AttributeError, KeyError, TypeError): it is not an event.
     """

@@ -36,14 +36,14 @@ _TALKATIVE = (
 
 
 class Resent(NamedTuple):
-    """How many spooled events were sent, and how many are still in the spool."""
+    """The numbers of spooled events that were sent, and that are still in the spool."""
 
     sent: int
     kept: int
 
 
 class LineageEmitter:
-    """Sends events through the transport that OpenLineage's own configuration names.
+    """Sends events through the transport in the configuration of OpenLineage.
 
     The configuration is read once, here: `OPENLINEAGE_*` variables or an `openlineage.yml`. Without
     any, no event is sent. Unsent events are written into the folder `spool`. No method raises, for
@@ -86,14 +86,14 @@ class LineageEmitter:
 
     @property
     def sends(self) -> bool:
-        """False if no configuration names a transport, or it names one that drops events."""
+        """False if no transport is configured, or a transport that drops events."""
         return (
             self._transport is not None and self._is_configured and self._transport.kind != "noop"
         )
 
     @property
     def why_not(self) -> str:
-        """Why it sends nothing, or None."""
+        """The reason why no event is sent; meaningful only if `sends` is False."""
         if self._is_disabled:
             return "OPENLINEAGE_DISABLED is true"
         return self._problem or "no OpenLineage transport is configured"
@@ -101,11 +101,11 @@ class LineageEmitter:
     def resend(self, spool: Path | None = None) -> Resent:
         """Sends the events of a spool folder (default: our own) in order. Never raises.
 
-        A sent event is removed. After one that was not sent, the rest is kept untried, unless the
-        server refused the event itself: then only the later events of its run are kept, since a
-        run's end must not come before its start. If the process dies between sending and removing,
-        an event is sent twice, never lost. If one of several transports missed an event, all get it
-        again: receivers identify an event by its run and time.
+        A sent event is removed. After an event that was not sent, the later events are kept
+        untried, unless the server refused the event itself: then only the later events of its run
+        are kept, since a run's end must not come before its start. If the process dies between
+        sending and removing, an event is sent twice, never lost. If one of several transports
+        missed an event, all get it again: receivers identify an event by its run and time.
         """
         folder = spool or self.spool
         try:
@@ -122,8 +122,8 @@ class LineageEmitter:
         return Resent(sent, len(waiting) - sent)
 
     def check(self) -> LineageCheck:
-        """Which transport is configured, and whether it can be reached. Takes some seconds at most,
-        sends nothing, never raises."""
+        """Checks which transport is configured, and whether it can be reached. Takes some seconds
+        at most, sends nothing, never raises."""
         if self._transport is None:
             return LineageCheck(False, f"the configuration cannot be used: {self._problem}")
         try:
@@ -260,7 +260,8 @@ class LineageEmitter:
 
 
 def _secrets_of_environment() -> frozenset[str]:
-    """Needed before the configuration is parsed: if that fails, the client logs what it read."""
+    """The secrets in `OPENLINEAGE_*` variables. They are redacted even before the configuration is
+    parsed: if parsing fails, the client logs the text that it has read."""
     variables = {key: value for key, value in os.environ.items() if key.startswith("OPENLINEAGE_")}
     parsed: list[Any] = []
     for value in variables.values():

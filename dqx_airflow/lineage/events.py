@@ -1,11 +1,10 @@
-"""The OpenLineage events of one gate run: START, then COMPLETE or FAIL; of a dataset that was put
-under a contract, so that catalogs show the promise with the data; and of a block and its contract,
-which show the binding without a manifest.
+"""Builds OpenLineage events: for a gate run START, then COMPLETE or FAIL; for a dataset under a
+contract, so that catalogs show the promise with the data; and for a block and its contract, so that
+the binding is visible without a manifest.
 
 Pure functions from a request and a report to an event; nothing is sent and no environment is read.
-All facets name one producer, and every text is truncated, so that an event stays small. The format
-is that of the OpenLineage specification (`OpenLineage.json`, version 2), the states those of its
-run cycle.
+All facets have the same producer, and every text is truncated, so that an event stays small. The
+format and the states of runs follow the OpenLineage specification (`OpenLineage.json`, version 2).
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ F = TypeVar("F")
 
 
 def ours(facet: Callable[..., F], **fields: Any) -> F:
-    """A facet that names us as its producer."""
+    """A facet with this package as its producer."""
     return facet(**fields, producer=PRODUCER)
 
 
@@ -75,8 +74,8 @@ def job_name(gate: str) -> str:
 
     A gate is usually called `dag_id.task_id`, which is the job of the Airflow task itself, so it
     needs a suffix. The suite's name is not suitable: a START event is sent before the suite is
-    read, all events of a run must name the same job, and a gate keeps its history when its suite is
-    renamed. The suite is named in the parameters of the assertions.
+    read, all events of a run must have the same job, and a gate keeps its history when its suite is
+    renamed. The name of the suite is in the parameters of the assertions.
     """
     return sanitize.name(f"{gate}.gate")
 
@@ -84,10 +83,10 @@ def job_name(gate: str) -> str:
 def start_event(
     request: GateRequest, run_id: str, when: datetime, namespace: str = DEFAULT_NAMESPACE
 ) -> RunEvent:
-    """The event when the gate begins. It names the inputs without any facts about them.
+    """The START event of a gate. It lists the inputs without any facts about them.
 
-    A catalog table is not named before the terminal event: only then is its location known, which
-    is its name (see `inputs`), and a run must not use two names for one dataset.
+    A catalog table is not an input before the terminal event: only then is its location known,
+    which is its name (see `inputs`), and a run must not use two names for one dataset.
 
     :raises ValueError: `run_id` is not a UUID.
     """
@@ -101,7 +100,7 @@ def terminal_event(
     *,
     catalog: str | None = None,
 ) -> RunEvent:
-    """The event when the gate ends: COMPLETE if its data is released, FAIL if it blocked or broke.
+    """The last event of a gate: COMPLETE if its data is released, FAIL if it blocked or broke.
 
     Its only outputs are the tables to which rows were promoted: the results store is shared by all
     gates, and would join unrelated tables in a catalog.
@@ -143,9 +142,9 @@ def crash_event(
     message: str,
     namespace: str = DEFAULT_NAMESPACE,
 ) -> RunEvent:
-    """The gate ended without a report: FAIL, with `message` and no verdicts.
+    """The FAIL event of a gate that ended without a report, with `message` and no verdicts.
 
-    It names no output: readers must not trust what a crashed run wrote.
+    It has no output: readers must not trust data that a crashed run wrote.
 
     :raises ValueError: `run_id` is not a UUID.
     """
@@ -161,10 +160,10 @@ def inputs(
     A dataset is named by its location, as by the Spark listener, and a catalog table has its table
     name as a symlink. A table with an unknown location is named in the namespace `catalog`.
 
-    A verdict about several datasets belongs to the first of them, the one under test: the others
-    are what it is compared with, and a failure must not mark a correct reference table. All of them
-    are named in the parameters of the assertion. A verdict whose dataset is unknown is only in the
-    run's test facet.
+    A verdict about several datasets belongs to the first of them, the dataset under test: it is
+    compared with the others, and a failure must not mark a correct reference table. The parameters
+    of the assertion list all of them. A verdict whose dataset is unknown is only in the run's test
+    facet.
     """
     input_datasets: dict[tuple[str, str], InputDataset] = {}
     for subject in _subjects(request, report, catalog):
@@ -220,7 +219,7 @@ def promoted(report: GateReport, *, catalog: str = DEFAULT_NAMESPACE) -> list[Ou
 
 
 def failure_message(report: GateReport) -> str:
-    """One line: the number of assertions that did not hold, and the worst of them."""
+    """The number of assertions that did not hold, and the worst of them, on one line."""
     failed, errors = report.count(Status.FAILED), report.count(Status.ERROR)
     line = f"{report.outcome.value}: {failed} of {len(report.verdicts)} assertions failed"
     if errors:
@@ -239,7 +238,7 @@ def failure_message(report: GateReport) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """One dataset in lineage. `aliases` are its names in the suite: sometimes two for one."""
+    """A dataset in lineage. `aliases` are its names in the suite, which may be several."""
 
     name: DatasetName
     symlink: DatasetName | None
@@ -258,7 +257,7 @@ def _subjects(request: GateRequest, report: GateReport, catalog: str) -> list[_S
         name, symlink = _names(refs.get(snapshot.name), snapshot.location, catalog)
         earlier = subjects.get(name)
         # The same table under two names (for example with two filters) is one dataset: its metrics
-        # are those of the first name, its assertions those of all.
+        # come from the first name, its assertions from all of them.
         subjects[name] = _Subject(
             name,
             earlier.symlink if earlier else symlink,
@@ -310,8 +309,8 @@ def _event(
 ) -> RunEvent:
     """An event of a gate.
 
-    :param run_facets: besides those that all of its events have.
-    :param inputs: by default those of the request, without any facts about them.
+    :param run_facets: facets besides the facets that all events of the gate have.
+    :param inputs: by default the datasets of the request, without any facts about them.
     """
     run = Run(str(UUID(run_id)), facets={**_run_facets(request), **run_facets})
     known = bare_inputs(request.datasets) if inputs is None else inputs
@@ -330,7 +329,7 @@ def job_event(
     outputs: Sequence[OutputDataset] = (),
     about: Mapping[str, JobFacet] = MappingProxyType({}),
 ) -> RunEvent:
-    """An event of a batch job, which names its type.
+    """An event of a batch job, with the job type.
 
     :param about: the other facets of the job.
     """
@@ -367,7 +366,8 @@ def _nominal_time(day: date) -> ol.nominal_time_run.NominalTimeRunFacet:
 
 
 def _parent(parent: values.ParentRun) -> ol.parent_run.ParentRunFacet | None:
-    """None if the parent's run id is not a UUID: an event with it would be rejected as a whole."""
+    """The facet of a parent run; None if its run id is not a UUID: receivers would reject the
+    event."""
     if not _is_uuid(parent.run_id):
         return None
     root = None
@@ -418,7 +418,7 @@ def contract_event(
     """The promises of a contract about the dataset at a location: texts, owners, columns, lineage.
 
     :param location: a path, or the name of a catalog table.
-    :param namespace: that of tables without a path.
+    :param namespace: the namespace of tables without a path.
     """
     name = name_of_path(location) if is_path(location) else name_of_table(location, namespace)
     dataset_facets: dict[str, DatasetFacet] = {
@@ -516,8 +516,8 @@ def data_assertions(
 ) -> ol.data_quality_assertions_dataset.DataQualityAssertionsDatasetFacet:
     """The verdicts as assertions about one dataset.
 
-    A skipped verdict is left out: an assertion has no third state, and neither would be true. It is
-    in the test facet of the run.
+    A skipped verdict is left out: an assertion is a success or a failure, and neither would be
+    true. The verdict is in the test facet of the run.
     """
     assertions = [
         ol.data_quality_assertions_dataset.Assertion(
@@ -535,7 +535,7 @@ def data_assertions(
 
 
 def tests(report: values.GateReport) -> ol.test_run.TestRunFacet:
-    """All verdicts of a run, including skipped ones and those about no dataset."""
+    """All verdicts of a run, including skipped verdicts and verdicts about no dataset."""
     return ours(
         ol.test_run.TestRunFacet,
         tests=[
@@ -591,7 +591,7 @@ def tags(report: values.GateReport) -> ol.tags_run.TagsRunFacet | None:
 def origin(request: values.GateRequest) -> dict[str, JobFacet]:
     """The owner of a gate, its contract and incident response, and its source.
 
-    The owner of the contract comes before that of the task.
+    The owner of the contract comes before the owner of the task.
     """
     gate_origin = request.origin or values.GateOrigin()
     responsible = (

@@ -1,10 +1,10 @@
-"""The names of datasets in OpenLineage: the same as those of the Spark listener, so that both meet.
-Parts that vary between deliveries (dates, partitions, globs) are left out.
+"""The names of datasets in OpenLineage, equal to the names that its Spark listener reports.
+Segments that vary between deliveries (dates, partitions, globs) are left out.
 
-The rules are those of the OpenLineage specification, "Naming" (`Naming.md`). Standard library only.
+The rules follow the OpenLineage specification, "Naming" (`Naming.md`). Standard library only.
 
 Many suites call a dataset `orders`, and mean different tables. Its location is unique, whatever its
-name is. The rules for leaving out parts are those of the trimmers that OpenLineage's Spark listener
+name is. Segments are left out by the rules of the trimmers that OpenLineage's Spark listener
 applies by default (`io.openlineage.client.dataset.partition.trimmer`), so that the names of both
 agree. The rule for globs is ours: the listener sees the files, and a gate the pattern.
 """
@@ -34,7 +34,7 @@ _TIME = re.compile(r"[\d\s:.TZ-]*")
 
 
 def trimmed(name: str) -> str:
-    """The name without trailing dates, partitions and globs; its first part always stays.
+    """The name without trailing dates, partitions and globs; its first segment always stays.
 
     >>> trimmed("/landing/orders/2026/11/23")
     '/landing/orders'
@@ -57,7 +57,7 @@ def _before_glob(parts: Sequence[str]) -> Sequence[str]:
 
 
 def _surplus(parts: Sequence[str]) -> int:
-    """The number of trailing parts that vary between deliveries."""
+    """The number of trailing segments that vary between deliveries."""
     last = parts[-1]
     if last.count("=") == 1 or _is_date(last) or _is(last, "%Y%m", 6) or _is(last, "%Y-%m", 7):
         return 1
@@ -101,7 +101,7 @@ _CONTAINER_FIRST = {"abfs", "abfss", "wasb", "wasbs"}
 
 @dataclass(frozen=True, slots=True)
 class DatasetName:
-    """A dataset in lineage. `uri` is None if the name is that of a catalog table."""
+    """The name of a dataset in lineage. `uri` is None for a catalog table."""
 
     namespace: str
     name: str
@@ -194,8 +194,8 @@ _LONGEST_BYTES = 1000
 
 
 def location_of(snapshot: DatasetSnapshot) -> str | None:
-    """The location of a dataset; None for a query, which has none, and if a page address could not
-    contain it.
+    """The location of a dataset; None for a query, and for a location that the address of a page
+    could not contain.
 
     >>> location_of(DatasetSnapshot("orders", "s3a://lake/orders/2026-11-23/", "csv"))
     's3://lake/orders'

@@ -47,7 +47,7 @@ def content(value: str) -> str:
 
 
 def optional_uri(uri: str | None) -> str | None:
-    """`uri`, which is plain ASCII; None if it is too long, since a truncated URI is wrong."""
+    """`uri`, which is ASCII; None if it is too long, since a truncated URI is wrong."""
     return uri if uri is None or len(uri) <= CONTENT else None
 
 
@@ -84,7 +84,7 @@ def param(value: Any) -> int | float | str | None:
 
 
 def _is_exact(shown: float, value: Any) -> bool:
-    """False for a decimal that a float would show with other digits."""
+    """False for a decimal that is printed with other digits as a float."""
     return (
         not isinstance(value, Fraction) or not is_decimal(value) or exact_as_written(shown) == value
     )

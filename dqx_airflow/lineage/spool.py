@@ -43,7 +43,7 @@ def keep(spool: Path, event: str, label: str) -> Path:
 
 
 def has_some(spool: Path) -> bool:
-    """True for a folder with events in it; False for one that cannot be read."""
+    """True for a folder with events in it; False for a folder that cannot be read."""
     try:
         return bool(kept(spool))
     except OSError:

@@ -49,7 +49,7 @@ class ExhaustedError(Exception):
 
 @dataclass(slots=True)
 class TimeBudget:
-    """`total_s` is the time in seconds for all calls together, `each_s` the maximum for one."""
+    """A time limit for calls: `total_s` seconds for all together, `each_s` for each one."""
 
     total_s: float
     each_s: float = float("inf")
@@ -64,11 +64,11 @@ class TimeBudget:
         return self.left_s < _LEAST_S
 
     def wait_for(self, call: Callable[[], T], *, share: float = 1.0) -> T:
-        """What `call` returns or raises.
+        """Calls `call` within the time left; returns its result, or raises its exception.
 
         :param share: the maximum share of the remaining time.
         :raises ExhaustedError: there is no time left.
-        :raises UnfinishedError: it takes longer. It continues in its thread: what it sends may
+        :raises UnfinishedError: the call takes longer. It continues in its thread: its event may
             arrive after all, and once more from the spool.
         """
         if self.is_over:
@@ -119,8 +119,8 @@ class StatusOnly(HTTPAdapter):
 
 
 def bounded(transport: Transport) -> Transport:
-    """A transport that reads no bodies, if it is one over HTTP; any other unchanged."""
-    # A transform transport contains another one, that of Datadog one over HTTP.
+    """An HTTP transport, changed to read no response bodies; any other transport unchanged."""
+    # A transform transport contains another transport, the Datadog transport an HTTP transport.
     inner = (getattr(transport, name, None) for name in ("transport", "http"))
     for part in (transport, *inner):
         if isinstance(part, HttpTransport) and part.config.adapter is None:
@@ -139,7 +139,7 @@ TIME_BUDGET_S = 2.0
 # One event more than the client's other attempts would take all of that time.
 _TIMEOUT_S = 2.0
 _RETRY = {"total": 1, "connect": 1, "read": 0, "status": 0, "backoff_factor": 0.1}
-# A server that says "come back in an hour" would be obeyed, and before another attempt all of a
+# A server that answers "come back in an hour" would be obeyed, and before another attempt all of a
 # response is read, which may be endless.
 _NO_NAPS = {"respect_retry_after_header": False, "status_forcelist": []}
 
@@ -186,7 +186,7 @@ class Watched(Transport):
 def settings(client: OpenLineageClient) -> dict[str, Any] | None:
     """The transport in OpenLineage's configuration; None if there is none.
 
-    :raises Exception: the configuration is not of the right shape; any kind.
+    :raises Exception: the configuration does not have the right structure; any exception.
     """
     configured = client.config.transport
     if configured and not isinstance(configured, dict):
@@ -205,8 +205,8 @@ def settings(client: OpenLineageClient) -> dict[str, Any] | None:
 
 
 def limited(config: Any) -> Any:
-    """`config` with limits where it has none that are narrower, also inside composite and transform
-    transports; what is no mapping unchanged."""
+    """`config` with our limits where it has no narrower ones, also inside composite and transform
+    transports. A value that is not a mapping is returned unchanged."""
     if not isinstance(config, dict):
         return config
     config = dict(config)
@@ -234,10 +234,10 @@ def limited(config: Any) -> Any:
 def watched(
     config: dict[str, Any], time_budget: TimeBudget
 ) -> tuple[Transport, tuple[Watched, ...]]:
-    """The transport of `config`, and its parts that can fail separately.
+    """The transport of `config`, and the transports inside it that can fail separately.
 
     :param time_budget: for all of them together.
-    :raises Exception: it cannot be built; any kind, transports are plugins.
+    :raises Exception: it cannot be built; any exception, since transports are plugins.
     """
     transport = get_default_factory().create(limited(config))
     if not isinstance(transport, CompositeTransport):
@@ -252,7 +252,7 @@ def watched(
 
 
 def needs_all(transport: Transport) -> bool:
-    """True if every part of a transport must get every event: a fallback list needs only one."""
+    """True if every transport inside a transport must get every event, unlike a fallback list."""
     return not isinstance(transport, CompositeTransport) or transport.config.continue_on_success
 
 
@@ -295,8 +295,8 @@ _PROBE_TIMEOUT_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class LineageCheck:
-    """`ok` is False if events would not be sent. `line` describes it in one line, without
-    secrets."""
+    """The result of a check of the transport. `ok` is False if events would not be sent. `line`
+    describes the transport or the problem on one line, without secrets."""
 
     ok: bool
     line: str
