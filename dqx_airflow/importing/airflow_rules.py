@@ -72,9 +72,9 @@ def _meaning(rule: Mapping[str, Any]) -> foreign_rule.Meaning:
 
 
 def _bounds(condition: Any) -> list[tuple[str, int | float]]:
-    """The comparisons of a condition, all of which hold.
+    """The comparisons of a condition, all of which must hold.
 
-    :raises NoCounterpartError: it has none, or others than the provider knows.
+    :raises NoCounterpartError: it has no comparison, or one that the provider does not accept.
     """
     given = {key: value for key, value in {**condition}.items() if value is not None}
     tolerance = given.pop("tolerance", None)

@@ -1,7 +1,7 @@
-"""Databricks DQX: checks as YAML or JSON, `criticality`, `filter` and `check.function`, and what
-each check becomes.
+"""Databricks DQX: reads checks in YAML or JSON (`criticality`, `filter`, `check.function`), and
+translates each of them.
 
-DQX checks let NULL pass unless they say otherwise, like row predicates here.
+DQX checks let NULL pass unless documented otherwise, like row predicates here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dqx_airflow.values import Severity
 
 Arguments = Mapping[str, Any]
 Reader: TypeAlias = Callable[[Arguments], Meaning]
-"""What a function of DQX becomes, with its arguments."""
+"""Translates a check function of DQX, given its arguments."""
 
 
 def _rows(kind: str, predicate: str, arguments: Arguments) -> Meaning:
@@ -53,7 +53,7 @@ def columns_in(names: list[object]) -> list[str]:
 
 
 def _column(arguments: Arguments, key: str = "column") -> str:
-    """:raises NoCounterpartError: it names no column, or an expression."""
+    """:raises NoCounterpartError: the argument is missing, or is an expression."""
     written = arguments.get(key)
     if isinstance(written, str) and _PATH.fullmatch(written.strip()) is None:
         raise NoCounterpartError(f"'{written}' is an expression: check it with sql_expression")
@@ -95,7 +95,7 @@ _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?")
 
 
 def _decimal(value: object) -> object:
-    """A number that the file writes as a decimal; any other value as it is."""
+    """The exact number for a decimal in the file; any other value unchanged."""
     match value:
         case {"__decimal__": str(digits)}:
             return foreign_rule.finite(float(digits))
@@ -104,8 +104,8 @@ def _decimal(value: object) -> object:
 
 
 def _limit(value: object) -> str:
-    """A value to compare with. A string is SQL: a literal in quotes, a date, or the name of a
-    column.
+    """A limit of a comparison, as DQL. A string is SQL: a literal in quotes, a date, or the name of
+    a column.
 
     :raises _ExpressionError: it is another expression.
     """
@@ -128,7 +128,7 @@ class _ExpressionError(NoCounterpartError):
 
 
 def _compared(kind: str, predicate: str, keys: str, arguments: Arguments) -> Meaning:
-    """A check of each value against limits; those that are expressions are parsed as SQL."""
+    """A check of each value against limits; limits that are expressions are parsed as SQL."""
     expression = _expression_for(arguments)
     given = [_decimal(arguments.get(key)) for key in keys.split()]
     if any(limit is None for limit in given):
@@ -157,7 +157,7 @@ _HOLE = re.compile(r"\{(?P<key>\w+)(=(?P<default>[^}]*))?\}")
 
 
 def _of_sql(kind: str, template: str, arguments: Arguments) -> Meaning:
-    """A check in Spark SQL; its first argument is the column that it is about."""
+    """A check in Spark SQL. The first argument in the template is the checked column."""
     first = _HOLE.findall(template)[0][0]
 
     def fill(hole: re.Match[str]) -> str:
@@ -181,7 +181,7 @@ def _of_sql(kind: str, template: str, arguments: Arguments) -> Meaning:
 
 
 def _refuse_clock(arguments: Arguments) -> None:
-    """:raises NoCounterpartError: another time than that of the run is compared with."""
+    """:raises NoCounterpartError: the check compares with another time than the time of the run."""
     for key in ("curr_date", "curr_timestamp"):
         if arguments.get(key):
             raise NoCounterpartError(f"{key} has no counterpart")
@@ -195,7 +195,7 @@ def _case(arguments: Arguments) -> Meaning:
 
 
 def _schema(arguments: Arguments) -> Claims:
-    """The columns with their types, and no others if the check is strict."""
+    """The claims that the columns exist with their types, and no others if the check is strict."""
     written = arguments.get("expected_schema")
     if not isinstance(written, str) or "<" in written:
         raise NoCounterpartError("only a schema of plain columns has a counterpart")
@@ -286,7 +286,7 @@ def _older_than(arguments: Arguments) -> Claims:
 
 
 def _no_outliers(arguments: Arguments) -> Meaning:
-    """That each value is within 3.5 median absolute deviations of the median."""
+    """Claims that each value is within 3.5 median absolute deviations of the median."""
     column = _column(arguments)
     name = sql_name(column)
     middle = ("SELECT", f"percentile_approx({name}, 0.5) AS middle", "FROM {model}")

@@ -1,8 +1,8 @@
-"""dbt: the generic tests of `schema.yml`, with those of dbt-utils, dbt-expectations and Elementary.
+"""dbt: reads the generic tests of `schema.yml`, with dbt-utils, dbt-expectations and Elementary.
 
-Tests of dbt-expectations are those of Great Expectations and translated like them. `where` becomes
-a filter, `severity: warn` becomes P3, and so does `warn_if` next to `error_if`. Constraints of a
-model are rules as well. Singular tests are SQL files, and not supported.
+Tests of dbt-expectations are translated like the expectations of Great Expectations. `where`
+becomes a filter, `severity: warn` becomes P3, and so does `warn_if` next to `error_if`. Constraints
+of a model are rules as well. Singular tests are SQL files, and not supported.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[Fo
 
 
 def _freshness_of(owner: Mapping[str, Any]) -> dict[str, Any]:
-    """What a source or a table says about freshness, in its `config` or beside it."""
+    """The keys about freshness of a source or table, from its `config` or beside it."""
     config = owner.get("config")
     written = {**owner, **config} if isinstance(config, Mapping) else owner
     return {key: written[key] for key in ("freshness", "loaded_at_field") if key in written}
@@ -140,7 +140,7 @@ def _freshness(node: Mapping[str, Any], dataset: str, place: str) -> Iterator[Fo
 
 
 def _rules(test: object, column: str | None, dataset: str, place: str) -> Iterator[ForeignRule]:
-    """A test; two rules if it warns and fails at different numbers of rows."""
+    """The rule of a test; two rules if it warns and fails at different numbers of rows."""
     shown = test if isinstance(test, str) else yaml_line(test)
     if isinstance(test, str):
         test = {test: {}}
@@ -181,7 +181,7 @@ def _rules(test: object, column: str | None, dataset: str, place: str) -> Iterat
 
 
 def _limits(config: Mapping[str, Any]) -> list[tuple[str, Severity | None]]:
-    """The number of rows at which a test fails, and the one at which it warns if that differs."""
+    """The number of rows at which a test fails, and the number at which it warns if it differs."""
     thresholds = [str(config.get(key) or ANY_ROW).strip() for key in ("error_if", "warn_if")]
     fails, warns = (
         ANY_ROW if threshold.replace(" ", "") in (">0", "!=0", ">=1") else threshold

@@ -1,5 +1,4 @@
-"""What the generic tests of dbt become, with those of dbt-utils, dbt-expectations and
-Elementary."""
+"""Translates the generic tests of dbt, dbt-utils, dbt-expectations and Elementary."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from dqx_airflow.metrics.derived import MOST_COMMON
 from dqx_airflow.metrics.sql import quote_literal
 
 PERIOD_S = {"minute": MINUTE_S, "hour": HOUR_S, "day": DAY_S, "week": 7 * DAY_S}
-"""The seconds of the periods that dbt names, if their length is constant."""
+"""The seconds in each period of dbt that has a constant length."""
 
 _REF = re.compile(r"""\{?\{?\s*(?:ref|source)\((?P<names>[^)]*)\)\s*\}?\}?""")
 
@@ -34,7 +33,9 @@ class Arguments(dict[str, Any]):
 
     @property
     def path(self) -> str:
-        """:raises NoCounterpartError: the test is attached to no column, and names none."""
+        """The column of the test.
+
+        :raises NoCounterpartError: the test is attached to no column, and has no `column_name`."""
         return column_text(self.get("column_name") or self.column)
 
     @property
@@ -42,13 +43,13 @@ class Arguments(dict[str, Any]):
         return sql_name(self.path)
 
     def only(self, *known: str) -> None:
-        """:raises NoCounterpartError: there are others than these."""
+        """:raises NoCounterpartError: there is an argument other than these."""
         for key in self:
             if key not in known and key != "column_name":
                 raise NoCounterpartError(f"'{key}' has no counterpart")
 
     def relation(self, key: str) -> str:
-        """The dataset that `ref('orders')` or `source('shop', 'orders')` names."""
+        """The dataset in an argument such as `ref('orders')` or `source('shop', 'orders')`."""
         written = str(self.get(key) or "")
         match = _REF.search(written)
         names = match["names"] if match else written
@@ -218,7 +219,7 @@ def expectation_of(kind: str, arguments: Arguments) -> foreign_rule.Meaning:
 def _quoted(given: Mapping[str, Any], *, is_quoted: bool) -> dict[str, Any]:
     """The values of an expectation: quoted, they are compared as strings; otherwise they are SQL.
 
-    :raises NoCounterpartError: one of them is SQL.
+    :raises NoCounterpartError: a value is SQL.
     """
     values = given.get("value_set")
     if not isinstance(values, list):
@@ -241,7 +242,7 @@ def _without_case(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _in_order(kind: str, arguments: Arguments) -> Claims:
-    """No value is smaller, or larger, than the previous one; strictly so by default."""
+    """Claims that no value is smaller, or larger, than the previous value; by default strictly."""
     arguments.only("sort_column", "strictly")
     column = arguments.path
     order = column_text(arguments.get("sort_column") or column)
@@ -281,9 +282,9 @@ def groups_of(kind: str, arguments: dict[str, Any]) -> tuple[str, ...]:
 
 
 def difference_of(kind: str, arguments: Collection[str] = (), *, is_grouped: bool) -> str | None:
-    """When the verdicts of the two tools differ.
+    """Describes when the verdicts of the two tools differ; None if they never do.
 
-    :param arguments: the names of those that are given.
+    :param arguments: the names of the arguments of the test.
     """
     bare = kind.rsplit(".", maxsplit=1)[-1]
     differences = [ANOMALIES] if is_anomaly_test(kind) else []
@@ -433,7 +434,7 @@ def _relationships_where(arguments: Arguments) -> tuple[kinds.Demand, ...] | Cla
 
 
 def _refers_to_some(arguments: Arguments, among: str) -> Claims:
-    """That the values occur in those rows of the other table that meet a condition."""
+    """Claims that the values occur in the rows of the other table that meet a condition."""
     other, field = column_text(arguments.relation("to")), column_text(arguments.get("field"))
     name = sql_name(field)
     referenced = " ".join(
@@ -468,14 +469,14 @@ def _equality(arguments: Arguments) -> Claims:
 
 
 def _are_equal(rows: str, other_rows: str) -> str:
-    """The claim that two queries give the same rows, however often."""
+    """The claim that two queries return the same rows, regardless of repetitions."""
     differences = f"(({rows} EXCEPT {other_rows}) UNION ALL ({other_rows} EXCEPT {rows}))"
     text = " ".join(("SELECT count(*) FROM", differences, "AS differing"))
     return f"query({value_text(text)}) == 0"
 
 
 def _cardinality_equality(arguments: Arguments) -> Claims:
-    """That each value has as many rows in both tables."""
+    """Claims that each value has the same number of rows in both tables."""
     other = column_text(arguments.relation("to"))
     counts = [
         " ".join(("SELECT", f"{name}, count(*) FROM {table}", "GROUP BY", name))
@@ -488,11 +489,11 @@ def _cardinality_equality(arguments: Arguments) -> Claims:
 
 
 _NO_GAPS = {"not_allowed": "=", "allowed": "<=", "required": "<"}
-"""How a range ends beside the beginning of the next one, by what is written about gaps."""
+"""The operator between the end of a range and the start of the next one, by the argument `gaps`."""
 
 
 def _exclusive_ranges(arguments: Arguments) -> tuple[kinds.Demand, ...]:
-    """That ranges do not overlap, in the order of their beginnings."""
+    """Demands that ranges, sorted by their lower bounds, do not overlap."""
     lower, upper = (
         sql_name(column_text(arguments.get(f"{end}_bound_column"))) for end in ("lower", "upper")
     )

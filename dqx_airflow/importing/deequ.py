@@ -1,5 +1,5 @@
-"""Deequ and PyDeequ: suggested constraints as JSON, and chains of `Check` in Python and Scala; what
-each constraint becomes.
+"""Deequ and PyDeequ: reads suggested constraints in JSON and chains of `Check` in Python and Scala,
+and translates each constraint.
 
 `.isComplete("id").hasMin("price", lambda x: x >= 0)` is parsed, never run; Scala (`_ >= 0.9`,
 `Array("a")`) is read as its Python equivalent.
@@ -81,9 +81,9 @@ def _condition_in(given: Sequence[Any]) -> DeequCondition:
 
 
 def _share_of_rows(predicate: str, rest: list[Any], passes_null: str | None) -> tuple[str, ...]:
-    """The claims that all rows satisfy a predicate, or as many as an assertion requires.
+    """The claims that all rows satisfy a predicate, or the share that an assertion requires.
 
-    `passes_null` is a column whose NULL satisfies it; each row counts in a share.
+    `passes_null` is a column whose NULL satisfies the predicate; a share is a share of all rows.
     """
     condition = _condition_in(rest)
     if tuple(condition) in (((">=", 1),), (("==", 1),)):
@@ -146,7 +146,7 @@ def _satisfies(given: list[Any]) -> Meaning:
 
 
 def _custom_sql(given: list[Any]) -> Meaning:
-    """A query that gives one number."""
+    """A constraint on the result of a query, which is one number."""
     if not isinstance(given[1], DeequCondition):
         raise NoCounterpartError("its assertion would have to be run")
     query = re.sub(r"\bprimary\b", "{model}", str(given[0]))
@@ -177,7 +177,7 @@ def _pattern(given: list[Any]) -> Meaning:
 
 
 def matching_text(column: str, pattern: Any) -> str:
-    """The predicate that a value matches a pattern somewhere, as Deequ finds it.
+    """The predicate that a value contains a match of a pattern, as Deequ searches for it.
 
     :raises NoCounterpartError: it is not a pattern, or an empty match decides.
     """
@@ -212,7 +212,7 @@ def _data_type(given: list[Any]) -> Meaning:
 
 
 def _distinct_values(given: list[Any]) -> Meaning:
-    """The bins of a histogram, of which NULL is one."""
+    """A constraint on the number of bins of a histogram; NULL is a bin, too."""
     column = column_text(given[0])
     bins = f"unique_count({column}) + min(null_count({column}), 1)"
     return Claims("distinct_values", _compared(bins, _condition_in(given[1:])), column)
@@ -295,7 +295,7 @@ def rules_of(
 def rules_of_code(text: str, request: foreign_rule.ImportRequest) -> Iterator[ForeignRule]:
     """The constraints of all checks in a file of Python or Scala.
 
-    :raises NoCounterpartError: it is neither, or has no chain of constraints on a `Check`.
+    :raises NoCounterpartError: the text is neither, or has no chain of constraints on a `Check`.
     """
     dataset = request.dataset or "data"
     try:
@@ -351,13 +351,13 @@ def _of_scala(text: str, dataset: str, file: str) -> Iterator[ForeignRule]:
 
 
 def _without_comment(match: re.Match[str]) -> str:
-    """A string as it is; of a comment the ends of its lines."""
+    """Keeps a matched string; replaces a comment by its line breaks, or by a blank."""
     return match[0] if match[0].startswith('"') else "\n" * match[0].count("\n") or " "
 
 
 def _end_of_call(text: str, opening: int) -> int:
-    """The position after the parenthesis that closes the one at `opening`; the end if there is
-    none."""
+    """The position after the parenthesis that closes the parenthesis at `opening`; the end of the
+    text if it is not closed."""
     depth, offset = 0, opening
     while offset < len(text):
         if (string := _STRINGS.match(text, offset)) is not None:
@@ -387,7 +387,7 @@ def _as_python(code: str) -> str:
 
 
 def _of_chain(code: str, rule: ForeignRule) -> Iterator[ForeignRule]:
-    """The rules of a chain, each completed from what is known of it."""
+    """The rules of a chain, each a copy of `rule` with its own translation and text."""
     try:
         links, _ = _links(ast.parse(_as_python(code), mode="eval").body)
     except SyntaxError:

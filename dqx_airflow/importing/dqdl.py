@@ -1,9 +1,9 @@
-"""DQDL, the language of AWS Glue Data Quality: its syntax, the rules of a file and their
-composition, and what each rule becomes.
+"""DQDL, the language of AWS Glue Data Quality: parses the rules of a file and their composition,
+and translates each rule.
 
 The meaning of rules is taken from Deequ, which implements them: `between` leaves both ends out, a
-comparison of `ColumnValues` fails for NULL, `not in` and `!=` let NULL pass, a pattern is matched
-as a whole.
+comparison of `ColumnValues` fails for NULL, `not in` and `!=` let NULL pass, a pattern must match
+the entire value.
 """
 
 from __future__ import annotations
@@ -60,21 +60,21 @@ class DqdlKeyword:
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """`24 hours`, as DQL writes it."""
+    """A duration such as `24 hours`, in the syntax of DQL."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Timestamp:
-    """`now()`, or a time before or after it, as Spark SQL."""
+    """The timestamp `now()`, or an earlier or later one, as Spark SQL."""
 
     sql: str
 
 
 @dataclass(frozen=True, slots=True)
 class DqdlRule:
-    """A rule by its parts."""
+    """A parsed rule."""
 
     name: str
     dataset: str
@@ -171,7 +171,7 @@ _PAST = re.compile(r"avg\( last\( (?P<count>[1-9]\d{0,2}) \) \)")
 
 
 def _written(tree: Any) -> str:
-    """A call as text, its parts with blanks between them."""
+    """A parsed call as text, with blanks between its tokens."""
     if isinstance(tree, Token):
         return str(tree)
     head, *rest = map(_written, tree.children)
@@ -179,11 +179,11 @@ def _written(tree: Any) -> str:
 
 
 _PRIMARY = re.compile(r"\bprimary\b")
-"""What a query calls the dataset of its rule."""
+"""The name of the dataset of the rule in a query."""
 
 
 def claims_of(rule: DqdlRule) -> Claims:
-    """What a rule claims.
+    """Translates a rule to claims.
 
     :raises NoCounterpartError: it has no counterpart.
     """
@@ -198,7 +198,7 @@ def claims_of(rule: DqdlRule) -> Claims:
 
 
 _CALL = re.compile(r"(?P<metric>[a-z_]+)\((?P<arguments>[^()]*)\)")
-"""The only metric whose past can be asked for: one call, without SQL."""
+"""The only form of a metric whose past values can be requested: one call, without SQL."""
 
 
 def _compared(
@@ -206,7 +206,7 @@ def _compared(
 ) -> tuple[str, ...]:
     """The claims that a metric satisfies a condition.
 
-    :raises NoCounterpartError: there is none, or not one on numbers.
+    :raises NoCounterpartError: there is no condition, or it is not on numbers.
     """
     if condition is None:
         raise NoCounterpartError("it has no condition")
@@ -234,13 +234,13 @@ def _compared(
 
 
 def _metric(kind: str, text: str, rule: DqdlRule, *, is_share: bool = False) -> Claims:
-    """A rule about a metric of the table, or of a column: the braces stand for it."""
+    """The claims of a rule about a metric; the braces in `text` stand for the column."""
     column = rule.column if "{" in text else None
     return Claims(kind, _compared(text.format(column), rule.condition, is_share=is_share), column)
 
 
 def _claim(kind: str, text: str, rule: DqdlRule) -> Claims:
-    """A rule that claims something of a column; the braces stand for it."""
+    """The claim of a rule about a column; the braces in `text` stand for the column."""
     return Claims(kind, (text.format(rule.column),), rule.column)
 
 
@@ -270,7 +270,7 @@ _AGGREGATE = re.compile(r"\s*(?P<metric>sum|avg)\s*\((?P<column>[^()]+)\)\s*", r
 
 
 def _aggregates_match(rule: DqdlRule) -> Claims:
-    """The ratio of an aggregate to that of another dataset."""
+    """Claims on the ratio of an aggregate to an aggregate of another dataset."""
     matches = [_AGGREGATE.fullmatch(parameter) for parameter in rule.parameters]
     if len(matches) != 2 or matches[0] is None or matches[1] is None:
         raise NoCounterpartError('it takes two aggregates: "sum(a)" "sum(reference.a)"')
@@ -345,8 +345,8 @@ def _references(rule: DqdlRule) -> Claims:
 
 
 def _least_share(condition: DqdlCondition | None) -> float | None:
-    """The least share of the rows that a condition demands, all without one; None if it demands
-    something else."""
+    """The least share of the rows that a condition requires: 1 without a condition; None if the
+    condition has another form."""
     match condition:
         case None | DqdlCondition("==", (1 | 1.0,), False):
             return 1
@@ -377,7 +377,7 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def _in_time(rule: DqdlRule, kind: str) -> Claims:
-    """The claims that each value compares in this way with the time of the run."""
+    """The claims that each value satisfies a comparison with dates or the time of the run."""
     condition, column = rule.condition, rule.column
     if rule.threshold is not None or condition is None or condition.is_negated:
         raise NoCounterpartError("a threshold for times has no counterpart")
@@ -396,7 +396,7 @@ def _in_time(rule: DqdlRule, kind: str) -> Claims:
 
 
 def _each_in_sql(kind: str, column: str, subject: str, op: str, limits: Sequence[str]) -> Claims:
-    """The claim that SQL of each value compares in this way, and is not NULL."""
+    """The claim that an SQL expression satisfies a comparison in each row, and is not NULL."""
     holds = f"{subject} {op} {limits[0]}"
     if op == "between":
         holds = f"{subject} > {limits[0]} AND {subject} < {limits[1]}"
@@ -456,7 +456,7 @@ def _listed(
 
 
 _ENDS = {"<": ("max",), "<=": ("max",), ">": ("min",), ">=": ("min",)}
-"""The lengths that a comparison limits; any other one both."""
+"""The lengths that a comparison limits; any other comparison limits both."""
 
 
 def _of_lengths(rule: DqdlRule) -> Claims:
@@ -522,7 +522,7 @@ _RULES: Mapping[str, Callable[[DqdlRule], Claims]] = {
     "AggregateMatch": _aggregates_match,
     "SchemaMatch": _schemas_match,
 }
-"""How each type of rule is read."""
+"""The translation of each type of rule."""
 
 
 _DAYS_NOT_RUNS = "Glue takes the mean of the last runs; here it is that of the last days"
@@ -537,7 +537,7 @@ def recognises(text: str) -> bool:
 def rules_of(text: str, request: foreign_rule.ImportRequest) -> Iterator[ForeignRule]:
     """The rules of a file; an invalid rule does not affect the others.
 
-    :raises NoCounterpartError: it is not DQDL.
+    :raises NoCounterpartError: the text is not DQDL.
     """
     dataset = request.dataset or "data"
     filled = _with_variables(text)
@@ -624,7 +624,9 @@ def _single_rule(text: str, dataset: str, place: str) -> ForeignRule:
 
 
 def _rule(entry: Tree[Token], text: str, dataset: str, place: str) -> ForeignRule:
-    """:param text: that of the file, whose entry it is."""
+    """The rule in an entry of a file; an entry without a counterpart has the reason.
+
+    :param text: the text of the file."""
     shown, where = " ".join(text[entry.meta.start_pos : entry.meta.end_pos].split()), None
     try:
         entry = _ungrouped(entry)
@@ -649,9 +651,9 @@ def _ungrouped(entry: Tree[Token]) -> Tree[Token]:
 
 
 def _composite(entry: Tree[Token], dataset: str) -> Claims:
-    """`any { ... }` or `all { ... }` of rules joined by `or` or `and`.
+    """The claims of rules joined by `or` or `and`, as `any { ... }` or `all { ... }`.
 
-    :raises NoCounterpartError: one of them has no counterpart, or a filter.
+    :raises NoCounterpartError: one of the rules has no counterpart, or a filter.
     """
     parts: list[str] = []
     other_datasets: list[str] = []

@@ -1,9 +1,9 @@
-"""A rule of another tool, its translation to DQL, and what readers of all tools share: the request,
-the variables that tools replace at run time (`${start}`, `{{ var("day") }}`), columns and values as
-DQL.
+"""A rule of another tool and its translation to DQL. Shared by the readers of all tools: the import
+request, the variables that tools replace at run time (`${start}`, `{{ var("day") }}`), columns and
+values as DQL.
 
-Files of other tools are read as plain values, with the position of each item of YAML; their SQL
-becomes that of Spark.
+Files of other tools are read as dicts, lists and scalars, with the position of each item of YAML;
+their SQL is translated to Spark SQL.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from dqx_airflow.values.files import table_rows
 class Claims:
     """The claims of a rule, as DQL: each text follows `assert`, and is one assertion.
 
-    `kind` names them if the rule has no name. `others` are the datasets that they read besides that
-    of the rule.
+    `kind` is the name of the assertions if the rule has no name. `others` are the datasets that
+    they read besides the dataset of the rule.
     """
 
     kind: str
@@ -47,21 +47,21 @@ Meaning: TypeAlias = Claims | Translation
 
 
 MISSHAPEN = (AttributeError, IndexError, KeyError, StopIteration, TypeError, ValueError)
-"""Raised by the translation of a rule whose parts are of other kinds than its tool writes."""
+"""Raised by the translation of a rule whose values have other types than its tool writes."""
 
 REFUSALS = (NoCounterpartError, *MISSHAPEN)
-"""Raised by the translation of a rule that becomes an unsupported one."""
+"""Raised by the translation of a rule that is not supported."""
 
 
 def reason_of(refusal: Exception, misshapen: str | None = None) -> str:
-    """Why a rule has no counterpart; `misshapen` if its parts are of other kinds."""
+    """The reason why a rule has no counterpart; `misshapen` if its values have wrong types."""
     if isinstance(refusal, NoCounterpartError):
         return str(refusal)
     return misshapen or "its arguments are not as the tool writes them"
 
 
 def meaning_or_reason(translate: Callable[[], Meaning], about: str = "") -> Meaning | str:
-    """The translation of a rule, or why it has no counterpart; `about` begins the reason."""
+    """Translates a rule; returns the reason if it has no counterpart, which `about` begins."""
     try:
         return translate()
     except REFUSALS as refusal:
@@ -98,10 +98,9 @@ class ForeignRule:
     """A rule as its tool writes it.
 
     `place` is its position in the file, and `shown` is the rule on one line. A string as `meaning`
-    says why there is no counterpart. `where` is a filter in
-    SQL: the rule is about the rows for which it is true. `groups` are columns, as DQL writes them:
-    the rule is about each group of them. `difference` says when the verdicts of the two tools
-    differ.
+    is the reason why there is no counterpart. `where` is a filter in SQL: the rule is about the
+    rows for which it is true. `groups` are columns, as DQL writes them: the rule is about each
+    group of rows. `difference` describes when the verdicts of the two tools differ.
     """
 
     dataset: str
@@ -116,16 +115,16 @@ class ForeignRule:
 
 
 def name_in(*owners: Mapping[str, Any]) -> str | None:
-    """The name that the first of some mappings gives to a rule; None without one."""
+    """The name of a rule in the first mapping that has one; None if no mapping has one."""
     return next((str(one["name"]) for one in owners if one.get("name")), None)
 
 
 @dataclass(frozen=True, slots=True)
 class ImportRequest:
-    """`dataset` is None if the file determines it.
+    """The request to import a file. `dataset` is None if the file determines it.
 
     `read_beside` returns the document of another file, by its path relative to the folder of this
-    one; None if there is none.
+    file; None if there is no such file.
     """
 
     file: str
@@ -137,7 +136,7 @@ VARIABLE = re.compile(r"\$\{[^}]*\}|\{\{.*?\}\}", re.DOTALL)
 
 
 def column_text(name: object) -> str:
-    """A column; a dot leads into a struct, as in Spark.
+    """The name of a column in DQL; a dot leads into a struct, as in Spark.
 
     :raises NoCounterpartError: it is not a name.
     """
@@ -178,7 +177,7 @@ def only_columns(names: Sequence[object]) -> tuple[str, ...]:
 
 
 def typed_columns(types: Iterable[tuple[object, str]], *, has_others: bool) -> Claims:
-    """The claims that columns exist, with their types where these are known; and no others.
+    """The claims that columns exist, with their types where known; no others unless `has_others`.
 
     :raises NoCounterpartError: one is not a name.
     """
@@ -274,7 +273,7 @@ def finite(value: object) -> int | float:
 def document_of(source: SourceFile) -> Any:
     """The contents of a file of JSON or YAML.
 
-    :raises NoCounterpartError: it is neither.
+    :raises NoCounterpartError: the file is neither.
     """
     text = source.text.removeprefix("\ufeff")
     if match := exact.MANY_DIGITS.search(text):
@@ -341,11 +340,11 @@ OF_MANY_DATABASES = re.compile(
 
 @dataclass
 class SqlOfTool:
-    """Makes Spark SQL of the SQL in a document, `keys` of which hold some.
+    """Translates the SQL in a document to Spark SQL; the pattern `keys` matches keys with SQL.
 
-    SQL that may have another value in Spark is replaced by a name of `refused`, which has the SQL
-    and the reason. SQL of the dialect `any` is translated if all databases read it in the same
-    way.
+    SQL that may have another value in Spark is replaced by a name in `refused`, which maps it to
+    the SQL and the reason. SQL of the dialect `any` is translated if it means the same in all
+    databases.
     """
 
     sql_dialect: str

@@ -30,7 +30,7 @@ def recognises(document: Any) -> bool:
 def rules_of(
     document: Mapping[str, Any], request: foreign_rule.ImportRequest
 ) -> Iterator[ForeignRule]:
-    """The expectations of a suite; for a checkpoint, those of the suites that it runs.
+    """The expectations of a suite; for a checkpoint, the expectations of the suites that it runs.
 
     :raises NoCounterpartError: a suite of the checkpoint cannot be read.
     """
@@ -136,7 +136,7 @@ def _kind(expectation: Mapping[str, Any]) -> object:
 
 
 def table_claims(kind: str, arguments: Mapping[str, Any], dataset: str) -> Claims | None:
-    """The claims of an expectation about a whole table; None for any other.
+    """The claims of an expectation about a table; None for any other expectation.
 
     :raises NoCounterpartError: it has no counterpart, or an argument has none.
     """
@@ -223,8 +223,8 @@ def _in_bins(
     ends: Sequence[float] | None,
     tails: float,
 ) -> dict[str, float]:
-    """The numbers of rows in each bin with its weight, and beyond those that are finite. The last
-    bin includes its end.
+    """Maps the number of rows in each bin, as DQL, to its weight; also below and above the finite
+    bins. The last bin includes its end.
 
     :raises NoCounterpartError: there are weights beyond all numbers, or the bins do not ascend.
     """
@@ -244,8 +244,8 @@ def _in_bins(
 
 
 def _of_others(column: str, unlisted: str, tails: float, total: float) -> str:
-    """What is added to the sum if there are values besides those of the partition: these have equal
-    parts of the share `tails`, the others the rest. `n ln n` of each comes from the entropy."""
+    """The terms of the sum for values that are not in the partition, as DQL. Unlisted values share
+    `tails` equally, listed values have the rest. The sum of `n ln n` comes from the entropy."""
     kept = total * (1 - tails)
     rows, scale = f"num_rows(where {unlisted})", kept + tails
     listed = f"(count({column}) - {rows}) * min({rows}, 1)"

@@ -1,7 +1,7 @@
-"""Soda: SodaCL (`checks for orders:`, with levels, filters, groups, and metrics of their own),
-data contracts of Soda 4 and older ones.
+"""Soda: SodaCL (`checks for orders:`, with levels, filters, groups, and custom metrics), data
+contracts of Soda 4 and older ones.
 
-A check is translated as in contracts; the checks of Soda 4 are first converted to those of 3.x.
+A check is translated as in contracts; checks of Soda 4 are first converted to checks of 3.x.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _SIGNED = re.compile(rf"(<=|>=|!=|<>|<|>|=)\s*({_BOUND})\s*%?")
 def comparison_text(comparison: str, unit: str) -> str:
     """A comparison in DQL: `between 1% and 5%`.
 
-    :param unit: of the bounds, `%` or none.
+    :param unit: the unit of the bounds: `%` or none.
     :raises NoCounterpartError: it does not compare with a number.
     """
     bare = comparison.strip()
@@ -135,11 +135,11 @@ CHANGE = re.compile(
     r"(?P<metric>\w+)(\((?P<column>[^()]+)\))?\s*(?P<comparison>[<>=!b].*)"
 )
 OF_SCANS = "Soda compares with its last scans, DQL with the previous days"
-"""How the verdicts of such a check differ."""
+"""The difference in the verdicts of a check on a change."""
 
 
 def change_claims(match: re.Match[str]) -> Claims:
-    """A metric compared with that of another day.
+    """The claims that compare a metric with its value on another day.
 
     :raises NoCounterpartError: the metric or the comparison has no counterpart.
     """
@@ -247,13 +247,13 @@ def _metric(node: Any) -> str:
 
 
 CHECKS_FOR, FOR_EACH, FILTER = "checks for ", "for each ", "filter "
-"""How the keys of a file begin."""
+"""The prefixes of the keys of a file."""
 
 
 def rules_of_checks(
     document: Mapping[str, Any], request: foreign_rule.ImportRequest
 ) -> Iterator[ForeignRule]:
-    """The checks of a file, and its entries that are not known checks."""
+    """The checks of a file as rules; unknown entries as rules without a translation."""
     filters = {
         key.removeprefix(FILTER): str(value["where"])
         for key, value in document.items()
@@ -310,7 +310,7 @@ _NO_CLAIMS = (
 
 
 def _sodacl_rules(check: object, rule: ForeignRule) -> Iterator[ForeignRule]:
-    """A check; two rules if it warns and fails at different values."""
+    """The rule of a check; two rules if it warns and fails at different values."""
     text, settings = _parts_of(check)
     name, own_filter = foreign_rule.name_in(settings), settings.pop("filter", None)
     for key in _NO_CLAIMS:
@@ -344,7 +344,7 @@ def _sodacl_rules(check: object, rule: ForeignRule) -> Iterator[ForeignRule]:
 
 
 def _parts_of(check: object) -> tuple[str, dict[str, Any]]:
-    """What a check is about, and its settings."""
+    """The text of a check, such as `row_count > 0`, and its settings."""
     text, given = check, None
     if isinstance(check, Mapping) and check:
         text, given = next(iter(check.items()))
@@ -354,7 +354,7 @@ def _parts_of(check: object) -> tuple[str, dict[str, Any]]:
 def _sodacl_meaning(
     text: str, settings: dict[str, Any], dataset: str
 ) -> tuple[Meaning, str | None]:
-    """The translation of a check, and how its verdicts differ.
+    """The translation of a check, and the difference in its verdicts, if any.
 
     :raises NoCounterpartError: it has no counterpart.
     """
@@ -371,7 +371,7 @@ def _sodacl_meaning(
 
 
 IS_SHARE = re.compile(r"(missing|invalid|duplicate)_percent\b")
-"""How the checks of a share of the rows begin."""
+"""The beginning of a check on a share of the rows."""
 OF_NO_ROWS = "if no row matches the filter, Soda passes, and this fails"
 _OWN_FORMATS = ("email", "ipv4 address", "ipv6 address")
 """Formats of Soda with a counterpart in DQL that some values distinguish."""
@@ -379,7 +379,8 @@ _SAME_AS = re.compile(r'row_count\s+same\s+as\s+"?(?P<other>[\w.]+)"?(?P<source>
 
 
 def _same_count(match: re.Match[str], dataset: str) -> tuple[Claims, str | None]:
-    """Two datasets have the same number of rows; one elsewhere with the same name is renamed."""
+    """The claim that two datasets have the same number of rows. If a dataset of another source has
+    the same name, it is renamed, which is returned as the difference."""
     name, source = match["other"].split(".")[-1], match["source"]
     difference = None
     if name == dataset and source is not None:
@@ -391,7 +392,7 @@ def _same_count(match: re.Match[str], dataset: str) -> tuple[Claims, str | None]
 
 
 def _failed_rows(comparison: str, settings: Mapping[str, Any]) -> Translation:
-    """No row fails, or fewer than a comparison allows.
+    """The translation of `failed rows`: no row fails, or the number satisfies a comparison.
 
     :raises NoCounterpartError: it has no counterpart.
     """
@@ -414,12 +415,12 @@ def _failed_rows(comparison: str, settings: Mapping[str, Any]) -> Translation:
 
 
 def count_of(query: str) -> str:
-    """The query for the number of rows that another one returns."""
+    """A query for the number of rows that `query` returns."""
     return " ".join(("SELECT count(*) FROM (", query.strip().rstrip(";"), ") AS failed"))
 
 
 _INHERITED = ("valid_", "invalid_", "missing_")
-"""How the keys of a column begin that are also those of its checks."""
+"""The prefixes of column keys that also apply to the checks of the column."""
 _UNITS = {"minute": "freshness_in_minutes", "hour": "freshness_in_hours"}
 _UNITS |= {"day": "freshness_in_days"}
 _THRESHOLD_KEYS = ("metric", "unit", "level")
@@ -466,7 +467,8 @@ def _of_contract(
 
 
 def _columns_rule(columns: object, check: object, dataset: str, place: str) -> ForeignRule:
-    """The check `schema`: the columns of the contract exist, with their types, and no others."""
+    """The rule of the check `schema`: the columns of the contract exist with their types, and no
+    others."""
     settings = check.get("schema") if isinstance(check, Mapping) else None
     settings = settings if isinstance(settings, Mapping) else {}
     listed = columns if isinstance(columns, list) else []
@@ -514,7 +516,7 @@ def _contract_rule(
 def _older(
     kind: str, settings: dict[str, Any], threshold: Mapping[str, Any], column: str | None
 ) -> Translation:
-    """A check of Soda 4 as one of 3.x, translated.
+    """Translates a check of Soda 4 through its equivalent in 3.x.
 
     :raises NoCounterpartError: it has no counterpart.
     """

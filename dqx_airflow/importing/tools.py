@@ -1,5 +1,5 @@
-"""The table of tools: how a file of each is recognised, and read; a new tool is one entry. And
-from the rules of a tool to a suite, accounting for every rule.
+"""The table of supported tools, which recognises and reads their files: a new tool is one entry.
+Builds a suite from the rules of a tool, and reports the result for every rule.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ImportOutcome(str, Enum):
 class ImportedRule:
     """A rule and its assertions, by name, with the datasets that they read.
 
-    `reason` says how its verdicts differ, or why it has no assertion.
+    `reason` describes how its verdicts differ, or why it has no assertion.
     """
 
     rule: foreign_rule.ForeignRule
@@ -95,7 +95,7 @@ def suite_of(name: str, origin: str, rules: Sequence[foreign_rule.ForeignRule]) 
 
 @dataclass(frozen=True, slots=True)
 class _RuleDraft:
-    """A rule with its claims, or why it has none."""
+    """A rule with its claims, or the reason why it has none."""
 
     rule: foreign_rule.ForeignRule
     compiled: tuple[claims.CompiledClaim, ...]
@@ -143,8 +143,8 @@ def _sayable_filter(rule: foreign_rule.ForeignRule) -> nodes.Expression | None:
 def _among(rule: foreign_rule.ForeignRule, translation: Translation, demand: Demand) -> Demand:
     """A demand on the rows that the filter of the rule selects.
 
-    If DQL has no syntax for the filter, a demand on each row exempts all others. A query takes
-    the filter into itself.
+    If DQL has no syntax for the filter, a demand on each row exempts the rows outside the filter,
+    and the filter becomes part of a query.
 
     :raises NoCounterpartError: DQL cannot express it.
     """
@@ -201,7 +201,7 @@ def _compiled(dataset: str, translation: Translation, demand: Demand) -> claims.
 
 
 def _named(drafts: Sequence[_RuleDraft]) -> list[ImportedRule]:
-    """The rules with names for their assertions: unique in each dataset."""
+    """Gives the assertions of rules names that are unique in each dataset."""
     taken: dict[str, set[str]] = {}
     named = []
     for draft in drafts:
@@ -271,8 +271,9 @@ Reader = Callable[[Any, foreign_rule.ImportRequest], Iterator[foreign_rule.Forei
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool: its title, and how its documents (JSON, YAML) or other texts are read. `sql` are the
-    keys of the SQL of a database in a document."""
+    """A tool: its title, and the readers of its documents (JSON, YAML) or other texts.
+
+    `sql` matches the keys of a document whose values are SQL of a database."""
 
     title: str
     of_document: tuple[Recognises, Reader] | None = None
@@ -313,8 +314,8 @@ def read_rules(
 
     :param tool: a name of `TOOLS`; by default the tool is recognised.
     :param dataset: the dataset of all rules; by default the one that the file names.
-    :param sql_dialect: that of the SQL in a file of Great Expectations, Soda or dbt. Without it,
-        SQL is translated if all databases read it in the same way.
+    :param sql_dialect: the dialect of the SQL in a file of Great Expectations, Soda or dbt. Without
+        it, SQL is translated if it means the same in all databases.
     :raises NoCounterpartError: the file cannot be read, or belongs to no known tool.
     """
     request = foreign_rule.ImportRequest(
