@@ -228,7 +228,10 @@ def new_waiver(
 
 
 def waiver_limit(name: str, text: str | None) -> str | None:
-    """A limit as the exact number that values are compared with."""
+    """A limit as the exact number that values are compared with; None without a limit.
+
+    :raises RequestError: it is neither a number, a percentage nor a duration.
+    """
     if text is None or not text.strip():
         return None
     match = _LIMIT.fullmatch(text)
