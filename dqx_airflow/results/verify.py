@@ -198,9 +198,9 @@ def _all_receipts(results: StoredResults, table: DeltaTable) -> tuple[Receipt, .
 class _File:
     """A data file of a version, and the difference that it causes, if any.
 
-    `identity` is the result of `identity_of`. `region` is the slice
-    that the gate replaces together with it; None if it may have rows of other slices. `columns`
-    describes how its columns were read when a gate passed it.
+    `identity` is the result of `identity_of`. `region` is the slice that the gate replaces together
+    with the file; None if it may have rows of other slices. `columns` describes how its columns
+    were read when a gate passed it.
     """
 
     identity: list[Any]
