@@ -60,7 +60,7 @@ class DqxPlugin(AirflowPlugin):
 
 
 def _server() -> Any:
-    """The app; if Airflow lacks anything that it relies on, one that rejects every request."""
+    """The app of the pages; one that rejects every request if Airflow lacks names they import."""
     try:
         from dqx_airflow.ui.app import app
     except Exception:
@@ -76,7 +76,7 @@ async def closed(
     receive: Callable[[], Awaitable[_Message]],
     send: Callable[[_Message], Awaitable[None]],
 ) -> None:
-    """The app if the pages cannot determine permissions: it rejects every request."""
+    """An ASGI app that rejects every request, for when the pages cannot determine permissions."""
     if scope["type"] == "http":
         await send({"type": "http.response.start", "status": 403, "headers": _HEADERS})
         await send({"type": "http.response.body", "body": _BODY})
@@ -90,8 +90,8 @@ _CONTRACT = """
 
 
 def _import_for_gates() -> None:
-    """Imports what gates need in DAG files, and checks two, so that all is there; only suites with
-    equations import more."""
+    """Imports the modules that gates need in DAG files, and checks two gates, which imports the
+    rest; only suites with equations import more."""
     from dqx_airflow.contracts.compile.sql_exact import import_dialects
     from dqx_airflow.contracts.dialects import reader_of
     from dqx_airflow.contracts.model import Dialect

@@ -157,7 +157,7 @@ class TaskRun(NamedTuple):
 
 
 def instance_of(run: TaskRun) -> tuple[str, str, int]:
-    """The DAG, the task and the map index of a run: what it shares with its other runs."""
+    """The DAG, the task and the map index of a run, which other runs of the instance share."""
     return run.dag_id, run.task_id, run.map_index
 
 
@@ -181,7 +181,7 @@ class GateTasks:
 
 
 def gate_tasks(visitor: VisitorDep) -> GateTasks:
-    """A dependency: what the user may see on pages about more than one DAG."""
+    """The gates that the user may see on pages about more than one DAG, as a dependency."""
     pushing = visitor.session.execute(
         select(XComModel.dag_id, XComModel.task_id).where(XComModel.key == XCOM_KEY).distinct()
     )
@@ -302,7 +302,7 @@ def graph_of_dag(session: Any, dag_id: str) -> DagGraph:
 
 
 def states_of(session: Any, dag_id: str, run_id: str, task_ids: Collection[str]) -> dict[str, str]:
-    """The states of tasks in a run of their DAG; for a mapped one that of its first instance."""
+    """The states of tasks in a run of their DAG; for a mapped task, of its first instance."""
     rows = session.execute(
         select(TaskInstance.task_id, TaskInstance.state)
         .where(*_is_of(TaskInstance, dag_id, run_id), TaskInstance.task_id.in_(task_ids))
@@ -425,7 +425,7 @@ def dag_ids(session: Any) -> frozenset[str]:
 
 
 def _is_pushed() -> Any:
-    """A task instance and its summary belong together."""
+    """The SQL condition that joins a task instance with its summary."""
     return and_(
         XComModel.dag_id == TaskInstance.dag_id,
         XComModel.task_id == TaskInstance.task_id,
@@ -436,7 +436,7 @@ def _is_pushed() -> Any:
 
 
 def _of_run() -> Any:
-    """A task instance belongs to a run."""
+    """The SQL condition that joins a task instance with its DAG run."""
     return and_(DagRun.dag_id == TaskInstance.dag_id, DagRun.run_id == TaskInstance.run_id)
 
 

@@ -1,7 +1,7 @@
 """The pages as JSON: the values of a page, without its template, below `api/v1/`; and their
 description in OpenAPI.
 
-A page says in its return type which values it has. Everything else is the same for all of them: who
+The return type of a page defines its values. Everything else is the same for all of them: who
 may read it is decided by the route of the page itself, with its dependencies.
 """
 
@@ -37,7 +37,7 @@ _LEFT_OUT = frozenset(
         *("ReportView.verdicts", "TaskRun.pushed", "Verdict.measured"),
     }
 )
-"""What pages do not show, or show elsewhere, and drawings."""
+"""The members without a place in the JSON: not shown on pages, shown elsewhere, or drawings."""
 
 
 def _shown(value: object) -> object:
@@ -103,7 +103,7 @@ def _json(made: Page[Any] | Response) -> Any:
 
 
 def in_form_of(request: Request, notice: Notice) -> Response:
-    """A message as the request expects it: as JSON, or as a page."""
+    """A message in the form that the request expects: JSON, or an HTML page."""
     answer: Response = _json(notice) if f"{PREFIX}/" in request.url.path else notice
     return answer
 
@@ -120,7 +120,7 @@ def description_of(routes: Iterable[BaseRoute]) -> dict[str, Any]:
 
 @cache
 def _model_of(kind: Any) -> Any:
-    """The type of a value in JSON: what has named values is an object with these."""
+    """The Pydantic type for a type in JSON: an object for each dataclass and named tuple."""
     arguments = get_args(kind)
     if arguments:
         own = tuple(one if one is ... else _model_of(one) for one in arguments)
@@ -136,8 +136,8 @@ def _model_of(kind: Any) -> Any:
 
 
 def _members_of(kind: Any) -> dict[str, Any]:
-    """The types of what a value has: its fields, and its properties that are texts, numbers or
-    times."""
+    """The types of a type's members by name: its fields, and its properties that are strings,
+    numbers or times."""
     hints = get_type_hints(kind)
     found = {
         name: hints[name] for name in getattr(kind, "__dataclass_fields__", kind.__match_args__)

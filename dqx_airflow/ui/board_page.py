@@ -83,19 +83,19 @@ class GateRow:
 
     @property
     def is_late(self) -> bool:
-        """Whether a run is missing: no run came at the scheduled time of the DAG, or the newest
+        """True if a run is missing: none started at the scheduled time of the DAG, or the newest
         runs ended without the gate."""
         return self.is_due or self.left_out > 0
 
     @property
     def ran(self) -> datetime | None:
-        """The time of its verdict, or of its end without one."""
+        """The time of the gate's last verdict, or of its end without one."""
         report = self.latest.report
         return (report.finished_at if report else None) or self.latest.run.ended
 
     @property
     def owners(self) -> list[str]:
-        """The names of its owners."""
+        """The names of the DAG's owners."""
         return [name.strip() for name in self.owner.split(",") if name.strip()]
 
     @property
@@ -105,7 +105,7 @@ class GateRow:
 
     @property
     def counted(self) -> str:
-        """The number of failures in the latest run."""
+        """The number of failures in the latest run, as in `2 of 6 failed, 1 in error`."""
         report = self.latest.report
         if report is None:
             return ""
@@ -159,9 +159,9 @@ def gate_rows(
 
 
 def recent_attempts(rows: Iterable[GateRow]) -> dict[str, tuple[str, str]]:
-    """The last attempts of gates that reported, each with the DAG and the task.
+    """The ids of the last attempts that reported, each with the DAG and the task.
 
-    A task states the name under which its gate reported, and could state anything. The store
+    A task gives the name under which its gate reported, and could give any name. The store
     identifies it by the id of the attempt, which Airflow assigned.
     """
     return {
@@ -218,7 +218,7 @@ def _each_once(groups: Iterable[tuple[T, ...]]) -> tuple[T, ...]:
 
 def _decided(cells: Sequence[Cell]) -> list[Cell]:
     """The runs that determine the status of the gate, newest first. A partial run that passed does
-    not revise an earlier run, unless that had the same selection."""
+    not supersede an earlier run, unless both have the same selection."""
     come = [cell for cell in cells if cell.state not in _UNDECIDED]
     return [cell for index, cell in enumerate(come) if not _leaves_open(cell, come[index + 1 :])]
 
@@ -306,7 +306,7 @@ _MOST_PAST, _MOST_PAST_OF_GATE = 180, 60
 def past_of_gates(
     rows: list[GateRow], most: int = _MOST_PAST_OF_GATE
 ) -> tuple[dict[tuple[str, str], list[GateReport]], str | None]:
-    """The reports of gates by DAG and task, newest first; and why there are none."""
+    """The reports of gates by DAG and task, newest first; and the problem if there are none."""
     tasks = recent_attempts(rows)
     client = store_client()
     recent = client.ask(lambda store: store.reports_of(tasks))
@@ -332,7 +332,7 @@ def past_of_gates(
 
 
 def _map_index(row: GateRow) -> int:
-    """The map index if a row is about one instance of a mapped gate; -1 for all of them."""
+    """The map index in a row about one instance of a mapped gate; -1 in a row about all of them."""
     instances = {cell.run.map_index if cell.instances == 1 else -1 for cell in row.cells}
     return instances.pop() if len(instances) == 1 else -1
 

@@ -94,7 +94,8 @@ def past_of(on: date, verdict: Verdict, href: str = "") -> PastValue:
 
 
 def limits_of(threshold: MetricValue, expected: str) -> tuple[float, ...]:
-    """The threshold, and the upper one of conditions with two, which is at the end of the text."""
+    """The threshold as a number, and the upper one of a condition with two, from `expected`; empty
+    if it is not a number."""
     if not is_finite_number(threshold):
         return ()
     assert isinstance(threshold, NUMBERS)
@@ -180,7 +181,7 @@ def chart_of(
 def _axis(history: Sequence[PastValue], x: _Scale) -> dict[str, tuple[Any, ...]]:
     """The labelled days, and their positions.
 
-    :param x: the position of a share of the time, from 0 to 1.
+    :param x: maps a share of the time, from 0 to 1, to its position.
     """
     first, last = history[0], history[-1]
     if first.on is None or last.on is None or not first.on < last.on:
@@ -215,7 +216,7 @@ def _polylines(points: Sequence[_Point | None]) -> tuple[str, ...]:
 
 
 def _steps(limits: Sequence[tuple[float, ...]], x: _Scale, y: _Scale) -> tuple[str, ...]:
-    """A limit as a line with a step where it changes; each value has it on both of its sides."""
+    """The points of a limit's line, with a step between two values with different limits."""
     points: list[_Point | None] = []
     for index, limit in enumerate(limits):
         if not limit:

@@ -168,8 +168,8 @@ def _runs_of(row: GateRow | None, **query: object) -> str:
 
 
 def _gate(row: GateRow, views: Sequence[report_view.ReportView]) -> ContractGate:
-    """A gate with the version that it enforced last, the one that it pinned then, and the status of
-    the assertions about each dataset."""
+    """A gate with the versions that it last enforced and pinned, and the status of the assertions
+    about each dataset."""
     if not views:
         return ContractGate(row, None, [])
     newest = views[0]

@@ -92,8 +92,8 @@ def coverage(
 
 
 def _readable(dags: frozenset[str], reads: Callable[[str], bool]) -> Callable[[_Event], bool]:
-    """Whether a user may see an event: one of a DAG with permission to read that DAG, and one of a
-    job outside Airflow with permission to read all."""
+    """Returns a test whether a user may see an event: events of a DAG require permission to read
+    the DAG, events of a job outside Airflow require permission to read all DAGs."""
     reads_all = cache(lambda: bool(dags) and all(map(reads, dags)))
 
     def is_readable(event: _Event) -> bool:
@@ -106,7 +106,7 @@ def _readable(dags: frozenset[str], reads: Callable[[str], bool]) -> Callable[[_
 
 
 def _add_events(flow: Flow, is_wanted: Callable[[_Event], bool]) -> str | None:
-    """Adds the events that this server knows, the newest files first; what to say about them."""
+    """Adds the configured events of this server, newest files first; returns a note, or None."""
     configured = airflow.lineage_events()
     if configured is None:
         return _NO_EVENTS

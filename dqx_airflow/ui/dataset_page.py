@@ -115,7 +115,7 @@ def runs_reading(runs: Iterable[TaskRun], location: str) -> list[TaskRun]:
 
 
 def _is_about(pushed: object, location: str) -> bool:
-    """Whether a summary is about a location; most are not, and are not parsed further."""
+    """True if a summary is about a location. Checked before parsing, since most are not."""
     if not isinstance(pushed, Mapping) or location not in _mentioned(pushed):
         return False
     view = report_view.view_of_summary(pushed)

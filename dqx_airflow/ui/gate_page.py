@@ -144,7 +144,7 @@ def _worst(reports: Sequence[GateReport]) -> GateReport:
 
 
 def _attempts(reports: Sequence[GateReport]) -> list[tuple[GateReport, list[GateReport]]]:
-    """The attempts, oldest first: the worst of its reports, and all of them."""
+    """The worst report and all reports of each attempt, oldest attempt first."""
     by_id: dict[str, list[GateReport]] = {}
     for report in reversed(reports):
         by_id.setdefault(report.attempt.id, []).append(report)
@@ -191,7 +191,7 @@ def _until(past: Sequence[GateReport], chosen: GateReport) -> tuple[GateReport, 
 
 
 def _changes(chosen: GateReport | None, history: Sequence[GateReport]) -> Changes:
-    """What changed between the last good report in a history and a chosen bad one."""
+    """The changes between the last good report in a history and a chosen bad one."""
     if chosen is None or chosen.outcome not in _STOPS:
         return {}
     good = (report for report in reversed(history) if is_good_before(report, chosen))
@@ -320,7 +320,7 @@ class RunsPage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """What the results store has beside a report: earlier ones, its sources, labels, waivers."""
+    """The stored context of a report: earlier reports, its sources, labels and waivers."""
 
     past: Answer[GateReport] = field(default_factory=Answer)
     sources: Answer[SourceFile] = field(default_factory=Answer)
@@ -329,7 +329,7 @@ class _Stored:
 
     @classmethod
     def of(cls, client: StoreClient, report: GateReport, *, reads_code: bool) -> _Stored:
-        """The answers for a report; its sources are only for those who may read the code."""
+        """Queries the store about a report; its sources only for users who may read the code."""
         key = report.run_key
         return cls(
             labels=client.ask(lambda store: labels_of(store, key)),
@@ -503,9 +503,9 @@ def runs_of_gate(
 def reported(
     session: Any, client: StoreClient, run: airflow.TaskRun, attempt: str, *, is_forgotten: bool
 ) -> tuple[tuple[GateReport, ...], GateReport | None, str | None]:
-    """The reports of the attempts of a task instance, the one to display, and why there are none;
-    of a forgotten instance those of the attempt, if it belonged to the same gate. The session is
-    closed before the query to the store."""
+    """The reports of the attempts of a task instance, the report to display, and the problem if
+    there are none. If Airflow has deleted the instance, only the reports of its attempt, if it
+    belonged to the same gate. The session is closed before the query to the store."""
     if not is_forgotten:
         attempts = airflow.attempts_of(session, run)
     elif _is_of_task(session, client, run):
@@ -526,8 +526,8 @@ def reported(
 
 
 def _is_of_task(session: airflow.SessionDep, client: StoreClient, run: airflow.TaskRun) -> bool:
-    """Whether an attempt that Airflow has forgotten belonged to the gate of this task: attempts
-    that Airflow still knows as attempts of the task reported on that gate."""
+    """True if an attempt that Airflow has deleted belonged to the gate of this task: attempts of
+    the task that Airflow still has reported on that gate."""
     if not run.attempt_id:
         return False
     recent = airflow.recent_runs(session, [(run.dag_id, run.task_id)])

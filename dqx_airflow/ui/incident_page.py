@@ -55,8 +55,8 @@ class Fault:
 def faults_of(
     incidents: Sequence[Incident], reports: Mapping[str, GateReport]
 ) -> tuple[Fault, ...]:
-    """What did not pass in the last bad reports of all slices: what blocks first, then the worst,
-    and each assertion with its dates, newest first."""
+    """The assertions that did not pass in the last bad reports of all slices: blocking ones first,
+    then by severity, each with its dates, newest first."""
     runs = (run for incident in incidents for run in incident.last_of_each)
     found = [
         fault
@@ -95,8 +95,8 @@ _GONE = responses.Refused(HTTPStatus.NOT_FOUND, "Incident not found: reload the 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The names of a gate, one for each suite, the incidents of its task, and those to show: one,
-    or open ones of neighbouring dates."""
+    """The names of a gate, one for each suite, and the incidents of its task; `group` are the
+    incidents to show: one, or the open ones of neighbouring dates."""
 
     gates: tuple[str, ...]
     incidents: tuple[Incident, ...]
@@ -191,7 +191,7 @@ def _find(
 
 
 def _task_of(row: Mapping[str, str], tasks: Mapping[str, airflow.TaskRef]) -> str:
-    """The DAG and the task of a run, by the name of its gate if Airflow has forgotten it."""
+    """The DAG and the task of a run; the name of its gate if Airflow has deleted the run."""
     ref = tasks.get(row["attempt_id"])
     return f"{ref.dag_id}.{ref.task_id}" if ref else row["gate"].partition("/")[0]
 
@@ -351,7 +351,7 @@ def _accept(
 def _acceptances(
     store: Any, about: Sequence[Incident], author: str, reason: str
 ) -> tuple[records.IncidentNote | str, ...]:
-    """The notes that accept incidents, or why one of them cannot be accepted."""
+    """The notes that accept incidents; for an incident that cannot be accepted, the reason."""
     notes: list[records.IncidentNote | str] = []
     for one in about:
         try:
@@ -406,7 +406,7 @@ def waive(visitor: airflow.VisitorDep, form: responses.Form) -> Response:
 
 
 def _waiver(store: Any, gate: str, form: Mapping[str, str], author: str) -> Waiver | str:
-    """The waiver of a form, or what is wrong with it."""
+    """The waiver in a form, or the mistake in it."""
     until = day_in(form.get("until", ""))
     if until is None:
         return "Give the last day of the waiver."
@@ -491,8 +491,8 @@ class OpenSlice:
 def open_of(
     session: Any, client: StoreClient, tasks: airflow.GateTasks
 ) -> tuple[tuple[OpenSlice, ...], str | None]:
-    """The open slices of the gates that a user may read, oldest data first; and why there are
-    none."""
+    """The open slices of the gates that a user may read, oldest data first; and the problem if the
+    store does not respond."""
     answer: Answer[Incident] = client.ask(open_slices)
     known = airflow.tasks_of(session, {one.last.attempt.id for one in answer.found})
     readable = {f"{dag_id}.{task_id}": (dag_id, task_id) for dag_id, task_id in tasks.tasks}

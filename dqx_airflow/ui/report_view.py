@@ -159,8 +159,8 @@ def partial_view(partial: values.PartialRun | None) -> PartialView | None:
 
 
 def _ranked(report: values.GateReport) -> tuple[Verdict, ...]:
-    """The verdicts by importance: first those that were not evaluated, unless the gate is
-    blocked."""
+    """The verdicts by importance: assertions that were not evaluated first, unless the gate is
+    blocked, then the worst status."""
     ranked = [verdict for status in WORST_FIRST for verdict in report.with_status(status)]
     lacking = report.not_evaluated
     if lacking and report.outcome is not Outcome.BLOCKED:
@@ -181,8 +181,10 @@ def promotion_of(snapshot: DatasetSnapshot) -> PromotionView | None:
 
 
 class Summary(dict[str, Any]):
-    """What a task left under our key: a mapping that is never changed, with its view and its
-    possible places as a cache."""
+    """The XCom value of a task under our key, as a mapping that is never changed.
+
+    Its view, and the locations that it may be about, are cached in it.
+    """
 
     __slots__ = ("mentioned", "view")
     view: ReportView | None
@@ -323,7 +325,7 @@ def _verdict(value: object) -> Verdict | None:
 
 
 def parsed(parse: Callable[[Any], T], value: object) -> T | None:
-    """What a function makes of a value; None if it is not for it."""
+    """The result of a parser for a value; None if it raises ValueError."""
     try:
         return parse(value)
     except ValueError:
@@ -379,7 +381,7 @@ def value_of(verdict: Verdict) -> str:
 
 
 def raw_of(verdict: Verdict) -> str:
-    """The value before a profile scales it."""
+    """The measured value in readable form, before a profile scales it."""
     value = verdict.value
     return value if isinstance(value, str) else reading_of(verdict)(value)
 
@@ -483,7 +485,7 @@ def clause_line(verdict: Verdict) -> str:
 
 _SHOWN_ROWS, _SHOWN_COLUMNS = 20, 12
 _SATISFYING = "satisfying_share"
-# What spreadsheets read as a formula.
+# The beginnings of strings that spreadsheets read as a formula.
 _FORMULA = re.compile(r"[=+\-@\t\r]")
 _NUMBER = re.compile(r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?")
 
@@ -530,8 +532,8 @@ def csv_of(rows: Sequence[FailingRow]) -> str:
     writer = csv.writer(text)
     writer.writerow(["dataset", "why", *map(_harmless, names)])
     for failing, row in zip(rows, cells, strict=True):
-        told = [row.get(name) for name in names]
-        writer.writerow(map(_harmless, [failing.dataset, failing.reason, *told]))
+        own = [row.get(name) for name in names]
+        writer.writerow(map(_harmless, [failing.dataset, failing.reason, *own]))
     return text.getvalue().encode("utf-8", "replace").decode("utf-8")
 
 
@@ -603,7 +605,7 @@ def location_in(gate: str, snapshot: DatasetSnapshot) -> str:
 
 
 def is_at(location: str, gate: str, snapshot: DatasetSnapshot) -> bool:
-    """Whether a dataset of a gate is there; summaries of older versions only have its name."""
+    """True if a dataset of a gate is at a location; older summaries only have its name."""
     return location in (location_in(gate, snapshot), _name_in(gate, snapshot))
 
 

@@ -102,8 +102,8 @@ def address(page: str, /, **query: object) -> str:
 
 
 def gate_address(run: TaskRun | TaskRef, attempt: str = "", status: str = "") -> str:
-    """The tab of a task instance as a separate page; optionally of one of its attempts, with its
-    assertions of one status."""
+    """The address of the tab of a task instance as a separate page; optionally for one of its
+    attempts, and for its assertions of one status."""
     return address(
         "gate",
         dag_id=run.dag_id,
@@ -116,7 +116,7 @@ def gate_address(run: TaskRun | TaskRef, attempt: str = "", status: str = "") ->
 
 
 def runs_address(dag_id: str, task_id: str, map_index: int = -1) -> str:
-    """The list of the runs of a gate; optionally of one instance of a mapped one."""
+    """The address of the list of a gate's runs; optionally of one instance of a mapped gate."""
     instance = map_index if map_index >= 0 else ""
     return address("runs", dag_id=dag_id, task_id=task_id, instance=instance)
 
@@ -124,15 +124,15 @@ def runs_address(dag_id: str, task_id: str, map_index: int = -1) -> str:
 def incident_address(
     dag_id: str, task_id: str, map_index: int = -1, on: object = "", first: str = ""
 ) -> str:
-    """The incident of a gate: the newest, or that of a date of its data; of several on a date, the
-    one that began with the run `first`."""
+    """The address of an incident of a gate: the newest, or the incident on a date of its data; of
+    several on a date, the one that began with the run `first`."""
     instance = map_index if map_index >= 0 else ""
     query = {"dag_id": dag_id, "task_id": task_id, "instance": instance, "on": on, "first": first}
     return address("incident", **query)
 
 
 def report_address(dag_id: str, task_id: str, key: RunKey, attempt: str, report: str = "") -> str:
-    """The page of an attempt's report; of several reports that of a run id."""
+    """The address of an attempt's report; of several reports, the one with this run id."""
     task = TaskRef(dag_id, key.dag_run_id, task_id, key.map_index)
     return gate_address(task, report_name(attempt, report))
 
@@ -144,17 +144,17 @@ def report_name(attempt: str, report: str = "") -> str:
 
 
 def dag_address(dag_id: str) -> str:
-    """The DAG in Airflow."""
+    """The address of a DAG in Airflow."""
     return f"../dags/{_part(dag_id)}"
 
 
 def dag_run_address(dag_id: str, run_id: str) -> str:
-    """The run of a DAG in Airflow."""
+    """The address of a DAG run in Airflow."""
     return f"{dag_address(dag_id)}/runs/{_part(run_id)}"
 
 
 def task_address(run: TaskRun | TaskRef) -> str:
-    """The task instance in Airflow, which opens with its log."""
+    """The address of a task instance in Airflow, which opens with its log."""
     instance = f"/mapped/{run.map_index}" if run.map_index >= 0 else ""
     return f"{dag_run_address(run.dag_id, run.run_id)}/tasks/{_part(run.task_id)}{instance}"
 
@@ -276,15 +276,15 @@ def _utc(value: datetime) -> datetime:
 class Page(Generic[T]):
     """A page, such as `board.html`, that is not written yet, and also served as JSON.
 
-    :param values: a named tuple: what it shows.
-    :param more: what only the template needs, such as tokens and choices of forms.
+    :param values: a named tuple of the values on the page.
+    :param more: values that only the template needs, such as tokens and choices of forms.
     """
 
     def __init__(self, template: str, values: T, **more: object) -> None:
         self.template, self.values, self.more = template, values, more
 
     def html(self) -> Response:
-        """The page, in which each of its values has its name, and `page` are all of them."""
+        """The page as HTML. The template has each value by its name, and all of them as `page`."""
         values: Any = self.values
         named = {"page": values, **values._asdict(), **self.more}
         return Response(render(self.template, **named), media_type="text/html")
@@ -300,7 +300,7 @@ class Notice(Response):
 
 
 def back_to(address: str) -> Response:
-    """After a form: redirects the browser to the page of the form.
+    """Redirects the browser to the page of a form after it was processed.
 
     :param address: relative, as from `addresses.address`.
     """
@@ -321,7 +321,7 @@ _FORM = "application/x-www-form-urlencoded"
 
 
 class Refused(StarletteHTTPException):
-    """A request that must not change anything. `detail` says why."""
+    """A request is refused, and changes nothing. `detail` is the reason."""
 
 
 def form_token(user: Any) -> str:
@@ -347,7 +347,7 @@ Form: TypeAlias = Annotated[Mapping[str, str], Depends(_posted)]
 def chosen(
     form: Mapping[str, str], choices: Mapping[str, T], field: str, text: str, longest: int
 ) -> tuple[T, str]:
-    """The choice in a field of a form, and a text of the user about it.
+    """The choice in a field of a form, and the reason that the user typed.
 
     :raises Refused: it is none of the choices, or the text is too long.
     """
@@ -366,7 +366,7 @@ def require_editor(
 ) -> None:
     """Returns if the user may see and edit all of some DAGs.
 
-    :raises Refused: as `missing`, if there are none or the user must not know of them; or since
+    :raises Refused: as `missing`, if there are none or the user may not see them; or since
         editing is forbidden.
     """
     if not dag_ids or not all(map(visitor.may_read, dag_ids)):
@@ -400,7 +400,7 @@ def recorded_change(
 
 
 def require_own_origin(request: Request) -> None:
-    """Returns if the browser says that a page of this server made the request.
+    """Returns if the browser reports a page of this server as the origin of the request.
 
     :raises Refused: a page of another origin did, or the origin is missing.
     """

@@ -186,8 +186,8 @@ def decision(visitor: VisitorDep, form: responses.Form) -> Response:
 def _dags_of(
     client: StoreClient, session: Any, proposals: Collection[StoredProposal]
 ) -> Mapping[str, frozenset[str]]:
-    """The DAGs of the gates of a proposal, by its id: those of all attempts on the gate, or else on
-    the suite, in the store; none if Airflow knows none of them."""
+    """The DAGs of the gates of each proposal, by its id: the DAGs of all stored attempts on the
+    gate, or else on the suite; empty if Airflow has none of these attempts."""
     if not proposals:
         return {}
     answer: Answer[Any] = client.ask(lambda store: tuple(attempts_behind(store, proposals).items()))

@@ -71,7 +71,7 @@ class StoreClient:
     )
 
     def ask(self, question: Callable[[StoredResults], tuple[T, ...]]) -> Answer[T]:
-        """The response to a query."""
+        """Runs a query; returns its rows, or the problem."""
         if self.root is None:
             return Answer(problem=UNKNOWN)
         if time.monotonic() < self._rests_until:
@@ -87,7 +87,7 @@ class StoreClient:
         return Answer(problem=UNREACHABLE)
 
     def read_only(self) -> str | None:
-        """Why nothing can be written; None if it can. It is tried every five minutes."""
+        """The reason why the store is read-only, None if it is not; tested every five minutes."""
         if self.root is None:
             return UNKNOWN
         if time.monotonic() >= self._looks_again:
@@ -96,7 +96,7 @@ class StoreClient:
         return None if self._is_writable else READ_ONLY
 
     def change(self, action: Callable[[StoredResults], object]) -> str | None:
-        """Runs an action that writes below the root; why that failed, or None."""
+        """Runs an action that writes below the root; returns why it failed, None on success."""
         if self.root is None:
             return UNKNOWN
         return self._has_done(action)
