@@ -233,7 +233,7 @@ class Contract:
         return replace(dated, by_date=by_date)
 
     def _as_read(self, db: Database, server: str | None) -> Database:
-        """The database with its data read as the contract says, like that of a gate."""
+        """The database with its data read by the settings of the contract, as in a gate."""
         require_no_blank({"server": server})
         if isinstance(db, SparkDatabase):
             refs = datasets_as_contract_says(self._contract, db.datasets, server)

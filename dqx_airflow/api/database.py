@@ -1,4 +1,4 @@
-"""What suites are run against: tables in memory and in Spark, and the stored past of a gate."""
+"""Databases for runs of suites: tables in memory and in Spark, and the stored past of a gate."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ def columns_of_frame(frame: Any) -> tuple[dict[str, list[Any]], dict[str, str]]:
 
 
 def is_pandas(given: object) -> bool:
-    """Whether it is a frame of pandas, which is not imported for that."""
+    """True for a DataFrame of pandas, which is not imported for the test."""
     kind = type(given)
     return kind.__module__.partition(".")[0] == "pandas" and kind.__name__ == "DataFrame"
 
 
 Columns: TypeAlias = Mapping[str, tuple[Watched, ...]]
-"""By watched dataset what is claimed of its columns."""
+"""The claims about the columns of each watched dataset, by its name."""
 
 
 class Database(Protocol):
@@ -91,7 +91,7 @@ class Database(Protocol):
         """The results of the requests of the plan, and the data that they come from."""
 
     def watched(self, names: Collection[str], suite: str, on: date) -> Columns:
-        """What is claimed of the columns of watched datasets of a suite, by name."""
+        """The claims about the columns of the watched datasets of a suite, by dataset name."""
 
 
 class SparkDatabase:
@@ -133,7 +133,7 @@ class SparkDatabase:
 
     @property
     def engine(self) -> dict[str, Any]:
-        """What a report says about the session."""
+        """The facts about the session that a report contains."""
         from dqx_airflow.engine.session.spark_session import engine_of
 
         return engine_of(self._spark)
@@ -242,7 +242,7 @@ def _given(name: str, given: Any) -> Table | _Columns:
         raise RequestError(f"dataset '{name}' is a Spark DataFrame", "use a SparkDatabase")
     if hasattr(given, "__arrow_c_stream__") or is_pandas(given):
         columns = columns_of_frame(given)
-        # Those of pandas have no type of their own for many values.
+        # Columns of pandas have no separate type for many values.
         return columns if is_pandas(given) else _table(name, columns, {})
     if isinstance(given, Table):
         return given
@@ -320,7 +320,7 @@ class StoredDatabase:
             return {}
 
     def _with_history(self, day: PastDay, plan: Plan) -> PastDay:
-        """The day with the values of the days before it that tell what is usual."""
+        """The day with the values of the days before it from which usual limits are computed."""
         requests = [request for one in plan.assertions for request in one.history]
         dates = [request.date for request in requests if request.date]
         if not dates:

@@ -90,7 +90,7 @@ def source_of(file: str) -> str:
 
 
 def _call_span(frame: FrameType, file: str, lines: list[str]) -> Span | None:
-    """The span of the current instruction of a frame; None if Python does not keep it."""
+    """The span of the current instruction of a frame; None if Python does not record it."""
     if sys.version_info < (3, 11):
         return None
     at = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), (None,) * 4)
@@ -103,7 +103,7 @@ def _call_span(frame: FrameType, file: str, lines: list[str]) -> Span | None:
 
 
 def _column(line: str, offset: int) -> int:
-    """Python counts in bytes of UTF-8 from 0, spans in characters from 1."""
+    """The column of a span, in characters from 1, for an offset in bytes of UTF-8 from 0."""
     return len(line.encode()[:offset].decode(errors="replace")) + 1
 
 
@@ -412,7 +412,7 @@ def _signature(called: Called) -> Signature:
 
 
 def _called(name: str, *arguments: object, **parameters: object) -> MetricExpression:
-    """The call of the language for a call in Python."""
+    """The DQL expression for a call in Python."""
     site = caller_site()
     called = MEASURES.get(name, _UNKNOWN)
     return MetricExpression(

@@ -76,7 +76,7 @@ class SuiteOfTests(pytest.File):
 
     @cached_property
     def _outcome(self) -> Results | DqxError:
-        """The results, or why there are none: each test reports it."""
+        """The results of the suite, or the error that each of its tests reports."""
         settings = self._settings
         try:
             database = self._database(settings)

@@ -468,7 +468,7 @@ def _severity(given: Severity | str, site: CallSite) -> nodes.Name:
 
 
 def _listed(tags: Iterable[str]) -> tuple[str, ...]:
-    """A single tag is not a list of characters."""
+    """The tags as a tuple: a single string is one tag, not a list of characters."""
     return (tags,) if isinstance(tags, str) else tuple(tags)
 
 
