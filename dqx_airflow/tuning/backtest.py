@@ -67,7 +67,8 @@ class ComparedNumber:
 
 @dataclass(frozen=True, slots=True)
 class LimitedDay:
-    """What is compared on a day, and what the limit is a multiple of: 1 where it is the tunable."""
+    """The compared number of a day, and the factor by which the tunable makes the limit: 1 where
+    the limit is the tunable itself."""
 
     index: int
     subject: ComparedNumber
@@ -83,7 +84,7 @@ class LimitedDay:
 
 
 class MovingLimit:
-    """A limit that is a tunable or a multiple of it, and what is compared with it on some days.
+    """A limit that is a tunable or a multiple of it, and the numbers compared with it on some days.
 
     :param op: how it is compared, one of < <= > >=.
     :param bound: the limit as it is planned for some value.
@@ -163,7 +164,7 @@ class FailingDays:
     def at(self, values: Mapping[str, float]) -> int:
         """The failing days, as the bits of a number.
 
-        :param values: those of all tunables that the assertion depends on.
+        :param values: the values of all tunables that the assertion depends on.
         """
         failing = self.always
         for limit in self.limits:
@@ -172,8 +173,12 @@ class FailingDays:
 
 
 def usual_behind(bounds: Sequence[model.Term], values: Sequence[float]) -> model.Term | None:
-    """What a limit is a multiple of, by how it is planned for two values of a tunable: 1 where it
-    is the tunable itself; None where it is something else."""
+    """The term that a tunable multiplies to a limit: 1 if the limit is the tunable itself; None if
+    it is neither the tunable nor a product with it.
+
+    :param bounds: the limit as planned for two values of the tunable.
+    :param values: these two values.
+    """
     is_value = partial(_are_constants, values=values)
     if is_value(bounds):
         return model.ConstantTerm(1)
@@ -197,7 +202,7 @@ def _are_constants(terms: Sequence[model.Term], values: Sequence[float]) -> bool
 
 
 def bits_of(indexes: Iterable[int]) -> int:
-    """Days as the bits of a number."""
+    """The indexes of days as the bits of a number."""
     bits = 0
     for index in indexes:
         bits |= 1 << index
@@ -208,7 +213,7 @@ _MOST_REMEMBERED = 200_000
 
 _Statuses: TypeAlias = tuple[Status | None, ...]
 _Subject: TypeAlias = Status | ComparedNumber | None
-"""What is compared on a day; where no limit can change the verdict, its status, None if unknown."""
+"""The compared number of a day; if no limit can change the verdict, its status, None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,7 +324,7 @@ class Backtest:
         )
 
     def judge(self, values: Mapping[str, float] | None = None) -> past_judge.JudgedDays:
-        """The verdicts with these values of tunables; the others keep those of the suite.
+        """The verdicts with these values of tunables; others keep their values in the suite.
 
         Bounds are not checked: `tuning.protection` decides what may be set.
         """
@@ -361,7 +366,7 @@ class Backtest:
         return tuple(self._numbers[row])
 
     def why_unknown(self, row: int, index: int) -> str | None:
-        """Why a verdict is unknown; None if it is known."""
+        """The reason why a verdict is unknown; None if it is known."""
         day = self.days[index]
         plan = self._plan(self.suite, day.date)
         return self._past_judge.why_unknown(row, plan.assertions[row], plan, day)
@@ -382,7 +387,7 @@ class Backtest:
         ]
 
     def _reached(self, plan: model.Plan) -> list[frozenset[str]]:
-        """For each assertion the tunables that its plan depends on."""
+        """The names of the tunables that the plan of each assertion depends on."""
         names: list[set[str]] = [set() for _ in plan.assertions]
         suite = self.suite
         written = [*(node for check in suite.checks for node in check.assertions), *suite.profiles]
@@ -428,7 +433,7 @@ class Backtest:
         return tuple(map(tuple, rows))
 
     def _judge_usual(self, row: int, number: int, statuses: list[Status | None]) -> None:
-        """Judges the days on which an assertion has a value by limits of what is usual."""
+        """Judges an assertion with `within usual(...)` on the days on which it has a value."""
         group = self._groups[number]
         planned = group.plan.assertions[row]
         bounds = planned.condition.bounds

@@ -363,7 +363,7 @@ def _judged(change: ChangedAssertion, old: Backtest, new: Backtest) -> ChangedAs
 
 
 def _verdicts(side: Backtest, key: AssertionKey) -> Iterator[tuple[str | None, str]]:
-    """The verdict on each day, or None and why it is unknown."""
+    """Yields the verdict on each day, None and the reason if it is unknown."""
     row = next((n for n, assertion in enumerate(side.assertions) if assertion.key == key), None)
     for index in range(len(side.days)):
         if row is None:

@@ -46,7 +46,7 @@ class KnownTruth:
 
 
 def label_of(truth: KnownTruth | None) -> bool | None:
-    """Whether a label says that there was an issue; None without a label."""
+    """True if a label marks a real issue, False if it marks a fine day; None without a label."""
     return truth.is_issue if truth is not None and truth.is_label else None
 
 
@@ -83,7 +83,10 @@ class PricedDays:
         return cls(cost, tuple((weight, *pair) for weight, pair in days_by_weight.items()))  # type: ignore[misc]
 
     def without_weak_issues(self, days: int) -> PricedDays:
-        """The same, as if nothing were known of failures without a label on some days."""
+        """The same truth, where failures without a label on some days do not count as issues.
+
+        :param days: the bits of a number.
+        """
         return replace(
             self,
             by_weight=tuple(
@@ -205,7 +208,7 @@ def folds_of(days: Sequence[int], labelled: Sequence[int]) -> tuple[Fold, ...]:
     days.
 
     :param days: ascending.
-    :param labelled: those of them that have labels.
+    :param labelled: the days among them that have labels.
     """
     marked = sorted(set(labelled))
     if len(marked) < FEWEST_LABELLED_DAYS:
@@ -256,7 +259,7 @@ class WantedLabel:
 def wanted_labels(
     backtest: Backtest, known: Sequence[Sequence[KnownTruth | None]], most: int = 5
 ) -> tuple[WantedLabel, ...]:
-    """The failures whose labels would help most, by what it is expected to cost not to have them.
+    """The failures whose labels would help most, by the expected cost of not having them.
 
     Not to know whether a failure is a false alarm costs the cheaper of two mistakes: to go on with
     such alarms, or to silence them (Howard, "Information Value Theory", IEEE Transactions on

@@ -24,7 +24,7 @@ _drawn = partial(filled, __package__)
 
 
 def calendar_svg(comparison: BacktestComparison) -> str:
-    """The picture, as one SVG document."""
+    """The calendar of verdicts, as an SVG document."""
     of_instance = attrgetter("map_index")
     rows = [
         (f"{assertion.name}[{index}]" if index >= 0 else assertion.name, [*days])
@@ -43,7 +43,7 @@ def calendar_svg(comparison: BacktestComparison) -> str:
 
 
 def calendar_html(comparison: BacktestComparison) -> str:
-    """The picture on a separate page, with the numbers above it. It loads nothing."""
+    """The calendar of verdicts on an HTML page, with the numbers above it. It loads nothing."""
     values = [
         (name, *(number_text(value, unit) for value in (old, new)))
         for name, old in comparison.values_before.items()

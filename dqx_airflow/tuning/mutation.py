@@ -1,8 +1,7 @@
-"""What a suite would miss: faults planted in the rows of a fine day, one at a time, and for each
-that no assertion notices a line of DQL that would.
+"""Mutation testing of suites: plants faults in the rows of a fine day, one at a time, and finds a
+line of DQL for each fault that no assertion notices.
 
-This is mutation testing (DeMillo, Lipton and Sayward, "Hints on test data selection", 1978), of
-rules about data.
+Mutation testing of programs: DeMillo, Lipton and Sayward, "Hints on test data selection", 1978.
 """
 
 from __future__ import annotations
@@ -533,7 +532,7 @@ class _Planter:
         return is_number and not column.is_named_like_a_key and column.name not in self.key
 
     def _lines(self, column: ObservedColumn) -> list[str]:
-        """What may be claimed of the values of a column; of masked ones only their number."""
+        """Claims and metrics that may notice a fault in a column; for a masked one only a count."""
         name = self._shown(column.name)
         lines = [f"unique_count({show_name(column.name)})"]
         if is_masked(column.name, self.rows.ref.masked):
@@ -557,8 +556,8 @@ class _Planter:
         return random.Random(f"{self.seed} {self.name} {what}")  # noqa: S311
 
     def _hit(self, what: str, places: Sequence[int], share: float = _HIT) -> _Hit:
-        """A share of all rows, of those at some places: those with the least hashes, which
-        memory and Spark compute alike. Equal rows are chosen together."""
+        """Chooses rows at some places, as many as a share of all rows: those with the least hashes,
+        which memory and Spark compute alike. Equal rows are chosen together."""
         salt = f"{self.seed} {what}"
         hashes = {place: _hash(salt, self.marks[place]) for place in places}
         if not hashes:
@@ -578,7 +577,7 @@ class _Planter:
 
 
 def _marks(row: Sequence[Any], types: Iterable[str]) -> str:
-    """What tells a row from others, as text that does not depend on the engine."""
+    """A string that identifies a row by its values, the same in memory and in Spark."""
     return "|".join(_mark(value, kind) for value, kind in zip(row, types, strict=True))
 
 
@@ -652,7 +651,7 @@ def _source(claim: str, dataset: str) -> SourceFile:
 
 @dataclass(slots=True)
 class _Lines:
-    """Finds assertions that notice a fault. What holds on days without it is kept."""
+    """Finds assertions that notice a fault, and caches which hold on days without it."""
 
     judge: MemoryJudge
     _fine: dict[tuple[str, str, date | None], Verdict] = field(default_factory=dict)

@@ -46,7 +46,7 @@ class _Lagged:
 def with_earlier_values(days: Sequence[PastDay], keys: Iterable[str]) -> tuple[PastDay, ...]:
     """The days, completed by the values of earlier days that they lack.
 
-    :param keys: those of requests (`plan.term_values.request_key`).
+    :param keys: the keys of requests (`plan.term_values.request_key`).
     """
     lagged = [lagged_value for key in dict.fromkeys(keys) if (lagged_value := _lagged(key))]
     if not lagged:
@@ -70,7 +70,7 @@ def _lagged(key: str) -> _Lagged | None:
 def with_history(
     day: PastDay, planned: model.PlannedAssertion, plan: model.Plan, days: PastDays
 ) -> PastDay:
-    """The day with the values of the days before it that tell what is usual."""
+    """The day with the values of the days before it from which usual limits are computed."""
     requests = requests_behind(planned, with_history=True)
     keys = (term_values.request_key(request, plan.date) for request in requests)
     lagged = [lagged_value for key in keys if (lagged_value := _lagged(key))]
@@ -113,17 +113,17 @@ def _is_same(dataset: str, day: PastDay, earlier: PastDay) -> bool:
     return reading == earlier.measured.reads.get(dataset)
 
 
-def asks_for_now(term: model.Term) -> bool:
+def depends_on_now(term: model.Term) -> bool:
     if isinstance(term, model.Claimed):
         sides = (side for part in term.parts for side in (part.term, *part.condition.bounds))
-        return any(map(asks_for_now, sides))
+        return any(map(depends_on_now, sides))
     if isinstance(term, model.Applied):
-        return any(map(asks_for_now, term.terms))
+        return any(map(depends_on_now, term.terms))
     return isinstance(term, model.Now)
 
 
 def is_plain(node: nodes.Assertion, constants: Collection[str]) -> bool:
-    """True if what is measured contains no constant, and has no filter around it."""
+    """True if the measured expression contains no constant, and has no filter around it."""
     claim = node.claim
     if not isinstance(claim, nodes.Measure) or node.where is not None:
         return False
@@ -260,10 +260,10 @@ class PastJudge:
     def limits_of(
         self, limit: model.Applied, planned: model.PlannedAssertion, plan: model.Plan
     ) -> list[UsualLimits | None]:
-        """What is usual on each day, computed for all days together."""
+        """The usual limits of each day, computed for all days together."""
         known, kind, country, today, *before = limit.terms
         dataset = known.dataset if isinstance(known, model.KnownDay) else ""
-        is_age = asks_for_now(today)
+        is_age = depends_on_now(today)
         series: dict[Hashable, dict[date, float | None]] = {}
         for day, value in zip(self._days, self._known_values(today, planned, plan), strict=True):
             number = as_float(value)
@@ -289,7 +289,7 @@ class PastJudge:
     def _known_values(
         self, term: model.Term, planned: model.PlannedAssertion, plan: model.Plan
     ) -> Iterator[MetricValue]:
-        """The values of a term on all days: none where there is no data."""
+        """Yields the value of a term on each day, None for a day without data."""
         requests = tuple(model.requests_of(term))
         rows = [model.row_count(name, plan.date) for name in {one.dataset for one in requests}]
         columns = [self.values(one, planned, plan, self._days) for one in (*requests, *rows)]
@@ -302,7 +302,7 @@ class PastJudge:
     def why_unknown(
         self, row: int, planned: model.PlannedAssertion, plan: model.Plan, day: PastDay
     ) -> str | None:
-        """Why the stored data is insufficient for an assertion; None if it is sufficient."""
+        """The reason why the stored data is insufficient for an assertion; None if it suffices."""
         if planned.disabled_by is not None:
             return None
         measured = day.measured
@@ -313,7 +313,7 @@ class PastJudge:
                 if self._is_judged_by_value(row, planned, day):
                     return None
                 return measured.gap(key) if day.verdicts else "no results of this day"
-        if day.now is None and any(map(asks_for_now, (planned.term, *planned.condition.bounds))):
+        if day.now is None and any(map(depends_on_now, (planned.term, *planned.condition.bounds))):
             return "it depends on when a gate runs, but no gate ran on this day"
         for name in planned.datasets:
             reading = measured.reads.get(name)
@@ -396,18 +396,18 @@ def _clock(day: PastDay) -> float:
 
 
 def _place(day: PastDay, dataset: str) -> Hashable:
-    """What is the same on days whose values can be compared."""
+    """A key that days have in common if their values of a dataset are comparable."""
     return day.instance, day.measured.reads.get(dataset)
 
 
 def _skipped(plan: model.Plan, day: PastDay) -> frozenset[date]:
-    """The skipped dates of a day, as if it were that of the plan."""
+    """The skipped dates of a day, shifted to the date of the plan."""
     return frozenset(plan.date - timedelta(days=lag) for lag in day.measured.skipped)
 
 
 def _current_reads(days: Sequence[PastDay]) -> dict[str, frozenset[str]]:
-    """How each dataset is read now: as on the last of the days; by a mapped gate, as on the last
-    day of each map index."""
+    """The current readings of each dataset: on the last day; for a mapped gate, on the last day of
+    each map index."""
     last = {
         (name, day.map_index): reading
         for day in days

@@ -71,7 +71,7 @@ class ProposedForm:
 
     @property
     def text(self) -> str:
-        """What is removed from the suite, and what is added."""
+        """The change as a diff: removed claims, constants and profiles, then added ones."""
         all_removed = (*self.replaces, *(f'profile "{name}"' for name in self.drops))
         lines = [f"- {self.before}", *(f"- {removed}" for removed in all_removed)]
         return "\n".join([*lines, *(f"+ {added}" for added in (*self.constants, self.claim))])
@@ -271,7 +271,7 @@ def attempts_behind(
 
 
 def _counts(before: Row | None, row: Row) -> bool:
-    """An applied proposal stays applied, and an open one is decided by the next decision."""
+    """True if a row changes the stage of a proposal: an applied proposal stays applied."""
     return before is None or (
         before["event"] != ProposalStage.APPLIED and row["event"] != ProposalStage.PENDING
     )

@@ -38,7 +38,7 @@ _SOME_DAY = date(2000, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Whether a change may be made.
+    """The judgement on a change: refusals, or whether it requires a review.
 
     `refusals` are the reasons against it. Without any, it awaits review if `needs_review`; if
     `is_auto_approved`, it needs no review even where other changes are proposed: every assertion
@@ -210,7 +210,7 @@ def _weakened(pairs: Iterable[_Pair], agent: str) -> Iterator[Diagnostic]:
 
 
 def _weakness(pair: _Pair) -> str | None:
-    """Why the later assertion may pass where the earlier one failed; None if it cannot."""
+    """The reason why the later assertion may pass where the earlier failed; None if it cannot."""
     old, new, node = pair.old, pair.new, pair.new_node
     if new is None or node is None:
         return "it would be removed"
@@ -346,7 +346,7 @@ def _beyond(agent: str, span: Span) -> Diagnostic:
 
 
 def _not_tunable(suite: nodes.Suite, name: str) -> Diagnostic:
-    """Why a value cannot be set: the constant does not exist, or it is not tunable."""
+    """The error for setting a constant that does not exist, or is not tunable."""
     constant = next((constant for constant in suite.constants if constant.name.text == name), None)
     if constant is None:
         hint = did_you_mean(name, [tunable.name for tunable in tunables_of(suite)])

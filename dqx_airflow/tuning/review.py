@@ -212,7 +212,7 @@ def promote_values(
 
 
 def _missing(checked: Checked, proposal: Proposal) -> tuple[str | None, ProposedForm | None]:
-    """The proposed profile and form, without what the text of the suite already has."""
+    """The proposed profile and form; None for each that the suite already contains."""
     suite, profile, form = checked.valid_suite, proposal.profile, proposal.form
     text = checked.sources[suite.span.file]
     profile_text = one_line(profile or "")
@@ -225,7 +225,7 @@ def _missing(checked: Checked, proposal: Proposal) -> tuple[str | None, Proposed
 
 
 _ADDED = {"add_profile": "profile", "set_form": "claim", "undo": "name"}
-"""The actions that change more than values, and what their entries say that was added."""
+"""The actions that change more than values, with the key of the addition in their entries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,8 +285,8 @@ def undo(file: SuiteFile, cut: Cut, **facts: Any) -> None:
 
 
 def _added_since(history: History, cut: Cut) -> list[tuple[int, Entry]]:
-    """The entries after a cut that change more than values, the latest first, but for those that
-    undo another of them."""
+    """The entries after a cut that change more than values, the latest first, without pairs of an
+    entry and its undoing."""
     later = {
         number: entry
         for number, entry in history.read()[0]
@@ -359,7 +359,7 @@ def _only(
 
 
 def _stated(watch: nodes.Watch, claim: nodes.Assertion) -> tuple[Span, str]:
-    """The claim of a watch, written above it."""
+    """The edit that writes a claim of a watch above the watch."""
     indent = " " * (watch.span.column - 1)
     lines = [*show_assertion(replace(claim, annotations=())), "", show_watch(watch)]
     return watch.span, "\n".join(lines).replace("\n", f"\n{indent}").replace(f"{indent}\n", "\n")

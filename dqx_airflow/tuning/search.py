@@ -72,7 +72,7 @@ class _Tail:
     days: tuple[int, ...]
 
     def reach(self, worst: float) -> float:
-        """How far beyond the worst known fine day others may be."""
+        """The distance beyond the worst known fine day that other fine days may reach."""
         return max(self.furthest, worst + (worst - self.furthest) / 2)
 
 

@@ -281,7 +281,7 @@ class _Suggestions:
         bad: Sequence[date | None],
         bounds: tuple[tuple[str, str], ...] = (),
     ) -> Iterator[str]:
-        """Two claims, each with the bad day that its limit leaves out."""
+        """Yields two claims, for a lower and an upper limit, each with its omitted bad day."""
         limits = self._limits(name, *ends, *bounds) or ()
         sides = zip(limits, metrics, (">=", "<="), ("least", "most"), bad, strict=False)
         for limit, metric, op, end, day in sides:

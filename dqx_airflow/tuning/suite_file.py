@@ -101,7 +101,7 @@ def patch_between(before: str, after: str) -> Patch:
 
 
 def without_patch(text: str, patch: Patch) -> str | None:
-    """The text before a patch; None if it is not there as it was written."""
+    """The text before a patch; None if it does not contain the patch's changed parts unaltered."""
     for before, after in patch:
         if text.count(after) != 1:
             return None
@@ -111,7 +111,7 @@ def without_patch(text: str, patch: Patch) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class ParamChange:
-    """A new value of a tunable, and who sets it. `facts` go into its entry of the history."""
+    """A new value of a tunable, and the agent that sets it. `facts` go into its history entry."""
 
     param: str
     value: float
@@ -267,7 +267,7 @@ class SuiteFile:
         return self._checked(SourceFile(self.name, changed))
 
     def text(self, checked: Checked) -> SuiteText:
-        """The text of the suite, and how its text after changes is read."""
+        """The text of the suite, with the function that parses it after changes."""
 
         def read(text: str) -> nodes.Suite:
             lines = "\n".join(_LINE_END.split(text))

@@ -226,7 +226,7 @@ Cut: TypeAlias = datetime | int
 
 
 def cut_of(text: str, history: History) -> Cut:
-    """The meaning of `--to`: the end of a day in UTC, a time, or the entry with a number or an id.
+    """Parses `--to`: the end of a day in UTC, a time, or the entry with a number or an id.
     Entry 0 is before everything.
 
     :raises RequestError: it is none of these.
@@ -268,7 +268,7 @@ def values_at(changes: Iterable[TunableChange], cut: Cut) -> dict[str, float]:
 
 
 def is_kept(entry: int | None, timestamp: datetime | None, cut: Cut) -> bool:
-    """Whether an entry, by its number and time, is not after a cut."""
+    """True if an entry, by its number and time, is not after a cut."""
     if isinstance(cut, datetime):
         return timestamp is not None and timestamp <= cut
     return entry is not None and entry <= cut

@@ -71,7 +71,7 @@ class Tunable(Mapping[str, Any], Generic[T]):
 
     @abstractmethod
     def constant(self, span: Span) -> nodes.Constant:
-        """This as a constant of the language."""
+        """The tunable as a constant of DQL."""
 
     def __getitem__(self, fact: str) -> Any:
         """A property by its name, as in `tunable["bounds"]`.
@@ -265,7 +265,7 @@ TunableNumber: TypeAlias = TunableFloat | TunableInt
 
 
 def tunables_of(suite: nodes.Suite) -> Tunables[TunableNumber]:
-    """The tunable constants of the suite's own file: it cannot tune those of others."""
+    """The tunable constants of the suite's own file, without imported ones."""
     constants = settle(suite.constants)
     return Tunables(
         _tunable(constant, constants)
@@ -277,7 +277,7 @@ def tunables_of(suite: nodes.Suite) -> Tunables[TunableNumber]:
 def literal_of(constant: nodes.Constant, value: float) -> nodes.Number:
     """A value as written in the constant: a share as a percentage, a duration with a unit.
 
-    :param constant: an evaluated one.
+    :param constant: a constant that has been evaluated.
     """
     unit = constant.value.unit if isinstance(constant.value, nodes.Number) else nodes.Unit.PLAIN
     return nodes.Number(written_number(value), unit, span=constant.value.span)

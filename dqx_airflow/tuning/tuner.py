@@ -84,13 +84,16 @@ class KnownPast:
         return cls(backtest, costs.truths(backtest))
 
     def alone(self, row: int, suite: nodes.Suite | None = None) -> KnownPast:
-        """The past of one assertion alone, as in another version of the suite if that is given."""
+        """The past of a single assertion, optionally as in another version of the suite."""
         only = left_of(suite or self.backtest.suite, (other == row for other in count()))
         return KnownPast(Backtest(only, self.backtest.days), (self.known[row],))
 
     def shared(self, row: int) -> tuple[costs.KnownTruth | None, ...]:
-        """The truth about an assertion; where it has no label, that of other metrics of its dataset
-        on the same day, which share the cause: a day that was fine was fine for all of them."""
+        """The truth about an assertion on each day.
+
+        Without its own label, a day counts as fine if other assertions on the same datasets have
+        labels that it was, and none that it was not: they share the cause.
+        """
         datasets = self.backtest.datasets
         others = [n for n, own in enumerate(datasets) if n != row and own == datasets[row]]
 
@@ -104,7 +107,7 @@ class KnownPast:
         return tuple(map(on_day, range(len(self.backtest.days))))
 
     def label(self, row: int, index: int) -> bool | None:
-        """What the label of an assertion on a day says; None without a label."""
+        """The label of an assertion on a day: True for a real issue; None without a label."""
         return costs.label_of(self.known[row][index])
 
     def days(
@@ -112,8 +115,8 @@ class KnownPast:
     ) -> tuple[int, ...]:
         """The days that count for some assertions.
 
-        :param with_weekdays: those of profiles for days of the week count, with the values as they
-            scale them.
+        :param with_weekdays: days of weekly profiles count, with the values as these profiles scale
+            them.
         """
         indexes = range(len(self.backtest.days))
         if rules.profile_days is ProfileDays.INCLUDE:
@@ -164,10 +167,10 @@ def thin_evidence(
     rules: Rules,
     name_of_days: str = "these days",
 ) -> Tuned | None:
-    """Why there are too few labels of some assertions to learn from; None if there are enough.
+    """The result without a proposal if some assertions have too few labels; None if enough.
 
-    :param days: those that count.
-    :param name_of_days: what they are called.
+    :param days: the days that count.
+    :param name_of_days: the name of these days in the reason.
     """
     labelled = past.labelled(rows, days)
     labels, on = len(labelled), len(set(labelled))
@@ -269,8 +272,8 @@ def _tuned(
 
 
 def passing(past: KnownPast, row: int, days: Sequence[int], tried: Backtest) -> str:
-    """What an assertion lets pass on a median day in another version of the suite, and how many
-    known issues support each side."""
+    """A sentence about the range that an assertion lets pass on a median day in another version of
+    the suite, with the number of known issues beyond each limit."""
     shown = []
     for op, limits in tried.limits(0):
         known = {
