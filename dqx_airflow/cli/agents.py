@@ -81,7 +81,7 @@ def create_server(folder: Path) -> MCPServer:
 
 
 def _answering(tool: Callable[P, str]) -> Callable[P, str]:
-    """The tool, whose errors are answers that say what to do instead."""
+    """Wraps a tool so that it returns its errors as answers, with the advice in them."""
     from mcp.server.mcpserver.exceptions import ToolError
 
     @wraps(tool)
@@ -254,7 +254,7 @@ class Tools:
         return path
 
     def _dql(self, *words: str) -> str:
-        """What a command prints.
+        """Runs a `dql` command, and returns its output.
 
         :raises RequestError: it takes too long.
         """

@@ -236,7 +236,7 @@ def suite_file(path: Path) -> SuiteFile:
 
 
 def units_in(path: Path) -> dict[str, Unit]:
-    """How a suite writes the values of its constants; empty if it cannot be read."""
+    """The units in which a suite writes its constants, by name; empty if it cannot be read."""
     from dqx_airflow.tuning.tunables import units_of
 
     try:
@@ -257,7 +257,7 @@ def suite_name(path: Path) -> str:
     source = read_source(path.expanduser(), str(path))
     parsed = None if isinstance(source, Unreadable) else parse(source)
     if parsed is None or parsed.suite is None or parsed.diagnostics:
-        return suite_file(path).read().valid_suite.name.value  # which says what is wrong
+        return suite_file(path).read().valid_suite.name.value  # its error describes the mistake
     return parsed.suite.name.value
 
 

@@ -1,5 +1,5 @@
-"""`dql backtest` and `dql shadow`: what past days would have been with other thresholds, and the
-alarms of a gate beside those of its shadow.
+"""`dql backtest` and `dql shadow`: the verdicts of past days with other thresholds, and the alarms
+of a gate beside the alarms of its shadow.
 """
 
 from __future__ import annotations
@@ -209,8 +209,8 @@ def _print_comparison(comparison: BacktestComparison, file: Any = None) -> None:
             values.append((name, old, number_text(value, unit)))
     reasons = Counter(day.unknown for assertion in comparison.assertions for day in assertion.days)
     del reasons[None]
-    told = {"values": values, "is_same": is_same, "unknown": reasons.most_common(_MOST_REASONS)}
-    text = filled(__package__, "comparison.txt", comparison=comparison, **told)
+    fields = {"values": values, "is_same": is_same, "unknown": reasons.most_common(_MOST_REASONS)}
+    text = filled(__package__, "comparison.txt", comparison=comparison, **fields)
     console.print(Text(printable(text, keep="\n")), end="")
 
 
@@ -360,8 +360,8 @@ def _print_shadow(
         columns = ("assertion", "days", "alarms", "false", "missed", "alarms of one alone")
         print_table(columns, rows)
     judged = list(dict.fromkeys(day.date for day in days if day.problem is None))
-    told = {"name": name, "days": days, "judged": judged, "compared": compared}
-    text = filled(__package__, "shadow.txt", **told, instance=_instance_of_day)
+    fields = {"name": name, "days": days, "judged": judged, "compared": compared}
+    text = filled(__package__, "shadow.txt", **fields, instance=_instance_of_day)
     typer.echo(printable(text, keep="\n"), nl=False)
 
 

@@ -372,7 +372,7 @@ class _CallReader:
     def _named(
         self, request: GateRequest, gate: str, path: Path, datasets: tuple[DatasetRef, ...]
     ) -> GateRequest:
-        """The request as that of a gate over its datasets, whose rules are in a file."""
+        """The request of a gate with its name, its datasets, and the file with its rules."""
         return replace(
             request,
             run_key=replace(request.run_key, gate=gate),

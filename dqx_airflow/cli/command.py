@@ -1,6 +1,6 @@
-"""What every command shares: verbs are imported when they are called, exceptions become messages
-and exit codes, text goes where it is asked for. And what a command finds where it is called:
-the settings in `dqx.toml`, suites and contracts selected by paths, the results store.
+"""Shared by all commands: verbs are imported when they are called, exceptions become messages and
+exit codes, text goes to the requested output. Also reads the environment of a command: the settings
+in `dqx.toml`, suites and contracts selected by paths, the results store.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ def write_text(path: Path, text: str) -> None:
 
 
 def template(name: str) -> str:
-    """A text of this room; in some, `format` replaces names."""
+    """The text of a file in this package; some have fields for `str.format`."""
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
 def json_if(output: str, value: object) -> str | None:
-    """A value of ours as JSON if that is the wanted format."""
+    """A value as JSON if that is the requested format, else None."""
     from dqx_airflow.values import to_json
 
     return to_json(value) if output == "json" else None
@@ -242,7 +242,7 @@ def _refuse_blank(parameter: Any) -> None:
 
 
 def _name_of(parameter: Any) -> str:
-    """An option or an argument, as the help names it."""
+    """The name of an option or an argument in the help."""
     if parameter.param_type_name == "option":
         return str(max(parameter.opts, key=len))
     return str(parameter.human_readable_name)
@@ -253,8 +253,8 @@ def group_of(
 ) -> type[TyperGroup]:
     """The class of a group of a kind whose commands are imported when they are called.
 
-    :param names: of the commands, in the order of the help.
-    :param command_of: imports the command of a name.
+    :param names: the names of the commands, in the order of the help.
+    :param command_of: imports the command with a name.
     """
 
     class LazyGroup(kind):  # type: ignore[valid-type,misc]
@@ -383,7 +383,7 @@ def of_spark(name: str, extra: str = "spark") -> Any:
 def of_extra(user: str, extra: str, *packages: str) -> Iterator[None]:
     """Imports packages that come with an extra of this package.
 
-    :param user: what needs the first of them.
+    :param user: the name of the feature that requires the first of them.
     :raises RequestError: one of them is not installed.
     """
     try:
@@ -403,11 +403,11 @@ def finite(value: float | None) -> float | None:
 
 
 TYPED_VARIABLES: ContextVar[tuple[str, ...]] = ContextVar("TYPED_VARIABLES", default=())
-"""Those of `dql contract --variable`."""
+"""The values of `dql contract --variable`."""
 
 
 def variables_in(settings: Settings) -> dict[str, str]:
-    """The variables that contracts may know; those on the command line win.
+    """The variables that contracts may refer to; values on the command line take precedence.
 
     :raises RequestError: one is not `NAME=VALUE` or `NAME`.
     """
@@ -417,7 +417,7 @@ def variables_in(settings: Settings) -> dict[str, str]:
 
 
 def connection_in(settings: Settings, address: str | None) -> Connection:
-    """The connection of `--connection`, or else that of the settings.
+    """The connection of `--connection`, or else the connection in the settings.
 
     :raises RequestError: the address is invalid.
     """

@@ -386,7 +386,7 @@ def _chosen(dates: Collection[date]) -> tuple[DemoDay, ...]:
 def _run(
     home: DemoHome, days: tuple[DemoDay, ...], console: Console
 ) -> dict[DemoDay, dict[str, str]]:
-    """Lands the data and runs the DAG for each day; the states of the tasks."""
+    """Lands the data and runs the DAG for each day; returns the states of the tasks by day."""
     from rich.live import Live
 
     home.prepare()

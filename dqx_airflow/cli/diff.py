@@ -126,7 +126,7 @@ def diff(
 def suite_diff(
     path: Path, old: nodes.Suite | None, new: nodes.Suite | None, wanted: PastWanted | None
 ) -> SuiteDiff:
-    """The changes of a suite, and what is known of past days with both versions.
+    """The changes of a suite, and the verdicts of past days with both versions.
 
     :param old: without errors, its macros expanded, as is `new`; one of them may be missing.
     """
@@ -142,8 +142,7 @@ def suite_diff(
 
 
 def _with_cost(diff: SuiteDiff, pair: Pair, options: arguments.Options, on: date) -> SuiteDiff:
-    """With notes of how much more or less the gate reads for a day than before, and for which
-    assertions."""
+    """Adds notes about how much more or less the gate reads for a day, and for which assertions."""
     from dqx_airflow.engine.cost import HOW, costs_of
 
     path, old, new = pair
@@ -176,7 +175,7 @@ def _with_cost(diff: SuiteDiff, pair: Pair, options: arguments.Options, on: date
 
 def _suites_at(revision: str, folder: Path) -> dict[Path, nodes.Suite]:
     """The suites at a revision by their present paths, read from a copy of their files in a folder;
-    without those that have errors, of which a warning says so.
+    without suites that have errors, for which a warning is printed.
 
     :raises RequestError: git cannot read it.
     """
@@ -218,8 +217,8 @@ def _suite_in(path: Path, root: Path, found: Findings) -> nodes.Suite | None:
 def _pairs(
     files: Sequence[Path], paths: Sequence[Path], before: Mapping[Path, nodes.Suite]
 ) -> Iterator[Pair]:
-    """Each suite with its earlier version: that of the same path, or else one of the same name
-    whose file is gone.
+    """Each suite with its earlier version: the suite at the same path, or else one with the same
+    name whose file is gone.
 
     :raises SourceError: a suite has errors.
     """
@@ -260,7 +259,7 @@ def written(diffs: Sequence[SuiteDiff], output: DiffFormat, revision: str) -> st
 
 
 def _facts(change: ChangedAssertion) -> list[str]:
-    """What past days say about a change; nothing if none was judged."""
+    """Sentences about the verdicts of past days under a change; empty if none was judged."""
     facts = [
         f"{turn} on {count_text(len(days), 'day')}: {listed(days)}"
         for turn, days in change.turned.items()

@@ -75,7 +75,7 @@ def doctor(
 def _prove(
     connection: str | None, results_root: str | None, folder: Path | None, format: TextOrJson
 ) -> bool:
-    """Whether the engine has no other value."""
+    """Proves the engine; returns whether it has the expected value in every case."""
     prove_engine = of_spark("dqx_airflow.cli.doctor_checks.prove").prove_engine
     given = (os.environ.get(name) for name in ROOT_VARIABLES)
     root = results_root or next(filter(None, given), None)

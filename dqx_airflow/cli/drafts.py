@@ -76,9 +76,9 @@ def init(
     command.write_text(folder / dag, _dag(observed, path, today))
     command.write_text(folder / settings, _toml(observed, path))
     wrote = [*([f"{_SAMPLE}.csv"] if table is None else []), suite, dag, settings]
-    told = {"wrote": wrote, "folder": folder.resolve(), "suite": suite, "name": name}
+    fields = {"wrote": wrote, "folder": folder.resolve(), "suite": suite, "name": name}
     day = observed.newest or today
-    typer.echo(filled(__package__, "init_next.txt", **told, day=day), nl=False)
+    typer.echo(filled(__package__, "init_next.txt", **fields, day=day), nl=False)
 
 
 def _names(name: str) -> tuple[str, str, str]:
@@ -92,7 +92,7 @@ def _require_none(folder: Path, names: list[str]) -> None:
 
 
 def _absolute(location: str) -> str:
-    """A worker has another working directory."""
+    """The location with an absolute path, since a worker has another working directory."""
     return location if "://" in location else str(Path(location).expanduser().resolve())
 
 
@@ -192,8 +192,8 @@ def import_rules(
         typer.echo(json_text(objects), err=True)
     else:
         counts = [*outcome_counts(suite.rules)]
-        told = filled(__package__, "imported.txt", rules=suite.rules, counts=counts)
-        typer.echo(told, err=True, nl=False)
+        text = filled(__package__, "imported.txt", rules=suite.rules, counts=counts)
+        typer.echo(text, err=True, nl=False)
     failing = {
         "never": (),
         "not-translated": (ImportOutcome.NOT_TRANSLATED,),

@@ -187,8 +187,8 @@ def _costs(plan: Plan, refs: Collection[DatasetRef], format: TextOrJson) -> str:
     if format == "json":
         return json_text(list(map(asdict, costs)))
     sized = listed([ref.name for ref in refs if ref.path]) or "no dataset of known size"
-    told = {"plan": plan, "total": total, "costs": costs, "sized": sized, "how": HOW}
-    return filled(__package__, "costs.txt", decimal=decimal, **told).rstrip("\n")
+    fields = {"plan": plan, "total": total, "costs": costs, "sized": sized, "how": HOW}
+    return filled(__package__, "costs.txt", decimal=decimal, **fields).rstrip("\n")
 
 
 def _json(value: object) -> str:

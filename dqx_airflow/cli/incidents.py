@@ -1,4 +1,4 @@
-"""What people decide about blocked data: `dql incidents` lists the slices that are still blocked
+"""Decisions of people about blocked data: `dql incidents` lists the slices that are still blocked
 and how the others ended, `dql accept` accepts the data of a blocked gate, once, `dql waive` and
 `dql waivers` are about assertions that may fail until a date."""
 

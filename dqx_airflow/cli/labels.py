@@ -298,7 +298,7 @@ def _offer_labels(
 
 
 def contradictions_text(pairs: Sequence[tuple[Label, Label]]) -> str:
-    """Who said the opposite about which verdicts; empty without any."""
+    """A sentence about labels of several people that contradict each other; empty without any."""
     if not pairs:
         return ""
     people = diagnostic.listed(sorted({other.author for _, other in pairs}))

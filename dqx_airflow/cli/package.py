@@ -151,7 +151,7 @@ def _is_wanted(file: PurePosixPath | Path) -> bool:
 
 
 def _is_record(file: PurePosixPath) -> bool:
-    """Records of an installer. The metadata of a package and its license stay."""
+    """True for a record of an installer, but not for the metadata or the license of a package."""
     is_note = file.parts[0].endswith(".dist-info") and file.parts[1] != "licenses"
     return is_note and not file.name.startswith(("METADATA", "LICENSE", "COPYING", "NOTICE"))
 
@@ -219,7 +219,7 @@ def _write_tables(folder: Path) -> None:
 
 
 def _run_gate(request: GateRequest, options: str) -> str:
-    """Runs the gate like an operator; its output and that of its JVM."""
+    """Runs the gate like an operator, and returns its output with the output of its JVM."""
     path = os.environ.get("PATH", os.defpath)
     if shutil.which("spark-submit") is None:
         path = os.pathsep.join([str(Path(sys.executable).parent), path])
@@ -272,7 +272,7 @@ def package(output: Path | None = None, jvm_archive: Path | None = None) -> None
 
 
 def recipe(bundle: Bundle, native: tuple[tuple[str, str], ...]) -> str:
-    """What was written, and how to use it together with the packages that are not in it."""
+    """Instructions for a written bundle, and for the packages that it does not contain."""
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     needs = " ".join(f"{name}=={version}" for name, version in native)
     machine = platform.machine()

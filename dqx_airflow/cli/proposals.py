@@ -188,7 +188,7 @@ def _print(suite: Path, tuned: Sequence[Tuned], days: Sequence[PastDay]) -> None
     from dqx_airflow.cli.reports import printable
 
     waiting = [result for result in tuned if result.proposal is None]
-    told = [result for result in waiting if result.alarms or not result.lacking]
+    reported = [result for result in waiting if result.alarms or not result.lacking]
     text = filled(
         __package__,
         "tuned.txt",
@@ -199,8 +199,8 @@ def _print(suite: Path, tuned: Sequence[Tuned], days: Sequence[PastDay]) -> None
         labels=sum(len(day.labels) for day in days),
         instances=len({day.map_index for day in days} - {-1}),
         waiting=waiting,
-        told=told,
-        named=told[:_MOST_NAMED] or waiting[:1],
+        reported=reported,
+        named=reported[:_MOST_NAMED] or waiting[:1],
         shown=_days,
     )
     typer.echo(printable(text, keep="\n"), nl=False)

@@ -116,7 +116,8 @@ def _table(catalog: str | None, name: str) -> Any:
 
 
 def _objection(report: GateReport, table: Any, branch: str, head: int) -> str | None:
-    """Why a run does not vouch for a branch of a table, which has a snapshot; None if it does."""
+    """The reason why a run does not certify a branch of a table with the snapshot `head`; None if
+    it does."""
     name, place = ".".join(table.name()), trimmed_location(table.location())
     read = [one for one in report.datasets if _is_of(one, name, place)]
     if not read:

@@ -89,8 +89,8 @@ def verdicts_table(verdicts: Iterable[Verdict]) -> Table:
             # The others are drawn below; only this line gives the reason.
             status = "not evaluated" if verdict.is_not_evaluated else "skipped"
             value = f"{status}: {verdict.reason}" if verdict.reason else status
-        told = (verdict.severity.value, verdict.check, verdict.name, value, verdict.expected)
-        rows.append((coloured(verdict.status), *told))
+        cells = (verdict.severity.value, verdict.check, verdict.name, value, verdict.expected)
+        rows.append((coloured(verdict.status), *cells))
     return table_of(("status", "severity", "check", "assertion", "value", "expected"), rows)
 
 
@@ -254,7 +254,7 @@ def _with_headlines(reports: Iterable[GateReport]) -> Iterable[GateReport]:
 
 
 def _print_table(report: GateReport, console: Console, root: str) -> None:
-    """The headline is last, where it stays visible."""
+    """Prints a report as a table, with the headline last, where it stays visible."""
     is_one_error = report.count(Status.ERROR) == len(report.verdicts)
     if not is_one_error or len(words.by_cause(report.verdicts)) > 1:
         console.print(verdicts_table(report.verdicts))

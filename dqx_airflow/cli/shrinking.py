@@ -48,9 +48,9 @@ _IMPORTS = {
     r"\binf\b": "from math import inf",
     r"\bnan\b": "from math import nan",
 }
-"""What the values of a test may need."""
+"""The imports that the values of a test may require, by a pattern of their source."""
 _DIGITS = "1234567890"
-"""In an order in which numbers do not begin with 0."""
+"""The digits of fakes, with 0 last, so that numbers do not begin with 0."""
 
 Tables: TypeAlias = Mapping[str, Table]
 """The rows of a day, by dataset."""
@@ -220,7 +220,7 @@ class _Shrinker:
 
 
 def _is_above(verdict: Verdict) -> bool | None:
-    """Whether the value is above the limit; None if the two are not compared."""
+    """True if the value is above the limit; None if the two are not compared."""
     value, limit = verdict.scaled_value, verdict.threshold
     return None if value is None or limit is None else bool(value > limit)  # type: ignore[operator]
 

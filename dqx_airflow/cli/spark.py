@@ -125,7 +125,7 @@ def _show_tasks(spark: SparkSession, title: str, display: ExitStack) -> None:
 
 @contextmanager
 def progress(title: str, *columns: ProgressColumn) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar on a terminal, which is told how much is done, and of how much."""
+    """Yields a function that updates a progress bar on a terminal with the done and total work."""
     if not sys.stderr.isatty():
         yield lambda done, total: None
         return
@@ -172,7 +172,7 @@ def session_over(
 
 
 def columns_of(spark: SparkSession, table: str) -> ColumnTable:
-    """The columns of a table, each read when it is asked for."""
+    """The columns of a table, each read when it is requested."""
     frame = open_dataset(spark, DatasetRef(table, table=table)).read(())
     types = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
     return ColumnTable(

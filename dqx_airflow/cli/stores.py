@@ -1,5 +1,5 @@
-"""What gates leave behind: `dql results`, `dql lineage`, `dql adopt` and `dql verify`. Expensive
-imports are deferred to the call of a verb.
+"""Commands on stored results of gates: `dql results`, `dql lineage`, `dql adopt` and `dql verify`.
+Expensive imports are deferred to the call of a verb.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def _tend(
 
 
 def days_in(text: str, option: str) -> timedelta:
-    """The time that an option gives in days."""
+    """The time in the text of an option, such as `30d`."""
     match = re.fullmatch(r"([1-9]\d{0,4})d?", text.strip(), re.ASCII)
     if match is None:
         raise RequestError(f"{option} {text}: invalid number of days", "write it like 400d")

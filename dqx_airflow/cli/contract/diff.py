@@ -196,8 +196,8 @@ def _print_text(diff: Diff) -> None:
 
 
 def _markdown(diff: Diff) -> str:
-    told = {"diff": diff, "headline": headline(diff), "verdict": _verdict(diff)}
-    return filled(__package__, "diff.md", **told, cell=markdown_cell, printable=printable).rstrip(
+    fields = {"diff": diff, "headline": headline(diff), "verdict": _verdict(diff)}
+    return filled(__package__, "diff.md", **fields, cell=markdown_cell, printable=printable).rstrip(
         "\n"
     )
 

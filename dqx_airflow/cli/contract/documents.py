@@ -119,7 +119,7 @@ def _add_products(
     contracts: Sequence[Contract],
     registry: str | None,
 ) -> None:
-    """Adds what is wrong with data products, beside these contracts and those of a registry."""
+    """Adds the mistakes in data products, given these contracts and a registry's."""
     from dqx_airflow.cli.contract.registry import registry_at
 
     if registry:

@@ -388,8 +388,8 @@ def publish_to_table(
 
 def _print_changes(published: Published, contract: ContractDescription, *, is_dry: bool) -> None:
     title = f"{contract.id} {contract.version or ''}".rstrip()
-    told = filled(__package__, "published.txt", published=published, title=title, is_dry=is_dry)
-    typer.echo(told, nl=False)
+    text = filled(__package__, "published.txt", published=published, title=title, is_dry=is_dry)
+    typer.echo(text, nl=False)
     for column in published.missing:
         typer.echo(f"warning: the table has no column {column}", err=True)
 

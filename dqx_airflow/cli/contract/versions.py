@@ -135,7 +135,7 @@ class GitFile:
     path: str
 
     def read(self) -> SourceFile | str:
-        """The text, or why there is none."""
+        """The text of the file, or the reason why it cannot be read."""
         if self.revision.startswith("-"):
             return f"'{self.revision}' is not a revision"
         # `./` makes git resolve the path here, and not at the top of the repository.
@@ -211,7 +211,7 @@ def _place_of(text: str) -> Path | GitFile:
 
 
 def read_place(place: Path | GitFile) -> ReadContract | str:
-    """The contract at a place with its diagnostics, or why it cannot be read."""
+    """The contract at a location with its diagnostics, or the reason why it cannot be read."""
     if isinstance(place, GitFile):
         text = place.read()
         if isinstance(text, str):
@@ -222,7 +222,7 @@ def read_place(place: Path | GitFile) -> ReadContract | str:
         return source.reason
 
     def read_near(referrer: str, path: str) -> SourceFile | str:
-        """A file next to the contract, which like that is named from the working directory."""
+        """A file next to the contract; both have paths relative to the working directory."""
         inner = Path(referrer).relative_to(place.parent).as_posix()
         near = FolderReader(place.parent)(inner, path)
         return near if isinstance(near, str) else replace(near, name=str(place.parent / near.name))
@@ -237,7 +237,7 @@ def _variables_at(place: Path) -> dict[str, str]:
 
 
 def product_at(place: Path) -> DataProduct | None:
-    """The data product in a file; None if it is none."""
+    """The data product in a file; None if the file is not a data product."""
     source = read_source(place, str(place))
     if isinstance(source, Unreadable) or not is_data_product(read_document(source).root):
         return None

@@ -179,7 +179,7 @@ def parse_connection(value: str) -> ConnectionSummary | None:
 
 
 def listed_connection(out: str, conn_id: str) -> ConnectionSummary | None:
-    """The connection in what `airflow connections get -o json` printed, among other lines."""
+    """The connection in the output of `airflow connections get -o json`, among other lines."""
     decoder = json.JSONDecoder()
     for start in (bracket.start() for bracket in re.finditer(r"\[", out)):
         try:

@@ -28,7 +28,7 @@ def prove_engine(
 
     :param root: the results root; without one nothing is stored.
     :param folder: where files for the cases are written; Spark must see it.
-    :return: whether gates may use all of it: it has no other value.
+    :return: whether the engine has the expected value in every case, so that gates may use it.
     :raises DqxError: the engine cannot be reached, or the result cannot be stored.
     """
     settings = settings_here()
@@ -44,8 +44,8 @@ def prove_engine(
     if as_json:
         typer.echo(proof_as_json(proof, connection, root))
     else:
-        told = filled(__package__, "proof.txt", proof=proof, connection=connection, root=root)
-        typer.echo(told, nl=False)
+        text = filled(__package__, "proof.txt", proof=proof, connection=connection, root=root)
+        typer.echo(text, nl=False)
     return not proof.doubts
 
 

@@ -44,7 +44,7 @@ for task in [task for dag in bag.dags.values() for task in dag.tasks]:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What a submitter needs, as the columns of `services.txt`."""
+    """The requirements of a submitter: the columns of `services.txt`."""
 
     provider: str
     conn_type: str
@@ -65,7 +65,7 @@ def services() -> dict[str, Service]:
 def service_checks(dag_file: Path, root: str | None = None) -> dict[str, finding.Check]:
     """The checks of all gates in a DAG file whose `submit` is a service.
 
-    :param root: the results root of gates that name none; by default that of Airflow.
+    :param root: the results root of gates without their own; by default Airflow's setting.
     :raises RequestError: Airflow cannot read the file, or none of its gates runs on a service.
     """
     reply = airflow.ask([sys.executable, "-c", _READ, str(dag_file)], os.environ, _TIMEOUT_S)

@@ -36,7 +36,7 @@ class PysparkInstall:
 
 
 def read_pyspark(path: Sequence[str] | None = None) -> PysparkInstall:
-    """What is installed on the import path `path` (sys.path), read without importing it."""
+    """The PySpark packages on the import path `path` (sys.path), read without importing them."""
     path = sys.path if path is None else path
     versions = {
         name: distributions[0].version
