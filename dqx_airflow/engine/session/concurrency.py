@@ -1,4 +1,4 @@
-"""Work side by side on one Spark session: threads, descriptions and progress.
+"""Concurrent work on one Spark session: threads, job descriptions and progress.
 
 Before and after a job, the driver works on one core: it analyses, optimises and compiles plans and
 lists files. Run beside another job, that work costs no extra time, and cores that one job leaves
@@ -20,7 +20,7 @@ from dqx_airflow.engine.session.spark_errors import Py4JError
 
 
 def do_meanwhile(work: Callable[[], object]) -> None:
-    """Runs an optional preparation on another thread, to save time later."""
+    """Runs an optional preparation on another thread."""
 
     def do() -> None:
         with suppress(Exception):  # the code that needs it raises the same error
@@ -41,8 +41,8 @@ _DESCRIPTION = "spark.job.description"
 def side_by_side(spark: SparkSession, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
     """The results of `work` for each item, in the order of the items.
 
-    Raises the exception of the first item that failed, after all have ended. An interrupt waits for
-    none of them: they end with Spark.
+    Raises the exception of the first item that failed, after all items have ended. An interrupt
+    does not wait for the items: they end with Spark.
     """
     if len(items) < 2:
         return [work(item) for item in items]

@@ -1,6 +1,7 @@
-"""How long the calls to a Spark Connect server wait for one that does not respond.
+"""Limits how long calls wait for a Spark Connect server that does not respond.
 
-A file of its own, since what it imports is there only with a client of Spark Connect."""
+A separate file, since its imports need a client of Spark Connect.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +13,11 @@ _RETRIES, _LONGEST_WAIT_MS = 7, 20_000  # about a minute
 
 
 class LimitedRetries(DefaultPolicy):  # type: ignore[misc]
-    """Waits for a server about a minute; when that was in vain, all further calls fail at once.
+    """A retry policy that waits for a server for about a minute; after that, all further calls fail
+    at once.
 
-    By default each call waits ten minutes, also those that only release what the server has lost.
+    By default each call waits ten minutes, even a call that only releases what the server has lost.
+
     """
 
     def __init__(self) -> None:
@@ -26,7 +29,7 @@ class LimitedRetries(DefaultPolicy):  # type: ignore[misc]
         return not self.is_lost and bool(super().can_retry(e))
 
     def to_state(self) -> RetryPolicyState:
-        """The state of one call: the attempts that are left, and the next delay."""
+        """The retry state of one call: the attempts that are left, and the next delay."""
         return _RetriesOfCall(self)
 
 

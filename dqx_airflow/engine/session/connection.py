@@ -1,8 +1,8 @@
 """Opens a Spark session over a connection: in this process, on a cluster, or on a server.
 
 Failures are raised as a `SparkError` that says how to fix them. A file system that a local Spark
-lacks is reported before its JVM starts: it would fail after half a minute, with the name
-of a class.
+lacks is reported before its JVM starts: Spark would fail after half a minute, with the name of a
+class.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 
 
 def open_session(connection: Connection, name: str, settings: Mapping[str, str]) -> SparkSession:
-    """The session that a connection leads to.
+    """Opens the session of a connection.
 
     :param settings: session settings that override our defaults.
     :raises SparkError: the session cannot be opened.
@@ -90,7 +90,10 @@ def open_session(connection: Connection, name: str, settings: Mapping[str, str])
 
 
 def _require_one_pyspark() -> None:
-    """:raises SparkError: packages of different versions share the folder of PySpark."""
+    """Rejects a mixture of PySpark packages.
+
+    :raises SparkError: packages of different versions share the folder of PySpark.
+    """
     versions = {}
     for name in spark_versions.SHARING:
         with suppress(metadata.PackageNotFoundError):
@@ -160,10 +163,11 @@ def _connect(connection: Connection, settings: Mapping[str, str]) -> SparkSessio
 
 
 def require_tls(connection: Connection, timeout_s: float) -> None:
-    """Checks the certificate of a server that requires TLS: gRPC would retry for minutes, and give
-    no reason.
+    """Checks that a server offers TLS with a trusted certificate: gRPC would retry for minutes, and
+    give no reason.
 
-    :raises SparkError: it offers no TLS, or a certificate that gRPC does not trust.
+    :raises SparkError: the server offers no TLS, or a certificate that gRPC does not trust.
+
     """
     channel = spark_versions.channel_of(connection.address)
     if not channel.secure or (channel.host == "localhost" and not channel.use_ssl):
@@ -190,14 +194,15 @@ def require_tls(connection: Connection, timeout_s: float) -> None:
 
 
 def _trusted() -> str:
-    """The file of certificate authorities that gRPC trusts."""
+    """The path of the file with the certificate authorities that gRPC trusts."""
     if given := os.environ.get(_ROOTS):
         return given
     return str(resources.files("grpc") / "_cython" / "_credentials" / "roots.pem")
 
 
 def _databricks(connection: Connection, settings: Mapping[str, str]) -> SparkSession:
-    """Databricks finds its credentials itself, in environment variables or profiles."""
+    """Opens a session on Databricks, which finds credentials in environment variables or
+    profiles."""
     try:
         from databricks.connect import DatabricksSession
     except ImportError as error:
@@ -226,9 +231,10 @@ def _databricks(connection: Connection, settings: Mapping[str, str]) -> SparkSes
 
 
 def _knock(connection: Connection) -> None:
-    """Connects to the servers first: Spark itself would retry for minutes.
+    """Opens a test connection to the servers: Spark itself would retry for minutes.
 
-    :raises SparkError: no server answers.
+    :raises SparkError: no server responds.
+
     """
     if connection.kind is ConnectionKind.CONNECT and _has_proxy():
         return  # only a proxy can tell
@@ -271,7 +277,10 @@ def _without_address(error: BaseException, connection: Connection) -> str:
 def check_file_systems(
     connection: Connection, settings: Mapping[str, str], refs: Iterable[DatasetRef]
 ) -> None:
-    """:raises RequestError: a locally started Spark has no file system for a dataset."""
+    """Rejects datasets at paths that a locally started Spark cannot read.
+
+    :raises RequestError: Spark has no file system for a dataset.
+    """
     jars = _jars()
     is_plain = settings.keys().isdisjoint(_MORE_JARS)
     if connection.kind is not ConnectionKind.LOCAL or jars is None or not is_plain:
@@ -291,7 +300,7 @@ def check_file_systems(
 
 
 def _jars() -> Path | None:
-    """The jar folder of the Spark that would start, or None if unknown."""
+    """The folder with the jars of the Spark that would start; None if unknown."""
     home = os.environ.get("SPARK_HOME")
     if home:
         return Path(home) / "jars"

@@ -1,8 +1,8 @@
-"""Which engine computes behind a session: several have the same `spark.version`.
+"""Identifies the engine behind a session: several engines have the same `spark.version`.
 
-Photon and the plugins RAPIDS, Comet, Gluten (with Velox), Blaze and Auron replace operators of
-Spark by their own, by settings. Vendors build their own Spark. The text of SQL's `version()` has
-the revision of a build, and Databricks has `current_version()`.
+Settings let Photon and the plugins RAPIDS, Comet, Gluten (with Velox), Blaze and Auron replace the
+operators of Spark. Vendors build their own Spark. `version()` in SQL returns the revision of a
+build, and Databricks has `current_version()`.
 """
 
 from __future__ import annotations
@@ -72,12 +72,12 @@ _OF_DATABRICKS = ("spark.databricks.clusterUsageTags.", "spark.databricks.photon
 
 BUILD, RUNTIME, JARS = "build", "runtime", "jars"
 VERSIONS = (BUILD, RUNTIME, JARS)
-"""What is known about the version of an engine beside `spark.version`."""
+"""The names of the versions of an engine beside `spark.version`."""
 
 
 def switches_in(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that choose an engine: those that are known, and those called after a class of a
-    plugin, as `spark.velocity.enabled` after `com.example.velocity.VelocityPlugin`."""
+    """The settings that choose an engine: known settings, and settings that share a word with the
+    class of a plugin, as `spark.velocity.enabled` with `com.example.velocity.VelocityPlugin`."""
     classes = " ".join(settings.get(name) or "" for name in _CLASSES)
     words = {word.lower() for word in re.findall(r"\w+", classes)} - _NAMES_OF_SPARK
     prefixes = (*_SWITCHES, *(f"spark.{word}." for word in sorted(words)))
@@ -89,9 +89,10 @@ def switches_in(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def versions_of(spark: SparkSession, settings: Mapping[str, str]) -> dict[str, str]:
-    """The versions of the engine of a session, by `VERSIONS`, as far as it tells.
+    """The versions of the engine of a session, by `VERSIONS`, as far as it reports them.
 
-    :param settings: those of the session.
+    :param settings: the settings of the session.
+
     """
     versions = {BUILD: reported_version(spark), RUNTIME: _runtime_of(spark, settings)}
     versions[JARS] = " ".join(sorted(set(_jars_in(settings))))
@@ -102,7 +103,8 @@ _reported: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
 
 def reported_version(spark: SparkSession) -> str:
-    """What `version()` says: the version and revision of a Spark, or those of another engine."""
+    """The result of `version()` in SQL: the version and revision of a Spark or of another
+    engine."""
     if spark not in _reported:
         # A table in the query spares Spark a job.
         _reported[spark] = str(spark.sql("SELECT version() FROM VALUES (0)").collect()[0][0])
@@ -113,10 +115,10 @@ _runtimes: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
 
 def _runtime_of(spark: SparkSession, settings: Mapping[str, str]) -> str:
-    """The version of the runtime of Databricks; empty elsewhere."""
+    """The version of the Databricks runtime; an empty string elsewhere."""
     of_driver = os.environ.get("DATABRICKS_RUNTIME_VERSION", "") if context_of(spark) else ""
     is_databricks = any(name.startswith(_OF_DATABRICKS) for name in settings)
-    # Its builds have no revision.
+    # The builds of Databricks have no revision.
     if not (of_driver or is_databricks or re.search(r"\b0{40}\b", reported_version(spark))):
         return ""
     if spark not in _runtimes:
@@ -128,7 +130,7 @@ def _runtime_of(spark: SparkSession, settings: Mapping[str, str]) -> str:
 
 
 def _jars_in(settings: Mapping[str, str]) -> Iterator[str]:
-    """The names of the files, or the coordinates, of other engines."""
+    """The file names or Maven coordinates of the jars of other engines."""
     for setting, separator in _JARS.items():
         for jar in (settings.get(setting) or "").split(separator):
             name = jar.strip().rpartition("/")[2]

@@ -63,7 +63,7 @@ class JavaSearch:
 def java_environment(env: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The variables to add to `env` so that `spark-submit` uses the Java of `search_java`.
 
-    Empty if it would use that one anyway, or if there is none.
+    Empty if `spark-submit` would use it anyway, or if none was found.
     """
     return dict(search_java(env).environment)
 
@@ -132,7 +132,8 @@ def launcher_places(env: Mapping[str, str] = os.environ) -> Iterator[Path]:
 
 
 def _candidates(env: Mapping[str, str], bundled: Path | None) -> Iterator[tuple[Origin, Path]]:
-    """First the Java that Spark's own scripts would use, unless it is the bundled one."""
+    """Yields the `java` programs to try: first the one that Spark's own scripts would use, unless
+    it is the bundled one."""
     if home := env.get("JAVA_HOME"):
         yield "JAVA_HOME", Path(home) / "bin" / "java"
     seen = set()
@@ -154,7 +155,7 @@ class _Description:
 
 
 def _describe(java: Path, origin: Origin) -> _Description | str:
-    """Version and features of the program `java`, or why it cannot be used."""
+    """The version and features of the program `java`, or the reason if it cannot be used."""
     if not java.is_file():
         return "file not found"
     if not os.access(java, os.X_OK):
@@ -193,7 +194,8 @@ def _read_release(home: Path) -> dict[str, str]:
 
 
 def _ask(java: Path) -> dict[str, str] | str:
-    """The properties that the program prints, as in a release file, or why it prints none."""
+    """The properties that the program prints, as in a release file, or the reason if it prints
+    none."""
     try:
         done = subprocess.run(  # noqa: S603 (what Spark would run, too)
             [java, "-XshowSettings:properties", "-version"],
@@ -218,7 +220,8 @@ def _ask(java: Path) -> dict[str, str] | str:
 
 
 def _launcher_home(home: Path, version: str, places: Iterable[Path]) -> Path | None:
-    """A small home whose `bin/java` runs the Java in `home` without the module that it lacks.
+    """A folder for JAVA_HOME whose `bin/java` runs the Java in `home`, without the option for a
+    module that it lacks.
 
     The folder is named after its content, so that several Javas, or an environment that was moved,
     do not conflict. None if no folder is writable.

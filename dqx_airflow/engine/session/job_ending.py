@@ -1,8 +1,8 @@
-"""How a job ends: at its deadline, with its gate, by a signal; and what of Spark ends with it.
+"""Ends a job at its deadline, with its gate or by a signal, together with its work in Spark.
 
-A job ends what it started, and nothing else. A Spark that this process has started is stopped with
-all its work. One that was there before, as on a cluster of Databricks whose tasks share it, keeps
-running: only the jobs of this gate are cancelled, which have a tag.
+A job ends what it started, and nothing else. A Spark that this process has started is stopped. An
+earlier Spark, as on a Databricks cluster whose tasks share one, keeps running: only the jobs with
+the tag of this gate are cancelled.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ _EXIT_TERMINATED = 128 + signal.SIGTERM
 
 
 class SparkWork:
-    """The work of a gate in a Spark session, from this thread and those that inherit from it.
+    """The work of a gate in a Spark session, from this thread and threads that inherit from it.
 
-    `is_own` is true for a Spark that was started for it.
+    `is_own` is true for a Spark that was started for this gate.
 
-    :param earlier: the Sparks of this process that were there before, from `earlier_sparks`.
+
+    :param earlier: the Sparks that the process used before the job, from `earlier_sparks`.
     """
 
     def __init__(self, spark: SparkSession, earlier: Sequence[Any]) -> None:
@@ -47,15 +48,15 @@ class SparkWork:
             spark_versions.tag_jobs(spark, self._tag)
 
     def cancel(self) -> None:
-        """Cancels what runs now. In a Spark that others use, that is only what has the tag."""
+        """Cancels the running jobs; in a Spark that others use, only the jobs with the tag."""
         if self.is_own:
             spark_versions.interrupt(self._spark)
         else:
             spark_versions.interrupt_tag(self._spark, self._tag)
 
     def close(self) -> None:
-        """Stops an own Spark. In another one, cancels what is left, and takes the tag off the jobs
-        that this thread starts later."""
+        """Stops an own Spark. In another Spark, cancels the remaining jobs with the tag, and
+        removes the tag from jobs that this thread starts later."""
         if self.is_own:
             self._spark.stop()
             return
@@ -102,7 +103,7 @@ class JobEnding:
         self._start_timer(timeout_s, self.end, EXIT_TIMED_OUT, reason)
 
     def close(self) -> None:
-        """Releases Spark: a server would keep the session for an hour."""
+        """Closes the work in Spark: a server would keep the session for an hour."""
         if self._work is not None:
             self._work.close()
 
@@ -122,8 +123,8 @@ class JobEnding:
         threading.Thread(target=self._cancel, daemon=True).start()
 
     def finish(self) -> None:
-        """Ends the watch over a job that has ended: whatever the process does next is not its
-        work. With a Spark of its own, a process that was to end still does."""
+        """Stops watching a job that has ended: later work of the process is not the work of the
+        job. With its own Spark, a process that was about to exit still exits."""
         self._is_over.set()
         is_own = self._work is None or self._work.is_own
         if self.code is None or not is_own:
@@ -142,7 +143,8 @@ class JobEnding:
         self._timers.append(timer)
 
     def _end_at_signal(self) -> None:
-        """Lets a signal end the job's work in a Spark that goes on without this process."""
+        """Installs a handler: a signal ends the job's work in a Spark that continues without this
+        process."""
         if threading.current_thread() is not threading.main_thread():
             return
 
@@ -170,8 +172,8 @@ class JobEnding:
 def signs_of_life(
     taken: TakenRequest | None, ending: JobEnding
 ) -> Iterator[Callable[[int], object]]:
-    """Gives signs of life while the block runs, to the gate of a request that this job has taken;
-    ends the job if the gate has ended.
+    """Writes signs of life for the gate of a stored request while the block runs, and ends the job
+    if the gate has ended.
 
     The block calls the given function with the exit code of the job.
     """

@@ -1,10 +1,11 @@
 """Sail: a Spark Connect server without a JVM, as a server in this process or elsewhere, and how our
 SQL is written for it.
 
-It reads some SQL differently from Spark. What can be written so that both read it alike is
-written so for both; what is left, here: a lookup is a join, floating-point numbers and structs are
-brought into one form, and regular expressions are written as the sets of characters that they mean.
-What still differs is in `engine/proof/sail.json`, and not judged.
+Sail interprets some SQL differently from Spark. Our SQL is written so that both interpret it alike
+where that is possible. The differences that are left are bridged here: a lookup is a join,
+floating-point numbers and structs are brought into one form, and regular expressions are written as
+the sets of characters that they mean. Known differences are in `engine/proof/sail.json`, and not
+judged.
 """
 
 from __future__ import annotations
@@ -45,9 +46,11 @@ _KNOWN_OPTIONS = {"parquet": ("mergeschema",)}
 
 @cache
 def own_server() -> Connection:
-    """The connection to a Sail server in this process, which is started once and ends with it.
+    """The connection to a Sail server in this process, which is started once and ends with the
+    process.
 
-    :raises SparkError: the package is missing.
+    :raises SparkError: the package pysail is missing.
+
     """
     try:
         from pysail.spark import SparkConnectServer
@@ -66,8 +69,8 @@ _versions: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()
 
 
 def sail_version(spark: SparkSession) -> str | None:
-    """The version of Sail behind a session; None for a Spark. Our requests of the session are from
-    then on written for Sail."""
+    """The version of Sail behind a session; None for a Spark. From then on, SQL in requests of a
+    Sail session is translated for Sail."""
     if spark not in _versions:
         _versions[spark] = _asked(spark)
     return _versions[spark]
@@ -84,13 +87,13 @@ def _asked(spark: Any) -> str | None:
 
 
 def engine_version(spark: SparkSession) -> str:
-    """The version of Spark, and of Sail in its place: `4.2.0`, or `4.2.0 (Sail 0.7.2)`."""
+    """The version of Spark, and of Sail if that is the engine: `4.2.0`, or `4.2.0 (Sail 0.7.2)`."""
     sail = sail_version(spark)
     return spark.version if sail is None else f"{spark.version} (Sail {sail})"
 
 
 def objection_to_source(spark: SparkSession, ref: DatasetRef) -> str | None:
-    """Why a dataset is not read by this engine; None if it is."""
+    """The reason for not reading a dataset with this engine; None if it is read."""
     if (sail := sail_version(spark)) is None:
         return None
     if ref.conn_id is not None:
@@ -119,7 +122,10 @@ def _objection_to_files(sail: str, ref: DatasetRef) -> str | None:
 
 
 def require_spark(spark: SparkSession, what: str) -> None:
-    """:raises RequestError: the engine is Sail, which does not do this."""
+    """Rejects Sail for something that it does not do.
+
+    :raises RequestError: the engine is Sail.
+    """
     if (sail := sail_version(spark)) is not None:
         raise RequestError(f"Sail {sail} judges, and writes no data: {what}", INSTEAD)
 
@@ -128,7 +134,8 @@ _QUOTED_PLAN = re.compile(r"\bPlan: \[.*", re.DOTALL)
 
 
 def without_plan(reason: str) -> str:
-    """The message of an error as a sentence, if it quotes a plan of Sail, which the log has."""
+    """The message of an error; if it quotes a plan of Sail, a sentence instead, and the message
+    goes to the log."""
     if _QUOTED_PLAN.search(reason) is None:
         return reason
     _log.error("%s", reason)
@@ -148,9 +155,10 @@ _SINCE_1970 = "timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', "
 
 
 def in_dialect(sql: str) -> str:
-    """Our SQL as Sail reads it, with regular expressions that mean there what they mean in Java.
+    """Translates our SQL for Sail, with regular expressions that mean the same as in Java.
 
-    :raises PySparkException: one of them cannot be written so.
+    :raises PySparkException: a regular expression has no equivalent.
+
     """
     return _with_own_calls(_PATTERN.sub(_in_dialect, sql.replace(_SINCE_1970, "unix_micros(")))
 
@@ -162,7 +170,7 @@ _OPERATORS = {"try_add(": "+", "try_subtract(": "-", "try_multiply(": "*", "try_
 
 
 def _with_own_calls(sql: str) -> str:
-    """SQL in which the calls that Sail lacks, or has for fewer types, are written otherwise."""
+    """Replaces calls of functions that Sail lacks, or has for fewer types, by equivalent SQL."""
     open_calls = [("", [""])]
     for part in _PART.findall(sql):
         if part.endswith("("):
@@ -180,7 +188,7 @@ def _with_own_calls(sql: str) -> str:
 def _own_call(call: str, arguments: list[str]) -> str:
     operands = [argument.strip() for argument in arguments]
     if call == "split(" and operands[1:] == ["'(?!$)'"]:
-        # It also finds the empty strings before the first character and behind the last.
+        # Sail also returns the empty strings before the first character and after the last.
         return f"array_remove(split({operands[0]}, ''), '')"
     if call in _OPERATORS and all(map(_OF_TIME.fullmatch, operands)):
         # An error where there is no result: Sail has no other answer to that.
@@ -191,7 +199,8 @@ def _own_call(call: str, arguments: list[str]) -> str:
 
 
 def _of_decimals(op: str, operands: list[str]) -> str:
-    """Computed with twice the digits, which Sail has room for, then rounded as Spark does."""
+    """Spark SQL for arithmetic on decimals: computed with twice the digits, for which Sail has
+    room, then rounded as Spark does."""
     (first, kind), (second, other_kind) = (_OF_DECIMAL.findall(side)[0] for side in operands)
     result = str(arithmetic_type(op, kind.lower(), other_kind.lower()))
     scale, other_scale, places = (decimal_size(size)[1] for size in (kind, other_kind, result))

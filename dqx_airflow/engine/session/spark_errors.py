@@ -1,4 +1,5 @@
-"""Errors of Spark: what they mean for a run, and their text without the values of rows.
+"""Classifies errors of Spark by their effect on a run, and gives their text without the values of
+rows.
 
 A failure concerns the query or the data, whatever the class of its exception: the other aggregates
 are still computed. If Spark itself was lost, or a job was cancelled, it concerns the cluster, and
@@ -67,7 +68,7 @@ _JAVA_CLASS = re.compile(r"^(\w+\.)+\w+: ")
 def spark_failures() -> Iterator[None]:
     """Raises errors of Spark as PySparkException, including those that PySpark does not know.
 
-    An error that says that Spark was lost is raised as it is, or as a SparkError.
+    An error that reports the loss of Spark is raised unchanged, or as a SparkError.
     """
     try:
         yield
@@ -83,7 +84,7 @@ def spark_failures() -> Iterator[None]:
 
 
 def loss_of_spark(error: PySparkException) -> SparkError | None:
-    """The error to raise if Spark was lost; None if it was not."""
+    """The error to raise if an error means that Spark was lost; None otherwise."""
     if not _is_about_the_cluster(error):
         return None
     if condition_of(error).startswith(_OF_THE_SESSION):
@@ -170,7 +171,7 @@ def is_unreadable(error: PySparkException) -> bool:
 
 
 def _raised(error: PySparkException) -> str | None:
-    """The error that a pass raised itself about a file."""
+    """The message of an error about a file that our own SQL raised; None otherwise."""
     if condition_of(error) != "USER_RAISED_EXCEPTION":
         return None
     message = (error.getMessageParameters() or {}).get("errorMessage", "")
@@ -191,8 +192,8 @@ def _captured(exception: Any) -> PySparkException:
 
 
 def _innermost(error: PySparkException) -> str:
-    """The root Java exception of one that Spark has no name for. Its message may quote data, and
-    comes after a name in brackets like the others."""
+    """The message of the root Java exception of an error without an error condition. It may quote
+    data, and follows a name in brackets like the messages of Spark."""
     exception: Any = getattr(error, "_origin", None)
     if exception is None:
         return f"[JAVA_EXCEPTION] {first_line(error)}"

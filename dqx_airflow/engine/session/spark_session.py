@@ -53,7 +53,7 @@ _WITHOUT_EFFECT = tuple(
 
 
 def has_ansi(spark: SparkSession) -> bool | None:
-    """Whether ANSI mode is on; None if the session does not tell."""
+    """True if ANSI mode is on; None if the session does not report it."""
     try:
         with spark_failures():
             value = spark.conf.get(ANSI)
@@ -63,18 +63,18 @@ def has_ansi(spark: SparkSession) -> bool | None:
 
 
 def is_in_utc(spark: SparkSession) -> bool:
-    """True if the time zone of a session is UTC; False also for one that it does not tell."""
+    """True if the time zone of a session is UTC; False also if the session does not report it."""
     return str(spark.conf.get(TIME_ZONE, "")).lower() in _UTC
 
 
 def engine_of(spark: SparkSession) -> dict[str, Any]:
-    """What a report says about the session that measured."""
+    """The entries of a report about the session that measured."""
     return {"spark_version": engine_version(spark), "ansi": has_ansi(spark)}
 
 
 def objection_to_sql(spark: SparkSession, *, ansi: bool) -> str | None:
-    """Why expressions of SQL, of a user or of the clause of a contract, are not evaluated: the
-    session is not in the declared mode."""
+    """The reason for not evaluating SQL of a user or of the clause of a contract: the session is
+    not in the declared ANSI mode. None if it is."""
     if (sail := sail_version(spark)) is not None:
         return f"Sail {sail} may read this SQL differently from Spark: {INSTEAD}"
     actual = has_ansi(spark)
@@ -107,7 +107,7 @@ def settings_of(spark: SparkSession) -> Mapping[str, str | None] | None:
 
 
 def _settings_in(file: str) -> dict[str, str]:
-    """The settings in a file of this room, which is written as `spark-defaults.conf`."""
+    """The settings in a file of this package, in the format of `spark-defaults.conf`."""
     lines = files(__package__).joinpath(file).read_text(encoding="utf-8").splitlines()
     return dict(line.split() for line in lines if line and not line.startswith("#"))
 
@@ -122,7 +122,7 @@ SQL_DEFAULTS = {
 def create_session(name: str, settings: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
     """The session of a gate, with our defaults for every setting that is not set.
 
-    :param settings: added to those of spark-submit.
+    :param settings: settings that are added to the settings of spark-submit.
     """
     require_supported(pyspark.__version__)
     return SparkSession.builder.config(map=_settings(name, settings)).getOrCreate()
@@ -130,7 +130,7 @@ def create_session(name: str, settings: Mapping[str, str] = MappingProxyType({})
 
 def start_context(name: str) -> None:
     """Starts the Spark that the next `create_session` with this name uses, for the job of this
-    process; on a cluster whose tasks share a Spark, there is one already."""
+    process. Does nothing on a cluster whose tasks share a running Spark."""
     from pyspark import SparkContext  # a client of Spark Connect has none
 
     earlier = running_sparks()
@@ -143,7 +143,7 @@ _for_the_job: list[Any] = []
 
 
 def earlier_sparks() -> list[Any]:
-    """The Sparks that this process uses already, without the one that was started for its job."""
+    """The Sparks that this process uses, without the Spark that was started for its job."""
     return [one for one in running_sparks() if not any(one is own for own in _for_the_job)]
 
 
@@ -154,7 +154,7 @@ def conf_of(name: str, settings: Mapping[str, str] = MappingProxyType({})) -> Sp
 
 def _settings(name: str, settings: Mapping[str, str]) -> dict[str, str]:
     conf = SparkConf().setAll(list(settings.items()))
-    # Where the log of the driver is off, those of the executors are too: see `without_log`.
+    # Where the log of the driver is off, the logs of the executors are too: see `without_log`.
     defaults = {**SQL_DEFAULTS, "spark.executor.syncLogLevel.enabled": "true"}
     master = conf.get("spark.master", "local[*]") or "local[*]"
     if master.startswith("local"):
@@ -165,15 +165,15 @@ def _settings(name: str, settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def quiet_pyspark() -> None:
-    """Silences what PySpark says beside its exceptions: its logger writes every query error as a
-    page of JSON, and a warning announces that a server is lost."""
+    """Silences the messages of PySpark beside its exceptions: its logger writes every query error
+    as a page of JSON, and a warning announces that a server is lost."""
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")
 
 
 def without_log(spark: SparkSession, refs: Iterable[DatasetRef]) -> SparkSession:
-    """A session of ours, whose log is off if columns are masked: it quotes the values that cannot
-    be cast, and our messages have the conditions."""
+    """Turns off the log of our own session if columns are masked, and returns the session: the log
+    quotes values that cannot be cast, and our messages have the error conditions."""
     if any(ref.masked for ref in refs):
         context = context_of(spark)
         if context is not None:

@@ -1,7 +1,8 @@
-"""What differs between the versions of Spark that gates run on: the only place that knows.
+"""Hides the differences between the versions of Spark that gates run on. No other module branches
+on the version.
 
-Each function does what all of them can, in the way of the one at hand. Where a version cannot do
-what a gate needs, the error names those that can.
+Each function gives the same result on all of them. Where a version lacks a feature that a gate
+needs, the error lists the versions that have it.
 """
 
 from __future__ import annotations
@@ -52,29 +53,33 @@ _ERRORS_BEFORE = (
     (r"VOID.*doesn't support|doesn't support.*VOID", (4, 1), "read and write such a column"),
     (r"keys cannot be map type|because its data type .*\bMAP<", (4, 0), "tell equal maps"),
 )
-"""Errors that newer versions do not have: the message, the first of them, and what it can do."""
+"""Errors that newer versions do not raise: the message, the first such version, and its new
+ability."""
 
 
 def release_of(version: str) -> tuple[int, ...]:
-    """The major and minor number: (3, 5) for 3.5.9-amzn-1."""
+    """The major and minor number of a version: (3, 5) for 3.5.9-amzn-1."""
     return tuple(map(int, re.findall(r"\d+", version)[:2]))
 
 
 def is_version_of_spark(version: str) -> bool:
-    """Whether a server that says this of itself is a Spark, in the form of any platform: those of
-    other engines are below 3.5."""
+    """True if the version that a server reports is a version of Spark, in the form of any platform:
+    versions of other engines are below 3.5."""
     return release_of(version) >= OLDEST
 
 
 def python_release() -> tuple[int, ...]:
-    """That of the PySpark in this process."""
+    """The major and minor number of the PySpark in this process."""
     import pyspark
 
     return release_of(pyspark.__version__)
 
 
 def require_supported(version: str, where: str = "this Spark") -> None:
-    """:raises SparkError: gates do not run on this version, because it is too old."""
+    """Rejects a version of Spark that is too old.
+
+    :raises SparkError: gates do not run on this version.
+    """
     if release_of(version) < OLDEST:
         message = f"{where} has version {version}, and gates run on {SUPPORTED}"
         raise SparkError(message, f"use a newer Spark; in Python: {INSTALL}")
@@ -83,7 +88,7 @@ def require_supported(version: str, where: str = "this Spark") -> None:
 def require_pair(server: str, client: str, where: str) -> None:
     """Compares the versions of a Spark Connect server and its client.
 
-    Of Spark 4, any client and server understand each other. A server of 3.5 does not parse the
+    In Spark 4, any client works with any server. A server of 3.5 does not parse the
     requests of a newer client, and a client of 3.5 does not know the types in newer responses.
 
     :raises SparkError: gates do not run on the server, or not with this client.
@@ -99,16 +104,16 @@ def require_pair(server: str, client: str, where: str) -> None:
 
 
 def know_local_data(session: Any) -> None:
-    """Sets what a newer client asks a Spark Connect server of 4.0 for before it sends rows, and is
-    not known there: the defaults of later servers."""
+    """Sets settings that a newer client reads before it sends rows, and that a Spark Connect server
+    of 4.0 lacks, to the defaults of later servers."""
     if release_of(session.version) == (4, 0) < python_release():
         for name, value in _OF_LOCAL_DATA.items():
             session.conf.set(f"spark.sql.session.localRelation{name}", str(value))
 
 
 def equal_pins(version: str) -> str:
-    """The command that makes one PySpark of `pyspark` and `pyspark-client`, of this version if both
-    have it, or of the nearest that both have."""
+    """The command that installs `pyspark` and `pyspark-client` in the same version: this one if
+    both have it, or the nearest that both have."""
     paired = _PAIRED.get(release_of(version))
     if paired is None and () < release_of(version) < (4, 0):
         return f"{_OWN_ENVIRONMENT}pip install dqx-airflow 'pyspark==3.5.*'"
@@ -117,9 +122,11 @@ def equal_pins(version: str) -> str:
 
 
 def installed_mixture(versions: Mapping[str, str]) -> tuple[str, str] | None:
-    """What is wrong with the installed packages that own the folder `pyspark`, and the remedy.
+    """The problem with installed packages of different versions in the folder `pyspark`, and the
+    remedy; None without one.
 
-    :param versions: by package, those that are installed.
+    :param versions: the installed versions by package.
+
     """
     if len(set(versions.values())) < 2:
         return None
@@ -138,8 +145,8 @@ def installed_mixture(versions: Mapping[str, str]) -> tuple[str, str] | None:
 
 
 def objection_to_types(spark: SparkSession, text: str) -> str | None:
-    """Why a Spark cannot read types that a schema, or the error about one, names; None if it
-    can."""
+    """The reason why a Spark cannot read the types in a schema, or in the error about a schema;
+    None if it can."""
     for what, (pattern, since) in _TYPES_SINCE.items():
         if release_of(spark.version) < since and re.search(pattern, text, re.I):
             needed = ".".join(map(str, since))
@@ -148,7 +155,8 @@ def objection_to_types(spark: SparkSession, text: str) -> str | None:
 
 
 def arrow_table(frame: Any) -> Any:
-    """The rows of a frame as a table of PyArrow. 3.5 has only what its `toPandas` begins with."""
+    """The rows of a frame as a PyArrow table. Spark 3.5 has only the private functions of
+    `toPandas`."""
     if hasattr(frame, "toArrow"):
         return frame.toArrow()
     if hasattr(frame, "_plan"):  # over Connect
@@ -166,7 +174,8 @@ def has_types_since(spark: SparkSession, release: str) -> bool:
 
 
 def with_newer(reason: str) -> str:
-    """The message of an error; of one that newer versions do not have, with their number."""
+    """The message of an error; if newer versions of Spark do not raise it, with the first such
+    version."""
     for pattern, since, ability in _ERRORS_BEFORE:
         if python_release() < since and re.search(pattern, reason):
             return f"{reason}; Spark {'.'.join(map(str, since))} and newer can {ability}"
@@ -230,8 +239,7 @@ def interrupt(spark: SparkSession) -> None:
 
 
 def tag_jobs(spark: SparkSession, tag: str) -> None:
-    """Gives a tag to the jobs that this thread starts from now on, and to those of threads that
-    inherit from it."""
+    """Tags the jobs that this thread, and threads that inherit from it, start from now on."""
     context = context_of(spark)
     if context is not None:
         context.addJobTag(tag)
@@ -240,7 +248,7 @@ def tag_jobs(spark: SparkSession, tag: str) -> None:
 
 
 def untag_jobs(spark: SparkSession, tag: str) -> None:
-    """Takes a tag off the jobs that this thread starts from now on."""
+    """Stops tagging the jobs that this thread starts from now on."""
     context = context_of(spark)
     if context is not None:
         context.removeJobTag(tag)
@@ -258,7 +266,7 @@ def interrupt_tag(spark: SparkSession, tag: str) -> None:
 
 
 def running_sparks() -> list[Any]:
-    """What this process uses of Spark now: the context, and the sessions of servers."""
+    """The Spark context and the Spark Connect sessions that this process uses now."""
     import pyspark
 
     found: list[Any] = []
@@ -285,7 +293,7 @@ def progress_handled(spark: Any, handler: Callable[..., None]) -> Iterator[None]
 
 
 def settings_set(spark: SparkSession) -> dict[str, str]:
-    """The settings of a session that were set, as far as it tells."""
+    """The settings of a session that were set explicitly, as far as it reports them."""
     every = getattr(spark.conf, "getAll", None)
     if every is None:
         return {row[0]: row[1] for row in spark.sql("SET").collect()}
@@ -293,7 +301,8 @@ def settings_set(spark: SparkSession) -> dict[str, str]:
 
 
 def settings_named(spark: SparkSession, defaults: Mapping[str, str]) -> Mapping[str, str]:
-    """The settings of these names, with their defaults where they are not set: one request."""
+    """The values of settings by name, with these defaults where they are not set, in one
+    request."""
     if context_of(spark) is None:
         values = spark.client.get_config_with_defaults(*defaults.items())
         return dict(zip(defaults, values, strict=True))
@@ -301,12 +310,12 @@ def settings_named(spark: SparkSession, defaults: Mapping[str, str]) -> Mapping[
 
 
 def formatted(text: str) -> str:
-    """Doubles the braces of a text that becomes part of a query over frames."""
+    """Doubles the braces in text that becomes part of a query over frames."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
 def query_over(spark: SparkSession, query: str, frames: Mapping[str, DataFrame]) -> DataFrame:
-    """The result of a query that names frames in braces. Other braces are doubled."""
+    """The result of a query with the names of frames in braces. Other braces must be doubled."""
     if python_release() >= (4, 0) or context_of(spark) is not None:
         return spark.sql(query, **frames)
     # Spark Connect of 3.5 has no frames in queries: they are views, as long as the session lives,
@@ -319,7 +328,7 @@ def query_over(spark: SparkSession, query: str, frames: Mapping[str, DataFrame])
 
 @cache
 def type_named(ddl: str) -> DataType:
-    """The type that Spark SQL calls so, such as `array<int>`."""
+    """The type with a name in Spark SQL, such as `array<int>`."""
     from pyspark.sql import types
 
     if python_release() >= (4, 0):
@@ -342,7 +351,7 @@ def is_valid_utf8(text: str) -> str:
 
 
 def objection_to_guessed_json(spark: SparkSession) -> str | None:
-    """Why the types of JSON cannot be guessed without loss; None if they can."""
+    """The reason why the types of JSON cannot be guessed without loss; None if they can."""
     if release_of(spark.version) >= (4, 0):
         return None
     return (
@@ -352,7 +361,7 @@ def objection_to_guessed_json(spark: SparkSession) -> str | None:
 
 
 def interval_types() -> tuple[type[DataType], ...]:
-    """The types of intervals that PySpark knows."""
+    """The interval types of this PySpark."""
     from pyspark.sql import types
 
     names = ("DayTimeIntervalType", "YearMonthIntervalType", "CalendarIntervalType")
@@ -365,7 +374,7 @@ def takes_arrow() -> bool:
 
 
 def arrow_schema(struct: Any) -> Any:
-    """The Arrow schema of a Spark one, with timestamps in UTC."""
+    """The Arrow schema of a Spark schema, with timestamps in UTC."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     if python_release() >= (4, 2):
@@ -374,7 +383,7 @@ def arrow_schema(struct: Any) -> Any:
 
 
 def rebalanced(spark: SparkSession, frame: DataFrame, columns: tuple[str, ...]) -> DataFrame:
-    """A frame whose rows with equal values come together, in files of a good size.
+    """The frame, repartitioned so that equal values of the columns share files of a suitable size.
 
     :param columns: quoted names.
     """
@@ -384,12 +393,13 @@ def rebalanced(spark: SparkSession, frame: DataFrame, columns: tuple[str, ...]) 
 
 
 def modules_of_first_call() -> tuple[str, ...]:
-    """What PySpark imports in its first call to the JVM."""
+    """The modules that PySpark imports in its first call to the JVM."""
     return ("pyspark.testing.utils",) if python_release() >= (4, 0) else ()
 
 
 def channel_of(address: str) -> Any:
-    """How the client would reach a Spark Connect server: `secure`, `host`."""
+    """The channel builder of the client for the address of a Spark Connect server, with `secure`
+    and `host`."""
     from pyspark.sql.connect import client
 
     builder = getattr(client, "DefaultChannelBuilder", None) or client.ChannelBuilder
