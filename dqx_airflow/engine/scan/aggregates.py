@@ -1,5 +1,5 @@
-"""The aggregates of one pass over the rows of a frame, by date: plain ones, those over values or
-over steps, and distinct keys.
+"""Computes the aggregates of one pass over the rows of a frame, by date: over rows, over values,
+over steps, and over distinct keys.
 
 A distinct count over keys that should be unique is read from their hashes. Sail groups by the keys
 themselves, however few the rows. If a pass fails as a whole, it is halved until the failing
@@ -49,10 +49,9 @@ _SMALLER, _LARGER = "ASC", "DESC"
 def aggregate_reshaped(
     frame: DataFrame, aggregates: Sequence[Aggregate], dates: Collection[date | None]
 ) -> PassResult[date | None]:
-    """The value of each aggregate by date, and the reason for those that failed. All share one
-    `pass_key`.
+    """Computes each aggregate by date, or the reason why it failed. All share one `pass_key`.
 
-    :param dates: those of the rows; only None if a dataset has no dates.
+    :param dates: the dates of the rows; only None if a dataset has no dates.
     :raises DatasetError: a file cannot be read.
     """
     by_sql = {aggregate.sql: aggregate for aggregate in aggregates}
@@ -78,7 +77,7 @@ def reshaped(
     Every combination has a row, even if no row satisfies the filter of an aggregate.
 
     :param aggregates: of one `pass_key`.
-    :param extra: additional plain aggregates, as Spark SQL.
+    :param extra: additional aggregates over rows, as Spark SQL.
     """
     over = aggregates[0].over
     if isinstance(over, Frequencies):
@@ -134,7 +133,7 @@ def _over_steps(
 
 
 def _step(item: Aggregate, keys: Sequence[str]) -> str:
-    """Whether a row is one step from the previous row; NULL for a row that is excluded."""
+    """A Spark SQL condition: a row is one step from the previous row. NULL for an excluded row."""
     over = item.over
     assert isinstance(over, Steps)
     column, order = quote_name(over.column), quote_name(over.order)
@@ -174,10 +173,9 @@ def count_distinct(
     schema: Schema,
     dates: Collection[date | None],
 ) -> PassResult[date | None]:
-    """The value of each aggregate by date, and the reason for those that failed. All have
-    `distinct`.
+    """Computes each distinct count by date, or the reason why it failed. All have `distinct`.
 
-    :param dates: those of the rows; only None if a dataset has no dates.
+    :param dates: the dates of the rows; only None if a dataset has no dates.
     """
     keys = [item for item in aggregates if item.is_key and _is_hashed(item, schema)]
     unique = _unique_keys(frame, keys, dates) if keys else {}
@@ -200,9 +198,10 @@ def _is_hashed(item: Aggregate, schema: Schema) -> bool:
 def _unique_keys(
     frame: DataFrame, keys: Sequence[Aggregate], dates: Collection[date | None]
 ) -> dict[Aggregate, dict[date | None, MetricValue]]:
-    """The number of keys by date, of the aggregates whose keys are unique on every date.
+    """The number of keys by date, for the aggregates whose keys are unique on every date.
 
-    The others remain to be counted exactly, and so do all of them if the pass fails.
+    The other aggregates remain to be counted exactly; if the pass fails, all aggregates do.
+
     """
     date_column = [quote_name(DATE)] if len(dates) > 1 else []
     rows_of = _different_keys if sail_version(frame.sparkSession) else _hashed_keys
@@ -230,12 +229,12 @@ def _unique_keys(
 def _hashed_keys(
     frame: DataFrame, keys: Sequence[Aggregate], date_column: Sequence[str]
 ) -> DataFrame:
-    """A row for each row with a key, and how many have the same hash.
+    """A row for each row with a key, with the number of rows that have the same hash.
 
-    It is one of the key, its date and the check, so that one column tells keys apart. NULL columns
-    are part of it: `(1, NULL)` is not `(NULL, 1)`. Some two of `n` different keys have the same
-    64-bit hash with a probability of about `n**2 / 2**65` (the birthday bound): 1 in 3,700 for a
-    hundred million keys. A collision costs one more pass, never a wrong count.
+    The hash is of the key, its date and the aggregate, so that one column distinguishes keys. NULL
+    columns are part of it: `(1, NULL)` is not `(NULL, 1)`. Some two of `n` different keys have the
+    same 64-bit hash with a probability of about `n**2 / 2**65` (the birthday bound): 1 in 3,700 for
+    a hundred million keys. A collision costs one more pass, never a wrong count.
 
     Partitioned by the hash and sorted: nearly every key occurs once, so a hash table would be as
     large as the data.
@@ -254,7 +253,8 @@ def _hashed_keys(
 def _different_keys(
     frame: DataFrame, keys: Sequence[Aggregate], date_column: Sequence[str]
 ) -> DataFrame:
-    """A row for each key: Sail finds them in a tenth of the time that it needs to sort hashes."""
+    """A row for each distinct key: Sail finds keys in a tenth of the time that it needs to sort
+    hashes."""
     different = [
         frame.where(_has_key(key))
         .selectExpr(*date_column, *map(quote_name, key.distinct))
@@ -281,9 +281,9 @@ for each aggregate that failed."""
 def aggregate(
     frame: DataFrame, expressions: Sequence[str], dates: Collection[date | None]
 ) -> PassResult[date | None]:
-    """The values of the aggregates by date.
+    """Computes the aggregates by date.
 
-    :param dates: those of the rows; only None if a dataset has no dates.
+    :param dates: the dates of the rows; only None if a dataset has no dates.
     :raises DatasetError: a file cannot be read.
     """
     return bisected(frame, expressions, partial(_values_by_date, frame, dates=dates))
@@ -296,7 +296,7 @@ def bisected(
     *,
     is_whole: bool = True,
 ) -> PassResult[Key]:
-    """The values of the aggregates by key. If all of them together fail, they are read in halves.
+    """Computes the aggregates by key. If all of them together fail, they are read in halves.
 
     :param rows_of: reads some of the aggregates: their values for each key.
     :param is_whole: false for a part of a pass that has failed.
@@ -346,7 +346,7 @@ def _values_by_date(
 
 
 def _objection_to_rows(frame: DataFrame) -> str | None:
-    """Why the rows cannot be read at all, or None if they can.
+    """The reason why the rows cannot be read at all; None if they can.
 
     If their filter fails, a thousand aggregates would be tried one by one.
     """

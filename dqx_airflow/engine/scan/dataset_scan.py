@@ -63,7 +63,7 @@ def scan(
 ) -> Scanned:
     """Computes the requests of one dataset, except for queries and comparisons of rows.
 
-    :param references: the datasets that they look into; a missing one could not be opened, and
+    :param references: the datasets of their lookups. A missing dataset could not be opened, and
         fails the requests that need it.
     :param cache: the states of earlier runs; without it everything is computed.
     """
@@ -149,7 +149,7 @@ def _read_added_files(
     partial_states: dict[AggregateRequest, PartialState],
     results: AggregateResults,
 ) -> None:
-    """Adds the results that are known for all files but those added since, which are read."""
+    """Completes partial states: reads the files added since, and adds the merged results."""
     if not partial_states:
         return
     for files, news in added_file_passes(rows.dataset, missing, partial_states):
@@ -186,8 +186,8 @@ def _run_without_lookups(
     results: AggregateResults,
     error: DatasetError,
 ) -> None:
-    """Adds the results of the aggregates without lookups, which may be the cause of an error, and
-    the error of the others."""
+    """Adds the results of the aggregates without lookups, and the error for the others: a lookup
+    may be its cause."""
     independent = []
     problem = located(rows.dataset.ref, error.in_one_line)
     for request in (request for scan_pass in passes for request in scan_pass.aggregates):
@@ -202,7 +202,8 @@ def _run_without_lookups(
 
 
 def _read(rows: DatasetRows, requests: Sequence[AggregateRequest]) -> PassResult[date | None]:
-    """The results of one pass. If its frame fails, it is halved until the guilty one is alone."""
+    """Reads one pass. If its frame fails, the requests are halved until the failing request is
+    alone."""
     try:
         with spark_failures():
             frame = rows.frame(requests)
@@ -247,7 +248,7 @@ def _answer_from_columns(
     drift: SchemaDrift,
     scanned: Scanned,
 ) -> None:
-    """Answers a request about the columns themselves: those in the files of the date."""
+    """Answers a request about the columns themselves, from the columns in the files of the date."""
     schema_check.answer_from_schema(request, schema_on_date, scanned)
     for column in schema_check.columns_of(request, schema):
         place = schema.find(column)

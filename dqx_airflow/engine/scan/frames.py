@@ -1,5 +1,5 @@
-"""The rows of a scan as Spark frames, the queries of a suite over them, and how values come from
-Spark.
+"""Spark frames with the rows of a scan, the queries of a suite over them, and the collection of
+values.
 
 A query sees the datasets of the gate under their names, with the rows of the date, and nothing
 else: `WITH` gives these names priority over all others, and a query in parentheses can only read.
@@ -38,9 +38,10 @@ DATE = "dqx: date of the row"
 
 @dataclass(frozen=True, slots=True)
 class ReferenceTables:
-    """The datasets that lookups look into, by name, if they could be opened.
+    """The datasets of lookups by name, if they could be opened.
 
-    Of a dated one only the rows of `date` are visible, as in a query.
+    Only the rows of `date` of a dataset with dates are visible, as in a query.
+
     """
 
     opened: Mapping[str, OpenDataset]
@@ -66,9 +67,10 @@ def rows_of(dataset: OpenDataset, on: date) -> DataFrame:
 
 
 def condition_of(spark: SparkSession, dataset: OpenDataset, on: date) -> str | None:
-    """Spark SQL that selects the rows of a date from a version; None if it holds nothing else.
+    """A Spark SQL condition for the rows of a date in a version; None if there are no other rows.
 
-    It means the same in any session.
+    The condition means the same in any session.
+
     """
     conditions = [f"({dataset.ref.filter})"] if dataset.ref.filter is not None else []
     column = dataset.dates
@@ -89,7 +91,7 @@ def rows_with_texts(dataset: OpenDataset, dates: Collection[date | None]) -> Dat
 
 
 def has_lost_its_date(dataset: OpenDataset) -> str | None:
-    """Spark SQL that is true for a row whose date cannot be read; None if there can be no such row.
+    """A Spark SQL condition for rows whose date cannot be read; None if there can be no such row.
 
     Such a row belongs to every date: otherwise no run would ever see it.
     """
@@ -109,7 +111,7 @@ def with_named_columns(
 ) -> DataFrame:
     """Rows of a dataset with all columns that the SQL of requests names.
 
-    :param lookups: those that the SQL uses.
+    :param lookups: the lookups that the SQL uses.
     """
     frame = with_places(frame, places_of(requests, lookups, dataset.schema))
     if dataset.texts is not None:
@@ -156,7 +158,7 @@ def _with_lookups(
     Spark plans each as an existence join: the reference is not made distinct, and cannot multiply
     rows. Sail has none below aggregates, and joins the distinct keys.
 
-    :param schema: that of the frame.
+    :param schema: the schema of the frame.
     """
     # Quoted names are the only input of the user in the query.
     is_sail = sail_version(frame.sparkSession) is not None
@@ -189,9 +191,9 @@ def run_queries(
     opened: Mapping[str, OpenDataset],
     on: date,
 ) -> Scanned:
-    """The value of each query, or why it has none.
+    """Runs queries: the value of each, or the reason why it has none.
 
-    :param requests: those of the metric `query`.
+    :param requests: requests of the metric `query`.
     :param opened: the datasets that could be opened, by name.
     """
     scanned = Scanned()
@@ -302,7 +304,7 @@ def _value(
 
 
 def _beyond_python(days: int) -> str:
-    """A date that Python does not have, in the notation of Spark: `+10000-01-01`.
+    """A date outside the years of Python, in the notation of Spark: `+10000-01-01`.
 
     :param days: the days since 1970.
     """

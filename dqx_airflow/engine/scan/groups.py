@@ -1,4 +1,4 @@
-"""The scan of a dataset by groups: passes of its own for each grouping."""
+"""Scans a dataset by groups, with separate passes for each grouping."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ class _GroupedScan:
         return f"CAST({name} AS STRING)" if is_truth else name
 
     def _crowded(self, dates: Iterable[date | None]) -> str | None:
-        """Why there are too many groups, or None."""
+        """The reason if there are too many groups; None otherwise."""
         most = self.grouping.most
         crowded = [on for on, count in Counter(dates).items() if count > most]
         if not crowded:
@@ -191,7 +191,7 @@ class _GroupedScan:
         broken: Mapping[str, str],
         scanned: Scanned,
     ) -> None:
-        """Adds the values of the requests by group, or why they have none.
+        """Adds the values of the requests by group, or the reasons why they have none.
 
         :param stored: results found before.
         """

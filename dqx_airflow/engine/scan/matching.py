@@ -56,9 +56,9 @@ def run_matches(
     *,
     most_grouped: int = MOST_GROUPED,
 ) -> Scanned:
-    """The values of requests about two datasets, or why they have none.
+    """Compares datasets: the values of requests, or the reasons why they have none.
 
-    :param requests: those whose own dataset could be opened.
+    :param requests: the requests whose own dataset could be opened.
     :param rows: the number of rows of each dataset on the date, if known.
     """
     scanned = Scanned()
@@ -124,7 +124,10 @@ class _Schemas:
         return cls(as_read, of_files)
 
     def columns(self, match: Match) -> PairedColumns:
-        """:raises TypeObjection: they cannot be compared."""
+        """The columns of a comparison, in pairs.
+
+        :raises TypeObjection: the columns cannot be compared.
+        """
         return schema_check.pair_columns(
             match, self.as_read[match.dataset], self.as_read[match.reference]
         )
@@ -139,7 +142,7 @@ class _Nearness:
 
     @classmethod
     def of(cls, pair: ColumnPair, tolerance: Number | None) -> _Nearness | None:
-        """None if the two must be equal."""
+        """The nearness of a pair of columns; None if their values must be equal."""
         if tolerance is None or not pair.is_number:
             return None
         if pair.is_floating:
@@ -148,7 +151,8 @@ class _Nearness:
         return cls(Fraction(tolerance), scale) if scale < LONGEST_DECIMAL else None
 
     def is_near(self, left: str, right: str) -> str:
-        """True or false, never NULL."""
+        """A Spark SQL condition: two numbers are within the tolerance. True or false, never
+        NULL."""
         if self.scale is None:
             most = f"{float(self.tolerance * (1 + FLOAT_TOLERANCE))!r}D"
             return f"coalesce(abs({left} - {right}) <= {most}, false)"
@@ -244,7 +248,7 @@ class Sides:
         return _numbered("v", self.compared)
 
     def is_same(self, number: int, left: str, right: str) -> str:
-        """Whether two rows, under these names, agree in a compared column."""
+        """A Spark SQL condition: two rows, under these names, agree in a compared column."""
         column = self.compared[number]
         pairs = [(f"{left}.{name}", f"{right}.{name}") for name in self.compared_parts[number]]
         equal = " AND ".join(f"{a} <=> {b}" for a, b in pairs)
@@ -269,7 +273,7 @@ class Sides:
     def unmatched(self, most: int, wanted: str) -> DataFrame:
         """The first keys with rows that have no counterpart, up to a limit.
 
-        `lefts` and `rights` are arrays of what these rows hold: those at the same place belong
+        `lefts` and `rights` are arrays of the values of these rows: rows with the same index belong
         together. `wanted` is a condition about them.
         """
         keys, state = ", ".join(self.key_names), self._paired("lefts", "rights")
@@ -291,7 +295,7 @@ class Sides:
         return _whole(left), _whole(right)
 
     def _can_join(self, left_rows: int, right_rows: int) -> bool:
-        """Whether a join may bring the rows together: no key is NULL, and hardly any occurs twice.
+        """True if the rows may be joined: no key is NULL, and hardly any key occurs twice.
 
         This is estimated from a sample of the keys of each side. A wrong estimate only costs time:
         the join detects keys that occur twice.

@@ -1,5 +1,4 @@
-"""The rows of a dataset as a scan reads them: the frame of a pass, with the columns that its SQL
-names."""
+"""The frame of a pass: the rows of a dataset with the columns that its SQL refers to."""
 
 from __future__ import annotations
 
@@ -30,9 +29,11 @@ def log_passes(passes: Iterable[Pass]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class DatasetRows:
-    """The rows of a dataset, and the lookups that its requests may make in others.
+    """The rows of a dataset, and the lookups of its requests in other datasets.
 
-    `requests` are those whose SQL may name columns; `types` are those of the columns.
+    `requests` are the requests whose SQL may refer to columns; `types` are the types of the
+    columns.
+
     """
 
     spark: SparkSession
@@ -43,7 +44,7 @@ class DatasetRows:
     requests: tuple[MetricRequest, ...]
 
     def frame(self, aggregates: Collection[AggregateRequest]) -> DataFrame:
-        """The rows of the dates of some aggregates, with all columns that their SQL names."""
+        """The rows on the dates of some aggregates, with all columns that their SQL refers to."""
         frame = frames.rows_of_dates(self.dataset, dates_of(aggregates))
         wanted = [
             lookup
@@ -56,7 +57,8 @@ class DatasetRows:
 
 
 def limits_of(spark: SparkSession) -> EngineLimits:
-    """The limits of the engine of a session: a session passed in has its own number of fields."""
+    """The limits of the engine of a session; the number of compiled fields is a setting of the
+    session."""
     fields = spark.conf.get("spark.sql.codegen.maxFields", str(2 * MOST_COMPILED))
     most = max(1, min(MOST_COMPILED, int(fields or 0) // 2))
     # Beside something else, Sail takes ten microseconds for each key.

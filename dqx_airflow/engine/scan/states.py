@@ -61,7 +61,7 @@ class PartialState:
     added: tuple[DataFile, ...]
 
     def merged(self, other: MetricValue) -> tuple[MetricValue] | None:
-        """The result over all files, given the one over the added files; None if not exact."""
+        """The result over all files, given the result over the added files; None if not exact."""
         merged_result = self.merge.merged(self.result, other)
         is_exact = all(
             self.merge.is_exact(self.spark_type, result) for result in (other, merged_result)
@@ -75,8 +75,8 @@ def complete(
     added: AggregateResults,
     results: AggregateResults,
 ) -> None:
-    """Merges partial results with those over the added files. Aggregates whose results cannot be
-    merged exactly remain open."""
+    """Merges partial results with the results over the added files. Aggregates whose results
+    cannot be merged exactly remain open."""
     for request in requests:
         partial, sql = partial_states[request], request.aggregate.sql
         if sql in added.broken:
@@ -148,7 +148,8 @@ _SKEW_NS = 2_000_000_000
 class StateCache:
     """Recalls and stores the states of one run, which began `at` a timestamp.
 
-    Does neither for a session that does not expose its settings.
+    Does neither for a session that hides its settings.
+
     """
 
     spark: SparkSession
@@ -292,7 +293,7 @@ _FUNCTIONS = frozenset(
 def is_fixed(condition: str, columns: Collection[str]) -> bool:
     """True for a filter that depends only on the columns of a row; False if that is not certain.
 
-    :param columns: those of the dataset.
+    :param columns: the columns of the dataset.
     """
     known = {name.casefold() for name in columns}
     position, before, kind_before = 0, "", ""
@@ -335,7 +336,8 @@ def _may_follow(before: str, kind: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LookedInto:
-    """A dataset that a result looks into: how it is read, on which date, and its files."""
+    """A dataset of a lookup that a result depends on: how it is read, on which date, and its
+    files."""
 
     scope: str
     date: date | None
@@ -349,7 +351,8 @@ class LookedInto:
 
 @dataclass(frozen=True, slots=True)
 class InputFiles:
-    """The files that a result depends on: those of its dataset, and those of its lookups."""
+    """The files that a result depends on: the files of its dataset, and of the datasets of its
+    lookups."""
 
     own: Chain
     looked_into: tuple[LookedInto, ...]
@@ -526,8 +529,8 @@ def chain_of(
 
 
 def fingerprint_of(dataset: OpenDataset, on: date | None, opened_at: datetime) -> str | None:
-    """What identifies the rows of a date in a dataset, however often they are read; None if that is
-    unknown, also for files that may have been rewritten since and look the same.
+    """The digest that identifies the rows of a date in a dataset, however often they are read; None
+    if unknown, also for files that may have been rewritten since and look the same.
 
     :param opened_at: when its files were listed, or before.
     """

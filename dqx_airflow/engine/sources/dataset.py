@@ -118,8 +118,8 @@ class OpenDataset:
         return [file for file in listed if dates.may_be_in(on, file.path)]
 
     def arrivals(self, on: date | None, most: int = 10) -> tuple[Arrival, ...]:
-        """The newest commits, or else files, that brought the rows of a date, the last one first;
-        none if they are unknown."""
+        """The commits, or else the files, that added the rows of a date, newest first; empty if
+        unknown."""
         if self.log is not None:
             return self.log.arrivals(on if self.dates is not None else None, most)
         files = self.files_on(on, self.files or ())

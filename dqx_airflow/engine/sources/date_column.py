@@ -1,4 +1,4 @@
-"""The rows of a date, selected by a column of dates, timestamps or strings.
+"""Selects the rows of a date by a column of dates, timestamps or strings.
 
 A date filter compares the bare column with literals, so that Spark can use it to skip partitions,
 files and row groups.
@@ -32,8 +32,8 @@ class DateColumn:
     """A column with the date of a row.
 
     :param type: its Spark type.
-    :param pattern: how a string, or an integer, is a date.
-    :param zone: the time zone of the days of timestamps; None for that of the session.
+    :param pattern: the pattern of a date in a string or an integer.
+    :param zone: the time zone of the days of timestamps; None for the time zone of the session.
     """
 
     name: str
@@ -118,7 +118,7 @@ class DateColumn:
         return f"CASE {cases} END"
 
     def _comparison(self, on: date) -> str:
-        """How rows of a date are distinguished from earlier ones."""
+        """Spark SQL after a column that distinguishes a date from earlier dates: `= ...`, `>= ...`."""
         if self.is_timestamp:
             return f">= {self._beginning(on)}"
         return f"= {quote_literal(self.value(on))}"

@@ -1,5 +1,5 @@
-"""What the footers of Parquet and ORC files say: their columns, and whether the way in which they
-are read loses values.
+"""Reads the footers of Parquet and ORC files: their columns, and whether Spark's reader would lose
+values.
 
 Spark reads all files with the columns of one of them. For a value in an ORC file that is not of its
 column's type, it returns NULL or another number. And if both folders and files have a column, it
@@ -104,7 +104,7 @@ def _type(kind: Any) -> str:
 
 
 def merges_schemas(spark: SparkSession, ref: DatasetRef) -> bool:
-    """True if an option or the session asks for the columns of all files."""
+    """True if an option or a setting of the session requests the columns of all files."""
     name = "mergeSchema"
     option = option_of(ref, name) or spark.conf.get(f"spark.sql.{ref.format}.{name}")
     return option.lower() == "true"
@@ -325,7 +325,7 @@ class SchemaDrift:
         return Schema.of(schema.dataset, [*kept, *new])
 
     def difference(self, column: str) -> str | None:
-        """What is different about a column, and in which file; None if nothing is."""
+        """A description of the difference of a column, with the file; None without a difference."""
         if column in self.missing:
             return f"{self.missing[column]} is without it"
         if column in self.reshaped:
@@ -370,7 +370,8 @@ def _drifts(
 
 
 def _keys(spark: SparkSession) -> Callable[[str], str]:
-    """How names are compared: as Spark does, without their case unless the session says so."""
+    """The key function for names of columns: it ignores case unless the session distinguishes
+    it."""
     is_exact = spark.conf.get("spark.sql.caseSensitive", "false") == "true"
     return str if is_exact else str.lower
 
@@ -383,7 +384,7 @@ def _drift(
     *,
     merged: bool,
 ) -> SchemaDrift:
-    """:param columns_by_file: those of all files that could be read, by path."""
+    """:param columns_by_file: the columns of all files that could be read, by path."""
     read_paths = (file.path for file in files if file.path in columns_by_file)
     columns_by_file = {path: columns_by_file[path] for path in read_paths}
     folders = {key_of(name) for name in partition_names(files)}

@@ -1,4 +1,4 @@
-"""Which snapshot of an Iceberg table a dataset reads.
+"""Finds the snapshot of an Iceberg table that a dataset reads.
 
 It is looked up before the table is read. Snapshots never change, and a branch does not go back by
 itself: if it still has the snapshot later, that is the one that was read.

@@ -6,8 +6,8 @@ of them holds a password: it is not part of the URL.
 Rows outside the bounds are read as well: bounds only define how the work is divided.
 
 Spark compiles no condition to SQL here: it writes timestamps in a zone that the database does not
-know, and databases compare strings by their own rules. The database is asked for the necessary
-columns and the days around the dates; Spark decides the rest.
+know, and databases compare strings by their own rules. The query to the database selects the
+necessary columns and the days around the dates; Spark decides the rest.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def open_database_table(spark: SparkSession, ref: DatasetRef) -> OpenDataset:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """A table of a database; `parts` are those of its name."""
+    """A table of a database; `parts` are the parts of its name."""
 
     spark: SparkSession
     ref: DatasetRef
@@ -114,7 +114,7 @@ class _Table:
 
     @property
     def name(self) -> str:
-        """Its name, as the database quotes it."""
+        """The name of the table, quoted for the database."""
         return ".".join(map(self.database.quoted, self.parts))
 
     def reader(self) -> DataFrameReader:
@@ -172,7 +172,7 @@ class _Table:
     def partition_options(self, struct: StructType) -> dict[str, str]:
         """The options that divide a read of the table; none for a single connection.
 
-        Those of the dataset take precedence: a `partitionColumn` without bounds gets them, and
+        Options of the dataset take precedence: a `partitionColumn` without bounds gets them, and
         `numPartitions` alone is an upper limit.
 
         :raises RequestError: the table cannot be divided by the given column.
@@ -206,7 +206,7 @@ class _Table:
         }
 
     def _key(self, struct: StructType) -> str | None:
-        """An indexed column of integers or dates."""
+        """The name of an indexed column of integers or dates; None without one."""
         of_kind = _INDEXES.split(f"\n-- {self.database.kind}\n")[1].partition("\n\n")[0]
         text = of_kind.format(
             table=_key_literal(self.name),

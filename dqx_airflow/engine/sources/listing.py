@@ -104,7 +104,7 @@ def refused_suffix(path: str) -> str | None:
 
 
 def is_compressed(path: str) -> bool:
-    """True for a file whose name says that it is decompressed when it is read."""
+    """True for a file whose suffix makes readers decompress it."""
     return path.lower().endswith(_READ)
 
 
@@ -192,7 +192,7 @@ def data_file(system: FileSystem, info: FileInfo) -> DataFile:
 def read_each(
     location: str, files: Iterable[DataFile], read: Callable[[FileSystem, DataFile], Read]
 ) -> list[Read]:
-    """What a function reads of each file below a location, of several files at once.
+    """The result of `read` for each file below a location; several files are read at once.
 
     :raises OSError: the location, or a file, cannot be read.
     :raises ValueError: as above.

@@ -192,7 +192,7 @@ def open_table(spark: SparkSession, ref: DatasetRef, table: str) -> dataset.Open
 def open_query(spark: SparkSession, ref: DatasetRef, text: str) -> dataset.OpenDataset:
     """A SELECT over tables and views.
 
-    :raises DatasetError: it is another statement, or reads something that may lose values.
+    :raises DatasetError: the text is another statement, or reads a source that may lose values.
     """
     dataset.require_strict_session(spark, ref, "what it reads of the catalog")
     objection = call_arguments.objection_to_select(text)
@@ -390,7 +390,7 @@ _HAS_DAY = re.compile(r"[+-]?\d{4,7}(-|$)")
 
 
 def _folder_notes(ref: DatasetRef, struct: StructType, source: DatasetFiles) -> dict[str, str]:
-    """What is not evident about the values in the names of folders, by their columns.
+    """Notes about the values in the names of folders, by column.
 
     :raises DatasetError: a time there has no day, and Spark would read it as one of today.
     """
@@ -520,7 +520,7 @@ def _with_folders_in_utc(
 
 
 def _faults_of_texts(source: DatasetFiles, struct: StructType) -> dict[str, str]:
-    """What Spark's reader would not notice in text files, each with its condition."""
+    """The faults in text files that Spark's reader would not detect, each with its condition."""
     if source.ref.is_lenient:
         return {}
     faults = faults_of(source.ref, struct)

@@ -1,4 +1,4 @@
-"""A dataset at a path as far as it is known without Spark: its files, its Delta log, its columns.
+"""A dataset at a path without Spark: its files, its Delta log, its columns.
 
 Plans, costs and coverage are made from it: no JVM is started, and no rows are read.
 """
