@@ -1,5 +1,5 @@
-"""The conformance cases, and the proof by them that an engine has our values.
+"""Proves with conformance cases that an engine computes our values.
 
 The Markdown files in `cases/` are the cases; `cases` reads them, `prove` runs them on a Spark,
-`differences` says what an engine that differs must not judge.
+`differences` finds the traits that an engine with other values must not judge.
 """

@@ -45,7 +45,7 @@ _OWN_CONDITION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A fenced block: the words behind its kind are options."""
+    """A fenced block of Markdown. The words after its kind are options."""
 
     kind: str
     options: tuple[str, ...]
@@ -55,7 +55,7 @@ class Block:
         return option in self.options
 
     def option(self, name: str, otherwise: str = "") -> str:
-        """`2024-11-29` for the option `date=2024-11-29`."""
+        """The value of an option: `2024-11-29` for `date=2024-11-29`."""
         found = (item.split("=", 1)[1] for item in self.options if item.startswith(f"{name}="))
         return next(found, otherwise)
 
@@ -70,7 +70,7 @@ def sections(text: str) -> Iterator[tuple[str, tuple[Block, ...]]]:
 
 @dataclass(frozen=True)
 class ProofCase:
-    """Tables with claims about them, and the value of each claim."""
+    """A conformance case: tables, claims about them, and the expected value of each claim."""
 
     file: str
     title: str
@@ -81,14 +81,14 @@ class ProofCase:
 
     @cached_property
     def lines(self) -> tuple[tuple[str, str], ...]:
-        """The claims with their values."""
+        """The claims with their expected values."""
         values = next(block for block in self.blocks if block.kind == "values")
         split = (line.rpartition(" => ") for line in values.text.splitlines())
         return tuple((claim, due) for claim, _, due in split)
 
     @property
     def since(self) -> str | None:
-        """The first version of Spark that has its types; None for every one."""
+        """The first version of Spark that has the types of the case; None for all versions."""
         return next((since for block in self.blocks if (since := block.option("since"))), None)
 
     def tables(self, folder: Path | None = None) -> tuple[dict[str, Table], tuple[DatasetRef, ...]]:
@@ -125,7 +125,8 @@ class ProofCase:
         return resolve(checked.suite, source, refs, on, QUIET)
 
     def found(self, plan: Plan, scanned: Scanned) -> tuple[str, ...]:
-        """The value of each line; the one that is due, if they are the same."""
+        """The value that an engine found for each line; the expected value itself if they are
+        equal."""
         now = datetime.combine(plan.date + timedelta(days=1), time(), timezone.utc)
         verdicts = {verdict.name: verdict for verdict in evaluate(plan, scanned, now=now)}
         values = []
@@ -149,14 +150,14 @@ def proof_cases() -> tuple[ProofCase, ...]:
 
 
 def _cast(types: dict[str, str], text: str) -> Table:
-    """What a csv file holds, by the types that are declared."""
+    """The table in the text of a CSV file, cast to the declared types."""
     header, *rows = csv.reader(io.StringIO(text))
     columns = {column: types.get(column, "string") for column in header}
     return Table.cast(columns, [[cell or None for cell in row] for row in rows if row])
 
 
 def _asserted(claim: str) -> str:
-    """The claim with a condition, where it has none, before the filter that it may have."""
+    """Adds `is not None` to a claim without a condition, before its filter."""
     if _OWN_CONDITION.match(claim):
         return claim
     metric, where, predicate = claim.rpartition(") where ")
@@ -164,14 +165,16 @@ def _asserted(claim: str) -> str:
 
 
 def _shown(value: MetricValue) -> str:
-    """An exact number that is not whole with the word; a float as JSON has it."""
+    """A value in the notation of the cases: `exactly` before an exact fraction, JSON for the
+    rest."""
     if isinstance(value, Fraction):
         return f"exactly {exact_text(value)}"
     return "none" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 def _is_same(actual: str, due: str) -> bool:
-    """Equal; numbers with a point may differ where Spark adds in another order."""
+    """True if two values are equal; floats may differ by rounding, since Spark adds in another
+    order."""
     try:
         one, other = json.loads(actual), json.loads(due)
     except ValueError:
@@ -192,7 +195,7 @@ def read_table(text: str) -> Table:
 
 
 def read_types(header: str) -> dict[str, str]:
-    """The columns with their types."""
+    """The types by column in a header."""
     columns = list(_COLUMN.finditer(header))
     assert "".join(found[0] for found in columns) == header, f"not a header: {header}"
     return {

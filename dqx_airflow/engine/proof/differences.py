@@ -1,4 +1,4 @@
-"""What an engine that differs must not judge: the traits that its differences blame."""
+"""Finds the traits that an engine must not judge, from the cases for which it has other values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dqx_airflow.values.report import ERROR
 
 
 def suspects_in(case: ProofCase) -> tuple[frozenset[str], ...]:
-    """The traits one of which is wrong if an engine has another value for a line of a case."""
+    """For each line of a case, the traits of which one is wrong if an engine has another value."""
     tables, refs = case.tables()
     datasets = {
         ref.name: SeenDataset(
@@ -36,7 +36,7 @@ def suspects_in(case: ProofCase) -> tuple[frozenset[str], ...]:
 
 
 def doubts_of(found: Mapping[ProofCase, Sequence[str]]) -> tuple[str, ...]:
-    """The traits that an engine must not judge, by the values that it has.
+    """The traits that an engine must not judge, given its values.
 
     :param found: the value of each line of the cases that were tried. An error judges nothing by
         itself, so it neither blames nor acquits.
@@ -56,12 +56,12 @@ def blamed(
 ) -> tuple[str, ...]:
     """The traits that explain differences, each of which has at least one of them.
 
-    First those of differences with a single operation. Of the others, all traits that agree nowhere
-    are blamed; or else the one that explains most of them, in the largest share of its lines,
-    although it agrees elsewhere.
+    First the traits of differences with a single suspect. For the other differences, all traits
+    that agree nowhere are blamed; or else the trait that explains most of them, in the largest
+    share of its lines, although it agrees elsewhere.
 
     :param differing: the suspects of each line with another value.
-    :param agreeing: the suspects of each line with the value that is due.
+    :param agreeing: the suspects of each line with the expected value.
     """
     fine = Counter(trait for suspects in agreeing for trait in suspects)
     left = [frozenset(suspects) for suspects in differing if suspects]
@@ -90,7 +90,8 @@ def _is_operation(trait: str) -> bool:
 def objection_to_engine(
     request: MetricRequest, datasets: Mapping[str, SeenDataset], known: KnownEngine
 ) -> str | None:
-    """Why a request is not judged on an engine; None if nothing that it uses differs there."""
+    """The reason for not judging a request on an engine; None if the engine has no doubted trait of
+    it."""
     doubted = widened(known.doubts)
     used = sorted(traits_of(request, datasets) & doubted)
     if not used:

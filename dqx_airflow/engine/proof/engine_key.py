@@ -1,8 +1,9 @@
-"""What identifies an engine, for which alone a proof holds; the proofs in the package; and what a
-gate knows about its engine.
+"""Identifies an engine, for which alone a proof holds, and finds the proofs for the engine of a
+gate.
 
-A proof outlives what it was made for only as doubt: on another version or with other settings there
-is no mark, and what was in doubt stays so until that engine is proven.
+On another version or with other settings, only the doubts of a proof remain, and not its mark,
+until that engine is proven.
+
 """
 
 from __future__ import annotations
@@ -41,10 +42,11 @@ _LONGEST = 60
 
 @dataclass(frozen=True, slots=True)
 class KnownEngine:
-    """What proofs tell about an engine.
+    """The facts about an engine from proofs.
 
     `doubts` are the traits of requests that are not judged on it. `mark` is a line for reports.
-    `outlived` says what a proof was made for instead, if there is only such a one.
+    `outlived` describes the other engine of the proof, if there is no proof for this one.
+
     """
 
     doubts: tuple[str, ...] = ()
@@ -57,9 +59,9 @@ class KnownEngine:
 
 
 def engine_key(spark: SparkSession) -> tuple[str, dict[str, Any]]:
-    """What identifies an engine for proofs, and its readable form: its version and build, the kind
-    of session, the plugins and settings that may change a value, and our version, whose SQL it
-    computes.
+    """The digest that identifies an engine for proofs, and its readable form: its version and
+    build, the kind of session, the plugins and settings that may change a value, and our version,
+    whose SQL it computes.
 
     :raises SparkError: the session hides its settings.
     """
@@ -79,7 +81,7 @@ def engine_key(spark: SparkSession) -> tuple[str, dict[str, Any]]:
 
 
 def _anonymous_engine(spark: SparkSession) -> dict[str, Any]:
-    """What is known about an engine that hides its settings."""
+    """The readable form of an engine that hides its settings."""
     return {
         "spark": engine_version(spark),
         "session": type(spark).__module__.split(".")[-2],
@@ -89,10 +91,11 @@ def _anonymous_engine(spark: SparkSession) -> dict[str, Any]:
 
 
 def known_engine(spark: SparkSession, proofs: Sequence[EngineProof] = ()) -> KnownEngine:
-    """What is known about an engine; of Sail, what the package knows as well.
+    """The facts about an engine from proofs; for Sail, also from the proof in the package.
 
-    :param proofs: those of a results store, of any engine.
-    :raises SparkError: it is a version of Sail that was not tried, or not with these settings.
+    :param proofs: the proofs in a results store, for any engine.
+    :raises SparkError: this version of Sail was not tried, or not with these settings.
+
     """
     known = _known_by(spark, proofs) if proofs else KnownEngine()
     version = sail_version(spark)
@@ -120,7 +123,8 @@ def known_engine(spark: SparkSession, proofs: Sequence[EngineProof] = ()) -> Kno
 
 
 def _known_by(spark: SparkSession, proofs: Sequence[EngineProof]) -> KnownEngine:
-    """What the proofs of a store tell about an engine: its own, or else the nearest ones."""
+    """The facts about an engine from the proofs of a store: from its own proof, or else from the
+    proofs of the nearest engines."""
     try:
         key, engine = engine_key(spark)
     except SparkError:
@@ -161,7 +165,7 @@ Spark; the engine itself, although it is a Spark too."""
 
 
 def _nearest(engine: Mapping[str, Any], ordered: Sequence[EngineProof]) -> list[EngineProof]:
-    """The newest proof of each of the engines that are nearest to one, the newest first.
+    """The newest proof of each of the nearest engines, the newest first.
 
     :param ordered: all proofs, the newest first.
     """
@@ -180,13 +184,13 @@ def _nearest(engine: Mapping[str, Any], ordered: Sequence[EngineProof]) -> list[
 
 
 def _distance(engine: Mapping[str, Any], proven: Mapping[str, Any]) -> int | None:
-    """None if a proof of the one says nothing about the other: Sail and Spark have no code in
-    common."""
+    """The distance of a proven engine: `_SAME`, `_ALIKE` or `_OTHER`; None between Sail and Spark,
+    which have no code in common."""
     spark, proven_spark = str(engine["spark"]), str(proven["spark"])
     if ("Sail" in spark) is not ("Sail" in proven_spark):
         return None
     if all(engine.get(part) == proven.get(part) for part in ("spark", "session", "settings")):
-        # A proof of version 0.3 does not know the build.
+        # A proof of version 0.3 does not contain the build.
         if "engine" not in proven and not _switches(engine):
             return _SAME
         if engine.get("engine") == proven.get("engine"):
@@ -204,7 +208,7 @@ def _switches(engine: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _difference_between(proven: Mapping[str, Any], engine: Mapping[str, Any]) -> str:
-    """`proven for dqx_airflow 0.3.0, not for dqx_airflow 0.4.0`"""
+    """The difference of two engines: `proven for dqx_airflow 0.3.0, not for dqx_airflow 0.4.0`."""
     pairs = [
         (f"{name} {proven.get(part)}", f"{name} {engine.get(part)}")
         for name, part in (("dqx_airflow", "dqx_airflow"), ("Spark", "spark"))
@@ -248,7 +252,7 @@ def proof_of_sail() -> EngineProof:
 
 @cache
 def digest_of_cases() -> str:
-    """What a proof was made with: the same in a checkout, a wheel and a bundle."""
+    """The digest of the conformance cases: the same in a checkout, a wheel and a bundle."""
     digest = hashlib.sha256()
     folder = files(__package__).joinpath("cases")
     for file in sorted(folder.iterdir(), key=lambda file: file.name):

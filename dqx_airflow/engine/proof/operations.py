@@ -1,4 +1,4 @@
-"""What the value of a request depends on: operations over the types of their own operands.
+"""Finds the operations, over the types of their operands, that the value of a request depends on.
 
 Operations that engines compute by the same code are a family: all comparisons, all parts of dates.
 A trait is a family over a type, as in `parts of dates over string`; two types that meet in one
@@ -95,7 +95,7 @@ class SeenDataset:
 
 
 def measured_as(opened: Mapping[str, OpenDataset]) -> dict[str, SeenDataset]:
-    """The datasets as traits need them."""
+    """The schema and file format of opened datasets, by name."""
     return {
         name: SeenDataset(dataset.schema, dataset.ref.format if dataset.ref.path else None)
         for name, dataset in opened.items()
@@ -121,8 +121,8 @@ class Operation:
 
     @property
     def own_traits(self) -> frozenset[str]:
-        """What is wrong if an engine gives it another value: two kinds of types that meet, or else
-        its family over the kinds."""
+        """The suspects if an engine computes another value for the operation: two kinds of types
+        that meet, or else its family over the kinds."""
         if beside := self._kinds_that_meet:
             return frozenset(beside)
         kinds = self._kinds
@@ -132,7 +132,7 @@ class Operation:
 
     @property
     def traits(self) -> frozenset[str]:
-        """Everything of which it is in doubt if that is."""
+        """The traits that put the operation in doubt if they are in doubt."""
         families = (self.family, *_BUILT_ON.get(self.family, ()))
         kinds = self._kinds
         if not kinds.isdisjoint(_MOMENTS):
@@ -161,7 +161,7 @@ class Operation:
 
 
 def _beside(first: str, second: str) -> str:
-    """`decimal beside a double`"""
+    """The trait of two kinds of types that meet: `decimal beside a double`."""
     article = "an" if second[0] in "aeiou" else "a"
     return f"{first} beside {article} {second}"
 
@@ -180,7 +180,7 @@ def _kind(spark_type: str) -> str:
 
 
 def kinds_in(spark_type: str) -> Iterator[str]:
-    """The kind of a type, and of every type inside it; none for a type of NULL only."""
+    """Yields the kind of a type, and of every type inside it; nothing for void."""
     if (kind := _kind(spark_type)) != "void":
         yield kind
     if kind == "struct":
@@ -192,8 +192,8 @@ def kinds_in(spark_type: str) -> Iterator[str]:
 
 
 def widened(doubts: Iterable[str]) -> frozenset[str]:
-    """Doubts with those of older proofs as traits: there, a doubt is one operation over one type,
-    as in `hour over string`."""
+    """Doubts as traits. In older proofs a doubt is one operation over one type, as in `hour over
+    string`."""
     return frozenset(map(_as_trait, doubts))
 
 
@@ -217,9 +217,10 @@ def _current(word: str) -> str:
 
 
 def traits_of(request: MetricRequest, datasets: Mapping[str, SeenDataset]) -> frozenset[str]:
-    """All traits of which a request is in doubt if they are.
+    """The traits that put a request in doubt if they are in doubt.
 
-    :param datasets: those that it reads, by name, as far as they could be opened.
+    :param datasets: the datasets that it reads, by name, as far as they could be opened.
+
     """
     operations = operations_of(request, datasets)
     used = frozenset[str]().union(*(one.traits for one in operations))
@@ -227,7 +228,7 @@ def traits_of(request: MetricRequest, datasets: Mapping[str, SeenDataset]) -> fr
 
 
 def suspects_of(request: MetricRequest, datasets: Mapping[str, SeenDataset]) -> frozenset[str]:
-    """The traits one of which is wrong if an engine has another value for a request.
+    """The traits of which one is wrong if an engine has another value for a request.
 
     :param datasets: as for `traits_of`.
     """
@@ -257,7 +258,7 @@ def _read_traits(request: MetricRequest, datasets: Mapping[str, SeenDataset]) ->
 
 
 def _names_of(request: MetricRequest) -> Iterator[str]:
-    """The columns of its own dataset that a request names."""
+    """The columns of its own dataset that a request refers to."""
     yield from request.columns
     for predicate in request.predicates:
         for node in _nodes(predicate.node):
@@ -308,7 +309,7 @@ def _type_in(datasets: Mapping[str, SeenDataset], dataset: str, name: str) -> st
 def operations_of(
     request: MetricRequest, datasets: Mapping[str, SeenDataset]
 ) -> Iterator[Operation]:
-    """The operations of a request: those of its metric, its predicates and its groups.
+    """The operations of a request: in its metric, its predicates and its groups.
 
     :param datasets: as for `traits_of`.
     """
@@ -393,7 +394,7 @@ def _together(type_: str, literal: str) -> tuple[str, ...]:
 
 
 def _of_predicate(node: nodes.Expression, types: RowTypes) -> Iterator[Operation]:
-    """The operations of a predicate, or of a value in it."""
+    """Yields the operations of a predicate, or of a value in it."""
     match node:
         case nodes.Junction(op=op, left=left, right=right):
             yield Operation(op, (), show(node))
@@ -474,7 +475,7 @@ def _of_test(name: str, node: nodes.Expression, types: RowTypes) -> Iterator[Ope
 def _of_operands(
     name: str, operands: tuple[nodes.Expression, ...], node: nodes.Expression, types: RowTypes
 ) -> Iterator[Operation]:
-    """An operation over operands: a number that is a literal is written in the type beside it."""
+    """Yields an operation over operands. A literal number takes the type of the other operand."""
     with suppress(TypeObjection):
         found = [types.type_of(operand) for operand in operands]
         if len(operands) == 2:
@@ -514,7 +515,7 @@ def _as_written(literal: nodes.Expression, own: str, other: str) -> str:
 
 
 def _of_call(node: nodes.Call, types: RowTypes) -> Iterator[Operation]:
-    """A function. Its arguments beside the first are converted as they are written."""
+    """Yields the operation of a function call."""
     name = node.name.text
     if name == "round":
         yield from _of_operands(name, node.arguments[:1], node, types)

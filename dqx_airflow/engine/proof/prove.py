@@ -1,4 +1,4 @@
-"""Runs the conformance cases on a Spark, and tells where it has other values."""
+"""Runs the conformance cases on a Spark, and finds the values that differ."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def prove(
     progress: Progress,
     cases: Sequence[ProofCase] = proof_cases(),
 ) -> EngineProof:
-    """The values of cases on an engine, compared with those that are due.
+    """Runs cases on an engine, and compares its values with the expected values.
 
-    :param folder: one that this process and Spark both see, for files; without it the cases of
-        files are not tried.
+    :param folder: a folder for files that this process and Spark both see; without it the cases
+        with files are not tried.
     :raises SparkError: Spark was lost, or hides its settings.
     """
     key, engine = engine_key(spark)
@@ -67,7 +67,7 @@ def prove(
 def _run(
     spark: SparkSession, case: ProofCase, number: int, folder: Path | None
 ) -> tuple[str, ...] | str:
-    """The value of each line of a case; or why it was not tried."""
+    """The value of each line of a case, or the reason why the case was not tried."""
     if case.since is not None and not has_types_since(spark, case.since):
         return f"needs Spark {case.since}"
     if folder is None and any(block.kind == "csv" for block in case.blocks):
