@@ -33,7 +33,7 @@ def main() -> int:
 
 
 def gate_job() -> None:
-    """The job as an entry point of the package."""
+    """Runs the gate job, as an entry point of the package."""
     code = main()
     # Some cluster managers show even `sys.exit(0)` as an exception.
     if code:

@@ -33,7 +33,7 @@ def dql(*arguments: str | Path, cwd: Path | None = None, stdin: str = "") -> Cal
 
 
 def dql_prints(*arguments: str | Path, code: int = 0) -> str:
-    """All that a call prints which ends with this code."""
+    """The output of a call of `dql`, which must end with this exit code."""
     call = dql(*arguments)
     assert call.returncode == code, call.output
     return call.output

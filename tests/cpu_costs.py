@@ -51,7 +51,8 @@ class CpuCosts:
 
 
 def _spent_s(process: int) -> float:
-    """Of a process and its children, those that have ended too if they were waited for."""
+    """The CPU seconds of a process and its children, including ended children that were waited
+    for."""
     try:
         stat = Path(f"/proc/{process}/stat").read_text(errors="replace")
     except OSError:

@@ -101,7 +101,8 @@ def redirects_in_a_loop(connection: socket.socket, over: threading.Event) -> Non
 
 
 def redirects_to_a_page(connection: socket.socket, over: threading.Event) -> None:
-    """As a login does: a GET of it is answered with 200, and the event is gone."""
+    """Redirects a POST to a login page: the GET that follows returns 200, and the event is
+    lost."""
     if _read_request(connection).startswith(b"POST"):
         connection.sendall(b"HTTP/1.1 302 Go\r\nLocation: /login\r\nContent-Length: 0\r\n\r\n")
     else:
@@ -149,7 +150,7 @@ ACCEPTS = {"drips its body", "has an endless body", "sends a bomb", "answers slo
 
 @contextmanager
 def endpoint(behave: Behaviour) -> Iterator[int]:
-    """The port of an endpoint that does this with every connection."""
+    """The port of an endpoint that calls `behave` with every connection."""
     over = threading.Event()
 
     def serve(connection: socket.socket) -> None:

@@ -27,7 +27,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Reply:
-    """What the server says; a body other than bytes is sent as JSON."""
+    """The response of the server; a body other than bytes is sent as JSON."""
 
     status: int = 200
     body: object = b""
@@ -36,7 +36,7 @@ class Reply:
 
 @contextmanager
 def http_stub(answer: Callable[[Asked], Reply | None]) -> Iterator[str]:
-    """The address of a server that answers so; nothing is a connection that is cut."""
+    """The address of a server that responds with `answer`; it cuts the connection for None."""
 
     class Handler(BaseHTTPRequestHandler):
         def reply(self) -> None:

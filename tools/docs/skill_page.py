@@ -1,7 +1,7 @@
-"""What agents read: a skill for writing rules, and `llms.txt`, the list of the pages.
+"""The pages for agents: a skill for writing rules, and `llms.txt`, the list of the pages.
 
 Both are made from the entries of the metrics, the pages of the codes and the pages of the docs, so
-that an agent is told what is true of this version.
+that they are true for this version.
 """
 
 from __future__ import annotations
