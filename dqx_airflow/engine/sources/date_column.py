@@ -118,7 +118,7 @@ class DateColumn:
         return f"CASE {cases} END"
 
     def _comparison(self, on: date) -> str:
-        """Spark SQL after a column that distinguishes a date from earlier dates: `= ...`, `>= ...`."""
+        """The SQL after a column that separates a date from earlier dates: `= ...` or `>= ...`."""
         if self.is_timestamp:
             return f">= {self._beginning(on)}"
         return f"= {quote_literal(self.value(on))}"
