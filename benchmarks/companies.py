@@ -172,7 +172,8 @@ def company(family: Family, seed: int) -> Company:
 
 
 def _load(family: Family, dates: tuple[date, ...], rng: np.random.Generator) -> np.ndarray:
-    """What all datasets of a company share: weekdays, holidays, growth, shifts, campaigns."""
+    """The load that all datasets of a company share: weekdays, holidays, growth, shifts,
+    campaigns."""
     calendar, days = calendar_of(family), np.arange(DAYS)
     closed = {number for number, share in enumerate(family.weekdays) if share == 0}
     load = np.array([family.weekdays[on.weekday()] for on in dates])

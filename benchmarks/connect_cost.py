@@ -1,4 +1,4 @@
-"""What a gate over a warm Spark Connect server costs, beside a client written by hand.
+"""Compares the cost of a gate over a warm Spark Connect server with a client written by hand.
 
 The benchmark starts a server on this machine and stops it by its process id. The client by hand
 runs one query with the same six aggregates, in a fresh process that imports the client only.
@@ -114,7 +114,7 @@ class Cost:
 
 @contextmanager
 def server(folder: Path) -> Iterator[str]:
-    """Starts a Spark Connect server and gives its address."""
+    """Starts a Spark Connect server and yields its address."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port = found.getsockname()[1]

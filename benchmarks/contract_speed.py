@@ -1,4 +1,5 @@
-"""What a contract costs without Spark: reading it, compiling it to a suite, checking the suite.
+"""Measures the cost of a contract without Spark: reading it, compiling it to a suite, checking the
+suite.
 
 The goal for a contract of 100 fields is one second. The first line is a fresh process; the others
 are a process that is warm. All figures are processor time.

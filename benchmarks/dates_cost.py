@@ -1,4 +1,4 @@
-"""What a range of dates costs in one call, beside a single scan of the same bytes.
+"""Compares the cost of a range of dates in one call with a single scan of the same bytes.
 
 The table is partitioned by date. Measured are all dates of the range in one call, with
 `day_over_day`; the same assertions once over all rows, as a table without dates; and the dates in

@@ -19,7 +19,7 @@ def title(found: Json, name: str) -> str:
 
 
 def costs_of(runs: Sequence[Json], kind: str) -> Costs:
-    """The costs of an engine, one per round: of several warm runs of a round, the median."""
+    """The costs of an engine, one per round: the median if a round has several warm runs."""
     return [None if "error" in run else middle(run[kind]) for run in runs]
 
 

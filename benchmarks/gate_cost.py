@@ -1,4 +1,5 @@
-"""What one gate costs in Spark: jobs, stages, tasks and bytes read, from the event log."""
+"""Measures the cost of one gate in Spark: jobs, stages, tasks and bytes read, from the event
+log."""
 
 from __future__ import annotations
 

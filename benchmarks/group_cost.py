@@ -1,4 +1,4 @@
-"""What assertions `for each` group cost, beside an aggregate written by hand.
+"""Compares the cost of assertions `for each` group with an aggregate written by hand.
 
 Twenty assertions `for each country` over five columns take one grouped pass and a verdict per
 group. By hand it is one `groupBy` with the same aggregates, collected. Each round runs both in

@@ -40,7 +40,7 @@ sys.exit(done.returncode)
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a command used, and how it ended: 0 if all assertions passed."""
+    """The resources that a command used, and its exit code: 0 if all assertions passed."""
 
     cpu_s: float
     peak_gb: float

@@ -1,4 +1,4 @@
-"""What importing the operator costs, against importing SparkSubmitOperator alone."""
+"""Compares the time to import the operator with the time to import SparkSubmitOperator alone."""
 
 from __future__ import annotations
 

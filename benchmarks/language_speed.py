@@ -1,4 +1,5 @@
-"""What the language costs: starting `dql check`, and a check against lark's parsing alone."""
+"""Measures the cost of the language: starting `dql check`, and a check against lark's parsing
+alone."""
 
 from __future__ import annotations
 

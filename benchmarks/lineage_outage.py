@@ -1,4 +1,5 @@
-"""How long a gate waits for lineage, from its first event to its last, per broken endpoint."""
+"""Measures how long a gate waits for lineage, from its first event to its last, per broken
+endpoint."""
 
 from __future__ import annotations
 

@@ -131,7 +131,8 @@ def _daily(series: Series, values: pd.Series, metric: str) -> pd.Series:
 
 
 def by_sigmas(series: Series, days: int, step: int) -> set[date]:
-    """Beyond three standard deviations from the mean of the days before, `step` days apart."""
+    """The dates of values beyond three standard deviations from the mean of the days before, `step`
+    days apart."""
     daily = _daily(series, series.values, series.metric)
     found = set()
     for at in range(LEARNT, len(daily)):

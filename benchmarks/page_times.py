@@ -1,4 +1,4 @@
-"""How long the pages in the Airflow UI take after many runs of many gates.
+"""Measures the pages in the Airflow UI after many runs of many gates.
 
     python -m benchmarks.page_times [--gates 200] [--runs 10000] [--rounds 5]
 

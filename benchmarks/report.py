@@ -108,7 +108,7 @@ def _rounds(count: int) -> str:
 
 
 def _baseline(found: Json, runs: Mapping[str, Sequence[Json]], spark: str) -> str:
-    """The naive plan on the same Spark."""
+    """The name of the naive plan on the same Spark."""
     for name, own in runs.items():
         is_naive = title(found, name) == title(found, NAIVE)
         if is_naive and any(run.get("spark") == spark for run in own):

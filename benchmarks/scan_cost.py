@@ -1,4 +1,4 @@
-"""What the scan costs beside plans written by hand.
+"""Compares the cost of the scan with plans written by hand.
 
 The workload and the two plans, a naive and a tuned one, are in `workload`. Each round runs all of
 them in turn, in changing order; the figures are medians of the ratios within a round. On a busy

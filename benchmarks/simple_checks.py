@@ -16,7 +16,7 @@ from workload import of_days
 
 
 class Kind(Enum):
-    """What a check demands of its columns.
+    """The condition of a check on its columns.
 
     Tools treat nulls differently: for cuallee and PyDeequ a null is outside of every range, for
     cuallee a key with a null is a duplicate. So only columns for null checks have nulls.
@@ -44,7 +44,7 @@ class SimpleCheck:
         return self.columns[0]
 
     def said_in(self, words: Mapping[Kind, str]) -> str:
-        """The check in a language that has these words for its kind.
+        """The check in another language, from templates by kind.
 
         >>> check = SimpleCheck("a", Kind.LEAST, ("c",), least=3)
         >>> check.said_in({Kind.LEAST: "min({column}) >= {least}"})
@@ -61,7 +61,7 @@ Verdicts = dict[str, bool]
 def day_by_day(
     verify: Callable[[Any, Any, Sequence[SimpleCheck]], Verdicts],
 ) -> Callable[[Any, str, Sequence[date], Sequence[SimpleCheck]], Verdicts]:
-    """For a tool that judges one frame: judges each day of a table, one after the other.
+    """Wraps a tool that judges one frame: judges each day of a table, one after the other.
 
     A check passes if it passes on every day. A table without dates is judged as a whole.
     """

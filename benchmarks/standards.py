@@ -76,7 +76,7 @@ contracts do not match the schema of their standard.
 
 @dataclass(frozen=True)
 class Reading:
-    """What happened to one contract as written. `found` has the first error of each code."""
+    """The result of reading one contract as written. `found` has the first error of each code."""
 
     name: str
     verdict: str

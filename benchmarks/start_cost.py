@@ -1,4 +1,5 @@
-"""What starting costs: a whole gate and an empty spark-submit job, with and without an archive.
+"""Measures the cost of starting: a whole gate and an empty spark-submit job, with and without an
+archive.
 
 The naive and the tuned plan by hand run as jobs as well, with the JVM options, settings and archive
 of a gate. Each round runs all of them in turn, in changing order; the figures are medians of the

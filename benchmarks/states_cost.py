@@ -1,4 +1,5 @@
-"""What stored states save: a window of days against a single day, and the window once more.
+"""Measures the savings of stored states: a window of days against a single day, and the window once
+more.
 
 The workload is that of `workload`, on parquet with a folder per date. The window takes the mean
 over eight days of every metric that has one, and the other metrics of the day alone. A run is warm
@@ -47,7 +48,7 @@ def window_suite() -> str:
 
 
 def _over_days(text: str) -> str:
-    """`mean(sum(a), n 8) > 0` for `sum(a) > 0`."""
+    """An assertion over the mean of eight days: `mean(sum(a), n 8) > 0` for `sum(a) > 0`."""
     if text.startswith(OF_A_DAY):
         return text
     operator = next(word for word in OPERATORS if f" {word} " in text)

@@ -1,8 +1,9 @@
-"""What a results store of many runs costs: each question in its own process, and the writes.
+"""Measures the cost of a results store of many runs: each query in a separate process, and the
+writes.
 
     python benchmarks/store_scale.py [--runs 250000] [--writes 2000] [--old 50000] [--root FOLDER]
 
-Prints Markdown: the wall seconds, processor seconds and peak memory of each question.
+Prints Markdown: the wall seconds, processor seconds and peak memory of each query.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _OPEN = "from dqx_airflow.results.query import StoredResults; store = StoredResu
 
 
 def questions(last: Run) -> dict[str, Sequence[str]]:
-    """The arguments of a Python process for each question, by its name."""
+    """The arguments of a Python process for each query, by the name of the query."""
     dql = [*DQL, "results"]
     until = f"__import__('datetime').date.fromisoformat('{last.date}')"
     gates = sorted(GATES)[:10]

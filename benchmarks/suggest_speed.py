@@ -1,4 +1,4 @@
-"""How long `dql suggest` takes, beside the same aggregates written by hand with Arrow.
+"""Compares the time of `dql suggest` with the same aggregates written by hand with Arrow.
 
     python -m benchmarks.suggest_speed [--rows 1000000] [--columns 100]
 

@@ -121,7 +121,7 @@ def corruptions(given: dict[str, Any]) -> dict[str, Callable[[pd.DataFrame, Any]
 
 
 def measured(suite: Suite, on: date, rows: pd.DataFrame) -> PastDay:
-    """What a gate would store of a day."""
+    """The values that a gate would store for a day."""
     plain = rows.astype(object).where(rows.notna(), None)
     db = MemoryDatabase({"data": plain.to_dict("records")}, date_columns={"data": "ds"})
     together = Measurements()

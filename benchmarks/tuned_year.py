@@ -161,7 +161,7 @@ def watch_text(dataset: str, country: str | None) -> str:
 
 
 def watched_days(dataset: str, year: Company) -> list[PastDay]:
-    """The days with everything that `watch` asks for: columns that never have a NULL or a value of
+    """The days with all metrics that `watch` requests: columns that never have a NULL or a value of
     their own follow from the others."""
     claims = claims_on(COLUMNS, DatasetRef(dataset))
     names = [f"{dataset}.watch.{kind}.{column}" for kind, column in claims]
@@ -209,7 +209,7 @@ def _constant(name: str, value: float, low: float, high: float) -> str:
 
 
 def past_days(dataset: str, year: Company) -> list[PastDay]:
-    """What a gate would have stored of each day that has data."""
+    """The days with data, with the values that a gate would have stored."""
     rows, columns = (
         year.parts[dataset]["rows"],
         {name: year.values[f"{dataset}.{name}"] for name in ASSERTIONS},
@@ -264,7 +264,7 @@ class Tuning:
     """The assertions that an approved proposal changed."""
 
     def learn(self, most_labels: int) -> None:
-        """Half a year of labels and proposals."""
+        """Labels and tunes the suites through the first half of the year."""
         asked: Counter[tuple[str, str]] = Counter()
         noise: Counter[tuple[str, str]] = Counter()
         past = {name: past_days(name, self.year) for name in self.texts}
@@ -463,7 +463,7 @@ def judged(named: tuple[str, int], labels: int) -> Judged:
 
 
 def usual_days(year: Company, key: str, judged: range) -> list[UsualLimits | None]:
-    """What is usual for an assertion on some days."""
+    """The usual limits of an assertion on some days."""
     known = [None if math.isnan(value) else value for value in year.values[key].tolist()]
     days = [DayBefore(year.dates[n], known[max(0, n - DEFAULT_DAYS) : n]) for n in judged]
     is_volume = key.partition(".")[2] in ("rows", "amount", "keys")
@@ -532,7 +532,7 @@ def main() -> None:
 
 
 def _verdict(rule: str, scores: dict[str, Score]) -> str:
-    """Whether a rule reaches the goal: 80% fewer false alarms than fixed limits, half of those of
+    """The verdict on a rule. Its goal: 80% fewer false alarms than fixed limits, half as many as
     three standard deviations, and fewer misses than either."""
     own, fixed, sigma = scores[rule], scores["fixed"], scores["3 sigma"]
     fewer = [1 - own.false_alarms / max(other.false_alarms, 1) for other in (fixed, sigma)]

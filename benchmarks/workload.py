@@ -207,7 +207,8 @@ def copied_keys(frame: Any, key: Sequence[str]) -> int:
 
 
 def copied_keys_by_hash(frame: Any, key: Sequence[str]) -> int:
-    """The same, but faster: if no hash occurs twice, no key does, and hashes are cheap to count."""
+    """The number of keys that occur more than once, found by hashes: if no hash occurs twice, no
+    key does, and hashes are cheap to count."""
     hashes = frame.selectExpr(f"xxhash64({', '.join(key)}) AS hash").repartition("hash")
     copies = hashes.selectExpr("count(1) OVER (PARTITION BY hash) AS copies")
     most = copies.selectExpr("max(copies)").collect()[0][0]

@@ -30,7 +30,8 @@ def main() -> None:
         spark = its.spark
 
         def judged(table: str) -> dict[str, bool]:
-            """The verdicts that were asked for: ours, for example, also include `not_empty`."""
+            """The verdicts on the checks of the benchmark: ours, for example, also include
+            `not_empty`."""
             found = its.engine.judge(spark, table)
             return {name: holds for name, holds in found.items() if name in CHECKS}
 

@@ -25,9 +25,10 @@ class Environment:
 
 @dataclass(frozen=True)
 class Engine:
-    """Something that judges a table. `module` is that of benchmarks/peers/engines.
+    """An engine that judges a table. `module` is its module in benchmarks/peers/engines.
 
-    Without an environment it runs in that of this project.
+    Without an `environment` it runs in the environment of this project.
+
     """
 
     title: str
@@ -37,7 +38,7 @@ class Engine:
 
 @dataclass(frozen=True)
 class Interpreter:
-    """A Python that has an engine, and the jar that the engine needs."""
+    """The Python of an engine, and the jar that the engine needs."""
 
     python: Path
     variables: Mapping[str, str]

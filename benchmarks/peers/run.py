@@ -107,7 +107,7 @@ def compare(options: argparse.Namespace, cache: Path) -> dict[str, Any]:
 
 
 def note(verdicts: dict[str, dict[str, bool]], said: Mapping[str, Mapping[str, bool]]) -> None:
-    """Adds the verdicts of a run on each table; a check that failed once counts as failed."""
+    """Adds the verdicts of a run on each table: a check that failed once counts as failed."""
     for table, judged in said.items():
         known = verdicts.setdefault(table, {})
         for check, holds in judged.items():

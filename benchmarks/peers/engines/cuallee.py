@@ -57,6 +57,6 @@ def verify(spark: Any, frame: Any, checks: Sequence[SimpleCheck]) -> dict[str, b
 
 
 def _verdicts(check: Any, names: Collection[str], frame: Any) -> dict[str, bool]:
-    """The verdicts by position: the rules have no names."""
+    """The verdicts by name, matched to rules by position: the rules have no names."""
     found = check.validate(frame).orderBy("id").collect()
     return {name: row.status == "PASS" for name, row in zip(names, found, strict=True)}

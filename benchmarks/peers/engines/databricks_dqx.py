@@ -24,7 +24,8 @@ def judge(spark: Any, table: str) -> dict[str, bool]:
 
 @day_by_day
 def verify(spark: Any, frame: Any, checks: Sequence[SimpleCheck]) -> dict[str, bool]:
-    """A limit for every row costs less than one of an extreme, which is a window over all rows."""
+    """Judges extremes by a limit for every row, which costs less than an extreme: a window over all
+    rows."""
     return _verdicts(spark, frame, [_RULES[check.kind](check) for check in checks])
 
 

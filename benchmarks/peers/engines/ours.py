@@ -32,7 +32,7 @@ def judge(spark: Any, table: str) -> dict[str, bool]:
 def verify(
     spark: Any, table: str, dates: Sequence[date], checks: Sequence[SimpleCheck]
 ) -> dict[str, bool]:
-    """Several days are a window: the check is on the mean of a metric over them."""
+    """Judges the table; with several days, each check is on the mean of a metric over them."""
     suite = suite_of(checks, window=len(dates) if len(dates) > 1 else None)
     return verdicts_of(spark, _dataset(table, "event_date" if dates else None), suite)
 

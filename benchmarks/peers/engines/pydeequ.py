@@ -27,7 +27,8 @@ def verify(spark: Any, frame: Any, checks: Sequence[SimpleCheck]) -> dict[str, b
 def _verdicts(
     spark: Any, frame: Any, constraints: Mapping[str, Callable[[Any], Any]]
 ) -> dict[str, bool]:
-    """Each constraint is in a check of its own, because only checks have names."""
+    """The verdicts by name. Each constraint is in a separate check, because only checks have
+    names."""
     run = VerificationSuite(spark).onData(frame)
     for name, add in constraints.items():
         run = run.addCheck(add(Check(spark, CheckLevel.Error, name)))

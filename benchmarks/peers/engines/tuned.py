@@ -17,7 +17,7 @@ __all__ = ["judge", "verify"]
 def verify(
     spark: Any, table: str, dates: Sequence[date], checks: Sequence[SimpleCheck]
 ) -> dict[str, bool]:
-    """Several days in one grouping, which computes extremes and nulls once per column."""
+    """Judges several days in one grouping, which computes extremes and nulls once per column."""
     whole = spark.read.parquet(table)
     frame = of_days(whole, dates) if dates else whole
     day = ("event_date",) if len(dates) > 1 else ()
