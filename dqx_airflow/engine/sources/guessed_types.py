@@ -28,7 +28,7 @@ from pyspark.sql import types as T
 from dqx_airflow.datasets.reader_options import given_options, is_on, option_of
 from dqx_airflow.engine.session.spark_errors import is_out_of_memory, spark_failures
 from dqx_airflow.engine.session.spark_versions import objection_to_guessed_json, type_named
-from dqx_airflow.engine.sources import text_files
+from dqx_airflow.engine.sources import csv_quotes, text_files
 from dqx_airflow.engine.sources.listing import DatasetFiles, newest_paths
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import can_be_cast, cast_sql, quote_name
@@ -119,10 +119,6 @@ def read_texts(
             frame = text_files.with_faults_as_lines(frame, besides, faults, _LINE)
         else:
             frame = text_files.with_faults_raised(frame, besides, faults)
-    keeps_lines = ref.format == "csv" and declared.has_lines and not is_sent
-    if keeps_lines and (open_lines := open_lines_of(source, len(strings.columns))):
-        texts = source.texts(declared.in_folders)
-        frame = text_files.with_faults_as_lines(frame, texts, open_lines, _LINE)
     frame, kept = declared.cast(frame, strings.columns)
     return frame, replace(kept, is_sampled=is_sampled)
 
@@ -164,6 +160,7 @@ class _DeclaredFiles:
         frames: list[DataFrame] = []
         all_columns: dict[str, T.DataType] = {}
         places: list[str] | list[list[str]] = groups or [source.place]
+        may_quote = _may_quote(source)
         for place in places:
             reader = source.strict_reader().option("inferSchema", "false")
             names = [name for name in reader.load(place).schema.names if self._is_in_files(name)]
@@ -175,7 +172,7 @@ class _DeclaredFiles:
             columns: dict[str, T.DataType] = dict.fromkeys(names, T.StringType())
             frame = self._read(columns, place)
             safe = _with_safe_lines(frame, names[0]) if groups and self.has_lines else frame
-            frames.append(safe)
+            frames.append(self._with_misread_lines(safe, len(names), place, may_quote=may_quote))
             all_columns |= {
                 name: kind
                 for name, kind in columns.items()
@@ -183,6 +180,21 @@ class _DeclaredFiles:
             }
         frame = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
         return _Strings(frame, all_columns)
+
+    def _with_misread_lines(
+        self, frame: DataFrame, columns: int, place: str | list[str], *, may_quote: bool
+    ) -> DataFrame:
+        """The frame with a malformed line for each that Spark splits into as many values as there
+        are columns, but not as it is meant."""
+        source = self.source
+        if not self.has_lines or is_on(source.ref, "multiLine"):
+            return frame
+        options = given_options(source.ref)
+        faults = csv_quotes.misread_lines(options, columns, may_quote=may_quote)
+        if not faults:
+            return frame
+        texts = source.texts(self.in_folders, place)
+        return text_files.with_faults_as_lines(frame, texts, faults, _LINE)
 
     def sent(self) -> _Strings:
         """The strings of CSV files that are read here."""
@@ -268,20 +280,25 @@ def faults_of(ref: DatasetRef, struct: T.StructType, *, is_sampled: bool = False
         return text_files.json_faults(given_options(ref), struct, is_inferred=not is_part)
     # A value may continue on the next line.
     if ref.format == "csv" and is_on(ref, "multiLine"):
-        return text_files.csv_faults(given_options(ref))
+        return csv_quotes.faults_of_file(given_options(ref))
     return {}
 
 
-def open_lines_of(source: DatasetFiles, columns: int) -> dict[str, str]:
-    """The fault of a line of CSV that ends within quotes, with its condition, if it may occur."""
+def faults_of_lines(source: DatasetFiles, columns: int) -> dict[str, str]:
+    """What Spark's reader would misread in the lines of CSV files, each with its condition.
+
+    :param columns: the number of columns of the files.
+    """
     ref = source.ref
     if ref.is_lenient or is_on(ref, "multiLine"):
         return {}
-    faults = text_files.open_line_faults(given_options(ref), columns)
-    quote = option_of(ref, "quote") or '"'
-    if not faults or not text_files.may_contain(source.path, source.listed, quote):
-        return {}
-    return faults
+    return csv_quotes.faults_of_lines(given_options(ref), columns, may_quote=_may_quote(source))
+
+
+def _may_quote(source: DatasetFiles) -> bool:
+    """False if no file has a quote."""
+    quote = option_of(source.ref, "quote") or '"'
+    return text_files.may_contain(source.path, source.listed, quote)
 
 
 def _with_safe_lines(frame: DataFrame, column: str) -> DataFrame:

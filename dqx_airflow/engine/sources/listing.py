@@ -436,10 +436,13 @@ class DatasetFiles:
         strict = self._reader(self.ref.format).options(**_STRICT.get(self.ref.format, {}))
         return strict.options(**given_options(self.ref))
 
-    def texts(self, in_folders: Sequence[StructField] = ()) -> DataFrame:
+    def texts(
+        self, in_folders: Sequence[StructField] = (), place: str | list[str] | None = None
+    ) -> DataFrame:
         """The files as plain text, line by line, or each as a whole if values may have line breaks.
 
         :param in_folders: the columns of folders, if they are needed.
+        :param place: some of the files; by default all of them.
         """
         taken = {
             name: text
@@ -453,7 +456,7 @@ class DatasetFiles:
             reader = reader.option("encoding", encoding)
         if in_folders:
             reader = reader.schema(StructType([StructField("value", StringType()), *in_folders]))
-        return reader.load(self.place)
+        return reader.load(self.place if place is None else place)
 
     def _reader(self, format: str) -> DataFrameReader:
         reader = self.spark.read.format(format)

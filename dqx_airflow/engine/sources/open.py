@@ -37,9 +37,9 @@ from dqx_airflow.engine.sources.delta_table import (
 from dqx_airflow.engine.sources.footers import UNREADABLE, merges_schemas
 from dqx_airflow.engine.sources.guessed_types import (
     faults_of,
+    faults_of_lines,
     guess_csv,
     guess_json,
-    open_lines_of,
     read_texts,
 )
 from dqx_airflow.engine.sources.jdbc import open_database_table
@@ -526,7 +526,7 @@ def _faults_of_texts(source: DatasetFiles, struct: StructType) -> dict[str, str]
     faults = faults_of(source.ref, struct)
     if source.ref.format == "csv":
         in_files = [name for name in struct.names if name not in source.folders]
-        faults |= open_lines_of(source, len(in_files))
+        faults |= faults_of_lines(source, len(in_files))
     return faults
 
 

@@ -340,7 +340,7 @@ def with_json_layout(ref: DatasetRef, location: str, files: Sequence[DataFile]) 
         return ref
     filled = [file for file in files if file.size > 0]
     try:
-        answers = read_each(location, filled, _is_document)
+        answers = read_each(location, filled, is_document)
     except (OSError, ValueError):
         return ref
     documents = [file.path for file, answer in zip(filled, answers, strict=True) if answer]
@@ -356,7 +356,7 @@ def with_json_layout(ref: DatasetRef, location: str, files: Sequence[DataFile]) 
     return replace(ref, options=(*ref.options, ("multiLine", "true")))
 
 
-def _is_document(system: FileSystem, file: DataFile) -> bool | None:
+def is_document(system: FileSystem, file: DataFile) -> bool | None:
     """True for a value over several lines; None if both layouts read the same, or neither.
 
     :raises OSError: the file cannot be read.
@@ -383,7 +383,7 @@ RAISED = "dqx: "
 _LINE = "value"
 """The column of plain text."""
 _FAULT = "dqx: fault"
-_DECODED = ("utf-16", "utf-16le", "utf-16be", "utf-32")
+_DECODED = ("utf-16", "utf-16le", "utf-16be", "utf-32", "iso-8859-1")
 _PARSING = (
     *("allowBackslashEscapingAnyCharacter", "allowComments", "allowNonNumericNumbers"),
     *("allowNumericLeadingZeros", "allowSingleQuotes", "allowUnquotedControlChars"),
@@ -391,7 +391,6 @@ _PARSING = (
 )
 _DEEPEST = 6
 MORE, TWICE = "a line has more than one JSON value", "a JSON object has a duplicate field"
-_OPEN = "an unclosed quote, or one closed in the middle of a value"
 
 
 def json_faults(
@@ -404,7 +403,7 @@ def json_faults(
     :param is_inferred: true if Spark has read all objects to infer their columns. It then has
         rejected those that repeat a field.
     """
-    value = f"trim(LEADING '\ufeff' FROM {_text(options)})"
+    value = f"trim(LEADING '\ufeff' FROM {text_of(options)})"
     by_name = {name.lower(): text for name, text in options.items()}
     parsing = {name: by_name[name.lower()] for name in _PARSING if name.lower() in by_name}
     permissive = _map({**parsing, "mode": "PERMISSIVE"})
@@ -430,68 +429,7 @@ def json_faults(
     return {**conditions, TWICE: names_twice}
 
 
-def csv_faults(options: Mapping[str, str]) -> dict[str, str]:
-    """Possible faults of a whole CSV file, each with its condition as Spark SQL."""
-    by_name = {name.lower(): text for name, text in options.items()}
-    quote, escape = by_name.get("quote", '"'), by_name.get("escape", "\\")
-    if quote in ("", "\x00"):
-        return {}
-    quoted, escaping = re.escape(quote), re.escape(escape or quote)
-    break_ = re.escape(by_name["linesep"]) if by_name.get("linesep") else r"\r\n|\r|\n"
-    between = re.escape(_unescaped(by_name.get("sep", by_name.get("delimiter", ","))))
-    blanks = "[ \\t]*+"
-    leading = blanks if by_name.get("ignoreleadingwhitespace", "").lower() == "true" else ""
-    trailing = blanks if by_name.get("ignoretrailingwhitespace", "").lower() == "true" else ""
-    end = rf"(?={trailing}(?:{between}|{break_}|\z))"
-    # Possessive, so that the length of a file does not affect the stack.
-    inner = quoted * 2
-    if by_name.get("unescapedquotehandling", "").upper() == "STOP_AT_CLOSING_QUOTE":
-        inner = rf"{quoted}(?!{trailing}(?:{between}|{break_}|\z))"
-    escaped = "" if escape in ("", quote) else rf"|{escaping}(?s:.)"
-    special = _in_class(quote + (escape if escaped else ""))
-    value = (
-        rf"{leading}{quoted}(?:[^{special}]{escaped}|{inner})*+{quoted}{end}{trailing}|"
-        rf"(?!{leading}{quoted})(?:(?!{between}|{break_})(?s:.))*+"
-    )
-    comment = by_name.get("comment", "")
-    lines = (
-        "" if not comment else rf"(?:(?<=\A|\n|\r){re.escape(comment)}[^\r\n]*+(?:{break_}|\z))*+"
-    )
-    whole = rf"\A(?:{lines}(?:{value})(?:{between}|{break_}))*+{lines}(?:{value})\z"
-    return {_OPEN: f"NOT ({_text(options)} RLIKE {quote_literal(whole)})"}
-
-
 SOME_LINE = "a line does not match the columns"
-LINE_ENDS_IN_QUOTES = "a line ends within a value in quotes"
-
-
-def open_line_faults(options: Mapping[str, str], columns: int) -> dict[str, str]:
-    """Lines of CSV that end within a value in quotes although they have as many values as there
-    are columns, with the condition as Spark SQL: Spark would close the quotes there.
-
-    Others are malformed to Spark, too. With another `unescapedQuoteHandling`, it decides.
-    """
-    by_name = {name.lower(): text for name, text in options.items()}
-    quote, escape = by_name.get("quote", '"'), by_name.get("escape", "\\")
-    if quote in ("", "\x00") or "unescapedquotehandling" in by_name:
-        return {}
-    quoted, escaping = re.escape(quote), re.escape(escape or quote)
-    between = re.escape(_unescaped(by_name.get("sep", by_name.get("delimiter", ","))))
-    blanks = "[ \\t]*+"
-    leading = blanks if by_name.get("ignoreleadingwhitespace", "").lower() == "true" else ""
-    is_own = escape not in ("", quote)
-    special = _in_class(quote + (escape if is_own else ""))
-    inside = rf"(?:[^{special}]{f'|{escaping}.' if is_own else ''}|{quoted}{quoted})*+"
-    rest = rf"(?:(?!{between}).)*+"
-    value = rf"(?:{leading}{quoted}{inside}{quoted}{rest}|(?!{leading}{quoted}){rest})"
-    lone = rf"{escaping}?+" if is_own else ""
-    open_line = rf"\A(?:{value}{between}){{{columns - 1}}}{leading}{quoted}{inside}{lone}\z"
-    text = _text(options)
-    conditions = [f"instr({text}, {quote_literal(quote)}) > 0"]
-    if comment := by_name.get("comment"):
-        conditions.append(f"NOT startswith({text}, {quote_literal(comment)})")
-    conditions.append(f"{text} RLIKE {quote_literal(open_line)}")
-    return {LINE_ENDS_IN_QUOTES: f"({' AND '.join(conditions)})"}
 
 
 def may_contain(location: str, files: Sequence[DataFile], text: str) -> bool:
@@ -551,7 +489,8 @@ def with_faults_as_lines(
     return frame.unionByName(texts.where(condition).select(*columns))
 
 
-def _text(options: Mapping[str, str]) -> str:
+def text_of(options: Mapping[str, str]) -> str:
+    """The text of a line or a file, as Spark SQL."""
     by_name = {name.lower(): text for name, text in options.items()}
     encoding = by_name.get("encoding", by_name.get("charset", "")).lower()
     if encoding in _DECODED:
@@ -599,14 +538,6 @@ def _depth(kind: DataType) -> int:
         case MapType():
             return 1 + _depth(kind.valueType)
     return 0
-
-
-def _in_class(characters: str) -> str:
-    return "".join(f"\\{character}" for character in dict.fromkeys(characters))
-
-
-def _unescaped(separator: str) -> str:
-    return separator.replace("\\t", "\t")
 
 
 MOST_SENT_BYTES = 50_000_000
