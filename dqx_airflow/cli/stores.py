@@ -22,7 +22,6 @@ import typer
 from dqx_airflow.cli import command
 from dqx_airflow.errors import RequestError, StoreError, first_line
 from dqx_airflow.limits import LONGEST_TIME_S, MOST_LISTED
-from dqx_airflow.values.files import local_path
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -282,6 +281,7 @@ def flush(
     :param timeout: The maximum duration, in seconds.
     """
     from dqx_airflow.lineage import spool as spools
+    from dqx_airflow.values.files import local_path
 
     if spool is None and (root is None or "://" in local_path(root)):
         raise RequestError(

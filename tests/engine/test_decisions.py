@@ -22,7 +22,7 @@ from dqx_airflow.results import store
 from dqx_airflow.results.decisions import acceptance_of, new_waiver, write_waivers
 from dqx_airflow.results.incidents import stored_incidents, write_notes
 from dqx_airflow.results.query import RunsWanted, StoredResults, read_report
-from dqx_airflow.results.receipts import verify_table
+from dqx_airflow.results.verify import verify_table
 from dqx_airflow.values import Attempt, DatasetRef, GateReport, GateRequest, Outcome, Verdict
 
 pytestmark = pytest.mark.spark

@@ -23,7 +23,7 @@ from dqx_airflow.engine.job import run_gates
 from dqx_airflow.results.decisions import new_waiver, write_waivers
 from dqx_airflow.results.incidents import notes_from
 from dqx_airflow.results.query import StoredResults
-from dqx_airflow.results.receipts import verify_table
+from dqx_airflow.results.verify import verify_table
 from dqx_airflow.values import (
     Attempt,
     DatasetRef,

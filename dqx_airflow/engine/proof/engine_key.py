@@ -23,7 +23,7 @@ from dqx_airflow.engine.proof.operations import widened
 from dqx_airflow.engine.session.engines import VERSIONS, switches_in
 from dqx_airflow.engine.session.sail import engine_version, sail_version
 from dqx_airflow.engine.session.spark_session import SQL_DEFAULTS, settings_of
-from dqx_airflow.engine.session.spark_versions import release_of
+from dqx_airflow.engine.session.spark_versions import are_of_one_release
 from dqx_airflow.errors import SparkError
 from dqx_airflow.values import EngineProof
 from dqx_airflow.values.json_form import from_json
@@ -197,7 +197,7 @@ def _distance(engine: Mapping[str, Any], proven: Mapping[str, Any]) -> int | Non
             return _SAME
     has_settings = "settings" in engine
     is_alike = _switches(engine) == _switches(proven)
-    if has_settings and is_alike and release_of(spark) == release_of(proven_spark):
+    if has_settings and is_alike and are_of_one_release(spark, proven_spark):
         return _ALIKE
     return _OTHER
 

@@ -62,6 +62,11 @@ def release_of(version: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", version)[:2]))
 
 
+def are_of_one_release(first: str, second: str) -> bool:
+    """True if two versions differ in their patch at most."""
+    return release_of(first) == release_of(second)
+
+
 def is_version_of_spark(version: str) -> bool:
     """True if the version that a server reports is a version of Spark, in the form of any platform:
     versions of other engines are below 3.5."""
