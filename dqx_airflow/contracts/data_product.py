@@ -14,12 +14,12 @@ from dqx_airflow.contracts.schema import schema_errors
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean
 
 NamedContract: TypeAlias = tuple[Scalar, Scalar | None]
-"""The id of a contract, and the version, if any, as a port names them."""
+"""The id of a contract, and the version, if any, as written in a port."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataProduct:
-    """What the ports of a data product name, and the diagnostics of its document."""
+    """The contracts in the ports of a data product, and the diagnostics of its document."""
 
     contracts: tuple[NamedContract, ...]
     diagnostics: tuple[Diagnostic, ...]
@@ -27,9 +27,9 @@ class DataProduct:
 
 
 def read_data_product(document: Document, variables: MappingType[str, str]) -> DataProduct:
-    """The data product in a document.
+    """Reads the data product in a document.
 
-    :param variables: the values that it may know.
+    :param variables: the values of its variables.
     """
     diagnostics = list(document.diagnostics)
     root = Variables(variables, diagnostics.append, are_defined=True).in_document(document).root
@@ -59,9 +59,9 @@ def _given(node: Mapping, key: str) -> Scalar | None:
 
 
 def unresolved(product: DataProduct, contracts: Iterable[Contract]) -> Iterator[Diagnostic]:
-    """The contracts, and the versions of them, that ports name and that do not exist.
+    """Reports contracts and versions in ports that do not exist.
 
-    :param contracts: all versions of those that exist.
+    :param contracts: all versions of the existing contracts.
     """
     versions: dict[str, list[Contract]] = {}
     for contract in contracts:
@@ -78,6 +78,6 @@ def unresolved(product: DataProduct, contracts: Iterable[Contract]) -> Iterator[
 
 
 def _is(contract: Contract, version: str) -> bool:
-    """Whether a contract is of a version as ports write it: also as `v1.0.0`."""
+    """Whether a contract has the version written in a port, which may be `v1.0.0`."""
     forms = (version, version.removeprefix("v"))
     return any(objection_to_version(contract, form) is None for form in forms)

@@ -1,5 +1,5 @@
-"""Blocks of DataLex, which name the contract that they implement, bound to their manifests: the
-columns of their queries, the impact of a new manifest (seed 000).
+"""Binds blocks of DataLex to the contracts that they implement: checks the columns of their queries
+against the manifest, and determines the impact of a new manifest (seed 000).
 
 Only a certified block can have errors. For a draft they are warnings, so that no one is blocked,
 but they are always reported.
@@ -38,9 +38,9 @@ _FORM = "write domain.Entity.contract_name@1"
 
 
 def check_block(block: Block, manifest: Manifest | None) -> tuple[Diagnostic, ...]:
-    """The diagnostics of a block and its contract; none if it names no contract.
+    """The diagnostics of a block and its contract; none for a block without a contract.
 
-    :param manifest: None if none was found.
+    :param manifest: None if no manifest was found.
     """
     diagnostics = [*_status(block)]
     is_certified = block.text("status") == CERTIFIED
@@ -51,7 +51,7 @@ def check_block(block: Block, manifest: Manifest | None) -> tuple[Diagnostic, ..
 
 
 def reference_of(block: Block) -> tuple[str, int | None] | None:
-    """The id and the pinned version of the contract that a block names, if they are valid."""
+    """The id and the pinned version of the contract of a block, if they are valid."""
     written = block.text("datalex_contract")
     return parsed_reference(written) if written is not None else None
 
@@ -63,8 +63,7 @@ def parsed_reference(written: str) -> tuple[str, int | None] | None:
 
 
 def promise_of(block: Block, manifest: Manifest) -> ManifestContract | None:
-    """The contract that a block names: the pinned version, or else the newest; None if it does not
-    exist."""
+    """The contract of a block: the pinned version, or else the newest; None if it is missing."""
     reference = reference_of(block)
     if reference is None:
         return None
@@ -136,7 +135,7 @@ def _nearest_id(written: str, manifest: Manifest | None) -> str | None:
 
 
 def _outputs(block: Block, promise: ManifestContract, manifest: Manifest) -> Iterator[Diagnostic]:
-    """Whether every output of the contract is a column of the query."""
+    """Reports outputs of the contract that are not columns of the query."""
     wanted = [output.name for output in promise.outputs]
     query = block.text("query")
     place = block.span_of("query")
@@ -183,8 +182,8 @@ _DEEPEST = 100
 class Outputs:
     """The names of the columns of a query in order, `None` for those without a name.
 
-    `unknown` says why there may be further columns, for example because of a star; None if there
-    are none. `problem` says why the text is not a query.
+    `unknown` is the reason why there may be further columns, for example a star; None if there are
+    none. `problem` is the reason why the text is not a query.
     """
 
     names: tuple[str | None, ...] = ()
@@ -231,7 +230,7 @@ def _referred(match: re.Match[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _QueryScope:
-    """What a query can read: the known columns of tables, and the queries defined around it."""
+    """The scope of a query: the known columns of tables, and the queries defined around it."""
 
     tables: Tables
     defined: dict[str, Outputs] = field(default_factory=dict)
@@ -348,8 +347,8 @@ MANIFEST_NAME = "datalex-manifest.json"
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A certified block and the contract that it names, `commerce.Customer.active@1`; a `problem`
-    if it violates it."""
+    """A certified block and its contract, `commerce.Customer.active@1`; `problem` is set if the
+    block violates the contract."""
 
     block: str
     contract: str
@@ -366,7 +365,7 @@ class CheckedBlocks:
 
     @property
     def is_bound(self) -> bool:
-        """True if a certified block names a contract: an invalid manifest is then an error."""
+        """True if a certified block has a contract: an invalid manifest is then an error."""
         return any(
             block.text("status") == CERTIFIED and "datalex_contract" in block.settings
             for block in self.blocks
@@ -414,8 +413,8 @@ def find_manifest(folder: Path) -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class Impact:
-    """A block whose contract changed. `reasons` are why it breaks; without any, `advice` says what
-    is new. Only an `is_certified` block is broken: others are drafts.
+    """A block whose contract changed. `reasons` are the reasons why it breaks; without any,
+    `advice` describes the changes. Only an `is_certified` block is broken: others are drafts.
 
     `contract` is the id with the version that the block relied on: `commerce.Customer.active@1`.
     """
@@ -435,7 +434,7 @@ class Impact:
 def impact(old: Manifest, new: Manifest, blocks: Iterable[Block]) -> tuple[Impact, ...]:
     """The blocks affected by the new manifest, in order.
 
-    A pinned block is affected by its version only, any other one by the newest version.
+    A pinned block is affected only by its version, a block without a pin by the newest version.
     """
     return tuple(effect for block in blocks if (effect := _impact_on(block, old, new)) is not None)
 

@@ -1,6 +1,6 @@
 """Base class of the demands of contracts: wording, quality dimension, strictness, export.
 
-The kinds are in `contracts.demands`, each with all that its readers ask of it.
+The kinds are in `contracts.demands`, each with everything that its readers need.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _UNITS = (("days", 86400), ("hours", 3600), ("minutes", 60), ("seconds", 1))
 
 
 def literal_text(value: object) -> str:
-    """A value as contracts write it."""
+    """A value in the notation of contracts."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return "null" if value is None else str(value)
@@ -181,7 +181,7 @@ class Condition:
         return by_op[self.op]
 
     def order(self, new: Condition) -> Order:
-        """What another condition on the same number allows, compared with this one."""
+        """The strictness of a new condition on the same number, compared with this one."""
         return order_of(not self._covers(new), not new._covers(self))
 
     def _covers(self, other: Condition) -> bool:
@@ -192,7 +192,7 @@ class Condition:
 
 
 NONE = Condition("==", 0)
-"""Nothing is counted."""
+"""The condition that a count is 0."""
 
 
 # The form of all kinds ---------------------------------------------------------------------------
@@ -211,7 +211,7 @@ _WORDS: Mapping[str, Callable[[Any], str]] = {
     **dict.fromkeys(_SQL, one_line),
     "values": values_text,
 }
-"""How the words of a demand show a field, by its name."""
+"""Functions that format a field of a demand for `words`, by the name of the field."""
 
 
 @dataclass_transform(frozen_default=True)
@@ -222,16 +222,17 @@ class Demand:
     words: ClassVar[str] = ""
     """The demand in a few words, with its fields in braces."""
     dimension: ClassVar[str | None] = None
-    """The quality dimension that it measures, in the terms of ODCS; None if that depends on its
-    rule."""
+    """The quality dimension that the demand measures, in the terms of ODCS; None if it depends on
+    the rule."""
     subject_fields: ClassVar[tuple[str, ...]] = ()
-    """The fields that two versions of it have in common."""
+    """The fields that identify a demand: they are equal in two versions of it."""
     stricter: ClassVar[Mapping[str, Callable[[Any, Any], Order]]] = {}
-    """The fields whose values can be compared; if another one differs, the demands cannot."""
+    """The fields whose values can be compared, each with its function; if another field differs,
+    the demands cannot be compared."""
     is_quality: ClassVar[bool] = False
-    """Whether it says more about the data than a schema does."""
+    """Whether it is a demand on the data beyond its schema."""
     is_by_type: ClassVar[bool] = False
-    """Whether `1` and `true` are not the same for it, as they are for Python."""
+    """Whether it distinguishes `1` from `true`, unlike Python."""
     is_required: ClassVar[bool] = False
     """Whether no value of the column may be NULL."""
     odcs_types: ClassVar[tuple[str, ...]] = ()
@@ -239,7 +240,7 @@ class Demand:
     is_service_level: ClassVar[bool] = False
     """Whether it is about the time and volume of deliveries."""
     odcs_property: ClassVar[str | None] = None
-    """What `slaProperties` of ODCS call it, if they have it."""
+    """The name of the service level in `slaProperties` of ODCS; None if it has none."""
 
     def __init_subclass__(cls, **properties: Any) -> None:
         """Makes a kind a dataclass, with its properties: `class Required(Demand, words="not
@@ -259,12 +260,12 @@ class Demand:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The columns that identify a row if it holds; none for other kinds."""
+        """The columns that identify a row if the demand holds; none for other kinds."""
         return ()
 
     @property
     def named_columns(self) -> tuple[str, ...]:
-        """The columns of the model that it names."""
+        """The columns of the model in the demand."""
         columns = (value for name, value in self._values.items() if name in _COLUMNS)
         return tuple(
             name
@@ -274,32 +275,32 @@ class Demand:
 
     @property
     def subject(self) -> tuple[Any, ...]:
-        """What it is about; two demands with the same subject are versions of one."""
+        """The identity of the demand; two demands with the same subject are versions of one."""
         return (type(self), *(getattr(self, name) for name in self.subject_fields))
 
     def claim(self, context: RuleContext) -> CompiledClaim | EnforcedByType:
-        """What it claims in DQL.
+        """Compiles the demand to a claim in DQL.
 
         :raises NoCounterpartError: DQL cannot express it, with the reason.
         """
         raise NotImplementedError
 
     def expectation(self, place: ExportedRule) -> Expectation:
-        """The expectation of Great Expectations that is equivalent to it.
+        """The expectation of Great Expectations that is equivalent to the demand.
 
         :raises NoCounterpartError: there is none.
         """
         raise NoCounterpartError(NO_EXPECTATION)
 
     def keywords(self, *, is_array: bool) -> dict[str, Any] | None:
-        """Its keyword in a JSON Schema, with the value; None if there is none for it.
+        """The keyword for the demand in a JSON Schema, with its value; None without one.
 
         :param is_array: the values are arrays, whose items are counted.
         """
         return None
 
     def order(self, new: Any, *, is_whole: bool = False) -> Order:
-        """What another version of it allows, compared with this one.
+        """The strictness of a new version of the demand, compared with this one.
 
         :param is_whole: the values are integers, so that `> 0` is equivalent to `>= 1`.
         """

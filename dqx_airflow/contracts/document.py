@@ -85,7 +85,7 @@ class Mapping:
         return entry.node if entry else None
 
     def items(self, key: str) -> tuple[Node, ...]:
-        """What is in the list at a key."""
+        """The items of the list at a key; none if it is not a list."""
         child = self.get(key)
         return child.items if isinstance(child, Sequence) else ()
 
@@ -108,7 +108,7 @@ class Mapping:
         return child.text if isinstance(child, Scalar) and child.value is not None else None
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """The texts in a list at a key; a single text is a list of one."""
+        """The strings in the list at a key; a single string counts as a list."""
         alone = self.text(key)
         return (alone,) if alone is not None else tuple(item.text for item in self.scalars(key))
 
@@ -182,7 +182,8 @@ _is_plain_word = re.compile(r"[\w$-]+").fullmatch
 
 
 def show_path(path: Path) -> str:
-    """`models.orders.quality[0].mustBe`, with backticks around keys that are not plain words."""
+    """A path as text, such as `models.orders.quality[0].mustBe`, with backticks around keys that
+    are not plain words."""
     shown = ""
     for part in path:
         if isinstance(part, int):
@@ -194,7 +195,7 @@ def show_path(path: Path) -> str:
 
 
 def plain_value(node: Node | None) -> Any:
-    """The node as dicts, lists and plain values."""
+    """The node as dicts, lists and scalars."""
     match node:
         case Mapping():
             return {key: plain_value(entry.node) for key, entry in node.entries.items()}
@@ -206,7 +207,7 @@ def plain_value(node: Node | None) -> Any:
 
 
 def children(node: Node) -> tuple[Node, ...]:
-    """What is in a mapping or a sequence."""
+    """The child nodes of a mapping or a sequence; none for a scalar."""
     if isinstance(node, Mapping):
         return tuple(entry.node for entry in node.entries.values())
     return node.items if isinstance(node, Sequence) else ()
@@ -560,11 +561,12 @@ class References:
     prepare: Callable[[Document], Document] = lambda document: document
     """Applied to each document that is read."""
     _parsed: dict[str, Document] = field(default_factory=dict)
-    """The documents of other files as written, also of those that nothing used refers to."""
+    """The documents of other files as written, including files that only unused nodes refer to."""
     _documents: dict[str, Document] = field(default_factory=dict)
     _circles: dict[Span, bool] = field(default_factory=dict)
-    """Whether the target of a reference leads back to it, by its position."""
-    _told: set[Span] = field(default_factory=set)
+    """Whether the target of a reference leads back to the reference, by its position."""
+    _reported: set[Span] = field(default_factory=set)
+    """The positions of references with a reported error."""
 
     def __post_init__(self) -> None:
         self._documents[self.top.source.name] = self.top
@@ -606,7 +608,7 @@ class References:
         return self._parsed[source.name]
 
     def resolve(self, node: Mapping) -> Mapping:
-        """The mapping with the contents that it includes; its own keys win."""
+        """The mapping with the contents that its `$ref` includes; its own keys win."""
         entries = dict(node.entries)
         chain: list[Scalar] = []
         mapping = node
@@ -631,7 +633,7 @@ class References:
         return Mapping(entries, node.path, node.span)
 
     def _leads_back(self, target: Mapping, reference: Scalar) -> bool:
-        """True if something within a target refers back, directly or indirectly.
+        """True if a node within a target refers back to it, directly or indirectly.
 
         Empty targets that refer to each other are found because they form a chain.
         """
@@ -708,8 +710,8 @@ class References:
         return self._documents[source.name]
 
     def _error(self, name: str, reference: Scalar, *related: Related, **named: Any) -> None:
-        if reference.span not in self._told:
-            self._told.add(reference.span)
+        if reference.span not in self._reported:
+            self._reported.add(reference.span)
             self.report(mistake(name, reference.span, *related, **named))
 
 
@@ -746,7 +748,7 @@ class _Size:
 
 class _Expansion:
     """Computes the sizes of nodes, each once. A `$ref` that leads back to itself, or nowhere,
-    includes nothing: what follows it reports that.
+    includes nothing: the error is reported when it is resolved.
 
     It has no recursion, since a chain of `$ref`s may be as long as the files.
     """
@@ -758,7 +760,7 @@ class _Expansion:
         """The target of each mapping with a `$ref`, by its `id`."""
 
     def size_of(self, root: Node) -> _Size:
-        """The size of a document; of the first node that is too large, if there is one."""
+        """The size of a document, or of the first node in it that is too large."""
         begun: set[int] = set()
         waiting = [(root, False)]
         while waiting:
@@ -777,8 +779,8 @@ class _Expansion:
         return self.sizes[id(root)]
 
     def _sum(self, node: Node) -> _Size:
-        """The size of a node, from those of its children and of its target. What is not measured
-        yet encloses the node."""
+        """The size of a node, from the sizes of its children and its target. A target without a
+        size encloses the node, and counts nothing."""
         nodes = 1
         levels = 0
         included = 0
@@ -805,7 +807,7 @@ class _Expansion:
         return _Size(nodes, levels, included, reference)
 
     def _target_of(self, node: Node) -> Node | None:
-        """The node that the `$ref` of a mapping leads to; it is remembered."""
+        """The target of the `$ref` of a mapping, which is cached; None without one."""
         reference = node.get("$ref") if isinstance(node, Mapping) else None
         if not isinstance(reference, Scalar):
             return None
@@ -848,9 +850,9 @@ def given_variables(
 
 
 def refuse_secrets(variables: MappingType[str, str], option: str = "variables:") -> None:
-    """Refuses variables whose name or value looks like one of a secret: results show them.
+    """Refuses variables whose name or value looks like a secret: results show them.
 
-    :raises RequestError: one may be a secret.
+    :raises RequestError: a variable may be a secret.
     """
     for name, value in variables.items():
         if is_secret_setting(name) or may_be_secret(value):
@@ -860,8 +862,8 @@ def refuse_secrets(variables: MappingType[str, str], option: str = "variables:")
 
 @dataclass(slots=True)
 class Variables:
-    """The variables of one contract; None keeps all references. Other dialects and versions have
-    none: a reference there is text, which a warning says."""
+    """The variables of one contract; None keeps all references. Dialects and versions without
+    variables treat a reference as text, and report a warning."""
 
     known: MappingType[str, str] | None
     report: Callable[[Diagnostic], None]

@@ -1,6 +1,6 @@
-"""A first contract from the current contents of a table: observed, drafted, written in a dialect.
+"""Drafts a first contract from the current contents of a table, and writes it in a dialect.
 
-An observation is not a promise: a draft is a proposal, and says so.
+An observation is not a promise: a draft is a proposal, and is marked as such.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dqx_airflow.values import SourceFile
 class ObservedColumn:
     """A column: its type in Spark, and the properties of its values.
 
-    `values` are all values, for strings with few distinct ones; `pattern` matches all strings.
+    `values` are all values, for strings with few distinct values; `pattern` matches all strings.
     Neither is recorded for personal data.
     """
 
@@ -53,7 +53,7 @@ class ObservedColumn:
 class ObservedTable:
     """A table at a location, with the columns that identify its rows, if known.
 
-    `format` is that of its files, and None if the location is the name of a catalog table:
+    `format` is the format of its files, None if the location is the name of a catalog table:
     `catalog.schema.table`. `newest` is the newest date of its clock.
     """
 
@@ -86,7 +86,7 @@ _CLASSES = ((_DIGITS, str.isdigit), ("[A-Z]", str.isupper), ("[a-z]", str.islowe
 
 
 def common_pattern(texts: list[str]) -> str | None:
-    """The pattern of strings with a common structure that contains a number; None for all others.
+    """The pattern of strings with a common structure that contains a number; None without one.
 
     >>> common_pattern(["M0001", "M0317"])
     '^M[0-9]{4}$'

@@ -79,7 +79,7 @@ def steps_of(changes: Iterable[Change], scene: Scene) -> Iterator[EvolutionStep]
     """The steps for the changes of one model. All changes of a column share one successor."""
     succeeded: set[str | None] = set()
     done: set[tuple[Phase, str]] = set()
-    # A column is dropped after the partitions: those of the old table may need it.
+    # A column is dropped after the partitions: the partitions of the old table may need it.
     for change in sorted(changes, key=lambda item: item.kind.name != "partition_changed"):
         make = _STEPS.get(change.kind.name, _nothing_to_alter)
         if make in (_renamed, _replaced):
@@ -94,7 +94,7 @@ def steps_of(changes: Iterable[Change], scene: Scene) -> Iterator[EvolutionStep]
 
 
 class TableColumn(NamedTuple):
-    """A column, and the names that lead to it in Delta."""
+    """A column, and the names on its path in Delta."""
 
     item: Field
     parts: tuple[str, ...]
@@ -117,8 +117,8 @@ class TableColumn(NamedTuple):
 class Scene:
     """The context of the steps of one table.
 
-    `old` and `new` are the columns by their paths. `partitions` are those of the new table,
-    `old_partitions` the current ones. `major` is the number of the breaking version.
+    `old` and `new` are the columns by their paths. `partitions` are the partition columns of the
+    new table, `old_partitions` the current ones. `major` is the number of the breaking version.
     """
 
     table: str
@@ -151,8 +151,8 @@ class Scene:
         return [self.mapping(), statement] if is_mapped else [statement]
 
     def mapping(self) -> str:
-        """Column mapping, which separates names from those in the files: to drop or rename columns,
-        or for any characters in a name."""
+        """The statement that enables column mapping, which separates the names of columns from
+        their names in files: to drop or rename columns, or to allow any characters in a name."""
         return self.set_property("delta.columnMapping.mode", "name")
 
     def not_null(self, column: TableColumn) -> EvolutionStep:
@@ -249,7 +249,7 @@ def _widened(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
 
 
 def _replaced(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
-    """A column with another meaning or type: a successor replaces it."""
+    """The steps for a column with another meaning or type: a successor replaces it."""
     column = scene.new[change.column]
     before = scene.old.get(change.column, column)  # a renamed one is only found by its new name
     *above, name = column.parts
@@ -378,7 +378,7 @@ def _partitioned_by(paths: Iterable[str]) -> str:
 
 
 def quoted_table(name: str) -> str:
-    """A table as SQL writes it: each part of its name in backticks."""
+    """The name of a table in SQL: each of its parts in backticks."""
     return quote_name(*name.split("."))
 
 
@@ -466,7 +466,7 @@ def _releases(diff: Diff, steps: list[EvolutionStep]) -> Iterator[EvolutionRelea
 
 
 def _release_names(diff: Diff) -> tuple[str, str, str]:
-    """Two minor releases, then the major one."""
+    """The names of two minor releases, then of the major release."""
     first = version_of(diff.old.version)
     if first is None:
         return "1 of 3", "2 of 3", "3 of 3"

@@ -1,7 +1,7 @@
-"""The types of fields: their names in other languages, how Spark holds their values, and what
-is known about the type of an expression in the SQL of a contract.
+"""The types of fields: their names in other languages, their representation in Spark, and the types
+of expressions in the SQL of a contract.
 
-The names are those of `types.md`, which has a row for each type.
+The names are listed in `types.md`, which has a row for each type.
 """
 
 from __future__ import annotations
@@ -66,12 +66,13 @@ LONGEST = 38
 
 
 class Kind(NamedTuple):
-    """A type, as far as translations depend on it; `digits` and `scale` are those of a decimal.
+    """The properties of a type that translations of SQL depend on; `digits` and `scale` are the
+    sizes of a decimal.
 
     An `interval` is a number of microseconds in Spark. `int` has up to 32 bits, `whole` is an
-    integer and `number` a number of unknown size. `numeric` is a decimal of SQLite, which keeps a
-    whole one as an integer, and divides it as one. `stamp` is a timestamp, `moment` Oracle's DATE,
-    `midnight` that of a day in the zone of the session.
+    integer and `number` a number of unknown size. `numeric` is a decimal of SQLite, which stores a
+    value without a fraction as an integer, and divides it as an integer. `stamp` is a timestamp,
+    `moment` a DATE of Oracle, `midnight` the start of a day in the zone of the session.
     `shown` is a number with more digits than are shown, so that nothing is computed with it.
     `bytes` are text that is compared by its bytes, `padded` is text without its trailing spaces.
     """
@@ -90,7 +91,7 @@ _LONGEST_SCALES = {"snowflake": 12, "bigquery": 9}
 
 def columns_of(fields: Iterable[Field], sql_dialect: str) -> dict[str, Kind | None]:
     """The kinds of columns and of the fields of structs, by their paths in lower case; None if the
-    contract does not say it."""
+    contract does not state the type."""
     found: dict[str, Kind | None] = {}
     for item in fields:
         found[item.name.lower()] = _kind_of(item, sql_dialect)
@@ -126,7 +127,7 @@ def as_decimal(kind: Kind | None) -> Kind | None:
 
 
 def widest(kinds: Iterable[Kind | None]) -> Kind | None:
-    """The kind of a value that is one of several; `other` if they do not fit together."""
+    """The kind of a value that has one of several kinds; `other` if they have no common kind."""
     known = [kind for kind in dict.fromkeys(kinds) if kind != KINDS["null"]]
     if len(known) < 2:
         return known[0] if known else KINDS["null"]

@@ -1,11 +1,11 @@
-"""A contract in the form shared by all dialects: plain frozen values, each rule with its YAML
-position; and the paths of its columns as DQL writes them: `address.`zip code``.
+"""The model of a contract, shared by all dialects: frozen dataclasses, each rule with its YAML
+position; and the paths of its columns in the syntax of DQL: `address.`zip code``.
 
 A reader of a dialect creates a `Contract`; coverage, compilation, diff, lint and export depend on
-nothing else. A part of the document without a rule is a `Note`: documented, or unsupported.
+nothing else. A clause of the document without a rule is a `Note`: documented, or unsupported.
 
 Versions follow the rules of semver. Before 1.0.0 a breaking change may come with the second number,
-and any other with the third, as in semver.
+and any other change with the third, as in semver.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PART = re.compile(r"`(?P<quoted>(?:[^`]|``)*)`|(?P<plain>[^.`]+)")
 
 
 def column_path(name: str) -> str:
-    """A column as DQL writes it: in backticks unless it is a plain word."""
+    """A column in the syntax of DQL: in backticks unless it is a plain word."""
     if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         return name
     return "`" + name.replace("`", "``") + "`"
@@ -45,7 +45,7 @@ def parts_of(path: str) -> tuple[str, ...]:
 
 
 def plain_name(path: str) -> str:
-    """A column as other tools write it: without the backticks of DQL."""
+    """A column in the syntax of other tools: without the backticks of DQL."""
     return ".".join(parts_of(path))
 
 
@@ -65,8 +65,8 @@ class Dialect(WordEnum):
 
 
 class Treatment(WordEnum):
-    """The treatment of a clause. `CHECKED`: an assertion enforces it. `ACCEPTED`: nothing does, and
-    the contract names who accepts that."""
+    """The treatment of a clause. `CHECKED`: an assertion enforces it. `ACCEPTED`: no assertion
+    does, and the contract records who accepts the gap."""
 
     CHECKED = "checked"
     DOCUMENTED = "documented"
@@ -78,7 +78,7 @@ class Treatment(WordEnum):
 class Clause:
     """A statement of a contract: a leaf of the document.
 
-    `text` is its complete value as written, on one line.
+    `text` is the complete value as written, on one line.
     """
 
     path: str
@@ -90,8 +90,8 @@ class Clause:
 class Promise:
     """A check that the document states and no rule enforces: for one model, or for all of them.
 
-    `path` is that of all its clauses together, `name` is that of its assertion. The last three are
-    the properties of the rule in the document, as for `Rule`.
+    `path` is the common path of its clauses, `name` is the name that its assertion would have.
+    `dimension`, `tags` and `id` are properties of the rule in the document, as in `Rule`.
     """
 
     path: str
@@ -107,9 +107,9 @@ class Promise:
 class Note:
     """A clause without a rule, and the reason.
 
-    `code` is that of the mistake, if the clause itself is wrong: `status: activ`. The reason then
-    says what is wrong, and `help` what to write instead. `promise` is the check that the clause is
-    part of.
+    `code` is the code of the mistake, if the clause itself is wrong: `status: activ`. Then `reason`
+    describes the mistake, and `help` the correction. `promise` is the check to which the clause
+    belongs.
     """
 
     clause: Clause
@@ -122,9 +122,9 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class UnknownKey:
-    """A key that the dialect does not know at this position: a typo, or a key of another dialect.
+    """A key that the dialect does not define at this position: a typo, or a key of another dialect.
 
-    `path` is that of the value. `meant` is the known key of which it is probably a typo.
+    `path` is the path of the value. `meant` is the defined key of which it is probably a typo.
     `is_check`: it promises a check, which is not made.
     """
 
@@ -148,7 +148,7 @@ class Acceptance:
     span: Span = field(compare=False)
 
     def covers(self, path: str, name: str = "") -> bool:
-        """True for the clause at the path, and for those within it."""
+        """True for the clause at the path, and for clauses within it."""
         is_within = path.startswith(self.clause) and path[len(self.clause) :][:1] in ("", ".", "[")
         return is_within or self.clause == name
 
@@ -303,7 +303,7 @@ class Model:
         return tuple(item.path for item in self.fields if item.is_key)
 
     def narrowed(self, is_kept: Callable[[Demand], bool]) -> Model:
-        """The model with only the rules whose demand is kept, those of its fields included."""
+        """The model with only the rules whose demand is kept, including the rules of its fields."""
         fields = tuple(item.narrowed(is_kept) for item in self.fields)
         return replace(self, fields=fields, rules=_kept(self.rules, is_kept))
 
@@ -338,7 +338,7 @@ class Consumer:
 
 
 def day_of(text: str | None) -> date | None:
-    """The date in an ISO string; None for no string, and for an invalid one."""
+    """The date in an ISO string; None without a string, and for an invalid string."""
     return day_in(text[:10]) if text else None
 
 
@@ -413,7 +413,7 @@ class Contract:
 
     @property
     def responsible(self) -> Responsible | None:
-        """Who is responsible for the contract; None if it does not say."""
+        """The person or team responsible for the contract; None if it states none."""
         responsible = Responsible(self.owner, self.contacts, *astuple(self.incident))
         return responsible if responsible.facts else None
 
@@ -457,7 +457,7 @@ _VERSION = re.compile(
 
 
 class Bump(IntEnum):
-    """How far a version moves, or has to move."""
+    """The size of the step from one version to another, made or required."""
 
     NONE = 0
     PATCH = 1
@@ -503,7 +503,7 @@ class Version:
 
 
 def version_of(text: str | None) -> Version | None:
-    """The version in a text; None for no text, and for an invalid one."""
+    """The version in a text; None without a text, and for an invalid version."""
     match = _VERSION.fullmatch(text.strip()) if text else None
     if match is None:
         return None
@@ -514,7 +514,7 @@ def version_of(text: str | None) -> Version | None:
 
 
 def bump_between(old: Version, new: Version) -> Bump:
-    """How far the version has moved; not at all if it is the same, or a lower one."""
+    """The bump from one version to another; none if the new version is equal or lower."""
     if new <= old:
         return Bump.NONE
     for number, bump in enumerate((Bump.MAJOR, Bump.MINOR, Bump.PATCH)):
@@ -527,7 +527,7 @@ def bump_between(old: Version, new: Version) -> Bump:
 
 
 def is_enough(old: Version, new: Version, due: Bump) -> bool:
-    """True if a version has moved as far as changes require.
+    """True if the bump between two versions is as large as changes require.
 
     For a version with one number, compatible changes need no bump: any version that is not lower is
     enough. With two numbers, patches need none.

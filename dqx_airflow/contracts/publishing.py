@@ -56,7 +56,7 @@ class PublishedVersion:
 def newest_of(
     published: Iterable[PublishedVersion], pin: str | None = None
 ) -> PublishedVersion | None:
-    """The newest version, of those that a pin such as `2.3` accepts; None if there is none."""
+    """The newest version that a pin such as `2.3` accepts; None if there is none."""
     accepted = (
         one for one in published if pin is None or objection_to_version(one.contract, pin) is None
     )
@@ -65,7 +65,7 @@ def newest_of(
 
 @dataclass(frozen=True, slots=True)
 class Blocker:
-    """Why a version must not be published, and what to do instead."""
+    """A reason why a version must not be published, with advice."""
 
     problem: str
     hint: str
@@ -78,9 +78,9 @@ def _blocker(name: str, /, **named: object) -> Blocker:
 def objections(
     contract: Contract, digest: str, published: Sequence[PublishedVersion], on: date
 ) -> tuple[Blocker, ...]:
-    """All objections to publishing a contract on a date; none for one that is published.
+    """All objections to publishing a contract on a date; none if it is already published.
 
-    :param published: the published versions of its id, in order.
+    :param published: the published versions with its id, in order.
     """
     if reader_of(contract.dialect).versions_models:
         return (_blocker("manifest"),)
@@ -208,7 +208,8 @@ def _is_ending(contract: Contract) -> bool:
 
 
 def _overlap_too_short(base: PublishedVersion, contract: Contract, on: date) -> Iterator[Blocker]:
-    """Both versions are written for at least this many days before the old one ends."""
+    """The objection if the old version ends before both versions were written for the required
+    number of days."""
     old, new = base.contract.lifecycle, contract.lifecycle
     days = max(old.dual_write_days or 0, new.dual_write_days or 0)
     begin = max(day_of(new.effective_date) or on, on)
@@ -266,10 +267,10 @@ def rfc_draft(contract: Contract) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRemark:
-    """What a release does to a contract besides changing it: it is new, it is deleted, or one of
-    its consumers pins a version that no contract has any longer.
+    """A remark on a contract in a release, other than its changes: the contract is new or deleted,
+    or a consumer pins a version that no longer exists.
 
-    `facts` are its machine-readable form. `falls_short`: consumers may still rely on it.
+    `facts` is the machine-readable form. `falls_short`: consumers may still rely on the contract.
     """
 
     contract: Contract
@@ -280,7 +281,7 @@ class ReleaseRemark:
 
 @dataclass(frozen=True, slots=True)
 class ReleasedContracts:
-    """The contracts that change, and what there is to say about others."""
+    """The changes of contracts in a release, and remarks on other contracts."""
 
     diffs: tuple[Diff, ...]
     remarks: tuple[ReleaseRemark, ...]

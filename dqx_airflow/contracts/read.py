@@ -58,11 +58,11 @@ def read_contract(
     *,
     variables: MappingType[str, str] | None = MappingProxyType({}),
 ) -> ReadContract:
-    """The contract in a text.
+    """Reads the contract in a text.
 
-    :param read: reads the files that `$ref` names.
-    :param variables: the values that the contract may know; None keeps the references as text, for
-        what only stores the contract.
+    :param read: reads the files that a `$ref` refers to.
+    :param variables: the values of variables in the contract; None keeps references to variables as
+        text, for callers that only store the contract.
     """
     document = read_document(source)
     diagnostics = list(document.diagnostics)

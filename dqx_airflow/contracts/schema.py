@@ -1,4 +1,4 @@
-"""A document compared with the JSON Schema of its dialect: unknown keys, and other errors."""
+"""Compares a document with the JSON Schema of its dialect: unknown keys, and other errors."""
 
 from __future__ import annotations
 
@@ -57,8 +57,9 @@ _MOST_COMPARED = 2_000
 """At most this many different unknown keys of a contract are compared with the known ones."""
 
 STATES = "x-states"
-"""In the schema: what unknown keys of a mapping may state: `rules`, or `sections` with rules. Typos
-of known keys count in `sections`, and alone with `typos`, if additional keys are allowed."""
+"""The key in a schema with the contents that unknown keys of a mapping may have: `rules`, or
+`sections` with rules. If additional keys are allowed, typos of known keys count in `sections`; with
+`typos`, only they count."""
 
 _STATED = _CHECKS | {"true", "false", "yes", "no", "on", "off", "y", "n"}
 _DELAY = re.compile(r"_p\d+(_|$)")
@@ -78,7 +79,7 @@ def unknown_keys(
 
 
 def meant_key(key: str, known: Collection[str], *, is_open: bool = False) -> str | None:
-    """The known key that was probably meant: in another spelling, a typo, or a synonym.
+    """The known key that was probably meant by another spelling, a typo, or a synonym.
 
     :param is_open: additional keys are allowed, so a typo of a synonym may well be meant.
     """
@@ -134,10 +135,10 @@ def _is_check(key: str, node: Node, meant: str | None, states: Collection[str | 
 def _drops_content(
     key: str, node: Node, meant: str | None, owner: Mapping, known: Collection[str]
 ) -> bool:
-    """True if something that may be enforced has no effect because the key is unknown, in a dialect
-    that allows additional keys: parts of the contract, a type, a check by another name.
+    """True if content that could be enforced has no effect because its key is unknown, in a dialect
+    that allows additional keys: elements of the contract, a type, a check by another name.
 
-    :param meant: the known key, whether it is there or not.
+    :param meant: the known key that was probably meant, present or not.
     """
     folded = folded_word(key)
     types = _TYPE_KEYS & {*known}
@@ -159,7 +160,7 @@ def _is_type_name(node: Node) -> bool:
 
 
 def _may_hold_checks(key: str, node: Node) -> bool:
-    """True for a mapping or a list, unless its key describes and no key below names a check."""
+    """True for a mapping or a list, unless its key describes and no key below means a check."""
     if isinstance(node, Scalar) or not children(node):
         return False
     words = {word.lower() for word in _WORDS.findall(key)}
@@ -189,7 +190,7 @@ def _check_word(key: str, *, takes_slips: bool = True) -> str | None:
 
 def _states_check(key: str, node: Node) -> bool:
     """True if an unknown key of a field or of a quality rule may state a constraint: by a word in
-    it, or because its value is no remark."""
+    the key, or because its value is not a remark."""
     words = {word.lower() for word in _WORDS.findall(key)}
     if _check_word(key) is not None or words & _RULE_WORDS:
         return True
@@ -206,7 +207,7 @@ def _is_prose(node: Scalar) -> bool:
 
 
 def has_misspelled(node: Mapping, key: str) -> bool:
-    """True if a key of the mapping is a typo of one that is missing."""
+    """True if a key of the mapping is a typo of `key`, which is missing."""
     return key not in node.entries and any(slip_of(other, [key]) for other in node.entries)
 
 
@@ -278,7 +279,7 @@ class _Walk:
         *,
         has_more: bool,
     ) -> UnknownKey | None:
-        """An unknown key of a mapping; None if it may be one of your own.
+        """An unknown key of a mapping; None if it may be a custom key of the user.
 
         :param has_more: the schema describes additional keys.
         """
@@ -313,7 +314,7 @@ class _Walk:
         return _drops_content(entry.key, entry.node, near, owner, known)
 
     def _alternatives(self, parts: tuple[Any, ...]) -> Iterator[Any]:
-        """The parts of the schema that may apply, including nested ones."""
+        """The subschemas that may apply, including nested ones."""
         waiting, seen = list(parts), set[int]()
         while waiting:
             part = waiting.pop(0)
@@ -349,7 +350,7 @@ _LONGEST = 60
 
 @cache
 def load_schema(name: str) -> dict[str, Any]:
-    """The JSON Schema of a dialect. Those of the standards were written by `tools/schemas`."""
+    """The JSON Schema of a dialect. `tools/schemas` wrote the schemas of the standards."""
     text = files(__package__).joinpath(f"schemas/{name}.schema.json").read_text(encoding="utf-8")
     schema: dict[str, Any] = json.loads(text)
     return schema
@@ -376,7 +377,7 @@ def validator_of(name: str) -> Any:
 
 
 def _causes(error: Any) -> Iterator[Any]:
-    """The errors of one of several alternatives: the one that fits best."""
+    """The errors of the alternative in the schema that fits best."""
     if error.validator not in ("anyOf", "oneOf") or not error.context:
         yield error
         return

@@ -1,6 +1,6 @@
 """The users of a contract, and the version that they use: listed consumers, gates, code, blocks.
 
-Code is read as text: it is never imported, so it needs none of its packages. A constant such as
+Code is parsed, never imported, so its packages are not needed. A constant such as
 `CONTRACT = Path(__file__).parent / "contracts" / "orders.yaml"` counts if the file binds it once;
 values built at run time are unknown.
 """
@@ -67,11 +67,11 @@ def _names_bound(node: ast.AST) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class ContractCall:
-    """A call of `function` that names a contract.
+    """A call of `function` with a contract.
 
-    `name` is the task's, if it has one. `contract` is the path, or the text, and None if it is
-    unknown before run time. `pin` is None if the call names no version; one that is unknown before
-    run time is given as written.
+    `name` is the name of the task, if it has one. `contract` is the path or the text of the
+    contract, None if unknown before run time. `pin` is the pinned version, None without one; a
+    version that is unknown before run time is given as written.
     """
 
     function: str
@@ -102,7 +102,7 @@ _FUNCTIONS = {
 
 
 def contract_calls(source: SourceFile, place: Path) -> tuple[ContractCall, ...] | str:
-    """The calls in a file that name a contract, in order; or why it cannot be read.
+    """The calls in a file with a contract, in order; or the reason why the file cannot be read.
 
     :param place: the path of the file, for `__file__`.
     """
@@ -120,8 +120,8 @@ def contract_calls(source: SourceFile, place: Path) -> tuple[ContractCall, ...] 
 
 @dataclass(frozen=True, slots=True)
 class _CodeReader:
-    """Reads the calls of a file. `bound` are the names that it binds once, with their values, and
-    `names` its imports from this package."""
+    """Reads the calls in a file. `bound` are the names that the file binds once, with their values,
+    and `names` its imports from this package."""
 
     source: SourceFile
     place: Path
@@ -300,8 +300,8 @@ CODE_ENDINGS = (".py", ".dql")
 def uses_in(files: Iterable[Path], contract_id: str) -> UsesInCode:
     """The uses of a contract in files, in order.
 
-    The path of a contract is resolved as by a gate: next to the file that names it, then in the
-    working directory.
+    The path of a contract is resolved as by a gate: relative to the file that contains it, then to
+    the working directory.
     """
     found = UsesInCode(contract_id)
     for file in files:
@@ -343,7 +343,7 @@ class UsesInCode:
                 self.uses.append(ConsumerUse(name, call.function, call.pin, version, call.span))
 
     def _contract(self, call: ContractCall, file: Path) -> Contract | str:
-        """The contract that a call names, or why it is unknown."""
+        """The contract in a call, or the reason why it is unknown."""
         if call.contract is None:
             return "its contract is not known before it runs"
         if "\n" in call.contract:
@@ -380,7 +380,8 @@ def _in_blocks(source: SourceFile, contract_id: str) -> Iterator[ConsumerUse]:
 def promise_reliances(
     manifest: Manifest, contract_id: str, uses: Iterable[ConsumerUse]
 ) -> tuple[Reliance, ...]:
-    """What is relied on: the pinned version, or else the newest of the manifest."""
+    """The versions that uses of a contract rely on: the pinned version, or else the newest in the
+    manifest."""
     versions = [str(promise.version) for promise in manifest.versions_of(contract_id)]
     reliances = []
     for use in uses:
@@ -396,8 +397,8 @@ def promise_reliances(
 class ConsumerUse:
     """A user of a contract: a listed team, a gate, a task, a job, a block.
 
-    `pin` is the version written there. Without one, `version` is the version that is read or was
-    enforced, if known. `span` is its position in code.
+    `pin` is the version written in the use. Without one, `version` is the version that is read or
+    was enforced, if known. `span` is the position in code.
     """
 
     name: str
@@ -411,7 +412,7 @@ class ConsumerUse:
 class Reliance:
     """A use, and the version that it relies on; None if no published version fits.
 
-    `concern` says what is wrong with that version, or is None.
+    `concern` describes a problem with that version; None without one.
     """
 
     use: ConsumerUse
@@ -422,7 +423,8 @@ class Reliance:
 def reliances(
     published: Sequence[PublishedVersion], on: date, uses: Iterable[ConsumerUse] = ()
 ) -> tuple[Reliance, ...]:
-    """What is relied on: the pinned version, else the one that is read, else the newest.
+    """The versions that uses of a contract rely on: the pinned version, else the version that is
+    read, else the newest version.
 
     Former consumers that are no longer listed are left out.
 

@@ -48,9 +48,10 @@ class EnforcedByType:
 
 @dataclass(frozen=True, slots=True)
 class RuleContext:
-    """A rule in its context. `way` leads from the column to the field; empty without a field. `ref`
-    is the dataset of the model and `on` the date of its data, if known. If it `is_filtered`, it is
-    about some of the rows, which SQL with a query of its own cannot express."""
+    """A rule in its context. `way` is the path of fields from the column to the field of the rule;
+    empty without a field. `ref` is the dataset of the model and `on` the date of its data, if
+    known. A rule that `is_filtered` applies to some of the rows, which SQL with a query of its own
+    cannot express."""
 
     contract: Contract
     model: Model
@@ -77,10 +78,10 @@ class RuleContext:
         return len(self.reachable) == len(self.way)
 
     def dataset(self, written: str) -> str:
-        """The dataset of a table: a model of the contract by its name, its location, or its place
+        """The dataset of a table: a model of the contract by its name, its location, or its name
         on a server (`public.orders`), or else the name as written.
 
-        Without a server that names a schema, the default schemas of databases are assumed.
+        Without a server that has a schema, the default schemas of databases are assumed.
         """
         wanted = written.replace("`", "").lower()
         for model in self.contract.models:
@@ -113,7 +114,7 @@ class RuleContext:
 
     @property
     def _has_schemas(self) -> bool:
-        """True if a server names the schema of its tables."""
+        """True if a server has a schema for its tables."""
         places = (server.location or "" for server in self.contract.servers)
         return any(place.endswith(".{model}") and "/" not in place for place in places)
 
@@ -138,7 +139,10 @@ query = partial(sql, function="query")
 
 
 def no_rows(expression: str, share: float = 1.0, of: str = "num_rows()") -> CompiledClaim:
-    """A number of rows is 0, or at most what a share of the evaluated ones allows."""
+    """The claim that a number of rows is 0, or at most the rest of the share of evaluated rows.
+
+    :param expression: the number of failing rows, as DQL.
+    :param of: the number of evaluated rows, as DQL."""
     if share >= 1:
         return compared(expression, NONE)
     rest = show_number(terms.share(round(1 - share, 12)))
@@ -149,7 +153,7 @@ _PLACEHOLDER = re.compile(r"(?<!\\[pPx])\$?\{\{?\s*(?P<name>[A-Za-z_]\w*)\s*\}?\
 """`\\p{L}` in a regular expression is none."""
 _QUOTES = "\"`'."
 _BACKTICKS = (None, "spark", "databricks", "hive", "mysql", "bigquery", "clickhouse")
-"""Dialects in which double quotes are those of strings."""
+"""Dialects in which double quotes delimit strings, and backticks names."""
 _QUALIFIER = re.compile(
     r"""["`\[]?\$?\{\{?\s*(?:schema|dataset|database|catalog|project)\s*\}?\}["`\]]?\s*\.\s*""",
     re.IGNORECASE,
@@ -159,8 +163,8 @@ _QUALIFIER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class SqlScope:
-    """What SQL is about: the rows of the dataset `name`; the dataset of each table in it, and the
-    fields of each dataset, none if they are unknown."""
+    """The scope of SQL in a contract: it judges rows of the dataset `name`. `dataset` returns the
+    dataset of a table in the SQL, `fields_of` the fields of a dataset, none if unknown."""
 
     name: str
     dataset: Callable[[str], str] = lambda table: table
@@ -224,7 +228,7 @@ def placeholders(context: RuleContext) -> dict[str, str]:
 def row_meaning(
     context: RuleContext, predicate: str, sql_dialect: str | None
 ) -> nodes.Expression | RowSql | TableSql | Query:
-    """The meaning of an SQL predicate over the rows of a model.
+    """Translates an SQL predicate over the rows of a model.
 
     :raises NoCounterpartError: it is not a single read-only expression, or has other placeholders.
     """
@@ -238,8 +242,8 @@ def row_meaning(
 def query_meaning(
     context: RuleContext, written: str, sql_dialect: str | None
 ) -> Query | TableSql | nodes.Expression:
-    """The meaning of a query that returns one value; of one that counts rows of the model the
-    predicate that is true for these.
+    """Translates a query that returns one value. A query that counts rows of the model becomes the
+    predicate that is true for these rows.
 
     :raises NoCounterpartError: it is not a single query, or has other placeholders.
     """
@@ -309,7 +313,7 @@ class ExportedRule:
         return {"mostly": self.rule.share} if self.rule.share < 1 else {}
 
     def of(self, demand: Demand) -> Expectation:
-        """The expectation of another demand in its place.
+        """The expectation of another demand at the position of this rule.
 
         :raises NoCounterpartError: there is none.
         """
@@ -445,8 +449,8 @@ def rows_with(way: tuple[Field, ...], test: str) -> str:
 
 
 def nested(way: tuple[Field, ...]) -> str:
-    """The values at the end of a path in a row, those of all items on it in one array, as Spark
-    SQL."""
+    """The values at the end of a path in a row, as Spark SQL; if there are arrays on the path, all
+    of them in one array."""
     sql, is_array = quote_name(way[0].name), False
     for outer, inner in pairwise(way):
         if any(inner is part for part in outer.fields):

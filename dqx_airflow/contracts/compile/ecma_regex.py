@@ -2,7 +2,7 @@ r"""Translates regular expressions of the ECMA dialect, as in contracts, for Jav
 
 Both mean nearly the same (ECMA-262, section "RegExp Objects"; `java.util.regex.Pattern`). The
 differences are rewritten: `$` is the end of the string in ECMA and may be before a final line break
-in Java, `\s` matches more spaces, nested brackets are plain characters, `[^]` is any character, and
+in Java, `\s` matches more spaces, nested brackets are literals, `[^]` is any character, and
 so on. Anything without a counterpart is rejected with the reason; the reader of Java's expressions
 judges the rest. One difference is accepted to keep patterns readable: `.` stops at U+0085 in Java
 and not in ECMA.
@@ -18,7 +18,7 @@ from dqx_airflow.metrics.patterns.syntax import PatternError, pattern_tree
 
 
 class BrokenPatternError(NoCounterpartError):
-    """Why a pattern is invalid in every dialect."""
+    """A pattern that is invalid in every dialect, with the reason."""
 
 
 def java_pattern(pattern: str) -> str:

@@ -1,7 +1,8 @@
 """Translates SQL to Spark SQL if the value is provably the same; otherwise says why not.
 
 `sql_table.txt` lists the expressions that are translated, by dialect and with the types of their
-operands; every other one is refused. Here are the parts of queries, and what has no fixed shape.
+operands; all others are refused. This module translates the clauses of queries, and expressions
+without a fixed form.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def exact(
 
     :param columns_of: the kinds of the columns of a table, None if they are unknown.
     :param model: the table of a condition; None for an expression of any kind.
-    :raises NoCounterpartError: there is none, or it is an interval.
+    :raises NoCounterpartError: no such expression exists, or the value is an interval.
     """
     translation = _Translation(_SPEAKS.get(sql_dialect, sql_dialect), columns_of, model is None)
     if model is None and not isinstance(tree, exp.Query):
@@ -78,7 +79,8 @@ def sqlglot_dialect(sql_dialect: str | None) -> str | None:
 
 
 class Row(NamedTuple):
-    """A row of the table. `result` is a kind, or how it follows from those of the operands."""
+    """A row of the table. `result` is the kind of the value, or the name of the function that
+    derives it from the kinds of the operands."""
 
     written: str
     pattern: Expr
@@ -112,13 +114,14 @@ def table(sql_dialect: str) -> Mapping[type[Expr], list[Row]]:
 
 
 def _hole(node: object) -> str | None:
-    """The name of what a row leaves open, such as `_text2`."""
+    """The name of a placeholder in a row, such as `_text2`; None for any other node."""
     is_hole = isinstance(node, exp.Column) and node.name.startswith("_") and not node.table
     return node.name.lower() if is_hole and isinstance(node, exp.Column) else None
 
 
 def _matched(pattern: object, node: object, found: dict[str, Expr]) -> bool:
-    """Whether an expression has the shape of a row; `found` gets what fills its holes."""
+    """Whether an expression matches the pattern of a row. Collects the expressions for its
+    placeholders in `found`."""
     name = _hole(pattern)
     if name is not None and isinstance(node, exp.Expression):
         return found.setdefault(name, node) == node
@@ -138,7 +141,7 @@ def _matched(pattern: object, node: object, found: dict[str, Expr]) -> bool:
 
 @dataclass(slots=True)
 class _Scope:
-    """The tables that an expression can use, by alias; `outer` is that of the enclosing query."""
+    """The tables that an expression can use, by alias; `outer` is the scope of the outer query."""
 
     tables: dict[str, Columns | None]
     outer: _Scope | None = None
@@ -188,12 +191,12 @@ class _Translation:
     # Queries -------------------------------------------------------------------------------------
 
     def subquery(self, tree: Expr, outer: _Scope | None) -> tuple[Expr, dict[str, Kind | None]]:
-        """The query, and the kinds of its columns by name."""
+        """The translated query, and the kinds of its columns by name."""
         query = tree.copy()
         return query, self._query(query, outer)
 
     def _query(self, tree: Expr, outer: _Scope | None) -> dict[str, Kind | None]:
-        """Translates a query in place; the kinds of its columns by name."""
+        """Translates a query in place; returns the kinds of its columns by name."""
         if (given := tree.args.get("with_")) is not None:
             self._only(given, "expressions")
             for cte in given.expressions:
@@ -291,7 +294,9 @@ class _Translation:
                 self._key(exp.column(name.name), scope)
 
     def _only(self, node: Expr, *known: str) -> None:
-        """:raises NoCounterpartError: the node has parts that are not translated."""
+        """Checks that a node has no other arguments than the given ones, which are translated.
+
+        :raises NoCounterpartError: it has another argument."""
         given = {name for name, part in node.args.items() if part}
         if given - {"operation_modifiers", "kind", *known}:
             raise self.refusal(node)
@@ -311,7 +316,7 @@ class _Translation:
         return key.copy(), kinds.get(int(key.name), KINDS["other"])
 
     def is_groupable(self, kind: Kind | None) -> bool:
-        """Whether values are equal in Spark if they are so in the dialect."""
+        """Whether values are equal in Spark exactly if they are equal in the dialect."""
         return self._is_same(exp.EQ, kind)
 
     def is_ordered(self, kind: Kind | None) -> bool:
@@ -409,7 +414,8 @@ class _Translation:
         return tuple(scope.kind(column) for column in columns)
 
     def _by_row(self, node: Expr, scope: _Scope) -> Typed | None:
-        """The translation by the first row of the table with the shape and the kinds."""
+        """The translation by the first row of the table that matches the form and the kinds; None
+        without one."""
         known: dict[int, Typed | NoCounterpartError] = {}
         refused: NoCounterpartError | None = None
         for row in table(self.sql_dialect).get(type(node), ()):
@@ -451,7 +457,8 @@ class _Translation:
         return self.is_ordered(kind) if hole == "ordered" else _is_of(kind, hole)
 
     def _result(self, row: Row, typed: Mapping[str, Typed]) -> Typed | None:
-        """The template with the operands, and the kind of its value; None if it is not exact."""
+        """The template of a row with the operands, and the kind of its value; None if the value may
+        differ."""
         operands = [typed[name] for name in sorted(typed)]
         kinds = [kind for _, kind in operands]
         kind: Kind | None
@@ -523,7 +530,7 @@ class _Translation:
         return node.copy(), kind if digits <= LONGEST else KINDS["other"]
 
     def _compared(self, node: Expr, comparison: type[Expr], scope: _Scope) -> Expr:
-        """A comparison by a row of `=` or `<`, whose sides may be the other way round."""
+        """Translates a comparison by a row of `=` or `<`, whose sides may be swapped."""
         for left, right in ((node.this, node.expression), (node.expression, node.this)):
             shape = comparison(this=left, expression=right)
             found = self._by_row(shape, scope)
@@ -576,8 +583,9 @@ class _Translation:
         return exp.Case(ifs=branches, default=None if default is None else last), result
 
     def _widest(self, kinds: Iterable[Kind | None]) -> Kind | None:
-        """The kind of a value that is one of several. SQLite keeps an integer beside floats, whose
-        digits a float may not have, and divides it as one: nothing reads such values."""
+        """The kind of a value that has one of several kinds. For integers beside floats in SQLite
+        it is `other`: SQLite keeps the integers, which may have more digits than a float, and
+        divides them as integers."""
         known = {*kinds} - {KINDS["null"]}
         kind = widest(known)
         is_mixed = self.sql_dialect == "sqlite" and len(known) > 1
@@ -612,7 +620,7 @@ class _Translation:
     # Dates ---------------------------------------------------------------------------------------
 
     def _seconds(self, node: Expr) -> int:
-        """The length of an interval of one whole number of a unit."""
+        """The length in seconds of an interval such as `2 hours`: an integer and a unit."""
         unit, amount = _unit(node.args.get("unit")), node.this
         if not isinstance(amount, exp.Literal) or not re.fullmatch(r"-?\d{1,6}", amount.name):
             raise self.refusal(node)
@@ -621,7 +629,7 @@ class _Translation:
         return int(amount.name) * _SECONDS[unit]
 
     def _moved(self, node: Expr, scope: _Scope) -> Typed | None:
-        """A date or timestamp plus or minus a number of units; None if it is none."""
+        """Translates a date or timestamp plus or minus an interval; None for other expressions."""
         functions = (exp.DateAdd, exp.TsOrDsAdd, exp.TimestampAdd, exp.DatetimeAdd)
         minus = (exp.DateSub, exp.TimestampSub, exp.DatetimeSub, exp.Sub)
         if not isinstance(node, (*functions, *minus, exp.Add)):
@@ -661,7 +669,7 @@ class _Translation:
 
 
 def _is_of(kind: Kind | None, hole: str) -> bool:
-    """Whether a row that says `_hole` means values of a kind."""
+    """Whether the placeholder `_hole` in a row accepts values of a kind."""
     if hole == "value":
         return kind is None or kind.name != "other"
     if kind is None or hole == "unknown":
@@ -670,7 +678,7 @@ def _is_of(kind: Kind | None, hole: str) -> bool:
 
 
 def _fits(node: object, hole: str) -> bool:
-    """Whether a literal is one that a hole takes: `_count`, `_pattern`."""
+    """Whether a placeholder for literals, such as `_count` or `_pattern`, accepts a literal."""
     if not isinstance(node, exp.Literal):
         return False
     pattern = _TEXTS.get(hole) if node.is_string else _NUMBERS.get(hole)

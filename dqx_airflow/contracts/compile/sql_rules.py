@@ -32,7 +32,7 @@ _TOO_DEEP = "the SQL is nested too deeply"
 
 
 class NotInDqlError(NoCounterpartError):
-    """DQL has no syntax for a part of a predicate."""
+    """A predicate has a subexpression for which DQL has no syntax."""
 
     def __init__(self) -> None:
         NoCounterpartError.__init__(self, "DQL has no syntax for it")
@@ -41,9 +41,9 @@ class NotInDqlError(NoCounterpartError):
 def row_rule(
     sql: str, sql_dialect: str | None, scope: claims.SqlScope
 ) -> nodes.Expression | claims.RowSql | claims.TableSql | claims.Query:
-    """The meaning of an SQL predicate: a predicate of DQL if the language can express it.
+    """Translates an SQL predicate to DQL if the language can express it, else to Spark SQL.
 
-    A query counts the rows that violate it.
+    A predicate that becomes a query returns the number of rows that violate it.
 
     :raises NoCounterpartError: it is not a single read-only expression, or has another value in
         Spark.
@@ -66,8 +66,8 @@ def row_rule(
 def query_rule(
     sql: str, sql_dialect: str | None, scope: claims.SqlScope
 ) -> claims.Query | claims.TableSql | nodes.Expression:
-    """The meaning of a query that returns one value; of one that counts rows of the model the
-    predicate that is true for these.
+    """Translates a query that returns one value. A query that counts rows of the model becomes the
+    predicate that is true for these rows.
 
     :raises NoCounterpartError: it is not a single query, returns several values, or another one in
         Spark.
@@ -96,7 +96,8 @@ def query_rule(
 
 
 def value_in_spark(sql: str, sql_dialect: str) -> str:
-    """An expression or a query of columns with unknown types. `any` is an unknown dialect.
+    """Translates an expression or a query of columns with unknown types to Spark SQL. `any` is an
+    unknown dialect.
 
     :raises NoCounterpartError: it is neither, or has another value in Spark.
     """
@@ -212,10 +213,10 @@ def _breaking_rows(tree: Expr, scope: claims.SqlScope) -> claims.Query:
 
 
 def _windows_first(tree: exp.Query) -> exp.Query:
-    """The query with the window inside its aggregate computed first, by a subquery.
+    """The query with the window function inside its aggregate moved into a subquery.
 
-    `MAX(at - LAG(at) OVER (...))` is what people write, even in the specification, and no database
-    runs it as it is.
+    People write `MAX(at - LAG(at) OVER (...))`, even in the specification, and no database runs it
+    unchanged.
     """
     if not isinstance(tree, exp.Select) or tree.args.get("group"):
         return tree
@@ -267,7 +268,7 @@ def _reads_one_row(tree: exp.Select) -> bool:
 
 
 def _own(tree: Expr, kind: type[Expr]) -> Iterator[Expr]:
-    """The parts of an expression of a kind, those of queries in it left out."""
+    """The subexpressions of a class, without those inside nested queries."""
     for node in tree.walk(prune=lambda part: isinstance(part, exp.Query)):
         if isinstance(node, kind):
             yield node
@@ -301,7 +302,7 @@ _COMPARATORS: dict[type[Expr], str] = {
 }
 _OPERATORS: dict[type[Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
 _FUNCTIONS = (exp.Length, exp.Lower, exp.Upper, exp.Abs, exp.Year, exp.Month, exp.Day)
-"""Those with the same name in DQL."""
+"""The SQL functions that have the same name in DQL."""
 
 
 def predicate_of(tree: Expr, scope: claims.SqlScope) -> nodes.Expression:
@@ -311,7 +312,8 @@ def predicate_of(tree: Expr, scope: claims.SqlScope) -> nodes.Expression:
 
 @dataclass(frozen=True, slots=True)
 class _Predicate:
-    """Translates an SQL predicate to DQL. `parameter` is that of the enclosing lambda function."""
+    """Translates an SQL predicate to DQL. `parameter` is the parameter of the enclosing lambda
+    function."""
 
     scope: claims.SqlScope
     parameter: str | None = None
@@ -452,13 +454,13 @@ def _number(text: str) -> int | float:
 
 
 def from_of(query: exp.Query) -> Expr | None:
-    """What a query reads."""
+    """The table or subquery in the FROM clause of a query; None without one."""
     clause = query.args.get("from_")
     return clause.this if clause is not None else None
 
 
 def written_name(table: exp.Table) -> str:
-    """A table as the SQL names it, with its schema and catalog."""
+    """The name of a table as written in the SQL, with its schema and catalog."""
     return ".".join(part.name for part in table.parts)
 
 
@@ -471,7 +473,8 @@ def is_same_sql(old: str, old_dialect: str | None, new: str, new_dialect: str | 
 
 
 def comparison(predicate: str, dialect: str | None) -> tuple[Expr, tuple[str, float]] | None:
-    """The expression of a predicate, and what it is compared with: `>=` and 1; None for others."""
+    """The left side of a comparison, and its operator and number: `>=` and 1; None for any other
+    predicate."""
     tree = _lenient(predicate, dialect)
     if not isinstance(tree, exp.Binary) or (op := _COMPARATORS.get(type(tree))) is None:
         return None

@@ -4,8 +4,8 @@
     compiled.text       # canonical DQL: the same contract gives the same text
     compiled.enforced   # the rule behind each assertion, by its name
 
-The severity of an assertion is that of its rule, and P1 if the contract states none, whatever the
-rule is about. Its tags are the dialect, the dimension (`dimension-completeness`), and the rule's.
+The severity of an assertion is the severity of its rule, and P1 if the contract states none. Its
+tags are the dialect, the dimension (`dimension-completeness`), and the tags of the rule.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _WIDTH_INSIDE = WIDTH - len(2 * _INDENT + "# ")
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A suite, and how it covers the rules of the contract.
+    """A suite, and its coverage of the rules of the contract.
 
     `enforced` maps each assertion to its rule. `included` are rules that an assertion enforces
     besides its own: the types of nested fields. `notes` are the clauses of rules that cannot be
     enforced, with the reason. `unenforced` are the checks that the contract states and no assertion
-    makes. `checked` is the suite as a tree, whose positions are those in `text`.
+    makes. `checked` is the suite as a tree with positions in `text`.
     """
 
     text: str
@@ -52,9 +52,9 @@ class Compiled:
 
 @dataclass(frozen=True, slots=True)
 class Unenforced:
-    """A check that the contract states and no assertion makes: the name of its assertion, the
-    dataset, its clauses, and the reason; `acceptance` is set if the contract accepts that. `source`
-    is the rule behind it, or what is known of it if no rule could be made."""
+    """A check that the contract states and no assertion makes: the name that its assertion would
+    have, the dataset, its clauses, and the reason. `acceptance` is set if the contract accepts the
+    gap. `source` is the rule behind the check, or its promise if no rule could be made."""
 
     name: str
     dataset: str
@@ -74,10 +74,10 @@ def compile_contract(
 ) -> Compiled:
     """The suite that enforces a contract. `dql check` finds no error in it.
 
-    :param datasets: those of the gate, if known. A rule that needs dates is not enforced over one
-        without.
+    :param datasets: the datasets of the gate, if known. A rule that needs dates is not enforced
+        over a dataset without dates.
     :param on: the date of the data, for deliveries on calendar days. Without it, the longest
-        interval between two of them counts.
+        interval between two deliveries counts.
     :param name: the name of the suite in positions.
     """
     drafting = _Drafting(contract, {ref.name: ref for ref in datasets}, on)
@@ -186,8 +186,8 @@ class _Drafting:
         self.refused.append((refused, is_part))
 
     def unenforced(self) -> Iterator[Unenforced]:
-        """What the contract states and no assertion checks, each once: first rules, then what could
-        not become a rule."""
+        """The checks that the contract states and no assertion makes: first rules, then promises
+        that could not become a rule."""
         yield from (item for item, is_part in self.refused if item.clauses and not is_part)
         promised: dict[Promise, list[Note]] = {}
         for note in self.contract.notes:
@@ -228,7 +228,7 @@ class _Drafting:
         return name, shortened(origin, WIDTH - len("# "))
 
     def unchecked(self) -> list[str]:
-        """What no assertion enforces, as comments."""
+        """The clauses that no assertion enforces, as lines of comments."""
         reasons = [
             (note.clause.path, note.reason)
             for note in self.contract.notes
@@ -248,8 +248,8 @@ class _Drafting:
 
 @dataclass(frozen=True, slots=True)
 class SuiteAssertion:
-    """An assertion as text, below its comments; `datasets` are those of its check. P1 is the
-    severity without one."""
+    """An assertion as text with its comments; `datasets` are the datasets of its check. Without a
+    `severity`, it is P1."""
 
     name: str
     claim: str
@@ -266,8 +266,8 @@ def written_suite(
 
     It has one check for each model, and one for each combination of several datasets.
 
-    :param file: its name in positions.
-    :param origin: the comment at the top; `closing` are those at the end.
+    :param file: the name of the suite in positions.
+    :param origin: the comment at the top; `closing` are the comments at the end.
     """
     lines = [f"# {origin}", f"suite {show_text(name)} {{"]
     places: dict[int, int] = {}

@@ -114,7 +114,7 @@ def values_of(column: str, dataset: str) -> nodes.Call:
 def literal(value: Literal, kind: ValueKind) -> nodes.Expression:
     """A value of a document as a literal that is comparable with values of the kind.
 
-    Numbers and booleans may be written as strings, and the other way round.
+    Numbers and booleans may be written as strings, and strings as numbers or booleans.
 
     :raises NoCounterpartError: no value of this type equals it.
     """
@@ -173,7 +173,7 @@ def column(path: str) -> nodes.Name:
 
 
 def column_named(*parts: str) -> nodes.Name:
-    """The column with that name; several names lead into structs.
+    """The column with a name; further names are fields of structs.
 
     :raises NoCounterpartError: DQL has no name for it.
     """
@@ -195,7 +195,7 @@ def field_of(operand: nodes.Name | nodes.Item, field: str) -> nodes.Name | nodes
 
 
 def sql_name(path: str) -> str:
-    """A DQL column as Spark SQL: each part of its path in backticks."""
+    """A DQL column as Spark SQL: each name on its path in backticks."""
     return quote_name(*parts_of(path))
 
 

@@ -1,7 +1,7 @@
-"""The kinds of demands on data that contracts make, each with all that its readers ask of it.
+"""The kinds of demands on data that contracts make, each with everything that its readers need.
 
-A kind is a class: its words, its quality dimension, what identifies it, which of its fields make it
-stricter, what it claims in DQL, and its form in other tools. All demands on a column except
+A kind is a class: its wording, its quality dimension, the fields that identify it and that make it
+stricter, its claim in DQL, and its form in other tools. All demands on a column except
 `Required` and `Presence` are about the values that are not NULL.
 """
 

@@ -153,7 +153,7 @@ class Refers(
         return claims.unexpected_rows(self.missing_rows("{batch}"))
 
     def missing_rows(self, table: str) -> str:
-        """A query for the rows of a table whose values are missing in the other one."""
+        """A query for the rows of a table whose values are missing in the other table."""
         columns, other_columns = (
             tuple(map(sql_name, names)) for names in (self.columns, self.other_columns)
         )
@@ -262,7 +262,9 @@ def _part(item: Field | None) -> str:
 
 
 def _field_name(name: str) -> str:
-    """:raises NoCounterpartError: DQL cannot write a type with it."""
+    """The name of a field in a DQL type.
+
+    :raises NoCounterpartError: a type in DQL cannot contain the name."""
     if "`" in name or "\n" in name or not name:
         raise NoCounterpartError(f"a type cannot contain the name {name!r}")
     return column_path(name)
@@ -281,7 +283,7 @@ def type_name(spark_type: str | None) -> str | None:
 
 
 def repeated(columns: tuple[str, ...]) -> str:
-    """The number of rows that repeat another one, except for those with NULL in the columns."""
+    """The number of rows that repeat another row, as DQL; rows with NULL in a column are exempt."""
     listed = ", ".join(show(terms.column(column)) for column in columns)
     return f"repeated_count({listed if len(columns) == 1 else f'[{listed}]'})"
 

@@ -35,7 +35,7 @@ class DemandOnPeriod(ServiceLevel):
         return seconds
 
     def not_before(self, extreme: str) -> claims.Expectation:
-        """An extreme of the column is not older than it may be."""
+        """The expectation that an extreme of the column is not older than the demand allows."""
         if self.column is None:
             raise NoCounterpartError("it does not name a column")
         timestamp = f"{extreme}({sql_name(self.column)})"
@@ -53,7 +53,7 @@ class Fresh(
     words="{column} at most {age_s} old",
     stricter={"age_s": base.falling},
 ):
-    """The latest value of the column is at most this many seconds old. Without a column it is the
+    """The latest value of the column is at most this many seconds old. By default the column is the
     only timestamp of the model, or the date column of its dataset."""
 
     age_s: float
@@ -121,7 +121,7 @@ class Retained(
 ):
     """The earliest value of the column is at most this many seconds old.
 
-    Without a column it is found as that of `Fresh`.
+    Without a column, the default column of `Fresh` is used.
     """
 
     period_s: float
@@ -152,7 +152,7 @@ def _upper_end(old: float | None, new: float | None) -> base.Order:
 class Volume(ServiceLevel, dimension="coverage", is_quality=True):
     """The rows of a day, or their mean over several days, compared with a baseline.
 
-    Without `baseline` it is the mean of the `days` before. `low` and `high` are its multiples.
+    The default baseline is the mean of the `days` before. `low` and `high` are multiples of it.
     """
 
     low: float | None
@@ -176,7 +176,7 @@ class Volume(ServiceLevel, dimension="coverage", is_quality=True):
 
     @property
     def _band(self) -> tuple[float | None, float | None]:
-        """The bounds as numbers of rows if there is a baseline, else as multiples of it."""
+        """The bounds as numbers of rows if `baseline` is given, else as multiples of the mean."""
         factor = 1.0 if self.baseline is None else self.baseline
         low, high = (None if end is None else end * factor for end in (self.low, self.high))
         return low, high
@@ -202,7 +202,7 @@ class HourlyVolume(
     stricter={"low": _lower_end, "high": _upper_end},
 ):
     """The rows of each hour of the column are within the bounds, including hours without rows.
-    Without a column it is found as for `Fresh`."""
+    Without a column, the default column of `Fresh` is used."""
 
     column: str | None
     low: float | None
@@ -237,8 +237,8 @@ class HourlyVolume(
 
 
 class Arrives(DemandOnPeriod, dimension="timeliness", odcs_property="frequency"):
-    """Every interval of this many seconds has new rows, on any day of it; with a `schedule` since
-    the last delivery day: `monthly`, or a cron expression.
+    """Every interval of this many seconds has new rows, on any of its days. With a `schedule`
+    (`monthly`, or a cron expression), there are new rows since the last delivery day.
 
     Without a column the rows of the days are counted. If the dataset of the gate has no dates, the
     only timestamp of the model is the column.
@@ -271,11 +271,11 @@ class Arrives(DemandOnPeriod, dimension="timeliness", odcs_property="frequency")
 
 
 def days_due(demand: Arrives, on: date | None) -> int:
-    """The number of days from the last delivery day up to a date, inclusive: one of them must have
-    rows.
+    """The number of days from the last delivery day up to a date, inclusive: one of these days must
+    have rows.
 
     Without a schedule, data is due at any time within the interval: a month ends with the same day
-    of the next one, or with its last day.
+    of the next month, or with its last day.
 
     :param on: the date of the data. Without it, the longest interval counts.
     """
@@ -308,10 +308,10 @@ _DAY_S = 86400
 
 
 def _clock(context: claims.RuleContext, *, of_what: str = "age", tells_hours: bool = False) -> str:
-    """The time column of a model if the contract names none: its only timestamp, or the date column
-    of the gate's dataset.
+    """The default time column of a model: its only timestamp, or the date column of the gate's
+    dataset.
 
-    :raises NoCounterpartError: there is neither.
+    :raises NoCounterpartError: the model has neither.
     """
     timestamps = _timestamps(context)
     if len(timestamps) == 1:
@@ -337,7 +337,7 @@ def _timestamps(context: claims.RuleContext) -> list[str]:
 def _only_timestamp(context: claims.RuleContext) -> str:
     """The only timestamp of a model whose dataset has no date column.
 
-    :raises NoCounterpartError: it has none, or several.
+    :raises NoCounterpartError: the model has no timestamp, or several.
     """
     timestamps = _timestamps(context)
     if len(timestamps) == 1:
@@ -368,8 +368,8 @@ def _undated(context: claims.RuleContext) -> str:
 
 
 def _with_empty_hours(context: claims.RuleContext, timestamps: str, hours: str, now: str) -> str:
-    """The hours, including those without rows: all past hours of the days with rows; for a dataset
-    without dates from the first hour with rows to the last."""
+    """The hours including hours without rows, as SQL: all past hours of the days with rows; for a
+    dataset without dates, from the first hour with rows to the last."""
     first, last = "date_trunc('HOUR', min(moment))", "date_trunc('HOUR', max(moment))"
     if _may_have_dates(context):
         first = "date_trunc('DAY', min(moment))"
@@ -386,7 +386,7 @@ def _with_empty_hours(context: claims.RuleContext, timestamps: str, hours: str, 
 
 
 def _local(timestamp: str, zone: str | None) -> str:
-    """A timestamp in the local time of a zone, by default that of the session."""
+    """A timestamp in the local time of a zone, by default the zone of the session."""
     if zone is None:
         return timestamp
     name = zone.replace("'", "")
@@ -414,7 +414,7 @@ def _younger(context: claims.RuleContext, column: str, seconds: float) -> claims
 
 
 def _timestamp(context: claims.RuleContext, column: str) -> str:
-    """A column of timestamps, including those written as strings; NULL for other strings."""
+    """A column of timestamps or of strings with timestamps, as SQL; NULL for other strings."""
     name = terms.quoted(column)
     return f"try_cast({name} AS TIMESTAMP)" if _is_text(context, column) else name
 

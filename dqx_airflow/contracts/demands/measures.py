@@ -49,8 +49,8 @@ class MetricRule(
     """A condition on a metric of DQL. `arguments` are columns; `metric` is one of `metrics`.
 
     `is_percent`: the metric is a count, and its percentage of the rows is compared. `values` are
-    those that a metric such as `invalid_count` accepts or counts; for `most_common`, those allowed
-    as the most common value.
+    the values that a metric such as `invalid_count` accepts or counts; for `most_common`, the
+    values allowed as the most common value.
     """
 
     metric: str
@@ -130,12 +130,12 @@ def _metric(demand: MetricRule) -> str:
 
 
 def _invalid(context: claims.RuleContext, demand: MetricRule) -> nodes.Expression:
-    """A value is none of the valid ones."""
+    """The predicate that a value is not one of the valid values."""
     return terms.negated(_joined(_stated(context, demand, "valid"), "and"))
 
 
 def _missing(context: claims.RuleContext, demand: MetricRule) -> nodes.Expression:
-    """The value is NULL, or one of those that mean a missing value."""
+    """The predicate that a value is NULL, or one of the values that mean a missing value."""
     column, item = _subject(context, demand)
     try:
         listed = _listed(column, demand, item)
@@ -147,7 +147,7 @@ def _missing(context: claims.RuleContext, demand: MetricRule) -> nodes.Expressio
 
 
 def _equal(context: claims.RuleContext, demand: MetricRule) -> nodes.Expression:
-    """A value is one of those that are counted."""
+    """The predicate that a value is one of the counted values."""
     return _joined(_stated(context, demand, "counted"), "or")
 
 
@@ -194,7 +194,7 @@ _COUNTS = ("num_rows", "unique_count", "column_count")
 
 
 def _ends(condition: base.Condition, *, is_count: bool) -> dict[str, Any] | None:
-    """A comparison as a range; None if it is not one. Ranges of counts are inclusive."""
+    """A comparison as a range; None if it is not a range. Ranges of counts are inclusive."""
     op, bound, high = condition.op, condition.bound, condition.high
     if op == "==" or (op == "between" and high is not None):
         return {"min_value": bound, "max_value": bound if high is None else high}

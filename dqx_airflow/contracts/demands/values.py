@@ -33,7 +33,7 @@ class ValueDemand(base.Demand, dimension="conformity"):
     """A demand that each value satisfies or not, independently of the others."""
 
     is_of_text: ClassVar[bool] = False
-    """Whether other values are compared in their form as strings."""
+    """Whether values of other types are compared as strings."""
 
     def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
         """The claim about each value of the column, or each value nested in it."""
@@ -58,7 +58,7 @@ class ValueDemand(base.Demand, dimension="conformity"):
 
 
 class _Limit(ValueDemand):
-    """A demand with a side: two are versions of one if both are a minimum, or both a maximum."""
+    """A minimum or a maximum. Two of them are versions of one demand if both have the same side."""
 
     op: str
 
@@ -68,8 +68,7 @@ class _Limit(ValueDemand):
 
 
 class Pattern(ValueDemand, words="matches {expression}", odcs_types=("string",)):
-    """An expression of the ECMA dialect matches the string, or a part of it if it has no
-    anchors."""
+    """An expression of the ECMA dialect matches the string, or a substring if it has no anchors."""
 
     is_of_text = True
     expression: str
@@ -173,7 +172,7 @@ class Bound(_Limit, words="{op} {value}", odcs_types=(*_NUMBERS, "date", "timest
 
 
 def _bound_rank(op: str, value: Any, is_whole: bool) -> tuple[Any, int]:
-    """The rank of a bound: its value, and for exclusive ones the side."""
+    """The rank of a bound: its value, and for an exclusive bound the side."""
     is_exclusive = not op.endswith("=")
     side = 1 if op[0] == ">" else -1
     if is_whole and isinstance(value, Decimal):
@@ -347,7 +346,7 @@ class MultipleOf(
 
 
 class Digits(ValueDemand, words="at most {precision} digits, {scale} after the point"):
-    """The maximum number of digits of a number, and of those after the point."""
+    """The maximum number of digits of a number, and of digits after the point."""
 
     precision: int
     scale: int
@@ -426,7 +425,8 @@ def _matches_as_text(
 def among(
     operand: nodes.Expression, values: tuple[base.Literal, ...], item: Field | None
 ) -> nodes.Expression:
-    """A value is one of these. NULL and values that the type cannot have are dropped."""
+    """The predicate that a value is one of these. NULL and values that the type cannot have are
+    dropped."""
     kind = kind_of(item)
     if kind in (ValueKind.NESTED, ValueKind.BINARY):
         raise NoCounterpartError(f"a list cannot contain values of type {kind.value}")
@@ -469,7 +469,7 @@ def _times(operand: nodes.Expression, factor: int) -> nodes.Expression:
 
 
 def bounds_of(column: str, lowest: Bound | None, highest: Bound | None) -> claims.Expectation:
-    """Both bounds of a range are one expectation."""
+    """The expectation for both bounds of a range."""
     kwargs: dict[str, Any] = {
         "column": column,
         "min_value": lowest.value if lowest else None,

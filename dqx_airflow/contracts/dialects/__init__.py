@@ -15,23 +15,23 @@ from dqx_airflow.contracts.schema import has_misspelled
 
 @dataclass(frozen=True, slots=True)
 class DialectReader:
-    """A dialect: its reader, and what distinguishes it.
+    """A dialect: its reader, and its properties.
 
-    `read` may assume that the document is valid against the schema if that reports nothing; it is
-    also called for invalid documents, and takes from them what it can. `versions` are the supported
-    versions of the dialect, found at `version_key`; a dialect without versions has none.
+    `read` may assume that the document is valid if the schema reports nothing; it is also called
+    for invalid documents, and reads their valid elements. `versions` are the supported versions of
+    the dialect, found at `version_key`; a dialect without versions has none.
 
     Other properties of a dialect:
 
     - `reading`: the class of the readings of its documents, which `read` takes.
     - `is_open`: its standard allows additional keys. Those that begin with `x-` are always allowed.
-    - `meaning_key`: the key with the meaning of a field. `weighs_meaning`: it is more than a
-      description, and another meaning is another contract.
+    - `meaning_key`: the key with the meaning of a field. `weighs_meaning`: the meaning is more than
+      a description, and another meaning is another contract.
     - `elements`: the required parts of the document, by their keys.
-    - `cannot_say`: the lint rules about what the dialect cannot express.
+    - `cannot_say`: the lint rules about facts that the dialect cannot express.
     - `versions_models`: the document has no version, but each of its models does.
     - `change_kinds`: the kinds of changes of clauses that only this dialect has, by two keys in
-      their paths or by the last one.
+      their paths or by the last key.
     - `names_types_as_written`: exported expectations keep the types as written, and compound keys
       of two columns as in its own generator.
     """
@@ -92,7 +92,8 @@ _SIGNS: dict[Dialect, Callable[[Mapping], bool]] = {
 
 
 def is_data_product(root: Node | None) -> bool:
-    """Whether a document is of the Open Data Product Standard: no contract, but it names some."""
+    """Whether a document is of the Open Data Product Standard: it is not a contract, but refers to
+    contracts."""
     return isinstance(root, Mapping) and root.literal("kind") == "DataProduct"
 
 

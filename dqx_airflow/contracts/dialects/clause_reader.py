@@ -1,17 +1,16 @@
-"""Reads the clauses of a document one by one, with their types, and what dialects share.
+"""Reads the clauses of a document one by one, with their types. Shared by all dialects.
 
-A reader requests the keys that it knows. It takes a `clause` for a rule, and marks as documented
-what it understands and data cannot violate; every leaf that was never requested ends as
-unsupported.
+A reader requests the keys that it supports. It takes a `clause` for a rule, and marks clauses that
+data cannot violate as documented; every leaf that was never requested ends as unsupported.
 
-An accepted clause, at its place, or in a list of the root whose items name a `clause`:
+An accepted clause, at its position, or in a list of the root whose items have a `clause`:
 
     quality:
       - type: custom
         engine: monte-carlo
         x-dqx-accepted: {owner: data-platform, reason: the vendor checks it}
 
-How an incident is handled, and what was renamed:
+The handling of an incident, and renamed models and fields:
 
     x-dqx-incident: {channel: "#orders", runbook: https://wiki.example.com/orders}
     x-dqx-renamed:
@@ -84,7 +83,8 @@ def spark_type_of(text: str) -> str | None:
 
 
 def with_type(item: Field, spark_type: str) -> Field:
-    """The field with a Spark type; the parts of a nested type become fields."""
+    """The field with a Spark type; the fields, items, keys and values of a nested type become
+    fields."""
     parts = types.parts_of(spark_type)
     match spark_type.partition("<")[0]:
         case "array":
@@ -114,7 +114,7 @@ _MEANT = {"proposed": "draft", "in development": "draft", "stable": "active", "r
 
 
 def status_of(written: str | None, statuses: Collection[str]) -> str | None:
-    """The status of `Lifecycle` for a status of a dialect; None for none, and an unknown one."""
+    """The status of `Lifecycle` for a status of a dialect; None without one or if it is unknown."""
     word = (written or "").lower()
     return _MEANT.get(word, word) if word in statuses else None
 
@@ -136,7 +136,7 @@ table_of = partial(table_rows, __package__, "tables.txt")
 
 
 def words_of(heading: str) -> dict[str, str]:
-    """The words in the second column below a heading of `tables.txt`, each with the first one."""
+    """Maps each word in the second column below a heading of `tables.txt` to the first column."""
     return {word: name for name, words in table_of(heading) for word in words.split()}
 
 
@@ -145,7 +145,7 @@ _READERS: dict[str, Callable[[Mapping, str], Any]] = {
     **{"tuple[str, ...]": Mapping.texts, "bool": Mapping.truth},
     **{"int | None": Mapping.whole_number, "Literal": Mapping.literal},
 }
-"""How the value of an attribute is read, by its type; others are texts."""
+"""Methods that read the value of an attribute, by its type; other types are read as strings."""
 _MISSING = {"str": "", "bool": False}
 
 _EXTENSION = "an extension that the dialect does not define"
@@ -170,8 +170,8 @@ def _of_slip(slip: UnknownKey, clause: Clause, promise: Promise | None = None) -
 class ClauseReader:
     """The reading of one document: its references, the mistakes found, and the treatment of leaves.
 
-    `model` is the model being read, None outside of models. `sql_dialect` is that of the server,
-    and if it `is_spark`, types of databases are those of Spark.
+    `model` is the model being read, None outside of models. `sql_dialect` is the dialect of the
+    server; if the server `is_spark`, physical types are Spark types.
     """
 
     root: Mapping
@@ -181,7 +181,7 @@ class ClauseReader:
     sql_dialect: str | None = None
     is_spark: bool = True
     _marked: dict[tuple[str, Path], Note] = field(default_factory=dict)
-    """The notes about leaves, by file and path; also about those that a rule checks."""
+    """The notes about leaves, by file and path; also about leaves that a rule checks."""
 
     # Taking values -------------------------------------------------------------------------------
 
@@ -203,8 +203,8 @@ class ClauseReader:
         return (self.resolved(item) for item in node.items(key) if isinstance(item, Mapping))
 
     def element(self, kind: type[Element], place: str, node: Mapping, **known: Any) -> Element:
-        """An element of the contract: its attributes that `attributes.txt` lists for a place, from
-        a node, and those that are known."""
+        """Creates an element of the contract from a node, with the attributes that
+        `attributes.txt` lists below the heading `place`; `known` are given attributes."""
         types = {item.name: str(item.type) for item in fields(kind)}  # type: ignore[arg-type]
         rows = table_rows(__package__, "attributes.txt", place)
         stated = {name: self._attribute(node, types[name], keys.split()) for name, keys in rows}
@@ -245,7 +245,7 @@ class ClauseReader:
         return clause_of(node)
 
     def rule(self, name: str, demand: Demand, *nodes: Node | None) -> Rule:
-        """A rule made from nodes; None are missing ones."""
+        """A rule made from nodes; missing nodes are None."""
         clauses = tuple(self.clause(node) for node in nodes if node is not None)
         return Rule(name, demand, clauses)
 
@@ -264,8 +264,8 @@ class ClauseReader:
     ) -> None:
         """Marks every leaf below the node as a check that is not made, with the reason.
 
-        :param code: of the mistake, if the document is invalid; `help` says what to write.
-        :param promise: the check that the node is part of; by default the node itself.
+        :param code: the code of the mistake, if the document is invalid; `help` is the correction.
+        :param promise: the check to which the node belongs; by default the node itself.
         """
         if node is None:
             return
@@ -286,8 +286,8 @@ class ClauseReader:
     def one_of(
         self, owner: Mapping, key: str, choices: Collection[str], *, is_open: bool = False
     ) -> None:
-        """Reports a value that is not allowed in its place, ignoring case, but not spaces around
-        it: elsewhere it would be taken for an unknown one.
+        """Reports a value that is not among the choices. Case is ignored, but not surrounding
+        spaces: other code would treat such a value as unknown.
 
         :param is_open: other values are allowed, and only likely typos are reported.
         """
@@ -305,15 +305,15 @@ class ClauseReader:
             self.documented(node.get(key), reason)
 
     def remarks(self, node: Mapping, place: str) -> None:
-        """Marks the keys that `remarks.txt` lists for a place as documented."""
+        """Marks the keys that `remarks.txt` lists below the heading `place` as documented."""
         for keys, *reason in table_rows(__package__, "remarks.txt", place):
             self.documented_keys(node, *keys.split(), reason="".join(reason))
 
     def notes(self, unknown: Collection[UnknownKey] = ()) -> tuple[Note, ...]:
         """All leaves without a rule, in the order of the document.
 
-        Leaves of other files count if something refers to them. What was never requested is an
-        extension, unless it is below one of the `unknown` keys.
+        Leaves of other files count if something refers to them. A leaf that was never requested is
+        an extension, unless it is below one of the `unknown` keys.
         """
         slips = {(key.span.file, key.path): key for key in unknown}
         unseen = {place: slip for place, slip in slips.items() if slip.is_check}
@@ -434,10 +434,10 @@ class ClauseReader:
                 yield self.rule(name, Length(op, int(count)), owner.get(key))
 
     def reference_rule(self, owner: Mapping, path: str, wanted: str) -> Iterator[Rule]:
-        """The rule for a `foreign_key` with a table and its column; another one is refused.
+        """The rule for a `foreign_key` with a table and its column; other values are refused.
 
-        :param path: that of the column that refers.
-        :param wanted: what the key names, and how.
+        :param path: the path of the referring column.
+        :param wanted: the description of a correct value.
         """
         node = owner.get("foreign_key")
         table, _, other = (owner.text("foreign_key") or "").strip().rpartition(".")
@@ -447,7 +447,7 @@ class ClauseReader:
             self.unsupported(node, f"does not name {wanted}")
 
     def check_address(self, owner: Mapping, key: str, kind: str) -> None:
-        """Reports the value of a key, if it is not an `email` or `uri`."""
+        """Reports the value of a key if it does not have the format `kind`: `email` or `uri`."""
         written = owner.text(key)
         if written is None or _PLACEHOLDER.search(written):
             return
@@ -542,8 +542,8 @@ RuleOfModel: TypeAlias = "tuple[str, str | None, Rule]"
 
 
 def with_rules(model: Model, placed: Iterable[PlacedRule]) -> Model:
-    """The model with the rules about its fields, and those about itself, which are also those for
-    columns that it does not have."""
+    """The model with further rules: rules about a field are added to the field; rules about the
+    model, and about columns that it does not have, to the model."""
     rules_of: dict[str | None, list[Rule]] = {item.path: [*item.rules] for item in model.fields}
     rules_of[None] = [*model.rules]
     for path, rule in placed:
@@ -555,13 +555,14 @@ def with_rules(model: Model, placed: Iterable[PlacedRule]) -> Model:
 
 ACCEPTED = "x-dqx-accepted"
 _CUSTOM = "customProperties"
-_TOLD = ("owner", "reason")
+_REQUIRED = ("owner", "reason")
 
 
 def read_acceptances(reading: ClauseReader, models: Collection[str]) -> tuple[Acceptance, ...]:
-    """All acceptances of the document. One without an owner or a reason is reported and ignored.
+    """All acceptances of the document. An acceptance without an owner or a reason is reported and
+    ignored.
 
-    :param models: their names are the prefixes of the names of assertions.
+    :param models: the names of models, which are the prefixes of the names of assertions.
     """
     acceptances = list(_within(reading, reading.root))
     known = [show_path(leaf.path) for leaf in leaves(reading.root)] if acceptances else []
@@ -595,7 +596,7 @@ def _acceptance(reading: ClauseReader, node: Node, owner: Path) -> Iterator[Acce
     for item in node.items if isinstance(node, Sequence) else (node,):
         mapping = item if isinstance(item, Mapping) else NOTHING
         clause = mapping.text("clause") or show_path(owner)
-        given = {key: mapping.text(key) if mapping.literal(key) else None for key in _TOLD}
+        given = {key: mapping.text(key) if mapping.literal(key) else None for key in _REQUIRED}
         accepted_by, reason = (one_line(text or "") for text in given.values())
         if accepted_by and reason and clause:
             yield Acceptance(clause, reason, accepted_by, item.span)
@@ -631,8 +632,8 @@ RENAMED = "x-dqx-renamed"
 
 
 def read_renames(reading: ClauseReader, models: Iterable[Model]) -> Iterator[Renamed]:
-    """The renames of the document. Incomplete ones, and those of unknown elements, are reported and
-    ignored."""
+    """The renames in the document. Incomplete renames, and renames of unknown elements, are
+    reported and ignored."""
     node = at_the_top(reading, RENAMED)
     if node is None:
         return
@@ -682,7 +683,7 @@ _EXAMPLES = "write it as 24h, '7 days' or PT24H"
 
 
 def seconds_of(text: str) -> float | None:
-    """The seconds of a duration, simple or of ISO 8601; None if the text is not one.
+    """The seconds of a duration, simple or of ISO 8601; None if the text is not a duration.
 
     >>> seconds_of("7_years") == seconds_of("P7Y") == 7 * YEAR_S
     True
@@ -703,7 +704,7 @@ def seconds_of(text: str) -> float | None:
 
 
 def duration_s(node: Node, report: Callable[[Diagnostic], None]) -> float | None:
-    """The seconds of the duration at a node; an invalid one is reported, with what to type."""
+    """The seconds of the duration at a node; an invalid duration is reported with a correction."""
     text = node.text if isinstance(node, Scalar) else ""
     seconds = seconds_of(text)
     if seconds is None:
@@ -752,8 +753,8 @@ CADENCES = {"week": 7, "month": 1, "quarter": 3, "half": 6, "semi": 6, "year": 1
 
 @dataclass(frozen=True, slots=True)
 class Frequency:
-    """How often data comes: the seconds between two deliveries, at most; the cron expression that
-    sets them, if one does."""
+    """The frequency of deliveries: the maximum seconds between two of them, and the cron expression
+    that schedules them, if any."""
 
     interval_s: float
     schedule: str | None = None
@@ -818,7 +819,7 @@ def schedule_of(text: str) -> str:
 
 
 def _interval_of_other(text: str) -> float | None:
-    """The longest time between two of the next runs of an expression that only croniter parses:
+    """The longest time between two of the next runs of a cron expression that only croniter parses:
     with `L`, `#` or `W`. None if it is invalid."""
     if re.search(r"[lw#]", text.lower()) is None:
         return None

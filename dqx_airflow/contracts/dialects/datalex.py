@@ -1,8 +1,8 @@
 """The dialect of DataLex: a manifest, whose contracts promise columns of queries and tables.
 
 A contract is a model of the columns that its query returns: a gate enforces it on that query. An
-entity that is bound to a table is a model of that table. Whether a query names its columns is
-checked without data, see `contracts.datalex_binding`, from the manifest alone.
+entity that is bound to a table is a model of that table. Whether a query returns the promised
+columns is checked without data, from the manifest alone: see `contracts.datalex_binding`.
 """
 
 from __future__ import annotations
@@ -82,13 +82,13 @@ class Manifest:
 
 
 _OLDEST, _FIRST_UNREAD = (1, 8), (3,)
-"""The versions of DataLex whose manifests are supported, the second one exclusive."""
+"""The first version of DataLex whose manifests are supported, and the first that is not."""
 
 
 def read_manifest(source: SourceFile) -> Manifest:
-    """The manifest in a text, JSON or YAML; or the YAML of a DataLex model.
+    """Reads a manifest in JSON or YAML, or a DataLex model in YAML.
 
-    Versions in the latter are unconfirmed: the manifest is the output of the DataLex compiler.
+    Versions in a model are unconfirmed: the manifest is the output of the DataLex compiler.
     """
     document = read_document(source)
     diagnostics = [_as_datalex(diagnostic) for diagnostic in document.diagnostics]
@@ -115,7 +115,7 @@ def read_manifest(source: SourceFile) -> Manifest:
 
 
 def doubts_about(root: Mapping) -> Iterator[Diagnostic]:
-    """Warnings about a valid manifest: an unsupported version, and ids that name another domain,
+    """Warnings about a valid manifest: an unsupported version, and ids that contain another domain,
     entity or contract than the enclosing one."""
     version = _version(root.text("datalexVersion"))
     if version and not _OLDEST <= version < _FIRST_UNREAD:
@@ -131,11 +131,12 @@ def doubts_about(root: Mapping) -> Iterator[Diagnostic]:
 
 
 _Way: TypeAlias = tuple[Mapping, ...]
-"""A mapping, preceded by those around it."""
+"""A mapping, preceded by the mappings that enclose it, outermost first."""
 
 
 def _below(owner: Mapping, key: str, *further: str) -> Iterator[_Way]:
-    """The mappings in the list at a key, or in those at further keys in them."""
+    """The mappings in the list at a key; with further keys, the mappings in the lists at these keys
+    inside them."""
     for item in owner.items(key):
         if isinstance(item, Mapping):
             yield from ((item, *way) for way in _below(item, *further)) if further else ((item,),)
@@ -205,7 +206,7 @@ _REQUIRED = ("not_null", "required", "non_null")
 
 
 def _demand(constraint: str, column: str) -> Demand | None:
-    """The demand of a constraint; None for an unknown one."""
+    """The demand of a constraint; None for an unknown constraint."""
     name = slug(constraint)
     if name in _BOUNDS:
         return Bound(*_BOUNDS[name])

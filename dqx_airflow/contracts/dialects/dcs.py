@@ -44,8 +44,8 @@ from dqx_airflow.values import FieldSource
 VERSIONS = ("0.9.0", "0.9.1", "0.9.2", "0.9.3", "1.1.0", "1.2.0", "1.2.1")
 
 _LEEWAY = 0.1
-"""The allowed difference between an interval in words and that of a cron expression: months
-vary."""
+"""The allowed difference, as a share, between an interval in words and the interval of a cron
+expression: months vary."""
 _OF_OPERATIONS: dict[str, str] = dict(clause_reader.table_of("DCS: operations"))
 _SPARK = ("databricks", "dataframe", "spark")
 _NO_FIELD = "field not found"
@@ -84,10 +84,10 @@ class _Levels:
         return having[0], written
 
     def timed(self, level: Mapping) -> PlacedColumn:
-        """The column of the timestampField. Without one it is that of the only model, or the only
-        timestamp of all models.
+        """The column of the timestampField. Without one, the column of the only model (None: the
+        model determines it), or the only timestamp of all models.
 
-        :raises NoCounterpartError: there is none.
+        :raises NoCounterpartError: there is no such column.
         """
         if level.text("timestampField") is not None:
             return self.place(level, "timestampField")
@@ -226,7 +226,7 @@ _BOUNDS = clause_reader.table_of("DCS: bounds")
 _LENGTHS = clause_reader.table_of("DCS: lengths")
 
 _SUBTYPES = tuple(name for (name,) in clause_reader.table_of("DCS: derivations"))
-"""How a field derives from another one, in the terms of OpenLineage."""
+"""The kinds of derivation of a field from another field, in the terms of OpenLineage."""
 
 
 def read_field(
@@ -276,7 +276,7 @@ def _described(reading: ClauseReader, node: Mapping, item: Field) -> Field:
 
 
 def _inputs(reading: ClauseReader, lineage: Mapping) -> Iterator[FieldSource]:
-    """The fields that this one derives from; one for each kind of derivation."""
+    """The fields that a field derives from; one entry for each kind of derivation."""
     for source in reading.mappings(lineage, "inputFields"):
         named = {key: source.text(key) or "" for key in ("namespace", "name", "field")}
         for transformation in [*reading.mappings(source, "transformations")] or [NOTHING]:

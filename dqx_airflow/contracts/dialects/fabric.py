@@ -107,8 +107,8 @@ def _uniqueness(reading: ClauseReader, entry: Mapping) -> PlacedRules:
 
 @dataclass(frozen=True, slots=True)
 class _Tables:
-    """What names in a rule may mean: the columns of the table, and the schemas that the contract
-    names, both in lower case."""
+    """The names that SQL in a rule may refer to: the columns of the table, and the schemas in the
+    contract, both in lower case."""
 
     columns: frozenset[str]
     schemas: frozenset[str]
@@ -210,8 +210,8 @@ def _band(node: Node | None) -> tuple[float, float] | None:
 
 
 def _service(reading: ClauseReader, sla: Mapping) -> PlacedRules:
-    """The delays: `x-bronze_landing: {from: event_ts, to: landed_at}` names the two columns of
-    `bronze_landing_p99_minutes`."""
+    """The rules for delays: `x-bronze_landing: {from: event_ts, to: landed_at}` has the two columns
+    of `bronze_landing_p99_minutes`."""
     reading.remarks(sla, "fabric: sla")
     for key, entry in sla.entries.items():
         if (match := _DELAY.fullmatch(key)) is None:
@@ -299,7 +299,7 @@ def _model(reading: ClauseReader, top: Mapping) -> model.Model:
 
 
 def _check_layout(reading: ClauseReader, layout: Mapping, fields: list[model.Field]) -> None:
-    """Whether the table is partitioned and ordered by existing columns."""
+    """Reports columns of the layout that the table does not have."""
     names = [item.name for item in fields]
     for key in ("partition_by", "z_order_by"):
         for node in layout.scalars(key):
@@ -352,7 +352,7 @@ def _rules(reading: ClauseReader, column: Mapping, item: model.Field) -> Iterato
 
 
 def _masks_all(reading: ClauseReader, top: Mapping, fields: list[model.Field]) -> bool:
-    """Whether all values are masked: for a restricted table, and for one with personal data in
+    """Whether all values are masked: for a restricted table, and for a table with personal data in
     unspecified columns."""
     compliance = reading.mapping(top, "compliance")
     reading.remarks(compliance, "fabric: compliance")

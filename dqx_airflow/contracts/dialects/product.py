@@ -181,7 +181,7 @@ def _valid(reading: ClauseReader, quality: Mapping, item: Field) -> Field:
 
 
 def _completeness(reading: ClauseReader, quality: Mapping) -> Iterator[PlacedRule]:
-    """Completeness of the named fields; a single share is that of all their values."""
+    """The rules on the completeness of fields; a single share applies to all values together."""
     for column, share, node in _shares(reading, quality, "completeness"):
         yield column, reading.rule("completeness", demands.Complete(column, share), node)
     of_all, whole = quality.number("completeness"), quality.get("completeness")
@@ -194,7 +194,7 @@ def _completeness(reading: ClauseReader, quality: Mapping) -> Iterator[PlacedRul
 def _uniqueness(
     reading: ClauseReader, quality: Mapping, keys: tuple[str, ...]
 ) -> Iterator[PlacedRule]:
-    """Uniqueness for the named fields; a single share is that of the business key."""
+    """The rules on the uniqueness of fields; a single share applies to the business key."""
     for column, share, node in _shares(reading, quality, "uniqueness"):
         demand = demands.Distinct((column,), round(1 - share, 12))
         yield column, reading.rule("uniqueness", demand, node)
@@ -218,8 +218,8 @@ def _shares(reading: ClauseReader, quality: Mapping, key: str) -> Iterator[tuple
 
 
 def _times(reading: ClauseReader, freshness: Mapping, quality: Mapping) -> Iterator[Rule]:
-    """The age of the data: `freshness.max_hours`, or `freshness_hours` next to it; how often it
-    comes; and the days of `usage`."""
+    """The rules on times: the age of the data in `freshness.max_hours` or `freshness_hours`, its
+    frequency, and the days of `usage`."""
     named, column_node = freshness.text("column"), freshness.get("column")
     column = column_path(named) if named is not None else None
     for node, key in ((freshness, "max_hours"), (quality, "freshness_hours")):

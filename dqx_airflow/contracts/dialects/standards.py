@@ -1,4 +1,4 @@
-"""What the two standards share: servers, the metrics of ODCS 3.1, and rules of quality."""
+"""Shared by the two standards, DCS and ODCS: servers, the metrics of ODCS 3.1, rules of quality."""
 
 from __future__ import annotations
 
@@ -62,9 +62,10 @@ def read_server(
     location: Callable[[document.Mapping, str], str | None],
     options: Callable[[document.Mapping], Iterable[tuple[str, str]]],
 ) -> Server:
-    """A server, without a name called by its type.
+    """Reads a server; without a name, its type is its name.
 
-    :param location: that of a server of a type; `options` are those of the reader of its files.
+    :param location: returns the location of a server of a type; `options` returns the options for
+        reading its files.
     """
     kind = (server.text("type") or "").strip().lower()
     reading.one_of(server, "format", STORED_FORMATS)
@@ -309,7 +310,7 @@ _NO_THRESHOLD = "it has no threshold: add one, such as mustBe or mustBeLessThan"
 class _Rule:
     """A rule of `quality` that is being read.
 
-    `column` is that of its field, `fields` are those that it may be moved to.
+    `column` is the column of its field, `fields` are the fields that the rule may be moved to.
     """
 
     reading: ClauseReader
@@ -322,7 +323,7 @@ class _Rule:
 
     @property
     def kind(self) -> str:
-        """The type; if it is left out, the one implied by the other keys."""
+        """The type of the rule; if it is left out, the type implied by the other keys."""
         if (written := self.text("type")) is not None:
             return written
         signs = {"metric": "library", "query": "sql", "engine": "custom", "description": "text"}
@@ -416,7 +417,7 @@ def _rules(rule: _Rule, translation: foreign.Translation, *keys: str) -> Iterabl
     """The rules for the demands, with the values of the keys and the thresholds as their
     clauses.
 
-    :raises NoCounterpartError: they have no place in the model.
+    :raises NoCounterpartError: their column is not in the model.
     """
     if not has_place(translation, (*rule.fields, rule.column)):
         raise NoCounterpartError(f"the model has no top-level field {translation.column}")

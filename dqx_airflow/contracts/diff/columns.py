@@ -1,9 +1,10 @@
-"""What changed about the columns of a model, and the rules of both: which demands are stricter.
+"""Compares the columns of two versions of a model, and the rules of columns and models: which
+demands are stricter.
 
-Changes that Delta Lake makes without rewriting files are widenings: integers to larger ones, to
-`double` (not `bigint`) and to sufficient decimals, `float` to `double`, decimals to those with more
-digits on both sides, `date` to `timestamp_ntz`. Longer strings and the words that stand for several
-types are widenings too.
+Changes that Delta Lake makes without rewriting files are widenings: integers to larger integers, to
+`double` (not `bigint`) and to sufficient decimals, `float` to `double`, decimals to decimals with
+more digits on both sides, `date` to `timestamp_ntz`. Longer strings and the words for several types
+are widenings too.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class ContractLocation(NamedTuple):
     column: str | None = None
 
     def below(self, name: str, **spans: Any) -> ContractLocation:
-        """The location of a part of the element; it has the same spans if no others are given."""
+        """The location of a child of the element, with the same spans unless others are given."""
         return self._replace(path=f"{self.path}.{name}" if self.path else name, **spans)
 
     def change(
@@ -49,15 +50,17 @@ class ContractLocation(NamedTuple):
         message: str | None = None,
         **named: object,
     ) -> Change:
-        """A change of a kind, by default with its message in `properties.txt`, and the values that
-        this names."""
+        """A change of a kind at this location.
+
+        :param message: by default the message in `properties.txt`; `named` fills its placeholders.
+        """
         shown = {"path": self.column or self.path, "old": old, "new": new, **named}
         text = message or _MESSAGES[kind].format(**shown)
         return Change(KINDS[kind], text, KINDS[kind].bump, old, new, *self)
 
 
 def _shown(value: object, how: Collection[str]) -> str | None:
-    """A value as a change shows it; None for none."""
+    """A value as text for a change; None if it has no value or is not shown."""
     if "unshown" in how or value is None:
         return None
     if isinstance(value, tuple):
@@ -77,7 +80,7 @@ def compare_properties(
     """The changes of the properties of an element.
 
     :param element: its heading in `properties.txt`.
-    :param are_below: each of them has a location of its own, below that of the element.
+    :param are_below: each property has a location of its own, below the location of the element.
     """
     for name, kind, message, *how in table_rows(__package__, "properties.txt", element):
         values = getattr(old, name), getattr(new, name)
@@ -102,7 +105,7 @@ def both_versions(
     names: Mapping[str, str] | None = None,
     name_of: Callable[[T], str] = lambda item: item.name,  # type: ignore[attr-defined]
 ) -> Iterator[tuple[T, T | None, T | None]]:
-    """Each item, and its old and its new version, None if it has none; last those that are added.
+    """Each item with its old and its new version, None if missing; added items come last.
 
     :param names: the new names by the old ones, where they differ.
     """
@@ -239,7 +242,7 @@ _LIKENESSES: tuple[_Likeness, ...] = (
 def _pairs_of_rules(
     old: Sequence[Rule], new: Sequence[Rule]
 ) -> Iterator[tuple[Rule | None, Rule | None]]:
-    """Each rule with its other version, the most certain pairs first; None if it has none."""
+    """Pairs of the old and new version of each rule, the most certain first; None if missing."""
     left, right = (
         [rule for rule in rules if not isinstance(rule.demand, demands.OfType)]
         for rules in (old, new)
@@ -266,7 +269,7 @@ _NO_SIGN = (demands.Presence, demands.OfType, demands.Required)
 
 
 def renamed_fields(old: Fields, new: Fields, declared: Mapping[str, str]) -> dict[str, str]:
-    """The new name by the old one, for fields that are probably the same.
+    """The new names of fields that were probably renamed, by their old names.
 
     :param declared: the old path by the new one, as declared in the new version.
     """
@@ -289,7 +292,7 @@ def renamed_fields(old: Fields, new: Fields, declared: Mapping[str, str]) -> dic
 def renamed_models(
     old: Sequence[Model], new: Sequence[Model], declared: Mapping[str, str]
 ) -> dict[str, str]:
-    """The new name by the old one, for models that share most of their columns.
+    """The new names of models that share most of their columns, by their old names.
 
     :param declared: the old name by the new one, as declared in the new version.
     """
@@ -309,8 +312,8 @@ def _pairs(
     likeness: Callable[[FieldOrModel, FieldOrModel], float],
     declared: Mapping[str, str],
 ) -> dict[str, str]:
-    """The declared pairs, old name by new one, and then similar ones, best first; each name occurs
-    in one pair."""
+    """The new names by the old ones: declared pairs first, then similar pairs, best first; each
+    name occurs in one pair."""
     before, after = {item.name for item in old}, {item.name for item in new}
     removed = [item for item in old if item.name not in after]
     added = [item for item in new if item.name not in before]
@@ -410,7 +413,7 @@ def _fits_decimal(narrow: str, wide: str) -> bool:
 
 
 def _sizes(spark_type: str, *defaults: int) -> list[int]:
-    """The sizes of a type, such as its length, with defaults for those that it does not state."""
+    """The sizes of a type, such as its length, with defaults for missing sizes."""
     sizes = [int(part) for part in parts_of(spark_type)]
     return [*sizes, *defaults[len(sizes) :]]
 
@@ -429,11 +432,11 @@ _WORDINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """The properties of a dialect that matter here.
+    """The properties of a dialect that matter for comparisons.
 
-    `has_semantics`: it has a key for the meaning of a column, whose text then is a promise;
-    otherwise it is a description. `needs_every_column`: a query must return each promised column.
-    `renames` are those that the new version declares.
+    `has_semantics`: the dialect has a key for the meaning of a column, whose text then is a
+    promise; otherwise the text is a description. `needs_every_column`: a query must return each
+    promised column. `renames` are the renames that the new version declares.
     """
 
     has_semantics: bool
@@ -441,7 +444,7 @@ class Habits:
     renames: tuple[Renamed, ...] = ()
 
     def renamed_columns(self, model: str | None) -> dict[str, str]:
-        """The old path by the new one, for the columns of a model."""
+        """The declared renames of the columns of a model: old paths by new paths."""
         return {
             rename.field: rename.old
             for rename in self.renames
@@ -450,7 +453,7 @@ class Habits:
 
 
 def column_changes(old: Fields, new: Fields, declared: Mapping[str, str]) -> ColumnChanges:
-    """The columns of a level that were renamed, removed, or added; by their paths.
+    """The renamed, removed and added columns of one nesting level, by their paths.
 
     :param declared: the old path by the new one, as declared in the new version.
     """
@@ -561,7 +564,7 @@ def _types(old: Field, new: Field, location: ContractLocation) -> Iterator[Chang
 
 
 def _is_leaf(item: Field) -> bool:
-    """False for nested types, whose parts are compared separately."""
+    """False for nested types, whose fields, items, keys and values are compared separately."""
     return item.type not in ("array", "map", "struct")
 
 

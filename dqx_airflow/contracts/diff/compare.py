@@ -1,7 +1,7 @@
-"""Compares two versions of a contract: what is said about it, its models, and other clauses.
+"""Compares two versions of a contract: its properties, its models, and other clauses.
 
 Clauses without rules are identified by their paths, in which items of lists have names instead of
-numbers: inserting a column moves no other one.
+numbers: inserting a column moves no other column.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def compare_clauses(
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    """A clause. `note` is None if it has a rule; then `rule` is the path of that rule and of its
-    column, `columns` are the names of its columns."""
+    """A clause. `note` is None if it has a rule; then `rule` has the paths of the rule and of its
+    column, `columns` the names of the columns in the rule."""
 
     text: str
     span: Span
@@ -79,8 +79,8 @@ _Leaves: TypeAlias = dict[_Keys, _Leaf]
 
 
 def _parts_of_rules(leaves: _Leaves, other_leaves: _Leaves) -> set[_Keys]:
-    """The mappings and list items that are in only one version, and contain a rule: they are added
-    and removed as one change, that of the rule."""
+    """The mappings and list items that are in only one version, and contain a rule: the change of
+    the rule reports them."""
     known = {path[:end] for path in other_leaves for end in range(len(path))}
     with_rules = (path for path, leaf in leaves.items() if leaf.note is None)
     return {
@@ -108,9 +108,9 @@ def _leaves(contract: Contract) -> _Leaves:
 
 
 def _named_leaves(old: _Leaves, new: _Leaves) -> tuple[_Leaves, _Leaves]:
-    """The clauses of both versions by their paths with names in them.
+    """The clauses of both versions by their paths, with names of items instead of numbers.
 
-    An item with another name in the place of a removed one keeps the name of that one.
+    An item that replaces a removed item at the same index keeps the name of the removed item.
     """
     old_names, new_names = _item_names(old), _item_names(new)
     known = {(item[:-1], name) for item, name in new_names.items()}
@@ -165,8 +165,10 @@ def _text_of(leaf: _Leaf | None) -> str | None:
 def _change(
     path: _Keys, old: _Leaf | None, new: _Leaf | None, special: Collection[tuple[_Keys, str]]
 ) -> Change:
-    """:param special: the clauses that only the dialect has, and consumers rely on; each with the
-    kind of its change."""
+    """The change of a clause.
+
+    :param special: the clauses that only the dialect has and consumers rely on, each with the kind
+        of its change."""
     notes = [leaf.note for leaf in (old, new) if leaf is not None and leaf.note is not None]
     kind = "documented_clause_changed"
     if any(note.treatment is Treatment.UNSUPPORTED for note in notes):
@@ -183,7 +185,8 @@ def _change(
 
 @dataclass(slots=True)
 class _Reported:
-    """What other changes report: their paths, and the pairs of texts, whole and as list items.
+    """The contents of other changes: their paths, and the pairs of old and new texts, complete and
+    as list items.
 
     Each pair is stored with the names of its columns; with none if it is about no column.
     """
@@ -228,7 +231,7 @@ class _Reported:
 
 
 def _reported_paths(change: Change) -> Iterator[str]:
-    """The path of a change; for a nested column also those of the enclosing types."""
+    """The path of a change; for a nested column also the paths of the enclosing types."""
     yield change.path
     parts = change.path.split(".")
     for end in range(2, len(parts)) if change.column is not None else ():
@@ -352,7 +355,7 @@ def _compared(
 
 
 def _key(model: Model, columns: ColumnChanges) -> _Keys:
-    """The columns of the key by their new names."""
+    """The new names of the columns of the key."""
     key = next((rule.demand for rule in model.rules if rule.name == _KEY), None)
     named = tuple(item.path for item in model.walk() if item.is_key)
     if isinstance(key, Unique):
@@ -368,15 +371,15 @@ def _storage(
         texts = ", ".join(old.partition_by) or "none", ", ".join(new.partition_by) or "none"
         yield location.change("partition_changed", *texts)
     # Another name of the model may be another location, which the name already reports.
-    is_told = old.name != new.name and (new.location or "").rpartition(".")[2] == new.name
-    if old.location != new.location and old.location is not None and not is_told:
+    is_reported = old.name != new.name and (new.location or "").rpartition(".")[2] == new.name
+    if old.location != new.location and old.location is not None and not is_reported:
         to = new.location or "nowhere"
         yield location.change("location_changed", old.location, new.location, to=to)
 
 
 def _described(old: str | None, new: str | None, location: ContractLocation) -> Change:
-    """A description defines the rows of a table: reworded, it may be another table, and nothing
-    else would show that."""
+    """The change of a description, which defines the rows of a table: a reworded description may
+    mean another table, and no other change would show it."""
     message = f"the description of {location.path} changes"
     wording = compare_wording(old, new) if old and new else None
     if wording is Wording.CORRECTED:

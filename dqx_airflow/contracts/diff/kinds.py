@@ -1,4 +1,4 @@
-"""Kinds of changes, their class, and how a change is worded.
+"""Kinds of changes, their class, and the size of a change in wording.
 
 The kinds are rows of `kinds.md`, which follow seed 003's table where it has one.
 """
@@ -19,7 +19,7 @@ from dqx_airflow.values import Span, WordEnum
 
 
 class Wording(Enum):
-    """How a text differs from the previous one, from the least to the most."""
+    """The size of the difference between two texts, from the least to the most."""
 
     SAME = "same"
     CORRECTED = "corrected"
@@ -100,7 +100,7 @@ def _is_slip(before: list[str], start: int, end: int, words: list[str]) -> bool:
 
 
 def _is_typo(old: str, new: str) -> bool:
-    """True if one word is the other with a letter or two wrong, and not another word."""
+    """True if a word is a misspelling of another by a letter or two, and not a different word."""
     if not (old.isalpha() and new.isalpha()):
         return old == new
     if old == new or {old, new} <= _ARTICLES:
@@ -120,15 +120,15 @@ _CLASSES = {
     elements.Bump.MINOR: "compatible",
     elements.Bump.PATCH: "documentation",
 }
-"""How severe a change is for the consumers of the contract."""
+"""The names of the severity of a change for consumers of the contract, by its bump."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     """One change. `path` is `model.column.rule`, as in the names of assertions.
 
-    `old` and `new` are the texts there, None if there is none. `bump` is that of the kind, or an
-    override. `column` is the path of the column, None if it is about none.
+    `old` and `new` are the texts at the path, None if there is none. `bump` is the bump of the
+    kind, or an override. `column` is the path of the column, None if it is not about a column.
     """
 
     kind: ChangeKind
@@ -176,7 +176,7 @@ class Diff:
 
     @property
     def shortfall(self) -> str | None:
-        """Why the declared version is too low for the changes; None if it is not."""
+        """The reason why the declared version is too low for the changes; None if it is not."""
         if reader_of(self.new.dialect).versions_models:
             return self._same_signature()
         old, new = elements.version_of(self.old.version), elements.version_of(self.new.version)
@@ -226,8 +226,8 @@ class Diff:
         )
 
     def _unread_version(self, is_old: bool) -> str | None:
-        """The note about versions that are not numbers: if neither is, any other version is
-        sufficient."""
+        """The note about versions that are not numbers; None if the version is sufficient: if
+        neither is a number, any other version is."""
         before, after = self.old.version, self.new.version
         if self.due is elements.Bump.NONE:
             return None
@@ -267,7 +267,7 @@ def kinds_table() -> str:
 
 
 def _kind(row: str) -> ChangeKind:
-    """The kind in a row of the table: name, what, bump, whom it breaks, why."""
+    """The kind in a row of the table: name, description, bump, whom it breaks, why."""
     name, what, bump, breaks, reason = (cell.strip() for cell in row.strip("|").split("|"))
     views = tuple(view for view in View if f"{view}s" in breaks)
     return ChangeKind(name.strip("`"), what, elements.Bump[bump.upper()], reason, views)

@@ -1,5 +1,5 @@
-"""A contract as a gate enforces it: its pinned version, its suite, the fate of each clause, and
-the locations of its datasets."""
+"""A contract as a gate enforces it: its pinned version, its suite, the treatment of each clause,
+and the locations of its datasets."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def dimension_of(rule: elements.Rule | elements.Promise) -> str | None:
 
 
 def missing_columns(context: RuleContext) -> Iterator[str]:
-    """The unknown columns of an SQL rule, as written. If it reads a table that is not a model of
-    the contract, or that defines columns itself, they are unknowable."""
+    """The unknown columns of an SQL rule, as written. Empty if they cannot be determined: the rule
+    reads a table that is not a model of the contract, or defines columns itself."""
     demand = context.rule.demand
     assert isinstance(demand, QueryGives | RowsSatisfy)
     sql = demand.query if isinstance(demand, QueryGives) else demand.predicate
@@ -86,7 +86,7 @@ def missing_columns(context: RuleContext) -> Iterator[str]:
 
 
 def _models_read(context: RuleContext, tree: Expr) -> list[elements.Model] | None:
-    """The models behind the tables; None if one is unknown, or defines columns itself."""
+    """The models of the tables in SQL; None if a table is unknown, or defines columns itself."""
     if tree.find(exp.Lateral, exp.Unnest, exp.Values, exp.Pivot, exp.UDTF):
         return None
     defined = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
@@ -99,12 +99,13 @@ def _models_read(context: RuleContext, tree: Expr) -> list[elements.Model] | Non
 
 _VERSION = re.compile(r"v?(\d{1,9}(?:\.\d{1,9})*)([-+.][\w.+-]+)?", re.ASCII)
 _WHOLE = 3
-"""The parts of a complete version: major, minor and patch."""
+"""The number of numbers in a complete version: major, minor and patch."""
 
 
 @dataclass(frozen=True, slots=True)
 class LifecycleStatus:
-    """Why a contract is not active, or not for long; `is_refused`: no gate may rely on it."""
+    """The status of a contract that is not active, or not for long; `is_refused`: no gate may rely
+    on it."""
 
     message: str
     is_refused: bool
@@ -118,11 +119,11 @@ def is_version(pin: str) -> bool:
 def objection_to_version(
     contract: elements.Contract, expected: str, models: Collection[str] = ()
 ) -> str | None:
-    """Why the version of a contract is not the pinned one; None if it is.
+    """The objection if the version of a contract is not the pinned version; None if it is.
 
-    `2` accepts every 2.x.y, `2.3` every 2.3.x. A complete version such as `2.3.0`, and one with a
-    suffix such as `2.3.0-rc1`, accepts only itself. If each model has a version of its own, those
-    of the `models` are compared: all of them by default.
+    `2` accepts every 2.x.y, `2.3` every 2.3.x. A complete version such as `2.3.0`, and a version
+    with a suffix such as `2.3.0-rc1`, accepts only itself. If each model has a version of its own,
+    the versions of the `models` are compared: of all models by default.
     """
     contracts = [
         replace(contract, id=model.title or model.name, version=model.version, models=())
@@ -159,7 +160,7 @@ def objection_to_version(
 def lifecycle_status(contract: elements.Contract, on: date) -> LifecycleStatus | None:
     """The status of a contract on a date according to its lifecycle; None if it is active.
 
-    A contract past its sunset is refused, and a deprecated one when its notice period has ended.
+    A contract past its sunset is refused, and so is a deprecated contract after its notice period.
     """
     cycle = contract.lifecycle
     deprecated, starts = (
@@ -197,8 +198,8 @@ def end_of(life: elements.Lifecycle) -> date | None:
 class ClauseCoverage:
     """A clause: its position, its treatment with the reason, and the assertions that enforce it.
 
-    A list that a rule uses as a whole is one clause. A clause of several rules, as in a definition
-    that several fields refer to, is checked if assertions enforce all of them that state a check.
+    A list that one rule uses is a single clause. A clause of several rules, as in a definition that
+    several fields refer to, is checked if assertions enforce all of these rules that state a check.
     """
 
     path: str
@@ -209,7 +210,7 @@ class ClauseCoverage:
 
 
 def coverage(contract: elements.Contract, compiled: Compiled) -> tuple[ClauseCoverage, ...]:
-    """All clauses in the order of the document, each once, followed by those of other files."""
+    """All clauses in the order of the document, each once, followed by clauses of other files."""
     coverages: dict[tuple[str, str], ClauseCoverage] = {}
     unenforced = _unenforced(compiled)
     for note in (*contract.notes, *compiled.notes):
@@ -272,18 +273,18 @@ class Enforced:
 
     @property
     def account(self) -> tuple[str, ...]:
-        """What no assertion checks, one line each; first the clauses that state a check."""
+        """The clauses that no assertion checks, one line each; first clauses that state a check."""
         contract = self.contract
         return tuple(map(unenforced_line, contract.unenforced)) + contract.not_understood
 
 
 @dataclass(frozen=True, slots=True)
 class Enforcement:
-    """A contract to be enforced, or why it must not be.
+    """A contract to be enforced, or the reasons why it must not be.
 
-    `contract` is None if the document has errors. `refused` says why the contract cannot be relied
-    on: another version than the pinned one, or a contract past its end. `warnings` are about its
-    state too.
+    `contract` is None if the document has errors. `refused` are the reasons why the contract cannot
+    be relied on: another version than the pinned one, or a contract past its end. `warnings` are
+    less severe objections to its state.
     """
 
     source: values.SourceFile
@@ -305,7 +306,7 @@ class Enforcement:
         on: date | None = None,
         unsupported: Unsupported = "error",
     ) -> Enforced:
-        """The suite over these datasets. Clauses that compare days need one with dates.
+        """The suite over these datasets. Clauses that compare days need a dataset with dates.
 
         :param on: the date of the data.
         :param unsupported: the treatment of clauses that state a check and cannot be enforced:
@@ -341,8 +342,8 @@ class Enforcement:
         return Enforced(suite, compiled.checked, enforced, objections)
 
     def of_models(self, models: Sequence[str], *, is_strict: bool = False) -> Enforcement:
-        """The same for some of the models; if it is strict, with columns that they do not name as
-        violations."""
+        """The enforcement of some of the models; if it is strict, columns that the models do not
+        list are violations."""
         assert self.contract is not None
         return replace(self, contract=_restricted(self.contract, models, is_strict=is_strict))
 
@@ -438,13 +439,13 @@ def enforce(
     is_strict: bool = False,
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> Enforcement:
-    """What can be enforced of the contract in a text.
+    """Reads a contract, and determines whether it can be enforced.
 
-    :param on: the date on which it is relied on; None skips the check of its end.
+    :param on: the date on which the contract is relied on; None skips the check of its end.
     :param expect_version: the pinned version: `2`, `2.3` or `2.3.0`.
     :param models: the models to enforce; all of them by default.
-    :param is_strict: columns that a model does not name are violations for every model.
-    :param variables: the values that the contract may know.
+    :param is_strict: columns that a model does not list are violations for every model.
+    :param variables: the values of the variables in the contract.
     """
     document = read_contract(source, read, variables=variables)
     contract = document.contract
@@ -524,9 +525,10 @@ def _closed(model: elements.Model) -> elements.Model:
 _TEXT_FORMATS = ("csv", "json")
 _MERGED_FORMATS = ("parquet", "orc")
 _ACCESS = words_of("access")
-"""Whether servers have tables by name, or files by path; others have neither, or are elsewhere."""
+"""The access to data on types of servers: tables by name, or files by path. Types that are not
+listed have neither, or are not accessible to Spark."""
 _FOLDERS_BELOW = "/{,*/,*/*/,*/*/*/}"
-"""The meaning of `/**/` in globs of Spark: the folder itself, and those in it, three levels
+"""The replacement of `/**/` in globs of Spark: the folder itself, and its subfolders, three levels
 deep."""
 
 
@@ -538,11 +540,11 @@ def dataset_settings(
 ) -> dict[str, Any]:
     """The dataset settings of a contract, by the names in its suite.
 
-    `given` settings win over the server; what only the contract knows (keys, the columns of text
-    files) is added if it is not given. Columns that it masks stay masked.
+    `given` settings win over the server; settings that only the contract contains (keys, the
+    columns of text files) are added if they are not given. Columns that it masks stay masked.
 
-    :param of_formats: the options of all files of a format. For given files they win over the
-        options of a server that is elsewhere.
+    :param of_formats: the options of all files of a format. For files at a given location they win
+        over the options of the server.
     :raises RequestError: the contract has no such server, or the location of a model is unknown.
     """
     chosen = _server(contract, server)
@@ -568,8 +570,8 @@ def dataset_settings(
 def datasets_as_contract_says(
     contract: elements.Contract, refs: Iterable[values.DatasetRef], server: str | None = None
 ) -> tuple[values.DatasetRef, ...]:
-    """The datasets, each read as the contract says: as a gate reads them that is given their
-    settings.
+    """The datasets with the settings of the contract for reading them, as in a gate that is given
+    their settings.
 
     :param server: the server whose options apply to files of its format, by default the only one.
     :raises RequestError: the contract has no such server.
@@ -586,8 +588,8 @@ def _as_contract_says(
     of_formats: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
     elsewhere: Collection[str] = (),
 ) -> dict[str, Any]:
-    """The settings of datasets with what the contract knows beside them. This is the only place
-    that decides how the data of a contract is read: for gates, commands and Python.
+    """The settings of datasets, completed from the contract. Only this function decides how the
+    data of a contract is read: for gates, commands and Python.
 
     :param elsewhere: the datasets that are not on the server.
     """
@@ -612,8 +614,8 @@ def _as_contract_says(
 
 
 def _options_of(server: elements.Server | None, format_name: str | None) -> dict[str, str]:
-    """How the text files of a server are read, for those at another place, too. Settings with a
-    dot are about the place."""
+    """The options for reading the text files of a server, which also apply to files at another
+    location. Options with a dot belong to the location, and are left out."""
     if server is None or format_name not in _TEXT_FORMATS or format_name != _format_on(server):
         return {}
     return {name: text for name, text in server.options if "." not in name}
@@ -624,7 +626,7 @@ def _format_on(server: elements.Server) -> str | None:
 
 
 def known_of(model: elements.Model, *, file_format: str | None) -> dict[str, Any]:
-    """How to read the dataset of a contract: keys, masked columns, the columns of its files."""
+    """The dataset settings in a model: keys, masked columns, the columns of its files."""
     known: dict[str, Any] = {}
     if model.key:
         known["keys"] = list(map(elements.plain_name, model.key))
@@ -635,7 +637,7 @@ def known_of(model: elements.Model, *, file_format: str | None) -> dict[str, Any
     if file_format in _TEXT_FORMATS and model.fields:
         known["schema"] = spark_schema(model)
     if file_format in _MERGED_FORMATS:
-        # Otherwise Spark takes the columns of one file for those of all.
+        # Otherwise Spark takes the columns of one file for the columns of all files.
         known["options"] = {"mergeSchema": "true"}
     return known
 
@@ -663,7 +665,7 @@ def _columns(given: Any) -> list[str]:
 
 
 def _server(contract: elements.Contract, name: str | None) -> elements.Server | None:
-    """The server with a name, or else the only one."""
+    """The server with a name; without a name, the only server."""
     if name is None:
         return contract.servers[0] if len(contract.servers) == 1 else None
     servers = {server.name: server for server in reversed(contract.servers)}
@@ -695,9 +697,9 @@ def _place_of(model: elements.Model, server: elements.Server) -> dict[str, Any] 
 def _table_on(
     contract: elements.Contract, model: elements.Model, server: elements.Server | None
 ) -> str:
-    """The table of a model in a database, as its server names it.
+    """The name of the table of a model in a database, with the qualifiers of its server.
 
-    :raises RequestError: no server does.
+    :raises RequestError: no server determines it.
     """
     if server is None or server.type not in DATABASES:
         raise RequestError(
@@ -712,7 +714,8 @@ def _table_on(
 
 
 def _table_of(contract: elements.Contract, model: elements.Model) -> dict[str, Any] | None:
-    """The table that a model names with its schema, if the contract has no servers."""
+    """The dataset settings of a model with a schema in its table name, if the contract has no
+    servers."""
     named = model.location or ""
     is_table = "." in named and "/" not in named and not contract.servers
     return {"table": named} if is_table else None

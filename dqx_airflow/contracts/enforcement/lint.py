@@ -1,8 +1,8 @@
 """Finds mistakes of a contract before any data is read: contradictions, dates, clauses, examples.
 
-Errors keep a contract from meaning what it says: a broken reference, an example that violates it.
-The others are the practice of seed 003: a contract without an owner, or a column without a meaning,
-is incomplete.
+Errors are mistakes that change the meaning of a contract: a broken reference, an example that
+violates it. Warnings follow the practice of seed 003: a contract without an owner, or a column
+without a meaning, is incomplete.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class NoValueError(ValueError):
 
 
 def held(value: object, spark_type: str) -> Any:
-    """A value of a document, as a table with the type holds it.
+    """A value of a document, converted to a Spark type.
 
-    :raises NoValueError: it is not a value of the type, or contains one that is not.
+    :raises NoValueError: it is not a value of the type, or contains a value that is not.
     """
     if value is None:
         return None
@@ -179,7 +179,7 @@ class _Rows:
     def _rows_of(
         self, rule: elements.Rule, fields: Sequence[elements.Field], rows: Sequence[Sequence[Any]]
     ) -> Iterator[BrokenExample]:
-        """The rows that violate a rule; all of them together, if it is about several."""
+        """The rows that violate a rule; one result for all rows if the rule compares several."""
         owner = next(
             (item for item in fields for nested in item.walk() if rule in nested.rules), None
         )
@@ -246,7 +246,7 @@ def _broken_rules(
     rows: Sequence[Sequence[Any]],
     demands: tuple[type[demands.Demand], ...],
 ) -> Iterator[elements.Rule]:
-    """The rules with one of these demands that rows violate."""
+    """The rules that rows violate."""
     narrowed = model.narrowed(lambda demand: isinstance(demand, demands))
     compiled = compile_contract(replace(contract, models=(narrowed,), notes=()))
     rules = dict(compiled.enforced)
@@ -314,7 +314,7 @@ _ANY_CONDITION = demands.Condition("!=", 0)
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """Rules that exclude each other, or one that excludes everything; `what` describes it."""
+    """Rules that exclude each other, or a rule that excludes every value; `what` describes them."""
 
     rules: tuple[elements.Rule, ...]
     what: str
@@ -434,8 +434,8 @@ _FORMAT = re.compile(r"^\s*v?\d+\s*$", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class LintRule:
-    """A rule: the name by which it is ignored, its code, its purpose, and the texts of its
-    findings, if all of them have the same."""
+    """A lint rule: the name by which it is ignored, its code, its purpose, and the texts of its
+    findings, if all of them have the same texts."""
 
     name: str
     code: str
@@ -482,7 +482,7 @@ def lint(contract: elements.Contract, *, ignored: Collection[str] = ()) -> tuple
 
 
 def unknown_rules(names: Collection[str]) -> Iterator[tuple[str, str | None]]:
-    """Unknown names of rules, each with the probably intended one."""
+    """Unknown names of rules, each with the probably intended name."""
     known = [word for rule in RULES for word in (rule.name, rule.code)]
     for name in names:
         if name not in known:
@@ -523,8 +523,8 @@ def _constraints(contract: elements.Contract) -> Iterator[Diagnostic]:
 
 
 def _unread_places(contract: elements.Contract) -> Collection[_Place]:
-    """The places at which, or below which, something is unsupported. An unknown key elsewhere is
-    another spelling that the reader of the dialect takes."""
+    """The positions of unsupported clauses, and of the mappings and lists that enclose them. An
+    unknown key at any other position is a spelling that the reader of the dialect accepts."""
     return {
         place
         for note in contract.notes
@@ -534,7 +534,7 @@ def _unread_places(contract: elements.Contract) -> Collection[_Place]:
 
 
 def _places_above(clause: elements.Clause) -> Iterator[_Place]:
-    """The place of a clause, and those of the mappings and lists that enclose it."""
+    """The position of a clause, and the positions of the mappings and lists that enclose it."""
     path = clause.path
     yield clause.span.file, path
     for end, letter in enumerate(path):
@@ -604,7 +604,7 @@ def _references(contract: elements.Contract) -> Iterator[Diagnostic]:
 
 
 def _stated_in(demand: demands.Demand) -> tuple[demands.Demand, ...]:
-    """The demand; for one on some of the rows, also the predicate that selects them."""
+    """The demand; for a demand on some of the rows, also the predicate that selects the rows."""
     if isinstance(demand, demands.AmongRows):
         return demands.RowsSatisfy(demand.where, demand.sql_dialect), demand.demand
     return (demand,)
@@ -618,7 +618,9 @@ def _paths(model: elements.Model) -> dict[str, None]:
 def _no_field(
     model: elements.Model, paths: Collection[str], column: str, span: Span
 ) -> Iterator[Diagnostic]:
-    """:param paths: those of all fields of the model."""
+    """Reports a column that is not a field of the model.
+
+    :param paths: the paths of all fields of the model."""
     if paths and column not in paths and column not in model.partition_by:
         hint = did_you_mean(column, paths)
         yield mistake("unknown_field", span, model=model.name, field=column, hint=hint)
@@ -728,4 +730,5 @@ _FINDERS: dict[str, Callable[[elements.Contract], Iterator[Diagnostic]]] = {
         *(_spelling, _semantics, _owner, _version, _keys, _quality, _sensitive, _models, _elements),
     )
 }
-"""What finds the violations of a rule, by its name; for others, the reader of the dialect does."""
+"""The functions that find violations of lint rules, by the name of the rule. Violations of other
+rules are found by the reader of the dialect."""

@@ -1,4 +1,4 @@
-"""A contract in the formats of other tools: ONE module for each format, each a plain function."""
+"""Exports a contract to formats of other tools: ONE module with a function for each format."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dqx_airflow.values.exact import WrittenFloat
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A part of the contract that the export lacks. `path` is its position."""
+    """A statement of the contract that is missing in the export. `path` is its position."""
 
     path: str
     reason: str
@@ -92,7 +92,7 @@ __all__ = ["FORMATS", "ExportFormat", "Exported", "Loss"]
 class ExportFormat:
     """A format: its name, and the function that writes it, as `module:function`.
 
-    `is_of_one_model`: it describes one table; the given contract has a single model.
+    `is_of_one_model`: the format describes one table, so the given contract has a single model.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""A contract as a suite of Great Expectations, of version 1 and of those before.
+"""Exports a contract as a suite of Great Expectations, for version 1 and for earlier versions.
 
 First the existence of columns, then for each of them its type, NULL, range, pattern and values,
 then completeness and unique keys, and finally all other demands of the contract.
@@ -117,8 +117,8 @@ class _SuiteWriter(ModelWriter):
         return type_name(item.type) is not None
 
     def _range(self, column: str, rules: list[Rule]) -> Iterator[Expectation]:
-        """The first lower and the first upper bound in one. A bound with a severity stays
-        separate."""
+        """The expectation for the first lower and the first upper bound together. A bound with a
+        severity stays separate."""
         ends: dict[str, Rule] = {}
         for rule in rules:
             if isinstance(rule.demand, demands.Bound) and rule.severity is None:

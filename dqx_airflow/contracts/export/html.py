@@ -30,7 +30,7 @@ def page(contract: Contract) -> Exported:
         digest=b64encode(sha256(style.encode()).digest()).decode(),
         clauses=clauses,
         counted=counts(clauses),
-        told_here=_told_here,
+        remaining_rules=_remaining_rules,
         days=lambda number: None if number is None else f"{number} days",
         service=[parts for parts in contract.rules() if parts[-1].demand.is_service_level],
         # What readers may do with the data, at what price, and who helps them.
@@ -44,8 +44,8 @@ def page(contract: Contract) -> Exported:
     return Exported(without_controls(text, keep="\n"))
 
 
-def _told_here(rules: Iterable[Rule]) -> list[Rule]:
-    """Those that neither the columns beside them nor the list of service levels show."""
+def _remaining_rules(rules: Iterable[Rule]) -> list[Rule]:
+    """The rules that neither the other cells of the row nor the list of service levels show."""
     return [
         rule
         for rule in rules

@@ -109,7 +109,8 @@ def _metric(
 def _query(rule: Rule, column: str | None) -> tuple[str, demands.Condition, str | None] | None:
     """A query that returns a number, its condition, and its dialect.
 
-    :param column: the column that the rule is about; None for a rule of the model or of a part.
+    :param column: the column that the rule is about; None for a rule of the model or of a nested
+        value.
     """
     demand: demands.Demand = rule.demand
     match demand:
@@ -221,7 +222,7 @@ class SchemaWriter(export.ModelWriter):
         tags = list(item.tags)
         if item.is_sensitive and not is_sensitive(item.classification, tags):
             tags.append(_MARK)
-        is_whole = item.type in ("array", "struct") and not _says_more(item)
+        is_whole = item.type in ("array", "struct") and not _has_more_than_types(item)
         by_type = names_in("written to ODCS").get((item.type or "").partition("(")[0])
         logical = item.logical_type or by_type
         if item.type == "map" and (item.keys is None or item.values is None):
@@ -262,7 +263,7 @@ class SchemaWriter(export.ModelWriter):
         return export.without_empty(plain)
 
     def _parts(self, item: Field) -> dict[str, Any]:
-        """The parts of a nested value."""
+        """The properties, items, keys and values of a nested value."""
         parts: dict[str, Any] = {"properties": [self._property(inner, ()) for inner in item.fields]}
         if item.items is not None:
             parts["items"] = self._value(item.items)
@@ -355,7 +356,7 @@ class SchemaWriter(export.ModelWriter):
         return {"type": "sql", "query": text} | _compared(condition)
 
     def _custom(self, item: Field) -> list[dict[str, Any]]:
-        """What the standard has no place for in a property."""
+        """The custom properties of a column: facts that the standard has no key for."""
         custom = []
         path = f"{self.model.name}.{item.path}"
         for name, value in (("unit", item.unit), ("default", item.default)):
@@ -373,8 +374,8 @@ class SchemaWriter(export.ModelWriter):
             self.lose(item, rule, f"without its severity {rule.severity}")
 
 
-def _says_more(item: Field) -> bool:
-    """Whether the parts of a nested type have more information than their types."""
+def _has_more_than_types(item: Field) -> bool:
+    """Whether fields nested in a field have rules, meanings or types that its type lacks."""
     parts = [part for part in item.walk() if part is not item]
     return any(part.rules or part.semantic or part.type in (None, *_WORDS) for part in parts)
 
@@ -507,7 +508,7 @@ def _place(server: Server) -> dict[str, Any] | None:
 
 
 def _custom(contract: Contract, losses: list[export.Loss]) -> Iterator[dict[str, Any]]:
-    """What the standard has no place for."""
+    """The custom properties of a contract: facts that the standard has no key for."""
     consumers = [
         {"team": consumer.team}
         | export.without_empty({"useCase": consumer.use_case, "pin": consumer.pin})
@@ -526,13 +527,13 @@ def _left_out(contract: Contract, written: Any) -> Iterator[export.Loss]:
     for note in contract.notes:
         remark = demands.one_line(note.clause.text)
         is_exported = (
-            remark in known or remark.lower() in _NOTHING or _is_said_otherwise(note.clause.path)
+            remark in known or remark.lower() in _NOTHING or _is_in_other_form(note.clause.path)
         )
         if note.treatment is Treatment.DOCUMENTED and not is_exported:
             yield export.Loss(note.clause.path, "the export has no place for it")
 
 
-def _is_said_otherwise(path: str) -> bool:
+def _is_in_other_form(path: str) -> bool:
     """True for the version of a dialect, for nullability, which is the default, and for marks of
     personal data, which become a classification or a tag."""
     return path.endswith((".nullable", ".pii")) or path in _DIALECT_VERSIONS

@@ -1,5 +1,5 @@
-"""The models of a contract as schemas of other tools: the columns and comments of a table in Spark
-SQL, and a JSON Schema (draft 2020-12) of one row, written as JSON.
+"""Exports the models of a contract as schemas of other tools: the columns and comments of a table
+in Spark SQL, and a JSON Schema (draft 2020-12) of one row, written as JSON.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WORDS = (*NUMBER_WORDS, "any", None)
 
 
 def columns(contract: Contract) -> Exported:
-    """One column on each line: its type, nullability, and meaning."""
+    """The columns in Spark SQL, one on each line: type, nullability, and meaning."""
     (model,) = contract.models
     lines = (column_definition(item, column_path(item.name)) for item in model.fields)
     text = ",\n".join(lines) + "\n"
@@ -55,7 +55,7 @@ def column_definition(item: Field, name: str) -> str:
 
 
 def description_of(contract: Contract, model: Model) -> ContractDescription:
-    """The description of a contract in the table of one of its models."""
+    """The description of a contract for the table of one of its models."""
     owners = (contract.owner, *contract.contacts)
     return ContractDescription(
         contract.id,

@@ -1,8 +1,8 @@
 """The registry of contracts: their published versions, which never change.
 
 A home stores them: a folder, or a Delta table (`registry.table`). The rules of publication are the
-same for both. The versions of a contract are numbered in the order of publication; of two that are
-published concurrently one gets the number, and the other is checked against it.
+same for both. The versions of a contract are numbered in the order of publication; of two versions
+that are published concurrently, one gets the number, and the other is checked against it.
 
 The folder of a contract has a folder for each version, with the original files of the contract and
 an `entry.json`. A version is written next to it and then renamed, so that it is published
@@ -66,14 +66,14 @@ class Home(Protocol):
         ...
 
     def add(self, entry: VersionEntry) -> bool:
-        """Stores an entry atomically; False if others wrote meanwhile: read them first."""
+        """Stores an entry atomically; False if another process has added an entry meanwhile, which
+        must be read first."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """The result of publishing a version: it is published, or was before, or there are
-    objections."""
+    """The result of publishing a version: published now, published before, or objections."""
 
     published: PublishedVersion | None
     objections: tuple[Blocker, ...] = ()
@@ -104,7 +104,7 @@ class Registry:
     ) -> Publication:
         """Publishes a version, unless there are objections.
 
-        :param texts: the files of the contract by their names in its folder, itself first.
+        :param texts: the files of the contract by their names in its folder, its own file first.
         :param on: the date of the publication.
         :param is_dry: publishes nothing, and returns the objections.
         """
@@ -297,8 +297,8 @@ _TABLE_MARK = "delta:"
 def registry_at(place: str) -> Registry:
     """The registry at a location, which need not exist yet.
 
-    A URL such as `s3://lake/contracts` and `delta:PATH` mean a Delta table, and so does the path of
-    one; every other path means a folder.
+    A URL such as `s3://lake/contracts`, `delta:PATH` and the path of a Delta table mean a Delta
+    table; every other path means a folder.
 
     :raises RegistryError: the location is invalid.
     """

@@ -1,7 +1,8 @@
 """A registry of contracts in a Delta table: one row for each published version.
 
 Delta lets several writers append concurrently. So each version leaves a transaction identifier that
-consists of its contract and its number: Delta refuses the second of two commits with the same one.
+consists of its contract and its number: Delta refuses the second of two commits with the same
+identifier.
 """
 
 from __future__ import annotations
@@ -137,7 +138,7 @@ def _row(entry: VersionEntry) -> dict[str, Any]:
 
 
 def _has_log(path: str) -> bool:
-    """True if a local path contains a Delta table. deltalake says "not found" for anything else."""
+    """True if a local path has a Delta table. deltalake reports "not found" for anything else."""
     try:
         names = os.listdir(path)
     except FileNotFoundError:

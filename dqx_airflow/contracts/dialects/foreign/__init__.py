@@ -1,8 +1,8 @@
 """Rules of contracts in other languages, as demands: ONE module for each language.
 
-Each has `translate`, which takes a rule as plain values and returns a `Translation`, or says in
-words why there is no counterpart. Here is what they share: thresholds, severities, and the SQL of
-demands that some values may violate. Columns are written as in DQL: `address.city`.
+Each has `translate`, which takes a rule as dicts, lists and scalars and returns a `Translation`, or
+raises an error with the reason why there is no counterpart. They share thresholds, severities, and
+the SQL of demands that some values may violate. Columns are written as in DQL: `address.city`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Translation:
     """The demands of a foreign rule.
 
     `kind` is its name if it has no `name` of its own. The demands are about `column`, or about the
-    whole model if that is None; `share` is that of `Rule`. `remarks` are keys of the rule that data
-    cannot violate.
+    model if `column` is None; `share` becomes `Rule.share`. `remarks` are keys of the rule that
+    data cannot violate.
     """
 
     kind: str
@@ -46,12 +46,12 @@ _WORDS = {word: Severity[name] for word, name in words_of("severities").items()}
 
 
 def severity_of(word: object) -> Severity | None:
-    """The severity for a word; None for anything else, and for an unknown one."""
+    """The severity for a word; None for an unknown word, and for any other value."""
     return _WORDS.get(word.strip().lower()) if isinstance(word, str) else None
 
 
 THRESHOLDS = {op: keys.split() for op, keys in table_of("thresholds")}
-"""The keys of comparisons, first that of ODCS. Soda writes them in snake case."""
+"""The keys of each comparison, first the key of ODCS. Soda writes them in snake case."""
 _OPERATORS = {slug(key): op for op, keys in THRESHOLDS.items() for key in keys}
 
 
@@ -63,7 +63,7 @@ def is_threshold(key: str) -> bool:
 def conditions(rule: Mapping[str, Any]) -> tuple[kinds.Condition, ...]:
     """All comparisons of a rule.
 
-    :raises NoCounterpartError: one of them cannot be made.
+    :raises NoCounterpartError: a comparison has no counterpart.
     """
     bounds = []
     for key, value in rule.items():
@@ -148,7 +148,7 @@ Demands: TypeAlias = tuple[kinds.Demand, ...]
 @dataclass(frozen=True, slots=True)
 class Check:
     """A check of a column, or of the rows of a model, with one of its conditions: on a number, or
-    on a percentage of the rows. `keys` are what else it says."""
+    on a percentage of the rows. `keys` are the keys and values of the check."""
 
     column: str | None
     keys: Mapping[str, Any]

@@ -1,9 +1,9 @@
 """Expectations of Great Expectations as demands: `expectation_type` of 0.x, `type` of 1.x, and
 `kwargs`. `contracts/export/great_expectations.py` writes them, with the same names of metrics.
 
-Row conditions, in its own syntax and in that of pandas, become SQL. In pandas, a comparison with a
-missing value is false, `!=` and `not in` are true, and `not` turns them around; in SQL all of them
-are NULL.
+Row conditions, in its own syntax and in the syntax of pandas, become SQL. In pandas, a comparison
+with a missing value is false, `!=` and `not in` are true, and `not` negates them; in SQL all of
+them are NULL.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _LINKS_OF_GX = {" & ": " AND ", " | ": " OR "}
 
 
 def row_condition(condition: Any, parser: Any) -> str | None:
-    """The rows of an expectation, as Spark SQL; None for all of them.
+    """The condition on the rows of an expectation, as Spark SQL; None if all rows count.
 
-    :raises NoCounterpartError: the parser does not read it.
+    :raises NoCounterpartError: the condition has no counterpart, or the parser is unknown.
     """
     if condition is None:
         return None
@@ -115,7 +115,7 @@ def _not_read(written: str) -> NoCounterpartError:
 
 
 class _PandasCondition:
-    """The nodes of a condition; `columns` are those that it writes in backticks."""
+    """Translates a condition of pandas; `columns` are the columns that it has in backticks."""
 
     def __init__(self, written: str, columns: list[str]) -> None:
         self._written = written
@@ -180,7 +180,7 @@ class _PandasCondition:
             case ast.BinOp(left, ast.Mod(), ast.Constant(int() | float() as divisor)) if (
                 divisor > 0
             ):
-                # Like that of Python, and unlike `%` in SQL, its remainders are never negative.
+                # As in Python, and unlike `%` in SQL, its remainders are never negative.
                 return f"pmod({self._value(left)}, {divisor})"
             case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
                 return f"({self._value(left)} {_ARITHMETIC[type(op)]} {self._value(right)})"
@@ -229,7 +229,7 @@ _IGNORED = {
     **dict.fromkeys(("any_value_is_missing", "either_value_is_missing"), " OR "),
     **dict.fromkeys(("never", "neither"), ""),
 }
-"""How the NULL of columns are linked in rows that an expectation ignores."""
+"""The operator between the `IS NULL` of columns that selects the rows an expectation ignores."""
 _DIRECTIVES = {"Y": "yyyy", "y": "yy", "m": "M", "d": "d", "H": "H", "M": "m", "S": "s", "b": "MMM"}
 _PART_OF_FORM = re.compile(r"%(?P<directive>.)|(?P<word>[A-Za-z']+)|(?P<sign>[^%A-Za-z']+)")
 
@@ -291,20 +291,21 @@ def _form_of_spark(written: str) -> str:
 
 @dataclass(slots=True)
 class _Expectation:
-    """The `kwargs` of an expectation, which records those that were requested, and the demands by
-    the functions that `expectations.txt` names.
+    """The `kwargs` of an expectation, and the methods that `expectations.txt` refers to, which
+    translate it to demands.
 
-    `share` is the share of values for a single demand, as in `Rule`.
+    `requested` are the keys that were read. `share` is the share of values for a single demand, as
+    in `Rule`.
     """
 
     given: Mapping[str, Any]
     column: str | None
     sql_dialect: str | None
     share: float = 1.0
-    asked: set[str] = field(default_factory=set)
+    requested: set[str] = field(default_factory=set)
 
     def take(self, key: str, default: Any = None) -> Any:
-        self.asked.add(key)
+        self.requested.add(key)
         value = self.given.get(key)
         return default if value is None else value
 
@@ -337,7 +338,7 @@ class _Expectation:
         return dotted_path(self.text(key))
 
     def one_or_more(self, key: str) -> list[Any]:
-        """What is in a list, or the single text that stands for it."""
+        """The items at a key that ends in `_list`; for any other key its string, as a list."""
         return self.items(key) if key.endswith("_list") else [self.text(key)]
 
     def paths(self, key: str) -> tuple[str, ...]:
@@ -353,7 +354,7 @@ class _Expectation:
         return sql_name(self.own_column())
 
     def own_column(self) -> str:
-        """The column of the expectation; by default that of its field."""
+        """The column of the expectation; by default the column of its field."""
         if self.column is None or self.given.get("column") is not None:
             self.column = self.path("column")
         return self.column
@@ -367,8 +368,8 @@ class _Expectation:
     # Demands -------------------------------------------------------------------------------------
 
     def each_value(self, *demands: foreign.ColumnDemand) -> Demands:
-        """The demands; if `mostly` is less than 1, for that share of the values, as one
-        predicate."""
+        """The demands on each value; if `mostly` is less than 1, one predicate for that share of
+        the values."""
         share = self.mostly()
         if share == 1:
             return demands
@@ -531,8 +532,8 @@ class _Expectation:
         is_total: bool = False,
         is_of_nulls: bool = False,
     ) -> Demands:
-        """The predicate over the rows that are not ignored, in which NULL fulfils nothing. Ignored
-        rows do not count for `mostly`.
+        """The demand that a predicate holds in all rows that are not ignored; NULL is a failure.
+        Ignored rows do not count for `mostly`.
 
         :param is_total: the predicate is never NULL. `is_of_nulls`: it may hold for NULL.
         """
@@ -552,7 +553,7 @@ class _Expectation:
         return (kinds.RowsSatisfy(predicate, dialect, share),)
 
     def typed(self, key: str) -> Demands:
-        """The column has a Spark type, which other systems name differently."""
+        """The demand that a column has a type; types of other systems have other names."""
         types = dict.fromkeys(_spark_type(str(written)) for written in self.one_or_more(key))
         begins = [f"typeof({self.name}) LIKE {quote_literal(kind + '%')}" for kind in types]
         self.mostly()  # a column has one type
@@ -631,7 +632,7 @@ class _Expectation:
         return self.each_row(" AND ".join(f"NOT ({match})" for match in matches))
 
     def like(self, key: str, negation: str = "") -> Demands:
-        """An expectation with one or several LIKE patterns."""
+        """The demands of an expectation with one or several LIKE patterns."""
         patterns = [quote_literal(str(item)) for item in self.one_or_more(key)]
         is_any = not negation and self.take("match_on", "any") != "all"
         operator = f"{negation} LIKE".strip()
@@ -668,14 +669,14 @@ _KINDS = {**_listed("of values"), **_OF_COLUMNS, **_listed("of columns"), **_OF_
 
 
 def snake_case(kind: str) -> str:
-    """The name of an expectation as in 0.x: that of 1.x is the name of a class."""
+    """The name of an expectation as in 0.x; in 1.x it may be the name of a class."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind).lower()
 
 
 def translate(
     expectation: Mapping[str, Any], column: str | None, sql_dialect: str | None = None
 ) -> foreign.Translation:
-    """The demands of an expectation. Its `column` wins over that of its field.
+    """The demands of an expectation. Its `column` wins over the column of its field.
 
     :param sql_dialect: the dialect of the SQL in the expectation.
     :raises NoCounterpartError: there are none.
@@ -702,7 +703,7 @@ def translate(
     if where is not None:
         demands = tuple(kinds.AmongRows(demand, where, "spark") for demand in demands)
     for key, value in given.items():
-        if key not in arguments.asked and key not in _ARGUMENT_REMARKS and value is not None:
+        if key not in arguments.requested and key not in _ARGUMENT_REMARKS and value is not None:
             raise NoCounterpartError(f"{kind}: '{key}' has no counterpart")
     remarks = tuple(key for key in _REMARKS if key in expectation)
     return foreign.Translation(

@@ -1,4 +1,4 @@
-"""Metrics and checks of Soda as demands; those of SodaCL, its older language: `row_count > 0`."""
+"""Metrics and checks of Soda as demands, including SodaCL, its older language: `row_count > 0`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _KINDS = {
     **dict.fromkeys(_EXPRESSIONS, "expression"),
     **dict.fromkeys(_AGES, "freshness"),
 }
-"""The methods that translate the kinds of checks."""
+"""The names of the methods that translate checks, by kind."""
 _KEYS = clause_reader.table_of("keys of Soda")
 _OF_ROWS = ("row_count", "duplicates", "metric_expression", "metric_query")
 """The methods for checks without a column."""
@@ -87,9 +87,10 @@ def translate(
 
 
 def comparisons(check: Mapping[str, Any]) -> tuple[kinds.Condition, ...]:
-    """The comparisons; a lower bound above the upper one means a value outside of both.
+    """The comparisons of a check. A lower bound above the upper bound requires a value outside of
+    the range.
 
-    :raises NoCounterpartError: one of them cannot be made.
+    :raises NoCounterpartError: a comparison has no counterpart.
     """
     compared = foreign.conditions(check)
     lower = [condition for condition in compared if condition.op in (">", ">=")]
@@ -117,7 +118,7 @@ def _is_whole(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Check(foreign.Check):
-    """A check with one of its comparisons. Its methods are the forms of the table of checks."""
+    """A check with one of its comparisons. The table of checks refers to its methods."""
 
     kind: str
     sql_dialect: str | None
@@ -260,9 +261,9 @@ _OF_COLUMNS = ("duplicate_count", "duplicate_percent")
 
 
 def translate_sodacl(check: object) -> foreign.Translation:
-    """The demands of a check: a string, or a mapping from one to its configuration.
+    """The demands of a check: a string, or a mapping from a string to its configuration.
 
-    :raises NoCounterpartError: there are none.
+    :raises NoCounterpartError: the check has no counterpart.
     """
     text, given = next(iter(check.items())) if isinstance(check, dict) and check else (check, {})
     if not isinstance(text, str) or not isinstance(given, Mapping):
@@ -314,8 +315,8 @@ def _own_metric(metric: str, settings: Mapping[str, Any]) -> dict[str, Any] | No
 
 
 def threshold(comparison: str) -> dict[str, Any] | None:
-    """A comparison with numbers as Soda's keys: `> 5` is `must_be_greater_than: 5`; None for other
-    comparisons."""
+    """A comparison with numbers as keys of Soda: `> 5` is `must_be_greater_than: 5`; None for any
+    other comparison."""
     if match := _RANGE.fullmatch(comparison):
         bounds = [_number(match["low"]), _number(match["high"])]
         key = "must_not_be_between" if match["negation"] else "must_be_between"

@@ -87,8 +87,8 @@ _TIMES = {"timetodetect": "detect", "timetonotify": "notify", "timetorepair": "r
 
 
 def _incident(reading: service.OdcsReading) -> IncidentResponse:
-    """The support channel for issues, or else for talks, or else the first one; and the times in
-    which the producer promises to act."""
+    """The support channel for issues, or else for talks, or else the first channel; and the times
+    in which the producer promises to act."""
     channels = [item for item in reading.mappings(reading.root, "support") if item.text("channel")]
     channels.sort(key=lambda item: _SCOPES.get(item.text("scope") or "", len(_SCOPES)))
     named = (item.text(key) for item in channels[:1] for key in ("channel", "url"))
@@ -155,7 +155,7 @@ def _with_rules(item: Field, placed: Iterable[PlacedRule]) -> Field:
 
 
 def _position(column: Mapping, key: str) -> float:
-    """The position of a column in a key; those without one come last, in document order."""
+    """The position of a column in a key; columns without one come last, in document order."""
     position = column.number(key)
     return float("inf") if position is None or position < 0 else position
 
@@ -200,7 +200,9 @@ def _relationships(reading: service.OdcsReading, node: Mapping) -> Iterator[Rule
 def _check_ends(
     model: str, own_ends: list[service.Element], other_ends: list[service.Element]
 ) -> None:
-    """:raises NoCounterpartError: two ends are not those of a reference of the model."""
+    """Checks that the two ends of a relationship form a reference of the model.
+
+    :raises NoCounterpartError: they do not."""
     reason = None
     if len(own_ends) != len(other_ends) or not own_ends:
         numbers = f"{len(own_ends)} in `from` and {len(other_ends)} in `to`"

@@ -90,12 +90,13 @@ def agrees(logical: str, spark_type: str) -> bool:
 
 
 def names_nested(logical: str, written: str) -> bool:
-    """True for a physical type that only says that the values are nested: `RECORD`."""
+    """True for a physical type that only means nested values, such as `RECORD`."""
     return _word(written) in _NESTED_WORDS.get(logical, ())
 
 
 def narrower(logical: str, spark_type: str) -> str:
-    """The narrower type if both are known: a `NUMBER` that is an integer."""
+    """The narrower of a logical and a physical type, if both are known: a `NUMBER` that is an
+    integer."""
     return "whole_number" if (logical, spark_type) == ("integer", "number") else spark_type
 
 
@@ -320,7 +321,7 @@ _VECTOR_ITEMS = {"float32": "float", "float64": "double", "int8": "tinyint", "ui
 
 
 def read_property(reading: service.OdcsReading, node: Mapping, path: str | None = None) -> Field:
-    """A property with everything nested in it. `path` is that of its parent."""
+    """Reads a property with everything nested in it. `path` is the path of its parent."""
     name = service.physical_name(node)
     step = column_path(name)
     return _read(reading, node, name, step if path is None else f"{path}.{step}")
@@ -374,7 +375,7 @@ def _read(reading: service.OdcsReading, node: Mapping, name: str, path: str) -> 
 
 
 _Declared: TypeAlias = "tuple[str | None, list[Node | None], list[Rule]]"
-"""The declared type of a property, if any, what declares it, and the rules that follow from it."""
+"""The declared type of a property, if any, the nodes that declare it, and the rules for it."""
 
 
 def _typed(reading: service.OdcsReading, node: Mapping, item: Field) -> tuple[Field, list[Rule]]:
@@ -456,13 +457,13 @@ def _by_physical(
 
 
 def _has_parts(node: Mapping) -> bool:
-    """True if the document describes the parts of a property."""
+    """True if the document describes the nested properties or items of a property."""
     parts = (node.get(key) for key in _IMPLIED)
     return any(part is not None and bool(plain_value(part)) for part in parts)
 
 
 def _with_parts(reading: service.OdcsReading, node: Mapping, item: Field, spark_type: str) -> Field:
-    """The field with a type, and with the parts that the document describes."""
+    """The field with a type, and with the nested fields that the document describes."""
     item = with_type(item, spark_type) if "<" in spark_type else replace(item, type=spark_type)
     for key in ("properties", "items"):
         match node.get(key):
@@ -495,7 +496,7 @@ def _with_parts(reading: service.OdcsReading, node: Mapping, item: Field, spark_
 def _demanded(
     reading: ClauseReader, node: Mapping, fields: Iterable[Field] = ()
 ) -> tuple[Field, ...]:
-    """The fields of an object; those that its options require are never NULL."""
+    """The fields of an object; fields that its options require are never NULL."""
     options = reading.mapping(node, "logicalTypeOptions")
     marks = {item.text: item for item in options.scalars("required")}
     demanded = []

@@ -181,7 +181,8 @@ def _below(reading: clause_reader.ClauseReader, owner: Mapping, way: _Way) -> It
 
 
 FILES = ("local", "s3", "azure", "sftp", "custom")
-"""Servers whose data Spark reads itself, so that its types are those of Spark."""
+"""The types of servers with files that Spark reads itself, so that physical types are Spark types.
+"""
 
 SPARK = ("databricks", "hive", "iceberg", "glue")
 
