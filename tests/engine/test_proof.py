@@ -18,7 +18,7 @@ from dqx_airflow.diagnostics.verdicts import account
 from dqx_airflow.engine.proof.cases import Block, ProofCase, proof_cases, sections
 from dqx_airflow.engine.proof.differences import blamed, doubts_of, objection_to_engine
 from dqx_airflow.engine.proof.engine_key import KnownEngine, engine_key, known_engine, proof_of_sail
-from dqx_airflow.engine.proof.operations import SeenDataset
+from dqx_airflow.engine.proof.operations import SeenDataset, widened
 from dqx_airflow.engine.proof.prove import prove
 from dqx_airflow.engine.session.engines import switches_in, versions_of
 from dqx_airflow.engine.session.spark_session import settings_of
@@ -448,3 +448,19 @@ def test_a_proof_with_odd_parts_keeps_its_doubts(spark: Any, part: str, other: o
     at = datetime(2026, 1, 1, tzinfo=timezone.utc)
     proof = EngineProof("other", text, str(spark.version), at, 1, (), ("round over double",))
     assert known_engine(spark, [proof]).doubts == ("rounding over double",)
+
+
+@pytest.mark.parametrize(
+    ("doubt", "trait"),
+    [
+        ("hour over string", "parts of dates over string"),
+        ("rounding over double", "rounding over double"),
+        ("minimum over date", "extremes over date"),
+        ("violating_rows over date", "violating_rows over date"),
+        ("an operation of tomorrow over double", "type double"),
+    ],
+)
+def test_of_an_operation_that_only_a_newer_version_knows_the_type_is_in_doubt(
+    doubt: str, trait: str
+) -> None:
+    assert widened([doubt]) == {trait}

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show
+from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.builtin.counts import listed_values
 from dqx_airflow.metrics.metric import ArgumentKind, Scan
+from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS
 from dqx_airflow.metrics.spark_values import FLOATING, literal_of_type, literal_type, spark_number
 from dqx_airflow.metrics.types import WHOLE_SIZES, Family, family_of, fields_of, parts_of
 from dqx_airflow.plan.model import Lookup, MetricRequest
@@ -193,7 +195,7 @@ def kinds_in(spark_type: str) -> Iterator[str]:
 
 def widened(doubts: Iterable[str]) -> frozenset[str]:
     """Doubts as traits. In older proofs a doubt is one operation over one type, as in `hour over
-    string`."""
+    string`. Of an operation that only a newer version knows, the whole type is in doubt."""
     return frozenset(map(_as_trait, doubts))
 
 
@@ -204,7 +206,8 @@ def _as_trait(doubt: str) -> str:
     if over:
         if type_ == "field":
             return "type field"
-        return f"{_family_of(_current(word))} over {_kind(type_)}"
+        family = _family_of(_current(word))
+        return f"{family} over {_kind(type_)}" if _is_known(family) else f"type {_kind(type_)}"
     if doubt.startswith("type "):
         return f"type {_kind(doubt.removeprefix('type '))}"
     return _family_of(_current(doubt))
@@ -214,6 +217,11 @@ def _current(word: str) -> str:
     if word.startswith("is ") and word not in _OLDER_WORDS:
         return "format"
     return _OLDER_WORDS.get(word, word)
+
+
+def _is_known(family: str) -> bool:
+    """True for a family of operations, and for an operation that is a family of its own."""
+    return family in _FAMILIES or family in METRICS or family in ROW_FUNCTIONS
 
 
 def traits_of(request: MetricRequest, datasets: Mapping[str, SeenDataset]) -> frozenset[str]:
