@@ -36,6 +36,7 @@ except ModuleNotFoundError:  # pyspark-client comes without py4j, and nothing ra
 
 _OF_A_TASK = "Job aborted due to stage failure"
 _UNREADABLE, _MALFORMED = "FAILED_READ_FILE", "MALFORMED_"
+_OTHER_TYPE = "PARQUET_COLUMN_DATA_TYPE_MISMATCH"
 _OF_THE_SESSION = ("INVALID_HANDLE.SESSION", "NO_ACTIVE_SESSION", "RESPONSE_ALREADY_RECEIVED")
 """Conditions of a Spark Connect server that was restarted, and of its client from then on."""
 _OF_THE_CLUSTER = (
@@ -141,9 +142,18 @@ def _explained(error: PySparkException) -> str:
     is_malformed = any("[MALFORMED_" in line for line in lines)
     if not condition_of(error).startswith(_UNREADABLE):
         return _SOME_RECORD if is_malformed else lines[0]
-    path = (error.getMessageParameters() or {}).get("path", "a file")
+    about = error.getMessageParameters() or {}
+    path = about.get("path", "a file")
     if is_malformed:
         return f"{path} cannot be read: {_SOME_RECORD}"
+    if condition_of(error).endswith(_OTHER_TYPE):
+        column = about.get("column", "a column").strip("[]")
+        return (
+            f"{path} cannot be read: column '{column}' is of the Parquet type "
+            f"{about.get('actualType', 'of another file')} there, and read as "
+            f"{about.get('expectedType', 'another type')}, as in the first file or in schema; "
+            "write the files with one type, or select those of one type by a glob"
+        )
     if "FILE_NOT_EXIST" in lines[0]:
         return f"{path} cannot be read: it no longer exists"
     faults = filter(None, (header_fault(str(cause)) for cause in _chain(error)))

@@ -41,7 +41,13 @@ from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.listing import DataFile, DatasetFiles, partition_names, read_each
 from dqx_airflow.errors import DatasetError, first_line
 from dqx_airflow.metrics.sql import quote_name
-from dqx_airflow.metrics.types import decimal_size, fields_of, parts_of, spelled_like
+from dqx_airflow.metrics.types import (
+    LONGEST_DECIMAL,
+    decimal_size,
+    fields_of,
+    parts_of,
+    spelled_like,
+)
 from dqx_airflow.plan.schema_check import Schema
 from dqx_airflow.values import DatasetField, DatasetRef
 
@@ -436,8 +442,11 @@ def _nested_fields(kind: str, outer: str = "") -> Iterator[tuple[str, str]]:
         yield from _nested_fields(part, path)
 
 
-UNREADABLE = "PARQUET_TYPE_ILLEGAL"
-"""Spark's error condition."""
+UNREADABLE = (
+    *("PARQUET_TYPE_ILLEGAL", "UNSUPPORTED_TIME_TYPE"),
+    "DECIMAL_PRECISION_EXCEEDS_MAX_PRECISION",
+)
+"""The beginnings of Spark's error conditions."""
 
 _OF_A_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _UNSIGNED = {
@@ -461,6 +470,41 @@ def read_stored(source: DatasetFiles) -> DataFrame | None:
     return frame.selectExpr(*(f"{_value(field)} AS {quote_name(field.name)}" for field in schema))
 
 
+def unreadable_columns(source: DatasetFiles) -> DatasetError | None:
+    """The error that names the columns of Parquet files whose types Spark does not read, and the
+    schema that leaves them out; None if the files cannot be read, or it is about something else."""
+    try:
+        schemas = read_each(source.path, source.listed, _schema)
+    except (OSError, ValueError, pa.ArrowException):
+        return None
+    try:
+        schema = pa.unify_schemas(schemas)
+    except (ValueError, pa.ArrowException):
+        schema = schemas[0]  # that other files have other types, Spark reports when it reads them
+    refused, kept = [], []
+    for field in schema:
+        kinds = (field.type, *_parts(field.type))
+        if any(_is_unreadable(kind) or _is_unknown(kind) for kind in kinds):
+            refused.append(f"'{field.name}' ({field.type})")
+        else:
+            kept.append(f"{quote_name(field.name)} {_type(field.type)}")
+    if not refused:
+        return None
+    ref = source.ref
+    return DatasetError(
+        f"dataset '{ref.name}': {source.path} has columns of types that Spark does not read: "
+        f"{', '.join(refused)}",
+        f'read the other columns: schema="{", ".join(kept)}"' if kept else "write other types",
+    )
+
+
+def _is_unknown(kind: pa.DataType) -> bool:
+    """True for a type of which Spark has no counterpart."""
+    if pa.types.is_float16(kind):
+        return True
+    return pa.types.is_decimal(kind) and int(kind.precision) > LONGEST_DECIMAL
+
+
 def _schema(system: FileSystem, file: DataFile) -> pa.Schema:
     return pq.read_schema(file.path, filesystem=system)
 
@@ -479,7 +523,7 @@ def _stored(kind: pa.DataType) -> DataType:
         return LongType()
     if kind in _UNSIGNED:
         return type_named(_UNSIGNED[kind])
-    if any(map(_is_unreadable, _parts(kind))):
+    if any(map(_is_unreadable, _parts(kind))) or any(map(_is_unknown, (kind, *_parts(kind)))):
         raise ValueError(f"{kind} cannot be read in parts")
     return from_arrow_type(kind, prefer_timestamp_ntz=True)
 

@@ -444,10 +444,7 @@ def _open_columns(source: DatasetFiles, unseen: Mapping[str, str]) -> dataset.Op
         frame = _with_folders_in_utc(source, reader.load(place), reader)
         struct = frame.schema  # Spark Connect only now looks at the files.
     except PySparkException as error:
-        is_refused = ref.schema is None and condition_of(error) == UNREADABLE
-        stored = footers.read_stored(source) if is_refused else None
-        if stored is None:
-            raise
+        stored = _stored(source, error)
         return dataset.OpenDataset.of_frame(ref, stored, path)
     if ref.format in ("csv", "json"):
         if ref.format == "csv" and text_files.has_header(ref):
@@ -494,6 +491,20 @@ def _open_columns(source: DatasetFiles, unseen: Mapping[str, str]) -> dataset.Op
             raise dataset.unreadable(source.spark, ref, error) from error
 
     return replace(opened, read_files=read_files)
+
+
+def _stored(source: DatasetFiles, error: PySparkException) -> DataFrame:
+    """Parquet files of types that Spark rejects, read as they are stored.
+
+    :raises DatasetError: that is not possible for some columns.
+    :raises PySparkException: the error, if it is another one.
+    """
+    if source.ref.schema is not None or not condition_of(error).startswith(UNREADABLE):
+        raise error
+    frame = footers.read_stored(source)
+    if frame is not None:
+        return frame
+    raise footers.unreadable_columns(source) or error
 
 
 def _with_folders_in_utc(
