@@ -129,7 +129,7 @@ def test_data_after_the_first_json_value_is_an_error_with_inferred_types(
     judge: Judge, tmp_path: Path, line: str, body: str
 ) -> None:
     put(tmp_path / "t", a_json='{"x":1}\n' * 3, b_json=f'{{"x":1}}\n{line}\n')
-    assert "b.json cannot be read: a " in why(judge(json_ref(tmp_path / "t"), body))
+    assert "b.json cannot be read: line 2 is not JSON" in why(judge(json_ref(tmp_path / "t"), body))
 
 
 @pytest.mark.few(3)

@@ -483,6 +483,9 @@ def test_string_dates_of_a_delta_table_follow_their_pattern_only(
     ref = DatasetRef("orders", str(tmp_path / "t"), date_column="ds")
     for pattern, ids in (("yyyyMMdd", [0]), (None, [1])):
         asked = replace(ref, date_format=pattern)
+        if is_partition:  # two partitions of one date in two forms
+            assert "in another form than" in reason(gate(ROWS, asked))
+            continue
         assert rows_on(spark, asked) == ids
         assert verdict(gate(ROWS, asked), "rows").value == 1
 
