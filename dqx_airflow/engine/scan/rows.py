@@ -22,7 +22,7 @@ _log = logging.getLogger("dqx.gate")
 def log_passes(passes: Iterable[Pass]) -> None:
     """Writes the passes that are about to be read to the log, as `dql explain` shows them."""
     for scan_pass in passes:
-        _log.info("%s", title_of(scan_pass))
+        _log.debug("%s", title_of(scan_pass))
         for text in scan_pass.texts:
             _log.debug("        %s", text)
 
