@@ -364,7 +364,7 @@ class _Composer:
         return self._counted(node)
 
     def _check_depth(self, levels: int, span: Span) -> None:
-        """Refuses a node with so many levels inside the enclosing ones."""
+        """Refuses a node with this number of levels inside the enclosing ones."""
         if len(self.unfinished) + levels > DEEPEST:
             self._refuse("too_deep", span, most=DEEPEST)
 

@@ -35,7 +35,7 @@ _WITHOUT_SECONDS = "^(.{16})(Z|[+-].*)?$"
 class TimeFormat:
     """A format of times in strings, as Spark writes it: `dd.MM.yyyy HH:mm`.
 
-    An unquoted `T`, which is no letter of Spark, stands for itself.
+    An unquoted `T`, which is not a letter of Spark, stands for itself.
     """
 
     pattern: str
@@ -190,7 +190,7 @@ def iso_value_sql(text: str, *, is_time: bool) -> str:
 
 
 class BoundError(Exception):
-    """A bound that is no time, or one of two; `help` says what to write."""
+    """A bound that is not a time, or one of two; `help` says what to write."""
 
     def __init__(self, reason: str, help: str) -> None:
         super().__init__(reason)

@@ -242,7 +242,7 @@ def draw_report(report: GateReport, *, colour: bool = False, root: str | None = 
 
 def account(report: GateReport) -> list[str]:
     """Notes on a report, one line each: clauses of the contract that no assertion checked and that
-    are no errors (accepted, or not understood), SQL without ANSI mode, the proof of the engine."""
+    are not errors (accepted, or not understood), SQL without ANSI mode, the proof of the engine."""
     contract = report.contract
     accepted = [
         f"accepted: {verdict.clause or verdict.name} ({verdict.severity.value}): {verdict.reason}"

@@ -49,7 +49,7 @@ def check_day(text: str, span: Span) -> Diagnostic | None:
 def check_beside_moments(
     operands: tuple[nodes.Expression, ...], constants: nodes.Constants
 ) -> Iterator[Diagnostic]:
-    """The strings among operands of one comparison of a row that are no date or timestamp, if
+    """The strings among operands of one comparison of a row that are not a date or timestamp, if
     another operand is one whatever the types of the columns are."""
     if not any(_is_moment(operand, constants) for operand in operands):
         return

@@ -124,7 +124,7 @@ class ImportRequest:
     """The request to import a file. `dataset` is None if the file determines it.
 
     `read_beside` returns the document of another file, by its path relative to the folder of this
-    file; None if there is no such file.
+    file; None without such a file.
     """
 
     file: str

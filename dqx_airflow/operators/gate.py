@@ -512,7 +512,7 @@ class GateOperator(SparkJobOperator, gate_arguments.GateArguments):
         return ending
 
     def _ask(self, reports: Sequence[GateReport], context: Any, *, is_again: bool = False) -> None:
-        """Parks the task until a person answers; returns if nobody could accept the data.
+        """Parks the task until a person answers; returns if no one could accept the data.
 
         :raises GateBlocked: a person has answered, or Airflow shows, a question about other data.
         """

@@ -611,8 +611,8 @@ def selected_suites(
 ) -> list[tuple[nodes.Suite | None, Selection | None]]:
     """Reduces each suite to its selected assertions.
 
-    Returns for each the suite, None if nothing of it is selected, and the part of the selection
-    that matches in it.
+    Returns for each the suite, None if none of its assertions is selected, and the part of the
+    selection that matches in it.
 
     :raises GateMisconfigured: no assertion is selected at all, or the selection refers to something
         that does not exist; or it excludes a P0 or required assertion from a gate that promotes.

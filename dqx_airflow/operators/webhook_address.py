@@ -103,7 +103,7 @@ def key_of(secret: str) -> bytes:
         raise WebhookMistake(f"its password is an empty secret: {_FORM}")
     digits = text.rstrip("=")
     if not _BASE64.fullmatch(text) or len(digits) % 4 == 1:
-        raise WebhookMistake(f"its password is no base64: {_FORM}")
+        raise WebhookMistake(f"its password is not base64: {_FORM}")
     key = base64.urlsafe_b64decode(digits + "=" * (-len(digits) % 4))
     if not _LEAST <= len(key) <= _MOST:
         raise WebhookMistake(f"its password is a secret of {len(key)} bytes: {_FORM}")
@@ -124,7 +124,7 @@ def _require_address(address: str, what: str) -> None:
     try:
         parts = urlsplit(address.strip())
         is_sound = parts.scheme in _SCHEMES and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # such as a port that is no number
+    except ValueError:  # such as a port that is not a number
         is_sound = False
     if not is_sound:
         raise WebhookMistake(f"{what} is not an address: write it as https://HOST/PATH")

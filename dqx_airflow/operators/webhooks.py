@@ -58,7 +58,7 @@ def webhook_mistakes() -> dict[str, str | None]:
             found[conn_id] = None
         except WebhookMistake as mistake:
             found[conn_id] = str(mistake)
-        except Exception as error:  # of a secrets backend, or there is no such connection
+        except Exception as error:  # of a secrets backend, or the connection does not exist
             found[conn_id] = f"Airflow does not give the connection: {type(error).__name__}"
     return found
 

@@ -133,7 +133,7 @@ def _described(
 ) -> Iterator[str]:
     name = dataset.ref.name
     if isinstance(dataset, UnknownDataset):
-        yield f"{name}: its size is not known, so many rows are assumed; {_FEW}"
+        yield f"{name}: its size is not known, a large dataset is assumed; {_FEW}"
     for reads in planned_reads(dataset, plans, datasets):
         for sql in reads.answered:
             yield f"no pass over {name}: its log has {sql}"

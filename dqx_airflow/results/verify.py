@@ -409,7 +409,7 @@ class _Walk:
         who = judged[0].get("run_key") or entries.get("dqx_gate") or receipt.run_id
         why = "the log has another commit of this version"
         if receipt.table_id != self.table_id:
-            why = "the table was made anew since"
+            why = "the table was created again since"
         elif receipt.version > self.version:
             why = f"the log ends at version {self.version}"
         problem = f"the promotion of {who} is not in the table: {why}; run the gate again"

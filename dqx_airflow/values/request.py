@@ -171,8 +171,8 @@ class RunOptions:
     def __post_init__(self) -> None:
         if not is_clock_skew(self.max_clock_skew_hours):
             raise RequestError(
-                f"max_clock_skew_hours={self.max_clock_skew_hours!r} is no number of hours from 0 "
-                f"to {MOST_CLOCK_SKEW_HOURS:,}",
+                f"max_clock_skew_hours={self.max_clock_skew_hours!r} is not a number of hours from "
+                f"0 to {MOST_CLOCK_SKEW_HOURS:,}",
                 f"write it like {DEFAULT_CLOCK_SKEW_HOURS:g}",
             )
 

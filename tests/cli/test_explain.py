@@ -126,7 +126,7 @@ without orders, c: the datasets of checks are assumed to have dates, all others 
 suite S
 date  2024-11-29
 
-orders: its size is not known, so many rows are assumed; with up to 250,000 rows, metrics share \
+orders: its size is not known, a large dataset is assumed; with up to 250,000 rows, metrics share \
 a pass
 one query: SELECT count(*) FROM orders
 one pass over orders: 2024-11-28 to 2024-11-29 (2 days)
@@ -152,7 +152,7 @@ one pass over orders: 2024-11-29
     columns: status
         count(DISTINCT `status`)
 
-c: its size is not known, so many rows are assumed; with up to 250,000 rows, metrics share a pass
+c: its size is not known, a large dataset is assumed; with up to 250,000 rows, metrics share a pass
 one pass over c: all rows
     why: each row is read once, for all metrics that need single rows
     after an append: only the new files

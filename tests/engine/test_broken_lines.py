@@ -65,7 +65,7 @@ BROKEN = {
     "a comma after single quotes": ("a.json", "{'a':'it\\'s'}\n{'a':'\"'},\n", "", "line 2 is not"),
     "a repeated field": ("a.json", '{"a":1}\n{"a":1,"a":2}\n', "", "line 2 repeats a field"),
     "a document": ("a.json", '{\n"a":1,\n"b":01}\n', "", "line 3 is where the file stops"),
-    "null": ("a.json", '{"a":1}\nnull\n', "", "line 2 is no JSON object"),
+    "null": ("a.json", '{"a":1}\nnull\n', "", "line 2 is not a JSON object"),
 }
 
 

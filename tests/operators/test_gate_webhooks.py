@@ -283,15 +283,15 @@ def secret_of(size: int) -> str:
         ({"host": "https://a", "password": ""}, "is an empty secret: write whsec_ and the base64"),
         ({"host": "https://a", "password": "   "}, "is an empty secret"),
         ({"host": "https://a", "password": "whsec_"}, "is an empty secret"),
-        ({"host": "https://a", "password": "whsec_===="}, "is no base64"),
-        ({"host": "https://a", "password": "****"}, "is no base64"),
-        ({"host": "https://a", "password": "whsec_!!!"}, "is no base64"),
-        ({"host": "https://a", "password": "a secret of this hook"}, "is no base64"),
+        ({"host": "https://a", "password": "whsec_===="}, "is not base64"),
+        ({"host": "https://a", "password": "****"}, "is not base64"),
+        ({"host": "https://a", "password": "whsec_!!!"}, "is not base64"),
+        ({"host": "https://a", "password": "a secret of this hook"}, "is not base64"),
         ({"host": "https://a", "password": "hush"}, "is a secret of 3 bytes"),
         ({"host": "https://a", "password": secret_of(23)}, "is a secret of 23 bytes"),
         ({"host": "https://a", "password": secret_of(65)}, "is a secret of 65 bytes"),
-        ({"host": "https://a", "password": "whsec_" + "a" * 33}, "is no base64"),
-        ({"host": "https://a", "password": "whsec_" + "ab+/ab-_" * 5}, "is no base64"),
+        ({"host": "https://a", "password": "whsec_" + "a" * 33}, "is not base64"),
+        ({"host": "https://a", "password": "whsec_" + "ab+/ab-_" * 5}, "is not base64"),
     ],
 )
 def test_a_connection_that_loses_events_is_an_error_that_says_what_to_write(
@@ -351,19 +351,19 @@ def test_an_event_over_such_a_connection_is_not_lost_in_silence(
     with caplog.at_level(logging.ERROR):
         ended(report_of(1, "a"))
     assert hook.posted == [], "never with an empty key"
-    assert "the webhook hook did not take an event: its password is no base64" in caplog.text
+    assert "the webhook hook did not take an event: its password is not base64" in caplog.text
     assert "(incident.opened)" in caplog.text
     assert "****" not in caplog.text
     assert counted == [
         ("dqx.webhook.lost", {"dag_id": "lake", "task_id": "gate", "webhook": "hook"})
     ]
     (mistake,) = webhook_mistakes().values()
-    assert str(mistake).startswith("its password is no base64")
+    assert str(mistake).startswith("its password is not base64")
 
 
 @pytest.mark.parametrize(
     ("password", "level", "found"),
-    [("****", "problem", "hook: its password is no base64"), (SECRET, "ok", "hook")],
+    [("****", "problem", "hook: its password is not base64"), (SECRET, "ok", "hook")],
 )
 def test_the_doctor_finds_webhooks_that_lose_events(
     hook: Hook,

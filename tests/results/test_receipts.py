@@ -444,7 +444,7 @@ CASES: dict[str, tuple[Callable[[Lake], object], list[tuple[int, str, str]]]] = 
     ),
     "a table that was made anew": (
         lambda lake: made_anew(lake, (DAYS[0], 1)),
-        [(2, "lost", LOST + "the table was made anew since")],
+        [(2, "lost", LOST + "the table was created again since")],
     ),
     "a table that was made anew by others": (
         lambda lake: (

@@ -95,7 +95,7 @@ class Prompt(
         if any(_is_text(context, column) for column in (self.source, self.processed)):
             passed = f"{_timestamp(context, self.processed)} - {_timestamp(context, self.source)}"
             is_prompt = f"{passed} <= INTERVAL '{_seconds(self.delay_s)}' SECOND"
-            # A string that is no timestamp violates; a row without one of the two is not judged.
+            # A string that is not a timestamp violates; a row without one of the two is not judged.
             both = " AND ".join(
                 f"{terms.quoted(column)} IS NOT NULL" for column in (self.source, self.processed)
             )
@@ -133,7 +133,7 @@ class Retained(
         period = f"{days:.0f}' DAY" if rest == 0 else f"{self.seconds:.0f}' SECOND"
         limit = f"current_timestamp() - INTERVAL '{period}"
         is_older = f"{_timestamp(context, column)} < {limit}"
-        if _is_text(context, column):  # a string that is no timestamp violates
+        if _is_text(context, column):  # a string that is not a timestamp violates
             is_older = f"coalesce({is_older}, {terms.quoted(column)} IS NOT NULL)"
         return claims.no_rows(claims.sql(f"count_if({is_older})"))
 

@@ -202,7 +202,7 @@ class _OfMoment(ValueDemand):
     """A demand on the moment that a string stands for."""
 
     def holds(self, text: str) -> str:
-        """The predicate over a string, given as SQL; NULL or false if it is no moment."""
+        """The predicate over a string, given as SQL; NULL or false if it is not a moment."""
         raise NotImplementedError
 
     def predicate(self, operand: nodes.Expression, item: Field | None) -> nodes.Expression:
@@ -236,7 +236,7 @@ class TimeBound(_OfMoment, words="{op} {value}", odcs_types=_TIMES):
     """The moment in a string satisfies a comparison: op is one of > >= < <=.
 
     `value` is a timestamp in UTC, of 1970-01-01 for a time of day. Without a format, strings are in
-    ISO form. A string that is no moment violates it if it `is_alone`: no other rule reports it.
+    ISO form. A string that is not a moment violates it if it `is_alone`: no other rule reports it.
     """
 
     op: str

@@ -87,7 +87,7 @@ class _Levels:
         """The column of the timestampField. Without one, the column of the only model (None: the
         model determines it), or the only timestamp of all models.
 
-        :raises NoCounterpartError: there is no such column.
+        :raises NoCounterpartError: the column does not exist.
         """
         if level.text("timestampField") is not None:
             return self.place(level, "timestampField")

@@ -547,8 +547,8 @@ def _tables_in(query: exp.Query) -> Iterator[exp.Table]:
 
 
 def _moment_in(node: Expr) -> str | None:
-    """The text of a literal such as `DATE '2024-02-29'`, with which Spark fails if it is no date;
-    `try_cast` makes it NULL."""
+    """The text of a literal such as `DATE '2024-02-29'`, with which Spark fails if it is not a
+    date; `try_cast` makes it NULL."""
     from sqlglot import exp
 
     if not isinstance(node, exp.Cast) or node.args.get("safe"):

@@ -285,7 +285,7 @@ def mend_keyword(
 ) -> Token | None:
     """Replaces a misspelled `suite` or `check`, so that its contents are still parsed.
 
-    Returns the token that the parser was given; None if there is no such typo.
+    Returns the token that the parser was given; None without such a typo.
     """
     words = [word for word in _FOLLOWERS if _terminal_of(word) in expected]
     near = get_close_matches(token[:LONGEST_KEYWORD].lower(), words, n=1, cutoff=NEAR)

@@ -272,7 +272,7 @@ def _broken_json(ref: DatasetRef, lines: Iterator[str]) -> Iterator[_Broken]:
             yield _Broken(number, line, "is not JSON, or more than one value", _WITH_SCHEMA)
         else:
             if not isinstance(value, dict | list):
-                yield _Broken(number, line, "is no JSON object", _WITH_SCHEMA)
+                yield _Broken(number, line, "is not a JSON object", _WITH_SCHEMA)
 
 
 def _broken_document(ref: DatasetRef, text: str) -> Iterator[_Broken]:

@@ -99,7 +99,7 @@ class CsvDialect:
 
     def end_of_record(self, text: str, start: int) -> int | None:
         """The position of the line break behind a record of a whole file, which has no value that
-        is still open there; None if there is no such position."""
+        is still open there; None without such a position."""
         insides = (self._same, self._doubled, self._escaped)
         if self.escape == self.quote:
             insides = (self._doubled, self._same, self._escaped)

@@ -502,9 +502,9 @@ def _seen(texts: DataFrame, names: Sequence[str]) -> dict[str, _Seen]:
         f"posexplode(array({', '.join(map(quote_name, names))})) AS (at, value)",
     )
     # Each step uses columns of the step before several times, so Spark does not merge them.
-    trimmed = cells.selectExpr("file", "at", "value", "trim(value) AS text")
-    parts = trimmed.selectExpr("*", "translate(text, '0123456789', '') AS rest")
-    kinds = parts.selectExpr("file", "at", "text", f"{_KIND} AS kind")
+    stripped = cells.selectExpr("file", "at", "value", "trim(value) AS trimmed")
+    parts = stripped.selectExpr("*", "translate(trimmed, '0123456789', '') AS rest")
+    kinds = parts.selectExpr("file", "at", "trimmed", f"{_KIND} AS kind")
     codes = kinds.selectExpr("file", "at", f"{_FACTS} AS facts", f"{_AFTER} AS after")
     per_file = codes.groupBy("file", "at").agg(
         F.expr("bit_or(facts) AS facts"), F.expr("bit_or(after) AS after")
@@ -520,11 +520,13 @@ def _seen(texts: DataFrame, names: Sequence[str]) -> dict[str, _Seen]:
 
 def _length_of_part(number: int) -> str:
     """The number of digits before (1) or after (2) the point, at most one more than fit."""
-    return f"least(length(split_part(ltrim('-', text), '.', {number})), {LONGEST_DECIMAL + 1})"
+    return f"least(length(split_part(ltrim('-', trimmed), '.', {number})), {LONGEST_DECIMAL + 1})"
 
 
-_SIGNED = "(left(rest, 1) <> '-' OR left(text, 1) = '-') AND length(text) > length(rest)"
-_OF_DIGITS = f"CASE WHEN text <> value THEN {_FLOAT} WHEN text RLIKE '^-?0[0-9]' THEN {_ZEROS}"
+_SIGNED = "(left(rest, 1) <> '-' OR left(trimmed, 1) = '-') AND length(trimmed) > length(rest)"
+_OF_DIGITS = (
+    f"CASE WHEN trimmed <> value THEN {_FLOAT} WHEN trimmed RLIKE '^-?0[0-9]' THEN {_ZEROS}"
+)
 _KIND = (
     f"CASE WHEN value IS NULL OR value = '' THEN 0"
     f" WHEN rest IN ('', '-') AND {_SIGNED} THEN {_OF_DIGITS} ELSE {_WHOLE} END"
@@ -538,16 +540,16 @@ _KIND = (
     f" '^-?([0-9]+[.]?[0-9]*|[.][0-9]+)[eE][-+]?[0-9]+$' THEN {_FLOAT}"
     f" ELSE {_TEXT} END"
 )
-"""The kind of a `value`, from its trimmed `text` and the `rest` of it without digits."""
+"""The kind of a `value`, from its `trimmed` form and the `rest` of it without digits."""
 _IS_LOST = (
-    f"(kind < {_TEXT} AND kind > 0 AND (length(text) > 15 OR kind = {_FLOAT})"
-    f" AND text RLIKE '{_LOST}' OR kind = {_TIME} AND text RLIKE '{_NANOSECONDS}')"
+    f"(kind < {_TEXT} AND kind > 0 AND (length(trimmed) > 15 OR kind = {_FLOAT})"
+    f" AND trimmed RLIKE '{_LOST}' OR kind = {_TIME} AND trimmed RLIKE '{_NANOSECONDS}')"
 )
 _HAS_DIGITS = f"kind IN ({_WHOLE}, {_DECIMAL})"
 _FACTS = (
     "CAST(kind AS BIGINT)"
-    f" | if(kind = {_WHOLE} AND try_cast(text AS INT) IS NULL, {_BEYOND_INT}L, 0L)"
-    f" | if(kind = {_WHOLE} AND try_cast(text AS BIGINT) IS NULL, {_BEYOND_BIGINT}L, 0L)"
+    f" | if(kind = {_WHOLE} AND try_cast(trimmed AS INT) IS NULL, {_BEYOND_INT}L, 0L)"
+    f" | if(kind = {_WHOLE} AND try_cast(trimmed AS BIGINT) IS NULL, {_BEYOND_BIGINT}L, 0L)"
     f" | if({_IS_LOST}, {_LOSES}L, 0L)"
     f" | if({_HAS_DIGITS}, shiftleft({_BEFORE}L, {_length_of_part(1)}), 0L)"
 )
