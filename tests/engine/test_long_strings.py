@@ -87,7 +87,7 @@ def test_an_iteration_that_is_not_given_back_may_read_ahead_in_vain() -> None:
     assert bounded("^(?:ab|cd)*+d").longest is None
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_jvm_survives_the_longest_strings(spark: SparkSession) -> None:
     texts: list[str] = []
     wanted = []

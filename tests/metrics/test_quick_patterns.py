@@ -180,7 +180,7 @@ def test_the_quick_check_matches_nothing_else() -> None:
 @pytest.mark.spark
 @pytest.mark.compiled
 @pytest.mark.parametrize(
-    "collation", ["UTF8_BINARY", pytest.param("UTF8_LCASE", marks=pytest.mark.slow)]
+    "collation", ["UTF8_BINARY", pytest.param("UTF8_LCASE", marks=pytest.mark.nightly)]
 )
 @pytest.mark.slow
 def test_spark_matches_the_same_strings_with_the_quick_check(spark: Any, collation: str) -> None:
