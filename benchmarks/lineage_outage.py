@@ -7,21 +7,16 @@ import json
 import logging
 import os
 import resource
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-TESTS = Path(__file__).parents[1] / "tests"
-sys.path.insert(0, str(TESTS))
-
-from hostile_endpoints import KINDS, bomb, endpoint, full_backlog  # noqa: E402
-
-from dqx_airflow.lineage import spool as spools  # noqa: E402
-from dqx_airflow.lineage.emitter import LineageEmitter  # noqa: E402
-from dqx_airflow.lineage.transport import rebuilt  # noqa: E402
+from dqx_airflow.lineage import spool as spools
+from dqx_airflow.lineage.emitter import LineageEmitter
+from dqx_airflow.lineage.transport import rebuilt
+from tests.hostile_endpoints import KINDS, bomb, endpoint, full_backlog
 
 EVENT = {
     "eventTime": "2024-03-02T06:00:00+00:00",

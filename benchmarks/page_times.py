@@ -13,16 +13,12 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
-import sys
 import time
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
-
-TESTS = Path(__file__).parents[1] / "tests"
-sys.path[:0] = [str(TESTS / "ui"), str(TESTS)]
 
 _INSTANCES = 20
 _DAYS_IN_AIRFLOW = 14
@@ -90,10 +86,9 @@ def _server(root: Path) -> Any:
 
 def _fill(root: Path, gates: int, runs: int) -> None:
     """Fills the store with gates that read their own table and a shared calendar, one run a day."""
-    from test_ui_scale import fill
-    from ui_scene import BAD_NULLS, DAY, NULLS, Scene, report_of
-
     from dqx_airflow.values import DatasetSnapshot, EnforcedContract, Outcome
+    from tests.ui.test_ui_scale import fill
+    from tests.ui.ui_scene import BAD_NULLS, DAY, NULLS, Scene, report_of
 
     names = [f"dag_{number:03}" for number in range(gates)]
     fill(root / "results", [f"{name}.gate" for name in names], runs)

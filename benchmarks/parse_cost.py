@@ -162,10 +162,9 @@ SUBMIT = """#!/bin/sh
 cat /proc/$PPID/smaps_rollup > "$NOTES"
 case "$*" in *--request*) exec "$PYTHON" -c "$REPORT" passed "$@" > /dev/null ;; esac
 """
-REPORT = f"""
+REPORT = """
 import sys
-sys.path.insert(0, {str(Path(__file__).parents[1] / "tests" / "operators")!r})
-import spark_submit_stub
+from tests.operators import spark_submit_stub
 spark_submit_stub.main(sys.argv[1], sys.argv[2:])
 """
 

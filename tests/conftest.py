@@ -14,12 +14,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from cpu_costs import CpuCosts
 from hypothesis import settings
 from hypothesis.configuration import set_hypothesis_home_dir
-from other_sparks import SPARKS, run_instead, skip_before
-from quick_jvm import QUICK_JVM
-from stopwatch import judge_times
+
+from tests.cpu_costs import CpuCosts
+from tests.other_sparks import SPARKS, run_instead, skip_before
+from tests.quick_jvm import QUICK_JVM
+from tests.stopwatch import judge_times
 
 # Expressions are interpreted: to write and to compile Java for a query on ten rows takes a quarter
 # of its time. The second lane has them compiled, as those of a gate are.
@@ -77,7 +78,7 @@ def pytest_collection() -> Generator[None, Any, Any]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    from work_units import WorkUnits
+    from tests.work_units import WorkUnits
 
     return WorkUnits(config, log)
 
@@ -144,7 +145,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config)
 @pytest.fixture(scope="session")
 def connect_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a Spark Connect server, started once a process."""
-    from connect_server import connect_server
+    from tests.connect_server import connect_server
 
     with connect_server(tmp_path_factory.mktemp("connect")) as address:
         yield address

@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
-from maven_jars import any_jar
-from processes import PROGRAMS, environment, free_port, running, wait_until
+
+from tests.maven_jars import any_jar
+from tests.processes import PROGRAMS, environment, free_port, running, wait_until
 
 _SETTINGS = (
     "spark.ui.enabled=false",

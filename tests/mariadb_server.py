@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from processes import free_port
+
+from tests.processes import free_port
 
 _PATIENCE_S = 60
 _ZONE = "-05:00"

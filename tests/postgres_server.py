@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import free_port
+
+from tests.processes import free_port
 
 _PATIENCE_S = 30
 _OWNER_PASSWORD = "owner-of-the-test"

@@ -14,7 +14,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
-from quick_jvm import QUICK_JVM
+from tests.quick_jvm import QUICK_JVM
 
 PROGRAMS = Path(sys.executable).parent
 

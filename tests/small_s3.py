@@ -19,7 +19,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from urllib.request import urlopen
 from xml.sax.saxutils import escape
 
-from http_stub import Asked, Reply, http_stub
+from tests.http_stub import Asked, Reply, http_stub
 
 _CONTROL = "/control"
 _NEVER = "2024-05-17T00:00:00.000Z"

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from markdown_cases import REWRITE
 
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.values import SourceFile
+from tests.markdown_cases import REWRITE
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 

@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 from codes_page import codes_page
-from markdown_cases import REWRITE
-from processes import output_of
 from reference_page import reference_page
 from results_page import results_page
 from skill_page import llms_text, skill_page
@@ -28,6 +26,8 @@ from dqx_airflow.diagnostics.diagnostic import codes
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.metrics.builtin import CALLABLE, METRICS
 from dqx_airflow.values import SourceFile
+from tests.markdown_cases import REWRITE
+from tests.processes import output_of
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from processes import output_of
-from test_docs import DOCS, assert_up_to_date, examples
-from test_readme import blocks
+
+from tests.processes import output_of
+from tests.test_docs import DOCS, assert_up_to_date, examples
+from tests.test_readme import blocks
 
 pytestmark = pytest.mark.airflow
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import dql
 from typer.main import get_command
 
 import dqx_airflow
@@ -24,6 +23,7 @@ from dqx_airflow.datasets.dqx_toml import read_settings
 from dqx_airflow.errors import DqxError, RequestError
 from dqx_airflow.results.receipts import signing_key
 from dqx_airflow.values import DatasetRef, RunOptions
+from tests.command_line import dql
 
 EMPTY = ("", " ", "\n\t")
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
-from processes import output_of
 
 from dqx_airflow.cli.doctor_checks.finding import in_order, wanted_range
 from dqx_airflow.cli.doctor_checks.services import services
@@ -24,6 +23,7 @@ from dqx_airflow.engine.session.spark_versions import (
     require_supported,
 )
 from dqx_airflow.errors import SparkError
+from tests.processes import output_of
 
 ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "dqx_airflow" / "docs").rglob("*.md")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -10,9 +11,9 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
-from processes import output_of
 
 import dqx_airflow
+from tests.processes import output_of
 
 PACKAGE = Path(dqx_airflow.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -79,6 +80,9 @@ MAY_IMPORT: dict[str, set[str]] = {
 
 _BODIES = ("body", "handlers", "orelse", "finalbody", "cases")
 
+# In code, and in code that is a string.
+_IMPORT = re.compile(r"^[ \"']*(?:from|import) (\.|\w+)[\w.]*(?: import | as |\\n|$)", re.M)
+
 ERRORS = PACKAGE / "errors.py"
 
 # These offer names of houses above: looked up when they are used, imported for their types alone.
@@ -138,12 +142,19 @@ def test_every_module_belongs_to_a_house() -> None:
     assert [name for name in map(_name, MODULES) if _house(name) not in HEIGHT] == []
 
 
-def test_test_files_have_distinct_names() -> None:
-    """pytest would refuse the second one, in a run of both folders."""
+def test_tests_import_each_other_by_their_full_names() -> None:
+    """`from tests.engine.lake import ...` says where `lake` is; pytest itself would find `lake`."""
     tests = Path(__file__).parent
-    folders = [folder for folder in tests.iterdir() if not (folder / "__init__.py").exists()]
-    names = [file.name for folder in folders for file in folder.glob("test_*.py")]
-    assert sorted(set(names)) == sorted(names)
+    files = sorted(tests.rglob("*.py"))
+    assert [str(file.parent) for file in files if not (file.parent / "__init__.py").exists()] == []
+    ours = {file.stem for file in files}
+    short = [
+        f"{file.relative_to(tests)}: {found[0].strip()}"
+        for file in files
+        for found in _IMPORT.finditer(file.read_text(encoding="utf-8"))
+        if found[1] in {".", *ours}
+    ]
+    assert short == []
 
 
 def test_imports_go_down_never_up() -> None:

@@ -9,9 +9,6 @@ from importlib.metadata import distributions
 from pathlib import Path
 from types import SimpleNamespace
 
-from made_reports import report_at
-from processes import output_of
-
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.diagnostics.verdicts import draw_verdict
 from dqx_airflow.dql.check import check_source
@@ -20,6 +17,8 @@ from dqx_airflow.plan.model import MetricRequest, Scanned
 from dqx_airflow.plan.resolve import resolve
 from dqx_airflow.values import DatasetRef, Severity, SourceFile
 from dqx_airflow.values.files import shipped
+from tests.made_reports import report_at
+from tests.processes import output_of
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

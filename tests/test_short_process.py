@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from processes import ended
+from tests.processes import ended
 
 PROGRAM = """
 import atexit, sys, threading

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from processes import output_of
 
 from dqx_airflow.values.files import source_location
+from tests.processes import output_of
 
 
 def git(folder: Path, *arguments: str) -> str:

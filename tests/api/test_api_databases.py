@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from python_suites import COUNTRIES, ORDERS, RETURNS, TODAY, memory, python_suite
 
 from dqx_airflow import DatasetRef, MemoryDatabase, Results, SparkDatabase, Table
 from dqx_airflow.dql import Interpreter
 from dqx_airflow.errors import RequestError
+from tests.api.python_suites import COUNTRIES, ORDERS, RETURNS, TODAY, memory, python_suite
 
 NOON = datetime(2024, 11, 29, 12, tzinfo=timezone.utc)
 CHECK = """\

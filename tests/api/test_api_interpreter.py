@@ -6,11 +6,11 @@ from datetime import date, datetime, timezone
 from pathlib import Path
 
 import pytest
-from python_suites import TODAY, YESTERDAY, memory
 
 from dqx_airflow.dql import Interpreter
 from dqx_airflow.errors import RequestError, SourceError
 from dqx_airflow.values import GateReport, Outcome, Severity, Status, from_json, to_json
+from tests.api.python_suites import TODAY, YESTERDAY, memory
 
 SUITE = """\
 suite "Orders" {

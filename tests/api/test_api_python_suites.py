@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from markdown_cases import REWRITE, Case, cases
-from python_suites import TODAY, memory, python_suite
 
 from dqx_airflow import Results, Suite, Verdict, VerificationSuite, check
 from dqx_airflow.errors import ChangeRefusedError, RequestError, SourceError
 from dqx_airflow.plan.model import Plan
+from tests.api.python_suites import TODAY, memory, python_suite
+from tests.markdown_cases import REWRITE, Case, cases
 
 HERE = Path(__file__).parent
 SAME = list(cases(HERE / "same_suites.md"))

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from python_suites import TODAY, memory
 
 from dqx_airflow.dql import Suite
 from dqx_airflow.errors import RequestError, SourceError
+from tests.api.python_suites import TODAY, memory
 
 SUITE = """\
 suite "Orders" {

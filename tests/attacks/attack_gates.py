@@ -7,9 +7,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from exact_tables import TODAY
-
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, SourceFile
+from tests.attacks.exact_tables import TODAY
 
 
 def gate_request(

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from attack_gates import gate_request
-from bad_cells import BAD_CELLS, BadCell
 from deltalake import write_deltalake
 
 from dqx_airflow.engine.job import run_gates
 from dqx_airflow.values import DatasetRef, GateReport, Status
+from tests.attacks.attack_gates import gate_request
+from tests.attacks.bad_cells import BAD_CELLS, BadCell
 
 pytestmark = pytest.mark.spark
 

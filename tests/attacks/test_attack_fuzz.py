@@ -15,9 +15,13 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from attack_gates import gate_request
 from deltalake import write_deltalake
-from exact_tables import (
+
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.engine.job import run_gates
+from dqx_airflow.values import DatasetRef, GateReport, SourceFile
+from tests.attacks.attack_gates import gate_request
+from tests.attacks.exact_tables import (
     EXACT,
     SCHEMA,
     TODAY,
@@ -28,10 +32,6 @@ from exact_tables import (
     random_claims,
     random_rows,
 )
-
-from dqx_airflow.dql.check import check_source
-from dqx_airflow.engine.job import run_gates
-from dqx_airflow.values import DatasetRef, GateReport, SourceFile
 
 pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 

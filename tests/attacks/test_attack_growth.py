@@ -10,12 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from attack_gates import gate_request
 from deltalake import DeltaTable, write_deltalake
 
 from dqx_airflow.engine.job import run_gates
 from dqx_airflow.results.query import list_runs
 from dqx_airflow.values import DatasetRef, Status
+from tests.attacks.attack_gates import gate_request
 
 pytestmark = pytest.mark.spark
 

@@ -19,10 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from attack_gates import gate_request
 from deltalake import DeltaTable, write_deltalake
-from exact_tables import TODAY
-from processes import environment
 
 from dqx_airflow.engine.job import run_gates
 from dqx_airflow.errors import StoreError
@@ -40,6 +37,9 @@ from dqx_airflow.values import (
     SourceFile,
     to_json,
 )
+from tests.attacks.attack_gates import gate_request
+from tests.attacks.exact_tables import TODAY
+from tests.processes import environment
 
 pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 

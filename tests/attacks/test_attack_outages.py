@@ -11,14 +11,14 @@ from random import Random
 from typing import Any
 
 import pytest
-from attack_gates import gate_request
-from hostile_endpoints import ACCEPTS, KINDS, bomb, endpoint
-from http_stub import Asked, Reply, http_stub
 
 from dqx_airflow.lineage import spool as spools
 from dqx_airflow.lineage.emitter import LineageEmitter
 from dqx_airflow.lineage.events import start_event
 from dqx_airflow.values import DatasetRef
+from tests.attacks.attack_gates import gate_request
+from tests.hostile_endpoints import ACCEPTS, KINDS, bomb, endpoint
+from tests.http_stub import Asked, Reply, http_stub
 
 SEEDS = [*(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(1, 20)), 0]
 SECONDS = 2.0

@@ -17,13 +17,13 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
-from attack_gates import gate_request
 from deltalake import DeltaTable, write_deltalake
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dqx_airflow.engine.job import run_gates
 from dqx_airflow.values import Attempt, DatasetRef, Outcome, RunKey, Status
+from tests.attacks.attack_gates import gate_request
 
 pytestmark = pytest.mark.spark
 

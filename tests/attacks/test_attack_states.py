@@ -17,12 +17,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from attack_gates import gate_request
 from deltalake import DeltaTable, write_deltalake
-from exact_tables import TODAY, YESTERDAY
 
 from dqx_airflow.engine.job import run_gates
 from dqx_airflow.values import DatasetRef, GateReport, Origin, Status, Verdict
+from tests.attacks.attack_gates import gate_request
+from tests.attacks.exact_tables import TODAY, YESTERDAY
 
 pytestmark = pytest.mark.spark
 

@@ -16,12 +16,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from attack_gates import gate_request
 
 from dqx_airflow.engine.job import run_gates
 from dqx_airflow.metrics.patterns.bounds import bounded
 from dqx_airflow.metrics.patterns.syntax import PatternError
 from dqx_airflow.values import DatasetRef, Status
+from tests.attacks.attack_gates import gate_request
 
 pytestmark = pytest.mark.spark
 

@@ -21,24 +21,22 @@ WRITERS, REPORTS = 16, 50
 
 WRITER = """
 import sys, time
-sys.path.insert(0, sys.argv[1])
-from results.samples import sample_report
+from tests.results.samples import sample_report
 from dqx_airflow.results.store import ResultsStore
-while time.time() < float(sys.argv[3]):  # all at the same moment
+while time.time() < float(sys.argv[2]):  # all at the same moment
     pass
-for run in range(int(sys.argv[4]), int(sys.argv[5])):
-    ResultsStore(sys.argv[2]).write(sample_report(run, attempt=run))
+for run in range(int(sys.argv[3]), int(sys.argv[4])):
+    ResultsStore(sys.argv[1]).write(sample_report(run, attempt=run))
 """
 
 
 def test_many_writers_neither_lose_nor_duplicate_rows(
     tmp_path: Path, attack: Callable[[str], Any]
 ) -> None:
-    tests = str(Path(__file__).parents[1])
     start = str(time.time() + 8)
     writers = [
         subprocess.Popen(
-            [sys.executable, "-c", WRITER, tests, str(tmp_path), start, str(first), str(last)],
+            [sys.executable, "-c", WRITER, str(tmp_path), start, str(first), str(last)],
             stderr=subprocess.PIPE,
             text=True,
         )

@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import Called, dql
-from processes import ended
+
+from tests.command_line import Called, dql
+from tests.processes import ended
 
 GOOD = 'suite "S" { check "C" on t { assert num_rows() > 0 name "n" } }\n'
 BAD = 'suite "S" {\n  check "C" on t {\n    assert avg(price) > 5, name "50%: n"\n  }\n}\n'

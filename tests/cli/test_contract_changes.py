@@ -9,11 +9,11 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
-from command_line import Called, dql
-from made_reports import report_at
 
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import EnforcedContract, GateReport
+from tests.command_line import Called, dql
+from tests.made_reports import report_at
 
 CONTRACT = """\
 contract:

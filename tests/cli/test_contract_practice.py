@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 import yaml
-from command_line import dql
-from processes import ended
 
 from dqx_airflow.values.files import shipped
+from tests.command_line import dql
+from tests.processes import ended
 
 ROOT = Path(__file__).parents[2]
 WORKFLOW: dict[str, Any] = yaml.safe_load(

@@ -13,10 +13,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from command_line import dql_prints as dql
 from deltalake import write_deltalake
-from processes import output_of
 from pyarrow import csv
+
+from tests.command_line import dql_prints as dql
+from tests.processes import output_of
 
 FIRST = date(2024, 12, 1)
 ROWS = 2_000

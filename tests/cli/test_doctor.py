@@ -16,8 +16,6 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
-from http_stub import Asked, Reply, http_stub
-from processes import ended
 
 import dqx_airflow
 from dqx_airflow.cli.doctor import as_json, print_findings
@@ -33,6 +31,8 @@ from dqx_airflow.cli.doctor_checks.finding import (
 from dqx_airflow.errors import RequestError
 from dqx_airflow.results.query import write_proof
 from dqx_airflow.values import EngineProof
+from tests.http_stub import Asked, Reply, http_stub
+from tests.processes import ended
 
 PINS = "pip install --force-reinstall --no-deps pyspark=={0} pyspark-client=={0}"
 

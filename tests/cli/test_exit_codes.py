@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 import typer
-from command_line import dql
-from processes import ended
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -20,6 +18,8 @@ from dqx_airflow.cli.command import CommandGroup
 from dqx_airflow.cli.main import app
 from dqx_airflow.diagnostics.renderers import json_text
 from dqx_airflow.errors import StoreError
+from tests.command_line import dql
+from tests.processes import ended
 
 DQL = Path(sys.executable).with_name("dql")
 VERBS = (

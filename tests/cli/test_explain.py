@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from command_line import Called, dql
 from deltalake import write_deltalake
 
 from dqx_airflow.diagnostics.diagnostic import codes, page
+from tests.command_line import Called, dql
 
 DQL = str(Path(sys.executable).parent / "dql")
 SUITE = """

@@ -11,10 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import dql_prints
 from hypothesis import HealthCheck, given, settings
-from made_reports import report_at, verdict_of
-from odd_values import with_odd_values
 from typer.testing import CliRunner
 
 from dqx_airflow.cli.main import app
@@ -32,6 +29,9 @@ from dqx_airflow.values import (
     RunKey,
     SourceFile,
 )
+from tests.command_line import dql_prints
+from tests.made_reports import report_at, verdict_of
+from tests.odd_values import with_odd_values
 
 BRONZE, SILVER = "s3://lake/bronze/orders", "s3://lake/silver/orders"
 SUITE = """\

@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import Called, dql
-from processes import ended
+
+from tests.command_line import Called, dql
+from tests.processes import ended
 
 UNTIDY = 'suite "S" { check "C" on t { assert a()>0 # why\n} }\n'
 TIDY = 'suite "S" {\n    check "C" on t {\n        assert a() > 0  # why\n    }\n}\n'

@@ -12,11 +12,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from made_reports import report_at, verdict_of
 
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.tuning.proposals import ProposalStage, read_proposals
 from dqx_airflow.values import DatasetSnapshot, Outcome, RunKey, Status
+from tests.made_reports import report_at, verdict_of
 
 mcp = pytest.importorskip("mcp")
 

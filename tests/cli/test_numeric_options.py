@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 import typer
-from command_line import dql
 
 from dqx_airflow.cli.main import app
 from dqx_airflow.errors import RequestError
 from dqx_airflow.results.decisions import waiver_limit
 from dqx_airflow.values import RunOptions
+from tests.command_line import dql
 
 _ABSURD = {
     "int": (

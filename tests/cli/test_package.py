@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Called, dql
-from processes import ended, output_of
 
 from dqx_airflow.cli.package import NATIVE, typical_request
 from dqx_airflow.datasets.connections import (
@@ -27,6 +25,8 @@ from dqx_airflow.engine.session.java import java_environment
 from dqx_airflow.values import Status
 from dqx_airflow.values.files import shipped
 from dqx_airflow.values.json_form import to_arguments
+from tests.command_line import Called, dql
+from tests.processes import ended, output_of
 
 SCRIPTS = Path(__file__).parents[2] / "spark_jobs"
 

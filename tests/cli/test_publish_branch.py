@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import dql
-from made_reports import report_at
 
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import DatasetSnapshot, Outcome, PartialRun, Selection, Severity
+from tests.command_line import dql
+from tests.made_reports import report_at
 
 catalogs = pytest.importorskip("pyiceberg.catalog")
 pa = pytest.importorskip("pyarrow")

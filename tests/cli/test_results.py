@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from command_line import dql
+
+from tests.command_line import dql
 
 
 @pytest.mark.parametrize("command", [("list",), ("show", "latest")])

@@ -17,13 +17,13 @@ from xml.etree import ElementTree as ET
 
 import pyarrow as pa
 import pytest
-from command_line import Called, dql
 from deltalake import write_deltalake
-from markdown_cases import Case, cases
-from processes import ended, output_of
 
 from dqx_airflow.results.query import list_runs
 from dqx_airflow.values import GateReport, Origin, Outcome, Status, from_json
+from tests.command_line import Called, dql
+from tests.markdown_cases import Case, cases
+from tests.processes import ended, output_of
 
 CASES = list(cases(*Path(__file__).parent.glob("run/*.md")))
 DQL = str(Path(sys.executable).parent / "dql")

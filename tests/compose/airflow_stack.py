@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from postgres_server import Postgres, postgres
-from processes import environment, free_port, output_of, running, succeeds, wait_until
-from stack import ROOT, services
+from tests.compose.stack import ROOT, services
+from tests.postgres_server import Postgres, postgres
+from tests.processes import environment, free_port, output_of, running, succeeds, wait_until
 
 SERVICES = ("api-server", "scheduler", "dag-processor", "triggerer")
 

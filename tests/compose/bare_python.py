@@ -8,9 +8,8 @@ import sys
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from processes import output_of
-
 from dqx_airflow.cli.package import NATIVE
+from tests.processes import output_of
 
 
 def make_python(folder: Path) -> Path:

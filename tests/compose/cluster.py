@@ -8,8 +8,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from processes import environment, free_port, running, succeeds, wait_until
-from stack import services
+from tests.compose.stack import services
+from tests.processes import environment, free_port, running, succeeds, wait_until
 
 
 @dataclass(frozen=True)

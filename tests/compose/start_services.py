@@ -1,7 +1,7 @@
 """Starts the services of `docker-compose.yaml` outside of containers, and reports which of them
 ran.
 
-    PYTHONPATH=tests python tests/compose/start_services.py
+    python tests/compose/start_services.py
 
 Each service is started by its own command and environment, on free ports of this machine, and asked
 by its own healthcheck. What only exists as an image is named with the reason. It exits with 1 if a
@@ -21,10 +21,11 @@ from pathlib import Path
 from urllib.request import urlopen
 
 from _pytest.outcomes import Skipped
-from airflow_stack import SERVICES, airflow_services, database_of, url_on
-from cluster import spark_cluster
-from processes import PROGRAMS, environment
-from stack import services
+
+from tests.compose.airflow_stack import SERVICES, airflow_services, database_of, url_on
+from tests.compose.cluster import spark_cluster
+from tests.compose.stack import services
+from tests.processes import PROGRAMS, environment
 
 _ONLY_IMAGES = {
     "minio": "only exists as an image; its last one is of autumn 2025",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from airflow_stack import Airflow, airflow_services, database_of, url_on
+
+from tests.compose.airflow_stack import Airflow, airflow_services, database_of, url_on
 
 pytestmark = [pytest.mark.e2e, pytest.mark.airflow, pytest.mark.nightly]
 

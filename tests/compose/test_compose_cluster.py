@@ -12,16 +12,16 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from bare_python import make_python
-from cluster import Cluster, spark_cluster
 from deltalake import write_deltalake
-from processes import PROGRAMS, ended, environment, output_of
 
 from dqx_airflow.cli.package import write_bundle
 from dqx_airflow.results.query import read_report
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, Outcome, RunKey, SourceFile
 from dqx_airflow.values.files import shipped
 from dqx_airflow.values.json_form import to_arguments
+from tests.compose.bare_python import make_python
+from tests.compose.cluster import Cluster, spark_cluster
+from tests.processes import PROGRAMS, ended, environment, output_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.nightly]
 

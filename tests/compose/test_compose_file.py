@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from processes import ended
-from stack import ROOT, TEXT, services, stack, variables
+
+from tests.compose.stack import ROOT, TEXT, services, stack, variables
+from tests.processes import ended
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -10,9 +10,10 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
 import duckdb
-from mariadb_server import mariadb
-from postgres_server import Postgres, postgres
-from random_sql import COLUMNS, rows
+
+from tests.contracts.random_sql import COLUMNS, rows
+from tests.mariadb_server import mariadb
+from tests.postgres_server import Postgres, postgres
 
 Answer: TypeAlias = "Decimal | str | None"
 """A number, NULL, or `error: ` and why there is none."""

@@ -9,8 +9,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from markdown_cases import Case, cases
-from written_rules import written_contract
 
 from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.compile.suite import Compiled, compile_contract
@@ -21,6 +19,8 @@ from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.formatter import format_source
 from dqx_airflow.dql.printer import show_claim, show_where
 from dqx_airflow.values import DatasetRef, SourceFile
+from tests.contracts.written_rules import written_contract
+from tests.markdown_cases import Case, cases
 
 HERE = Path(__file__).parent
 CLAIMS = list(cases(*HERE.glob("claims/*.md")))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from contract_edits import base_of, contract_of, edited
-from markdown_cases import REWRITE, Case, cases
 
 import dqx_airflow
 from dqx_airflow.contracts.diff import Change, Diff, diff
 from dqx_airflow.contracts.diff.kinds import KINDS, kinds_table
 from dqx_airflow.contracts.model import Bump
+from tests.contracts.contract_edits import base_of, contract_of, edited
+from tests.markdown_cases import REWRITE, Case, cases
 
 CASES = Path(__file__).parent / "diffs"
 PAGE = Path(dqx_airflow.__file__).parent / "docs" / "contracts" / "changes.md"

@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from markdown_cases import Case, cases
-from written_rules import written_contract
 
 from dqx_airflow.api.database import MemoryDatabase, SparkDatabase
 from dqx_airflow.api.run import RunSettings, run
@@ -25,6 +23,8 @@ from dqx_airflow.dql.check import check_source
 from dqx_airflow.engine.proof.cases import frame_of, read_table
 from dqx_airflow.plan.in_memory.table import Table
 from dqx_airflow.values import RunOptions, SourceFile, Status, Verdict
+from tests.contracts.written_rules import written_contract
+from tests.markdown_cases import Case, cases
 
 FOLDER = Path(__file__).parent / "broken"
 PLAIN = list(cases(FOLDER / "plain.md", fewest_blocks=3))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from command_line import dql
+
+from tests.command_line import dql
 
 CONTRACT = """\
 dataContractSpecification: 1.2.1

@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from command_line import dql
-from markdown_cases import Case, cases
 
 from dqx_airflow.contracts.datalex_binding import (
     check_blocks,
@@ -23,6 +21,8 @@ from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.formatter import format_source
 from dqx_airflow.dql.syntax.datalex_blocks import read_blocks
 from dqx_airflow.values import SourceFile
+from tests.command_line import dql
+from tests.markdown_cases import Case, cases
 
 HERE = Path(__file__).parent / "datalex"
 CASES = [*cases(*HERE.glob("*.md"))]

@@ -6,19 +6,18 @@ import re
 import sys
 from pathlib import Path
 
-import contract_parts
-import dialect_parts
 import pytest
-from contract_text import misaccounted, show_contract
-from dialect_parts import EXAMPLES, HERE, contracts_of, read_text
-from markdown_cases import Case, cases
-from processes import output_of
 from standard_schemas import SCHEMAS, schema_text, stored_at
 
 from dqx_airflow.contracts.dialects import clause_reader
 from dqx_airflow.contracts.model import Dialect
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.values.files import table_rows
+from tests.contracts import contract_parts, dialect_parts
+from tests.contracts.contract_text import misaccounted, show_contract
+from tests.contracts.dialect_parts import EXAMPLES, HERE, contracts_of, read_text
+from tests.markdown_cases import Case, cases
+from tests.processes import output_of
 
 CASES = HERE / "cases"
 PARTS = {"dcs": contract_parts, **dict.fromkeys(("fabric", "odcs", "product"), dialect_parts)}

@@ -7,10 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-from contract_parts import CASES, EXAMPLES, read_text
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from markdown_cases import Case, cases
 
 from dqx_airflow.contracts import document as document_module
 from dqx_airflow.contracts.compile.suite import compile_contract
@@ -25,6 +23,8 @@ from dqx_airflow.contracts.document import (
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.values import SourceFile
 from dqx_airflow.values.files import table_rows
+from tests.contracts.contract_parts import CASES, EXAMPLES, read_text
+from tests.markdown_cases import Case, cases
 
 ORDERS = (EXAMPLES / "orders_latest.yaml").read_text("utf-8")
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from markdown_cases import Case, cases
 
 from dqx_airflow.api.database import Database, MemoryDatabase, SparkDatabase
 from dqx_airflow.api.run import RunSettings, run
@@ -23,6 +22,7 @@ from dqx_airflow.dql.check import Checked, check_source
 from dqx_airflow.engine.proof.cases import frame_of, read_table
 from dqx_airflow.plan.in_memory.table import Table
 from dqx_airflow.values import DatasetField, DatasetRef, RunOptions, SourceFile, Status
+from tests.markdown_cases import Case, cases
 
 HERE = Path(__file__).parent
 CASES = list(cases(*(HERE / "enforced").glob("*.md"), fewest_blocks=3))

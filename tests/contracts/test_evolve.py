@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 import sqlglot
-from contract_edits import base_of, contract_of, edited
-from markdown_cases import Case, cases
 from sqlglot import expressions as sql
 
 from dqx_airflow.contracts.diff import diff
 from dqx_airflow.contracts.evolve import Evolution, evolution, versioned_evolution
+from tests.contracts.contract_edits import base_of, contract_of, edited
+from tests.markdown_cases import Case, cases
 
 HERE = Path(__file__).parent
 ALL = list(cases(HERE / "evolutions" / "wagers.md"))

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 import yaml
-from dialect_parts import EXAMPLES, contracts_of, read_text
-from seed_generator import generate_ge_suite
 
 from dqx_airflow.contracts.export import FORMATS, Exported
+from tests.contracts.dialect_parts import EXAMPLES, contracts_of, read_text
+from tests.contracts.seed_generator import generate_ge_suite
 
 FABRIC = sorted(EXAMPLES.glob("fabric/*.yaml"))
 

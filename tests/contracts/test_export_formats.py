@@ -8,12 +8,12 @@ from typing import Any, get_args
 
 import pytest
 from jsonschema import Draft202012Validator
-from markdown_cases import Case, cases
 from typer.testing import CliRunner, Result
 
 from dqx_airflow.cli.contract.documents import ExportFormat
 from dqx_airflow.cli.main import app
 from dqx_airflow.contracts.export import FORMATS
+from tests.markdown_cases import Case, cases
 
 HERE = Path(__file__).parent
 ALL = list(cases(*(HERE / "exports").glob("to_*.md")))

@@ -8,10 +8,10 @@ from hashlib import sha256
 from html.parser import HTMLParser
 
 import pytest
-from dialect_parts import EXAMPLES, read_text
 
 from dqx_airflow.contracts.export import FORMATS
 from dqx_airflow.contracts.model import Treatment
+from tests.contracts.dialect_parts import EXAMPLES, read_text
 
 EXAMPLE_PATHS = sorted(EXAMPLES.glob("*/*.yaml"))
 HOSTILE = """\

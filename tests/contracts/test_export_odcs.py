@@ -8,7 +8,6 @@ from importlib.resources import files
 
 import pytest
 import yaml
-from dialect_parts import EXAMPLES, contracts_of, read_text
 from jsonschema import Draft201909Validator, ValidationError
 
 from dqx_airflow.contracts.demands import (
@@ -27,6 +26,7 @@ from dqx_airflow.contracts.export import FORMATS
 from dqx_airflow.contracts.model import Consumer, Contract
 from dqx_airflow.contracts.read import ReadContract, read_contract
 from dqx_airflow.values import SourceFile
+from tests.contracts.dialect_parts import EXAMPLES, contracts_of, read_text
 
 _TOLD_OTHERWISE = (Arrives, Complete, Digits, Distinct, Fresh, Refers, Retained, RowsSatisfy)
 """Demands that the standard says with another metric, as SQL, or with the column itself."""

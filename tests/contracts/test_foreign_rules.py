@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from contract_parts import CASES, show_check
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from markdown_cases import Case, cases
 
 from dqx_airflow.contracts.dialects.foreign import Translation, great_expectations, soda
 from dqx_airflow.errors import NoCounterpartError
+from tests.contracts.contract_parts import CASES, show_check
+from tests.markdown_cases import Case, cases
 
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),

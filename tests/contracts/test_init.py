@@ -10,8 +10,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from drafted_tables import orders, write
-from markdown_cases import Case, cases
 from typer.testing import CliRunner, Result
 
 from dqx_airflow.api.contract import Contract
@@ -25,6 +23,8 @@ from dqx_airflow.contracts.model import Dialect
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import SourceFile, Status
+from tests.contracts.drafted_tables import orders, write
+from tests.markdown_cases import Case, cases
 
 FORMATS = ("delta", "parquet", "csv", "json")
 DIALECTS = ("odcs", "fabric", "dcs")

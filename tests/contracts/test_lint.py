@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from command_line import dql
-from markdown_cases import Case, cases
 
 from dqx_airflow.contracts.enforcement.lint import RULES, lint
 from dqx_airflow.contracts.read import read_contract
@@ -15,6 +13,8 @@ from dqx_airflow.diagnostics import draw
 from dqx_airflow.diagnostics.diagnostic import codes
 from dqx_airflow.values import SourceFile
 from dqx_airflow.values.files import shipped
+from tests.command_line import dql
+from tests.markdown_cases import Case, cases
 
 HERE = Path(__file__).parent
 CASES = [*cases(*(HERE / "lint").glob("*.md"))]

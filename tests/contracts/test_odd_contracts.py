@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from command_line import dql
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from odd_values import text_of, with_odd_values
+
+from tests.command_line import dql
+from tests.odd_values import text_of, with_odd_values
 
 EXAMPLES = Path(__file__).parent / "examples"
 DOCUMENTS = sorted(path for path in EXAMPLES.rglob("*.*") if path.parent.name != "shared")

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from command_line import dql
 from deltalake import DeltaTable, write_deltalake
+
+from tests.command_line import dql
 
 CONTRACT = """\
 dataContractSpecification: 1.2.1

@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from contract_parts import CASES
-from markdown_cases import Case, cases
 
 from dqx_airflow.contracts.document import (
     FolderReader,
@@ -21,6 +19,8 @@ from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.values import SourceFile
+from tests.contracts.contract_parts import CASES
+from tests.markdown_cases import Case, cases
 
 
 def resolved(text: str, folder: Path) -> str:

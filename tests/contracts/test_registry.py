@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from contract_edits import contract_of
 from deltalake import DeltaTable, write_deltalake
 
 from dqx_airflow.contracts.publishing import period_of
 from dqx_airflow.contracts.registry import Publication, Registry, registry_at
 from dqx_airflow.errors import RegistryError
+from tests.contracts.contract_edits import contract_of
 
 ID = "bronze.wagers"
 START = date(2026, 1, 5)

@@ -19,9 +19,6 @@ from uuid import uuid4
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from random_sql import COLUMNS, fields, first_rows, rows, rules
-from sql_servers import Answer, number, server
-from written_rules import written_contract
 
 from dqx_airflow.api.database import SparkDatabase
 from dqx_airflow.api.run import run
@@ -37,6 +34,9 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.values import SourceFile
+from tests.contracts.random_sql import COLUMNS, fields, first_rows, rows, rules
+from tests.contracts.sql_servers import Answer, number, server
+from tests.contracts.written_rules import written_contract
 
 ASKED = ("duckdb", "postgres", "mysql", "sqlite")
 FOLDER = Path(__file__).parent / "sql"

@@ -7,9 +7,6 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from command_line import Called, dql
-from contract_edits import contract_of
-from markdown_cases import Case, cases
 
 from dqx_airflow.contracts.registry import registry_at
 from dqx_airflow.contracts.uses import (
@@ -22,6 +19,9 @@ from dqx_airflow.contracts.uses import (
 )
 from dqx_airflow.values import SourceFile
 from dqx_airflow.values.files import shipped
+from tests.command_line import Called, dql
+from tests.contracts.contract_edits import contract_of
+from tests.markdown_cases import Case, cases
 
 CASES = list(cases(Path(__file__).parent / "uses" / "python_code.md"))
 ID = "bronze.wagers"

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import dql
 
 from dqx_airflow.api.contract import Contract, ContractValidator
 from dqx_airflow.contracts.document import FolderReader, given_variables
@@ -16,6 +15,7 @@ from dqx_airflow.contracts.enforcement.enforced_contract import enforce
 from dqx_airflow.contracts.read import ReadContract, read_contract
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import SourceFile, to_json
+from tests.command_line import dql
 
 PEER = """
 apiVersion: v3.2.0

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from markdown_cases import rows
 
 from dqx_airflow.contracts.diff.kinds import Wording, compare_wording
+from tests.markdown_cases import rows
 
 PAGE = Path(__file__).with_name("wording.md")
 KINDS = {

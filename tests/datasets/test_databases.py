@@ -7,12 +7,12 @@ import os
 import sys
 
 import pytest
-from processes import output_of
 
 from dqx_airflow.datasets import connections
 from dqx_airflow.datasets.settings import dataset_ref
 from dqx_airflow.errors import RequestError
 from dqx_airflow.lineage.names import name_of_data
+from tests.processes import output_of
 
 PASSWORD = "s3cr3t/P4ss:@!"
 QUOTED = "s3cr3t%2FP4ss%3A%40%21"

@@ -7,7 +7,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from command_line import dql
 
 from dqx_airflow.contracts.registry import registry_at
 from dqx_airflow.datasets.dqx_toml import read_settings
@@ -17,6 +16,7 @@ from dqx_airflow.lineage.coverage import Flow
 from dqx_airflow.lineage.names import name_of_path, trimmed_location
 from dqx_airflow.results.tables import locate
 from dqx_airflow.values.files import local_path
+from tests.command_line import dql
 
 SPELLINGS = ["file:{}", "file://{}", "file://localhost{}", "FILE:{}", "File://{}", "{}", "{}/"]
 

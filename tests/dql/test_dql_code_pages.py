@@ -16,7 +16,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from markdown_cases import Case, cases
 
 import dqx_airflow
 from dqx_airflow.contracts.datalex_binding import check_blocks, manifest_findings
@@ -33,6 +32,7 @@ from dqx_airflow.plan.resolve import check_datasets
 from dqx_airflow.tuning.protection import changed_since, judge_values
 from dqx_airflow.tuning.suite_history import History
 from dqx_airflow.values import DatasetRef, SourceFile
+from tests.markdown_cases import Case, cases
 
 PAGES = Path(dqx_airflow.__file__).parent / "docs" / "codes"
 SECTIONS = {

@@ -9,9 +9,9 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from sound_suites import sound_suite
 
 from dqx_airflow.dql.dates import check_date, is_active
+from tests.sound_suites import sound_suite
 
 
 def _rows() -> list[tuple[str, ...]]:

@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import pytest
-from markdown_cases import Block, Case, cases
 
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.diagnostics.diagnostic import codes
@@ -15,6 +14,7 @@ from dqx_airflow.dql.checks.assertions import datasets_of
 from dqx_airflow.dql.syntax.source_file import LARGEST_FILE
 from dqx_airflow.plan.resolve import check_datasets
 from dqx_airflow.values import DatasetRef, SourceFile
+from tests.markdown_cases import Block, Case, cases
 
 HERE = Path(__file__).parent
 CASES = list(cases(*HERE.glob("diagnostics/*.md")))

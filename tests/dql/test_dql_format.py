@@ -9,8 +9,6 @@ from random import Random
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
-from markdown_cases import Case, cases
-from programs import program, programs
 
 from dqx_airflow.dql.formatter import format_source
 from dqx_airflow.dql.printer import show_suite
@@ -18,6 +16,8 @@ from dqx_airflow.dql.syntax.grammar import grammar
 from dqx_airflow.dql.syntax.parser import concrete_tree, parse, tokens
 from dqx_airflow.errors import SourceError
 from dqx_airflow.values import SourceFile
+from tests.dql.programs import program, programs
+from tests.markdown_cases import Case, cases
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parents[1] / "dags_examples" / "suites"

@@ -16,8 +16,6 @@ from random import Random
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from markdown_cases import cases
-from programs import program
 
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.dql.check import check_source
@@ -26,6 +24,8 @@ from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.model import Scanned
 from dqx_airflow.plan.resolve import check_datasets, resolve
 from dqx_airflow.values import DatasetRef, SourceFile, Span
+from tests.dql.programs import program
+from tests.markdown_cases import cases
 
 HERE = Path(__file__).parent
 FILES = [*HERE.parents[1].glob("dags_examples/suites/*.dql"), *HERE.glob("seed/*.dql")]

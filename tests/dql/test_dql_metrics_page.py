@@ -9,7 +9,6 @@ from pathlib import Path
 from textwrap import fill
 
 import pytest
-from markdown_cases import REWRITE
 from metrics_page import metrics_page
 
 import dqx_airflow
@@ -17,6 +16,7 @@ from dqx_airflow.diagnostics import draw
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.metrics.builtin import CALLABLE, METRICS
 from dqx_airflow.values import SourceFile
+from tests.markdown_cases import REWRITE
 
 PAGE = Path(dqx_airflow.__file__).parent / "docs" / "metrics.md"
 _LIST_BEGINS, _LIST_ENDS = "- **Metrics** ([reference](metrics.md)):", "with `lag` and `dataset`"

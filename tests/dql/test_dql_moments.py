@@ -9,12 +9,12 @@ from random import Random
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from programs import program
 
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.syntax.grammar import grammar
 from dqx_airflow.dql.syntax.parser import parse
 from dqx_airflow.values import SourceFile
+from tests.dql.programs import program
 
 _EXISTING, _MISSING = "2024-02-29", "2023-02-29"
 AMOUNTS = [pytest.param(300, id="some"), pytest.param(5_000, id="many", marks=pytest.mark.nightly)]

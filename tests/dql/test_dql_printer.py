@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from markdown_cases import cases
 
 from dqx_airflow.dql.printer import show, show_name, show_suite
 from dqx_airflow.dql.syntax.parser import parse
 from dqx_airflow.values import SourceFile
+from tests.markdown_cases import cases
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parents[1] / "dags_examples" / "suites"

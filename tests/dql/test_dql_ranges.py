@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from processes import output_of
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql.check import check_source
@@ -23,6 +22,7 @@ from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.model import MetricRequest, Plan, Scanned
 from dqx_airflow.plan.resolve import QUIET, resolve
 from dqx_airflow.values import DatasetRef, MetricValue, SourceFile, Status, Verdict
+from tests.processes import output_of
 
 REPOSITORY = Path(__file__).parents[2]
 ON = date(2024, 11, 29)

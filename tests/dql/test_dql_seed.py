@@ -6,7 +6,6 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from sound_suites import sound_suite
 
 from dqx_airflow.diagnostics import Level
 from dqx_airflow.dql.check import check_source
@@ -14,6 +13,7 @@ from dqx_airflow.dql.checks.assertions import datasets_of
 from dqx_airflow.dql.linking import FileReader
 from dqx_airflow.plan.resolve import check_datasets, resolve
 from dqx_airflow.values import DatasetRef, SourceFile
+from tests.sound_suites import sound_suite
 
 SUITES = sorted(Path(__file__).parent.glob("seed/*.dql"))
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from markdown_cases import rows
 
 from dqx_airflow.dql.spark_calls import objection_to_calls, spark_tokens
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
+from tests.markdown_cases import rows
 
 PAGE = Path(__file__).with_name("own_sql.md")
 MAY_RUN = ("Computes from its data, and may run", "Needs a known size", "Has a bounded pattern")

@@ -9,10 +9,10 @@ from pathlib import Path
 from shutil import which
 
 import pytest
-from fresh_environment import run
-from quick_jvm import QUICK_JVM
 
 from dqx_airflow.datasets.connections import SUBMIT_OPTIONS
+from tests.e2e.fresh_environment import run
+from tests.quick_jvm import QUICK_JVM
 
 ROOT = Path(__file__).parents[2]
 

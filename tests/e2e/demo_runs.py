@@ -17,10 +17,10 @@ from typing import Any
 
 import duckdb
 from deltalake import DeltaTable
-from processes import output_of
-from quick_jvm import QUICK_JVM
 
 from dqx_airflow.datasets.connections import SUBMIT_OPTIONS, with_archive
+from tests.processes import output_of
+from tests.quick_jvm import QUICK_JVM
 
 ORDINARY, STORM, THANKSGIVING = date(2013, 6, 12), date(2013, 2, 8), date(2013, 11, 28)
 PASSED = dict.fromkeys(

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from processes import output_of
+from tests.processes import output_of
 
 
 def run(command: Sequence[str | Path], folder: Path, **variables: str) -> str:

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from demo_runs import (
+
+from tests.e2e.demo_runs import (
     BLOCKED,
     ORDINARY,
     PASSED,
@@ -23,9 +24,9 @@ from demo_runs import (
     flights_in_duckdb,
     run_demo,
 )
-from marquez import Marquez
-from openlineage_schemas import problems
-from processes import output_of
+from tests.e2e.marquez import Marquez
+from tests.openlineage_schemas import problems
+from tests.processes import output_of
 
 pytestmark = pytest.mark.e2e
 

@@ -13,12 +13,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from fresh_environment import run
-from processes import ended
-from quick_jvm import QUICK_JVM
 
 import dqx_airflow
 from dqx_airflow.datasets.connections import SUBMIT_OPTIONS, with_archive
+from tests.e2e.fresh_environment import run
+from tests.processes import ended
+from tests.quick_jvm import QUICK_JVM
 
 pytestmark = pytest.mark.e2e
 

@@ -10,9 +10,10 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
-from connect_server import connect_server
-from other_sparks import ROOT, SPARKS, TESTS, environment_with, python_with
-from processes import ended, output_of
+
+from tests.connect_server import connect_server
+from tests.other_sparks import ROOT, SPARKS, TESTS, environment_with, python_with
+from tests.processes import ended, output_of
 
 PAGE = ROOT / "dqx_airflow" / "docs" / "tested.md"
 _COUNTS = re.compile(r"<!-- counts of pytest --spark -->\n(.*?)<!-- end of counts -->", re.S)

@@ -9,8 +9,9 @@ import json
 from pathlib import Path
 
 import pytest
-from command_line import dql
-from demo_runs import BLOCKED, STORM, Demo, run_demo
+
+from tests.command_line import dql
+from tests.e2e.demo_runs import BLOCKED, STORM, Demo, run_demo
 
 pytestmark = [pytest.mark.airflow, pytest.mark.nightly]
 

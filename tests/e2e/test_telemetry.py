@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
-from processes import ended
-from quick_jvm import QUICK_JVM
 
 from dqx_airflow.datasets.connections import SUBMIT_OPTIONS
 from dqx_airflow.engine.session.java import java_environment
 from dqx_airflow.values.files import shipped
+from tests.processes import ended
+from tests.quick_jvm import QUICK_JVM
 
 pytestmark = [pytest.mark.e2e, pytest.mark.nightly]
 

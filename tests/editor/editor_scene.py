@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from markdown_cases import Case
-
 from dqx_airflow.editor.files import Files, ParsedFile, parsed_file
 from dqx_airflow.values import SourceFile
+from tests.markdown_cases import Case
 
 
 @dataclass(frozen=True)

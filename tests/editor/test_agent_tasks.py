@@ -11,11 +11,11 @@ import re
 from pathlib import Path
 
 import pytest
-from markdown_cases import Case, cases
 
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.values import SourceFile
+from tests.markdown_cases import Case, cases
 
 SUITE = """\
 suite "Orders" {{

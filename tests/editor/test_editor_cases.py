@@ -6,13 +6,13 @@ from itertools import groupby
 from pathlib import Path
 
 import pytest
-from editor_scene import Scene, scene
-from markdown_cases import Case, cases
 
 from dqx_airflow.editor.completion import complete, hover
 from dqx_airflow.editor.files import find_catalog
 from dqx_airflow.editor.occurrences import definitions, rename
 from dqx_airflow.errors import RequestError
+from tests.editor.editor_scene import Scene, scene
+from tests.markdown_cases import Case, cases
 
 HOME = Path(__file__).parent / "cases"
 MOST_ITEMS = 12

@@ -7,8 +7,6 @@ import re
 from pathlib import Path
 
 import pytest
-from markdown_cases import REWRITE
-from textmate import Grammar
 
 import dqx_airflow.editor
 from dqx_airflow.dql.callables import IN_DATES, IN_ROWS, MEASURES
@@ -19,6 +17,8 @@ from dqx_airflow.metrics.builtin import CALLABLE
 from dqx_airflow.metrics.derived import AGES, DISTRIBUTION, MOST_COMMON, TIMELINESS, USUAL_LIMITS
 from dqx_airflow.metrics.drift import DRIFT
 from dqx_airflow.values import Severity, SourceFile
+from tests.editor.textmate import Grammar
+from tests.markdown_cases import REWRITE
 
 EXTENSION = Path(dqx_airflow.editor.__file__).parent / "vscode"
 GRAMMAR = EXTENSION / "dql.tmLanguage.json"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 
 import pytest
-from processes import output_of
+
+from tests.processes import output_of
 
 HEAVY = {"deltalake", "pyarrow", "sympy", "pyspark", "airflow", "pandas"}
 

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from lsp_client import Editor
-from processes import ended
+
+from tests.editor.lsp_client import Editor
+from tests.processes import ended
 
 LIBRARY = """export const MAX_NULL = 5%
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lake import COUNTRIES, ORDERS, Gate, Run, delta
 
 from dqx_airflow.engine.job import run_gates
 from dqx_airflow.values import DatasetRef
+from tests.engine.lake import COUNTRIES, ORDERS, Gate, Run, delta
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lake import request
 
 from dqx_airflow.datasets.connections import connection_in, with_lineage_names
 from dqx_airflow.datasets.settings import dataset_ref
@@ -21,6 +20,7 @@ from dqx_airflow.engine.session.spark_session import create_session
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.errors import DatasetError, SparkError
 from dqx_airflow.values import GateReport, Outcome
+from tests.engine.lake import request
 
 TODAY = date(2024, 3, 2)
 ORDERS = {"table": "shop.orders", "conn_id": "shop"}

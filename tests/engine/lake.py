@@ -77,7 +77,7 @@ class Gate:
         self, suite: str, *datasets: DatasetRef, on: date = TODAY, **changes: Any
     ) -> GateReport:
         # Programs of the tests with a session of their own import this module without that one.
-        from job_count import jobs_so_far
+        from tests.job_count import jobs_so_far
 
         asked = request(self.folder, suite, datasets, on, **changes)
         before = jobs_so_far(self.spark)

@@ -10,7 +10,6 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from lake import request
 from pyiceberg.table import StaticTable
 
 from dqx_airflow.engine.job import run_gates
@@ -19,6 +18,7 @@ from dqx_airflow.engine.session.java import java_environment
 from dqx_airflow.engine.session.spark_session import create_session
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.values import DatasetRef, GateReport, Outcome
+from tests.engine.lake import request
 
 TODAY, YESTERDAY = date(2024, 3, 2), date(2024, 3, 1)
 SUITE = 'assert sum(id) > 0 name "sum"\nassert duplicate_count(id) == 0 name "unique"'

@@ -12,9 +12,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from connect_server import connect_server
-from lake import Run, delta, request
-from processes import PROGRAMS, ended, environment
 
 from dqx_airflow.api.contract import ContractValidator
 from dqx_airflow.api.database import SparkDatabase
@@ -23,6 +20,9 @@ from dqx_airflow.engine.job import run_gates
 from dqx_airflow.results.query import find_report
 from dqx_airflow.values import GateReport, Outcome, Status
 from dqx_airflow.values.request import ANSI
+from tests.connect_server import connect_server
+from tests.engine.lake import Run, delta, request
+from tests.processes import PROGRAMS, ended, environment
 
 pytestmark = pytest.mark.spark
 

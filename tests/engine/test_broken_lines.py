@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lake import TODAY, request
 
 from dqx_airflow.engine.job import try_gates
 from dqx_airflow.engine.sources.broken_lines import located
 from dqx_airflow.engine.sources.csv_quotes import CsvDialect
 from dqx_airflow.engine.sources.text_files import SOME_LINE
 from dqx_airflow.values import DatasetRef, GateReport, Outcome
+from tests.engine.lake import TODAY, request
 
 CELLS = st.text(st.sampled_from("ab ,;\"\\'#\u00fc"), max_size=6)
 

@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from lake import TODAY, Run, delta, request
 
 from dqx_airflow.contracts.enforcement.enforced_contract import dataset_settings, enforce
 from dqx_airflow.datasets.settings import dataset_ref
@@ -27,6 +26,7 @@ from dqx_airflow.values import (
     Status,
     Verdict,
 )
+from tests.engine.lake import TODAY, Run, delta, request
 
 pytestmark = pytest.mark.spark
 

@@ -12,13 +12,13 @@ from random import Random
 from typing import Any
 
 import pytest
-from lake import TODAY, request, verdict
 
 from dqx_airflow.engine.job import try_gates
 from dqx_airflow.engine.sources.csv_quotes import CsvDialect, misread_lines
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.values import DatasetRef, GateReport, Outcome
+from tests.engine.lake import TODAY, request, verdict
 
 pytestmark = pytest.mark.spark
 

@@ -12,8 +12,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from job_count import jobs_so_far
-from lake import Run, delta, request
 
 from dqx_airflow.engine.job import run_gates, try_gates
 from dqx_airflow.errors import RequestError
@@ -28,6 +26,8 @@ from dqx_airflow.values import (
     SourceFile,
     Status,
 )
+from tests.engine.lake import Run, delta, request
+from tests.job_count import jobs_so_far
 
 pytestmark = pytest.mark.spark
 

@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
-from lake import ORDERS, delta, request
-from processes import PROGRAMS, environment
 
 from dqx_airflow.engine.job import run_gates
 from dqx_airflow.errors import DeadlineError
@@ -20,6 +18,8 @@ from dqx_airflow.results.query import read_report
 from dqx_airflow.values import DatasetRef
 from dqx_airflow.values.files import shipped
 from dqx_airflow.values.json_form import EXIT_TIMED_OUT, to_arguments
+from tests.engine.lake import ORDERS, delta, request
+from tests.processes import PROGRAMS, environment
 
 pytestmark = pytest.mark.spark
 

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from lake import ORDERS, TODAY, YESTERDAY, Run, delta, request
 
 from dqx_airflow.diagnostics.verdicts import headline
 from dqx_airflow.engine.outputs import promotion
@@ -24,6 +23,7 @@ from dqx_airflow.results.incidents import stored_incidents, write_notes
 from dqx_airflow.results.query import RunsWanted, StoredResults, read_report
 from dqx_airflow.results.verify import verify_table
 from dqx_airflow.values import Attempt, DatasetRef, GateReport, GateRequest, Outcome, Verdict
+from tests.engine.lake import ORDERS, TODAY, YESTERDAY, Run, delta, request
 
 pytestmark = pytest.mark.spark
 

@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from lake import TODAY, YESTERDAY, request
 from pyarrow import orc
 
 from dqx_airflow.engine.job import try_gates
 from dqx_airflow.values import DatasetRef, Verdict
+from tests.engine.lake import TODAY, YESTERDAY, request
 
 pytestmark = pytest.mark.spark
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from lake import TODAY, Run, delta, request
 
 from dqx_airflow.engine.job import run_gates
 from dqx_airflow.results.query import read_report
 from dqx_airflow.values import GateReport, Status, from_json, to_json
+from tests.engine.lake import TODAY, Run, delta, request
 
 # In the default lane, cases of conformance and tests/values/test_exact.py show that numbers are
 # exact.

@@ -14,14 +14,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from job_count import jobs_so_far
-from lake import ORDERS, TODAY, Run, delta, request
-from processes import environment, output_of
 
 from dqx_airflow.diagnostics.verdicts import draw_report
 from dqx_airflow.results.query import read_report
 from dqx_airflow.values import DatasetRef, GateReport, Outcome, Status, Verdict
 from dqx_airflow.values.json_form import to_arguments
+from tests.engine.lake import ORDERS, TODAY, Run, delta, request
+from tests.job_count import jobs_so_far
+from tests.processes import environment, output_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 

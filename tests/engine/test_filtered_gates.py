@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from lake import Gate, delta, verdict
 
 from dqx_airflow.values import DatasetRef, Status
+from tests.engine.lake import Gate, delta, verdict
 
 pytestmark = pytest.mark.spark
 

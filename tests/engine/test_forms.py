@@ -10,10 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from lake import TODAY, YESTERDAY, Run, delta, request
 
 from dqx_airflow.engine.job import run_gates
 from dqx_airflow.values import GateReport
+from tests.engine.lake import TODAY, YESTERDAY, Run, delta, request
 
 pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 

@@ -14,8 +14,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from job_count import jobs_so_far
-from lake import TODAY, YESTERDAY, delta, request
 
 from dqx_airflow.diagnostics.verdicts import headline
 from dqx_airflow.engine.job import run_gates
@@ -32,6 +30,8 @@ from dqx_airflow.values import (
     Promotion,
     SourceFile,
 )
+from tests.engine.lake import TODAY, YESTERDAY, delta, request
+from tests.job_count import jobs_so_far
 
 pytestmark = pytest.mark.spark
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from job_count import jobs_so_far
-from lake import TODAY, YESTERDAY, Run, delta, request
 
 from dqx_airflow.engine.job import run_gates
 from dqx_airflow.plan import passes
 from dqx_airflow.values import GateReport
+from tests.engine.lake import TODAY, YESTERDAY, Run, delta, request
+from tests.job_count import jobs_so_far
 
 pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 

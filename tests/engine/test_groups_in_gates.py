@@ -11,11 +11,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
-from job_count import jobs_so_far
-from lake import TODAY, Run, request
 
 from dqx_airflow.results.query import read_report
 from dqx_airflow.values import DatasetRef, GateReport, Origin, Status
+from tests.engine.lake import TODAY, Run, request
+from tests.job_count import jobs_so_far
 
 pytestmark = pytest.mark.spark
 

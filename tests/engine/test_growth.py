@@ -10,17 +10,17 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import lake
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from lake import TODAY, Gate, verdict
 
 from dqx_airflow.engine.scan import frames
 from dqx_airflow.metrics.sql import OVERFLOW
 from dqx_airflow.plan import passes
 from dqx_airflow.values import DatasetRef, GateReport
+from tests.engine import lake
+from tests.engine.lake import TODAY, Gate, verdict
 
 pytestmark = pytest.mark.spark
 

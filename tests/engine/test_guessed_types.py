@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lake import request
 from pyspark.errors import PySparkException
 
 from dqx_airflow.engine.job import try_gates
@@ -14,6 +13,7 @@ from dqx_airflow.engine.sources import guessed_types
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import DatasetRef
+from tests.engine.lake import request
 
 pytestmark = pytest.mark.spark
 

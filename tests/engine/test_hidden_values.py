@@ -17,11 +17,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from command_line import dql
 from deltalake import DeltaTable
-from lake import request
-from masked_cells import FEW, OPEN, leaks, masked_datasets, rules, suite_of
-from processes import ended
 
 from dqx_airflow.cli.reports import write_reports
 from dqx_airflow.datasets.dqx_toml import Output
@@ -32,6 +28,10 @@ from dqx_airflow.engine.session.job_ending import JobEnding
 from dqx_airflow.engine.session.spark_session import conf_of, without_log
 from dqx_airflow.values import DatasetRef, GateReport, GateRequest, to_json
 from dqx_airflow.values.json_form import to_arguments
+from tests.command_line import dql
+from tests.engine.lake import request
+from tests.masked_cells import FEW, OPEN, leaks, masked_datasets, rules, suite_of
+from tests.processes import ended
 
 pytestmark = pytest.mark.spark
 

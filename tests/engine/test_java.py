@@ -13,7 +13,6 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from processes import ended, output_of
 
 from dqx_airflow.engine.session.java import (
     JavaRuntime,
@@ -24,6 +23,7 @@ from dqx_airflow.engine.session.java import (
     search,
     search_java,
 )
+from tests.processes import ended, output_of
 
 VECTOR = "--add-modules=jdk.incubator.vector"
 

@@ -9,14 +9,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from job_count import jobs_so_far
-from lake import request
 
 from dqx_airflow.engine.job import try_gates
 from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.errors import SparkError
 from dqx_airflow.plan import passes
 from dqx_airflow.values import DatasetRef, GateReport, Outcome, Verdict
+from tests.engine.lake import request
+from tests.job_count import jobs_so_far
 
 pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from maven_jars import POSTGRES, jars
-from postgres_server import Postgres, postgres
-from processes import ended
+
+from tests.maven_jars import POSTGRES, jars
+from tests.postgres_server import Postgres, postgres
+from tests.processes import ended
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

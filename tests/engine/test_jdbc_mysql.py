@@ -7,9 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from mariadb_server import mariadb
-from maven_jars import MYSQL, jars
-from processes import ended
+
+from tests.mariadb_server import mariadb
+from tests.maven_jars import MYSQL, jars
+from tests.processes import ended
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

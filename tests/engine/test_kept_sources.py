@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from lake import ORDERS, TODAY, Run, delta, request
 
 from dqx_airflow.contracts.enforcement.enforced_contract import enforce
 from dqx_airflow.results.query import StoredResults, read_report
 from dqx_airflow.values import ImportedFile, SourceFile
+from tests.engine.lake import ORDERS, TODAY, Run, delta, request
 
 pytestmark = pytest.mark.spark
 

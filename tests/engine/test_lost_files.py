@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from lake import TODAY, YESTERDAY, Gate, verdict
 
 from dqx_airflow.engine.sources.delta_files import TableStorage, loose_files
 from dqx_airflow.values import DatasetRef, GateReport, Outcome
+from tests.engine.lake import TODAY, YESTERDAY, Gate, verdict
 
 pytestmark = pytest.mark.spark
 

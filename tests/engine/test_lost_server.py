@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from processes import free_port
 
 from dqx_airflow.datasets.connections import connection_of
 from dqx_airflow.engine.session.connection import require_tls
 from dqx_airflow.engine.session.spark_versions import require_pair
 from dqx_airflow.errors import SparkError
+from tests.processes import free_port
 
 pytestmark = pytest.mark.spark
 

@@ -14,7 +14,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
-from lake import Run, delta, request
 
 from dqx_airflow.engine.scan import matching
 from dqx_airflow.engine.scan.frames import ReferenceTables
@@ -22,6 +21,7 @@ from dqx_airflow.engine.scan.matching import run_matches
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.plan.model import MetricRequest, Scanned
 from dqx_airflow.values import DatasetRef, Outcome, Status, Verdict
+from tests.engine.lake import Run, delta, request
 
 pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 

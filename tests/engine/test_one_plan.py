@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import dql
 
 from dqx_airflow.api.database import Database
 from dqx_airflow.api.run import RunSettings
@@ -33,6 +32,7 @@ from dqx_airflow.values import (
     ShadowSuite,
     SourceFile,
 )
+from tests.command_line import dql
 
 pytestmark = pytest.mark.spark
 

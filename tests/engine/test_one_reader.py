@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lake import TODAY, request
 
 from dqx_airflow import Contract, SparkDatabase
 from dqx_airflow.cli.arguments import Options
@@ -17,6 +16,7 @@ from dqx_airflow.contracts.enforcement.enforced_contract import dataset_settings
 from dqx_airflow.datasets.settings import dataset_ref
 from dqx_airflow.engine.job import try_gates
 from dqx_airflow.values import GateReport, GateRequest, Outcome, SourceFile
+from tests.engine.lake import TODAY, request
 
 pytestmark = pytest.mark.spark
 

@@ -9,8 +9,18 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from maven_jars import AVRO, AVRO_BEFORE, DELTA, FOLDER, ICEBERG, SPARK_OF_ICEBERG, any_jar, jars
-from processes import ended, output_of
+
+from tests.maven_jars import (
+    AVRO,
+    AVRO_BEFORE,
+    DELTA,
+    FOLDER,
+    ICEBERG,
+    SPARK_OF_ICEBERG,
+    any_jar,
+    jars,
+)
+from tests.processes import ended, output_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 

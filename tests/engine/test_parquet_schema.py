@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from job_count import jobs_so_far
 
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.values import DatasetRef
+from tests.job_count import jobs_so_far
 
 pytestmark = pytest.mark.spark
 

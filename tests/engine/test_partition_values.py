@@ -21,12 +21,12 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from lake import Run, request
 from pyarrow import orc
 
 from dqx_airflow.engine.job import run_gates
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.values import Attempt, DatasetRef, GateReport, Outcome
+from tests.engine.lake import Run, request
 
 pytestmark = pytest.mark.spark
 

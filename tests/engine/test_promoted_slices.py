@@ -11,9 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from command_line import dql
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from lake import TODAY, YESTERDAY, Run, delta, request
 
 from dqx_airflow.datasets.delta_log import transactions
 from dqx_airflow.engine.job import run_gates
@@ -33,6 +31,8 @@ from dqx_airflow.engine.outputs.promoted_slices import (
 )
 from dqx_airflow.errors import PromotionError, RequestError
 from dqx_airflow.values import Attempt, DatasetRef, GateReport, GateRequest, Outcome, RunKey, Status
+from tests.command_line import dql
+from tests.engine.lake import TODAY, YESTERDAY, Run, delta, request
 
 DAY, WHOLE = Slice(TODAY), Slice(None)
 ZURICH, BASEL = (Slice(TODAY, (("store", name),)) for name in ("zurich", "basel"))

@@ -14,7 +14,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
-from lake import ORDERS, TODAY, YESTERDAY, Run, delta, request
 
 from dqx_airflow.diagnostics.verdicts import headline
 from dqx_airflow.engine.job import run_gates
@@ -34,6 +33,7 @@ from dqx_airflow.values import (
     Status,
     Verdict,
 )
+from tests.engine.lake import ORDERS, TODAY, YESTERDAY, Run, delta, request
 
 pytestmark = pytest.mark.spark
 

@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lake import Run
-from mixed_suites import plan_of_claims
 
 from dqx_airflow.diagnostics.verdicts import account
 from dqx_airflow.engine.proof.cases import Block, ProofCase, proof_cases, sections
@@ -42,6 +40,8 @@ from dqx_airflow.values import (
     SourceFile,
     Status,
 )
+from tests.engine.lake import Run
+from tests.engine.mixed_suites import plan_of_claims
 
 TEXTS = [case for case in proof_cases() if case.file in ("row_functions.md", "text.md")]
 """Cases of strings, and of much else."""

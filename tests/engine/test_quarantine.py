@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
-from lake import ORDERS, TODAY, YESTERDAY, Run, delta, request
 
 from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.results import quarantines
 from dqx_airflow.results.query import read_report
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey
+from tests.engine.lake import ORDERS, TODAY, YESTERDAY, Run, delta, request
 
 pytestmark = pytest.mark.spark
 

@@ -14,8 +14,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from lake import TODAY, YESTERDAY, delta, request
-from processes import PROGRAMS, ended, environment
 from typer.testing import CliRunner, Result
 
 from dqx_airflow.cli.main import app
@@ -34,6 +32,8 @@ from dqx_airflow.values import (
     Severity,
     SourceFile,
 )
+from tests.engine.lake import TODAY, YESTERDAY, delta, request
+from tests.processes import PROGRAMS, ended, environment
 
 pytestmark = pytest.mark.spark
 

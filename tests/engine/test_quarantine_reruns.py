@@ -14,10 +14,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
-from lake import TODAY, YESTERDAY, delta, request
 
 from dqx_airflow.engine.job import run_gates
 from dqx_airflow.values import Attempt, DatasetRef, GateOrigin, GateReport, RunKey, Selection
+from tests.engine.lake import TODAY, YESTERDAY, delta, request
 
 pytestmark = pytest.mark.spark
 

@@ -18,12 +18,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
-from lake import TODAY, request
 from pyarrow import orc
 
 from dqx_airflow.engine.job import try_gates
 from dqx_airflow.engine.sources import guessed_types
 from dqx_airflow.values import DatasetRef, GateReport, Outcome
+from tests.engine.lake import TODAY, request
 
 pytestmark = pytest.mark.spark
 

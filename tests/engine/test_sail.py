@@ -19,9 +19,6 @@ from random import Random
 from typing import Any, cast
 
 import pytest
-from markdown_cases import REWRITE
-from mixed_suites import plan_of_claims, random_claims, random_table
-from processes import ended
 from pyspark.sql.types import LongType, StructField, StructType
 
 import dqx_airflow
@@ -54,6 +51,9 @@ from dqx_airflow.values import (
     Status,
     to_json,
 )
+from tests.engine.mixed_suites import plan_of_claims, random_claims, random_table
+from tests.markdown_cases import REWRITE
+from tests.processes import ended
 
 PACKAGE = Path(dqx_airflow.__file__).parent
 SHIPPED = Path(engine_key.__file__).with_name(engine_key.PROOF_OF_SAIL)

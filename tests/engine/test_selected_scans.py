@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from job_count import jobs_so_far
-from lake import ORDERS, Run, delta, request
 
 from dqx_airflow.diagnostics.verdicts import headline
 from dqx_airflow.engine.job import run_gates
@@ -19,6 +17,8 @@ from dqx_airflow.results.past_days import query_results
 from dqx_airflow.results.query import list_runs, read_report
 from dqx_airflow.values import DatasetRef, GateReport, GateRequest, Outcome, Status
 from dqx_airflow.values.request import selection_of
+from tests.engine.lake import ORDERS, Run, delta, request
+from tests.job_count import jobs_so_far
 
 pytestmark = pytest.mark.spark
 

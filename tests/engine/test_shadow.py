@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from job_count import jobs_so_far
-from lake import ORDERS, Run, delta, request
 
 from dqx_airflow.diagnostics.verdicts import draw_report
 from dqx_airflow.dql.linking import no_imports
 from dqx_airflow.plan.selection import shadow_suite
 from dqx_airflow.results.query import read_report
 from dqx_airflow.values import GateReport, GateRequest, Outcome, ShadowSuite, SourceFile, Status
+from tests.engine.lake import ORDERS, Run, delta, request
+from tests.job_count import jobs_so_far
 
 pytestmark = pytest.mark.spark
 

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from job_count import jobs_so_far
-from lake import COUNTRIES, ORDERS, Run, delta, request
 
 from dqx_airflow.engine.scan.aggregates import aggregate
 from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
 from dqx_airflow.engine.session.spark_errors import Py4JJavaError
 from dqx_airflow.plan import passes
 from dqx_airflow.values import Status
+from tests.engine.lake import COUNTRIES, ORDERS, Run, delta, request
+from tests.job_count import jobs_so_far
 
 pytestmark = pytest.mark.spark
 

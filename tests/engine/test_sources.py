@@ -20,13 +20,13 @@ import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from job_count import jobs_so_far
-from lake import ORDERS, TODAY, Gate, delta, verdict
 
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import DatasetRef, GateReport, Outcome
+from tests.engine.lake import ORDERS, TODAY, Gate, delta, verdict
+from tests.job_count import jobs_so_far
 
 pytestmark = pytest.mark.spark
 

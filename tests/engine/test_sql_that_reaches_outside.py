@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from functions_of_spark import built_in, unreviewed
 from pyspark.sql import SparkSession
 
 from dqx_airflow.dql.spark_calls import REVIEWED, objection_to_call
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import DatasetRef
+from tests.engine.functions_of_spark import built_in, unreviewed
 
 pytestmark = pytest.mark.spark
 

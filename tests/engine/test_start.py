@@ -8,12 +8,12 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from processes import environment, output_of
 
 from dqx_airflow.engine.session.launch import prefer_bytecode, start_spark
 from dqx_airflow.engine.session.spark_session import create_session
 from dqx_airflow.values import Attempt, GateRequest, RunKey, SourceFile
 from dqx_airflow.values.json_form import to_arguments
+from tests.processes import environment, output_of
 
 
 def laid_out(home: Path, *files: str) -> None:

@@ -18,7 +18,6 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
-from lake import TODAY, YESTERDAY, request
 
 import dqx_airflow
 from dqx_airflow.engine.job import plan_gate
@@ -47,6 +46,7 @@ from dqx_airflow.values import (
     ShadowSuite,
     SourceFile,
 )
+from tests.engine.lake import TODAY, YESTERDAY, request
 
 pytestmark = pytest.mark.spark
 

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from lake import TODAY, Gate
 
 from dqx_airflow.values import DatasetRef, GateReport, Origin
+from tests.engine.lake import TODAY, Gate
 
 pytestmark = pytest.mark.spark
 

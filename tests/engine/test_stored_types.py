@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from lake import request
 
 from dqx_airflow.engine.job import try_gates
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import DatasetRef
+from tests.engine.lake import request
 
 pytestmark = pytest.mark.spark
 

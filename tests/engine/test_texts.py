@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
-from lake import TODAY, YESTERDAY, Gate, verdict
 
 from dqx_airflow.engine.sources import guessed_types
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import DatasetRef, GateReport, Outcome
+from tests.engine.lake import TODAY, YESTERDAY, Gate, verdict
 
 pytestmark = pytest.mark.spark
 

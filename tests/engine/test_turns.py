@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from job_count import jobs_so_far
-from lake import TODAY, YESTERDAY, delta, request
 
 from dqx_airflow.engine.job import run_gates
 from dqx_airflow.plan import passes
 from dqx_airflow.values import DatasetRef, GateReport
+from tests.engine.lake import TODAY, YESTERDAY, delta, request
+from tests.job_count import jobs_so_far
 
 pytestmark = pytest.mark.spark
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from lake import TODAY, Run, delta, request
 
 from dqx_airflow.results.past_days import Label, write_labels
 from dqx_airflow.values import Outcome, Status
+from tests.engine.lake import TODAY, Run, delta, request
 
 pytestmark = pytest.mark.spark
 

@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from markdown_cases import REWRITE
-from processes import environment, free_port, output_of
-from quick_jvm import QUICK_JVM
 
 from dqx_airflow.cli.package import typical_request
 from dqx_airflow.engine.session import launch
 from dqx_airflow.engine.session.launch import PORT, SECRET, class_names, starter_of, warm_up
 from dqx_airflow.values.json_form import to_arguments
+from tests.markdown_cases import REWRITE
+from tests.processes import environment, free_port, output_of
+from tests.quick_jvm import QUICK_JVM
 
 LIST = Path(launch.__file__).with_name("gate_classes.txt")
 LOADED = re.compile(r"\[class,load *\] (\S+) source: \S+\.jar\b")

@@ -7,14 +7,14 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
-from command_line import dql
-from markdown_cases import REWRITE
 
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.importing import databricks_dqx, dbt_tests
 from dqx_airflow.importing.foreign_rule import listed_rules
 from dqx_airflow.importing.tools import ImportOutcome, read_rules, suite_of
 from dqx_airflow.values import SourceFile
+from tests.command_line import dql
+from tests.markdown_cases import REWRITE
 
 HERE = Path(__file__).parent
 CASES = sorted((HERE / "cases").iterdir())

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from command_line import dql
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from odd_values import text_of, with_odd_values
+
+from tests.command_line import dql
+from tests.odd_values import text_of, with_odd_values
 
 CASES = Path(__file__).parent / "cases"
 DOCUMENTS = sorted(path for path in CASES.iterdir() if path.suffix in (".json", ".yml"))

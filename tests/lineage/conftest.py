@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from http_stub import Asked, Reply, http_stub
 
 from dqx_airflow.values import (
     Attempt,
@@ -29,6 +28,7 @@ from dqx_airflow.values import (
     Status,
     Verdict,
 )
+from tests.http_stub import Asked, Reply, http_stub
 
 HERE = Path(__file__).parent
 RUN_ID = "01939b7e-0000-7000-8000-000000000001"

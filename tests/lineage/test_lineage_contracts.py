@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 
-from openlineage_schemas import problems
-
 from dqx_airflow.lineage.events import block_events, contract_event
 from dqx_airflow.values import ContractDescription, FieldDescription, FieldSource
+from tests.openlineage_schemas import problems
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=timezone.utc)
 FULL = ContractDescription(

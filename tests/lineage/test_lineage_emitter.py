@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from openlineage.client.serde import Serde
 from openlineage.client.transport import Config, Transport
-from openlineage_schemas import problems
-from stopwatch import at_most
 
 from dqx_airflow.lineage import transport
 from dqx_airflow.lineage.emitter import LineageEmitter
 from dqx_airflow.lineage.events import start_event, terminal_event
 from dqx_airflow.lineage.transport import TimeBudget
 from dqx_airflow.values import GateReport, GateRequest
+from tests.openlineage_schemas import problems
+from tests.stopwatch import at_most
 
 SECRET = "hunter2-very-secret"
 LOUD = logging.DEBUG

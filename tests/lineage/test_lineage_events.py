@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_reports import verdict_of
 from openlineage.client.serde import Serde
-from openlineage_schemas import problems
 
 from dqx_airflow import __version__
 from dqx_airflow.lineage import events
@@ -39,6 +37,8 @@ from dqx_airflow.values import (
     UnenforcedClause,
     Verdict,
 )
+from tests.made_reports import verdict_of
+from tests.openlineage_schemas import problems
 
 GOLDEN = Path(__file__).parent / "golden"
 # DQX_REWRITE_GOLDEN=1 rewrites the golden files; the diff is the review.

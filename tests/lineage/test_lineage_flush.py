@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Called, dql
-from hostile_endpoints import endpoint, hangs_on_accept
 
 from dqx_airflow.lineage import spool as spools
 from dqx_airflow.lineage.emitter import LineageEmitter
 from dqx_airflow.lineage.events import start_event, terminal_event
 from dqx_airflow.values import GateReport, GateRequest
+from tests.command_line import Called, dql
+from tests.hostile_endpoints import endpoint, hangs_on_accept
 
 
 def flush(*arguments: str) -> Called:

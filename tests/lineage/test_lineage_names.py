@@ -7,7 +7,6 @@ import os
 from pathlib import Path
 
 import pytest
-from markdown_cases import rows
 
 from dqx_airflow.lineage.names import (
     location_of,
@@ -18,6 +17,7 @@ from dqx_airflow.lineage.names import (
     trimmed_location,
 )
 from dqx_airflow.values import DatasetSnapshot
+from tests.markdown_cases import rows
 
 PAGE = Path(__file__).with_name("names.md")
 

@@ -10,12 +10,12 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
-from openlineage_schemas import problems
 
 from dqx_airflow.engine.job import run_events
 from dqx_airflow.lineage import is_configured
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import GateReport, GateRequest
+from tests.openlineage_schemas import problems
 
 Begin = Callable[[], AbstractContextManager[Callable[[GateReport], None]]]
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import output_of
-from test_lineage_events import as_dict, history
 
 from dqx_airflow.values import DatasetRef, GateReport, GateRequest
+from tests.lineage.test_lineage_events import as_dict, history
+from tests.processes import output_of
 
 HERE = Path(__file__).parent
 PYTHON = os.environ.get("DQX_TEST_OPENMETADATA", "")

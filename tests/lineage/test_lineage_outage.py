@@ -16,9 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hostile_endpoints import ACCEPTS, KINDS, bomb, endpoint, full_backlog, hangs_on_accept
-from processes import output_of
-from stopwatch import is_in_time
 
 from dqx_airflow.lineage import spool as spools
 from dqx_airflow.lineage import transport
@@ -26,6 +23,9 @@ from dqx_airflow.lineage.emitter import LineageEmitter
 from dqx_airflow.lineage.events import start_event, terminal_event
 from dqx_airflow.lineage.transport import ExhaustedError, TimeBudget, UnfinishedError
 from dqx_airflow.values import GateReport, GateRequest
+from tests.hostile_endpoints import ACCEPTS, KINDS, bomb, endpoint, full_backlog, hangs_on_accept
+from tests.processes import output_of
+from tests.stopwatch import is_in_time
 
 pytestmark = pytest.mark.timing
 

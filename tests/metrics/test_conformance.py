@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conformance_cases import CASES, COVERING, FOLDER, WITH_ERRORS
-from markdown_cases import REWRITE, rewrite_case
-from other_sparks import skip_before
 
 from dqx_airflow.engine.proof.cases import ProofCase, arrow_of, frame_of
 from dqx_airflow.metrics.builtin import METRICS, TABLES
 from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.plan.in_memory.measure import measure
 from dqx_airflow.plan.model import Plan, Scanned
+from tests.markdown_cases import REWRITE, rewrite_case
+from tests.metrics.conformance_cases import CASES, COVERING, FOLDER, WITH_ERRORS
+from tests.other_sparks import skip_before
 
 
 def at_once(few: Container[ProofCase], cases: list[ProofCase]) -> list[Any]:

@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sound_suites import sound_suite
 
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.printer import show
@@ -31,6 +30,7 @@ from dqx_airflow.plan.term_values import keys_of, measured_json, measurements_fr
 from dqx_airflow.results.past_days import PastDay
 from dqx_airflow.tuning.past_judge import with_earlier_values
 from dqx_airflow.values import DatasetRef, SourceFile, Status, Verdict
+from tests.sound_suites import sound_suite
 
 DATE = date(2024, 11, 29)
 TYPES = {"ds": "date", "c": "string", "n": "bigint", "d": "double", "m": "decimal(38,18)"}

@@ -16,7 +16,6 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from conformance_cases import COVERING
 from deltalake import write_deltalake
 
 from dqx_airflow.dql.check import check_source
@@ -30,6 +29,7 @@ from dqx_airflow.plan.model import Plan
 from dqx_airflow.plan.passes import Pass, PassKind
 from dqx_airflow.plan.resolve import QUIET, resolve
 from dqx_airflow.values import DatasetRef, SourceFile
+from tests.metrics.conformance_cases import COVERING
 
 pytestmark = pytest.mark.spark
 DAY = date(2024, 11, 29)

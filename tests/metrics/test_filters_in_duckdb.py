@@ -16,12 +16,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from sound_suites import sound_suite
 
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.resolve import QUIET, resolve
 from dqx_airflow.values import DatasetRef, SourceFile
+from tests.sound_suites import sound_suite
 
 pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 

@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from markdown_cases import Case, cases
-from sound_suites import sound_suite
 
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.engine.proof.cases import frame_of, read_table
@@ -26,6 +24,8 @@ from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.plan.resolve import QUIET, check_datasets, resolve
 from dqx_airflow.plan.term_values import measured_json, measurements_from, request_key
 from dqx_airflow.values import DatasetRef, SourceFile, Verdict
+from tests.markdown_cases import Case, cases
+from tests.sound_suites import sound_suite
 
 CASES = list(cases(*Path(__file__).parent.glob("groups/*.md"), fewest_blocks=3))
 DATE = date(2024, 11, 29)

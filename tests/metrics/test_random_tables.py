@@ -15,7 +15,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from sound_suites import sound_suite
 
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.plan.description import describe_request
@@ -24,6 +23,7 @@ from dqx_airflow.plan.in_memory.table import Table
 from dqx_airflow.plan.model import MetricRequest, Plan, Scanned
 from dqx_airflow.plan.resolve import QUIET, resolve
 from dqx_airflow.values import DatasetRef, MetricValue, SourceFile
+from tests.sound_suites import sound_suite
 
 TABLES, PREDICATES = 120, 40
 FIRST = date(2024, 1, 1)

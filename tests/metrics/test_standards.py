@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from markdown_cases import REWRITE
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.metrics import text_formats
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 from dqx_airflow.plan.predicates import predicate_sql
 from dqx_airflow.values import Span
+from tests.markdown_cases import REWRITE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

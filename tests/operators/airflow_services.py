@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from processes import environment, free_port, output_of, running, wait_until
+from tests.processes import environment, free_port, output_of, running, wait_until
 
 _ENDED = ("success", "failed")
 

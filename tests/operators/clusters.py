@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from processes import environment, output_of
+from tests.processes import environment, output_of
 
 
 class Cluster(Protocol):

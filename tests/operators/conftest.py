@@ -18,9 +18,19 @@ from types import MappingProxyType, ModuleType
 from typing import Any
 
 import pytest
-from dag_files import read_dags
-from gate_stubs import SUITE, FakeDag, FakeTask, Gates, Log, Run, SparkSubmit, install_stub
-from quick_jvm import QUICK_JVM
+
+from tests.operators.dag_files import read_dags
+from tests.operators.gate_stubs import (
+    SUITE,
+    FakeDag,
+    FakeTask,
+    Gates,
+    Log,
+    Run,
+    SparkSubmit,
+    install_stub,
+)
+from tests.quick_jvm import QUICK_JVM
 
 collect_ignore_glob = [] if importlib.util.find_spec("airflow") else ["test_*.py"]
 

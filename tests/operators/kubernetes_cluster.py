@@ -24,8 +24,9 @@ from typing import Any
 
 import pyspark
 import pytest
-from clusters import Bundle, kube_config
-from processes import environment, free_port, running, wait_until
+
+from tests.operators.clusters import Bundle, kube_config
+from tests.processes import environment, free_port, running, wait_until
 
 _ACCOUNT = "spark"
 _NAMESPACE = "lake"

@@ -31,7 +31,7 @@ def serve(address: str) -> None:
     """Answers until its input ends, as it does with the tests."""
     import select
 
-    import spark_submit_stub  # noqa: F401 (before the first report is asked for)
+    from tests.operators import spark_submit_stub  # noqa: F401 (before the first report is asked for)
 
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(address)
@@ -47,7 +47,7 @@ def _answer(connection: socket.socket) -> None:
     import traceback
     from contextlib import redirect_stderr, redirect_stdout
 
-    from spark_submit_stub import main
+    from tests.operators.spark_submit_stub import main
 
     _, (out, err), _, _ = socket.recv_fds(connection, 1, 2)
     with os.fdopen(out, "w") as output, os.fdopen(err, "w") as errors:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from http_stub import Asked, Reply, http_stub
+from tests.http_stub import Asked, Reply, http_stub
 
 APPLICATION = "application_1700000000000_0001"
 PATH = f"/ws/v1/cluster/apps/{APPLICATION}"

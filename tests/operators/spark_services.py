@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import parse_qsl, urlsplit
 
-from clusters import kube_config
-from http_stub import Asked, Reply, http_stub
-from processes import PROGRAMS
+from tests.http_stub import Asked, Reply, http_stub
+from tests.operators.clusters import kube_config
+from tests.processes import PROGRAMS
 
 Answer = tuple[int, Any]
 JOB = str(Path(__file__).parents[2] / "spark_jobs" / "gate_job.py")

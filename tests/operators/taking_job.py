@@ -11,13 +11,12 @@ import sys
 import time
 from pathlib import Path
 
-from spark_submit_stub import canned_report
-
 from dqx_airflow.engine.session import job_ending
 from dqx_airflow.engine.session.launch import job_arguments
 from dqx_airflow.results import stored_requests
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values.json_form import from_arguments
+from tests.operators.spark_submit_stub import canned_report
 
 _EVERY_S = 0.3
 

@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from processes import output_of
+
+from tests.processes import output_of
 
 pytestmark = pytest.mark.airflow
 

@@ -8,9 +8,9 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from gate_stubs import Gates, Log, Run, SparkSubmit, dag_file
 
 from dqx_airflow.values import DatasetRef, Severity
+from tests.operators.gate_stubs import Gates, Log, Run, SparkSubmit, dag_file
 
 pytestmark = pytest.mark.airflow
 

@@ -10,7 +10,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from gate_stubs import CONTRACT, SUITE
+
+from tests.operators.gate_stubs import CONTRACT, SUITE
 
 pytestmark = pytest.mark.airflow
 

@@ -10,9 +10,6 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from dag_files import read_dags
-from gate_stubs import FakeRun, FakeTask, Log
-from made_reports import report_at
 
 from dqx_airflow import MemoryDatabase, Suite, __version__
 from dqx_airflow.results.past_days import Label, write_labels
@@ -21,6 +18,9 @@ from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.tuning.proposals import Proposal, ProposalStage, ProposedValue, decide, propose
 from dqx_airflow.values import Attempt, RunKey, ShadowReport
 from dqx_airflow.values.files import shipped
+from tests.made_reports import report_at
+from tests.operators.dag_files import read_dags
+from tests.operators.gate_stubs import FakeRun, FakeTask, Log
 
 EXAMPLES = {
     "fewer_false_alarms",

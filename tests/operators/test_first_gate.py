@@ -8,8 +8,9 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
-from command_line import dql
-from dag_files import read_dags
+
+from tests.command_line import dql
+from tests.operators.dag_files import read_dags
 
 pytestmark = [
     pytest.mark.e2e,

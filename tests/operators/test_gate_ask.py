@@ -17,12 +17,12 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pytest
-from airflow_services import Airflow, airflow_services
 from deltalake import DeltaTable, write_deltalake
 
 from dqx_airflow.results.decisions import acceptances
 from dqx_airflow.results.incidents import notes_from, stored_incidents, write_notes
 from dqx_airflow.results.query import RunsWanted, StoredResults, list_runs
+from tests.operators.airflow_services import Airflow, airflow_services
 
 pytestmark = [pytest.mark.airflow, pytest.mark.slow]
 

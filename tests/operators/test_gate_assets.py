@@ -8,10 +8,10 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from gate_stubs import SUITE, Gates, Run, SparkSubmit, dag_file, needs_airflow
-from made_reports import report_at
 
 from dqx_airflow.values import PartialRun, Selection
+from tests.made_reports import report_at
+from tests.operators.gate_stubs import SUITE, Gates, Run, SparkSubmit, dag_file, needs_airflow
 
 pytestmark = [pytest.mark.airflow, pytest.mark.usefixtures("airflow_database")]
 

@@ -16,10 +16,10 @@ from urllib.parse import unquote
 
 import grpc
 import pytest
-from gate_stubs import Gates, Log, SparkSubmit, killed, wait_for
-from processes import free_port
 
 from dqx_airflow.values.json_form import to_arguments
+from tests.operators.gate_stubs import Gates, Log, SparkSubmit, killed, wait_for
+from tests.processes import free_port
 
 pytestmark = pytest.mark.airflow
 

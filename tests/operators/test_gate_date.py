@@ -12,7 +12,18 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from gate_stubs import CONTRACT, SUITE, FakeRun, FakeTask, Gates, Log, Run, SparkSubmit, dag_file
+
+from tests.operators.gate_stubs import (
+    CONTRACT,
+    SUITE,
+    FakeRun,
+    FakeTask,
+    Gates,
+    Log,
+    Run,
+    SparkSubmit,
+    dag_file,
+)
 
 pytestmark = pytest.mark.airflow
 

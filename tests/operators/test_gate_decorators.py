@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from gate_stubs import CONTRACT, SUITE, Run, SparkSubmit
 
 from dqx_airflow.values import DatasetRef
+from tests.operators.gate_stubs import CONTRACT, SUITE, Run, SparkSubmit
 
 pytestmark = [pytest.mark.airflow, pytest.mark.usefixtures("airflow_database")]
 

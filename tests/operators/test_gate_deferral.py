@@ -12,12 +12,21 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from gate_stubs import SUITE, Gates, Log, Run, SparkSubmit, dag_file, event_of, killed
-from resource_manager import APPLICATION, ResourceManager, resource_manager
-from spark_submit_stub import canned_report
 
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import to_json
+from tests.operators.gate_stubs import (
+    SUITE,
+    Gates,
+    Log,
+    Run,
+    SparkSubmit,
+    dag_file,
+    event_of,
+    killed,
+)
+from tests.operators.resource_manager import APPLICATION, ResourceManager, resource_manager
+from tests.operators.spark_submit_stub import canned_report
 
 pytestmark = pytest.mark.airflow
 

@@ -14,13 +14,23 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from clusters import Bundle, Cluster, packaged
-from gate_stubs import ENDLESS, SUITE, Gates, Log, Run, dag_file, event_of, killed, wait_for
-from kubernetes_cluster import kubernetes_cluster
-from processes import PROGRAMS, environment
-from yarn_cluster import yarn_cluster
 
 from dqx_airflow.results.query import list_runs
+from tests.operators.clusters import Bundle, Cluster, packaged
+from tests.operators.gate_stubs import (
+    ENDLESS,
+    SUITE,
+    Gates,
+    Log,
+    Run,
+    dag_file,
+    event_of,
+    killed,
+    wait_for,
+)
+from tests.operators.kubernetes_cluster import kubernetes_cluster
+from tests.operators.yarn_cluster import yarn_cluster
+from tests.processes import PROGRAMS, environment
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.e2e, pytest.mark.nightly]
 

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gate_stubs import SUITE, SparkSubmit
-from openlineage_schemas import problems
-from processes import ended
+
+from tests.openlineage_schemas import problems
+from tests.operators.gate_stubs import SUITE, SparkSubmit
+from tests.processes import ended
 
 pytestmark = pytest.mark.airflow
 
@@ -49,7 +50,7 @@ import sys
 from airflow.utils.db import initdb
 initdb()
 from pathlib import Path
-from dag_files import read_dags
+from tests.operators.dag_files import read_dags
 read_dags(Path(sys.argv[1]))["lake"].test()
 """
 
@@ -81,7 +82,6 @@ def _events(tmp_path: Path, settings: dict[str, str]) -> Events:
     environment = {
         **os.environ,
         "AIRFLOW_HOME": str(home),
-        "PYTHONPATH": str(Path(__file__).parent),
         "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
         "AIRFLOW__OPENLINEAGE__DISABLED": "False",
         "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(transport),

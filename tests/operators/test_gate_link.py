@@ -7,7 +7,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from gate_stubs import SUITE, Gates, Run, SparkSubmit, dag_file
+
+from tests.operators.gate_stubs import SUITE, Gates, Run, SparkSubmit, dag_file
 
 pytestmark = pytest.mark.airflow
 

@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from gate_stubs import FakeTask, Gates, Log, SparkSubmit
-from spark_submit_stub import canned_report
 
 from dqx_airflow.results.store import ResultsStore
+from tests.operators.gate_stubs import FakeTask, Gates, Log, SparkSubmit
+from tests.operators.spark_submit_stub import canned_report
 
 pytestmark = pytest.mark.airflow
 

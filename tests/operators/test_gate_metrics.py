@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 import yaml
-from gate_stubs import Gates, SparkSubmit, needs_airflow
-from http_stub import Asked, Reply, http_stub
-from made_reports import report_at, verdict_of
 
 from dqx_airflow.values import Severity, Status
 from dqx_airflow.values.files import shipped
+from tests.http_stub import Asked, Reply, http_stub
+from tests.made_reports import report_at, verdict_of
+from tests.operators.gate_stubs import Gates, SparkSubmit, needs_airflow
 
 pytestmark = pytest.mark.airflow
 

@@ -16,9 +16,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from gate_stubs import SUITE, FakeTask, Run, SparkSubmit, needs_airflow
-from http_stub import Asked, Reply, http_stub
-from made_reports import report_at
 
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import (
@@ -35,6 +32,9 @@ from dqx_airflow.values import (
     Verdict,
 )
 from dqx_airflow.values.files import shipped
+from tests.http_stub import Asked, Reply, http_stub
+from tests.made_reports import report_at
+from tests.operators.gate_stubs import SUITE, FakeTask, Run, SparkSubmit, needs_airflow
 
 pytestmark = pytest.mark.airflow
 

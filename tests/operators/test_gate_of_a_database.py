@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from gate_stubs import SUITE, Gates, Log, SparkSubmit, dag_file
+
+from tests.operators.gate_stubs import SUITE, Gates, Log, SparkSubmit, dag_file
 
 pytestmark = pytest.mark.airflow
 

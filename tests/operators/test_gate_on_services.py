@@ -15,7 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gate_stubs import (
+
+from dqx_airflow import __version__
+from dqx_airflow.results.query import list_runs
+from dqx_airflow.values.json_form import FILE_FLAG
+from tests.operators.gate_stubs import (
     ENDLESS,
     SUITE,
     Gates,
@@ -27,12 +31,8 @@ from gate_stubs import (
     killed,
     wait_for,
 )
-from processes import output_of
-from spark_services import JOB, SERVICES, SparkService, serving
-
-from dqx_airflow import __version__
-from dqx_airflow.results.query import list_runs
-from dqx_airflow.values.json_form import FILE_FLAG
+from tests.operators.spark_services import JOB, SERVICES, SparkService, serving
+from tests.processes import output_of
 
 pytestmark = pytest.mark.airflow
 

@@ -24,11 +24,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
-from gate_stubs import ENDLESS, SUITE, Gates, Log, Run, dag_file, killed, wait_for
-from processes import PROGRAMS, environment, free_port, running, succeeds, wait_until
 
 import dqx_airflow
 from dqx_airflow.results.query import list_runs
+from tests.operators.gate_stubs import ENDLESS, SUITE, Gates, Log, Run, dag_file, killed, wait_for
+from tests.processes import PROGRAMS, environment, free_port, running, succeeds, wait_until
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark, pytest.mark.e2e]
 

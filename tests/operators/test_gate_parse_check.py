@@ -10,9 +10,10 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from dag_files import read_dags, read_folder
-from gate_stubs import CONTRACT, SUITE
-from markdown_cases import Case, cases
+
+from tests.markdown_cases import Case, cases
+from tests.operators.dag_files import read_dags, read_folder
+from tests.operators.gate_stubs import CONTRACT, SUITE
 
 pytestmark = pytest.mark.airflow
 

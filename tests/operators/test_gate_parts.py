@@ -6,9 +6,9 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from gate_stubs import SUITE, FakeTask, Gates, Log, SparkSubmit
 
 from dqx_airflow.results.query import list_runs
+from tests.operators.gate_stubs import SUITE, FakeTask, Gates, Log, SparkSubmit
 
 pytestmark = pytest.mark.airflow
 

@@ -12,9 +12,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from gate_stubs import SUITE, FakeRun, FakeTask, Gates, Log, SparkSubmit
 
 from dqx_airflow.values import Attempt, DatasetRef, RunKey, Selection, Severity
+from tests.operators.gate_stubs import SUITE, FakeRun, FakeTask, Gates, Log, SparkSubmit
 
 pytestmark = pytest.mark.airflow
 

@@ -14,14 +14,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from airflow_services import Airflow, TaskState, airflow_services
 from deltalake import DeltaTable, write_deltalake
-from gate_stubs import SUITE, SparkSubmit, install_stub, needs_airflow
-from markdown_cases import REWRITE
-from processes import free_port
 
 import dqx_airflow
 from dqx_airflow.results.query import list_runs
+from tests.markdown_cases import REWRITE
+from tests.operators.airflow_services import Airflow, TaskState, airflow_services
+from tests.operators.gate_stubs import SUITE, SparkSubmit, install_stub, needs_airflow
+from tests.processes import free_port
 
 pytestmark = pytest.mark.airflow
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from gate_stubs import SUITE, Log, Run, SparkSubmit, needs_airflow
 
 from dqx_airflow.results.alerts import alerts
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, SourceFile
+from tests.operators.gate_stubs import SUITE, Log, Run, SparkSubmit, needs_airflow
 
 pytestmark = [pytest.mark.airflow, pytest.mark.usefixtures("airflow_database")]
 
@@ -237,9 +237,8 @@ def test_a_misconfigured_gate_is_not_retried(run_dag: RunDag, spark_submit: Spar
 
 
 def test_only_an_exact_warn_lets_blocked_data_through(operators: ModuleType) -> None:
-    from spark_submit_stub import canned_report
-
     from dqx_airflow.operators.outcome import end_task
+    from tests.operators.spark_submit_stub import canned_report
 
     report = canned_report(A_REQUEST, "blocked")
     assert end_task(report, "warn") == "blocked"

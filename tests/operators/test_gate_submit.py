@@ -12,11 +12,11 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from gate_stubs import FakeTask, Gates, Log, SparkSubmit, killed
-from spark_submit_stub import canned_report
 
 from dqx_airflow.datasets.connections import for_a_short_life
 from dqx_airflow.results.store import ResultsStore
+from tests.operators.gate_stubs import FakeTask, Gates, Log, SparkSubmit, killed
+from tests.operators.spark_submit_stub import canned_report
 
 pytestmark = pytest.mark.airflow
 

@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gate_stubs import Gates, Log, wait_for
-from spark_services import SERVICES, SparkService, serving
-from test_gate_on_services import PROVIDERS
 
 from dqx_airflow.engine.session.launch import name_of_job
 from dqx_airflow.results.query import list_runs
 from dqx_airflow.values.json_form import EXIT_TAKEN
+from tests.operators.gate_stubs import Gates, Log, wait_for
+from tests.operators.spark_services import SERVICES, SparkService, serving
+from tests.operators.test_gate_on_services import PROVIDERS
 
 pytestmark = pytest.mark.airflow
 

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from datetime import date
 
 import pytest
-from airflow_services import Airflow, airflow_services
-from gate_stubs import SUITE, SparkSubmit, install_stub, needs_airflow
 
 from dqx_airflow.results.incidents import notes_from
 from dqx_airflow.results.query import list_runs
+from tests.operators.airflow_services import Airflow, airflow_services
+from tests.operators.gate_stubs import SUITE, SparkSubmit, install_stub, needs_airflow
 
 pytestmark = [pytest.mark.airflow, pytest.mark.nightly, needs_airflow(3, 3)]
 

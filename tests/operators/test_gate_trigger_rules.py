@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from gate_stubs import SUITE, Run, SparkSubmit, dag_file
 
 import dqx_airflow
+from tests.operators.gate_stubs import SUITE, Run, SparkSubmit, dag_file
 
 pytestmark = [pytest.mark.airflow, pytest.mark.usefixtures("airflow_database")]
 

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from airflow_services import Airflow, airflow_services
-from gate_stubs import SUITE, SparkSubmit, install_stub
-from resource_manager import ResourceManager, resource_manager
-from spark_services import Livy, serving
+
+from tests.operators.airflow_services import Airflow, airflow_services
+from tests.operators.gate_stubs import SUITE, SparkSubmit, install_stub
+from tests.operators.resource_manager import ResourceManager, resource_manager
+from tests.operators.spark_services import Livy, serving
 
 pytestmark = [pytest.mark.airflow, pytest.mark.nightly]
 

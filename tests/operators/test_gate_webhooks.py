@@ -23,13 +23,13 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from gate_stubs import SUITE, FakeTask, Run, SparkSubmit, dag_file
-from http_stub import Asked, Reply, http_stub
-from made_reports import report_at, verdict_of
 
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import Attempt, GateReport, Outcome, RunKey, Status
 from dqx_airflow.values.report import Acceptance
+from tests.http_stub import Asked, Reply, http_stub
+from tests.made_reports import report_at, verdict_of
+from tests.operators.gate_stubs import SUITE, FakeTask, Run, SparkSubmit, dag_file
 
 pytestmark = pytest.mark.airflow
 

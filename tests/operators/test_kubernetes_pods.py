@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clusters import kube_config
-from gate_stubs import Gates, SparkSubmit
-from http_stub import Asked, Reply, http_stub
+
+from tests.http_stub import Asked, Reply, http_stub
+from tests.operators.clusters import kube_config
+from tests.operators.gate_stubs import Gates, SparkSubmit
 
 pytestmark = pytest.mark.airflow
 

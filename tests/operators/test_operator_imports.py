@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 
 import pytest
-from processes import output_of
+
+from tests.processes import output_of
 
 pytestmark = pytest.mark.airflow
 

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pyspark
-from clusters import Bundle
-from maven_jars import with_all_they_need
-from processes import environment, free_port, running, wait_until
+
+from tests.maven_jars import with_all_they_need
+from tests.operators.clusters import Bundle
+from tests.processes import environment, free_port, running, wait_until
 
 _JARS = Path(pyspark.__file__).parent / "jars"
 _PACKAGE = "org.apache.hadoop.yarn.server"

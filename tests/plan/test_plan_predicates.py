@@ -6,8 +6,6 @@ import re
 from pathlib import Path
 
 import pytest
-from markdown_cases import Case, cases
-from sound_suites import sound_suite
 
 from dqx_airflow.dql.nodes import Rows
 from dqx_airflow.dql.walk import settle
@@ -16,6 +14,8 @@ from dqx_airflow.metrics.metric import COPIES, VALUE, ArgumentKind
 from dqx_airflow.metrics.sql import malformed_alias, quote_literal, quote_name
 from dqx_airflow.plan.model import MetricRequest
 from dqx_airflow.plan.predicates import lookups_of, predicate_sql, settled
+from tests.markdown_cases import Case, cases
+from tests.sound_suites import sound_suite
 
 CASES = list(cases(*Path(__file__).parent.glob("predicates/*.md")))
 HOSTILE = (

@@ -23,8 +23,6 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from markdown_cases import Block, Case, cases
-from sound_suites import sound_suite
 
 from dqx_airflow.diagnostics.verdicts import finding, format_value
 from dqx_airflow.dql.checks.assertions import datasets_of
@@ -36,6 +34,8 @@ from dqx_airflow.plan.resolve import check_datasets, resolve
 from dqx_airflow.plan.schema_check import INFINITE, nan_detail, void
 from dqx_airflow.values import DatasetRef, MetricValue, RunOptions, Severity, SourceFile, Verdict
 from dqx_airflow.values.exact import parse_exact
+from tests.markdown_cases import Block, Case, cases
+from tests.sound_suites import sound_suite
 
 CASES = list(cases(*Path(__file__).parent.glob("verdicts/*.md")))
 DATE = "2024-11-29"

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from markdown_cases import rows
-from sound_suites import sound_suite
 
 from dqx_airflow.dql.nodes import Rows
 from dqx_airflow.metrics.spark_values import comparable, literal_type, order_key
 from dqx_airflow.metrics.sql import ValueBound, WithinRanges
 from dqx_airflow.plan.predicates import range_of
+from tests.markdown_cases import rows
+from tests.sound_suites import sound_suite
 
 TABLES = Path(__file__).with_name("ranges.md")
 

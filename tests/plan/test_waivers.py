@@ -7,11 +7,11 @@ from datetime import date, datetime, timezone
 from fractions import Fraction
 
 import pytest
-from made_reports import verdict_of
 
 from dqx_airflow.plan.evaluate import with_waivers
 from dqx_airflow.values import Severity, Status, Verdict
 from dqx_airflow.values.report import Waiver
+from tests.made_reports import verdict_of
 
 NOW = datetime(2024, 3, 20, 12, tzinfo=timezone.utc)
 

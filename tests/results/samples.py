@@ -6,8 +6,6 @@ from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
-from made_reports import verdict_of
-
 from dqx_airflow.values import (
     Attempt,
     DatasetField,
@@ -23,6 +21,7 @@ from dqx_airflow.values import (
     Status,
     Verdict,
 )
+from tests.made_reports import verdict_of
 
 DAY = date(2024, 2, 29)
 RUN_KEY = RunKey("orders_to_silver", DAY, "scheduled__2024-03-01T00:00:00+00:00")

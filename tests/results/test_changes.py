@@ -31,8 +31,7 @@ from dqx_airflow.values import (
     Verdict,
 )
 from dqx_airflow.values.report import Arrival
-
-from .samples import FAILED, PASSED, RUN_KEY, SNAPSHOT, sample_report
+from tests.results.samples import FAILED, PASSED, RUN_KEY, SNAPSHOT, sample_report
 
 AT = datetime(2024, 2, 29, 5, tzinfo=timezone.utc)
 BROUGHT, SEGMENTS = "What brought the rows", "Where the failing rows are"

@@ -14,9 +14,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from hostile_endpoints import KINDS, endpoint
-from http_stub import Asked, Reply, http_stub
-from processes import output_of
 from typer.testing import CliRunner, Result
 
 from dqx_airflow.cli.main import app
@@ -24,8 +21,10 @@ from dqx_airflow.results import oors
 from dqx_airflow.results.oors import oors_message
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import GateReport, Outcome, Severity, from_json
-
-from .samples import FAILED, PASSED, RUN_KEY, sample_report
+from tests.hostile_endpoints import KINDS, endpoint
+from tests.http_stub import Asked, Reply, http_stub
+from tests.processes import output_of
+from tests.results.samples import FAILED, PASSED, RUN_KEY, sample_report
 
 
 def dql(*arguments: str, **environment: str) -> Result:

@@ -11,8 +11,7 @@ import duckdb
 import pytest
 
 from dqx_airflow.values.files import shipped
-
-from .test_views import views
+from tests.results.test_views import views
 
 __all__ = ["views"]
 

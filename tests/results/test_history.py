@@ -13,8 +13,7 @@ from dqx_airflow.errors import StoreError
 from dqx_airflow.results.query import StoredResults
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import Attempt, EnforcedContract, GateReport, RunKey
-
-from .samples import DAY, RUN_KEY, sample_report
+from tests.results.samples import DAY, RUN_KEY, sample_report
 
 
 def on(days_ago: int, run: int = 0, **changes: object) -> GateReport:

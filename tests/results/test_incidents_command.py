@@ -13,8 +13,7 @@ from typer.testing import CliRunner, Result
 from dqx_airflow.cli.main import app
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import DatasetSnapshot, Outcome
-
-from .samples import PASSED, RUN_KEY, sample_report
+from tests.results.samples import PASSED, RUN_KEY, sample_report
 
 
 def dql(*arguments: str) -> Result:

@@ -17,9 +17,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pytest
-from command_line import dql
 from deltalake import DeltaTable, write_deltalake
-from processes import environment, free_port, running, wait_until
 from pyarrow.fs import S3FileSystem
 
 from dqx_airflow.engine.scan.states import State, StateStore
@@ -36,9 +34,10 @@ from dqx_airflow.results.stored_requests import (
 )
 from dqx_airflow.results.tables import locate, open_table
 from dqx_airflow.values.json_form import from_arguments
-
-from .samples import RUN_KEY, sample_report
-from .test_requests import sample_request
+from tests.command_line import dql
+from tests.processes import environment, free_port, running, wait_until
+from tests.results.samples import RUN_KEY, sample_report
+from tests.results.test_requests import sample_request
 
 pytestmark = pytest.mark.nightly
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from processes import output_of
 
 from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.results import upkeep
@@ -18,8 +17,8 @@ from dqx_airflow.results.query import find_report, list_runs, read_report
 from dqx_airflow.results.schema import RESULTS, RUNS, RUNS_SCHEMA, run_row
 from dqx_airflow.results.store import ResultsStore, arrow_table
 from dqx_airflow.values import Attempt, GateReport, RunKey
-
-from .samples import RUN_KEY, sample_report
+from tests.processes import output_of
+from tests.results.samples import RUN_KEY, sample_report
 
 
 def store(root: Path, *reports: GateReport) -> str:

@@ -19,7 +19,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from command_line import dql
 from deltalake import CommitProperties, DeltaTable, Field, write_deltalake
 from deltalake.transaction import AddAction
 
@@ -38,8 +37,8 @@ from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.results.upkeep import prune
 from dqx_airflow.results.verify import Verification, verify_table
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, SourceFile
-
-from .samples import FAILED, PASSED, RUN_KEY, sample_report
+from tests.command_line import dql
+from tests.results.samples import FAILED, PASSED, RUN_KEY, sample_report
 
 SUITE = SourceFile("orders.dql", 'suite "Orders" {}')
 DAYS = ("2026-01-01", "2026-01-02")

@@ -23,8 +23,7 @@ from dqx_airflow.results.schema import (
 )
 from dqx_airflow.results.store import arrow_table
 from dqx_airflow.values import GateReport, Origin, Outcome, Verdict
-
-from .samples import ERROR, FAILED, PASSED, sample_report
+from tests.results.samples import ERROR, FAILED, PASSED, sample_report
 
 
 def through_rows(report: GateReport) -> GateReport:

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from processes import environment
-from small_s3 import SmallS3, small_s3
 
 from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.results.store import ResultsStore
@@ -26,8 +24,9 @@ from dqx_airflow.results.stored_requests import (
 from dqx_airflow.results.tables import locate
 from dqx_airflow.values import Attempt, GateRequest, SourceFile
 from dqx_airflow.values.json_form import from_arguments
-
-from .samples import RUN_KEY
+from tests.processes import environment
+from tests.results.samples import RUN_KEY
+from tests.small_s3 import SmallS3, small_s3
 
 
 def sample_request(root: str, attempt: str = "attempt-1", text: str = "suite") -> GateRequest:

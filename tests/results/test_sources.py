@@ -15,8 +15,7 @@ from dqx_airflow.results.query import StoredResults, find_report, list_runs
 from dqx_airflow.results.schema import RUNS, RUNS_SCHEMA, SOURCES, digest_of, digests_of, run_row
 from dqx_airflow.results.store import ResultsStore, arrow_table
 from dqx_airflow.values import GateReport, SourceFile
-
-from .samples import sample_report
+from tests.results.samples import sample_report
 
 SUITE = SourceFile("orders.dql", 'suite "Orders" {\n    import "common.dql"\n}\n')
 LIBRARY = SourceFile("common.dql", "export const MOST = 1%\n")

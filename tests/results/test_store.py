@@ -29,20 +29,18 @@ from dqx_airflow.results.schema import (
 from dqx_airflow.results.store import ResultsStore, arrow_table, probe_objects
 from dqx_airflow.results.tables import ResultsRoot
 from dqx_airflow.values import GateReport, Outcome
-
-from .samples import RUN_KEY, sample_report
+from tests.results.samples import RUN_KEY, sample_report
 
 HERE = Path(__file__).parent
 WRITER = """
 import sys, time
-sys.path.insert(0, sys.argv[1])
-from results.samples import sample_report
+from tests.results.samples import sample_report
 from dqx_airflow.results.store import ResultsStore
-runs = [int(run) for run in sys.argv[4:]]
-while time.time() < float(sys.argv[3]):  # all at the same moment
+runs = [int(run) for run in sys.argv[3:]]
+while time.time() < float(sys.argv[2]):  # all at the same moment
     pass
 for run in runs:
-    ResultsStore(sys.argv[2]).write(sample_report(run, attempt=run))
+    ResultsStore(sys.argv[1]).write(sample_report(run, attempt=run))
 """
 
 
@@ -56,7 +54,7 @@ def write_at_once(root: Path, runs_of_each: list[list[int]]) -> None:
     moment = str(time.time() + 0.7)
     writers = [
         subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(HERE.parent), str(root), moment, *map(str, runs)],
+            [sys.executable, "-c", WRITER, str(root), moment, *map(str, runs)],
             stderr=subprocess.PIPE,
             text=True,
         )

@@ -40,9 +40,8 @@ from dqx_airflow.results.store import OF_GATES, ResultsStore, arrow_table
 from dqx_airflow.results.tables import locate
 from dqx_airflow.results.upkeep import TableFiles
 from dqx_airflow.values import GateReport, Outcome, SourceFile
-
-from .samples import RUN_KEY, START, sample_report
-from .test_store import HERE, WRITER
+from tests.results.samples import RUN_KEY, START, sample_report
+from tests.results.test_store import HERE, WRITER
 
 NOW = datetime(2024, 3, 2, tzinfo=timezone.utc)
 

@@ -13,8 +13,7 @@ from deltalake import DeltaTable
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import Outcome
 from dqx_airflow.values.files import shipped
-
-from . import samples
+from tests.results import samples
 
 NOW = datetime.now(timezone.utc)
 

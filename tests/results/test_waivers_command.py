@@ -13,8 +13,7 @@ from typer.testing import CliRunner, Result
 from dqx_airflow.cli.main import app
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import Severity
-
-from .samples import FAILED, PASSED, sample_report
+from tests.results.samples import FAILED, PASSED, sample_report
 
 GATE = "orders_to_silver"
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from markdown_cases import cases
-from stored_days import FIRST, SUITE, orders, store_days
 
 from dqx_airflow import MemoryDatabase, StoredDatabase
 from dqx_airflow.dql import History, Suite, UpstreamFailure
 from dqx_airflow.results.past_days import Label, write_labels
+from tests.markdown_cases import cases
+from tests.tuning.stored_days import FIRST, SUITE, orders, store_days
 
 PRINTED = {
     case.title: case.blocks[0].text.replace("from dqx.dql", "from dqx_airflow.dql")

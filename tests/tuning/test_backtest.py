@@ -9,8 +9,6 @@ from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from sound_suites import sound_suite
-from stored_days import SUITE, day, orders, store_days, stored, verdict_of
 
 from dqx_airflow import MemoryDatabase, Suite
 from dqx_airflow.dql import nodes
@@ -20,6 +18,8 @@ from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.tunables import with_values
 from dqx_airflow.values import Status
+from tests.sound_suites import sound_suite
+from tests.tuning.stored_days import SUITE, day, orders, store_days, stored, verdict_of
 
 EVERYTHING = """\
 suite "Everything" {

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import dql_prints
-from processes import output_of
-from stored_days import SUITE, day, orders, store_days
 
 from dqx_airflow.results.past_days import Label, write_labels
 from dqx_airflow.tuning.proposals import Proposal, ProposedValue
+from tests.command_line import dql_prints
+from tests.processes import output_of
+from tests.tuning.stored_days import SUITE, day, orders, store_days
 
 COUNTS = {0: (20, 0), 1: (20, 2), 2: (9, 0), 3: (4, 0), 4: (6, 0), 5: (4, 0), 7: (20, 0)}
 NULLS, ROWS, STABLE = (

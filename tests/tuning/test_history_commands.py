@@ -8,13 +8,13 @@ import json
 from pathlib import Path
 
 import pytest
-from command_line import dql as called
-from command_line import dql_prints as dql
 
 from dqx_airflow.dql import History, Suite
 from dqx_airflow.tuning.proposals import Proposal, ProposedForm, ProposedValue
 from dqx_airflow.tuning.review import apply_proposal
 from dqx_airflow.tuning.suite_file import SuiteFile
+from tests.command_line import dql as called
+from tests.command_line import dql_prints as dql
 
 SUITE = """\
 suite "Orders" {

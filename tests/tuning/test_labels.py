@@ -13,12 +13,12 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from command_line import dql as called
-from command_line import dql_prints as dql
-from stored_days import SUITE, day, orders, store_days
 
 from dqx_airflow.results.past_days import Label, read_labels, write_labels
 from dqx_airflow.results.upkeep import optimize, prune
+from tests.command_line import dql as called
+from tests.command_line import dql_prints as dql
+from tests.tuning.stored_days import SUITE, day, orders, store_days
 
 COUNTS = {0: (20, 0), 1: (20, 2), 2: (9, 0), 3: (4, 0), 4: (6, 0), 5: (4, 0), 6: (20, 0)}
 

@@ -12,7 +12,8 @@ from datetime import date, timedelta
 
 import numpy as np
 import pytest
-from sound_suites import sound_suite
+
+from tests.sound_suites import sound_suite
 
 pytest.importorskip("gymnasium")
 from gymnasium.utils.env_checker import check_env

@@ -12,8 +12,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
-from markdown_cases import Block, Case, cases
-from stored_days import stored
 from typer.testing import CliRunner
 
 from dqx_airflow import MemoryDatabase, StoredDatabase, Suite
@@ -24,6 +22,8 @@ from dqx_airflow.results.query import StoredResults
 from dqx_airflow.results.schema import LABELS_SCHEMA
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import Attempt, GateReport, RunKey, ShadowReport
+from tests.markdown_cases import Block, Case, cases
+from tests.tuning.stored_days import stored
 
 GATE = "lake.gate"
 SUITE = """\

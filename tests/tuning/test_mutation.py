@@ -15,7 +15,6 @@ from xml.etree import ElementTree as ET
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from command_line import dql
 from deltalake import write_deltalake
 
 from dqx_airflow import MemoryDatabase, Suite
@@ -23,6 +22,7 @@ from dqx_airflow.plan.selection import checked_suite
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.tuning import mutation
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, SourceFile
+from tests.command_line import dql
 
 FIRST, DAYS = date(2024, 5, 1), 10
 LAST = FIRST + timedelta(days=DAYS - 1)

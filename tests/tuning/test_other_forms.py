@@ -13,7 +13,6 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
-from sound_suites import sound_suite
 
 from dqx_airflow.errors import ChangeRefusedError, RequestError, SourceError
 from dqx_airflow.plan.term_values import Measurements
@@ -26,6 +25,7 @@ from dqx_airflow.tuning.review import apply_proposal, require_allowed
 from dqx_airflow.tuning.suite_file import SuiteFile, SuiteText, with_edits
 from dqx_airflow.tuning.tuner import AGENT, Tuned
 from dqx_airflow.values import Status
+from tests.sound_suites import sound_suite
 
 FIRST = date(2025, 1, 6)  # a Monday
 ROWS = '["orders","num_rows",[],0]'

@@ -7,8 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from markdown_cases import Case, cases
-from sound_suites import sound_suite
 
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.dql import History, Suite
@@ -16,6 +14,8 @@ from dqx_airflow.dql.check import check_source
 from dqx_airflow.errors import ChangeRefusedError
 from dqx_airflow.tuning.protection import judge_change, judge_values
 from dqx_airflow.values import SourceFile
+from tests.markdown_cases import Case, cases
+from tests.sound_suites import sound_suite
 
 CASES = [*cases(Path(__file__).parent / "protection.md")]
 

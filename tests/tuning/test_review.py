@@ -10,7 +10,6 @@ from pathlib import Path
 from threading import Barrier
 
 import pytest
-from command_line import dql_prints
 
 from dqx_airflow.dql import History, Suite
 from dqx_airflow.errors import ChangeRefusedError, RequestError
@@ -26,6 +25,7 @@ from dqx_airflow.tuning.proposals import (
 )
 from dqx_airflow.tuning.review import ReviewQueue, apply_proposal, require_allowed
 from dqx_airflow.tuning.suite_file import SuiteFile
+from tests.command_line import dql_prints
 
 SUITE = """\
 suite "Orders" {

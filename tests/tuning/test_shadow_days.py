@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from command_line import dql_prints as dql
-from stored_days import FIRST, SUITE, day, orders, stored
 
 from dqx_airflow import Suite
 from dqx_airflow.dql import History
@@ -18,6 +16,8 @@ from dqx_airflow.results.past_days import past_days, query_results
 from dqx_airflow.results.query import StoredResults
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import GateReport, ShadowReport
+from tests.command_line import dql_prints as dql
+from tests.tuning.stored_days import FIRST, SUITE, day, orders, stored
 
 LOOSER = SUITE.replace("LEAST = 10 ", "LEAST = 4 ")
 LAST = day(9)

@@ -14,12 +14,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from command_line import dql
 from deltalake import write_deltalake
-from processes import ended
 
 from dqx_airflow import MemoryDatabase, Suite
 from dqx_airflow.results.store import ResultsStore
+from tests.command_line import dql
+from tests.processes import ended
 
 ON = date(2024, 5, 10)
 SETTINGS = """

@@ -12,13 +12,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from command_line import dql
 
 from dqx_airflow import MemoryDatabase, Suite
 from dqx_airflow.cli.calls import Options, read_call
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.formatter import format_source
 from dqx_airflow.values import SourceFile, Status
+from tests.command_line import dql
 
 FIRST = date(2024, 3, 1)
 

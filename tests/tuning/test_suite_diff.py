@@ -14,10 +14,6 @@ from typing import Any
 
 import pytest
 import yaml
-from http_stub import Asked, Reply, http_stub
-from markdown_cases import cases
-from processes import output_of
-from stored_days import FIRST, SUITE, orders, store_days
 from typer.testing import CliRunner
 
 import dqx_airflow
@@ -25,6 +21,10 @@ from dqx_airflow.cli.main import app
 from dqx_airflow.contracts.compile.suite import compile_contract
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.values import SourceFile
+from tests.http_stub import Asked, Reply, http_stub
+from tests.markdown_cases import cases
+from tests.processes import output_of
+from tests.tuning.stored_days import FIRST, SUITE, orders, store_days
 
 COUNTS = {0: (20, 0), 1: (20, 2), 2: (9, 0), 3: (4, 0), 4: (6, 0), 5: (4, 0), 7: (20, 0)}
 PERIOD = ("--from", "2024-12-01", "--to", "2024-12-10")

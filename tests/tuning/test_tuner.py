@@ -12,10 +12,6 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
-from command_line import dql_prints as dql
-from sound_suites import sound_suite
-from stored_days import SUITE as ORDERS
-from stored_days import day, orders, store_days
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.plan.term_values import Measurements
@@ -28,6 +24,10 @@ from dqx_airflow.tuning.protection import judge_values
 from dqx_airflow.tuning.suite_file import SuiteText, with_edits
 from dqx_airflow.tuning.tuner import AGENT, KnownPast, ProfileDays, Rules, Tuned, tuned_values
 from dqx_airflow.values import Status
+from tests.command_line import dql_prints as dql
+from tests.sound_suites import sound_suite
+from tests.tuning.stored_days import SUITE as ORDERS
+from tests.tuning.stored_days import day, orders, store_days
 
 FIRST = date(2025, 1, 6)  # a Monday
 ROWS, TOTAL = '["orders","num_rows",[],0]', '["orders","sum",["price"],0]'

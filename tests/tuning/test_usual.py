@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date, timedelta
 
 import pytest
-from sound_suites import sound_suite
-from stored_days import verdict_of
 
 from dqx_airflow import MemoryDatabase, Suite
 from dqx_airflow.metrics.usual_limits import DayBefore, Kind, holidays_of, usual_limits
@@ -17,6 +15,8 @@ from dqx_airflow.plan.term_values import Measurements, measurements_from
 from dqx_airflow.results.past_days import PastDay
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.values import Status, Verdict
+from tests.sound_suites import sound_suite
+from tests.tuning.stored_days import verdict_of
 
 LAST = date(2024, 11, 29)
 SUITE = """\

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sound_suites import sound_suite
-from stored_days import stored
 
 from dqx_airflow import MemoryDatabase, StoredDatabase, Suite
 from dqx_airflow.dql.watches import claims_on
@@ -21,6 +19,8 @@ from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.review import promote
 from dqx_airflow.tuning.suite_file import SuiteFile
 from dqx_airflow.values import Outcome, Status, Verdict
+from tests.sound_suites import sound_suite
+from tests.tuning.stored_days import stored
 
 SUITE = 'suite "Orders" {\n    check "All" on orders {\n        watch orders\n    }\n}\n'
 FIRST, DAYS = date(2024, 3, 1), 16

@@ -9,7 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from processes import ended
+
+from tests.processes import ended
 
 _VERSION = "4.14.1"
 _FOLDER = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "dqx-airflow" / "axe"

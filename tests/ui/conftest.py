@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from chromium import PROGRAM, Page, chromium
-from ui_scene import Get, Scene
+
+from tests.ui.chromium import PROGRAM, Page, chromium
+from tests.ui.ui_scene import Get, Scene
 
 if TYPE_CHECKING:
     from httpx import Response

@@ -1,6 +1,6 @@
 """Takes the picture of a contract's page for the docs; it is not a test.
 
-PYTHONPATH=tests python tests/ui/contract_picture.py dqx_airflow/docs/images
+python tests/ui/contract_picture.py dqx_airflow/docs/images
 
 The contract and its clauses are those of the example `slot_telemetry`; what became of them in two
 months is made up, since the demo has no contract.
@@ -20,9 +20,6 @@ from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from chromium import PROGRAM, chromium
-from screenshots import open_page, shoot
-
 from dqx_airflow.contracts.document import FolderReader
 from dqx_airflow.contracts.enforcement.enforced_contract import enforce
 from dqx_airflow.values import (
@@ -36,6 +33,8 @@ from dqx_airflow.values import (
     Status,
     Verdict,
 )
+from tests.ui.chromium import PROGRAM, chromium
+from tests.ui.screenshots import open_page, shoot
 
 _FILE = Path(__file__).parents[2] / "dags_examples/contracts/slot_telemetry.contract.yaml"
 _DAYS = 60
@@ -99,7 +98,8 @@ def _fill(root: Path) -> None:
     from airflow.models.dag import DagModel
     from airflow.models.dagbundle import DagBundleModel
     from airflow.utils.session import create_session
-    from ui_scene import DAY, Scene, report_of
+
+    from tests.ui.ui_scene import DAY, Scene, report_of
 
     newest = _contract()
     with create_session() as session:

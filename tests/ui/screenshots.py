@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.request import urlopen
 
-from chromium import PROGRAM, Page, chromium
+from tests.ui.chromium import PROGRAM, Page, chromium
 
 _STORM = "2013-02-08"
 

@@ -7,9 +7,9 @@ import re
 import sys
 
 import pytest
-from ui_scene import PLACE, Get, Html, Scene, report_of
 
 from dqx_airflow.values import EnforcedContract
+from tests.ui.ui_scene import PLACE, Get, Html, Scene, report_of
 
 pytestmark = pytest.mark.airflow
 

@@ -10,9 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from axe import RUN, axe_script
-from chromium import PROGRAM, Page
-from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, PLACE, Scene, report_of
 
 from dqx_airflow.results.decisions import new_waiver, write_waivers
 from dqx_airflow.results.query import StoredResults
@@ -25,6 +22,9 @@ from dqx_airflow.values import (
     Span,
     Status,
 )
+from tests.ui.axe import RUN, axe_script
+from tests.ui.chromium import PROGRAM, Page
+from tests.ui.ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, PLACE, Scene, report_of
 
 if TYPE_CHECKING:
     from dqx_airflow.values import GateReport, Verdict

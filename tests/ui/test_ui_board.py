@@ -6,9 +6,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, Get, Html, Scene, report_of
 
 from dqx_airflow.values import Outcome, Severity, Status
+from tests.ui.ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, Get, Html, Scene, report_of
 
 pytestmark = pytest.mark.airflow
 

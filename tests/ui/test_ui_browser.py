@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from chromium import PROGRAM, Page
-from test_ui_hostile import HOSTILE
-from ui_scene import BAD_NULLS, NOT_EMPTY, Scene, report_of
 
 from dqx_airflow.values import SourceFile
+from tests.ui.chromium import PROGRAM, Page
+from tests.ui.test_ui_hostile import HOSTILE
+from tests.ui.ui_scene import BAD_NULLS, NOT_EMPTY, Scene, report_of
 
 pytestmark = [
     pytest.mark.airflow,

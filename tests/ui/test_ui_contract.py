@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, PLACE, Get, Html, Scene, report_of
 
 from dqx_airflow.values import (
     DatasetSnapshot,
@@ -18,6 +17,7 @@ from dqx_airflow.values import (
     Status,
     Verdict,
 )
+from tests.ui.ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, PLACE, Get, Html, Scene, report_of
 
 pytestmark = pytest.mark.airflow
 

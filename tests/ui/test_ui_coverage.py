@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ui_scene import NULLS, PLACE, Get, Html, Scene, report_of
 
 from dqx_airflow.values import DatasetField, DatasetSnapshot, Outcome
+from tests.ui.ui_scene import NULLS, PLACE, Get, Html, Scene, report_of
 
 pytestmark = pytest.mark.airflow
 

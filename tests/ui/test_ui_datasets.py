@@ -7,9 +7,9 @@ from datetime import date, timedelta
 from typing import Any
 
 import pytest
-from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, PLACE, Get, Html, Scene, report_of
 
 from dqx_airflow.values import DatasetSnapshot, EnforcedContract, GateReport, Outcome, Promotion
+from tests.ui.ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, PLACE, Get, Html, Scene, report_of
 
 pytestmark = pytest.mark.airflow
 

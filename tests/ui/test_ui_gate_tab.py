@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, Get, Html, Scene, report_of
 
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import (
@@ -19,6 +18,7 @@ from dqx_airflow.values import (
     ShadowReport,
     Status,
 )
+from tests.ui.ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, Get, Html, Scene, report_of
 
 pytestmark = pytest.mark.airflow
 

@@ -10,10 +10,10 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from masked_cells import TODAY, leaks, masked_datasets, rules, suite_of
-from ui_scene import Get, Scene
 
 from dqx_airflow.values import Attempt, GateRequest, RunKey, SourceFile
+from tests.masked_cells import TODAY, leaks, masked_datasets, rules, suite_of
+from tests.ui.ui_scene import Get, Scene
 
 pytestmark = [pytest.mark.airflow, pytest.mark.spark]
 

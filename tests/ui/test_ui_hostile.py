@@ -10,7 +10,6 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import pytest
-from ui_scene import BAD_NULLS, Get, Html, Scene, report_of
 
 from dqx_airflow.values import (
     DatasetSnapshot,
@@ -20,6 +19,7 @@ from dqx_airflow.values import (
     SourceFile,
     Span,
 )
+from tests.ui.ui_scene import BAD_NULLS, Get, Html, Scene, report_of
 
 if TYPE_CHECKING:
     from httpx import Response

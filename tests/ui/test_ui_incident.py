@@ -9,7 +9,6 @@ from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from ui_scene import BAD_NULLS, DAY, NOON, NOT_EMPTY, NULLS, Get, Html, Scene, report_of
 
 from dqx_airflow.results.decisions import waivers_of
 from dqx_airflow.results.incidents import notes_from
@@ -26,6 +25,7 @@ from dqx_airflow.values import (
     Status,
 )
 from dqx_airflow.values.report import Acceptance, Arrival
+from tests.ui.ui_scene import BAD_NULLS, DAY, NOON, NOT_EMPTY, NULLS, Get, Html, Scene, report_of
 
 pytestmark = pytest.mark.airflow
 

@@ -11,12 +11,12 @@ from urllib.parse import urlencode
 
 import pytest
 from jsonschema import Draft202012Validator
-from markdown_cases import REWRITE
-from test_ui_review import proposal
-from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, ROWS, Get, Scene, report_of
 
 from dqx_airflow.tuning.proposals import propose
 from dqx_airflow.values import DatasetSnapshot, EnforcedContract, Outcome, Responsible
+from tests.markdown_cases import REWRITE
+from tests.ui.test_ui_review import proposal
+from tests.ui.ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, ROWS, Get, Scene, report_of
 
 pytestmark = pytest.mark.airflow
 

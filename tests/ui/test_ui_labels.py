@@ -8,10 +8,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
-from ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, ROWS, Get, Html, Scene, report_of
 
 from dqx_airflow.results.past_days import Label, read_labels
 from dqx_airflow.values import Outcome
+from tests.ui.ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, ROWS, Get, Html, Scene, report_of
 
 pytestmark = pytest.mark.airflow
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from ui_scene import DAY, NULLS, PLACE, Get, Html, Scene, report_of
 
 from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome, Promotion
+from tests.ui.ui_scene import DAY, NULLS, PLACE, Get, Html, Scene, report_of
 
 pytestmark = pytest.mark.airflow
 

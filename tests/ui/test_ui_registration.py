@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import output_of
+
+from tests.processes import output_of
 
 pytestmark = pytest.mark.airflow
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from ui_scene import Get, Html, Scene, report_of
 
 from dqx_airflow.tuning.proposals import (
     Proposal,
@@ -17,6 +16,7 @@ from dqx_airflow.tuning.proposals import (
     propose,
     read_proposals,
 )
+from tests.ui.ui_scene import Get, Html, Scene, report_of
 
 pytestmark = pytest.mark.airflow
 

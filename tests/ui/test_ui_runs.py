@@ -8,10 +8,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from ui_scene import DAY, NULLS, PLACE, Get, Html, Scene, report_of
 
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import DatasetSnapshot, Outcome, PartialRun, Selection
+from tests.ui.ui_scene import DAY, NULLS, PLACE, Get, Html, Scene, report_of
 
 pytestmark = pytest.mark.airflow
 

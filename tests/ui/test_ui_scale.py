@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import pytest
-from ui_scene import DAY, NOT_EMPTY, NULLS, PLACE, Get, Scene, report_of
 
 from dqx_airflow.values import EnforcedContract, Outcome, Verdict
+from tests.ui.ui_scene import DAY, NOT_EMPTY, NULLS, PLACE, Get, Scene, report_of
 
 if TYPE_CHECKING:
     from httpx import Response

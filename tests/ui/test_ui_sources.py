@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from ui_scene import BAD_NULLS, NOT_EMPTY, NULLS, Get, Html, Scene, report_of
 
 from dqx_airflow.values import Outcome, Severity, SourceFile, Span, Status, Verdict
+from tests.ui.ui_scene import BAD_NULLS, NOT_EMPTY, NULLS, Get, Html, Scene, report_of
 
 pytestmark = pytest.mark.airflow
 

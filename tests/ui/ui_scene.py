@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from made_reports import report_at, verdict_of
-
 from dqx_airflow.results.schema import digests_of
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import (
@@ -29,6 +27,7 @@ from dqx_airflow.values import (
     Status,
     Verdict,
 )
+from tests.made_reports import report_at, verdict_of
 
 if TYPE_CHECKING:
     from httpx import Response

@@ -6,13 +6,13 @@ from dataclasses import replace
 from datetime import date
 
 import pytest
-from sound_suites import sound_suite
 
 from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.in_memory.measure import measure
 from dqx_airflow.plan.in_memory.table import Table, columns_of
 from dqx_airflow.plan.resolve import QUIET, resolve
 from dqx_airflow.values import DatasetRef, SourceFile, Status
+from tests.sound_suites import sound_suite
 
 TABLE = Table.of_columns(columns_of([{"name": "ab", "n": 1}]))
 ORDERS = DatasetRef("orders", path="there")
