@@ -31,10 +31,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime, time, timedelta
-from functools import partial, reduce
+from functools import partial
 from itertools import pairwise
 from math import isfinite
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias
 
 from dqx_airflow.contracts.demands import Bound, Demand, Length, Literal, Refers, one_line
 from dqx_airflow.contracts.document import (
@@ -140,14 +140,6 @@ def words_of(heading: str) -> dict[str, str]:
     return {word: name for name, words in table_of(heading) for word in words.split()}
 
 
-Element = TypeVar("Element")
-_READERS: dict[str, Callable[[Mapping, str], Any]] = {
-    **{"tuple[str, ...]": Mapping.texts, "bool": Mapping.truth},
-    **{"int | None": Mapping.whole_number, "Literal": Mapping.literal},
-}
-"""Methods that read the value of an attribute, by its type; other types are read as strings."""
-_MISSING = {"str": "", "bool": False}
-
 _EXTENSION = "an extension that the dialect does not define"
 
 
@@ -202,31 +194,40 @@ class ClauseReader:
         """The mappings in the list at a key."""
         return (self.resolved(item) for item in node.items(key) if isinstance(item, Mapping))
 
-    def element(self, kind: type[Element], place: str, node: Mapping, **known: Any) -> Element:
-        """Creates an element of the contract from a node, with the attributes that
-        `attributes.txt` lists below the heading `place`; `known` are given attributes."""
-        types = {item.name: str(item.type) for item in fields(kind)}  # type: ignore[arg-type]
-        rows = table_rows(__package__, "attributes.txt", place)
-        stated = {name: self._attribute(node, types[name], keys.split()) for name, keys in rows}
-        return kind(**{**stated, **known})
+    def text(self, node: Mapping, *paths: str) -> str | None:
+        """The string at the first of some paths below a node that has one that is not empty.
 
-    def _attribute(self, node: Mapping, kind: str, ways: list[str]) -> Any:
-        """The first value at some keys, all texts for an attribute of several."""
-        values = []
-        for *above, key in (way.split(".") for way in ways):
-            owner = reduce(self.mapping, above, node)
-            values.append(_READERS.get(kind, Mapping.text)(owner, key))
-        if kind.startswith("tuple"):
-            return tuple(text for texts in values for text in texts if text)
-        value = next(filter(None, values), values[-1])
-        return _MISSING.get(kind) if value is None else value
+        :param paths: keys, or keys of nested mappings: `versioning.current_version`.
+        """
+        found = None
+        for path in paths:
+            owner, key = self._owner_of(node, path)
+            text = owner.text(key)
+            if not found:
+                found = text
+        return found
 
-    def field_of(self, place: str, column: Mapping, **known: Any) -> Field:
-        """The field of a column in a list, with its name and its attributes."""
-        place_of = {"path": column_path(column.text("name") or ""), "type": None}
-        has_default = "default" in column.entries
-        given = {**place_of, "span": column.span, "has_default": has_default, **known}
-        return self.element(Field, place, column, **given)
+    def texts(self, node: Mapping, *paths: str) -> tuple[str, ...]:
+        """All strings at some paths below a node, which lead to strings or lists of strings; empty
+        strings are left out."""
+        found: list[str] = []
+        for path in paths:
+            owner, key = self._owner_of(node, path)
+            found.extend(text for text in owner.texts(key) if text)
+        return tuple(found)
+
+    def whole_number(self, node: Mapping, path: str) -> int | None:
+        """The number at a path below a node, without its fraction."""
+        owner, key = self._owner_of(node, path)
+        return owner.whole_number(key)
+
+    def _owner_of(self, node: Mapping, path: str) -> tuple[Mapping, str]:
+        """The mapping that a path leads into, and the last key of the path."""
+        *above, last = path.split(".")
+        owner = node
+        for key in above:
+            owner = self.mapping(owner, key)
+        return owner, last
 
     # Accounting for leaves -----------------------------------------------------------------------
 
@@ -305,8 +306,14 @@ class ClauseReader:
             self.documented(node.get(key), reason)
 
     def remarks(self, node: Mapping, place: str) -> None:
-        """Marks the keys that `remarks.txt` lists below the heading `place` as documented."""
-        for keys, *reason in table_rows(__package__, "remarks.txt", place):
+        """Marks the keys that `remarks.txt` lists below the heading `place` as documented.
+
+        :raises KeyError: there is no such heading.
+        """
+        rows = table_rows(__package__, "remarks.txt", place)
+        if not rows:
+            raise KeyError(place)
+        for keys, *reason in rows:
             self.documented_keys(node, *keys.split(), reason="".join(reason))
 
     def notes(self, unknown: Collection[UnknownKey] = ()) -> tuple[Note, ...]:

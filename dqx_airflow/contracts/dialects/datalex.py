@@ -231,13 +231,14 @@ def _read(reading: ClauseReader) -> Contract:
         for entity in reading.mappings(domain, "entities"):
             models += _models(reading, entity)
     owners, taken = project.texts("owners"), set[str]()
-    return reading.element(
-        Contract,
-        "DataLex: Contract",
-        reading.root,
+    return Contract(
         dialect=Dialect.DATALEX,
+        dialect_version=reading.root.text("manifestSpecVersion"),
+        id=project.text("name") or "",
         version=None,
         span=reading.root.span_of("project"),
+        name=project.text("name"),
+        description=project.text("description"),
         owner=owners[0] if owners else None,
         contacts=owners[1:],
         models=tuple(replace(model, name=unique_name(model.name, taken)) for model in models),
@@ -251,8 +252,14 @@ def _models(reading: ClauseReader, entity: Mapping) -> Iterator[Model]:
     if is_bound:
         with reading.of_model(entity.text("name") or ""):
             fields = tuple(_field(reading, item) for item in reading.mappings(entity, "fields"))
-        span = entity.span_of("name")
-        yield reading.element(Model, "DataLex: Table", entity, span=span, fields=fields)
+        yield Model(
+            name=entity.text("name") or "",
+            span=entity.span_of("name"),
+            fields=fields,
+            description=entity.text("description"),
+            location=binding.text("ref"),
+            tags=reading.texts(entity, "tags"),
+        )
     else:
         reason = "belongs to a concept that is not bound to a table"
         reading.documented(entity.get("fields"), reason)
@@ -272,8 +279,15 @@ def _promise(reading: ClauseReader, contract: Mapping) -> Model:
     signature = reading.mapping(contract, "signature")
     reading.documented_keys(signature, "inputs", reason="an input of the query")
     outputs = tuple(_output(reading, item) for item in reading.mappings(signature, "outputs"))
-    known = {"name": _name_of(contract), "span": contract.span_of("id"), "fields": outputs}
-    return reading.element(Model, "DataLex: Model", contract, **known)
+    return Model(
+        name=_name_of(contract),
+        span=contract.span_of("id"),
+        fields=outputs,
+        description=contract.text("description"),
+        title=contract.text("id"),
+        version=contract.text("version"),
+        tags=reading.texts(contract, "tags"),
+    )
 
 
 def _output(reading: ClauseReader, node: Mapping) -> Field:
@@ -324,12 +338,23 @@ def _base_rules(reading: ClauseReader, node: Mapping) -> Iterator[Rule]:
 def _as_field(
     reading: ClauseReader, node: Mapping, rules: Iterable[Rule], *, is_key: bool = False
 ) -> Field:
+    name = node.text("name") or ""
     written = node.text("type")
-    known = {"span": node.span_of("name"), "rules": with_unique_names(rules), "is_key": is_key}
-    kind = _type_of(written) if written is not None else None
-    item = reading.field_of("DataLex: Field", node, type=kind, has_default=False, **known)
-    texts = (item.classification or "", *item.tags)
-    return replace(item, is_sensitive=any(map(_SENSITIVE.search, texts)))
+    classification = node.text("classification")
+    tags = reading.texts(node, "tags")
+    return Field(
+        name=name,
+        path=column_path(name),
+        type=_type_of(written) if written is not None else None,
+        span=node.span_of("name"),
+        written_type=written,
+        rules=with_unique_names(rules),
+        semantic=node.text("description"),
+        is_key=is_key,
+        is_sensitive=any(map(_SENSITIVE.search, (classification or "", *tags))),
+        classification=classification,
+        tags=tags,
+    )
 
 
 def _type_of(written: str) -> str | None:

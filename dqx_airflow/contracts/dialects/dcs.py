@@ -270,19 +270,36 @@ def _described(reading: ClauseReader, node: Mapping, item: Field) -> Field:
     nodes = (*node.items("examples"), node.get("example"))
     examples = (example for example in nodes if isinstance(example, Scalar))
     inputs = tuple(_inputs(reading, reading.mapping(node, "lineage")))
-    known = {"name": item.name, "path": item.path, "span": item.span, "type": None}
-    found = reading.element(Field, "DCS: Field", node, inputs=inputs, **known)
-    return clause_reader.with_examples(found, examples)
+    described = Field(
+        name=item.name,
+        path=item.path,
+        type=None,
+        span=item.span,
+        semantic=node.text("description"),
+        title=node.text("title"),
+        is_sensitive=node.truth("pii") is True,
+        classification=node.text("classification"),
+        tags=reading.texts(node, "tags"),
+        inputs=inputs,
+    )
+    return clause_reader.with_examples(described, examples)
 
 
 def _inputs(reading: ClauseReader, lineage: Mapping) -> Iterator[FieldSource]:
     """The fields that a field derives from; one entry for each kind of derivation."""
     for source in reading.mappings(lineage, "inputFields"):
-        named = {key: source.text(key) or "" for key in ("namespace", "name", "field")}
         for transformation in [*reading.mappings(source, "transformations")] or [NOTHING]:
             reading.one_of(transformation, "type", ("DIRECT", "INDIRECT"))
             reading.one_of(transformation, "subtype", _SUBTYPES)
-            yield reading.element(FieldSource, "DCS: FieldSource", transformation, **named)
+            yield FieldSource(
+                namespace=source.text("namespace") or "",
+                name=source.text("name") or "",
+                field=source.text("field") or "",
+                type=transformation.text("type"),
+                subtype=transformation.text("subtype"),
+                description=transformation.text("description"),
+                masking=transformation.truth("masking") is True,
+            )
 
 
 # Types -------------------------------------------------------------------------------------------
@@ -482,15 +499,20 @@ def _read(reading: ClauseReader) -> Contract:
     reading.check_address(contact, "email", "email")
     servers = tuple(read_servers(reading, reading.mapping(root, "servers")))
     models = tuple(_models(reading, servers))
-    return reading.element(
-        Contract,
-        "DCS: Contract",
-        root,
+    return Contract(
         dialect=Dialect.DCS,
+        dialect_version=root.text(_VERSION_KEY),
+        id=root.text("id") or "",
+        version=info.text("version"),
         span=root.span_of(_VERSION_KEY),
+        name=info.text("title"),
+        description=info.text("description"),
+        owner=info.text("owner"),
+        contacts=reading.texts(contact, "name", "email", "url"),
         models=_with_promises(reading, models),
         servers=servers,
         lifecycle=_lifecycle(reading, info),
+        tags=reading.texts(root, "tags"),
     )
 
 
@@ -551,15 +573,15 @@ def _model(reading: ClauseReader, name: str, entry: Entry, node: Mapping) -> Mod
         if item.text("model") == name
     )
     written = (examples if is_text else None, *node.items("examples"), *older)
-    model = reading.element(
-        Model,
-        "DCS: Model",
-        node,
+    model = Model(
         name=name,
         span=entry.span,
         fields=columns,
         rules=tuple(rules),
+        description=node.text("description"),
+        title=node.text("title"),
         is_closed=is_closed,
+        tags=reading.texts(node, "tags"),
         examples=tuple(example_rows(item) for item in written if item is not None),
     )
     return clause_reader.with_rules(model, placed)

@@ -245,22 +245,37 @@ _DECIMALS = re.compile(r"\s*(\d+)\s+decimals?\b.*", re.IGNORECASE | re.DOTALL)
 def _read(reading: ClauseReader) -> model.Contract:
     top = reading.mapping(reading.root, "contract")
     reading.remarks(top, "fabric: contract")
-    return reading.element(
-        model.Contract,
-        "fabric: Contract",
-        top,
+    return model.Contract(
         dialect=model.Dialect.FABRIC,
         dialect_version=None,
+        id=top.text("id") or "",
+        version=reading.text(top, "version", "versioning.current_version"),
         span=reading.root.span_of("contract"),
+        description=top.text("description"),
+        owner=reading.text(top, "owner.team", "owner"),
+        contacts=reading.texts(top, "owner.primary", "owner.secondary"),
         models=(_model(reading, top),) if top is not NOTHING else (),
-        consumers=tuple(
-            reading.element(model.Consumer, "fabric: Consumer", item)
-            for item in reading.mappings(top, "consumers")
-            if item.text("team") is not None
-        ),
+        consumers=tuple(_consumers(reading, top)),
         lifecycle=_lifecycle(reading, top),
+        tags=reading.texts(top, "compliance.classifications"),
         parts=tuple(top.entries),
-        incident=reading.element(model.IncidentResponse, "fabric: IncidentResponse", top),
+        incident=_incident(reading, top),
+    )
+
+
+def _consumers(reading: ClauseReader, top: Mapping) -> Iterator[model.Consumer]:
+    for item in reading.mappings(top, "consumers"):
+        team = item.text("team")
+        if team is not None:
+            yield model.Consumer(team, use_case=item.text("use_case"), pin=item.text("pin"))
+
+
+def _incident(reading: ClauseReader, top: Mapping) -> model.IncidentResponse:
+    return model.IncidentResponse(
+        channel=reading.text(top, "owner.slack", "owner.channel"),
+        runbook=reading.text(top, "sla.incident_runbook"),
+        response=reading.text(top, "sla.incident_response"),
+        business_hours=reading.text(top, "sla.business_hours"),
     )
 
 
@@ -274,8 +289,17 @@ def _lifecycle(reading: ClauseReader, top: Mapping) -> model.Lifecycle:
     cadence = versioning.text("breaking_change_cadence")
     if cadence is not None and not cadence.strip().lower().startswith((*CADENCES,)):
         reading.one_of(versioning, "breaking_change_cadence", _CADENCES)
-    read = reading.element(model.Lifecycle, "fabric: Lifecycle", top)
-    return replace(read, status=status_of(read.written_status, _STATUSES))
+    written_status = reading.text(top, "lifecycle.status", "status")
+    return model.Lifecycle(
+        status=status_of(written_status, _STATUSES),
+        written_status=written_status,
+        deprecation_date=life.text("deprecation_date"),
+        sunset_date=life.text("sunset_date"),
+        successor=life.text("successor"),
+        notice_days=versioning.whole_number("deprecation_notice_days"),
+        dual_write_days=versioning.whole_number("dual_write_window_days"),
+        cadence=cadence,
+    )
 
 
 # The table and its columns -----------------------------------------------------------------------
@@ -294,8 +318,15 @@ def _model(reading: ClauseReader, top: Mapping) -> model.Model:
         promises = tuple(promised_rules(reading, top))
     masks_all = _masks_all(reading, top, fields)
     masked = (replace(item, is_sensitive=item.is_sensitive or masks_all) for item in fields)
-    known = {"name": name, "span": top.span_of("schema"), "fields": tuple(masked)}
-    return with_rules(reading.element(model.Model, "fabric: Model", top, **known), promises)
+    table = model.Model(
+        name=name,
+        span=top.span_of("schema"),
+        fields=tuple(masked),
+        description=top.text("description"),
+        location=location,
+        partition_by=reading.texts(layout, "partition_by"),
+    )
+    return with_rules(table, promises)
 
 
 def _check_layout(reading: ClauseReader, layout: Mapping, fields: list[model.Field]) -> None:
@@ -319,8 +350,21 @@ def _check_layout(reading: ClauseReader, layout: Mapping, fields: list[model.Fie
 
 
 def _field(reading: ClauseReader, column: Mapping) -> model.Field:
-    item = reading.field_of("fabric: Field", column)
-    item = replace(item, is_sensitive=is_sensitive(item.classification))
+    name = column.text("name") or ""
+    classification = column.text("pii_classification")
+    item = model.Field(
+        name=name,
+        path=model.column_path(name),
+        type=None,
+        span=column.span,
+        written_type=column.text("type"),
+        semantic=reading.text(column, "semantic", "description"),
+        unit=column.text("unit"),
+        default=column.literal("default"),
+        has_default="default" in column.entries,
+        is_sensitive=is_sensitive(classification),
+        classification=classification,
+    )
     reading.remarks(column, "fabric: column")
     spark_type = spark_type_of(item.written_type) if item.written_type else None
     if spark_type is None:

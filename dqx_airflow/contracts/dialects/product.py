@@ -34,13 +34,16 @@ def _read(reading: ClauseReader) -> Contract:
     lifecycle = _lifecycle(reading)
     with reading.of_model(name):
         model = _model(reading)
-    return reading.element(
-        Contract,
-        "data product: Contract",
-        reading.root,
+    return Contract(
         dialect=Dialect.PRODUCT,
         dialect_version=None,
+        id=name,
+        version=top.text("version"),
         span=reading.root.span_of("contract"),
+        name=top.text("name"),
+        description=top.text("description"),
+        owner=top.text("owner"),
+        domain=top.text("domain"),
         models=(model,),
         lifecycle=lifecycle,
         incident=_incident(reading),
@@ -49,11 +52,17 @@ def _read(reading: ClauseReader) -> Contract:
 
 def _incident(reading: ClauseReader) -> IncidentResponse:
     support = reading.mapping(reading.mapping(reading.root, "sla"), "support")
-    labels = (("tier", "tier"), ("response_time", "response within"))
-    stated = ((word, support.text(key)) for key, word in labels)
-    response = ", ".join(f"{word} {text}" for word, text in stated if text)
-    place = "data product: IncidentResponse"
-    return reading.element(IncidentResponse, place, reading.root, response=response or None)
+    response = []
+    if tier := support.text("tier"):
+        response.append(f"tier {tier}")
+    if response_time := support.text("response_time"):
+        response.append(f"response within {response_time}")
+    return IncidentResponse(
+        channel=reading.text(support, "escalation", "channel"),
+        runbook=support.text("runbook"),
+        response=", ".join(response) or None,
+        business_hours=support.text("hours"),
+    )
 
 
 def _lifecycle(reading: ClauseReader) -> Lifecycle:
@@ -62,7 +71,14 @@ def _lifecycle(reading: ClauseReader) -> Lifecycle:
     usage = reading.mapping(reading.root, "usage")
     reading.documented(usage, "what the data may be used for")
     reading.documented_keys(usage, "retention", reason="concerns rows that no column identifies")
-    return reading.element(Lifecycle, "data product: Lifecycle", reading.root)
+    contract = reading.mapping(reading.root, "contract")
+    changes = reading.mapping(sla, "changes")
+    return Lifecycle(
+        effective_date=contract.text("effective_date"),
+        deprecation_date=contract.text("deprecation_date"),
+        notice_days=changes.whole_number("notification_days"),
+        breaking_notice_days=changes.whole_number("breaking_change_notice"),
+    )
 
 
 # The fields --------------------------------------------------------------------------------------
@@ -88,21 +104,34 @@ def _model(reading: ClauseReader) -> Model:
     for key in ("accuracy", "accuracy_target"):
         reading.unsupported(quality.get(key), "the dataset to compare with is not named")
     further += _times(reading, reading.mapping(quality, "freshness"), quality)
-    model = reading.element(
-        Model,
-        "data product: Model",
-        reading.root,
+    contract = reading.mapping(reading.root, "contract")
+    model = Model(
+        name=contract.text("name") or "",
         span=reading.root.span_of("schema"),
         fields=tuple(fields),
         rules=tuple(rules),
+        description=contract.text("description"),
         is_closed=True,
     )
     return clause_reader.with_rules(model, (*promises, *((None, rule) for rule in further)))
 
 
 def _field(reading: ClauseReader, column: Mapping) -> Field:
-    classification = "pii" if column.truth("pii") else None
-    item = reading.field_of("data product: Field", column, classification=classification)
+    name = column.text("name") or ""
+    is_personal = column.truth("pii") is True
+    item = Field(
+        name=name,
+        path=column_path(name),
+        type=None,
+        span=column.span,
+        written_type=column.text("type"),
+        semantic=column.text("description"),
+        default=column.literal("default"),
+        has_default="default" in column.entries,
+        is_key=column.truth("business_key") is True,
+        is_sensitive=is_personal,
+        classification="pii" if is_personal else None,
+    )
     item = clause_reader.with_examples(item, column.scalars("examples"))
     reading.remarks(column, "data product: field")
     item, type_rules = _typed(reading, column, item)

@@ -12,7 +12,6 @@ from dqx_airflow.contracts.compile.claims import ExportedRule
 from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.dialects.clause_reader import DAY_S, HOUR_S, MINUTE_S, is_sensitive
 from dqx_airflow.contracts.dialects.foreign import THRESHOLDS, great_expectations
-from dqx_airflow.contracts.dialects.odcs import service
 from dqx_airflow.contracts.dialects.standards import DQL_METRICS
 from dqx_airflow.contracts.field_types import names_in, spark_type
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule, Server, Treatment, plain_name
@@ -444,11 +443,12 @@ def document(contract: Contract) -> export.Exported:
     kind = servers[0]["type"] if servers else None
     writers = [SchemaWriter(contract, model, server=kind) for model in contract.models]
     objects = [writer.object() for writer in writers]
-    dates = [
-        {"property": name, "value": value}
-        for name, attribute in service.DATES.items()
-        if (value := getattr(contract.lifecycle, attribute)) is not None
-    ]
+    dates = []
+    if contract.lifecycle.effective_date is not None:
+        value = contract.lifecycle.effective_date
+        dates.append({"property": "generalAvailability", "value": value})
+    if contract.lifecycle.sunset_date is not None:
+        dates.append({"property": "endOfLife", "value": contract.lifecycle.sunset_date})
     if contract.version is None:
         reason = f"written as {_FIRST_VERSION}: the standard asks for one"
         losses.append(export.Loss("version", reason))
@@ -514,8 +514,17 @@ def _custom(contract: Contract, losses: list[export.Loss]) -> Iterator[dict[str,
         | export.without_empty({"useCase": consumer.use_case, "pin": consumer.pin})
         for consumer in contract.consumers
     ]
-    policy = {name: getattr(contract.lifecycle, key) for name, key in service.POLICY.items()}
-    for name, value in {"consumers": consumers, **policy}.items():
+    lifecycle = contract.lifecycle
+    custom = {
+        "consumers": consumers,
+        "deprecationDate": lifecycle.deprecation_date,
+        "successor": lifecycle.successor,
+        "deprecationNoticeDays": lifecycle.notice_days,
+        "breakingChangeNoticeDays": lifecycle.breaking_notice_days,
+        "dualWriteDays": lifecycle.dual_write_days,
+        "breakingChangeCadence": lifecycle.cadence,
+    }
+    for name, value in custom.items():
         if value:
             losses.append(export.Loss(name, _NO_PLACE))
             yield {"property": name, "value": value}

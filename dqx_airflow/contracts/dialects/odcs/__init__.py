@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any
 
 from dqx_airflow.contracts.demands import Refers, Unique
 from dqx_airflow.contracts.dialects import DialectReader
@@ -51,20 +50,22 @@ def _read(reading: service.OdcsReading) -> Contract:
     description = reading.mapping(root, "description")
     purpose = (description.text(key) for key in ("purpose", "usage", "limitations"))
     owner, contacts = _team(reading)
-    return reading.element(
-        Contract,
-        "ODCS: Contract",
-        root,
+    return Contract(
         dialect=Dialect.ODCS,
         dialect_version=reading.version or None,
+        id=root.text("id") or "",
+        version=root.text("version"),
         span=root.span_of("id"),
+        name=root.text("name"),
         description="\n".join(filter(None, purpose)) or root.text("description"),
         owner=owner,
         contacts=contacts,
+        domain=root.text("domain"),
         models=tuple(_models(reading, levels)),
         servers=servers,
         consumers=tuple(service.read_consumers(reading)),
-        lifecycle=service.with_policy(reading, _lifecycle(reading)),
+        lifecycle=_lifecycle(reading),
+        tags=reading.texts(root, "tags"),
         incident=_incident(reading),
     )
 
@@ -102,13 +103,24 @@ def _incident(reading: service.OdcsReading) -> IncidentResponse:
 
 
 def _lifecycle(reading: service.OdcsReading) -> Lifecycle:
+    """The status of the document, its dates in service levels, and its custom properties."""
     written = reading.root.text("status")
-    dates: dict[str, Any] = {}
-    names = {property_name.lower(): name for property_name, name in service.DATES.items()}
-    for level in reading.mappings(reading.root, "slaProperties"):
-        if (kind := service.kind_of(level)) in names:
-            dates[names[kind]] = level.text("value")
-    return Lifecycle(status_of(written, _STATUSES), written, **dates)
+    levels = {
+        service.kind_of(level): level for level in reading.mappings(reading.root, "slaProperties")
+    }
+    custom = dict(service.custom_properties(reading))
+    return Lifecycle(
+        status=status_of(written, _STATUSES),
+        written_status=written,
+        effective_date=levels.get("generalavailability", NOTHING).text("value"),
+        deprecation_date=custom.get("deprecationDate", NOTHING).text("value"),
+        sunset_date=levels.get("endoflife", NOTHING).text("value"),
+        successor=custom.get("successor", NOTHING).text("value"),
+        notice_days=custom.get("deprecationNoticeDays", NOTHING).whole_number("value"),
+        breaking_notice_days=custom.get("breakingChangeNoticeDays", NOTHING).whole_number("value"),
+        dual_write_days=custom.get("dualWriteDays", NOTHING).whole_number("value"),
+        cadence=custom.get("breakingChangeCadence", NOTHING).text("value"),
+    )
 
 
 # Objects -----------------------------------------------------------------------------------------
@@ -135,15 +147,17 @@ def _model(reading: service.OdcsReading, node: Mapping, levels: tuple[RuleOfMode
     placed += service.read_rules(reading, node, columns=paths)
     rules = (rule for path, rule in placed if path is None)
     of_model = (*_primary_key(reading, columns), *_relationships(reading, node), *rules)
-    return reading.element(
-        Model,
-        "ODCS: Model",
-        node,
+    return Model(
         name=name,
         span=node.span_of("name"),
         fields=tuple(_with_rules(item, placed) for item in fields),
         rules=with_unique_names(of_model),
+        description=node.text("description"),
+        title=node.text("businessName"),
+        location=node.text("physicalName"),
         partition_by=_partitions(columns),
+        tags=reading.texts(node, "tags"),
+        id=node.text("id"),
     )
 
 

@@ -345,8 +345,19 @@ def mark_computed(reading: service.OdcsReading, node: Mapping) -> None:
 
 
 def _read(reading: service.OdcsReading, node: Mapping, name: str, path: str) -> Field:
-    known = {"name": name, "path": path, "type": None, "span": node.span}
-    item = reading.element(Field, "ODCS: Field", node, **known)
+    item = Field(
+        name=name,
+        path=path,
+        type=None,
+        span=node.span,
+        written_type=reading.text(node, "physicalType", "logicalType"),
+        semantic=node.text("description"),
+        title=node.text("businessName"),
+        is_key=node.truth("primaryKey") is True,
+        classification=node.text("classification"),
+        tags=reading.texts(node, "tags"),
+        id=node.text("id"),
+    )
     item = with_examples(item, node.scalars("examples"))
     reading.remarks(node, "ODCS: property")
     item, rules = _typed(reading, node, item)

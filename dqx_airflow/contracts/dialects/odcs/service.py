@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from dqx_airflow.contracts.demands import Arrives, Demand, Fresh, Retained
 from dqx_airflow.contracts.dialects import clause_reader
@@ -30,14 +30,7 @@ from dqx_airflow.contracts.document import (
     mistake,
     show_path,
 )
-from dqx_airflow.contracts.model import (
-    Consumer,
-    Lifecycle,
-    Promise,
-    Server,
-    column_path,
-    dotted_path,
-)
+from dqx_airflow.contracts.model import Consumer, Promise, Server, column_path, dotted_path
 from dqx_airflow.diagnostics.diagnostic import nearest, slip_of
 from dqx_airflow.errors import NoCounterpartError
 
@@ -53,30 +46,19 @@ class OdcsReading(clause_reader.ClauseReader):
         return (self.root.text("apiVersion") or "").removeprefix("v")
 
 
-POLICY: dict[str, str] = dict(clause_reader.table_of("lifecycle properties"))
-"""The custom properties about a lifecycle, with its attributes."""
-DATES = {"generalAvailability": "effective_date", "endOfLife": "sunset_date"}
-"""The service levels about a lifecycle, with its attributes."""
-
-
-def with_policy(reading: clause_reader.ClauseReader, lifecycle: Lifecycle) -> Lifecycle:
-    """The lifecycle, with the dates, the periods and the cadence that the document adds."""
-    policy: dict[str, Any] = {}
-    for name, item in _properties(reading):
-        if name in POLICY:
-            read = item.whole_number if name.endswith("Days") else item.text
-            policy[POLICY[name]] = read("value")
-    return replace(lifecycle, **policy)
-
-
 def read_consumers(reading: clause_reader.ClauseReader) -> Iterator[Consumer]:
-    for name, item in _properties(reading):
-        for consumer in reading.mappings(item, "value") if name == "consumers" else ():
-            if consumer.text("team") is not None:
-                yield reading.element(Consumer, "ODCS: Consumer", consumer)
+    """Reads the consumers in custom properties; a consumer without a team is left out."""
+    for name, item in custom_properties(reading):
+        if name != "consumers":
+            continue
+        for consumer in reading.mappings(item, "value"):
+            team = consumer.text("team")
+            if team is not None:
+                yield Consumer(team, use_case=consumer.text("useCase"), pin=consumer.text("pin"))
 
 
-def _properties(reading: clause_reader.ClauseReader) -> Iterator[tuple[str, Mapping]]:
+def custom_properties(reading: clause_reader.ClauseReader) -> Iterator[tuple[str, Mapping]]:
+    """The custom properties of the document, each with its name."""
     for item in reading.mappings(reading.root, "customProperties"):
         yield item.text("property") or "", item
 
