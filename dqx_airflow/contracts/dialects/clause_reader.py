@@ -31,7 +31,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime, time, timedelta
-from functools import partial
 from itertools import pairwise
 from math import isfinite
 from typing import TypeAlias
@@ -68,7 +67,6 @@ from dqx_airflow.contracts.time_texts import BoundError, bound_moment, iso_momen
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean, nearest, slip_of
 from dqx_airflow.metrics import types
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
-from dqx_airflow.values.exact import finite_number
 from dqx_airflow.values.files import table_rows
 
 NUMBER_WORDS = ("number", "whole_number")
@@ -131,14 +129,8 @@ def _part(item: Field, mark: str, spark_type: str, name: str | None = None) -> F
     return with_type(part, spark_type)
 
 
-table_of = partial(table_rows, __package__, "tables.txt")
-"""The rows below a heading of `tables.txt`."""
-
-
-def words_of(heading: str) -> dict[str, str]:
-    """Maps each word in the second column below a heading of `tables.txt` to the first column."""
-    return {word: name for name, words in table_of(heading) for word in words.split()}
-
+Limits: TypeAlias = "tuple[tuple[str, str, str], ...]"
+"""Keys that limit a value or its length, each with the name of its rule and its comparison."""
 
 _EXTENSION = "an extension that the dialect does not define"
 
@@ -434,9 +426,9 @@ class ClauseReader:
             if (rule := self.bound_rule(owner, key, name, op, field_type)) is not None:
                 yield rule
 
-    def length_rules(self, owner: Mapping, lengths: str) -> Iterator[Rule]:
-        """The rules for limits of lengths, whose keys are below a heading of `tables.txt`."""
-        for key, name, op in table_of(lengths):
+    def length_rules(self, owner: Mapping, limits: Limits) -> Iterator[Rule]:
+        """The rules for limits of lengths."""
+        for key, name, op in limits:
             if (count := owner.number(key)) is not None:
                 yield self.rule(name, Length(op, int(count)), owner.get(key))
 
@@ -463,21 +455,6 @@ class ClauseReader:
             form = "e-mail address" if kind == "email" else "URL"
             reason = f"'{written}' is not a valid {form}"
             self.mistaken(owner.get(key), "E426", reason, _FORMS[kind])
-
-    def check_location(self, server: Mapping, kind: str) -> None:
-        """Reports the location of a file server that does not fit its type."""
-        for key in ("location", "path"):
-            written = server.text(key)
-            if written is None or kind not in _SCHEMES or written.lstrip().startswith(("{", "$")):
-                continue
-            match = _SCHEME.match(written.strip())
-            scheme = match[1].lower() if match else None
-            if scheme in _SCHEMES[kind] or (kind == "local" and scheme is None):
-                continue
-            named = f"begins with {scheme}://" if scheme else "has no scheme"
-            wanted = "a path" if kind == "local" else f"{_SCHEMES[kind][0]}://..."
-            reason = f"the location of a server of type {kind} {named}"
-            self.mistaken(server.get(key), "E426", reason, f"write {wanted}, or another type")
 
 
 def at_the_top(reading: ClauseReader, key: str) -> Node | None:
@@ -616,10 +593,8 @@ _FORMS = {
     "email": "write it as name@example.com",
     "uri": "write it with its scheme: https://example.com/page",
 }
-_SCHEMES = {kind: schemes.split() for kind, schemes in table_of("schemes")}
 _PLACEHOLDER = re.compile(r"\$\{|\{\{|^__\w+__$")
 """Placeholders that are replaced before the contract is used."""
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 INCIDENT = "x-dqx-incident"
@@ -674,10 +649,20 @@ DAY_S = 24 * HOUR_S
 WEEK_S = 7 * DAY_S
 YEAR_S = 31_556_952
 MONTH_S = YEAR_S // 12
+QUARTER_S = YEAR_S // 4
 
 _UNITS: dict[str, float] = {
-    name: finite_number(seconds) or 0 for name, seconds in words_of("durations").items()
+    **dict.fromkeys(("ms", "millis", "millisecond", "milliseconds"), 0.001),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1),
+    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), MINUTE_S),
+    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), HOUR_S),
+    **dict.fromkeys(("d", "day", "days"), DAY_S),
+    **dict.fromkeys(("w", "week", "weeks"), WEEK_S),
+    **dict.fromkeys(("mo", "month", "months"), MONTH_S),
+    **dict.fromkeys(("quarter", "quarters"), QUARTER_S),
+    **dict.fromkeys(("y", "yr", "yrs", "year", "years"), YEAR_S),
 }
+"""The units of durations, with their seconds."""
 _NUMBER = r"(\d+(?:[.,]\d+)?)"
 _PART = re.compile(rf"\s*{_NUMBER}[\s_]*([A-Za-z]+)[\s_]*")
 _ISO = re.compile(
@@ -746,7 +731,16 @@ _WORDS: dict[str, float] = {
     **{"daily": DAY_S, "annually": YEAR_S},
 }
 """The words for intervals, with their seconds."""
-_SHORTHANDS = words_of("schedules")
+_SHORTHANDS = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
+"""The cron expressions of shorthands."""
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 # Five years from a Sunday on contain every effect of the calendar on a cron expression.

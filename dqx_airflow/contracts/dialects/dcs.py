@@ -46,7 +46,12 @@ VERSIONS = ("0.9.0", "0.9.1", "0.9.2", "0.9.3", "1.1.0", "1.2.0", "1.2.1")
 _LEEWAY = 0.1
 """The allowed difference, as a share, between an interval in words and the interval of a cron
 expression: months vary."""
-_OF_OPERATIONS: dict[str, str] = dict(clause_reader.table_of("DCS: operations"))
+_OF_OPERATIONS = {
+    "availability": "concerns the system, not the data",
+    "support": "concerns people, not the data",
+    "backup": "concerns copies of the data",
+}
+"""Service levels that data cannot violate, and why."""
 _SPARK = ("databricks", "dataframe", "spark")
 _NO_FIELD = "field not found"
 _NO_INTERVAL = "not an interval"
@@ -222,10 +227,25 @@ _READERS: dict[str, tuple[Keys, Callable[[_Levels, Mapping, Keys], Iterator[Rule
 
 _NESTED = {"array": ("items",), "map": ("keys", "values"), "struct": ("fields",)}
 _FORMATS = {"date-time": "timestamp", "datetime": "timestamp", "guid": "uuid"}
-_BOUNDS = clause_reader.table_of("DCS: bounds")
-_LENGTHS = clause_reader.table_of("DCS: lengths")
+_BOUNDS = (
+    ("minimum", "minimum", ">="),
+    ("exclusiveMinimum", "exclusive_minimum", ">"),
+    ("maximum", "maximum", "<="),
+    ("exclusiveMaximum", "exclusive_maximum", "<"),
+)
+_LENGTHS = (("minLength", "min_length", ">="), ("maxLength", "max_length", "<="))
 
-_SUBTYPES = tuple(name for (name,) in clause_reader.table_of("DCS: derivations"))
+_SUBTYPES = (
+    "IDENTITY",
+    "TRANSFORMATION",
+    "AGGREGATION",
+    "JOIN",
+    "GROUP_BY",
+    "FILTER",
+    "SORT",
+    "WINDOW",
+    "CONDITIONAL",
+)
 """The kinds of derivation of a field from another field, in the terms of OpenLineage."""
 
 

@@ -21,7 +21,6 @@ from dqx_airflow.contracts.dialects.clause_reader import (
     most_digits,
     spark_type_of,
     status_of,
-    table_of,
     with_rules,
     with_type,
 )
@@ -236,7 +235,17 @@ def _service(reading: ClauseReader, sla: Mapping) -> PlacedRules:
 
 _STATUSES = ("draft", "proposed", "stable", "active", "deprecated", "sunset")
 _CADENCES = ("weekly_max", "monthly_max", "quarterly_max", "yearly_max")
-_CONVENTIONS: dict[str, str] = dict(table_of("naming conventions"))
+_CONVENTIONS = {
+    "snake_case": "[a-z][a-z0-9]*(_[a-z0-9]+)*",
+    "upper_snake_case": "[A-Z][A-Z0-9]*(_[A-Z0-9]+)*",
+    "screaming_snake_case": "[A-Z][A-Z0-9]*(_[A-Z0-9]+)*",
+    "camelcase": "[a-z][a-zA-Z0-9]*",
+    "pascalcase": "[A-Z][a-zA-Z0-9]*",
+    "lowercase": "[^A-Z]+",
+    "uppercase": "[^a-z]+",
+    "kebab_case": "[a-z][a-z0-9]*(-[a-z0-9]+)*",
+}
+"""The naming conventions, and the names of columns that follow them."""
 _MASK_ALL = {"restricted", "confidential", "secret"}
 
 _DECIMALS = re.compile(r"\s*(\d+)\s+decimals?\b.*", re.IGNORECASE | re.DOTALL)

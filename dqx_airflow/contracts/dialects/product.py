@@ -26,6 +26,8 @@ from dqx_airflow.contracts.model import (
 )
 from dqx_airflow.metrics.types import LONGEST_DECIMAL
 
+_LENGTHS = (("min_length", "min_length", ">="), ("max_length", "max_length", "<="))
+
 
 def _read(reading: ClauseReader) -> Contract:
     top = reading.mapping(reading.root, "contract")
@@ -184,7 +186,7 @@ def _value_rules(reading: ClauseReader, column: Mapping, item: Field) -> Iterato
         yield reading.rule("pattern", demands.Pattern(expression), column.get("pattern"))
     if accepted := column.values("valid_values"):
         yield reading.rule("enum", demands.OneOf(accepted), column.get("valid_values"))
-    yield from reading.length_rules(column, "data product: lengths")
+    yield from reading.length_rules(column, _LENGTHS)
     yield from reading.bound_rules(column, "min_value", "max_value", item.type)
     for key in ("pattern", "valid_values", "min_value", "max_value", "foreign_key"):
         if isinstance(node := column.get(key), Scalar) and node.value is None:

@@ -11,32 +11,79 @@ from typing import Any, TypeAlias
 from dqx_airflow.contracts import demands as kinds
 from dqx_airflow.contracts import document
 from dqx_airflow.contracts.dialects import foreign
-from dqx_airflow.contracts.dialects.clause_reader import (
-    ClauseReader,
-    PlacedRule,
-    RuleOfModel,
-    slug,
-    table_of,
-)
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader, PlacedRule, RuleOfModel, slug
 from dqx_airflow.contracts.dialects.foreign import great_expectations, soda
 from dqx_airflow.contracts.model import Model, Promise, Server, column_path
 from dqx_airflow.diagnostics.diagnostic import did_you_mean, slip_of
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.values import FORMATS, SourceFile, Span
 
-
-def _sql_of(servers: str) -> dict[str, str | None]:
-    """The SQL of servers by their types; None for Spark's own."""
-    rows = table_of(servers)
-    names = ((name, sql) for types, sql, *_ in rows for name in types.split())
-    return {name: None if sql == "spark" else sql for name, sql in names}
-
-
-DATABASES = _sql_of("databases")
-"""The SQL of databases, by its name in sqlglot."""
-SQL_DIALECTS = DATABASES | _sql_of("other servers")
-"""The SQL dialects, with their names in sqlglot; None for Spark's own."""
-_TABLES = {name: parts[0].split() for name, _, *parts in table_of("databases") if parts}
+DATABASES: dict[str, str] = {
+    "bigquery": "bigquery",
+    "clickhouse": "clickhouse",
+    "databricks": "databricks",
+    "dremio": "dremio",
+    "duckdb": "duckdb",
+    "exasol": "exasol",
+    "hive": "hive",
+    "presto": "presto",
+    "redshift": "redshift",
+    "snowflake": "snowflake",
+    "athena": "athena",
+    "mysql": "mysql",
+    "oracle": "oracle",
+    "postgres": "postgres",
+    "teradata": "teradata",
+    "trino": "trino",
+    "sqlserver": "tsql",
+    "synapse": "tsql",
+    "tsql": "tsql",
+    "mssql": "tsql",
+    "glue": "athena",
+    "impala": "hive",
+    "mariadb": "mysql",
+    "sqlite": "sqlite",
+    "postgresql": "postgres",
+    "pg": "postgres",
+    "pgsql": "postgres",
+}
+"""The SQL dialects of databases, by their names in sqlglot."""
+SQL_DIALECTS: dict[str, str | None] = {
+    **DATABASES,
+    "spark": None,
+    "dataframe": None,
+    "kafka": None,
+    "iceberg": None,
+    "unity": None,
+    "table": None,
+    # The Data Contract CLI queries files with DuckDB, and rules about them are written for it.
+    "azure": "duckdb",
+    "gcs": "duckdb",
+    "local": "duckdb",
+    "s3": "duckdb",
+    "sftp": "duckdb",
+}
+"""The SQL dialects of all servers, by their names in sqlglot; None for Spark's own."""
+_TABLE_PARTS = {
+    "bigquery": ("project", "dataset"),
+    "databricks": ("catalog", "schema"),
+    "redshift": ("database", "schema"),
+    "snowflake": ("database", "schema"),
+    "oracle": ("schema",),
+    "postgres": ("schema",),
+    "trino": ("catalog", "schema"),
+    "sqlserver": ("database", "schema"),
+    "glue": ("database",),
+}
+"""The keys of a server that qualify the names of its tables, by its type."""
+_SCHEMES = {
+    "s3": ("s3", "s3a", "s3n"),
+    "azure": ("abfss", "abfs", "az", "adl", "wasbs", "wasb", "https"),
+    "gcs": ("gs", "gcs"),
+    "local": ("file",),
+}
+"""The schemes of locations on file servers, by their type; the first is the one to write."""
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _STREAMS = ("pubsub", "kinesis", "sqs", "api", "custom", "table", "unity", "fabric")
 STORED_FORMATS = (*FORMATS, "text", "xml", "excel", "protobuf", "hudi")
 """The formats of files and messages."""
@@ -70,7 +117,7 @@ def read_server(
     kind = (server.text("type") or "").strip().lower()
     reading.one_of(server, "format", STORED_FORMATS)
     reading.check_address(server, "endpointUrl", "uri")
-    reading.check_location(server, kind)
+    _check_location(reading, server, kind)
     return Server(
         name or kind,
         kind,
@@ -82,6 +129,25 @@ def read_server(
         # If the database is unknown, it is what all have in common.
         sql_dialect=SQL_DIALECTS.get(re.sub(r"[\s_-]", "", kind), "ansi") if kind else None,
     )
+
+
+def _check_location(reading: ClauseReader, server: document.Mapping, kind: str) -> None:
+    """Reports the location of a file server that does not fit its type."""
+    schemes = _SCHEMES.get(kind)
+    if schemes is None:
+        return
+    for key in ("location", "path"):
+        written = server.text(key)
+        if written is None or written.lstrip().startswith(("{", "$")):
+            continue
+        match = _SCHEME.match(written.strip())
+        scheme = match[1].lower() if match else None
+        if scheme in schemes or (kind == "local" and scheme is None):
+            continue
+        found = f"begins with {scheme}://" if scheme else "has no scheme"
+        wanted = "a path" if kind == "local" else f"{schemes[0]}://..."
+        reason = f"the location of a server of type {kind} {found}"
+        reading.mistaken(server.get(key), "E426", reason, f"write {wanted}, or another type")
 
 
 def sql_dialect_of(word: str) -> str | None:
@@ -96,7 +162,7 @@ def _location(server: document.Mapping, kind: str) -> str | None:
     for key in _PLACES:
         if (place := server.text(key)) is not None:
             return place
-    parts = [server.text(key) for key in _TABLES.get(kind, ())]
+    parts = [server.text(key) for key in _TABLE_PARTS.get(kind, ())]
     return ".".join([*filter(None, parts), "{model}"]) if all(parts) and parts else None
 
 
@@ -121,10 +187,23 @@ def _endpoint_options(server: document.Mapping) -> Iterator[tuple[str, str]]:
             yield "fs.s3a.connection.ssl.enabled", "false"
 
 
-_NAMES = table_of("metrics")
-DQL_METRICS = {own: name for name, own, *_ in _NAMES}
+DQL_METRICS = {
+    "null_count": "nullValues",
+    "missing_count": "missingValues",
+    "invalid_count": "invalidValues",
+    "duplicate_count": "duplicateValues",
+    "num_rows": "rowCount",
+}
 """The metrics of ODCS by their names in DQL."""
-_OLDER_NAMES = {old: name for name, _, *more in _NAMES for old in " ".join(more).split()}
+_OLDER_NAMES = {
+    "nullCheck": "nullValues",
+    "nullCount": "nullValues",
+    "missingCount": "missingValues",
+    "invalidCount": "invalidValues",
+    "validValues": "invalidValues",
+    "duplicateCount": "duplicateValues",
+}
+"""The metrics of ODCS by their names in older versions."""
 _ARE_PERCENT = {"rows": False, "percent": True}
 
 

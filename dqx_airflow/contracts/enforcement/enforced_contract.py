@@ -20,7 +20,6 @@ from dqx_airflow.contracts.compile.claims import RuleContext, filled_in, placeho
 from dqx_airflow.contracts.compile.sql_rules import parsed, written_name
 from dqx_airflow.contracts.compile.suite import Compiled, Unenforced, compile_contract
 from dqx_airflow.contracts.demands import Demand, OnlyColumns, QueryGives, RowsSatisfy
-from dqx_airflow.contracts.dialects.clause_reader import words_of
 from dqx_airflow.contracts.document import FileReader, no_files
 from dqx_airflow.contracts.field_types import spark_schema
 from dqx_airflow.contracts.read import read_contract
@@ -524,9 +523,25 @@ def _closed(model: elements.Model) -> elements.Model:
 
 _TEXT_FORMATS = ("csv", "json")
 _MERGED_FORMATS = ("parquet", "orc")
-_ACCESS = words_of("access")
-"""The access to data on types of servers: tables by name, or files by path. Types that are not
-listed have neither, or are not accessible to Spark."""
+_WITH_TABLES = ("databricks", "fabric", "hive", "glue", "trino", "spark", "unity", "iceberg")
+"""The types of servers whose data Spark reads by the name of a table."""
+_WITH_FILES = ("local", "s3", "azure", "gcs", "adls", "hdfs", "sftp", "file")
+"""The types of servers whose data Spark reads by the path of files."""
+_INACCESSIBLE = (
+    "kafka",
+    "pubsub",
+    "kinesis",
+    "postgres",
+    "mysql",
+    "snowflake",
+    "bigquery",
+    "redshift",
+    "oracle",
+    "sqlserver",
+    "api",
+    "custom",
+)
+"""The types of servers whose data has neither the name of a table in Spark nor a path."""
 _FOLDERS_BELOW = "/{,*/,*/*/,*/*/*/}"
 """The replacement of `/**/` in globs of Spark: the folder itself, and its subfolders, three levels
 deep."""
@@ -678,19 +693,23 @@ def _server(contract: elements.Contract, name: str | None) -> elements.Server | 
 
 def _place_of(model: elements.Model, server: elements.Server) -> dict[str, Any] | None:
     """The dataset settings of a model on a server; None if Spark cannot access it."""
-    location, access = server.location or model.location, _ACCESS.get(server.type)
-    if location is None or access == "elsewhere":
+    location = server.location or model.location
+    if location is None or server.type in _INACCESSIBLE:
         return None
     location = location.replace("{model}", model.location or model.name)
-    if access == "table" and "/" not in location:
+    if server.type in _WITH_TABLES and "/" not in location:
         return {"table": location}
-    if access == "files" or "/" in location:
-        format_name = server.format or format_of(location)
+    if server.type in _WITH_FILES or "/" in location:
         options = dict(server.options)
         files = location.replace("/**/", _FOLDERS_BELOW)
         path = spark_location(files, has_endpoint=S3A_ENDPOINT in options)
-        of_format = {"format": format_name} if format_name in values.FORMATS else {}
-        return {"path": path, **of_format, **({"options": options} if options else {})}
+        settings: dict[str, Any] = {"path": path}
+        format_name = server.format or format_of(location)
+        if format_name in values.FORMATS:
+            settings["format"] = format_name
+        if options:
+            settings["options"] = options
+        return settings
     return {"table": location} if server.type == "table" else None
 
 

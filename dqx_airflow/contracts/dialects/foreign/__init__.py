@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from dqx_airflow.contracts import demands as kinds
 from dqx_airflow.contracts.compile.terms import sql_name
-from dqx_airflow.contracts.dialects.clause_reader import slug, table_of, words_of
+from dqx_airflow.contracts.dialects.clause_reader import slug
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.patterns.bounds import ended
 from dqx_airflow.metrics.patterns.syntax import PatternError
@@ -42,15 +42,30 @@ class Translation:
     remarks: tuple[str, ...] = ()
 
 
-_WORDS = {word: Severity[name] for word, name in words_of("severities").items()}
+_SEVERITIES = {
+    **dict.fromkeys(("p0", "critical", "blocker", "fatal"), Severity.P0),
+    **dict.fromkeys(("p1", "error", "high", "major"), Severity.P1),
+    **dict.fromkeys(("p2", "warning", "warn", "medium", "minor"), Severity.P2),
+    **dict.fromkeys(("p3", "info", "low", "informational", "notice"), Severity.P3),
+}
+"""The severities by their names in other languages, in lower case."""
 
 
 def severity_of(word: object) -> Severity | None:
     """The severity for a word; None for an unknown word, and for any other value."""
-    return _WORDS.get(word.strip().lower()) if isinstance(word, str) else None
+    return _SEVERITIES.get(word.strip().lower()) if isinstance(word, str) else None
 
 
-THRESHOLDS = {op: keys.split() for op, keys in table_of("thresholds")}
+THRESHOLDS = {
+    "==": ("mustBe",),
+    "!=": ("mustNotBe",),
+    ">": ("mustBeGreaterThan",),
+    ">=": ("mustBeGreaterOrEqualTo", "mustBeGreaterThanOrEqual", "mustBeGreaterThanOrEqualTo"),
+    "<": ("mustBeLessThan",),
+    "<=": ("mustBeLessOrEqualTo", "mustBeLessThanOrEqual", "mustBeLessThanOrEqualTo"),
+    "between": ("mustBeBetween",),
+    "not between": ("mustNotBeBetween", "mustBeNotBetween"),
+}
 """The keys of each comparison, first the key of ODCS. Soda writes them in snake case."""
 _OPERATORS = {slug(key): op for op, keys in THRESHOLDS.items() for key in keys}
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any
 
 from dqx_airflow.contracts import demands as kinds
 from dqx_airflow.contracts.compile.terms import sql_name
-from dqx_airflow.contracts.dialects import clause_reader, foreign
+from dqx_airflow.contracts.dialects import foreign
 from dqx_airflow.contracts.dialects.clause_reader import DAY_S, HOUR_S, MINUTE_S, seconds_of, slug
 from dqx_airflow.contracts.model import column_path, dotted_path
 from dqx_airflow.errors import NoCounterpartError
@@ -23,24 +23,26 @@ SODA_PATTERNS = {name: text for name, _, text in (line.partition(": ") for line 
 
 _REMARKS = ("name", "attributes")
 _FORMATS = {"email": "email", "ipv4 address": "ipv4", "ipv6 address": "ipv6", "uuid": "uuid"}
-_AGGREGATES: dict[str, str] = dict(clause_reader.table_of("aggregates of Soda"))
-_EXPRESSIONS: dict[str, str] = dict(clause_reader.table_of("expressions of Soda"))
+_AGGREGATES = {
+    "avg": "average",
+    "sum": "sum",
+    "min": "minimum",
+    "max": "maximum",
+    "min_length": "min_length",
+    "max_length": "max_length",
+    "variance": "variance",
+    "var_samp": "variance",
+}
+"""The metrics of DQL by the types of checks."""
+_EXPRESSIONS = {
+    "avg_length": "avg(char_length({}))",
+    "stddev": "stddev_samp({})",
+    "stddev_samp": "stddev_samp({})",
+    "stddev_pop": "stddev_pop({})",
+    "var_pop": "var_pop({})",
+}
+"""SQL with a placeholder for the column, by the types of checks."""
 _AGES = {"freshness_in_days": DAY_S, "freshness_in_hours": HOUR_S, "freshness_in_minutes": MINUTE_S}
-_KINDS = {
-    **clause_reader.words_of("checks of Soda"),
-    **dict.fromkeys(_AGGREGATES, "aggregate"),
-    **dict.fromkeys(_EXPRESSIONS, "expression"),
-    **dict.fromkeys(_AGES, "freshness"),
-}
-"""The names of the methods that translate checks, by kind."""
-_KEYS = clause_reader.table_of("keys of Soda")
-_OF_ROWS = ("row_count", "duplicates", "metric_expression", "metric_query")
-"""The methods for checks without a column."""
-_IMPLIED = {
-    "rows_exist": kinds.Condition(">", 0),
-    **dict.fromkeys(("no_missing_values", "no_invalid_values", "no_duplicate_values"), kinds.NONE),
-}
-"""The comparisons of kinds without a threshold."""
 _FILTERS = ("filter_sql", "filter")
 
 
@@ -53,37 +55,69 @@ def translate(
     :raises NoCounterpartError: there are none.
     """
     kind = str(check.get("type") or "")
-    if kind not in _KINDS:
+    check_type = _TYPES.get(kind)
+    if check_type is None:
         raise NoCounterpartError(f"Soda's check '{kind}' has no counterpart")
-    form = _KINDS[kind]
-    keys = (key for of, listed in _KEYS if of == form for key in listed.split())
-    filters = () if kind.startswith("metric_") else _FILTERS
-    known = ("type", *_REMARKS, *filters, *keys)
+    _refuse_unknown_keys(check, kind, check_type)
+    conditions = _conditions(check, kind, check_type)
+    if check_type.needs_column and column is None:
+        raise NoCounterpartError(f"{kind} belongs to a field")
+    is_percent = kind.endswith("_percent")
+    demands: list[kinds.Demand] = []
+    for condition in conditions:
+        one = _Check(column, check, condition, is_percent, kind, sql_dialect)
+        demands += check_type.demands_of(one)
+    where = _filter(check, check_type)
+    if where is not None:
+        demands = [kinds.AmongRows(demand, where, sql_dialect) for demand in demands]
+    name = check.get("name")
+    return foreign.Translation(
+        kind,
+        tuple(demands),
+        column,
+        str(name) if name else None,
+        remarks=tuple({*_REMARKS} & {*check}),
+    )
+
+
+def _refuse_unknown_keys(check: Mapping[str, Any], kind: str, check_type: _CheckType) -> None:
+    """:raises NoCounterpartError: a check of this type has no such key."""
+    known = ("type", *_REMARKS, *check_type.filters, *check_type.keys)
     for key in check:
         if key not in known and not foreign.is_threshold(key):
             raise NoCounterpartError(f"Soda's '{key}' has no counterpart for {kind}")
+
+
+def _conditions(
+    check: Mapping[str, Any], kind: str, check_type: _CheckType
+) -> tuple[kinds.Condition, ...]:
+    """The comparisons of a check, or the comparison that its type implies.
+
+    :raises NoCounterpartError: there is none, or a comparison has no counterpart.
+    """
     compared = comparisons(check)
-    if kind in _IMPLIED:
+    if check_type.implied is not None:
         if compared:
             raise NoCounterpartError(f"{kind} takes no threshold")
-        compared = (_IMPLIED[kind],)
+        return (check_type.implied,)
     if not compared:
         message = f"{kind} has no threshold: add one, such as must_be or must_be_less_than"
         raise NoCounterpartError(message)
-    if form not in _OF_ROWS and column is None:
-        raise NoCounterpartError(f"{kind} belongs to a field")
-    is_percent = kind.endswith("_percent")
-    each = (_Check(column, check, one, is_percent, kind, sql_dialect) for one in compared)
-    demands = tuple(demand for one in each for demand in getattr(one, form)())
-    where = next((check[key] for key in filters if key in check), None)
-    if where is not None and not isinstance(where, str):
-        raise NoCounterpartError("a filter must be a SQL condition")
-    if where is not None:
-        demands = tuple(kinds.AmongRows(demand, where, sql_dialect) for demand in demands)
-    name = check.get("name")
-    return foreign.Translation(
-        kind, demands, column, str(name) if name else None, remarks=tuple({*_REMARKS} & {*check})
-    )
+    return compared
+
+
+def _filter(check: Mapping[str, Any], check_type: _CheckType) -> str | None:
+    """The SQL condition that limits a check to some rows.
+
+    :raises NoCounterpartError: the filter is not a string.
+    """
+    for key in check_type.filters:
+        if key in check:
+            where = check[key]
+            if where is not None and not isinstance(where, str):
+                raise NoCounterpartError("a filter must be a SQL condition")
+            return where
+    return None
 
 
 def comparisons(check: Mapping[str, Any]) -> tuple[kinds.Condition, ...]:
@@ -118,7 +152,7 @@ def _is_whole(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Check(foreign.Check):
-    """A check with one of its comparisons. The table of checks refers to its methods."""
+    """A check with one of its comparisons."""
 
     kind: str
     sql_dialect: str | None
@@ -244,6 +278,70 @@ class _Check(foreign.Check):
             raise NoCounterpartError(f"{self.kind} has no {keys[0]}")
         query = query_of(sql).replace("{table_name}", "{model}")
         return (kinds.QueryGives(query, self.condition, self.sql_dialect),)
+
+
+@dataclass(frozen=True, slots=True)
+class _CheckType:
+    """A type of checks: its demands, and the keys that it takes besides thresholds and remarks.
+
+    `implied` is the comparison of a type that takes no threshold.
+    """
+
+    demands_of: Callable[[_Check], foreign.Demands]
+    keys: tuple[str, ...] = ()
+    needs_column: bool = True
+    implied: kinds.Condition | None = None
+    filters: tuple[str, ...] = _FILTERS
+
+
+_MISSING = _CheckType(
+    _Check.missing, ("missing_values", "missing_regex", "missing_regex_sql", "missing_sql_regex")
+)
+_INVALID = _CheckType(
+    _Check.invalid_values,
+    (
+        "valid_values",
+        "valid_format",
+        "valid_min",
+        "valid_max",
+        "valid_length",
+        "valid_min_length",
+        "valid_max_length",
+        "valid_regex",
+        "valid_regex_sql",
+        "valid_sql_regex",
+        "valid_values_reference_data",
+        "invalid_values",
+        "invalid_regex",
+    ),
+)
+_ROW_COUNT = _CheckType(_Check.row_count, needs_column=False)
+_DUPLICATES = _CheckType(_Check.duplicates, ("columns",), needs_column=False)
+_TYPES: dict[str, _CheckType] = {
+    "row_count": _ROW_COUNT,
+    "rows_exist": replace(_ROW_COUNT, implied=kinds.Condition(">", 0)),
+    "duplicate_count": _DUPLICATES,
+    "duplicate_percent": _DUPLICATES,
+    "no_duplicate_values": replace(_DUPLICATES, implied=kinds.NONE),
+    "missing_count": _MISSING,
+    "missing_percent": _MISSING,
+    "no_missing_values": replace(_MISSING, implied=kinds.NONE),
+    "invalid_count": _INVALID,
+    "invalid_percent": _INVALID,
+    "no_invalid_values": replace(_INVALID, implied=kinds.NONE),
+    "metric_expression": _CheckType(
+        _Check.metric_expression,
+        ("metric", "expression_sql", "sql_expression"),
+        needs_column=False,
+        filters=(),
+    ),
+    "metric_query": _CheckType(
+        _Check.metric_query, ("metric", "query_sql", "query"), needs_column=False, filters=()
+    ),
+    **dict.fromkeys(_AGGREGATES, _CheckType(_Check.aggregate)),
+    **dict.fromkeys(_EXPRESSIONS, _CheckType(_Check.expression)),
+    **dict.fromkeys(_AGES, _CheckType(_Check.freshness)),
+}
 
 
 _CHECK = re.compile(

@@ -14,7 +14,6 @@ from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.dialects.clause_reader import (
     ClauseReader,
     spark_type_of,
-    table_of,
     with_examples,
     with_type,
     with_unique_names,
@@ -31,8 +30,15 @@ from dqx_airflow.metrics.types import LONGEST_DECIMAL, Family, family_of, parts_
 _SPOKEN = (None, "postgres", "bigquery", "snowflake")
 """The dialects whose types are tried if Spark has no such name, in this order."""
 
-_NESTED_WORDS = {logical: words.split() for logical, words in table_of("nested types")}
-_DOCUMENT_WORDS = _NESTED_WORDS["string"]
+_DOCUMENT_WORDS = ("json", "jsonb", "variant", "super")
+_NESTED_WORDS = {
+    "array": ("array", "list", "repeated", *_DOCUMENT_WORDS),
+    "map": ("map", "object", *_DOCUMENT_WORDS),
+    "object": ("struct", "object", "record", "row", "map", *_DOCUMENT_WORDS),
+    "vector": ("vector", "array"),
+    "string": _DOCUMENT_WORDS,
+}
+"""Physical types that state no more than a logical type does, by the logical type."""
 _STRUCTS = {"struct", "record", "row"}
 _FAMILY = {
     "string": Family.TEXT,
@@ -139,6 +145,12 @@ _ROUNDED = 0.01
 """The square of the length of a vector of halves is 1 with a smaller error, whatever its size."""
 _ISO_DATE = "yyyy-MM-dd"
 _NUMBERS = ("integer", "number")
+_LENGTHS = (
+    ("minLength", "min_length", ">="),
+    ("maxLength", "max_length", "<="),
+    ("minItems", "min_items", ">="),
+    ("maxItems", "max_items", "<="),
+)
 
 
 def option_rules(
@@ -213,7 +225,7 @@ def _bounds(
 
 
 def _lengths(reading: ClauseReader, options: Mapping, item: Field) -> Iterator[Rule]:
-    yield from reading.length_rules(options, "ODCS: lengths")
+    yield from reading.length_rules(options, _LENGTHS)
     if options.truth("uniqueItems"):
         yield reading.rule("unique_items", demands.UniqueItems(), options.get("uniqueItems"))
     if (dimensions := options.number("dimensions")) is not None:

@@ -203,10 +203,44 @@ def _options(server: Mapping) -> Iterator[tuple[str, str]]:
         yield "encoding", encoding
 
 
-_LEVELS = clause_reader.table_of("service levels")
-_SYNONYMS = {short: name for name, short, _ in _LEVELS if short != "-"}
-_ABOUT = {name: about for name, _, about in _LEVELS}
-_TIMED = ("freshness", "latency", "retention", "frequency")
+_SYNONYMS = {
+    "av": "availability",
+    "th": "throughput",
+    "er": "errorrate",
+    "ga": "generalavailability",
+    "es": "endofsupport",
+    "el": "endoflife",
+    "re": "retention",
+    "fy": "frequency",
+    "ly": "latency",
+    "td": "timetodetect",
+    "tn": "timetonotify",
+    "tr": "timetorepair",
+}
+"""The short names of the properties of service levels."""
+_CHECKED = ("freshness", "latency", "retention", "frequency")
+_OF_THE_SERVICE = (
+    "availability",
+    "throughput",
+    "errorrate",
+    "timetodetect",
+    "timetonotify",
+    "timetorepair",
+    "timeofavailability",
+)
+_LIFECYCLE_DATES = ("generalavailability", "endofsupport", "endoflife")
+_DIMENSIONS = (
+    "accuracy",
+    "completeness",
+    "conformity",
+    "consistency",
+    "coverage",
+    "timeliness",
+    "uniqueness",
+    "validity",
+    "volume",
+)
+"""Properties that a rule of `quality` can state; a service level does not name a rule."""
 _SAYING = ("value", "valueExt", "unit", "element")
 _NO_PERIOD = "not a duration: write a number and a unit, such as `value: 24`, `unit: h`"
 _NO_INTERVAL = (
@@ -220,20 +254,24 @@ def read_service(reading: OdcsReading) -> Iterator[clause_reader.RuleOfModel]:
     for level in reading.mappings(reading.root, "slaProperties"):
         reading.remarks(level, "ODCS: service level")
         kind = kind_of(level)
-        about = _ABOUT.get(kind)
-        if about == "checked":
+        if kind in _CHECKED:
             yield from _timed(reading, level, kind)
-        elif about not in (None, "quality"):
-            reading.documented_keys(level, *_SAYING, reason=str(about))
+        elif kind in _OF_THE_SERVICE:
+            reason = "concerns the service: the data does not show it"
+            reading.documented_keys(level, *_SAYING, reason=reason)
+        elif kind in _LIFECYCLE_DATES:
+            reading.documented_keys(level, *_SAYING, reason="a lifecycle date of the contract")
         elif meant := slip_of(kind, [*_SYNONYMS.values(), "freshness"]):
             reason, hint = f"unknown property '{kind}'", f"did you mean '{meant}'?"
             reading.not_understood(level.get("property"), reason, "E422", hint)
             _refuse(reading, level, f"{reason}: {hint}")
-        elif about == "quality":
+        elif kind in _DIMENSIONS:
             reason = f"a service level '{kind}' does not name a rule: write it as `quality`"
             _refuse(reading, level, reason)
         else:
-            reason = f"'{kind}' is not a property of the standard: {', '.join(_TIMED)} are checked"
+            reason = (
+                f"'{kind}' is not a property of the standard: {', '.join(_CHECKED)} are checked"
+            )
             for key in ("property", *_SAYING):
                 reading.not_understood(level.get(key), reason)
 
