@@ -88,7 +88,7 @@ PAGES = sorted(
         *(PACKAGE / "docs").rglob("*.md"),
         PACKAGE / "editor/words.md",
         PACKAGE / "contracts/diagnostics.txt",
-        PACKAGE / "contracts/diff/properties.txt",
+        PACKAGE / "contracts/diff/messages.txt",
         PACKAGE / "contracts/enforcement/lint.txt",
         *PACKAGE.rglob("pages/*.html"),
         CHECKOUT / "benchmarks/README.md",

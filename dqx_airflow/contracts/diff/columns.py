@@ -10,7 +10,7 @@ are widenings too.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from typing import Any, NamedTuple, TypeAlias, TypeVar
@@ -26,7 +26,7 @@ from dqx_airflow.values.files import table_rows
 Fields: TypeAlias = Sequence[Field]
 
 
-_MESSAGES: dict[str, str] = dict(table_rows(__package__, "properties.txt", "messages"))
+_MESSAGES: dict[str, str] = dict(table_rows(__package__, "messages.txt", "messages"))
 
 
 class ContractLocation(NamedTuple):
@@ -52,20 +52,32 @@ class ContractLocation(NamedTuple):
     ) -> Change:
         """A change of a kind at this location.
 
-        :param message: by default the message in `properties.txt`; `named` fills its placeholders.
+        :param message: by default the message in `messages.txt`; `named` fills its placeholders.
         """
         shown = {"path": self.column or self.path, "old": old, "new": new, **named}
         text = message or _MESSAGES[kind].format(**shown)
         return Change(KINDS[kind], text, KINDS[kind].bump, old, new, *self)
 
 
-def _shown(value: object, how: Collection[str]) -> str | None:
-    """A value as text for a change; None if it has no value or is not shown."""
-    if "unshown" in how or value is None:
+T = TypeVar("T")
+
+
+def shown(value: object) -> str | None:
+    """A value as text; None for an empty tuple, and for None."""
+    if value is None or value == ():
         return None
     if isinstance(value, tuple):
-        return ", ".join(map(_item_text, value)) or ("" if "items" in how else None)
+        return shown_items(value)
     return str(value)
+
+
+def shown_items(values: tuple[object, ...]) -> str:
+    """Values as text with commas between them."""
+    return ", ".join(map(_item_text, values))
+
+
+def not_shown(_value: object) -> None:
+    """Shows no value: examples of a model are too long."""
 
 
 def _item_text(item: object) -> str:
@@ -74,29 +86,33 @@ def _item_text(item: object) -> str:
     return demands.literal_text(item)
 
 
-def compare_properties(
-    old: object, new: object, location: ContractLocation, element: str, *, are_below: bool = False
+def compare_values(
+    old: T,
+    new: T,
+    place: ContractLocation,
+    kind: str,
+    message: str | None = None,
+    *,
+    show: Callable[[T], str | None] = shown,
+    is_prose: bool = False,
+    **named: object,
 ) -> Iterator[Change]:
-    """The changes of the properties of an element.
+    """The change of a value, if it differs.
 
-    :param element: its heading in `properties.txt`.
-    :param are_below: each property has a location of its own, below the location of the element.
+    :param message: by default the message in `messages.txt`; `named` fills its placeholders.
+    :param show: returns the text of a value for the change.
+    :param is_prose: a corrected wording is another kind of change.
     """
-    for name, kind, message, *how in table_rows(__package__, "properties.txt", element):
-        values = getattr(old, name), getattr(new, name)
-        if values[0] == values[1]:
-            continue
-        before, after = (_shown(value, how) for value in values)
-        is_prose, of_change = "prose" in how, kind
-        if is_prose and before and after and compare_wording(before, after) is Wording.CORRECTED:
-            of_change = "wording_corrected"
-        place = location.below(name) if are_below else location
-        shown = {"old": before or "none", "new": after or "none", "words": name.replace("_", " ")}
-        text = message.format(path=location.column or location.path, **shown)
-        yield place.change(of_change, before, after, text)
-
-
-T = TypeVar("T")
+    if old == new:
+        return
+    before, after = show(old), show(new)
+    path = place.column or place.path
+    placeholders = {"path": path, "old": before or "none", "new": after or "none", **named}
+    text = message or _MESSAGES[kind].format(**placeholders)
+    is_corrected = (
+        is_prose and before and after and compare_wording(before, after) is Wording.CORRECTED
+    )
+    yield place.change("wording_corrected" if is_corrected else kind, before, after, text)
 
 
 def both_versions(
@@ -540,7 +556,16 @@ def _compared(
     if old.is_sensitive != new.is_sensitive:
         kind = "sensitivity_raised" if new.is_sensitive else "sensitivity_lowered"
         yield location.change(kind, *(demands.literal_text(one.is_sensitive) for one in (old, new)))
-    yield from compare_properties(old, new, location, "column")
+    yield from compare_values(
+        old.classification, new.classification, location, "classification_changed"
+    )
+    title_message = f"the title of {new.path} changes"
+    yield from compare_values(old.title, new.title, location, "description_changed", title_message)
+    yield from compare_values(
+        old.examples, new.examples, location, "example_changed", show=shown_items
+    )
+    yield from compare_values(old.tags, new.tags, location, "tags_changed", show=shown_items)
+    yield from compare_values(old.inputs, new.inputs, location, "lineage_changed", show=shown_items)
     inner = column_changes(old.fields, new.fields, habits.renamed_columns(location.model))
     yield from compare_columns(old.fields, new.fields, inner, location, habits)
     parts = ((item.items, item.keys, item.values) for item in (old, new))
@@ -586,7 +611,7 @@ def _meaning(
     if old.unit is None and new.unit is not None:
         yield location.change("unit_added", new=new.unit)
     else:
-        yield from compare_properties(old, new, location, "unit")
+        yield from compare_values(old.unit, new.unit, location, "unit_changed")
 
 
 def _defaults(old: Field, new: Field, location: ContractLocation) -> Iterator[Change]:

@@ -21,11 +21,13 @@ from dqx_airflow.contracts.diff.columns import (
     both_versions,
     column_changes,
     compare_columns,
-    compare_properties,
     compare_rules,
+    compare_values,
+    not_shown,
     renamed_models,
+    shown_items,
 )
-from dqx_airflow.contracts.diff.kinds import KINDS, Change, Diff, Wording, compare_wording
+from dqx_airflow.contracts.diff.kinds import Change, Diff, Wording, compare_wording
 from dqx_airflow.contracts.model import Bump, Contract, Lifecycle, Model, Note, Server, Treatment
 from dqx_airflow.values import Span
 
@@ -251,7 +253,29 @@ _FORWARD = ("draft", "active", "deprecated")
 def compare_identity(old: Contract, new: Contract) -> Iterator[Change]:
     """The id, the dialect, and the descriptions of the contract."""
     location = ContractLocation("", old.span, new.span)
-    yield from compare_properties(old, new, location, "contract", are_below=True)
+    yield from compare_values(old.id, new.id, location.below("id"), "id_changed")
+    yield from compare_values(
+        old.dialect, new.dialect, location.below("dialect"), "dialect_changed", words="dialect"
+    )
+    yield from compare_values(
+        old.dialect_version,
+        new.dialect_version,
+        location.below("dialect_version"),
+        "dialect_changed",
+        words="dialect version",
+    )
+    for name, before, after in (
+        ("name", old.name, new.name),
+        ("description", old.description, new.description),
+        ("owner", old.owner, new.owner),
+        ("contacts", old.contacts, new.contacts),
+        ("domain", old.domain, new.domain),
+        ("tags", old.tags, new.tags),
+    ):
+        verb = "change" if isinstance(after, tuple) else "changes"
+        message = f"the {name} of the contract {verb}"
+        place = location.below(name)
+        yield from compare_values(before, after, place, "about_changed", message, is_prose=True)
 
 
 def compare_parties(old: Contract, new: Contract) -> Iterator[Change]:
@@ -297,10 +321,27 @@ def compare_lifecycles(old: Contract, new: Contract) -> Iterator[Change]:
     location = ContractLocation("lifecycle", old.span, new.span)
     yield from _status(before, after, location.below("status"))
     is_earlier = before.sunset_date and after.sunset_date and after.sunset_date < before.sunset_date
-    for change in compare_properties(before, after, location, "lifecycle", are_below=True):
-        is_sooner = is_earlier and change.path.endswith("sunset_date")
-        kind = KINDS["sunset_advanced"] if is_sooner else change.kind
-        yield replace(change, kind=kind, bump=kind.bump)
+    for name, kind, old_date, new_date in (
+        ("effective_date", "dates_changed", before.effective_date, after.effective_date),
+        ("deprecation_date", "dates_changed", before.deprecation_date, after.deprecation_date),
+        (
+            "sunset_date",
+            "sunset_advanced" if is_earlier else "dates_changed",
+            before.sunset_date,
+            after.sunset_date,
+        ),
+    ):
+        words = name.replace("_", " ")
+        yield from compare_values(old_date, new_date, location.below(name), kind, words=words)
+    for name, old_value, new_value in (
+        ("successor", before.successor, after.successor),
+        ("notice_days", before.notice_days, after.notice_days),
+        ("breaking_notice_days", before.breaking_notice_days, after.breaking_notice_days),
+        ("dual_write_days", before.dual_write_days, after.dual_write_days),
+        ("cadence", before.cadence, after.cadence),
+    ):
+        place, words = location.below(name), name.replace("_", " ")
+        yield from compare_values(old_value, new_value, place, "policy_changed", words=words)
 
 
 def _status(old: Lifecycle, new: Lifecycle, location: ContractLocation) -> Iterator[Change]:
@@ -351,7 +392,18 @@ def _compared(
     yield from _storage(old, new, location, columns)
     if old.description != new.description:
         yield _described(old.description, new.description, location)
-    yield from compare_properties(old, new, location, "model")
+    yield from compare_values(
+        old.title,
+        new.title,
+        location,
+        "description_changed",
+        f"the title of {location.path} changes",
+        is_prose=True,
+    )
+    yield from compare_values(old.tags, new.tags, location, "tags_changed", show=shown_items)
+    yield from compare_values(
+        old.examples, new.examples, location, "example_changed", show=not_shown
+    )
 
 
 def _key(model: Model, columns: ColumnChanges) -> _Keys:
