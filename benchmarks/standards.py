@@ -26,11 +26,11 @@ from peers.environments import CACHE, ENVIRONMENTS, Engine, interpreter
 
 from dqx_airflow.cli.contract.versions import contract_files
 from dqx_airflow.contracts.compile.suite import compile_contract
-from dqx_airflow.contracts.document import FolderReader
 from dqx_airflow.contracts.enforcement.enforced_contract import counts, coverage
 from dqx_airflow.contracts.enforcement.lint import lint
 from dqx_airflow.contracts.model import Treatment
 from dqx_airflow.contracts.read import read_contract
+from dqx_airflow.contracts.references import FolderReader
 from dqx_airflow.diagnostics.diagnostic import Level, title
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source

@@ -20,7 +20,6 @@ from dqx_airflow.api import run as runs
 from dqx_airflow.api.database import Database, MemoryDatabase, SparkDatabase, is_spark_frame
 from dqx_airflow.api.run import DatedResults, Results, SelectedRunKeywords
 from dqx_airflow.contracts import demands
-from dqx_airflow.contracts.document import FolderReader, no_files, refuse_secrets
 from dqx_airflow.contracts.enforcement.enforced_contract import (
     Enforced,
     Enforcement,
@@ -34,7 +33,9 @@ from dqx_airflow.contracts.model import Contract as ContractModel
 from dqx_airflow.contracts.model import Model, Rule
 from dqx_airflow.contracts.publishing import PublishedVersion, newest_of
 from dqx_airflow.contracts.read import read_contract
+from dqx_airflow.contracts.references import FolderReader, no_files
 from dqx_airflow.contracts.registry import Publication, registry_at
+from dqx_airflow.contracts.variables import refuse_secrets
 from dqx_airflow.diagnostics.diagnostic import did_you_mean, listed
 from dqx_airflow.diagnostics.renderers import draw, drawn_error
 from dqx_airflow.diagnostics.verdicts import finding

@@ -411,7 +411,7 @@ def variables_in(settings: Settings) -> dict[str, str]:
 
     :raises RequestError: one is not `NAME=VALUE` or `NAME`.
     """
-    from dqx_airflow.contracts.document import given_variables
+    from dqx_airflow.contracts.variables import given_variables
 
     return given_variables((*settings.variables, *TYPED_VARIABLES.get()), os.environ)
 

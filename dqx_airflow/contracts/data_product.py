@@ -7,10 +7,12 @@ from collections.abc import Mapping as MappingType
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from dqx_airflow.contracts.document import Document, Mapping, Scalar, Variables, mistake, show_path
+from dqx_airflow.contracts.document import Document, Mapping, Scalar, show_path
 from dqx_airflow.contracts.enforcement.enforced_contract import objection_to_version
+from dqx_airflow.contracts.mistakes import mistake
 from dqx_airflow.contracts.model import Contract
 from dqx_airflow.contracts.schema import schema_errors
+from dqx_airflow.contracts.variables import Variables
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean
 
 NamedContract: TypeAlias = tuple[Scalar, Scalar | None]

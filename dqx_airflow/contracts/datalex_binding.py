@@ -19,7 +19,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from dqx_airflow.contracts.dialects.datalex import ContractPort, Manifest, ManifestContract
-from dqx_airflow.contracts.document import mistake
+from dqx_airflow.contracts.mistakes import mistake
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level, Related, did_you_mean
 from dqx_airflow.dql.syntax.datalex_blocks import Block, read_blocks
 from dqx_airflow.values import SourceFile, Span

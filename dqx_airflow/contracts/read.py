@@ -14,19 +14,13 @@ from dqx_airflow.contracts.dialects import (
     reader_of,
     recognised,
 )
-from dqx_airflow.contracts.document import (
-    Document,
-    FileReader,
-    Mapping,
-    References,
-    Scalar,
-    Variables,
-    mistake,
-    no_files,
-    read_document,
-)
+from dqx_airflow.contracts.document import Document, Mapping, Scalar
+from dqx_airflow.contracts.mistakes import mistake
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Model
+from dqx_airflow.contracts.references import FileReader, References, no_files
 from dqx_airflow.contracts.schema import load_schema, schema_errors, unknown_keys
+from dqx_airflow.contracts.variables import Variables
+from dqx_airflow.contracts.yaml_reader import read_document
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, did_you_mean, errors_of
 from dqx_airflow.values import SourceFile
 

@@ -15,18 +15,17 @@ from dqx_airflow.contracts.document import (
     Entry,
     Mapping,
     Node,
-    References,
     Scalar,
     Sequence,
     children,
     find,
-    key_words,
-    listed_key_words,
     plain_value,
     show_path,
 )
 from dqx_airflow.contracts.field_types import types_named
+from dqx_airflow.contracts.key_words import key_words, listed_key_words
 from dqx_airflow.contracts.model import UnknownKey
+from dqx_airflow.contracts.references import References
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean, folded_word, slip_of
 from dqx_airflow.metrics.types import TYPE_NAMES
 from dqx_airflow.values import exact

@@ -18,11 +18,11 @@ from pathlib import Path
 
 from dqx_airflow.contracts.datalex_binding import reference_of
 from dqx_airflow.contracts.dialects.datalex import Manifest
-from dqx_airflow.contracts.document import FolderReader, no_files
 from dqx_airflow.contracts.enforcement import enforced_contract
 from dqx_airflow.contracts.model import Contract
 from dqx_airflow.contracts.publishing import PublishedVersion, newest_of
 from dqx_airflow.contracts.read import read_contract
+from dqx_airflow.contracts.references import FolderReader, no_files
 from dqx_airflow.dql.syntax.datalex_blocks import read_blocks
 from dqx_airflow.dql.syntax.source_file import Unreadable, is_block_file, read_source
 from dqx_airflow.values import SourceFile, Span

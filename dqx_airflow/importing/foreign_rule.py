@@ -20,7 +20,8 @@ from typing import Any, TypeAlias
 import yaml
 
 from dqx_airflow.contracts.dialects.foreign import Translation
-from dqx_airflow.contracts.document import plain_value, read_document
+from dqx_airflow.contracts.document import plain_value
+from dqx_airflow.contracts.yaml_reader import read_document
 from dqx_airflow.diagnostics.diagnostic import Level
 from dqx_airflow.dql.printer import show_name, show_text
 from dqx_airflow.errors import NoCounterpartError

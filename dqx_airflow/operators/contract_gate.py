@@ -120,8 +120,8 @@ class ContractGateOperator(GateOperator):
 
     def _enforced(self, source: FoundSource, on: date | None) -> Enforcement:
         """Compiles the contract for a date; pins the version only if it is known."""
-        from dqx_airflow.contracts.document import FolderReader, no_files
         from dqx_airflow.contracts.enforcement.enforced_contract import enforce
+        from dqx_airflow.contracts.references import FolderReader, no_files
         from dqx_airflow.values import SourceFile
 
         read = no_files if source.path is None else FolderReader(source.path.parent)
@@ -145,7 +145,7 @@ class ContractGateOperator(GateOperator):
 
         :raises GateMisconfigured: one is invalid, or may be a secret.
         """
-        from dqx_airflow.contracts.document import given_variables
+        from dqx_airflow.contracts.variables import given_variables
 
         given = self.variables or {}
         words = (name if value is None else f"{name}={value}" for name, value in given.items())
@@ -323,8 +323,8 @@ def contract_deadline(
     from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 
     from dqx_airflow.contracts.demands import Fresh
-    from dqx_airflow.contracts.document import FolderReader, no_files
     from dqx_airflow.contracts.read import read_contract
+    from dqx_airflow.contracts.references import FolderReader, no_files
     from dqx_airflow.operators.gate_request import errors_in, find_source
 
     folder = Path(sys._getframe(1).f_code.co_filename).parent

@@ -12,14 +12,8 @@ from hypothesis import strategies as st
 
 from dqx_airflow.contracts import document as document_module
 from dqx_airflow.contracts.compile.suite import compile_contract
-from dqx_airflow.contracts.document import (
-    DEEPEST,
-    MOST_NODES,
-    Document,
-    find,
-    plain_value,
-    read_document,
-)
+from dqx_airflow.contracts.document import DEEPEST, Document, find, plain_value
+from dqx_airflow.contracts.yaml_reader import MOST_NODES, read_document
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.values import SourceFile
 from dqx_airflow.values.files import table_rows

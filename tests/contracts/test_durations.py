@@ -16,7 +16,8 @@ from dqx_airflow.contracts.dialects.clause_reader import (
     interval_s,
     seconds_of,
 )
-from dqx_airflow.contracts.document import Mapping, read_document
+from dqx_airflow.contracts.document import Mapping
+from dqx_airflow.contracts.yaml_reader import read_document
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.values import SourceFile
 

@@ -16,8 +16,8 @@ import pytest
 
 from dqx_airflow.api.database import Database, MemoryDatabase, SparkDatabase
 from dqx_airflow.api.run import RunSettings, run
-from dqx_airflow.contracts.document import FolderReader
 from dqx_airflow.contracts.enforcement.enforced_contract import enforce
+from dqx_airflow.contracts.references import FolderReader
 from dqx_airflow.dql.check import Checked, check_source
 from dqx_airflow.engine.proof.cases import frame_of, read_table
 from dqx_airflow.plan.in_memory.table import Table

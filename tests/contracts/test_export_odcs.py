@@ -21,10 +21,10 @@ from dqx_airflow.contracts.demands import (
     RowsSatisfy,
 )
 from dqx_airflow.contracts.diff import diff
-from dqx_airflow.contracts.document import FolderReader
 from dqx_airflow.contracts.export import FORMATS
 from dqx_airflow.contracts.model import Consumer, Contract
 from dqx_airflow.contracts.read import ReadContract, read_contract
+from dqx_airflow.contracts.references import FolderReader
 from dqx_airflow.values import SourceFile
 from tests.contracts.dialect_parts import EXAMPLES, contracts_of, read_text
 

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from dqx_airflow.contracts.compile.suite import compile_contract
-from dqx_airflow.contracts.document import FolderReader, Mapping, Node, Sequence
+from dqx_airflow.contracts.document import Mapping, Node, Sequence
 from dqx_airflow.contracts.enforcement.lint import RULES, lint
 from dqx_airflow.contracts.model import UnknownKey
 from dqx_airflow.contracts.read import ReadContract, read_contract
+from dqx_airflow.contracts.references import FolderReader
 from dqx_airflow.values import SourceFile
 
 HERE = Path(__file__).parent / "examples"

@@ -13,9 +13,10 @@ import pytest
 
 from dqx_airflow.contracts.diff import diff
 from dqx_airflow.contracts.document import Path as Keys
-from dqx_airflow.contracts.document import leaves, plain_value, read_document, show_path
+from dqx_airflow.contracts.document import leaves, plain_value, show_path
 from dqx_airflow.contracts.model import Contract
 from dqx_airflow.contracts.read import read_contract
+from dqx_airflow.contracts.yaml_reader import read_document
 from dqx_airflow.values import SourceFile
 
 EXAMPLES = sorted((Path(__file__).parent / "examples").rglob("*.yaml"))

@@ -7,15 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from dqx_airflow.contracts.document import (
-    FolderReader,
-    Mapping,
-    References,
-    no_files,
-    plain_value,
-    read_document,
-)
+from dqx_airflow.contracts.document import Mapping, plain_value
 from dqx_airflow.contracts.read import read_contract
+from dqx_airflow.contracts.references import FolderReader, References, no_files
+from dqx_airflow.contracts.yaml_reader import read_document
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.values import SourceFile

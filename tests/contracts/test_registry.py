@@ -88,8 +88,8 @@ def test_a_published_version_is_read_back_unchanged(registry: Registry) -> None:
 
 
 def test_referenced_files_are_published_with_it(registry: Registry, tmp_path: Path) -> None:
-    from dqx_airflow.contracts.document import FolderReader
     from dqx_airflow.contracts.read import read_contract
+    from dqx_airflow.contracts.references import FolderReader
     from dqx_airflow.values import SourceFile
 
     (tmp_path / "parts").mkdir()

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from dqx_airflow.api.contract import Contract, ContractValidator
-from dqx_airflow.contracts.document import FolderReader, given_variables
 from dqx_airflow.contracts.enforcement.enforced_contract import enforce
 from dqx_airflow.contracts.read import ReadContract, read_contract
+from dqx_airflow.contracts.references import FolderReader
+from dqx_airflow.contracts.variables import given_variables
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import SourceFile, to_json
 from tests.command_line import dql

@@ -20,9 +20,9 @@ import pytest
 import dqx_airflow
 from dqx_airflow.contracts.datalex_binding import check_blocks, manifest_findings
 from dqx_airflow.contracts.dialects.datalex import read_manifest
-from dqx_airflow.contracts.document import FolderReader
 from dqx_airflow.contracts.enforcement.lint import RULES, lint
 from dqx_airflow.contracts.read import read_contract
+from dqx_airflow.contracts.references import FolderReader
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, codes, page, reason, title
 from dqx_airflow.dql.check import check_source

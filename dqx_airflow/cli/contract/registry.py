@@ -18,10 +18,10 @@ from dqx_airflow.cli.contract.versions import (
     read_versions,
 )
 from dqx_airflow.cli.json_objects import consumer_object, published_version_object
-from dqx_airflow.contracts.document import FolderReader
 from dqx_airflow.contracts.model import Contract, end_of_period
 from dqx_airflow.contracts.publishing import PublishedVersion, codeowners_line, newest_of, rfc_draft
 from dqx_airflow.contracts.read import read_contract
+from dqx_airflow.contracts.references import FolderReader
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.diagnostics.renderers import drawn_error, json_text
 from dqx_airflow.diagnostics.templates import filled

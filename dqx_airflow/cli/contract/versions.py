@@ -16,9 +16,11 @@ import typer
 from dqx_airflow.cli.command import CONTRACT_ENDINGS, EXIT_WRONG, variables_in
 from dqx_airflow.contracts.data_product import DataProduct, read_data_product
 from dqx_airflow.contracts.dialects import is_data_product, recognised
-from dqx_airflow.contracts.document import FolderReader, Mapping, read_document
+from dqx_airflow.contracts.document import Mapping
 from dqx_airflow.contracts.model import Contract, Model
 from dqx_airflow.contracts.read import ReadContract, read_contract
+from dqx_airflow.contracts.references import FolderReader
+from dqx_airflow.contracts.yaml_reader import read_document
 from dqx_airflow.datasets.dqx_toml import Settings, find_settings, read_settings
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.diagnostics.renderers import draw

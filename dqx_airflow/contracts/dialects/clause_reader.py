@@ -41,13 +41,12 @@ from dqx_airflow.contracts.document import (
     Mapping,
     Node,
     Path,
-    References,
     Scalar,
     Sequence,
     leaves,
-    mistake,
     show_path,
 )
+from dqx_airflow.contracts.mistakes import mistake
 from dqx_airflow.contracts.model import (
     Acceptance,
     Clause,
@@ -63,6 +62,7 @@ from dqx_airflow.contracts.model import (
     column_path,
     dotted_path,
 )
+from dqx_airflow.contracts.references import References
 from dqx_airflow.contracts.time_texts import BoundError, bound_moment, iso_moment
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean, nearest, slip_of
 from dqx_airflow.metrics import types

@@ -21,10 +21,12 @@ from dqx_airflow.contracts.dialects.clause_reader import (
     unique_name,
     with_unique_names,
 )
-from dqx_airflow.contracts.document import NOTHING, Mapping, Scalar, mistake, read_document
+from dqx_airflow.contracts.document import NOTHING, Mapping, Scalar
 from dqx_airflow.contracts.field_types import types_named
+from dqx_airflow.contracts.mistakes import mistake
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Model, Rule, column_path
 from dqx_airflow.contracts.schema import schema_errors
+from dqx_airflow.contracts.yaml_reader import read_document
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean, errors_of
 from dqx_airflow.values import SourceFile, Span
 

@@ -12,15 +12,8 @@ from dqx_airflow.contracts.demands import Arrives, Fresh, OnlyColumns, Prompt, R
 from dqx_airflow.contracts.dialects import DialectReader, clause_reader
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader, RuleOfModel
 from dqx_airflow.contracts.dialects.standards import read_older_quality, read_quality, read_servers
-from dqx_airflow.contracts.document import (
-    NOTHING,
-    Entry,
-    Mapping,
-    Node,
-    Scalar,
-    example_rows,
-    show_path,
-)
+from dqx_airflow.contracts.document import NOTHING, Entry, Mapping, Node, Scalar, show_path
+from dqx_airflow.contracts.example_rows import example_rows
 from dqx_airflow.contracts.field_types import types_named
 from dqx_airflow.contracts.model import (
     Clause,

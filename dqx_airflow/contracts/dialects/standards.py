@@ -14,6 +14,7 @@ from dqx_airflow.contracts.dialects import foreign
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader, PlacedRule, RuleOfModel, slug
 from dqx_airflow.contracts.dialects.foreign import great_expectations, soda
 from dqx_airflow.contracts.model import Model, Promise, Server, column_path
+from dqx_airflow.contracts.yaml_reader import read_document
 from dqx_airflow.diagnostics.diagnostic import did_you_mean, slip_of
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.values import FORMATS, SourceFile, Span
@@ -345,7 +346,7 @@ def _translations(
 def _parsed(node: document.Node | None) -> document.Node | None:
     """A node, or the contents of a YAML or JSON string."""
     if isinstance(node, document.Scalar):
-        return document.read_document(SourceFile("", node.text)).root
+        return read_document(SourceFile("", node.text)).root
     return node
 
 

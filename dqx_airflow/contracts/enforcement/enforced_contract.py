@@ -20,9 +20,9 @@ from dqx_airflow.contracts.compile.claims import RuleContext, filled_in, placeho
 from dqx_airflow.contracts.compile.sql_rules import parsed, written_name
 from dqx_airflow.contracts.compile.suite import Compiled, Unenforced, compile_contract
 from dqx_airflow.contracts.demands import Demand, OnlyColumns, QueryGives, RowsSatisfy
-from dqx_airflow.contracts.document import FileReader, no_files
 from dqx_airflow.contracts.field_types import spark_schema
 from dqx_airflow.contracts.read import read_contract
+from dqx_airflow.contracts.references import FileReader, no_files
 from dqx_airflow.datasets.connections import DATABASES
 from dqx_airflow.datasets.reader_options import beside
 from dqx_airflow.datasets.settings import (

@@ -21,8 +21,8 @@ from dqx_airflow.contracts.compile.ecma_regex import BrokenPatternError, java_pa
 from dqx_airflow.contracts.compile.suite import compile_contract
 from dqx_airflow.contracts.dialects import reader_of
 from dqx_airflow.contracts.dialects.clause_reader import looks_personal
-from dqx_airflow.contracts.document import mistake
 from dqx_airflow.contracts.field_types import spark_type
+from dqx_airflow.contracts.mistakes import mistake
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, did_you_mean, nearest, slip_of
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.spark_values import COMPARATORS, order_key

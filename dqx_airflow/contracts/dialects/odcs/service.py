@@ -21,15 +21,8 @@ from dqx_airflow.contracts.demands import Arrives, Demand, Fresh, Retained
 from dqx_airflow.contracts.dialects import clause_reader
 from dqx_airflow.contracts.dialects.foreign import is_threshold
 from dqx_airflow.contracts.dialects.standards import DATABASES, read_quality, read_server
-from dqx_airflow.contracts.document import (
-    Entry,
-    Mapping,
-    Node,
-    Scalar,
-    Sequence,
-    mistake,
-    show_path,
-)
+from dqx_airflow.contracts.document import Entry, Mapping, Node, Scalar, Sequence, show_path
+from dqx_airflow.contracts.mistakes import mistake
 from dqx_airflow.contracts.model import Consumer, Promise, Server, column_path, dotted_path
 from dqx_airflow.diagnostics.diagnostic import nearest, slip_of
 from dqx_airflow.errors import NoCounterpartError

@@ -1,0 +1,115 @@
+"""Variables of a contract: `${NAME}` and `${NAME:-default}`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from collections.abc import Mapping as MappingType
+from dataclasses import dataclass, replace
+
+from dqx_airflow.contracts.document import Document, Node, Path, Scalar, Sequence, show_path
+from dqx_airflow.contracts.key_words import key_words
+from dqx_airflow.contracts.mistakes import mistake
+from dqx_airflow.diagnostics.diagnostic import Diagnostic
+from dqx_airflow.errors import RequestError
+from dqx_airflow.values import Span
+from dqx_airflow.values.redact import may_be_secret
+from dqx_airflow.values.secret_forms import is_secret_setting
+
+_REFERENCE = re.compile(r"\$\{([^}]*)\}")
+_NAME = re.compile(r"[A-Za-z_]\w*(?:[.-]\w+)*")
+_OF_READERS, _OF_PLACES = key_words("for readers"), key_words("for places")
+_PLACEHOLDERS = key_words("placeholders")
+
+
+def given_variables(
+    words: Iterable[str], environment: MappingType[str, str], option: str = "--variable"
+) -> dict[str, str]:
+    """The variables of `NAME=VALUE`, or of `NAME` for one of the environment.
+
+    :raises RequestError: a word has another form, or may be a secret.
+    """
+    found = {}
+    for word in words:
+        name, is_given, value = word.partition("=")
+        if not _NAME.fullmatch(name):
+            hint = "write NAME=VALUE, or NAME to read the environment"
+            raise RequestError(f"{option} {name}: not the name of a variable", hint)
+        if is_given or name in environment:
+            found[name] = value if is_given else environment[name]
+        # Also of a name that the environment lacks here: the worker may have it.
+        refuse_secrets({name: found.get(name, "")}, option)
+    return found
+
+
+def refuse_secrets(variables: MappingType[str, str], option: str = "variables:") -> None:
+    """Refuses variables whose name or value looks like a secret: results show them.
+
+    :raises RequestError: a variable may be a secret.
+    """
+    for name, value in variables.items():
+        if is_secret_setting(name) or may_be_secret(value):
+            hint = "the results keep the values of contracts: name a connection to read the data"
+            raise RequestError(f"{option} {name} may be a secret", hint)
+
+
+@dataclass(slots=True)
+class Variables:
+    """The variables of one contract; None keeps all references. Dialects and versions without
+    variables treat a reference as text, and report a warning."""
+
+    known: MappingType[str, str] | None
+    report: Callable[[Diagnostic], None]
+    are_defined: bool
+
+    def in_document(self, document: Document) -> Document:
+        """The document with the values of its references."""
+        if document.root is None or self.known is None or "${" not in document.source.text:
+            return document
+        return replace(document, root=self._node(document.root, ()))
+
+    def _node(self, node: Node, path: Path) -> Node:
+        """:param path: where the node is used: an alias, elsewhere than its anchor."""
+        if isinstance(node, Scalar):
+            return self._scalar(node, path)
+        if isinstance(node, Sequence):
+            items = (self._node(item, (*path, number)) for number, item in enumerate(node.items))
+            return replace(node, items=tuple(items))
+        entries = (
+            replace(entry, node=self._node(entry.node, (*path, entry.key)))
+            for entry in node.entries.values()
+        )
+        return replace(node, entries={entry.key: entry for entry in entries})
+
+    def _scalar(self, node: Scalar, path: Path) -> Scalar:
+        if not isinstance(node.value, str) or not _REFERENCE.search(node.text):
+            return node
+        text = _REFERENCE.sub(lambda match: self._value(match, node.span, path), node.text)
+        if text == node.text:
+            return node
+        return replace(node, value=text, text=text, written=node.text)
+
+    def _value(self, match: re.Match[str], span: Span, path: Path) -> str:
+        assert self.known is not None
+        name, has_default, default = match[1].partition(":-")
+        if path[-1:] == ("query",) and name.lower() in _PLACEHOLDERS and not has_default:
+            return match[0]
+        if not self.are_defined:
+            if _NAME.fullmatch(name) and _is_used(path):
+                self.report(mistake("no_variables_yet", span, written=match[0]))
+            return match[0]
+        is_variable = _NAME.fullmatch(name) and "${" not in default
+        value = self.known.get(name) or (default if has_default else None)
+        if (value is None or not is_variable) and _is_used(path):
+            kind, parts = "no_variable", {"where": show_path(path), "written": match[0]}
+            if is_variable:
+                kind, parts = "unknown_variable", {"where": show_path(path), "name": name}
+            self.report(mistake(kind, span, **parts))
+        return match[0] if value is None else value
+
+
+def _is_used(path: Path) -> bool:
+    """True for a value that decides what is checked, and where."""
+    if path[:1] == ("servers",):
+        return len(path) > 2 and path[2] in _OF_PLACES
+    return not _OF_READERS & set(path)
