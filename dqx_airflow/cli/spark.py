@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
-from dqx_airflow.contracts.dialects.clause_reader import slug
+from dqx_airflow.contracts.dialects.rule_names import slug
 from dqx_airflow.contracts.drafting import ObservedTable
 from dqx_airflow.datasets.connections import Connection
 from dqx_airflow.dql.syntax.grammar import unquoted

@@ -6,13 +6,12 @@ The names are listed in `types.md`, which has a row for each type.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
-from typing import NamedTuple
 
 from dqx_airflow.contracts.model import Field, Model, column_path
+from dqx_airflow.metrics import types
 
 
 @cache
@@ -61,115 +60,41 @@ def spark_type(item: Field) -> str:
             return names_in("held as").get(kind or "any") or str(kind)
 
 
-LONGEST = 38
-"""The digits of the longest decimal in Spark."""
+NUMBER_WORDS = ("number", "whole_number")
 
 
-class Kind(NamedTuple):
-    """The properties of a type that translations of SQL depend on; `digits` and `scale` are the
-    sizes of a decimal.
-
-    An `interval` is a number of microseconds in Spark. `int` has up to 32 bits, `whole` is an
-    integer and `number` a number of unknown size. `numeric` is a decimal of SQLite, which stores a
-    value without a fraction as an integer, and divides it as an integer. `stamp` is a timestamp,
-    `moment` a DATE of Oracle, `midnight` the start of a day in the zone of the session.
-    `shown` is a number with more digits than are shown, so that nothing is computed with it.
-    `bytes` are text that is compared by its bytes, `padded` is text without its trailing spaces.
-    """
-
-    name: str
-    digits: int = 0
-    scale: int = 0
-
-
-_NAMES = "int bigint whole number numeric float real text char bytes padded bool date stamp moment"
-KINDS = {name: Kind(name) for name in f"{_NAMES} midnight interval list null shown other".split()}
-_BLANK_PADDED = re.compile(r"\s*(n?char(acter)?|bpchar)\s*(\(.*)?", re.IGNORECASE)
-_SIZES = {"int": (10, 0), "bigint": (20, 0)}
-_LONGEST_SCALES = {"snowflake": 12, "bigquery": 9}
-
-
-def columns_of(fields: Iterable[Field], sql_dialect: str) -> dict[str, Kind | None]:
-    """The kinds of columns and of the fields of structs, by their paths in lower case; None if the
-    contract does not state the type."""
-    found: dict[str, Kind | None] = {}
-    for item in fields:
-        found[item.name.lower()] = _kind_of(item, sql_dialect)
-        inner = columns_of(item.fields, sql_dialect)
-        found |= {f"{item.name.lower()}.{path}": kind for path, kind in inner.items()}
-    return found
-
-
-def _kind_of(item: Field, sql_dialect: str) -> Kind | None:
-    written, native = item.type, (item.written_type or "").strip()
-    if written in (None, "any"):
+def spark_type_of(text: str) -> str | None:
+    """A Spark type as spelled in schemas: `bigint` for `LONG`; None if Spark has no such type."""
+    try:
+        return types.canonical_type(text)
+    except types.TypeTextError:
         return None
-    if sizes := re.fullmatch(r"decimal\((\d+),\s*(\d+)\)", str(written)):
-        return Kind("decimal", int(sizes[1]), int(sizes[2]))
-    name = names_in("kind").get(re.split(r"[(<]", str(written))[0], "other")
-    if name == "text" and _BLANK_PADDED.fullmatch(native):
-        name = "char"
-    if name in ("date", "stamp") and sql_dialect == "sqlite":
-        name = "other"
-    if sql_dialect == "oracle" and (
-        name == "date" or (name == "stamp" and native.upper() == "DATE")
-    ):
-        name = "moment"
-    return KINDS[name]
 
 
-def as_decimal(kind: Kind | None) -> Kind | None:
-    """The decimal that Spark makes of a number; None if its size is unknown."""
-    if kind is None or kind.name == "decimal":
-        return kind
-    sizes = _SIZES.get(kind.name)
-    return Kind("decimal", *sizes) if sizes is not None else None
+def with_type(item: Field, spark_type: str) -> Field:
+    """The field with a Spark type; the fields, items, keys and values of a nested type become
+    fields."""
+    parts = types.parts_of(spark_type)
+    match spark_type.partition("<")[0]:
+        case "array":
+            return replace(item, type="array", items=_part(item, "[]", parts[0]))
+        case "map":
+            keys, values = _part(item, "{key}", parts[0]), _part(item, "{value}", parts[1])
+            return replace(item, type="map", keys=keys, values=values)
+        case "struct":
+            inner = types.fields_of(spark_type).items()
+            fields = (_part(item, f".{column_path(name)}", kind, name) for name, kind in inner)
+            return replace(item, type="struct", fields=tuple(fields))
+    return replace(item, type=spark_type)
 
 
-def widest(kinds: Iterable[Kind | None]) -> Kind | None:
-    """The kind of a value that has one of several kinds; `other` if they have no common kind."""
-    known = [kind for kind in dict.fromkeys(kinds) if kind != KINDS["null"]]
-    if len(known) < 2:
-        return known[0] if known else KINDS["null"]
-    names = {kind.name for kind in known if kind is not None}
-    if None in known:
-        return None
-    if names <= {"int", "bigint", "whole"}:
-        return KINDS["whole" if "whole" in names else "bigint"]
-    if names <= {"date", "stamp"}:
-        return KINDS["stamp"]
-    if names == {"float", "numeric"}:
-        return KINDS["numeric"]
-    exact = {"int", "bigint", "whole", "number", "decimal"}
-    if names <= exact:
-        return _decimal("added", known, 0, LONGEST)
-    is_float = "float" in names and names <= {*exact, "float"}
-    return KINDS["float" if is_float else "other"]
+def most_digits(spark_type: str | None) -> int:
+    """The maximum number of digits of a decimal; of the longest decimal for every other type."""
+    if spark_type is not None and spark_type.startswith("decimal"):
+        return int(types.parts_of(spark_type)[0])
+    return types.LONGEST_DECIMAL
 
 
-def sum_of(how: str, kinds: list[Kind | None], sql_dialect: str) -> Kind | None:
-    """The kind of a sum, a product or a total of exact numbers; `other` if Spark would round it."""
-    if how in ("added", "product"):
-        return _decimal(how, kinds, 1, _LONGEST_SCALES.get(sql_dialect, LONGEST))
-    (kind,) = kinds
-    name = kind.name if kind is not None else ""
-    if kind is not None and name == "decimal":
-        return Kind("decimal", min(kind.digits + 10, LONGEST), kind.scale)
-    if name == "int" or (name in ("bigint", "whole") and how == "total"):
-        return KINDS["bigint"]
-    return Kind("decimal", 20) if name == "bigint" else KINDS["number"]
-
-
-def _decimal(how: str, kinds: Iterable[Kind | None], more: int, longest: int) -> Kind:
-    sizes = [size for size in map(as_decimal, kinds) if size is not None]
-    if len(sizes) < len(list(kinds)):
-        return KINDS["number"]
-    if how == "product":
-        scale = sum(size.scale for size in sizes)
-        digits = sum(size.digits for size in sizes) + more
-    else:
-        scale = max(size.scale for size in sizes)
-        digits = max(size.digits - size.scale for size in sizes) + scale + more
-    return (
-        Kind("decimal", digits, scale) if digits <= LONGEST and scale <= longest else KINDS["other"]
-    )
+def _part(item: Field, mark: str, spark_type: str, name: str | None = None) -> Field:
+    part = Field(mark if name is None else name, item.path + mark, None, item.span, spark_type)
+    return with_type(part, spark_type)

@@ -362,6 +362,10 @@ class Lifecycle:
     cadence: str | None = None
 
 
+CADENCES = {"week": 7, "month": 1, "quarter": 3, "half": 6, "semi": 6, "year": 12, "annual": 12}
+"""Prefixes of the cadences of breaking changes, with the months of each; for a week, its days."""
+
+
 @dataclass(frozen=True, slots=True)
 class IncidentResponse:
     """The incident response for a violated contract, as in the document."""

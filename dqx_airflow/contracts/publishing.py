@@ -13,7 +13,6 @@ from datetime import date, timedelta
 from itertools import pairwise
 
 from dqx_airflow.contracts.dialects import reader_of
-from dqx_airflow.contracts.dialects.clause_reader import CADENCES
 from dqx_airflow.contracts.diff import Diff, diff
 from dqx_airflow.contracts.enforcement.enforced_contract import (
     end_of,
@@ -23,6 +22,7 @@ from dqx_airflow.contracts.enforcement.enforced_contract import (
 )
 from dqx_airflow.contracts.mistakes import listed_texts
 from dqx_airflow.contracts.model import (
+    CADENCES,
     Bump,
     Contract,
     Version,

@@ -7,13 +7,8 @@ from collections.abc import Mapping as MappingType
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from dqx_airflow.contracts.dialects import (
-    DialectReader,
-    clause_reader,
-    is_data_product,
-    reader_of,
-    recognised,
-)
+from dqx_airflow.contracts.dialects import DialectReader, is_data_product, reader_of, recognised
+from dqx_airflow.contracts.dialects.extensions import read_acceptances, read_renames, with_extension
 from dqx_airflow.contracts.document import Document, Mapping, Scalar
 from dqx_airflow.contracts.mistakes import mistake
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Model
@@ -93,9 +88,9 @@ def _contract(
     contract = reader.read(reading)
     schema = load_schema(reader.dialect.value)
     unknown = unknown_keys(root, schema, references, is_open=reader.is_open)
-    accepted = clause_reader.read_acceptances(reading, [model.name for model in contract.models])
-    incident = clause_reader.with_extension(reading, contract.incident)
-    renames = tuple(clause_reader.read_renames(reading, contract.models))
+    accepted = read_acceptances(reading, [model.name for model in contract.models])
+    incident = with_extension(reading, contract.incident)
+    renames = tuple(read_renames(reading, contract.models))
     contract = replace(
         contract,
         notes=reading.notes(unknown),

@@ -8,7 +8,7 @@ from typing import Any
 
 from dqx_airflow.contracts import demands as kinds
 from dqx_airflow.contracts.compile.terms import sql_name
-from dqx_airflow.contracts.dialects.clause_reader import DAY_S, HOUR_S, MINUTE_S
+from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S, MINUTE_S
 from dqx_airflow.contracts.dialects.foreign import Translation, aggregate_query, great_expectations
 from dqx_airflow.contracts.dialects.foreign import predicate as value_predicate
 from dqx_airflow.errors import NoCounterpartError

@@ -14,7 +14,7 @@ from datetime import date, datetime, timedelta
 from fractions import Fraction
 from statistics import median
 
-from dqx_airflow.contracts.dialects.clause_reader import slug
+from dqx_airflow.contracts.dialects.rule_names import slug
 from dqx_airflow.contracts.drafting import ObservedColumn, ObservedTable
 from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.dql.dates import WEEKDAYS

@@ -25,7 +25,7 @@ import pyarrow.dataset
 import pyarrow.json
 
 from dqx_airflow.contracts import drafting
-from dqx_airflow.contracts.dialects.clause_reader import slug
+from dqx_airflow.contracts.dialects.rule_names import slug
 from dqx_airflow.contracts.drafting import ObservedColumn, ObservedTable
 from dqx_airflow.datasets.delta_log import require_whole_commits
 from dqx_airflow.datasets.reader_options import with_default_options

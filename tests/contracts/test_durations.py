@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from dqx_airflow.contracts.dialects.clause_reader import (
+from dqx_airflow.contracts.dialects.durations import (
     DAY_S,
     HOUR_S,
     MINUTE_S,
     MONTH_S,
     WEEK_S,
     YEAR_S,
-    cron_interval_s,
     duration_s,
-    interval_s,
     seconds_of,
 )
+from dqx_airflow.contracts.dialects.frequencies import cron_interval_s, interval_s
 from dqx_airflow.contracts.document import Mapping
 from dqx_airflow.contracts.yaml_reader import read_document
 from dqx_airflow.diagnostics.diagnostic import Diagnostic

@@ -10,7 +10,7 @@ import pytest
 from dqx_airflow import Contract, ContractRegistry, MemoryDatabase, Table
 from dqx_airflow.contracts.demands import Arrives
 from dqx_airflow.contracts.demands.deliveries import days_due
-from dqx_airflow.contracts.dialects.clause_reader import DAY_S, MONTH_S, WEEK_S, YEAR_S
+from dqx_airflow.contracts.dialects.durations import DAY_S, MONTH_S, WEEK_S, YEAR_S
 from dqx_airflow.contracts.enforcement.lint import lint
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.errors import RegistryError

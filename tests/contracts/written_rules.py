@@ -17,7 +17,7 @@ import re
 from dataclasses import replace
 
 from dqx_airflow.contracts import demands
-from dqx_airflow.contracts.dialects.clause_reader import with_type
+from dqx_airflow.contracts.field_types import with_type
 from dqx_airflow.contracts.model import Clause, Contract, Dialect, Field, Model, Rule, column_path
 from dqx_airflow.values import Severity, Span
 

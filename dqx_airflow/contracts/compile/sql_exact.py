@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from sqlglot import exp, parse_one, transpile
 from sqlglot.errors import SqlglotError
 
-from dqx_airflow.contracts.field_types import KINDS, LONGEST, Kind, as_decimal, sum_of, widest
+from dqx_airflow.contracts.compile.value_kinds import (
+    KINDS,
+    LONGEST,
+    Kind,
+    as_decimal,
+    sum_of,
+    widest,
+)
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.values.files import table_rows
 

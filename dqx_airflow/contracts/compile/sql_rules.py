@@ -17,7 +17,7 @@ from sqlglot.errors import ParseError, SqlglotError, UnsupportedError
 
 from dqx_airflow.contracts.compile import claims, terms
 from dqx_airflow.contracts.compile.sql_exact import exact, sqlglot_dialect
-from dqx_airflow.contracts.field_types import Kind, columns_of
+from dqx_airflow.contracts.compile.value_kinds import Kind, columns_of
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.walk import is_about_items
 from dqx_airflow.errors import NoCounterpartError

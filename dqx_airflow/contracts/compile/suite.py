@@ -18,7 +18,7 @@ from datetime import date
 from dqx_airflow.contracts.compile import terms
 from dqx_airflow.contracts.compile.claims import CompiledClaim, EnforcedByType, RuleContext
 from dqx_airflow.contracts.demands import OfType, printable_line
-from dqx_airflow.contracts.dialects.clause_reader import unique_name
+from dqx_airflow.contracts.dialects.rule_names import unique_name
 from dqx_airflow.contracts.model import Acceptance, Clause, Contract, Note, Promise, Rule, Treatment
 from dqx_airflow.dql.check import Checked, check_source
 from dqx_airflow.dql.checks.suite import IMPLICIT_CHECK

@@ -14,15 +14,10 @@ from typing import TypeAlias
 
 from dqx_airflow.contracts.demands import Bound, Demand, OfType, Presence, Required, Unique
 from dqx_airflow.contracts.dialects import DialectReader
-from dqx_airflow.contracts.dialects.clause_reader import (
-    ClauseReader,
-    slug,
-    spark_type_of,
-    unique_name,
-    with_unique_names,
-)
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
+from dqx_airflow.contracts.dialects.rule_names import slug, unique_name, with_unique_names
 from dqx_airflow.contracts.document import NOTHING, Mapping, Scalar
-from dqx_airflow.contracts.field_types import types_named
+from dqx_airflow.contracts.field_types import spark_type_of, types_named
 from dqx_airflow.contracts.mistakes import mistake
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Model, Rule, column_path
 from dqx_airflow.contracts.schema import schema_errors

@@ -9,12 +9,15 @@ from typing import TypeAlias
 
 from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.demands import Arrives, Fresh, OnlyColumns, Prompt, Retained, Unique
-from dqx_airflow.contracts.dialects import DialectReader, clause_reader
-from dqx_airflow.contracts.dialects.clause_reader import ClauseReader, RuleOfModel
+from dqx_airflow.contracts.dialects import DialectReader
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader, status_of, with_examples
+from dqx_airflow.contracts.dialects.durations import DAY_S, duration_s
+from dqx_airflow.contracts.dialects.frequencies import Frequency, frequency_of
+from dqx_airflow.contracts.dialects.rule_names import RuleOfModel, with_rules, with_unique_names
 from dqx_airflow.contracts.dialects.standards import read_older_quality, read_quality, read_servers
 from dqx_airflow.contracts.document import NOTHING, Entry, Mapping, Node, Scalar, show_path
 from dqx_airflow.contracts.example_rows import example_rows
-from dqx_airflow.contracts.field_types import types_named
+from dqx_airflow.contracts.field_types import spark_type_of, types_named, with_type
 from dqx_airflow.contracts.model import (
     Clause,
     Contract,
@@ -114,7 +117,7 @@ class _Levels:
 def text_duration_s(reading: ClauseReader, node: Node | None) -> float | None:
     """The seconds of a duration. The schema reports a value that is not a string."""
     is_text = isinstance(node, Scalar) and isinstance(node.value, str)
-    return clause_reader.duration_s(node, reading.report) if node is not None and is_text else None
+    return duration_s(node, reading.report) if node is not None and is_text else None
 
 
 def _service_levels(levels: _Levels, node: Mapping) -> Iterator[RuleOfModel]:
@@ -207,8 +210,8 @@ def _frequency(levels: _Levels, level: Mapping) -> Iterator[RuleOfModel]:
             yield model.name, None, reading.rule("frequency", demand, *nodes)
 
 
-def _frequency_at(level: Mapping, key: str) -> clause_reader.Frequency | None:
-    return clause_reader.frequency_of(level.text(key) or "")
+def _frequency_at(level: Mapping, key: str) -> Frequency | None:
+    return frequency_of(level.text(key) or "")
 
 
 _READERS: dict[str, tuple[Keys, Callable[[_Levels, Mapping, Keys], Iterator[RuleOfModel]]]] = {
@@ -251,9 +254,7 @@ def read_field(
     if not (isinstance(entry.node, Mapping) and entry.node.entries):  # a leaf of the document
         clause = replace(reading.clause(entry.node), span=entry.span)
     exists = Rule("exists", demands.Presence(), (clause,))
-    return replace(
-        item, rules=clause_reader.with_unique_names((exists, *item.rules)), is_key=bool(key_nodes)
-    )
+    return replace(item, rules=with_unique_names((exists, *item.rules)), is_key=bool(key_nodes))
 
 
 def _with_properties(
@@ -276,7 +277,7 @@ def _with_properties(
         *_number_rules(reading, node, family),
         *(rule for _, rule in read_quality(reading, node, item.path)),
     )
-    return replace(item, rules=clause_reader.with_unique_names(rules))
+    return replace(item, rules=with_unique_names(rules))
 
 
 def _described(reading: ClauseReader, node: Mapping, item: Field) -> Field:
@@ -295,7 +296,7 @@ def _described(reading: ClauseReader, node: Mapping, item: Field) -> Field:
         tags=reading.texts(node, "tags"),
         inputs=inputs,
     )
-    return clause_reader.with_examples(described, examples)
+    return with_examples(described, examples)
 
 
 def _inputs(reading: ClauseReader, lineage: Mapping) -> Iterator[FieldSource]:
@@ -323,7 +324,7 @@ def _typed(reading: ClauseReader, node: Mapping, item: Field) -> Field:
     physical = _physical_type(reading, node)
     if physical is not None:
         written = reading.mapping(node, "config").text("databricksType")
-        return clause_reader.with_type(replace(item, written_type=written), physical)
+        return with_type(replace(item, written_type=written), physical)
     written = node.text("type")
     field_type = types_named("DCS").get(written.lower()) if written is not None else None
     if field_type is None and "fields" in node.entries:
@@ -363,7 +364,7 @@ def _physical_type(reading: ClauseReader, node: Mapping) -> str | None:
         return None
     if any(key in node.entries for keys in _NESTED.values() for key in keys):
         return None
-    spark_type = clause_reader.spark_type_of(written)
+    spark_type = spark_type_of(written)
     if spark_type is None:
         reading.unsupported(config.get("databricksType"), "not a Spark type")
     return spark_type
@@ -534,9 +535,9 @@ def _lifecycle(reading: ClauseReader, info: Mapping) -> Lifecycle:
     terms = reading.mapping(reading.root, "terms")
     seconds = text_duration_s(reading, terms.get("noticePeriod"))
     return Lifecycle(
-        status=clause_reader.status_of(written, _STATUSES),
+        status=status_of(written, _STATUSES),
         written_status=written,
-        notice_days=ceil(seconds / clause_reader.DAY_S) if seconds is not None else None,
+        notice_days=ceil(seconds / DAY_S) if seconds is not None else None,
     )
 
 
@@ -597,7 +598,7 @@ def _model(reading: ClauseReader, name: str, entry: Entry, node: Mapping) -> Mod
         tags=reading.texts(node, "tags"),
         examples=tuple(example_rows(item) for item in written if item is not None),
     )
-    return clause_reader.with_rules(model, placed)
+    return with_rules(model, placed)
 
 
 def _key_nodes(reading: ClauseReader, model: Mapping) -> dict[str, tuple[Node, ...]]:
@@ -624,9 +625,7 @@ def _with_promises(reading: ClauseReader, models: tuple[Model, ...]) -> tuple[Mo
     stated = _service_levels(_Levels(reading, models), levels)
     promises = (*read_older_quality(reading, models), *stated)
     return tuple(
-        clause_reader.with_rules(
-            model, ((path, rule) for name, path, rule in promises if name == model.name)
-        )
+        with_rules(model, ((path, rule) for name, path, rule in promises if name == model.name))
         for model in models
     )
 

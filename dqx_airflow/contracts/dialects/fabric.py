@@ -10,21 +10,13 @@ from typing import TypeAlias
 from dqx_airflow.contracts import demands, model
 from dqx_airflow.contracts.demands import Digits, OfType, OneOf, Pattern, Presence, Required
 from dqx_airflow.contracts.dialects import DialectReader
-from dqx_airflow.contracts.dialects.clause_reader import (
-    CADENCES,
-    DAY_S,
-    HOUR_S,
-    MINUTE_S,
-    ClauseReader,
-    PlacedRule,
-    is_sensitive,
-    most_digits,
-    spark_type_of,
-    status_of,
-    with_rules,
-    with_type,
-)
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader, status_of
+from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S, MINUTE_S
+from dqx_airflow.contracts.dialects.personal_data import is_sensitive
+from dqx_airflow.contracts.dialects.rule_names import PlacedRule, with_rules
 from dqx_airflow.contracts.document import NOTHING, Mapping, Node, Scalar, Sequence
+from dqx_airflow.contracts.field_types import most_digits, spark_type_of, with_type
+from dqx_airflow.contracts.model import CADENCES
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.values import FORMATS
 

@@ -10,10 +10,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from dqx_airflow.contracts import demands
-from dqx_airflow.contracts.dialects import DialectReader, clause_reader
-from dqx_airflow.contracts.dialects.clause_reader import ClauseReader, PlacedRule
+from dqx_airflow.contracts.dialects import DialectReader
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader, with_examples
+from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S
+from dqx_airflow.contracts.dialects.frequencies import frequency_of
+from dqx_airflow.contracts.dialects.rule_names import PlacedRule, with_rules
 from dqx_airflow.contracts.document import Mapping, Node, Scalar
-from dqx_airflow.contracts.field_types import types_named
+from dqx_airflow.contracts.field_types import spark_type_of, types_named, with_type
 from dqx_airflow.contracts.model import (
     Contract,
     Dialect,
@@ -115,7 +118,7 @@ def _model(reading: ClauseReader) -> Model:
         description=contract.text("description"),
         is_closed=True,
     )
-    return clause_reader.with_rules(model, (*promises, *((None, rule) for rule in further)))
+    return with_rules(model, (*promises, *((None, rule) for rule in further)))
 
 
 def _field(reading: ClauseReader, column: Mapping) -> Field:
@@ -134,7 +137,7 @@ def _field(reading: ClauseReader, column: Mapping) -> Field:
         is_sensitive=is_personal,
         classification="pii" if is_personal else None,
     )
-    item = clause_reader.with_examples(item, column.scalars("examples"))
+    item = with_examples(item, column.scalars("examples"))
     reading.remarks(column, "data product: field")
     item, type_rules = _typed(reading, column, item)
     rules = [
@@ -153,11 +156,11 @@ def _typed(reading: ClauseReader, column: Mapping, item: Field) -> tuple[Field, 
     if written == "decimal" and precision is not None and scale is not None and scale <= precision:
         item = replace(item, type=f"decimal({int(precision)},{int(scale)})")
         return item, (reading.rule("type", demands.OfType(), column.get("type"), *sizes),)
-    spark_type = clause_reader.spark_type_of(written)
+    spark_type = spark_type_of(written)
     if written in types_named("data product"):
         item = replace(item, type=types_named("data product")[written])
     elif spark_type is not None:
-        item = clause_reader.with_type(item, spark_type)
+        item = with_type(item, spark_type)
     else:
         reading.report_unknown_type(column, "type")
         return item, ()
@@ -255,10 +258,10 @@ def _times(reading: ClauseReader, freshness: Mapping, quality: Mapping) -> Itera
     column = column_path(named) if named is not None else None
     for node, key in ((freshness, "max_hours"), (quality, "freshness_hours")):
         if (hours := node.number(key)) is not None:
-            demand = demands.Fresh(column, hours * clause_reader.HOUR_S)
+            demand = demands.Fresh(column, hours * HOUR_S)
             yield reading.rule("freshness", demand, node.get(key), column_node)
     frequency = freshness.get("update_frequency")
-    stated = clause_reader.frequency_of(freshness.text("update_frequency") or "")
+    stated = frequency_of(freshness.text("update_frequency") or "")
     if stated is None:
         reason = "this is not an interval: write hourly, daily, `6 hours` or a cron expression"
         reading.unsupported(frequency, reason, "E422")
@@ -270,7 +273,7 @@ def _times(reading: ClauseReader, freshness: Mapping, quality: Mapping) -> Itera
     if days is None:
         reading.unsupported(node_of_days, "not a number of days")
     else:
-        retained = demands.Retained(column, days * clause_reader.DAY_S)
+        retained = demands.Retained(column, days * DAY_S)
         yield reading.rule("retention", retained, node_of_days, column_node)
 
 

@@ -11,8 +11,9 @@ from typing import Any, TypeAlias
 from dqx_airflow.contracts import demands as kinds
 from dqx_airflow.contracts import document
 from dqx_airflow.contracts.dialects import foreign
-from dqx_airflow.contracts.dialects.clause_reader import ClauseReader, PlacedRule, RuleOfModel, slug
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.dialects.foreign import great_expectations, soda
+from dqx_airflow.contracts.dialects.rule_names import PlacedRule, RuleOfModel, slug
 from dqx_airflow.contracts.model import Model, Promise, Server, column_path
 from dqx_airflow.contracts.yaml_reader import read_document
 from dqx_airflow.diagnostics.diagnostic import did_you_mean, slip_of

@@ -20,7 +20,7 @@ from dqx_airflow.contracts.compile.claims import RuleContext
 from dqx_airflow.contracts.compile.ecma_regex import BrokenPatternError, java_pattern
 from dqx_airflow.contracts.compile.suite import compile_contract
 from dqx_airflow.contracts.dialects import reader_of
-from dqx_airflow.contracts.dialects.clause_reader import looks_personal
+from dqx_airflow.contracts.dialects.personal_data import looks_personal
 from dqx_airflow.contracts.field_types import spark_type
 from dqx_airflow.contracts.mistakes import mistake
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, did_you_mean, nearest, slip_of

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from dqx_airflow.contracts import demands as kinds
 from dqx_airflow.contracts.compile.terms import sql_name
-from dqx_airflow.contracts.dialects.clause_reader import slug
+from dqx_airflow.contracts.dialects.rule_names import slug
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.patterns.bounds import ended
 from dqx_airflow.metrics.patterns.syntax import PatternError

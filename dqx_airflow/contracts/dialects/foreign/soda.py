@@ -11,7 +11,8 @@ from typing import Any
 from dqx_airflow.contracts import demands as kinds
 from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.dialects import foreign
-from dqx_airflow.contracts.dialects.clause_reader import DAY_S, HOUR_S, MINUTE_S, seconds_of, slug
+from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S, MINUTE_S, seconds_of
+from dqx_airflow.contracts.dialects.rule_names import slug
 from dqx_airflow.contracts.model import column_path, dotted_path
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.values.exact import finite_number, is_finite_number

@@ -7,15 +7,10 @@ from dataclasses import replace
 
 from dqx_airflow.contracts.demands import Refers, Unique
 from dqx_airflow.contracts.dialects import DialectReader
-from dqx_airflow.contracts.dialects.clause_reader import (
-    ClauseReader,
-    PlacedRule,
-    RuleOfModel,
-    status_of,
-    with_unique_names,
-)
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader, status_of
 from dqx_airflow.contracts.dialects.odcs import service
 from dqx_airflow.contracts.dialects.odcs.properties import is_column, mark_computed, read_property
+from dqx_airflow.contracts.dialects.rule_names import PlacedRule, RuleOfModel, with_unique_names
 from dqx_airflow.contracts.document import NOTHING, Mapping
 from dqx_airflow.contracts.model import (
     Contract,

@@ -11,16 +11,11 @@ from typing import TypeAlias
 
 from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.compile.terms import sql_name
-from dqx_airflow.contracts.dialects.clause_reader import (
-    ClauseReader,
-    spark_type_of,
-    with_examples,
-    with_type,
-    with_unique_names,
-)
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader, with_examples
 from dqx_airflow.contracts.dialects.odcs import service
+from dqx_airflow.contracts.dialects.rule_names import with_unique_names
 from dqx_airflow.contracts.document import NOTHING, Mapping, Node, Scalar, Sequence, plain_value
-from dqx_airflow.contracts.field_types import types_named
+from dqx_airflow.contracts.field_types import spark_type_of, types_named, with_type
 from dqx_airflow.contracts.model import Field, Rule, column_path
 from dqx_airflow.contracts.time_texts import TimeFormat
 from dqx_airflow.errors import NoCounterpartError

@@ -18,8 +18,11 @@ from itertools import product
 from typing import TypeAlias
 
 from dqx_airflow.contracts.demands import Arrives, Demand, Fresh, Retained
-from dqx_airflow.contracts.dialects import clause_reader
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
+from dqx_airflow.contracts.dialects.durations import seconds_of
 from dqx_airflow.contracts.dialects.foreign import is_threshold
+from dqx_airflow.contracts.dialects.frequencies import Frequency, frequency_of
+from dqx_airflow.contracts.dialects.rule_names import PlacedRule, RuleOfModel
 from dqx_airflow.contracts.dialects.standards import DATABASES, read_quality, read_server
 from dqx_airflow.contracts.document import Entry, Mapping, Node, Scalar, Sequence, show_path
 from dqx_airflow.contracts.mistakes import mistake
@@ -29,7 +32,7 @@ from dqx_airflow.errors import NoCounterpartError
 
 
 @dataclass(slots=True)
-class OdcsReading(clause_reader.ClauseReader):
+class OdcsReading(ClauseReader):
     """The reading of a document of the standard, whose rules name its elements."""
 
     elements: Elements = field(default_factory=lambda: Elements({}, {}, ()))
@@ -39,7 +42,7 @@ class OdcsReading(clause_reader.ClauseReader):
         return (self.root.text("apiVersion") or "").removeprefix("v")
 
 
-def read_consumers(reading: clause_reader.ClauseReader) -> Iterator[Consumer]:
+def read_consumers(reading: ClauseReader) -> Iterator[Consumer]:
     """Reads the consumers in custom properties; a consumer without a team is left out."""
     for name, item in custom_properties(reading):
         if name != "consumers":
@@ -50,7 +53,7 @@ def read_consumers(reading: clause_reader.ClauseReader) -> Iterator[Consumer]:
                 yield Consumer(team, use_case=consumer.text("useCase"), pin=consumer.text("pin"))
 
 
-def custom_properties(reading: clause_reader.ClauseReader) -> Iterator[tuple[str, Mapping]]:
+def custom_properties(reading: ClauseReader) -> Iterator[tuple[str, Mapping]]:
     """The custom properties of the document, each with its name."""
     for item in reading.mappings(reading.root, "customProperties"):
         yield item.text("property") or "", item
@@ -119,7 +122,7 @@ class Elements:
         return Element(model, dotted_path(path), path)
 
 
-def elements_of(reading: clause_reader.ClauseReader) -> Elements:
+def elements_of(reading: ClauseReader) -> Elements:
     by_name: dict[str, Element] = {}
     by_id: dict[str, Element] = {}
     objects = []
@@ -148,7 +151,7 @@ _Way: TypeAlias = "tuple[tuple[str, str, str | None], ...]"
 """The name, the column and the id of each property on a path."""
 
 
-def _below(reading: clause_reader.ClauseReader, owner: Mapping, way: _Way) -> Iterator[_Way]:
+def _below(reading: ClauseReader, owner: Mapping, way: _Way) -> Iterator[_Way]:
     for item in reading.mappings(owner, "properties"):
         below = (*way, (item.text("name") or "", physical_name(item), item.text("id")))
         yield below
@@ -167,7 +170,7 @@ _PLACES = ("location", "path")
 _TABLE_PARTS = ("project", "catalog", "database", "namespace", "dataset", "schema")
 
 
-def read_servers(reading: clause_reader.ClauseReader) -> Iterator[Server]:
+def read_servers(reading: ClauseReader) -> Iterator[Server]:
     """Reads `servers`. They are never checked against data."""
     for server in reading.mappings(reading.root, "servers"):
         named = server.text("server")
@@ -242,7 +245,7 @@ _NO_INTERVAL = (
 )
 
 
-def read_service(reading: OdcsReading) -> Iterator[clause_reader.RuleOfModel]:
+def read_service(reading: OdcsReading) -> Iterator[RuleOfModel]:
     """The rules of the service levels."""
     for level in reading.mappings(reading.root, "slaProperties"):
         reading.remarks(level, "ODCS: service level")
@@ -283,7 +286,7 @@ def _refuse(reading: OdcsReading, level: Mapping, reason: str, code: str | None 
         reading.unsupported(level.get(key), reason, code, promise=promise)
 
 
-def _timed(reading: OdcsReading, level: Mapping, kind: str) -> Iterator[clause_reader.RuleOfModel]:
+def _timed(reading: OdcsReading, level: Mapping, kind: str) -> Iterator[RuleOfModel]:
     objects, places = reading.elements.objects, list[tuple[str, str | None]]()
     demand_of = _demand_of(level, kind)
     written = level.text("element") or reading.root.text("slaDefaultElement")
@@ -316,9 +319,9 @@ def _demand_of(level: Mapping, kind: str) -> Callable[[str | None], Demand] | No
     """The demand of a service level on a column; None if its value is not a time."""
     seconds = _seconds(level, kind)
     if kind == "frequency":
-        stated = clause_reader.Frequency(seconds) if seconds is not None else None
+        stated = Frequency(seconds) if seconds is not None else None
         if stated is None and level.number("value") is None:
-            stated = clause_reader.frequency_of(level.text("value") or "")
+            stated = frequency_of(level.text("value") or "")
         if stated is None:
             return None
         return partial(Arrives, interval_s=stated.interval_s, schedule=stated.schedule)
@@ -336,16 +339,16 @@ def _seconds(level: Mapping, kind: str) -> float | None:
     """
     number, unit = level.number("value"), level.text("unit")
     if number is None:
-        return clause_reader.seconds_of(level.text("value") or "")
+        return seconds_of(level.text("value") or "")
     word = (unit or "d").strip().lower()
     if word == "m":
         word = "months" if kind == "retention" else "minutes"
-    return clause_reader.seconds_of(f"{number} {word}")
+    return seconds_of(f"{number} {word}")
 
 
 def read_rules(
     reading: OdcsReading, owner: Mapping, column: str | None = None, columns: tuple[str, ...] = ()
-) -> Iterator[clause_reader.PlacedRule]:
+) -> Iterator[PlacedRule]:
     """The rules of an object with these columns, or of the property with this column."""
     rules = tuple(reading.mappings(owner, "quality"))
     metrics = [_as_metric(reading, rule) for rule in rules]
