@@ -15,7 +15,7 @@ from dqx_airflow.contracts.compile import claims, suite
 from dqx_airflow.contracts.demands import AmongRows, Demand, QueryGives, RowsSatisfy
 from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.contracts.dialects.rule_names import slug, unique_name
-from dqx_airflow.contracts.dialects.standards import sql_dialect_of
+from dqx_airflow.contracts.dialects.servers import sql_dialect_of
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Model, Rule
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.formatter import format_source

@@ -13,8 +13,9 @@ from dqx_airflow.contracts.dialects import DialectReader
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader, status_of, with_examples
 from dqx_airflow.contracts.dialects.durations import DAY_S, duration_s
 from dqx_airflow.contracts.dialects.frequencies import Frequency, frequency_of
+from dqx_airflow.contracts.dialects.quality import read_older_quality, read_quality
 from dqx_airflow.contracts.dialects.rule_names import RuleOfModel, with_rules, with_unique_names
-from dqx_airflow.contracts.dialects.standards import read_older_quality, read_quality, read_servers
+from dqx_airflow.contracts.dialects.servers import read_servers
 from dqx_airflow.contracts.document import NOTHING, Entry, Mapping, Node, Scalar, show_path
 from dqx_airflow.contracts.example_rows import example_rows
 from dqx_airflow.contracts.field_types import spark_type_of, types_named, with_type

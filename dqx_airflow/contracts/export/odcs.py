@@ -12,8 +12,8 @@ from dqx_airflow.contracts.compile.claims import ExportedRule
 from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S, MINUTE_S
 from dqx_airflow.contracts.dialects.foreign import THRESHOLDS, great_expectations
+from dqx_airflow.contracts.dialects.library_metrics import DQL_METRICS
 from dqx_airflow.contracts.dialects.personal_data import is_sensitive
-from dqx_airflow.contracts.dialects.standards import DQL_METRICS
 from dqx_airflow.contracts.field_types import names_in, spark_type
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule, Server, Treatment, plain_name
 from dqx_airflow.errors import NoCounterpartError

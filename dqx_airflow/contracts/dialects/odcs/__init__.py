@@ -8,8 +8,17 @@ from dataclasses import replace
 from dqx_airflow.contracts.demands import Refers, Unique
 from dqx_airflow.contracts.dialects import DialectReader
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader, status_of
-from dqx_airflow.contracts.dialects.odcs import service
+from dqx_airflow.contracts.dialects.odcs.custom_properties import custom_properties, read_consumers
+from dqx_airflow.contracts.dialects.odcs.elements import (
+    Element,
+    OdcsReading,
+    elements_of,
+    physical_name,
+)
+from dqx_airflow.contracts.dialects.odcs.odcs_quality import read_rules
+from dqx_airflow.contracts.dialects.odcs.odcs_servers import FILES, SPARK, read_servers
 from dqx_airflow.contracts.dialects.odcs.properties import is_column, mark_computed, read_property
+from dqx_airflow.contracts.dialects.odcs.service_levels import kind_of, read_service
 from dqx_airflow.contracts.dialects.rule_names import PlacedRule, RuleOfModel, with_unique_names
 from dqx_airflow.contracts.document import NOTHING, Mapping
 from dqx_airflow.contracts.model import (
@@ -27,7 +36,7 @@ from dqx_airflow.errors import NoCounterpartError
 _STATUSES = ("proposed", "draft", "active", "deprecated", "retired")
 
 
-def _read(reading: service.OdcsReading) -> Contract:
+def _read(reading: OdcsReading) -> Contract:
     root = reading.root
     reading.remarks(root, "ODCS: document")
     if not root.items("schema"):
@@ -36,12 +45,12 @@ def _read(reading: service.OdcsReading) -> Contract:
     for key in ("authoritativeDefinitions", "support"):
         for item in reading.mappings(root, key):
             reading.check_address(item, "url", "uri")
-    servers = tuple(service.read_servers(reading))
+    servers = tuple(read_servers(reading))
     if servers:  # of several, the first one counts
         reading.sql_dialect = servers[0].sql_dialect
-        reading.is_spark = servers[0].type in (*service.FILES, *service.SPARK)
-    reading.elements = service.elements_of(reading)
-    levels = tuple(service.read_service(reading))
+        reading.is_spark = servers[0].type in (*FILES, *SPARK)
+    reading.elements = elements_of(reading)
+    levels = tuple(read_service(reading))
     description = reading.mapping(root, "description")
     purpose = (description.text(key) for key in ("purpose", "usage", "limitations"))
     owner, contacts = _team(reading)
@@ -58,7 +67,7 @@ def _read(reading: service.OdcsReading) -> Contract:
         domain=root.text("domain"),
         models=tuple(_models(reading, levels)),
         servers=servers,
-        consumers=tuple(service.read_consumers(reading)),
+        consumers=tuple(read_consumers(reading)),
         lifecycle=_lifecycle(reading),
         tags=reading.texts(root, "tags"),
         incident=_incident(reading),
@@ -82,7 +91,7 @@ _SCOPES = {"issues": 0, "interactive": 1}
 _TIMES = {"timetodetect": "detect", "timetonotify": "notify", "timetorepair": "repair"}
 
 
-def _incident(reading: service.OdcsReading) -> IncidentResponse:
+def _incident(reading: OdcsReading) -> IncidentResponse:
     """The support channel for issues, or else for talks, or else the first channel; and the times
     in which the producer promises to act."""
     channels = [item for item in reading.mappings(reading.root, "support") if item.text("channel")]
@@ -91,19 +100,17 @@ def _incident(reading: service.OdcsReading) -> IncidentResponse:
     times = (
         f"{verb} within {level.text('value')} {level.text('unit') or ''}".strip()
         for level in reading.mappings(reading.root, "slaProperties")
-        if (verb := _TIMES.get(service.kind_of(level))) and level.text("value")
+        if (verb := _TIMES.get(kind_of(level))) and level.text("value")
     )
     channel = ", ".join(dict.fromkeys(filter(None, named)))
     return IncidentResponse(channel=channel or None, response=", ".join(times) or None)
 
 
-def _lifecycle(reading: service.OdcsReading) -> Lifecycle:
+def _lifecycle(reading: OdcsReading) -> Lifecycle:
     """The status of the document, its dates in service levels, and its custom properties."""
     written = reading.root.text("status")
-    levels = {
-        service.kind_of(level): level for level in reading.mappings(reading.root, "slaProperties")
-    }
-    custom = dict(service.custom_properties(reading))
+    levels = {kind_of(level): level for level in reading.mappings(reading.root, "slaProperties")}
+    custom = dict(custom_properties(reading))
     return Lifecycle(
         status=status_of(written, _STATUSES),
         written_status=written,
@@ -121,14 +128,14 @@ def _lifecycle(reading: service.OdcsReading) -> Lifecycle:
 # Objects -----------------------------------------------------------------------------------------
 
 
-def _models(reading: service.OdcsReading, levels: tuple[RuleOfModel, ...]) -> Iterator[Model]:
+def _models(reading: OdcsReading, levels: tuple[RuleOfModel, ...]) -> Iterator[Model]:
     for node in reading.mappings(reading.root, "schema"):
         with reading.of_model(node.text("name") or ""):
             model = _model(reading, node, levels)
         yield model
 
 
-def _model(reading: service.OdcsReading, node: Mapping, levels: tuple[RuleOfModel, ...]) -> Model:
+def _model(reading: OdcsReading, node: Mapping, levels: tuple[RuleOfModel, ...]) -> Model:
     name = node.text("name") or ""
     reading.remarks(node, "ODCS: object")
     properties = tuple(reading.mappings(node, "properties"))
@@ -139,7 +146,7 @@ def _model(reading: service.OdcsReading, node: Mapping, levels: tuple[RuleOfMode
     fields = tuple(read_property(reading, column) for column in columns)
     paths = tuple(item.path for item in fields)
     placed: list[PlacedRule] = [(path, rule) for model, path, rule in levels if model == name]
-    placed += service.read_rules(reading, node, columns=paths)
+    placed += read_rules(reading, node, columns=paths)
     rules = (rule for path, rule in placed if path is None)
     of_model = (*_primary_key(reading, columns), *_relationships(reading, node), *rules)
     return Model(
@@ -169,22 +176,22 @@ def _position(column: Mapping, key: str) -> float:
     return float("inf") if position is None or position < 0 else position
 
 
-def _primary_key(reading: service.OdcsReading, columns: list[Mapping]) -> Iterator[Rule]:
+def _primary_key(reading: OdcsReading, columns: list[Mapping]) -> Iterator[Rule]:
     keys = [column for column in columns if column.truth("primaryKey")]
     keys.sort(key=lambda column: _position(column, "primaryKeyPosition"))
     if keys:
         marks = [column.get(key) for column in keys for key in ("primaryKey", "primaryKeyPosition")]
-        paths = (column_path(service.physical_name(column)) for column in keys)
+        paths = (column_path(physical_name(column)) for column in keys)
         yield reading.rule("primary_key", Unique(tuple(paths)), *marks)
 
 
 def _partitions(columns: list[Mapping]) -> tuple[str, ...]:
     partitioned = [column for column in columns if column.truth("partitioned")]
     partitioned.sort(key=lambda column: _position(column, "partitionKeyPosition"))
-    return tuple(service.physical_name(column) for column in partitioned)
+    return tuple(physical_name(column) for column in partitioned)
 
 
-def _relationships(reading: service.OdcsReading, node: Mapping) -> Iterator[Rule]:
+def _relationships(reading: OdcsReading, node: Mapping) -> Iterator[Rule]:
     """The references that an object declares with both of their ends, which may be several
     columns."""
     for relation in reading.mappings(node, "relationships"):
@@ -206,9 +213,7 @@ def _relationships(reading: service.OdcsReading, node: Mapping) -> Iterator[Rule
         yield reading.rule("references", demand, relation.get("to"), relation.get("from"))
 
 
-def _check_ends(
-    model: str, own_ends: list[service.Element], other_ends: list[service.Element]
-) -> None:
+def _check_ends(model: str, own_ends: list[Element], other_ends: list[Element]) -> None:
     """Checks that the two ends of a relationship form a reference of the model.
 
     :raises NoCounterpartError: they do not."""
@@ -227,10 +232,10 @@ def _check_ends(
 READER = DialectReader(
     Dialect.ODCS,
     _read,
-    reading=service.OdcsReading,
+    reading=OdcsReading,
     sign="`apiVersion: v3.2.0` and `kind: DataContract`",
     version_key="apiVersion",
-    versions=service.VERSIONS,
+    versions=("3.0.0", "3.0.1", "3.0.2", "3.1.0", "3.2.0"),
     is_open=True,
     change_kinds=((("dataGranularityDescription",), "grain_changed"),),
 )

@@ -12,7 +12,8 @@ from typing import TypeAlias
 from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader, with_examples
-from dqx_airflow.contracts.dialects.odcs import service
+from dqx_airflow.contracts.dialects.odcs.elements import OdcsReading, physical_name
+from dqx_airflow.contracts.dialects.odcs.odcs_quality import read_rules
 from dqx_airflow.contracts.dialects.rule_names import with_unique_names
 from dqx_airflow.contracts.document import NOTHING, Mapping, Node, Scalar, Sequence, plain_value
 from dqx_airflow.contracts.field_types import spark_type_of, types_named, with_type
@@ -327,9 +328,9 @@ _TIMES = ("date", "timestamp", "time")
 _VECTOR_ITEMS = {"float32": "float", "float64": "double", "int8": "tinyint", "uint8": "smallint"}
 
 
-def read_property(reading: service.OdcsReading, node: Mapping, path: str | None = None) -> Field:
+def read_property(reading: OdcsReading, node: Mapping, path: str | None = None) -> Field:
     """Reads a property with everything nested in it. `path` is the path of its parent."""
-    name = service.physical_name(node)
+    name = physical_name(node)
     step = column_path(name)
     return _read(reading, node, name, step if path is None else f"{path}.{step}")
 
@@ -342,7 +343,7 @@ def is_column(node: Mapping) -> bool:
     )
 
 
-def mark_computed(reading: service.OdcsReading, node: Mapping) -> None:
+def mark_computed(reading: OdcsReading, node: Mapping) -> None:
     """Marks a property that is not a column of the data."""
     for key, entry in node.entries.items():
         if key in ("quality", "relationships", "required", "unique", "enum", "logicalTypeOptions"):
@@ -351,7 +352,7 @@ def mark_computed(reading: service.OdcsReading, node: Mapping) -> None:
             reading.documented(entry.node, "computed on request: not a column of the data")
 
 
-def _read(reading: service.OdcsReading, node: Mapping, name: str, path: str) -> Field:
+def _read(reading: OdcsReading, node: Mapping, name: str, path: str) -> Field:
     item = Field(
         name=name,
         path=path,
@@ -382,7 +383,7 @@ def _read(reading: service.OdcsReading, node: Mapping, name: str, path: str) -> 
             continue
         demand = demands.Refers((path,), target.model, (target.path,))
         rules.append(reading.rule("references", demand, relation.get("to")))
-    rules += (rule for _, rule in service.read_rules(reading, node, path))
+    rules += (rule for _, rule in read_rules(reading, node, path))
     if "name" in node.entries and not path.endswith(("]", "}")):
         mark = node.get("physicalName") or node.get("name")
         rules.insert(0, reading.rule("exists", demands.Presence(), mark))
@@ -396,7 +397,7 @@ _Declared: TypeAlias = "tuple[str | None, list[Node | None], list[Rule]]"
 """The declared type of a property, if any, the nodes that declare it, and the rules for it."""
 
 
-def _typed(reading: service.OdcsReading, node: Mapping, item: Field) -> tuple[Field, list[Rule]]:
+def _typed(reading: OdcsReading, node: Mapping, item: Field) -> tuple[Field, list[Rule]]:
     """The field with its type, and the rules for its logical and physical type."""
     logical, written = (node.text(key) for key in ("logicalType", "physicalType"))
     physical = None
@@ -421,7 +422,7 @@ def _typed(reading: service.OdcsReading, node: Mapping, item: Field) -> tuple[Fi
     return item, rules
 
 
-def _by_logical(reading: service.OdcsReading, node: Mapping, logical: str | None) -> _Declared:
+def _by_logical(reading: OdcsReading, node: Mapping, logical: str | None) -> _Declared:
     """The type by its logical type, if there is no physical type of Spark."""
     written, physical_node = node.text("physicalType"), node.get("physicalType")
     marks = [node.get("logicalType")]
@@ -450,7 +451,7 @@ def _by_logical(reading: service.OdcsReading, node: Mapping, logical: str | None
 
 
 def _by_physical(
-    reading: service.OdcsReading, node: Mapping, logical: str | None, spark_type: str
+    reading: OdcsReading, node: Mapping, logical: str | None, spark_type: str
 ) -> _Declared:
     """The type by its physical type, which is closer to the data.
 
@@ -480,7 +481,7 @@ def _has_parts(node: Mapping) -> bool:
     return any(part is not None and bool(plain_value(part)) for part in parts)
 
 
-def _with_parts(reading: service.OdcsReading, node: Mapping, item: Field, spark_type: str) -> Field:
+def _with_parts(reading: OdcsReading, node: Mapping, item: Field, spark_type: str) -> Field:
     """The field with a type, and with the nested fields that the document describes."""
     item = with_type(item, spark_type) if "<" in spark_type else replace(item, type=spark_type)
     for key in ("properties", "items"):
@@ -527,7 +528,7 @@ def _demanded(
     return tuple(demanded)
 
 
-def _vector(reading: service.OdcsReading, node: Mapping, item: Field) -> Field:
+def _vector(reading: OdcsReading, node: Mapping, item: Field) -> Field:
     options = reading.mapping(node, "logicalTypeOptions")
     written = options.text("elementType") or "float32"
     element = options.get("elementType")
@@ -542,7 +543,7 @@ def _vector(reading: service.OdcsReading, node: Mapping, item: Field) -> Field:
 # Keys and references -----------------------------------------------------------------------------
 
 
-def _key_rules(reading: service.OdcsReading, node: Mapping, item: Field) -> Iterator[Rule]:
+def _key_rules(reading: OdcsReading, node: Mapping, item: Field) -> Iterator[Rule]:
     if node.truth("required"):
         yield reading.rule("required", demands.Required(), node.get("required"))
     elif item.is_key:

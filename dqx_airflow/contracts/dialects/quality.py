@@ -1,287 +1,25 @@
-"""Shared by the two standards, DCS and ODCS: servers, the metrics of ODCS 3.1, rules of quality."""
+"""The rules of `quality` in the two standards, DCS and ODCS."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
-from collections.abc import Mapping as MappingType
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from dqx_airflow.contracts import demands as kinds
 from dqx_airflow.contracts import document
 from dqx_airflow.contracts.dialects import foreign
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.dialects.foreign import great_expectations, soda
+from dqx_airflow.contracts.dialects.library_metrics import NO_THRESHOLD, translate_metric
 from dqx_airflow.contracts.dialects.rule_names import PlacedRule, RuleOfModel, slug
-from dqx_airflow.contracts.model import Model, Promise, Server, column_path
+from dqx_airflow.contracts.dialects.servers import SQL_DIALECTS, sql_dialect_of
+from dqx_airflow.contracts.model import Model, Promise
 from dqx_airflow.contracts.yaml_reader import read_document
 from dqx_airflow.diagnostics.diagnostic import did_you_mean, slip_of
 from dqx_airflow.errors import NoCounterpartError
-from dqx_airflow.values import FORMATS, SourceFile, Span
-
-DATABASES: dict[str, str] = {
-    "bigquery": "bigquery",
-    "clickhouse": "clickhouse",
-    "databricks": "databricks",
-    "dremio": "dremio",
-    "duckdb": "duckdb",
-    "exasol": "exasol",
-    "hive": "hive",
-    "presto": "presto",
-    "redshift": "redshift",
-    "snowflake": "snowflake",
-    "athena": "athena",
-    "mysql": "mysql",
-    "oracle": "oracle",
-    "postgres": "postgres",
-    "teradata": "teradata",
-    "trino": "trino",
-    "sqlserver": "tsql",
-    "synapse": "tsql",
-    "tsql": "tsql",
-    "mssql": "tsql",
-    "glue": "athena",
-    "impala": "hive",
-    "mariadb": "mysql",
-    "sqlite": "sqlite",
-    "postgresql": "postgres",
-    "pg": "postgres",
-    "pgsql": "postgres",
-}
-"""The SQL dialects of databases, by their names in sqlglot."""
-SQL_DIALECTS: dict[str, str | None] = {
-    **DATABASES,
-    "spark": None,
-    "dataframe": None,
-    "kafka": None,
-    "iceberg": None,
-    "unity": None,
-    "table": None,
-    # The Data Contract CLI queries files with DuckDB, and rules about them are written for it.
-    "azure": "duckdb",
-    "gcs": "duckdb",
-    "local": "duckdb",
-    "s3": "duckdb",
-    "sftp": "duckdb",
-}
-"""The SQL dialects of all servers, by their names in sqlglot; None for Spark's own."""
-_TABLE_PARTS = {
-    "bigquery": ("project", "dataset"),
-    "databricks": ("catalog", "schema"),
-    "redshift": ("database", "schema"),
-    "snowflake": ("database", "schema"),
-    "oracle": ("schema",),
-    "postgres": ("schema",),
-    "trino": ("catalog", "schema"),
-    "sqlserver": ("database", "schema"),
-    "glue": ("database",),
-}
-"""The keys of a server that qualify the names of its tables, by its type."""
-_SCHEMES = {
-    "s3": ("s3", "s3a", "s3n"),
-    "azure": ("abfss", "abfs", "az", "adl", "wasbs", "wasb", "https"),
-    "gcs": ("gs", "gcs"),
-    "local": ("file",),
-}
-"""The schemes of locations on file servers, by their type; the first is the one to write."""
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_STREAMS = ("pubsub", "kinesis", "sqs", "api", "custom", "table", "unity", "fabric")
-STORED_FORMATS = (*FORMATS, "text", "xml", "excel", "protobuf", "hudi")
-"""The formats of files and messages."""
-_PLACES = ("location", "path", "topic", "stream")
-
-
-def read_servers(reading: ClauseReader, servers: document.Mapping) -> Iterator[Server]:
-    """The servers; data cannot violate anything about them."""
-    reading.documented(servers, "the location of the data")
-    for name, entry in servers.entries.items():
-        if not isinstance(entry.node, document.Mapping):
-            continue
-        server = reading.resolved(entry.node)
-        reading.one_of(server, "type", (*SQL_DIALECTS, *_STREAMS), is_open=True)
-        yield read_server(reading, server, name, entry.span, _location, _reader_options)
-
-
-def read_server(
-    reading: ClauseReader,
-    server: document.Mapping,
-    name: str | None,
-    span: Span,
-    location: Callable[[document.Mapping, str], str | None],
-    options: Callable[[document.Mapping], Iterable[tuple[str, str]]],
-) -> Server:
-    """Reads a server; without a name, its type is its name.
-
-    :param location: returns the location of a server of a type; `options` returns the options for
-        reading its files.
-    """
-    kind = (server.text("type") or "").strip().lower()
-    reading.one_of(server, "format", STORED_FORMATS)
-    reading.check_address(server, "endpointUrl", "uri")
-    _check_location(reading, server, kind)
-    return Server(
-        name or kind,
-        kind,
-        span,
-        location=location(server, kind),
-        format=server.text("format"),
-        environment=server.text("environment"),
-        options=(*options(server), *_endpoint_options(server)),
-        # If the database is unknown, it is what all have in common.
-        sql_dialect=SQL_DIALECTS.get(re.sub(r"[\s_-]", "", kind), "ansi") if kind else None,
-    )
-
-
-def _check_location(reading: ClauseReader, server: document.Mapping, kind: str) -> None:
-    """Reports the location of a file server that does not fit its type."""
-    schemes = _SCHEMES.get(kind)
-    if schemes is None:
-        return
-    for key in ("location", "path"):
-        written = server.text(key)
-        if written is None or written.lstrip().startswith(("{", "$")):
-            continue
-        match = _SCHEME.match(written.strip())
-        scheme = match[1].lower() if match else None
-        if scheme in schemes or (kind == "local" and scheme is None):
-            continue
-        found = f"begins with {scheme}://" if scheme else "has no scheme"
-        wanted = "a path" if kind == "local" else f"{schemes[0]}://..."
-        reason = f"the location of a server of type {kind} {found}"
-        reading.mistaken(server.get(key), "E426", reason, f"write {wanted}, or another type")
-
-
-def sql_dialect_of(word: str) -> str | None:
-    """The name in sqlglot for a `dialect`, None for Spark's own.
-
-    :raises KeyError: the dialect does not exist.
-    """
-    return SQL_DIALECTS[word.strip().lower()]
-
-
-def _location(server: document.Mapping, kind: str) -> str | None:
-    for key in _PLACES:
-        if (place := server.text(key)) is not None:
-            return place
-    parts = [server.text(key) for key in _TABLE_PARTS.get(kind, ())]
-    return ".".join([*filter(None, parts), "{model}"]) if all(parts) and parts else None
-
-
-def _reader_options(server: document.Mapping) -> tuple[tuple[str, str], ...]:
-    """Reader options for the files: JSON in a single array spans several lines."""
-    delimiter = server.text("delimiter")
-    if delimiter == "array":
-        return (("multiLine", "true"),)
-    if delimiter not in (None, "new_line") and server.text("format") == "csv":
-        return (("sep", delimiter),)
-    return ()
-
-
-def _endpoint_options(server: document.Mapping) -> Iterator[tuple[str, str]]:
-    """Hadoop settings for an S3-compatible store that is not AWS."""
-    endpoint = server.text("endpointUrl")
-    if endpoint is not None:
-        yield "fs.s3a.endpoint", endpoint
-        # In MinIO and similar stores a bucket is part of the path, not of the host name.
-        yield "fs.s3a.path.style.access", "true"
-        if endpoint.lower().startswith("http:"):
-            yield "fs.s3a.connection.ssl.enabled", "false"
-
-
-DQL_METRICS = {
-    "null_count": "nullValues",
-    "missing_count": "missingValues",
-    "invalid_count": "invalidValues",
-    "duplicate_count": "duplicateValues",
-    "num_rows": "rowCount",
-}
-"""The metrics of ODCS by their names in DQL."""
-_OLDER_NAMES = {
-    "nullCheck": "nullValues",
-    "nullCount": "nullValues",
-    "missingCount": "missingValues",
-    "invalidCount": "invalidValues",
-    "validValues": "invalidValues",
-    "duplicateCount": "duplicateValues",
-}
-"""The metrics of ODCS by their names in older versions."""
-_ARE_PERCENT = {"rows": False, "percent": True}
-
-
-def translate_metric(rule: MappingType[str, Any], column: str | None) -> foreign.Translation:
-    """The demands of a rule with a `metric` on a column, or on the rows of a model.
-
-    :raises NoCounterpartError: there are none.
-    """
-    written = str(rule.get("metric") or rule.get("rule") or "")
-    metric = _OLDER_NAMES.get(written, written)
-    if metric not in _METRICS:
-        raise NoCounterpartError(f"unknown metric '{written}': there is {', '.join(_METRICS)}")
-    compared = foreign.conditions(rule)
-    if not compared:
-        raise NoCounterpartError(_NO_THRESHOLD)
-    unit = str(rule.get("unit") or "rows")
-    if unit not in _ARE_PERCENT:
-        raise NoCounterpartError(f"unknown unit '{unit}': there is rows and percent")
-    arguments = rule.get("arguments") or {}
-    if not isinstance(arguments, MappingType):
-        raise NoCounterpartError("its arguments are not a mapping")
-    checks = (foreign.Check(column, arguments, one, _ARE_PERCENT[unit]) for one in compared)
-    demands = tuple(demand for check in checks for demand in _METRICS[metric](check))
-    return foreign.Translation(slug(metric), demands)
-
-
-def _null_values(check: foreign.Check) -> foreign.Demands:
-    return check.measured("null_count", check.own_column)
-
-
-def _missing_values(check: foreign.Check) -> foreign.Demands:
-    column, missing = check.own_column, check.keys.get("missingValues", [None, ""])
-    if missing == [None]:
-        return _null_values(check)
-    values = foreign.values_in(missing)
-    if values is None:
-        raise NoCounterpartError("missingValues takes a list of values")
-    return check.measured("missing_count", column, values=values)
-
-
-def _invalid_values(check: foreign.Check) -> foreign.Demands:
-    column, pattern = check.own_column, check.keys.get("pattern")
-    values = foreign.values_in(check.keys.get("validValues"))
-    demands: list[foreign.ColumnDemand] = [kinds.OneOf(values)] if values else []
-    if isinstance(pattern, str):
-        demands.append(kinds.Pattern(pattern))
-    if not demands:
-        raise NoCounterpartError("its arguments have neither validValues nor a pattern")
-    return check.invalid(column, tuple(demands))
-
-
-def _duplicate_values(check: foreign.Check) -> foreign.Demands:
-    names = check.keys.get("properties", [])
-    if not isinstance(names, list):
-        raise NoCounterpartError("properties is not a list")
-    columns = tuple(column_path(str(name)) for name in names)
-    columns = columns if check.column is None else (check.column,)
-    if not columns:
-        raise NoCounterpartError("its arguments have no properties: list the fields of the key")
-    return check.repeated(columns)
-
-
-def _row_count(check: foreign.Check) -> foreign.Demands:
-    if check.is_percent:
-        raise NoCounterpartError("the number of rows is not a percentage")
-    return check.measured("num_rows")
-
-
-_METRICS: dict[str, Callable[[foreign.Check], foreign.Demands]] = {
-    "nullValues": _null_values,
-    "missingValues": _missing_values,
-    "invalidValues": _invalid_values,
-    "duplicateValues": _duplicate_values,
-    "rowCount": _row_count,
-}
-
+from dqx_airflow.values import SourceFile
 
 _ABOUT = "checks for "
 _IN_A_FILE = "checks in another file are not read: move them here"
@@ -371,8 +109,6 @@ _TRANSLATORS: dict[str, Callable[[object], foreign.Translation]] = {
     "sodacl": soda.translate_sodacl,
     "great_expectations": _expectation,
 }
-
-
 _REMARKS = ("type", "engine", "name", "id", "description", "dimension", "severity", "tags")
 _ENGINES = {
     "soda": soda.translate,
@@ -384,7 +120,6 @@ _OF_A_FIELD = (kinds.Presence, kinds.Required, kinds.ValueDemand)
 """Demands that do not name their column."""
 _IN_ARRAY = re.compile(r"\[\]|\{key\}|\{value\}")
 _NoRules: TypeAlias = tuple[PlacedRule, ...]
-_NO_THRESHOLD = "it has no threshold: add one, such as mustBe or mustBeLessThan"
 
 
 @dataclass(frozen=True, slots=True)
@@ -468,7 +203,7 @@ def _sql(rule: _Rule) -> Iterable[PlacedRule]:
         return rule.refused(f"unknown SQL dialect '{written}'", "E422", hint)
     compared = foreign.conditions(document.plain_value(rule.node))
     if not compared:
-        return rule.refused(_NO_THRESHOLD, "E425")
+        return rule.refused(NO_THRESHOLD, "E425")
     demands = tuple(kinds.QueryGives(query.strip(), condition, dialect) for condition in compared)
     return _rules(rule, foreign.Translation("sql", demands, rule.column), "query", "dialect")
 

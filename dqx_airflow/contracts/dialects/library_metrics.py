@@ -1,0 +1,107 @@
+"""The metrics of the library of ODCS as demands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Mapping as MappingType
+from typing import Any
+
+from dqx_airflow.contracts import demands as kinds
+from dqx_airflow.contracts.dialects import foreign
+from dqx_airflow.contracts.dialects.rule_names import slug
+from dqx_airflow.contracts.model import column_path
+from dqx_airflow.errors import NoCounterpartError
+
+DQL_METRICS = {
+    "null_count": "nullValues",
+    "missing_count": "missingValues",
+    "invalid_count": "invalidValues",
+    "duplicate_count": "duplicateValues",
+    "num_rows": "rowCount",
+}
+"""The metrics of ODCS by their names in DQL."""
+_OLDER_NAMES = {
+    "nullCheck": "nullValues",
+    "nullCount": "nullValues",
+    "missingCount": "missingValues",
+    "invalidCount": "invalidValues",
+    "validValues": "invalidValues",
+    "duplicateCount": "duplicateValues",
+}
+"""The metrics of ODCS by their names in older versions."""
+_ARE_PERCENT = {"rows": False, "percent": True}
+
+
+def translate_metric(rule: MappingType[str, Any], column: str | None) -> foreign.Translation:
+    """The demands of a rule with a `metric` on a column, or on the rows of a model.
+
+    :raises NoCounterpartError: there are none.
+    """
+    written = str(rule.get("metric") or rule.get("rule") or "")
+    metric = _OLDER_NAMES.get(written, written)
+    if metric not in _METRICS:
+        raise NoCounterpartError(f"unknown metric '{written}': there is {', '.join(_METRICS)}")
+    compared = foreign.conditions(rule)
+    if not compared:
+        raise NoCounterpartError(NO_THRESHOLD)
+    unit = str(rule.get("unit") or "rows")
+    if unit not in _ARE_PERCENT:
+        raise NoCounterpartError(f"unknown unit '{unit}': there is rows and percent")
+    arguments = rule.get("arguments") or {}
+    if not isinstance(arguments, MappingType):
+        raise NoCounterpartError("its arguments are not a mapping")
+    checks = (foreign.Check(column, arguments, one, _ARE_PERCENT[unit]) for one in compared)
+    demands = tuple(demand for check in checks for demand in _METRICS[metric](check))
+    return foreign.Translation(slug(metric), demands)
+
+
+def _null_values(check: foreign.Check) -> foreign.Demands:
+    return check.measured("null_count", check.own_column)
+
+
+def _missing_values(check: foreign.Check) -> foreign.Demands:
+    column, missing = check.own_column, check.keys.get("missingValues", [None, ""])
+    if missing == [None]:
+        return _null_values(check)
+    values = foreign.values_in(missing)
+    if values is None:
+        raise NoCounterpartError("missingValues takes a list of values")
+    return check.measured("missing_count", column, values=values)
+
+
+def _invalid_values(check: foreign.Check) -> foreign.Demands:
+    column, pattern = check.own_column, check.keys.get("pattern")
+    values = foreign.values_in(check.keys.get("validValues"))
+    demands: list[foreign.ColumnDemand] = [kinds.OneOf(values)] if values else []
+    if isinstance(pattern, str):
+        demands.append(kinds.Pattern(pattern))
+    if not demands:
+        raise NoCounterpartError("its arguments have neither validValues nor a pattern")
+    return check.invalid(column, tuple(demands))
+
+
+def _duplicate_values(check: foreign.Check) -> foreign.Demands:
+    names = check.keys.get("properties", [])
+    if not isinstance(names, list):
+        raise NoCounterpartError("properties is not a list")
+    columns = tuple(column_path(str(name)) for name in names)
+    columns = columns if check.column is None else (check.column,)
+    if not columns:
+        raise NoCounterpartError("its arguments have no properties: list the fields of the key")
+    return check.repeated(columns)
+
+
+def _row_count(check: foreign.Check) -> foreign.Demands:
+    if check.is_percent:
+        raise NoCounterpartError("the number of rows is not a percentage")
+    return check.measured("num_rows")
+
+
+_METRICS: dict[str, Callable[[foreign.Check], foreign.Demands]] = {
+    "nullValues": _null_values,
+    "missingValues": _missing_values,
+    "invalidValues": _invalid_values,
+    "duplicateValues": _duplicate_values,
+    "rowCount": _row_count,
+}
+NO_THRESHOLD = "it has no threshold: add one, such as mustBe or mustBeLessThan"

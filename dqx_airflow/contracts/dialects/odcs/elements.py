@@ -1,0 +1,125 @@
+"""The properties of an ODCS document, to which relationships, rules and service levels refer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import product
+from typing import TypeAlias
+
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
+from dqx_airflow.contracts.document import Mapping
+from dqx_airflow.contracts.model import column_path, dotted_path
+from dqx_airflow.diagnostics.diagnostic import nearest
+from dqx_airflow.errors import NoCounterpartError
+
+
+@dataclass(slots=True)
+class OdcsReading(ClauseReader):
+    """The reading of a document of the standard, whose rules name its elements."""
+
+    elements: Elements = field(default_factory=lambda: Elements({}, {}, ()))
+
+    @property
+    def version(self) -> str:
+        return (self.root.text("apiVersion") or "").removeprefix("v")
+
+
+_OUTSIDE = re.compile(r"(?P<file>[^#]+\.ya?ml)#(?P<inside>.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """A property of an object: its model, and its column as DQL writes it.
+
+    `name` is its name in the data, `path` leads to it through the enclosing structs.
+    """
+
+    model: str
+    path: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """All properties of a contract. Names are `object.property`, ids `schema/id/properties/id`."""
+
+    by_name: dict[str, Element]
+    by_id: dict[str, Element]
+    objects: tuple[str, ...]
+
+    def named(self, name: str) -> Element:
+        """The element of `object.property`. With a single object its name may be left out.
+
+        :raises NoCounterpartError: there is none.
+        """
+        element = self.by_name.get(name)
+        if element is None and len(self.objects) == 1:
+            element = self.by_name.get(f"{self.objects[0]}.{name}")
+        if element is not None:
+            return element
+        near = nearest(name, self.by_name)
+        hint = f": did you mean '{near}'?" if near else ""
+        raise NoCounterpartError(f"unknown property '{name}'{hint}")
+
+    def referred(self, reference: str) -> Element:
+        """The element in the `to` of a relationship, in this or another contract.
+
+        :raises NoCounterpartError: there is none.
+        """
+        outside = _OUTSIDE.fullmatch(reference.strip())
+        inside = (outside["inside"] if outside else reference).strip().removeprefix("/")
+        if "/" in inside and outside:
+            wanted = "write `file.yaml#object.property`"
+            raise NoCounterpartError(f"ids in another contract cannot be resolved: {wanted}")
+        if "/" in inside:
+            if inside not in self.by_id:
+                raise NoCounterpartError(f"no element with the ids '{inside}'")
+            return self.by_id[inside]
+        if outside is None and inside in self.by_name:
+            return self.by_name[inside]
+        model, _, path = inside.partition(".")
+        if not model or not path:
+            raise NoCounterpartError(
+                "it does not name an object and a property: write `object.property`"
+            )
+        if outside is None and model in self.objects:
+            return self.named(inside)
+        return Element(model, dotted_path(path), path)
+
+
+def elements_of(reading: ClauseReader) -> Elements:
+    by_name: dict[str, Element] = {}
+    by_id: dict[str, Element] = {}
+    objects = []
+    for item in reading.mappings(reading.root, "schema"):
+        model, table = item.text("name") or "", item.text("physicalName")
+        objects.append(model)
+        for way in _below(reading, item, ()):
+            names, columns, inner_ids = zip(*way, strict=True)
+            element = Element(model, ".".join(map(column_path, columns)), columns[-1])
+            by_name[".".join((model, *names))] = element
+            for owner, path in product((model, table), (names, columns)):
+                if owner is not None:
+                    by_name.setdefault(".".join((owner, *path)), element)
+            ids = (item.text("id"), *inner_ids)
+            if None not in ids:
+                by_id["schema/" + "/properties/".join(map(str, ids))] = element
+    return Elements(by_name, by_id, tuple(objects))
+
+
+def physical_name(item: Mapping) -> str:
+    """The name of a column in the data."""
+    return item.text("physicalName") or item.text("name") or ""
+
+
+_Way: TypeAlias = "tuple[tuple[str, str, str | None], ...]"
+"""The name, the column and the id of each property on a path."""
+
+
+def _below(reading: ClauseReader, owner: Mapping, way: _Way) -> Iterator[_Way]:
+    for item in reading.mappings(owner, "properties"):
+        below = (*way, (item.text("name") or "", physical_name(item), item.text("id")))
+        yield below
+        yield from _below(reading, item, below)

@@ -1,0 +1,162 @@
+"""Service levels of an ODCS document: the age, the frequency and the retention of its data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from dqx_airflow.contracts.demands import Arrives, Demand, Fresh, Retained
+from dqx_airflow.contracts.dialects.durations import seconds_of
+from dqx_airflow.contracts.dialects.frequencies import Frequency, frequency_of
+from dqx_airflow.contracts.dialects.odcs.elements import OdcsReading
+from dqx_airflow.contracts.dialects.rule_names import RuleOfModel
+from dqx_airflow.contracts.document import Mapping, show_path
+from dqx_airflow.contracts.model import Promise
+from dqx_airflow.diagnostics.diagnostic import slip_of
+from dqx_airflow.errors import NoCounterpartError
+
+_SYNONYMS = {
+    "av": "availability",
+    "th": "throughput",
+    "er": "errorrate",
+    "ga": "generalavailability",
+    "es": "endofsupport",
+    "el": "endoflife",
+    "re": "retention",
+    "fy": "frequency",
+    "ly": "latency",
+    "td": "timetodetect",
+    "tn": "timetonotify",
+    "tr": "timetorepair",
+}
+"""The short names of the properties of service levels."""
+_CHECKED = ("freshness", "latency", "retention", "frequency")
+_OF_THE_SERVICE = (
+    "availability",
+    "throughput",
+    "errorrate",
+    "timetodetect",
+    "timetonotify",
+    "timetorepair",
+    "timeofavailability",
+)
+_LIFECYCLE_DATES = ("generalavailability", "endofsupport", "endoflife")
+_DIMENSIONS = (
+    "accuracy",
+    "completeness",
+    "conformity",
+    "consistency",
+    "coverage",
+    "timeliness",
+    "uniqueness",
+    "validity",
+    "volume",
+)
+"""Properties that a rule of `quality` can state; a service level does not name a rule."""
+_SAYING = ("value", "valueExt", "unit", "element")
+_NO_PERIOD = "not a duration: write a number and a unit, such as `value: 24`, `unit: h`"
+_NO_INTERVAL = (
+    "not an interval: write daily, hourly, a cron expression, or a number and a unit, such as "
+    "`value: 24`, `unit: h`"
+)
+
+
+def read_service(reading: OdcsReading) -> Iterator[RuleOfModel]:
+    """The rules of the service levels."""
+    for level in reading.mappings(reading.root, "slaProperties"):
+        reading.remarks(level, "ODCS: service level")
+        kind = kind_of(level)
+        if kind in _CHECKED:
+            yield from _timed(reading, level, kind)
+        elif kind in _OF_THE_SERVICE:
+            reason = "concerns the service: the data does not show it"
+            reading.documented_keys(level, *_SAYING, reason=reason)
+        elif kind in _LIFECYCLE_DATES:
+            reading.documented_keys(level, *_SAYING, reason="a lifecycle date of the contract")
+        elif meant := slip_of(kind, [*_SYNONYMS.values(), "freshness"]):
+            reason, hint = f"unknown property '{kind}'", f"did you mean '{meant}'?"
+            reading.not_understood(level.get("property"), reason, "E422", hint)
+            _refuse(reading, level, f"{reason}: {hint}")
+        elif kind in _DIMENSIONS:
+            reason = f"a service level '{kind}' does not name a rule: write it as `quality`"
+            _refuse(reading, level, reason)
+        else:
+            reason = (
+                f"'{kind}' is not a property of the standard: {', '.join(_CHECKED)} are checked"
+            )
+            for key in ("property", *_SAYING):
+                reading.not_understood(level.get(key), reason)
+
+
+def kind_of(level: Mapping) -> str:
+    """The property of a service level by its long name, in lower case."""
+    written = (level.text("property") or "").strip().lower()
+    return _SYNONYMS.get(written, written)
+
+
+def _refuse(reading: OdcsReading, level: Mapping, reason: str, code: str | None = None) -> None:
+    path = show_path(level.path)
+    dimension = "conformity" if kind_of(level) == "retention" else "timeliness"
+    promise = Promise(path, path, dimension=dimension)
+    for key in _SAYING:
+        reading.unsupported(level.get(key), reason, code, promise=promise)
+
+
+def _timed(reading: OdcsReading, level: Mapping, kind: str) -> Iterator[RuleOfModel]:
+    objects, places = reading.elements.objects, list[tuple[str, str | None]]()
+    demand_of = _demand_of(level, kind)
+    written = level.text("element") or reading.root.text("slaDefaultElement")
+    if written is None and len(objects) == 1:
+        written = objects[0]
+    reason = None
+    if demand_of is None:
+        reason = _NO_INTERVAL if kind == "frequency" else _NO_PERIOD
+    elif written is None:
+        reason = "the property is ambiguous: add `element: object.property`"
+    elif kind == "frequency" and level.literal("valueExt") not in (None, 1):
+        reason = "the standard does not define its valueExt"
+    if reason is not None or demand_of is None or written is None:
+        _refuse(reading, level, str(reason))
+        return
+    nodes = [level.get(key) for key in _SAYING]
+    names = [name.strip() for name in written.split(",")]
+    for name in names:
+        try:
+            element = None if name in objects else reading.elements.named(name)
+        except NoCounterpartError as error:
+            _refuse(reading, level, str(error), "E420")
+            return
+        places.append((name, None) if element is None else (element.model, element.path))
+    for model, path in places:
+        yield model, path, reading.rule(kind, demand_of(path), *nodes)
+
+
+def _demand_of(level: Mapping, kind: str) -> Callable[[str | None], Demand] | None:
+    """The demand of a service level on a column; None if its value is not a time."""
+    seconds = _seconds(level, kind)
+    if kind == "frequency":
+        stated = Frequency(seconds) if seconds is not None else None
+        if stated is None and level.number("value") is None:
+            stated = frequency_of(level.text("value") or "")
+        if stated is None:
+            return None
+        return partial(Arrives, interval_s=stated.interval_s, schedule=stated.schedule)
+    if seconds is None:
+        return None
+    if kind == "retention":
+        return partial(Retained, period_s=seconds)
+    return partial(Fresh, age_s=seconds)
+
+
+def _seconds(level: Mapping, kind: str) -> float | None:
+    """The seconds of `value: 4`, `unit: d`; days without a unit. A value may also be `P1Y`.
+
+    `m` are months for a retention, and minutes for everything else.
+    """
+    number, unit = level.number("value"), level.text("unit")
+    if number is None:
+        return seconds_of(level.text("value") or "")
+    word = (unit or "d").strip().lower()
+    if word == "m":
+        word = "months" if kind == "retention" else "minutes"
+    return seconds_of(f"{number} {word}")

@@ -1,0 +1,179 @@
+"""Servers of the two standards, DCS and ODCS: their SQL dialects, and the location of the data."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+from dqx_airflow.contracts import document
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
+from dqx_airflow.contracts.model import Server
+from dqx_airflow.values import FORMATS, Span
+
+DATABASES: dict[str, str] = {
+    "bigquery": "bigquery",
+    "clickhouse": "clickhouse",
+    "databricks": "databricks",
+    "dremio": "dremio",
+    "duckdb": "duckdb",
+    "exasol": "exasol",
+    "hive": "hive",
+    "presto": "presto",
+    "redshift": "redshift",
+    "snowflake": "snowflake",
+    "athena": "athena",
+    "mysql": "mysql",
+    "oracle": "oracle",
+    "postgres": "postgres",
+    "teradata": "teradata",
+    "trino": "trino",
+    "sqlserver": "tsql",
+    "synapse": "tsql",
+    "tsql": "tsql",
+    "mssql": "tsql",
+    "glue": "athena",
+    "impala": "hive",
+    "mariadb": "mysql",
+    "sqlite": "sqlite",
+    "postgresql": "postgres",
+    "pg": "postgres",
+    "pgsql": "postgres",
+}
+"""The SQL dialects of databases, by their names in sqlglot."""
+SQL_DIALECTS: dict[str, str | None] = {
+    **DATABASES,
+    "spark": None,
+    "dataframe": None,
+    "kafka": None,
+    "iceberg": None,
+    "unity": None,
+    "table": None,
+    # The Data Contract CLI queries files with DuckDB, and rules about them are written for it.
+    "azure": "duckdb",
+    "gcs": "duckdb",
+    "local": "duckdb",
+    "s3": "duckdb",
+    "sftp": "duckdb",
+}
+"""The SQL dialects of all servers, by their names in sqlglot; None for Spark's own."""
+_TABLE_PARTS = {
+    "bigquery": ("project", "dataset"),
+    "databricks": ("catalog", "schema"),
+    "redshift": ("database", "schema"),
+    "snowflake": ("database", "schema"),
+    "oracle": ("schema",),
+    "postgres": ("schema",),
+    "trino": ("catalog", "schema"),
+    "sqlserver": ("database", "schema"),
+    "glue": ("database",),
+}
+"""The keys of a server that qualify the names of its tables, by its type."""
+_SCHEMES = {
+    "s3": ("s3", "s3a", "s3n"),
+    "azure": ("abfss", "abfs", "az", "adl", "wasbs", "wasb", "https"),
+    "gcs": ("gs", "gcs"),
+    "local": ("file",),
+}
+"""The schemes of locations on file servers, by their type; the first is the one to write."""
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_STREAMS = ("pubsub", "kinesis", "sqs", "api", "custom", "table", "unity", "fabric")
+STORED_FORMATS = (*FORMATS, "text", "xml", "excel", "protobuf", "hudi")
+"""The formats of files and messages."""
+_PLACES = ("location", "path", "topic", "stream")
+
+
+def read_servers(reading: ClauseReader, servers: document.Mapping) -> Iterator[Server]:
+    """The servers; data cannot violate anything about them."""
+    reading.documented(servers, "the location of the data")
+    for name, entry in servers.entries.items():
+        if not isinstance(entry.node, document.Mapping):
+            continue
+        server = reading.resolved(entry.node)
+        reading.one_of(server, "type", (*SQL_DIALECTS, *_STREAMS), is_open=True)
+        yield read_server(reading, server, name, entry.span, _location, _reader_options)
+
+
+def read_server(
+    reading: ClauseReader,
+    server: document.Mapping,
+    name: str | None,
+    span: Span,
+    location: Callable[[document.Mapping, str], str | None],
+    options: Callable[[document.Mapping], Iterable[tuple[str, str]]],
+) -> Server:
+    """Reads a server; without a name, its type is its name.
+
+    :param location: returns the location of a server of a type; `options` returns the options for
+        reading its files.
+    """
+    kind = (server.text("type") or "").strip().lower()
+    reading.one_of(server, "format", STORED_FORMATS)
+    reading.check_address(server, "endpointUrl", "uri")
+    _check_location(reading, server, kind)
+    return Server(
+        name or kind,
+        kind,
+        span,
+        location=location(server, kind),
+        format=server.text("format"),
+        environment=server.text("environment"),
+        options=(*options(server), *_endpoint_options(server)),
+        # If the database is unknown, it is what all have in common.
+        sql_dialect=SQL_DIALECTS.get(re.sub(r"[\s_-]", "", kind), "ansi") if kind else None,
+    )
+
+
+def _check_location(reading: ClauseReader, server: document.Mapping, kind: str) -> None:
+    """Reports the location of a file server that does not fit its type."""
+    schemes = _SCHEMES.get(kind)
+    if schemes is None:
+        return
+    for key in ("location", "path"):
+        written = server.text(key)
+        if written is None or written.lstrip().startswith(("{", "$")):
+            continue
+        match = _SCHEME.match(written.strip())
+        scheme = match[1].lower() if match else None
+        if scheme in schemes or (kind == "local" and scheme is None):
+            continue
+        found = f"begins with {scheme}://" if scheme else "has no scheme"
+        wanted = "a path" if kind == "local" else f"{schemes[0]}://..."
+        reason = f"the location of a server of type {kind} {found}"
+        reading.mistaken(server.get(key), "E426", reason, f"write {wanted}, or another type")
+
+
+def sql_dialect_of(word: str) -> str | None:
+    """The name in sqlglot for a `dialect`, None for Spark's own.
+
+    :raises KeyError: the dialect does not exist.
+    """
+    return SQL_DIALECTS[word.strip().lower()]
+
+
+def _location(server: document.Mapping, kind: str) -> str | None:
+    for key in _PLACES:
+        if (place := server.text(key)) is not None:
+            return place
+    parts = [server.text(key) for key in _TABLE_PARTS.get(kind, ())]
+    return ".".join([*filter(None, parts), "{model}"]) if all(parts) and parts else None
+
+
+def _reader_options(server: document.Mapping) -> tuple[tuple[str, str], ...]:
+    """Reader options for the files: JSON in a single array spans several lines."""
+    delimiter = server.text("delimiter")
+    if delimiter == "array":
+        return (("multiLine", "true"),)
+    if delimiter not in (None, "new_line") and server.text("format") == "csv":
+        return (("sep", delimiter),)
+    return ()
+
+
+def _endpoint_options(server: document.Mapping) -> Iterator[tuple[str, str]]:
+    """Hadoop settings for an S3-compatible store that is not AWS."""
+    endpoint = server.text("endpointUrl")
+    if endpoint is not None:
+        yield "fs.s3a.endpoint", endpoint
+        # In MinIO and similar stores a bucket is part of the path, not of the host name.
+        yield "fs.s3a.path.style.access", "true"
+        if endpoint.lower().startswith("http:"):
+            yield "fs.s3a.connection.ssl.enabled", "false"
