@@ -1,0 +1,127 @@
+"""Logical and physical types of ODCS, and their Spark types."""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import dataclass
+
+from dqx_airflow.contracts.field_types import spark_type_of, types_named
+from dqx_airflow.metrics.types import LONGEST_DECIMAL, Family, family_of, parts_of
+
+_SPOKEN = (None, "postgres", "bigquery", "snowflake")
+"""The dialects whose types are tried if Spark has no such name, in this order."""
+_DOCUMENT_WORDS = ("json", "jsonb", "variant", "super")
+_NESTED_WORDS = {
+    "array": ("array", "list", "repeated", *_DOCUMENT_WORDS),
+    "map": ("map", "object", *_DOCUMENT_WORDS),
+    "object": ("struct", "object", "record", "row", "map", *_DOCUMENT_WORDS),
+    "vector": ("vector", "array"),
+    "string": _DOCUMENT_WORDS,
+}
+"""Physical types that state no more than a logical type does, by the logical type."""
+_STRUCTS = {"struct", "record", "row"}
+TIMES = ("date", "timestamp", "time")
+"""Logical types of dates and times."""
+_FAMILY = {
+    "string": Family.TEXT,
+    "date": Family.TIME,
+    "timestamp": Family.TIME,
+    "number": Family.NUMBER,
+    "integer": Family.NUMBER,
+    "boolean": Family.BOOLEAN,
+}
+_UNLIMITED = 2**31 - 1
+_BARE_NUMBER = re.compile(r"(?:decimal|dec|numeric|number|bignumeric|bigdecimal)", re.IGNORECASE)
+_LENGTH_IN_BRACKETS = re.compile(r"(\w*char\w*)\s*\[(\d+)\]", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class PhysicalType:
+    """A database type in Spark: its type there, and the maximum length of a string."""
+
+    spark_type: str
+    most_characters: int | None = None
+
+
+def logical_type(word: str | None) -> str | None:
+    """The Spark type for a logical type, or a word for several; None if Spark has none."""
+    return types_named("ODCS").get(word) if word is not None else None
+
+
+def physical_type(written: str, sql_dialect: str | None, *, is_spark: bool) -> PhysicalType | None:
+    """The Spark type for a physical type; None if there is none."""
+    text = written.strip()
+    if match := _LENGTH_IN_BRACKETS.fullmatch(text):
+        text = f"{match[1]}({match[2]})"
+    if _BARE_NUMBER.fullmatch(text):
+        return PhysicalType("number")
+    spark_type = spark_type_of(text)
+    if is_spark and spark_type is not None:
+        if family_of(spark_type) is not Family.TEXT:
+            return PhysicalType(spark_type)
+        parts = parts_of(spark_type)
+        return PhysicalType("string", int(parts[0]) if parts else None)
+    dialects = _SPOKEN if is_spark else (sql_dialect,)
+    understood = (_transpiled(text, dialect) for dialect in dialects)
+    return next((physical for physical in understood if physical is not None), None)
+
+
+def agrees(logical: str, spark_type: str) -> bool:
+    """Whether values of a Spark type are values of a logical type."""
+    name = re.split(r"[<(]", spark_type, maxsplit=1)[0]
+    if name == "binary":  # without a logical type
+        return logical == "string"
+    if logical in _FAMILY:
+        family = Family.NUMBER if name == "number" else family_of(spark_type)
+        return family is _FAMILY[logical]
+    return name == types_named("ODCS").get(logical) or (logical == "object" and name == "map")
+
+
+def names_nested(logical: str, written: str) -> bool:
+    """True for a physical type that only means nested values, such as `RECORD`."""
+    return _word(written) in _NESTED_WORDS.get(logical, ())
+
+
+def may_hold_documents(logical: str, written: str) -> bool:
+    """Whether a column of a physical type may hold an object or an array as JSON in a string or a
+    variant, or an object as a map."""
+    word = _word(written)
+    return word not in _STRUCTS if logical == "object" else word in _DOCUMENT_WORDS
+
+
+def narrower(logical: str, spark_type: str) -> str:
+    """The narrower of a logical and a physical type, if both are known: a `NUMBER` that is an
+    integer."""
+    return "whole_number" if (logical, spark_type) == ("integer", "number") else spark_type
+
+
+def _word(written: str) -> str:
+    return re.split(r"[\s<(\[]", written.strip().lower(), maxsplit=1)[0]
+
+
+def _transpiled(text: str, sql_dialect: str | None) -> PhysicalType | None:
+    from sqlglot import exp
+    from sqlglot.errors import SqlglotError
+
+    logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
+    try:
+        data_type = exp.DataType.build(text, dialect=sql_dialect if sql_dialect != "ansi" else None)
+    except (SqlglotError, ValueError, RecursionError):
+        return None
+    kind = data_type.this.name if isinstance(data_type.this, exp.DataType.Type) else ""
+    sizes = [part.name for part in data_type.expressions]
+    numbers = [int(size) for size in sizes if size.isdigit()]
+    if kind in ("DECIMAL", "BIGDECIMAL"):
+        if not numbers or numbers[0] > LONGEST_DECIMAL:
+            return PhysicalType("number")
+        return PhysicalType(f"decimal({numbers[0]},{numbers[1] if len(numbers) > 1 else 0})")
+    if kind == "DATE" and sql_dialect == "oracle":
+        return PhysicalType("timestamp")  # with a time of day
+    if (named := types_named("sqlglot").get(kind)) is not None:
+        is_text = named == "string" and bool(numbers) and numbers[0] < _UNLIMITED
+        return PhysicalType(named, numbers[0] if is_text else None)
+    if data_type.args.get("nested") and data_type.expressions:
+        nested = spark_type_of(data_type.sql(dialect="spark"))
+        return PhysicalType(nested) if nested is not None else None
+    return None
